@@ -1,0 +1,1 @@
+"""What is true: Markov reward processes, their structure and their exact long-run values."""

@@ -1,0 +1,192 @@
+"""Processes made from something else: a decision process with a policy, or continuous-time rates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike
+
+from gainbias.model.checks import (
+    CsrArray,
+    FloatArray,
+    check_square,
+    entry_place,
+    float_array,
+    float_csr,
+    probability_csr,
+    row_sum_tolerance,
+    values_at,
+)
+
+RATE_TOLERANCE = 1e-8
+
+
+def follow_policy(
+    kernel: Any, rewards: Any, policy: ArrayLike, *, renormalise: bool
+) -> tuple[CsrArray, FloatArray | CsrArray, bool]:
+    """Return transitions and rewards of a decision process under a policy, and whether `kernel` was dense.
+
+    All (state, action) pairs are the rows ``state * A + action`` of one tall matrix, which the policy, as
+    an (n, n A) matrix, averages. See `MarkovRewardProcess.from_mdp` for the parameters.
+    """
+    pairs, num_actions, is_dense, tolerance = _pair_rows(kernel)
+    num_states = pairs.shape[1]
+    probabilities = _policy_probabilities(policy, num_states, num_actions, renormalise)
+    pairs = probability_csr(
+        pairs,
+        lambda row: f"kernel row for state {row // num_actions}, action {row % num_actions}",
+        renormalise=renormalise,
+        tolerance=tolerance,
+        needed=probabilities.ravel() > 0,
+    )
+    average = sparse.csr_array(
+        (
+            probabilities.ravel(),
+            np.arange(num_states * num_actions),
+            np.arange(num_states + 1) * num_actions,
+        ),
+        shape=(num_states, num_states * num_actions),
+    )
+    transitions = float_csr(average @ pairs, "transitions")
+    return transitions, _average_rewards(rewards, pairs, average, transitions), is_dense
+
+
+def uniformise(generator: Any, reward_rates: ArrayLike) -> tuple[CsrArray, FloatArray, float]:
+    """Return transitions I + Q / rate, rewards per step and the rate.
+
+    The rate is the smallest power of two above every exit rate: dividing by it rounds nothing, and every
+    state may stay, as the time until a jump may in continuous time, so the chain is aperiodic.
+    See `MarkovRewardProcess.from_rates` for the parameters.
+    """
+    given = float_csr(generator, "generator")
+    check_square(given.shape, "generator")
+    num_states = given.shape[0]
+    diagonal = given.diagonal()
+    jumps = given - sparse.diags_array(diagonal, format="csr")
+    jumps.eliminate_zeros()
+    negative = np.flatnonzero(jumps.data < 0)
+    if negative.size:
+        row, column = entry_place(jumps, negative[0])
+        raise ValueError(
+            f"generator[{row}, {column}] is {float(jumps.data[negative[0]])!r}, "
+            "rates between different states must be at least 0"
+        )
+    exit_rates = jumps @ np.ones(num_states)
+    wrong = np.flatnonzero(np.abs(exit_rates + diagonal) > RATE_TOLERANCE * np.maximum(exit_rates, -diagonal))
+    if wrong.size:
+        row = int(wrong[0])
+        raise ValueError(
+            f"row {row} of generator sums to {exit_rates[row] + diagonal[row]:g}, must be 0 within "
+            f"{RATE_TOLERANCE:g} of its rates: its diagonal entry must be {-exit_rates[row]:.10g}, "
+            f"found {diagonal[row]:.10g}"
+        )
+    fastest = float(exit_rates.max())
+    rate = float(2.0 ** np.frexp(fastest)[1]) if fastest > 0 else 1.0
+    stay = sparse.diags_array(1.0 - exit_rates / rate, format="csr")
+    rates = float_array(reward_rates, "reward_rates")
+    if rates.shape != (num_states,):
+        raise ValueError(
+            f"reward_rates must have one entry for each of the {num_states} states, shape ({num_states},), "
+            f"found shape {rates.shape}"
+        )
+    return sparse.csr_array(jumps / rate + stay), rates / rate, rate
+
+
+def _pair_rows(kernel: Any) -> tuple[CsrArray, int, bool, float]:
+    """Return the (state, action) rows, the number of actions, whether `kernel` is dense, the tolerance."""
+    if _is_list_of_sparse(kernel):
+        pairs, num_actions = _stacked_by_state(kernel, "kernel")
+        return pairs, num_actions, False, max(row_sum_tolerance(matrix.dtype) for matrix in kernel)
+    given = np.asarray(kernel)
+    array = float_array(kernel, "kernel")
+    if array.ndim != 3 or array.shape[0] != array.shape[2] or 0 in array.shape:
+        hint = ""
+        if array.ndim == 3 and array.shape[1] == array.shape[2]:
+            hint = "; it looks like (A, n, n): pass np.moveaxis(kernel, 0, 1)"
+        raise ValueError(
+            "kernel must have shape (n, A, n), states by actions by next states, "
+            f"or be a list of A sparse (n, n) matrices, found shape {array.shape}{hint}"
+        )
+    num_states, num_actions, _ = array.shape
+    pairs = float_csr(array.reshape(num_states * num_actions, num_states), "kernel")
+    return pairs, num_actions, True, row_sum_tolerance(given.dtype)
+
+
+def _is_list_of_sparse(values: Any) -> bool:
+    return isinstance(values, Sequence) and len(values) > 0 and any(sparse.issparse(item) for item in values)
+
+
+def _stacked_by_state(matrices: Sequence[Any], name: str) -> tuple[CsrArray, int]:
+    """Stack the A matrices (n, n) of a list so that row ``state * A + action`` belongs to that pair."""
+    parts = [float_csr(matrix, f"{name}[{action}]") for action, matrix in enumerate(matrices)]
+    for action, part in enumerate(parts):
+        check_square(part.shape, f"{name}[{action}]")
+        if part.shape != parts[0].shape:
+            raise ValueError(
+                f"all matrices of {name} must have the same shape, "
+                f"found {parts[0].shape} for action 0 and {part.shape} for action {action}"
+            )
+    num_states, num_actions = parts[0].shape[0], len(parts)
+    rows = np.arange(num_actions * num_states).reshape(num_actions, num_states).T.ravel()
+    return sparse.vstack(parts, format="csr")[rows], num_actions
+
+
+def _policy_probabilities(
+    policy: ArrayLike, num_states: int, num_actions: int, renormalise: bool
+) -> FloatArray:
+    """Return the policy as an (n, A) matrix of probabilities."""
+    given = np.asarray(policy)
+    if given.shape == (num_states,):
+        if given.dtype.kind not in "iu":
+            raise ValueError(f"a policy of one action per state must be integers, found dtype {given.dtype}")
+        wrong = np.flatnonzero((given < 0) | (given >= num_actions))
+        if wrong.size:
+            raise ValueError(
+                f"policy[{wrong[0]}] is {given[wrong[0]]}, actions must be between 0 and {num_actions - 1}"
+            )
+        return np.equal.outer(given, np.arange(num_actions)).astype(np.float64)
+    if given.shape != (num_states, num_actions):
+        raise ValueError(
+            f"policy must have shape ({num_states},), an action per state, or ({num_states}, {num_actions}), "
+            f"the probability of each action in each state, found shape {given.shape}"
+        )
+    distributions = probability_csr(
+        float_csr(policy, "policy"),
+        lambda row: f"row {row} of policy",
+        renormalise=renormalise,
+        tolerance=row_sum_tolerance(given.dtype),
+    )
+    return distributions.toarray()
+
+
+def _average_rewards(
+    rewards: Any, pairs: CsrArray, average: CsrArray, transitions: CsrArray
+) -> FloatArray | CsrArray:
+    """Return R(s), or the mean of r(s, a, s') given s and s' if the rewards depend on the next state."""
+    num_states = pairs.shape[1]
+    num_actions = pairs.shape[0] // num_states
+    if _is_list_of_sparse(rewards):
+        pair_rewards, num_matrices = _stacked_by_state(rewards, "rewards")
+        shape: tuple[int, ...] = (pair_rewards.shape[1], num_matrices, pair_rewards.shape[1])
+    else:
+        given = float_array(rewards, "rewards")
+        shape = given.shape
+        if shape == (num_states,):
+            return given
+        if shape == (num_states, num_actions):
+            return average @ given.ravel()
+        pair_rewards = given.reshape(-1, shape[-1]) if given.ndim == 3 else given
+    if shape != (num_states, num_actions, num_states):
+        raise ValueError(
+            f"rewards must have shape ({num_states},), ({num_states}, {num_actions}) or "
+            f"({num_states}, {num_actions}, {num_states}), states by actions by next states, "
+            f"found shape {shape}"
+        )
+    earned = pairs.copy()
+    earned.data *= values_at(pair_rewards, pairs)
+    mean = transitions.copy()
+    mean.data = values_at(float_csr(average @ earned, "rewards"), transitions) / transitions.data
+    return mean

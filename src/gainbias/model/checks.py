@@ -1,0 +1,229 @@
+"""Validation at the border: every array a user hands in passes through here once.
+
+Each message says what must hold, what was found and where, and what to do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+CsrArray: TypeAlias = "sparse.csr_array[np.float64, tuple[int, int]]"
+
+ROW_SUM_TOLERANCE = 1e-8
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+def float_array(values: ArrayLike, name: str) -> FloatArray:
+    """Return `values` as a finite float64 array in native byte order (a view where possible).
+
+    Parameters
+    ----------
+    values : array_like
+        Real numbers of any shape: any integer or float type, byte order and memory layout.
+    name : str
+        What to call the array in an error message.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(f"{name} is a masked array: fill or remove its masked entries first")
+    try:
+        given = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a rectangular array of numbers: {error}") from error
+    check_real(given.dtype, name)
+    array = given.astype(np.float64, copy=False)
+    finite = np.isfinite(array)
+    if not finite.all():
+        place = tuple(int(k) for k in np.argwhere(~finite)[0])
+        raise ValueError(f"{name}[{_indices(place)}] is {array[place]}, every entry must be a finite number")
+    return array
+
+
+def float_csr(matrix: Any, name: str) -> CsrArray:
+    """Return a canonical float64 copy of a dense or sparse matrix in compressed sparse row form.
+
+    Canonical means sorted columns, duplicates summed, no stored zeros, and 32-bit indices where they fit.
+
+    Parameters
+    ----------
+    matrix : array_like or scipy.sparse array or matrix, shape (m, n)
+        Real numbers in any type, byte order and sparse format.
+    name : str
+        What to call the matrix in an error message.
+    """
+    if not sparse.issparse(matrix):
+        matrix = float_array(matrix, name)
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} must be a matrix, found {_shape(matrix.shape)}")
+    check_real(matrix.dtype, name)
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)  # a column index out of range would crash compiled code
+    csr = sparse.csr_array(matrix.astype(np.float64, copy=False), copy=True)
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    index_type = np.int32 if max(csr.nnz, *csr.shape) <= np.iinfo(np.int32).max else np.int64
+    csr.indices = csr.indices.astype(index_type, copy=False)
+    csr.indptr = csr.indptr.astype(index_type, copy=False)
+    wrong = np.flatnonzero(~np.isfinite(csr.data))
+    if wrong.size:
+        place = _indices(entry_place(csr, wrong[0]))
+        raise ValueError(f"{name}[{place}] is {csr.data[wrong[0]]}, every entry must be a finite number")
+    return csr
+
+
+def probability_csr(
+    csr: CsrArray,
+    row_name: Callable[[int], str],
+    *,
+    renormalise: bool = False,
+    tolerance: float = ROW_SUM_TOLERANCE,
+    needed: NDArray[np.bool_] | None = None,
+) -> CsrArray:
+    """Return `csr` with rows that are probability distributions.
+
+    A row whose sum differs from 1 by rounding only keeps its bits; a row within `tolerance`, or any row if
+    `renormalise`, is divided by its sum; any other row is an error.
+
+    Parameters
+    ----------
+    csr : scipy.CsrArray, shape (m, n)
+        Canonical finite matrix (see `float_csr`), changed in place.
+    row_name : callable
+        From a row number to its name in an error message, e.g. ``"row 3 of transitions"``.
+    renormalise : bool
+        Accept any row with a positive sum.
+    tolerance : float
+        How far a row sum may be from 1.
+    needed : bool ndarray, shape (m,), optional
+        Rows that have to be distributions; the others only have to be non-negative. Default: all.
+    """
+    negative = np.flatnonzero(csr.data < 0)
+    if negative.size:
+        row, column = entry_place(csr, negative[0])
+        raise ValueError(
+            f"{row_name(row)} has the negative entry {float(csr.data[negative[0]])!r} in column {column}, "
+            "probabilities must be at least 0: correct it (or clip it to 0, if it is only rounding)"
+        )
+    sums = csr @ np.ones(csr.shape[1])
+    deviation = np.abs(sums - 1.0)
+    if needed is not None:
+        deviation[~needed] = 0.0
+    hopeless = np.flatnonzero((deviation > 0) & ((sums == 0) | np.isinf(sums)))
+    if hopeless.size:
+        row = int(hopeless[0])
+        raise ValueError(
+            f"{row_name(row)} sums to {sums[row]:g} and is no distribution: "
+            "every state needs a successor (an absorbing state is its own)"
+        )
+    far = np.flatnonzero(deviation > tolerance)
+    if far.size and not renormalise:
+        others = f" (and {far.size - 1} more rows)" if far.size > 1 else ""
+        raise ValueError(
+            f"{row_name(int(far[0]))} sums to {sums[far[0]]:.10g}, must be 1 within {tolerance:g}{others}: "
+            f"normalise it or pass renormalise=True{_transposition_hint(csr, tolerance)}"
+        )
+    lengths = np.diff(csr.indptr)
+    scaled = deviation > 4 * EPSILON * (lengths + 1)
+    if scaled.any():
+        csr.data /= np.repeat(np.where(scaled, sums, 1.0), lengths)
+        csr.eliminate_zeros()
+    return csr
+
+
+def state_labels(labels: Iterable[Any] | None, num_states: int) -> tuple[Any, ...] | None:
+    """Return `labels` as a tuple with one label per state, or None."""
+    if labels is None:
+        return None
+    if isinstance(labels, str):
+        raise ValueError(f"labels must be a sequence with one label per state, found the string {labels!r}")
+    found = tuple(labels)
+    if len(found) != num_states:
+        raise ValueError(f"labels must have one label for each of the {num_states} states, found {len(found)}")
+    return found
+
+
+def check_square(shape: tuple[int, ...], name: str) -> None:
+    """Raise unless `shape` is that of a square matrix with at least one row."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"{name} must be a square matrix (n, n), found {_shape(shape)}")
+    if shape[0] == 0:
+        raise ValueError(f"{name} is empty, a process needs at least one state")
+
+
+def check_real(dtype: np.dtype[Any], name: str) -> None:
+    """Raise unless numbers of type `dtype` are real."""
+    if dtype.kind == "c":
+        raise ValueError(f"{name} is complex ({dtype}), must be real: pass its real part if that is meant")
+    if dtype.kind not in "fiub":
+        raise ValueError(f"{name} has dtype {dtype}, must be numbers: convert it with .astype(float)")
+
+
+def row_sum_tolerance(dtype: np.dtype[Any]) -> float:
+    """Return how far a row sum may be from 1: 1e-8, or the rounding of a type with fewer digits."""
+    if dtype.kind != "f":
+        return ROW_SUM_TOLERANCE
+    return max(ROW_SUM_TOLERANCE, 8 * float(np.finfo(dtype).eps))
+
+
+def entry_place(csr: CsrArray, entry: int) -> tuple[int, int]:
+    """Return the row and column of a stored entry."""
+    return int(np.searchsorted(csr.indptr, entry, side="right")) - 1, int(csr.indices[entry])
+
+
+def values_at(matrix: FloatArray | CsrArray, pattern: CsrArray) -> FloatArray:
+    """Return the entries of `matrix` at the stored places of `pattern`, in their order.
+
+    Parameters
+    ----------
+    matrix : ndarray or canonical scipy.CsrArray, shape (m, n)
+        Where to look; an entry that is not stored is 0.
+    pattern : canonical scipy.CsrArray, shape (m, n)
+        Where to look it up.
+
+    Returns
+    -------
+    ndarray, shape (pattern.nnz,)
+    """
+    if not sparse.issparse(matrix):
+        return matrix[_rows(pattern), pattern.indices]
+    wanted, stored = _positions(pattern), _positions(matrix)
+    if stored.size == 0:
+        return np.zeros(wanted.size)
+    nearest = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)
+    return np.where(stored[nearest] == wanted, matrix.data[nearest], 0.0)
+
+
+def freeze(csr: CsrArray) -> CsrArray:
+    """Return `csr` with its memory made read-only."""
+    for part in (csr.data, csr.indices, csr.indptr):
+        part.flags.writeable = False
+    return csr
+
+
+def _rows(csr: CsrArray) -> NDArray[np.intp]:
+    return np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+
+
+def _positions(csr: CsrArray) -> NDArray[np.int64]:
+    """Row-major position of each stored entry, ascending because the matrix is canonical."""
+    return _rows(csr).astype(np.int64) * csr.shape[1] + csr.indices
+
+
+def _transposition_hint(csr: CsrArray, tolerance: float) -> str:
+    columns = csr.T @ np.ones(csr.shape[0])
+    if csr.shape[0] == csr.shape[1] and np.all(np.abs(columns - 1.0) <= tolerance):
+        return "; its columns sum to 1, so perhaps the transpose was meant"
+    return ""
+
+
+def _indices(place: tuple[int, ...]) -> str:
+    return ", ".join(str(k) for k in place)
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"shape {tuple(shape)}"

@@ -1,0 +1,313 @@
+"""The Markov reward process: what the exact solver solves and the engines simulate."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike, NDArray
+
+from gainbias.model.builders import follow_policy, uniformise
+from gainbias.model.checks import (
+    CsrArray,
+    FloatArray,
+    check_square,
+    float_array,
+    float_csr,
+    freeze,
+    probability_csr,
+    row_sum_tolerance,
+    state_labels,
+    values_at,
+)
+from gainbias.model.structure import Structure, class_periods, find_structure
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class MarkovRewardProcess:
+    """A finite Markov chain with a reward on each step, validated and immutable.
+
+    Parameters
+    ----------
+    transitions : array_like or scipy.sparse array or matrix, shape (n, n)
+        Row s holds the probabilities of the next state. A row that sums to 1 within 1e-8 (or within the
+        rounding of its own type, such as float32) is accepted and divided by its sum, unless it is off by
+        rounding only.
+    rewards : array_like, shape (n,), or array_like or scipy.sparse array or matrix, shape (n, n)
+        The expected reward R(s) of a step from each state, or the reward r(s, s') of each transition.
+    labels : iterable, optional
+        One label per state, for tables.
+    renormalise : bool
+        Divide every row by its sum, however far that is from 1.
+
+    Attributes
+    ----------
+    transitions : ndarray or scipy.sparse.csr_array, shape (n, n)
+        Dense if the input was dense; a csr_array is sorted, without duplicates and without stored zeros.
+    rewards : ndarray, shape (n,)
+        Expected one-step rewards R(s).
+    transition_rewards : None, ndarray or scipy.sparse.csr_array, shape (n, n)
+        The rewards r(s, s') if they were given.
+    labels : None or tuple
+    rate : None or float
+        Steps per unit of time if the process came from `from_rates`.
+    csr : scipy.sparse.csr_array, shape (n, n)
+        The transitions in sparse form, for dense input too.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> machine = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], rewards=[1.0, -2.0], labels=["up", "down"])
+    >>> machine
+    MarkovRewardProcess(2 states, 4 transitions, dense, rewards from -2 to 1)
+    >>> machine.is_ergodic, machine.max_abs_reward
+    (True, 2.0)
+    """
+
+    transitions: FloatArray | CsrArray
+    rewards: FloatArray
+    transition_rewards: FloatArray | CsrArray | None
+    labels: tuple[Any, ...] | None
+    rate: float | None
+    csr: CsrArray
+
+    def __init__(
+        self,
+        transitions: Any,
+        rewards: Any,
+        labels: Iterable[Any] | None = None,
+        *,
+        renormalise: bool = False,
+    ) -> None:
+        is_sparse = sparse.issparse(transitions)
+        given = float_csr(transitions, "transitions")
+        check_square(given.shape, "transitions")
+        csr = freeze(
+            probability_csr(
+                given,
+                lambda row: f"row {row} of transitions",
+                renormalise=renormalise,
+                tolerance=row_sum_tolerance(getattr(transitions, "dtype", np.dtype(float))),
+            )
+        )
+        transition_rewards = _matrix_of_rewards(rewards, csr.shape[0])
+        if transition_rewards is None:
+            expected = _vector_of_rewards(rewards, csr.shape[0])
+        else:
+            expected = _row_sums(csr, csr.data * values_at(transition_rewards, csr))
+        expected.flags.writeable = False
+        self._set(
+            transitions=csr if is_sparse else _frozen(csr.toarray()),
+            rewards=expected,
+            transition_rewards=transition_rewards,
+            labels=state_labels(labels, csr.shape[0]),
+            rate=None,
+            csr=csr,
+        )
+
+    @classmethod
+    def from_mdp(
+        cls,
+        kernel: Any,
+        rewards: Any,
+        policy: ArrayLike,
+        labels: Iterable[Any] | None = None,
+        *,
+        renormalise: bool = False,
+    ) -> Self:
+        """Return the process of a Markov decision process under a policy.
+
+        Parameters
+        ----------
+        kernel : array_like, shape (n, A, n), or list of A sparse matrices, each of shape (n, n)
+            Probability of the next state for each state and action. Rows of actions that the policy never
+            takes need not sum to 1.
+        rewards : array_like, shape (n,), (n, A) or (n, A, n), or list of A sparse matrices (n, n)
+            R(s), r(s, a) or r(s, a, s'). The last is kept as its mean given s and s', which is exact for a
+            policy of actions; the others are averaged to R(s).
+        policy : array_like of int, shape (n,), or array_like, shape (n, A)
+            The action in each state, or the probability of each action in each state.
+        labels : iterable, optional
+            One label per state.
+        renormalise : bool
+            Divide the rows of kernel and policy by their sums, however far these are from 1.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> kernel = [[[1.0, 0.0], [0.2, 0.8]], [[0.5, 0.5], [0.0, 1.0]]]
+        >>> gb.MarkovRewardProcess.from_mdp(kernel, rewards=[0.0, 1.0], policy=[1, 0]).transitions
+        array([[0.2, 0.8],
+               [0.5, 0.5]])
+        """
+        transitions, averaged, is_dense = follow_policy(kernel, rewards, policy, renormalise=renormalise)
+        if is_dense:
+            dense = averaged.toarray() if sparse.issparse(averaged) else averaged
+            return cls(transitions.toarray(), dense, labels)
+        return cls(transitions, averaged, labels)
+
+    @classmethod
+    def from_rates(
+        cls, generator: Any, reward_rates: ArrayLike, labels: Iterable[Any] | None = None
+    ) -> Self:
+        """Return the uniformised process of a continuous-time chain.
+
+        One step of the process takes an exponential time of mean 1 / `rate`: its transitions are
+        I + Q / rate and its rewards are those earned in that time. The bias is that of the continuous
+        chain, and the gain per unit of time is `rate` times the gain per step; `solve` reports the former.
+
+        Parameters
+        ----------
+        generator : array_like or scipy.sparse array or matrix, shape (n, n)
+            The matrix Q of rates; each row sums to 0 within 1e-8 of its rates. The diagonal is only checked:
+            what is used in its place is minus the sum of the other entries, which loses no digits.
+        reward_rates : array_like, shape (n,)
+            Reward per unit of time in each state.
+        labels : iterable, optional
+            One label per state.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> queue = gb.MarkovRewardProcess.from_rates([[-1.0, 1.0], [3.0, -3.0]], reward_rates=[0.0, 2.0])
+        >>> queue.rate, queue.rewards
+        (4.0, array([0. , 0.5]))
+        """
+        transitions, rewards, rate = uniformise(generator, reward_rates)
+        process = cls(transitions if sparse.issparse(generator) else transitions.toarray(), rewards, labels)
+        process._set(rate=rate)
+        return process
+
+    @property
+    def num_states(self) -> int:
+        """Number of states n."""
+        return self.rewards.size
+
+    @cached_property
+    def max_abs_reward(self) -> float:
+        """Largest absolute reward that a step can bring: of r(s, s') where P(s, s') > 0, else of R(s)."""
+        drawn = self.rewards if self.reward_entries is None else self.reward_entries
+        return float(np.max(np.abs(drawn)))
+
+    @cached_property
+    def reward_entries(self) -> FloatArray | None:
+        """The rewards r(s, s') of the stored transitions, in the order of ``csr.data``, or None."""
+        if self.transition_rewards is None:
+            return None
+        return _frozen(values_at(self.transition_rewards, self.csr))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the content: equal for dense and sparse input of the same process; labels do not count."""
+        parts: list[NDArray[Any]] = [
+            self.csr.indptr.astype("<i8"),
+            self.csr.indices.astype("<i8"),
+            self.csr.data.astype("<f8"),
+            (self.rewards + 0.0).astype("<f8"),  # adding 0 makes -0.0 and 0.0 the same
+        ]
+        if self.reward_entries is not None:
+            parts.append((self.reward_entries + 0.0).astype("<f8"))
+        digest = hashlib.sha256(f"process 1, {len(parts)} parts, rate {self.rate}".encode())
+        for part in parts:
+            digest.update(part.data)
+        return digest.hexdigest()[:32]
+
+    @cached_property
+    def structure(self) -> Structure:
+        """Communicating classes, recurrent classes and transient states."""
+        return find_structure(self.csr)
+
+    @cached_property
+    def class_periods(self) -> NDArray[np.int64]:
+        """Period of each recurrent class, in the order of ``structure.recurrent``."""
+        periods = class_periods(self.csr, self.structure)
+        periods.flags.writeable = False
+        return periods
+
+    @property
+    def is_irreducible(self) -> bool:
+        """Whether every state can be reached from every state."""
+        return self.structure.num_classes == 1
+
+    @property
+    def is_unichain(self) -> bool:
+        """Whether there is one recurrent class; there may be transient states."""
+        return len(self.structure.recurrent) == 1
+
+    @property
+    def period(self) -> int:
+        """Period of the recurrent class; a ValueError if there are several (see `class_periods`)."""
+        if not self.is_unichain:
+            raise ValueError(
+                f"the process has {self.structure.describe_recurrent()}, so it has no single period: "
+                "class_periods has one for each"
+            )
+        return int(self.class_periods[0])
+
+    @property
+    def is_ergodic(self) -> bool:
+        """Whether the process is irreducible and aperiodic, so that it forgets where it started."""
+        return self.is_irreducible and self.period == 1
+
+    def mixing_time(self, eps: float) -> int:
+        """Return the least tau >= 1 with max_s sum_s' |P^tau(s, s') - stationary(s')| <= `eps`."""
+        from gainbias.model.mixing import mixing_time
+
+        return mixing_time(self, eps)
+
+    def __repr__(self) -> str:
+        n, stored = self.num_states, self.csr.nnz
+        parts = [f"{n} state{'s' * (n > 1)}", f"{stored} transition{'s' * (stored > 1)}"]
+        parts.append(f"sparse, density {stored / n**2:.2g}" if sparse.issparse(self.transitions) else "dense")
+        parts.append(f"rewards from {self.rewards.min():g} to {self.rewards.max():g}")
+        if self.rate is not None:
+            parts.append(f"{self.rate:g} steps per unit of time")
+        if "structure" in self.__dict__:
+            parts.append("irreducible" if self.is_irreducible else self._reducible_in_words())
+        if "class_periods" in self.__dict__ and self.is_unichain:
+            parts.append(f"period {self.period}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _reducible_in_words(self) -> str:
+        count = len(self.structure.recurrent)
+        transient = self.structure.transient.size
+        return f"{count} recurrent class{'es' * (count > 1)} and {transient} transient state{'s' * (transient != 1)}"
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+def _vector_of_rewards(rewards: Any, num_states: int) -> FloatArray:
+    dense = rewards.toarray() if sparse.issparse(rewards) else rewards
+    vector = float_array(dense, "rewards").copy()
+    if vector.shape != (num_states,):
+        raise ValueError(
+            f"rewards must have shape ({num_states},), one for each state, or ({num_states}, {num_states}), "
+            f"one for each transition, found shape {vector.shape}"
+        )
+    return vector
+
+
+def _matrix_of_rewards(rewards: Any, num_states: int) -> FloatArray | CsrArray | None:
+    """Return a frozen copy of r(s, s'), or None if `rewards` is no square matrix of this size."""
+    square = (num_states, num_states)
+    if sparse.issparse(rewards):
+        return freeze(float_csr(rewards, "rewards")) if rewards.shape == square else None
+    array = float_array(rewards, "rewards")
+    return _frozen(array.copy()) if array.shape == square else None
+
+
+def _row_sums(csr: CsrArray, values: FloatArray) -> FloatArray:
+    terms = sparse.csr_array((values, csr.indices, csr.indptr), shape=csr.shape)
+    return np.asarray(terms @ np.ones(csr.shape[1]))
+
+
+def _frozen(array: FloatArray) -> FloatArray:
+    array.flags.writeable = False
+    return array
