@@ -1,0 +1,1 @@
+"""Chains whose answer is known without any solver of the package, and independent ways to find it."""
