@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,10 +15,13 @@ from gainbias.model.checks import (
     FloatArray,
     check_square,
     entry_place,
+    entry_rows,
     float_array,
     float_csr,
+    float_vector,
     probability_csr,
     row_sum_tolerance,
+    row_sums,
     values_at,
 )
 
@@ -42,7 +46,7 @@ def follow_policy(
         tolerance=tolerance,
         needed=probabilities.ravel() > 0,
     )
-    average = sparse.csr_array(
+    average: CsrArray = sparse.csr_array(
         (
             probabilities.ravel(),
             np.arange(num_states * num_actions),
@@ -61,46 +65,40 @@ def uniformise(generator: Any, reward_rates: ArrayLike) -> tuple[CsrArray, Float
     state may stay, as the time until a jump may in continuous time, so the chain is aperiodic.
     See `MarkovRewardProcess.from_rates` for the parameters.
     """
-    given = float_csr(generator, "generator")
-    check_square(given.shape, "generator")
-    num_states = given.shape[0]
-    diagonal = given.diagonal()
-    jumps = given - sparse.diags_array(diagonal, format="csr")
+    jumps = float_csr(generator, "generator")
+    check_square(jumps.shape, "generator")
+    diagonal = jumps.diagonal()
+    jumps.data[entry_rows(jumps) == jumps.indices] = 0.0
     jumps.eliminate_zeros()
     negative = np.flatnonzero(jumps.data < 0)
     if negative.size:
         row, column = entry_place(jumps, negative[0])
         raise ValueError(
             f"generator[{row}, {column}] is {float(jumps.data[negative[0]])!r}, "
-            "rates between different states must be at least 0"
+            "the rate from a state to another must be at least 0"
         )
-    exit_rates = jumps @ np.ones(num_states)
-    wrong = np.flatnonzero(np.abs(exit_rates + diagonal) > RATE_TOLERANCE * np.maximum(exit_rates, -diagonal))
+    exit_rates = row_sums(jumps)
+    allowed = RATE_TOLERANCE * np.maximum(exit_rates, np.abs(diagonal))
+    wrong = np.flatnonzero(np.abs(exit_rates + diagonal) > allowed)
     if wrong.size:
         row = int(wrong[0])
         raise ValueError(
             f"row {row} of generator sums to {exit_rates[row] + diagonal[row]:g}, must be 0 within "
-            f"{RATE_TOLERANCE:g} of its rates: its diagonal entry must be {-exit_rates[row]:.10g}, "
+            f"{RATE_TOLERANCE:g} of its rates: generator[{row}, {row}] must be {-exit_rates[row]:.10g}, "
             f"found {diagonal[row]:.10g}"
         )
     fastest = float(exit_rates.max())
-    rate = float(2.0 ** np.frexp(fastest)[1]) if fastest > 0 else 1.0
-    stay = sparse.diags_array(1.0 - exit_rates / rate, format="csr")
-    rates = float_array(reward_rates, "reward_rates")
-    if rates.shape != (num_states,):
-        raise ValueError(
-            f"reward_rates must have one entry for each of the {num_states} states, shape ({num_states},), "
-            f"found shape {rates.shape}"
-        )
-    return sparse.csr_array(jumps / rate + stay), rates / rate, rate
+    rate = math.ldexp(1.0, math.frexp(fastest)[1]) if fastest > 0 else 1.0
+    jumps.data /= rate
+    transitions: CsrArray = sparse.csr_array(jumps + sparse.diags_array(1.0 - exit_rates / rate))
+    return transitions, float_vector(reward_rates, jumps.shape[0], "reward_rates") / rate, rate
 
 
 def _pair_rows(kernel: Any) -> tuple[CsrArray, int, bool, float]:
     """Return the (state, action) rows, the number of actions, whether `kernel` is dense, the tolerance."""
     if _is_list_of_sparse(kernel):
         pairs, num_actions = _stacked_by_state(kernel, "kernel")
-        return pairs, num_actions, False, max(row_sum_tolerance(matrix.dtype) for matrix in kernel)
-    given = np.asarray(kernel)
+        return pairs, num_actions, False, max(map(row_sum_tolerance, kernel))
     array = float_array(kernel, "kernel")
     if array.ndim != 3 or array.shape[0] != array.shape[2] or 0 in array.shape:
         hint = ""
@@ -112,7 +110,7 @@ def _pair_rows(kernel: Any) -> tuple[CsrArray, int, bool, float]:
         )
     num_states, num_actions, _ = array.shape
     pairs = float_csr(array.reshape(num_states * num_actions, num_states), "kernel")
-    return pairs, num_actions, True, row_sum_tolerance(given.dtype)
+    return pairs, num_actions, True, row_sum_tolerance(kernel)
 
 
 def _is_list_of_sparse(values: Any) -> bool:
@@ -147,7 +145,7 @@ def _policy_probabilities(
             raise ValueError(
                 f"policy[{wrong[0]}] is {given[wrong[0]]}, actions must be between 0 and {num_actions - 1}"
             )
-        return np.equal.outer(given, np.arange(num_actions)).astype(np.float64)
+        return np.asarray(given[:, np.newaxis] == np.arange(num_actions), dtype=np.float64)
     if given.shape != (num_states, num_actions):
         raise ValueError(
             f"policy must have shape ({num_states},), an action per state, or ({num_states}, {num_actions}), "
@@ -157,7 +155,7 @@ def _policy_probabilities(
         float_csr(policy, "policy"),
         lambda row: f"row {row} of policy",
         renormalise=renormalise,
-        tolerance=row_sum_tolerance(given.dtype),
+        tolerance=row_sum_tolerance(policy),
     )
     return distributions.toarray()
 
@@ -168,6 +166,7 @@ def _average_rewards(
     """Return R(s), or the mean of r(s, a, s') given s and s' if the rewards depend on the next state."""
     num_states = pairs.shape[1]
     num_actions = pairs.shape[0] // num_states
+    pair_rewards: FloatArray | CsrArray
     if _is_list_of_sparse(rewards):
         pair_rewards, num_matrices = _stacked_by_state(rewards, "rewards")
         shape: tuple[int, ...] = (pair_rewards.shape[1], num_matrices, pair_rewards.shape[1])
@@ -177,7 +176,7 @@ def _average_rewards(
         if shape == (num_states,):
             return given
         if shape == (num_states, num_actions):
-            return average @ given.ravel()
+            return np.asarray(average @ given.ravel())
         pair_rewards = given.reshape(-1, shape[-1]) if given.ndim == 3 else given
     if shape != (num_states, num_actions, num_states):
         raise ValueError(

@@ -6,7 +6,7 @@ Each message says what must hold, what was found and where, and what to do about
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sparse
@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 CsrArray: TypeAlias = "sparse.csr_array[np.float64, tuple[int, int]]"
+
+Frozen = TypeVar("Frozen", bound="NDArray[Any] | CsrArray")
 
 ROW_SUM_TOLERANCE = 1e-8
 EPSILON = float(np.finfo(np.float64).eps)
@@ -42,6 +44,17 @@ def float_array(values: ArrayLike, name: str) -> FloatArray:
         place = tuple(int(k) for k in np.argwhere(~finite)[0])
         raise ValueError(f"{name}[{_indices(place)}] is {array[place]}, every entry must be a finite number")
     return array
+
+
+def float_vector(values: ArrayLike, num_states: int, name: str) -> FloatArray:
+    """Return `values` as a finite float64 vector with one entry per state (a view where possible)."""
+    vector = float_array(values, name)
+    if vector.shape != (num_states,):
+        raise ValueError(
+            f"{name} must have one entry for each of the {num_states} states, shape ({num_states},), "
+            f"found shape {vector.shape}"
+        )
+    return vector
 
 
 def float_csr(matrix: Any, name: str) -> CsrArray:
@@ -109,7 +122,7 @@ def probability_csr(
             f"{row_name(row)} has the negative entry {float(csr.data[negative[0]])!r} in column {column}, "
             "probabilities must be at least 0: correct it (or clip it to 0, if it is only rounding)"
         )
-    sums = csr @ np.ones(csr.shape[1])
+    sums = row_sums(csr)
     deviation = np.abs(sums - 1.0)
     if needed is not None:
         deviation[~needed] = 0.0
@@ -117,22 +130,36 @@ def probability_csr(
     if hopeless.size:
         row = int(hopeless[0])
         raise ValueError(
-            f"{row_name(row)} sums to {sums[row]:g} and is no distribution: "
-            "every state needs a successor (an absorbing state is its own)"
+            f"{row_name(row)} sums to {sums[row]:g}, must be 1 and cannot be normalised: "
+            "give the state a successor (an absorbing state is its own)"
         )
     far = np.flatnonzero(deviation > tolerance)
     if far.size and not renormalise:
-        others = f" (and {far.size - 1} more rows)" if far.size > 1 else ""
+        others = f" (as must {far.size - 1} more)" if far.size > 1 else ""
         raise ValueError(
-            f"{row_name(int(far[0]))} sums to {sums[far[0]]:.10g}, must be 1 within {tolerance:g}{others}: "
+            f"{row_name(int(far[0]))} sums to {sums[far[0]]:.10g}, must be 1 within {tolerance:.2g}{others}: "
             f"normalise it or pass renormalise=True{_transposition_hint(csr, tolerance)}"
         )
     lengths = np.diff(csr.indptr)
-    scaled = deviation > 4 * EPSILON * (lengths + 1)
-    if scaled.any():
-        csr.data /= np.repeat(np.where(scaled, sums, 1.0), lengths)
-        csr.eliminate_zeros()
+    divisors = np.where(deviation > 4 * EPSILON * (lengths + 1), sums, 1.0)
+    csr.data /= np.repeat(divisors, lengths)
+    csr.eliminate_zeros()  # a tiny entry may have become 0
     return csr
+
+
+def reward_array(rewards: Any, num_states: int) -> FloatArray | CsrArray:
+    """Return a read-only copy of R(s), a vector, or of r(s, s'), a dense or sparse matrix."""
+    given: Any = rewards if sparse.issparse(rewards) else float_array(rewards, "rewards")
+    if given.shape not in ((num_states,), (num_states, num_states)):
+        raise ValueError(
+            f"rewards must have shape ({num_states},), one for each state, or ({num_states}, {num_states}), "
+            f"one for each transition, found shape {given.shape}"
+        )
+    if isinstance(given, np.ndarray):
+        return frozen(given.copy())
+    if given.ndim == 1:
+        return frozen(float_array(given.toarray(), "rewards"))
+    return frozen(float_csr(given, "rewards"))
 
 
 def state_labels(labels: Iterable[Any] | None, num_states: int) -> tuple[Any, ...] | None:
@@ -143,7 +170,9 @@ def state_labels(labels: Iterable[Any] | None, num_states: int) -> tuple[Any, ..
         raise ValueError(f"labels must be a sequence with one label per state, found the string {labels!r}")
     found = tuple(labels)
     if len(found) != num_states:
-        raise ValueError(f"labels must have one label for each of the {num_states} states, found {len(found)}")
+        raise ValueError(
+            f"labels must have one label for each of the {num_states} states, found {len(found)}"
+        )
     return found
 
 
@@ -163,8 +192,9 @@ def check_real(dtype: np.dtype[Any], name: str) -> None:
         raise ValueError(f"{name} has dtype {dtype}, must be numbers: convert it with .astype(float)")
 
 
-def row_sum_tolerance(dtype: np.dtype[Any]) -> float:
+def row_sum_tolerance(values: Any) -> float:
     """Return how far a row sum may be from 1: 1e-8, or the rounding of a type with fewer digits."""
+    dtype = getattr(values, "dtype", np.dtype(np.float64))
     if dtype.kind != "f":
         return ROW_SUM_TOLERANCE
     return max(ROW_SUM_TOLERANCE, 8 * float(np.finfo(dtype).eps))
@@ -190,7 +220,7 @@ def values_at(matrix: FloatArray | CsrArray, pattern: CsrArray) -> FloatArray:
     ndarray, shape (pattern.nnz,)
     """
     if not sparse.issparse(matrix):
-        return matrix[_rows(pattern), pattern.indices]
+        return matrix[entry_rows(pattern), pattern.indices]
     wanted, stored = _positions(pattern), _positions(matrix)
     if stored.size == 0:
         return np.zeros(wanted.size)
@@ -198,24 +228,31 @@ def values_at(matrix: FloatArray | CsrArray, pattern: CsrArray) -> FloatArray:
     return np.where(stored[nearest] == wanted, matrix.data[nearest], 0.0)
 
 
-def freeze(csr: CsrArray) -> CsrArray:
-    """Return `csr` with its memory made read-only."""
-    for part in (csr.data, csr.indices, csr.indptr):
+def row_sums(csr: CsrArray) -> FloatArray:
+    """Return the sum of each row, adding from left to right so that stored zeros would not matter."""
+    return np.asarray(csr @ np.ones(csr.shape[1]))
+
+
+def frozen(matrix: Frozen) -> Frozen:
+    """Return `matrix`, an array or a csr_array, after making its memory read-only."""
+    parts = (matrix,) if isinstance(matrix, np.ndarray) else (matrix.data, matrix.indices, matrix.indptr)
+    for part in parts:
         part.flags.writeable = False
-    return csr
+    return matrix
 
 
-def _rows(csr: CsrArray) -> NDArray[np.intp]:
+def entry_rows(csr: CsrArray) -> NDArray[np.intp]:
+    """Return the row of each stored entry."""
     return np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
 
 
 def _positions(csr: CsrArray) -> NDArray[np.int64]:
     """Row-major position of each stored entry, ascending because the matrix is canonical."""
-    return _rows(csr).astype(np.int64) * csr.shape[1] + csr.indices
+    return entry_rows(csr).astype(np.int64) * csr.shape[1] + csr.indices
 
 
 def _transposition_hint(csr: CsrArray, tolerance: float) -> str:
-    columns = csr.T @ np.ones(csr.shape[0])
+    columns = np.bincount(csr.indices, weights=csr.data, minlength=csr.shape[1])
     if csr.shape[0] == csr.shape[1] and np.all(np.abs(columns - 1.0) <= tolerance):
         return "; its columns sum to 1, so perhaps the transpose was meant"
     return ""

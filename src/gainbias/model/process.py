@@ -17,11 +17,12 @@ from gainbias.model.checks import (
     CsrArray,
     FloatArray,
     check_square,
-    float_array,
     float_csr,
-    freeze,
+    frozen,
     probability_csr,
+    reward_array,
     row_sum_tolerance,
+    row_sums,
     state_labels,
     values_at,
 )
@@ -84,27 +85,26 @@ class MarkovRewardProcess:
         *,
         renormalise: bool = False,
     ) -> None:
-        is_sparse = sparse.issparse(transitions)
         given = float_csr(transitions, "transitions")
         check_square(given.shape, "transitions")
-        csr = freeze(
+        csr = frozen(
             probability_csr(
                 given,
                 lambda row: f"row {row} of transitions",
                 renormalise=renormalise,
-                tolerance=row_sum_tolerance(getattr(transitions, "dtype", np.dtype(float))),
+                tolerance=row_sum_tolerance(transitions),
             )
         )
-        transition_rewards = _matrix_of_rewards(rewards, csr.shape[0])
-        if transition_rewards is None:
-            expected = _vector_of_rewards(rewards, csr.shape[0])
-        else:
-            expected = _row_sums(csr, csr.data * values_at(transition_rewards, csr))
-        expected.flags.writeable = False
+        given_rewards = reward_array(rewards, csr.shape[0])
+        expected = given_rewards
+        if given_rewards.ndim == 2:
+            earned = csr.copy()
+            earned.data = csr.data * values_at(given_rewards, csr)
+            expected = frozen(row_sums(earned))
         self._set(
-            transitions=csr if is_sparse else _frozen(csr.toarray()),
+            transitions=csr if sparse.issparse(transitions) else frozen(csr.toarray()),
             rewards=expected,
-            transition_rewards=transition_rewards,
+            transition_rewards=given_rewards if given_rewards.ndim == 2 else None,
             labels=state_labels(labels, csr.shape[0]),
             rate=None,
             csr=csr,
@@ -152,9 +152,7 @@ class MarkovRewardProcess:
         return cls(transitions, averaged, labels)
 
     @classmethod
-    def from_rates(
-        cls, generator: Any, reward_rates: ArrayLike, labels: Iterable[Any] | None = None
-    ) -> Self:
+    def from_rates(cls, generator: Any, reward_rates: ArrayLike, labels: Iterable[Any] | None = None) -> Self:
         """Return the uniformised process of a continuous-time chain.
 
         One step of the process takes an exponential time of mean 1 / `rate`: its transitions are
@@ -199,7 +197,7 @@ class MarkovRewardProcess:
         """The rewards r(s, s') of the stored transitions, in the order of ``csr.data``, or None."""
         if self.transition_rewards is None:
             return None
-        return _frozen(values_at(self.transition_rewards, self.csr))
+        return frozen(values_at(self.transition_rewards, self.csr))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -225,9 +223,7 @@ class MarkovRewardProcess:
     @cached_property
     def class_periods(self) -> NDArray[np.int64]:
         """Period of each recurrent class, in the order of ``structure.recurrent``."""
-        periods = class_periods(self.csr, self.structure)
-        periods.flags.writeable = False
-        return periods
+        return frozen(class_periods(self.csr, self.structure))
 
     @property
     def is_irreducible(self) -> bool:
@@ -276,38 +272,9 @@ class MarkovRewardProcess:
     def _reducible_in_words(self) -> str:
         count = len(self.structure.recurrent)
         transient = self.structure.transient.size
-        return f"{count} recurrent class{'es' * (count > 1)} and {transient} transient state{'s' * (transient != 1)}"
+        classes = "class" if count == 1 else "classes"
+        return f"{count} recurrent {classes}, {transient} transient state{'s' * (transient != 1)}"
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
-
-
-def _vector_of_rewards(rewards: Any, num_states: int) -> FloatArray:
-    dense = rewards.toarray() if sparse.issparse(rewards) else rewards
-    vector = float_array(dense, "rewards").copy()
-    if vector.shape != (num_states,):
-        raise ValueError(
-            f"rewards must have shape ({num_states},), one for each state, or ({num_states}, {num_states}), "
-            f"one for each transition, found shape {vector.shape}"
-        )
-    return vector
-
-
-def _matrix_of_rewards(rewards: Any, num_states: int) -> FloatArray | CsrArray | None:
-    """Return a frozen copy of r(s, s'), or None if `rewards` is no square matrix of this size."""
-    square = (num_states, num_states)
-    if sparse.issparse(rewards):
-        return freeze(float_csr(rewards, "rewards")) if rewards.shape == square else None
-    array = float_array(rewards, "rewards")
-    return _frozen(array.copy()) if array.shape == square else None
-
-
-def _row_sums(csr: CsrArray, values: FloatArray) -> FloatArray:
-    terms = sparse.csr_array((values, csr.indices, csr.indptr), shape=csr.shape)
-    return np.asarray(terms @ np.ones(csr.shape[1]))
-
-
-def _frozen(array: FloatArray) -> FloatArray:
-    array.flags.writeable = False
-    return array
