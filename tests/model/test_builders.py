@@ -1,0 +1,257 @@
+"""Processes made from a decision process and a policy, or from continuous-time rates."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gainbias import MarkovRewardProcess
+
+KERNEL = np.array([[[1.0, 0.0], [0.25, 0.75]], [[0.5, 0.5], [0.0, 1.0]]])
+RATES = np.array([[-2.0, 2.0, 0.0], [1.0, -4.0, 3.0], [0.0, 5.0, -5.0]])
+
+
+def exactly(message):
+    return f"^{re.escape(message)}$"
+
+
+def random_decision_process(seed):
+    rng = np.random.default_rng(seed)
+    n, actions = rng.integers(1, 6, size=2)
+    kernel = rng.random((n, actions, n)) * (rng.random((n, actions, n)) < 0.6)
+    kernel[..., 0] += 0.1
+    kernel /= kernel.sum(axis=2, keepdims=True)
+    policy = rng.random((n, actions)) * (rng.random((n, actions)) < 0.7)
+    policy[:, 0] += 0.1
+    policy /= policy.sum(axis=1, keepdims=True)
+    return kernel, rng.normal(size=(n, actions, n)), policy
+
+
+def by_action(array, make=sparse.csr_array):
+    return [make(array[:, action]) for action in range(array.shape[1])]
+
+
+class TestFromMdp:
+    @given(st.integers(0, 10**6))
+    def test_against_the_definition(self, seed):
+        kernel, rewards, policy = random_decision_process(seed)
+        process = MarkovRewardProcess.from_mdp(kernel, rewards, policy)
+        np.testing.assert_allclose(process.transitions, np.einsum("sa,sat->st", policy, kernel), atol=1e-15)
+        expected = np.einsum("sa,sat,sat->s", policy, kernel, rewards)
+        np.testing.assert_allclose(process.rewards, expected, atol=1e-14)
+        earned = np.einsum("sa,sat,sat->st", policy, kernel, rewards)
+        kept = process.transitions * process.transition_rewards
+        np.testing.assert_allclose(kept, earned, atol=1e-14)
+
+    @given(st.integers(0, 10**6))
+    def test_lists_of_sparse_matrices_agree_with_dense(self, seed):
+        kernel, rewards, policy = random_decision_process(seed)
+        dense = MarkovRewardProcess.from_mdp(kernel, rewards, policy)
+        for kernel_form, rewards_form in [
+            (sparse.csr_array, sparse.coo_matrix),
+            (sparse.csc_matrix, sparse.lil_array),
+        ]:
+            other = MarkovRewardProcess.from_mdp(
+                by_action(kernel, kernel_form), by_action(rewards, rewards_form), policy
+            )
+            assert isinstance(other.transitions, sparse.csr_array)
+            assert other.fingerprint == dense.fingerprint
+        mixed = MarkovRewardProcess.from_mdp(by_action(kernel), rewards, policy)
+        assert mixed.fingerprint == dense.fingerprint
+
+    @given(st.integers(0, 10**6))
+    def test_rewards_of_states_and_actions(self, seed):
+        kernel, rewards, policy = random_decision_process(seed)
+        pair_rewards, state_rewards = rewards[:, :, 0], rewards[:, 0, 0]
+        of_pairs = MarkovRewardProcess.from_mdp(kernel, pair_rewards, policy)
+        np.testing.assert_allclose(of_pairs.rewards, (policy * pair_rewards).sum(axis=1), atol=1e-15)
+        of_states = MarkovRewardProcess.from_mdp(kernel, state_rewards, policy)
+        np.testing.assert_array_equal(of_states.rewards, state_rewards)
+        assert of_pairs.transition_rewards is of_states.transition_rewards is None
+
+    def test_a_policy_of_actions_picks_rows(self):
+        rewards = np.array([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]])
+        process = MarkovRewardProcess.from_mdp(KERNEL, rewards, np.array([1, 0], dtype=np.uint8), ["a", "b"])
+        np.testing.assert_array_equal(process.transitions, [[0.25, 0.75], [0.5, 0.5]])
+        np.testing.assert_array_equal(process.transition_rewards, [[3.0, 4.0], [5.0, 6.0]])
+        assert process.labels == ("a", "b")
+
+    def test_rows_of_actions_never_taken_are_not_judged(self):
+        kernel = KERNEL.copy()
+        kernel[0, 0] = 0.0
+        process = MarkovRewardProcess.from_mdp(kernel, [0.0, 1.0], [1, 0])
+        np.testing.assert_array_equal(process.transitions, [[0.25, 0.75], [0.5, 0.5]])
+
+    def test_rows_are_renormalised_before_they_are_averaged(self):
+        counts = KERNEL * np.array([[[10.0], [4.0]], [[2.0], [1.0]]])
+        policy = [[3.0, 1.0], [1.0, 1.0]]
+        process = MarkovRewardProcess.from_mdp(counts, [0.0, 1.0], policy, renormalise=True)
+        np.testing.assert_allclose(process.transitions, [[0.8125, 0.1875], [0.25, 0.75]], rtol=1e-15)
+
+    def test_float32_is_judged_by_its_own_rounding(self):
+        kernel = np.full((3, 2, 3), 1 / 3, dtype=np.float32)
+        policy = np.full((3, 2), 0.5, dtype=np.float32)
+        for form in (kernel, by_action(kernel)):
+            process = MarkovRewardProcess.from_mdp(form, np.zeros(3), policy)
+            np.testing.assert_allclose(process.csr.toarray(), 1 / 3, rtol=1e-15)
+
+    def test_as_many_actions_as_states_is_not_ambiguous(self):
+        process = MarkovRewardProcess.from_mdp(KERNEL, [[1.0, 2.0], [3.0, 4.0]], [1, 0])
+        np.testing.assert_array_equal(process.rewards, [2.0, 3.0])
+
+    @pytest.mark.parametrize("make", [np.asarray, by_action])
+    def test_a_wrong_row_is_named_by_state_and_action(self, make):
+        kernel = KERNEL.copy()
+        kernel[1, 0] = [0.5, 0.4]
+        message = (
+            "kernel row for state 1, action 0 sums to 0.9, must be 1 within 1e-08: "
+            "normalise it or pass renormalise=True"
+        )
+        with pytest.raises(ValueError, match=exactly(message)):
+            MarkovRewardProcess.from_mdp(make(kernel), [0, 1], [0, 0])
+
+    def test_negative_and_not_finite_kernels(self):
+        kernel = KERNEL.copy()
+        kernel[0, 1] = [1.5, -0.5]
+        with pytest.raises(
+            ValueError, match=r"kernel row for state 0, action 1 has the negative entry -0\.5 in column 1"
+        ):
+            MarkovRewardProcess.from_mdp(kernel, [0, 1], [0, 0])
+        kernel[0, 1, 1] = np.nan
+        with pytest.raises(
+            ValueError, match=r"kernel\[0, 1, 1\] is nan, every entry must be a finite number"
+        ):
+            MarkovRewardProcess.from_mdp(kernel, [0, 1], [0, 0])
+        with pytest.raises(
+            ValueError, match=r"kernel\[1\]\[0, 1\] is nan, every entry must be a finite number"
+        ):
+            MarkovRewardProcess.from_mdp(by_action(kernel), [0, 1], [0, 0])
+
+    def test_kernels_of_the_wrong_shape(self):
+        with pytest.raises(ValueError, match=r"kernel must have shape \(n, A, n\).*found shape \(2, 2\)$"):
+            MarkovRewardProcess.from_mdp(KERNEL[0], [0, 1], [0, 0])
+        with pytest.raises(
+            ValueError, match=r"found shape \(3, 2, 2\); it looks like \(A, n, n\): pass np.moveaxis"
+        ):
+            MarkovRewardProcess.from_mdp(np.ones((3, 2, 2)) / 2, [0, 1], [0, 0])
+        with pytest.raises(ValueError, match=r"found shape \(0, 1, 0\)"):
+            MarkovRewardProcess.from_mdp(np.ones((0, 1, 0)), [], [])
+        with pytest.raises(ValueError, match=r"found \(2, 2\) for action 0 and \(3, 3\) for action 1"):
+            MarkovRewardProcess.from_mdp([sparse.eye_array(2), sparse.eye_array(3)], [0, 1], [0, 0])
+        with pytest.raises(
+            ValueError, match=r"kernel\[0\] must be a square matrix \(n, n\), found shape \(2, 3\)"
+        ):
+            MarkovRewardProcess.from_mdp([sparse.csr_array((2, 3))], [0, 1], [0, 0])
+
+    @pytest.mark.parametrize(
+        ("policy", "message"),
+        [
+            ([0, 2], "policy[1] is 2, actions must be between 0 and 1"),
+            ([-1, 0], "policy[0] is -1, actions must be between 0 and 1"),
+            ([0.0, 1.0], "a policy of one action per state must be integers, found dtype float64"),
+            ([[1.0, 0.0], [0.5, 0.4]], "row 1 of policy sums to 0.9, must be 1 within 1e-08: "
+             "normalise it or pass renormalise=True"),
+            ([[1.0, 0.0], [np.nan, 1.0]], "policy[1, 0] is nan, every entry must be a finite number"),
+            ([0, 1, 1], "policy must have shape (2,), an action per state, or (2, 2), the probability of "
+             "each action in each state, found shape (3,)"),
+        ],
+    )  # fmt: skip
+    def test_wrong_policies(self, policy, message):
+        with pytest.raises(ValueError, match=exactly(message)):
+            MarkovRewardProcess.from_mdp(KERNEL, [0, 1], policy)
+
+    @pytest.mark.parametrize(
+        ("rewards", "shape"),
+        [
+            (np.zeros(3), "(3,)"),
+            (np.zeros((2, 3)), "(2, 3)"),
+            (np.zeros((3, 2, 3)), "(3, 2, 3)"),
+            (0.0, "()"),
+            ([sparse.csr_array((2, 2))], "(2, 1, 2)"),
+        ],
+    )
+    def test_rewards_of_the_wrong_shape(self, rewards, shape):
+        message = (
+            "rewards must have shape (2,), (2, 2) or (2, 2, 2), states by actions by next states, "
+            f"found shape {shape}"
+        )
+        with pytest.raises(ValueError, match=exactly(message)):
+            MarkovRewardProcess.from_mdp(KERNEL, rewards, [0, 0])
+
+    def test_a_large_sparse_decision_process(self):
+        n = 50_000  # a dense (n, n) array would take 20 GB
+        forward = sparse.csr_array((np.ones(n), (np.arange(n), (np.arange(n) + 1) % n)), shape=(n, n))
+        process = MarkovRewardProcess.from_mdp(
+            [forward, sparse.eye_array(n)], np.zeros(n), np.full((n, 2), 0.5)
+        )
+        assert process.csr.nnz == 2 * n
+        assert process.is_ergodic
+
+
+class TestFromRates:
+    @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.dia_matrix])
+    def test_uniformised(self, make):
+        process = MarkovRewardProcess.from_rates(make(RATES), [1.0, 2.0, 3.0], labels=["a", "b", "c"])
+        assert process.rate == 8.0
+        np.testing.assert_array_equal(process.csr.toarray(), np.eye(3) + RATES / 8)
+        np.testing.assert_array_equal(process.rewards, [0.125, 0.25, 0.375])
+        assert process.labels == ("a", "b", "c")
+        assert sparse.issparse(process.transitions) == sparse.issparse(make(RATES))
+
+    @given(st.lists(st.floats(1e-9, 1e9), min_size=2, max_size=5))
+    def test_rates_keep_their_ratios_and_the_chain_is_aperiodic(self, rates):
+        n = len(rates)
+        generator = np.zeros((n, n))
+        generator[np.arange(n), (np.arange(n) + 1) % n] = rates
+        generator[np.arange(n), np.arange(n)] = np.negative(rates)
+        process = MarkovRewardProcess.from_rates(generator, np.zeros(n))
+        jumps = process.transitions[np.arange(n), (np.arange(n) + 1) % n]
+        np.testing.assert_array_equal(jumps * process.rate, rates)
+        assert max(rates) < process.rate <= 2 * max(rates)
+        assert process.is_ergodic
+
+    def test_a_power_of_two_is_not_its_own_rate(self):
+        process = MarkovRewardProcess.from_rates([[-4, 4], [4, -4]], [0, 1])
+        assert process.rate == 8.0
+        assert process.period == 1
+
+    def test_the_diagonal_is_checked_and_not_used(self):
+        rates = RATES + np.diag([1e-9, 0, 0])
+        process = MarkovRewardProcess.from_rates(rates, np.zeros(3))
+        np.testing.assert_array_equal(process.transitions, np.eye(3) + RATES / 8)
+
+    def test_no_jumps(self):
+        process = MarkovRewardProcess.from_rates([[0.0]], [3.0])
+        assert (process.rate, process.rewards[0]) == (1.0, 3.0)
+        assert process.transitions == [[1.0]]
+
+    def test_wrong_generators(self):
+        message = (
+            "row 1 of generator sums to 1, must be 0 within 1e-08 of its rates: "
+            "generator[1, 1] must be -4, found -3"
+        )
+        with pytest.raises(ValueError, match=exactly(message)):
+            MarkovRewardProcess.from_rates(RATES + np.diag([0, 1, 0]), np.zeros(3))
+        with pytest.raises(ValueError, match="row 0 of generator sums to 3, must be 0"):
+            MarkovRewardProcess.from_rates([[3.0]], [1.0])
+        message = "generator[0, 1] is -2.0, the rate from a state to another must be at least 0"
+        with pytest.raises(ValueError, match=exactly(message)):
+            MarkovRewardProcess.from_rates(-RATES, np.zeros(3))
+        with pytest.raises(
+            ValueError, match=r"generator must be a square matrix \(n, n\), found shape \(2, 3\)"
+        ):
+            MarkovRewardProcess.from_rates(RATES[:2], np.zeros(3))
+        with pytest.raises(ValueError, match=r"generator\[0, 0\] is nan"):
+            MarkovRewardProcess.from_rates([[np.nan]], [0.0])
+
+    @pytest.mark.parametrize("wrong", [np.zeros(2), np.zeros((3, 3))])
+    def test_wrong_reward_rates(self, wrong):
+        message = (
+            "reward_rates must have one entry for each of the 3 states, shape (3,), "
+            f"found shape {wrong.shape}"
+        )
+        with pytest.raises(ValueError, match=exactly(message)):
+            MarkovRewardProcess.from_rates(RATES, wrong)
