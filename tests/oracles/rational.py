@@ -33,19 +33,18 @@ def rational_answer(transitions: ArrayLike, rewards: ArrayLike) -> RationalAnswe
     law = _stationary(laplacian)
     gain = _dot(law, reward)
     excess = [value - gain for value in reward]
-    # The equations of the bias depend on each other through the law: that of a recurrent state can be spared.
+    # The equations of the bias depend on each other through the law: that of a recurrent state is given up, and
+    # the bias there is zero until it is centred.
     spare = max(range(n), key=lambda i: _rounded(law[i]))
-    system = [law if i == spare else laplacian[i] for i in range(n)]
-    target = [fmpq(0) if i == spare else excess[i] for i in range(n)]
-    bias = _solve(system, target)
+    system = [laplacian[i] if i != spare else [fmpq(int(j == spare)) for j in range(n)] for i in range(n)]
+    relative = _solve(system, [excess[i] if i != spare else fmpq(0) for i in range(n)])
+    mean = _dot(law, relative)
+    bias = [value - mean for value in relative]
 
-    variance = fmpq(0)
-    for i in range(n):
-        if law[i] != 0:
-            jumps = sum(
-                (away[i][j] * (excess[i] + bias[j] - bias[i]) ** 2 for j in range(n) if away[i][j]), fmpq(0)
-            )
-            variance += law[i] * (jumps + (1 - laplacian[i][i]) * excess[i] ** 2)
+    # The sum of all autocovariances.
+    variance = 2 * _dot(law, [x * w for x, w in zip(excess, bias, strict=True)]) - _dot(
+        law, [x * x for x in excess]
+    )
     return RationalAnswer(
         np.array([_rounded(p) for p in law]),
         _rounded(gain),
