@@ -33,8 +33,8 @@ def rational_answer(transitions: ArrayLike, rewards: ArrayLike) -> RationalAnswe
     law = _stationary(laplacian)
     gain = _dot(law, reward)
     excess = [value - gain for value in reward]
-    # The equations of the bias depend on each other through the law: that of a recurrent state is given up, and
-    # the bias there is zero until it is centred.
+    # The equations of the bias depend on each other through the law: that of a recurrent state is given up,
+    # and the bias there is zero until it is centred.
     spare = max(range(n), key=lambda i: _rounded(law[i]))
     system = [laplacian[i] if i != spare else [fmpq(int(j == spare)) for j in range(n)] for i in range(n)]
     relative = _solve(system, [excess[i] if i != spare else fmpq(0) for i in range(n)])
