@@ -9,6 +9,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "ConditionNumbers": "gainbias.model.conditioning",
     "ConvergenceError": "gainbias.model.solution",
     "MarkovRewardProcess": "gainbias.model.process",
     "MultichainSolution": "gainbias.model.solution",
@@ -16,7 +17,16 @@ _HOMES = {
     "Solution": "gainbias.model.solution",
     "Structure": "gainbias.model.structure",
     "Tabular": "gainbias.features",
+    "deviation": "gainbias.model.deviation",
+    "deviation_matrix": "gainbias.model.deviation",
+    "kemeny_constant": "gainbias.model.deviation",
+    "mixing_time": "gainbias.model.mixing",
+    "mixing_time": "gainbias.model.mixing",
+    "mixing_time_bounds": "gainbias.model.mixing",
+    "normalise_features": "gainbias.features",
+    "second_eigenvalue_modulus": "gainbias.model.spectrum",
     "solve": "gainbias.model.solve",
+    "spectral_gap": "gainbias.model.spectrum",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -251,7 +251,7 @@ class MarkovRewardProcess:
         return self.is_irreducible and self.period == 1
 
     def mixing_time(self, eps: float) -> int:
-        """Return the least tau >= 1 with max_s sum_s' |P^tau(s, s') - stationary(s')| <= `eps`."""
+        """Return the least tau >= 1 with ``max_s sum_s' |P^tau(s, s') - stationary(s')| <= eps``."""
         from gainbias.model.mixing import mixing_time
 
         return mixing_time(self, eps)

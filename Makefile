@@ -1,0 +1,44 @@
+# Every target makes what it needs: all it takes is make, Python 3.11 or newer and access to a package registry.
+PYTHON ?= python3
+VENV ?= .venv
+WORKERS ?= 2
+BIN := $(VENV)/bin
+
+.PHONY: test lint bench docs reproduce clean
+
+test: lint
+	$(BIN)/pytest -n $(WORKERS) --durations=20
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m kernels tests
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.solve
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build
+	@echo "Open docs/_build/index.html"
+
+reproduce:
+	@echo "The reproduction of the paper is not part of this version yet." >&2
+	@exit 1
+
+clean:
+	rm -rf $(VENV) docs/_build build src/*.egg-info
+
+$(VENV)/.made: constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.made pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[solvers,test]'
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.made pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	@touch $@
