@@ -21,7 +21,6 @@ _HOMES = {
     "deviation_matrix": "gainbias.model.deviation",
     "kemeny_constant": "gainbias.model.deviation",
     "mixing_time": "gainbias.model.mixing",
-    "mixing_time": "gainbias.model.mixing",
     "mixing_time_bounds": "gainbias.model.mixing",
     "normalise_features": "gainbias.features",
     "second_eigenvalue_modulus": "gainbias.model.spectrum",

@@ -5,7 +5,6 @@ from gainbias.model.deviation import deviation as deviation
 from gainbias.model.deviation import deviation_matrix as deviation_matrix
 from gainbias.model.deviation import kemeny_constant as kemeny_constant
 from gainbias.model.mixing import mixing_time as mixing_time
-from gainbias.model.mixing import mixing_time as mixing_time
 from gainbias.model.mixing import mixing_time_bounds as mixing_time_bounds
 from gainbias.model.problem import Problem as Problem
 from gainbias.model.process import MarkovRewardProcess as MarkovRewardProcess
