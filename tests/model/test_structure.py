@@ -53,6 +53,8 @@ class TestAgainstBruteForce:
         together = reach & reach.T
         np.testing.assert_array_equal(structure.class_of[:, None] == structure.class_of, together)
         assert structure.num_classes == len({tuple(row) for row in together})
+        smallest = [int(np.argmax(structure.class_of == k)) for k in range(structure.num_classes)]
+        assert smallest == sorted(smallest)
 
     @given(digraphs())
     def test_recurrent_and_transient(self, edges):

@@ -78,8 +78,7 @@ def uniformise(generator: Any, reward_rates: ArrayLike) -> tuple[CsrArray, Float
             "the rate from a state to another must be at least 0"
         )
     exit_rates = row_sums(jumps)
-    allowed = RATE_TOLERANCE * np.maximum(exit_rates, np.abs(diagonal))
-    wrong = np.flatnonzero(np.abs(exit_rates + diagonal) > allowed)
+    wrong = np.flatnonzero(np.abs(exit_rates + diagonal) > RATE_TOLERANCE * exit_rates)
     if wrong.size:
         row = int(wrong[0])
         raise ValueError(
