@@ -11,6 +11,7 @@ import platform
 import re
 import sys
 import time
+import zipfile
 from collections.abc import Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -111,19 +112,18 @@ def _load(path: str) -> MarkovRewardProcess:
     import numpy as np
     import scipy.sparse as sparse
 
+    expected = f"must be {' '.join(SOLVE_FILE.split())}"
+    with open(path, "rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError(f"{path} is no .npz file, {expected}")
     with np.load(path, allow_pickle=False) as parts:
-        if not isinstance(parts, np.lib.npyio.NpzFile):
-            raise ValueError(
-                f"{path} holds a single array, must be an .npz file with {' '.join(SOLVE_FILE.split())}"
-            )
         names = set(parts.files)
         if "rewards" not in names or not names & {"transitions", "data"}:
-            raise ValueError(f"{path} holds {sorted(names)}, must be {' '.join(SOLVE_FILE.split())}")
+            raise ValueError(f"{path} holds {sorted(names)}, {expected}")
         rewards = parts["rewards"]
         labels = parts["labels"].tolist() if "labels" in names else None
-        transitions: Any = parts["transitions"] if "transitions" in names else None
-    if transitions is None:
-        transitions = sparse.load_npz(path)
+        dense = parts["transitions"] if "transitions" in names else None
+    transitions: Any = sparse.load_npz(path) if dense is None else dense
     return gainbias.MarkovRewardProcess(transitions, rewards, labels)
 
 

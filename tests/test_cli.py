@@ -1,0 +1,174 @@
+"""The command line: its answers, its examples and its exit codes."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+
+import gainbias as gb
+from gainbias import cli
+
+TRANSITIONS, REWARDS = np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([1.0, -2.0])
+
+
+@pytest.fixture
+def machine(tmp_path):
+    path = tmp_path / "machine.npz"
+    np.savez(path, transitions=TRANSITIONS, rewards=REWARDS, labels=np.array(["up", "[down]"]))
+    return str(path)
+
+
+def answer_of(capsys, *arguments):
+    assert cli.main([*arguments, "--json"]) == cli.DONE
+    return json.loads(capsys.readouterr().out)
+
+
+class TestSolve:
+    def test_table(self, machine, capsys):
+        assert cli.main(["solve", machine]) == cli.DONE
+        shown = capsys.readouterr().out
+        for words in (
+            "gain",
+            "0.5",
+            "method",
+            "error bound",
+            "states",
+            "seconds",
+            "[down]",
+            "-4.16666666667",
+        ):
+            assert words in shown
+
+    def test_json(self, machine, capsys):
+        answer = answer_of(capsys, "solve", machine)
+        solution = gb.solve(gb.MarkovRewardProcess(TRANSITIONS, REWARDS))
+        assert answer["gain"] == solution.gain
+        assert answer["method"] == solution.method
+        assert answer["num_states"] == 2
+        assert 0 <= answer["error_bound"] <= 1e-10
+        assert answer["fingerprint"] == solution.mrp.fingerprint
+        assert answer["seconds"] > 0
+        low, high = answer["lowest_bias"], answer["highest_bias"]
+        assert [entry["label"] for entry in low] == ["[down]", "up"]
+        assert [entry["state"] for entry in high] == [0, 1]
+        assert high[0]["bias"] == solution.bias[0]
+
+    @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+    def test_sparse_parts_as_scipy_saves_them(self, tmp_path, capsys, form):
+        path = tmp_path / "sparse.npz"
+        sparse.save_npz(path, sparse.csr_array(TRANSITIONS).asformat(form))
+        with np.load(path) as parts:
+            np.savez(path, **dict(parts), rewards=REWARDS)
+        answer = answer_of(capsys, "solve", str(path))
+        assert answer["gain"] == pytest.approx(0.5, rel=1e-12)
+        assert "label" not in answer["lowest_bias"][0]
+
+    def test_rewards_of_transitions(self, tmp_path, capsys):
+        path = tmp_path / "rewards.npz"
+        np.savez(path, transitions=TRANSITIONS, rewards=[[1, 1], [-2, -2]])
+        assert answer_of(capsys, "solve", str(path))["gain"] == pytest.approx(0.5, rel=1e-12)
+
+    def test_method_and_tolerance_are_passed_on(self, machine, capsys, monkeypatch):
+        seen = {}
+
+        def solve(process, **options):
+            seen.update(options)
+            return real(process)
+
+        real = gb.solve
+        monkeypatch.setattr(gb, "solve", solve)
+        answer_of(capsys, "solve", machine, "--tol", "1e-6", "--method", "dense-gth")
+        assert seen == {"tol": 1e-6, "method": "dense-gth"}
+
+
+class TestExitCodes:
+    def refused(self, capsys, *arguments):
+        assert cli.main(arguments) == cli.WRONG_INPUT
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        return shown.err
+
+    def test_missing_file(self, capsys):
+        assert "No such file or directory: 'missing.npz'" in self.refused(capsys, "solve", "missing.npz")
+
+    def test_missing_arrays(self, tmp_path, capsys):
+        path = tmp_path / "wrong.npz"
+        np.savez(path, transitions=TRANSITIONS)
+        assert f"{path} holds ['transitions'], must be an .npz file with" in self.refused(
+            capsys, "solve", str(path)
+        )
+        np.savez(path, rewards=REWARDS)
+        assert f"{path} holds ['rewards'], must be" in self.refused(capsys, "solve", str(path))
+
+    def test_another_kind_of_file(self, tmp_path, capsys):
+        path = tmp_path / "array.npy"
+        np.save(path, TRANSITIONS)
+        message = f"gainbias: {path} is no .npz file, must be an .npz file with the array `rewards`"
+        assert message in self.refused(capsys, "solve", str(path))
+
+    def test_pickled_objects_are_not_loaded(self, tmp_path, capsys):
+        path = tmp_path / "objects.npz"
+        np.savez(path, transitions=TRANSITIONS.astype(object), rewards=REWARDS)
+        assert "allow_pickle=False" in self.refused(capsys, "solve", str(path))
+
+    def test_wrong_process(self, tmp_path, capsys):
+        path = tmp_path / "rows.npz"
+        np.savez(path, transitions=2 * TRANSITIONS, rewards=REWARDS)
+        assert "gainbias: row 0 of transitions sums to 2, must be 1" in self.refused(
+            capsys, "solve", str(path)
+        )
+
+    def test_unknown_method(self, machine, capsys):
+        assert "magic" in self.refused(capsys, "solve", machine, "--method", "magic")
+
+    @pytest.mark.parametrize("arguments", [[], ["slove"], ["solve"], ["solve", "a.npz", "--tol", "x"]])
+    def test_wrong_words(self, arguments, capsys):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(arguments)
+        assert caught.value.code == cli.WRONG_INPUT
+
+    @pytest.mark.parametrize("error", [gb.ConvergenceError("1e-3 reached"), KeyboardInterrupt()])
+    def test_a_run_that_fails(self, machine, capsys, monkeypatch, error):
+        def solve(process, **options):
+            raise error
+
+        monkeypatch.setattr(gb, "solve", solve)
+        assert cli.main(["solve", machine]) == cli.FAILED
+        assert "gainbias: " + (str(error) or "interrupted") in capsys.readouterr().err
+
+
+class TestDoctor:
+    def test_versions_and_optional_parts(self, capsys):
+        answer = answer_of(capsys, "doctor")
+        assert answer["versions"]["numpy"] == np.__version__
+        assert answer["versions"]["gainbias"] == gb.__version__
+        assert set(answer["versions"]) == {"python", "gainbias", "numpy", "scipy", "numba", "rich"}
+        assert set(answer["extras"]) == {"solvers", "gym", "mo", "report", "data", "cluster"}
+
+    def test_how_to_install_what_is_missing(self, capsys, monkeypatch):
+        monkeypatch.setattr(cli, "_installed_version", lambda name: None if name == "pymetis" else "1.0")
+        assert cli.main(["doctor"]) == cli.DONE
+        assert "missing: pip install 'gainbias[solvers]'" in capsys.readouterr().out
+
+
+class TestHelp:
+    @pytest.mark.parametrize("verb", [[], ["solve"], ["doctor"]])
+    def test_each_help_shows_an_example(self, verb, capsys):
+        with pytest.raises(SystemExit) as caught:
+            cli.main([*verb, "--help"])
+        assert caught.value.code == cli.DONE
+        assert "example:\n  " in capsys.readouterr().out
+
+    def test_the_example_works(self, tmp_path):
+        commands = re.sub("^  ", "", cli.SOLVE_EXAMPLE.removeprefix("example:\n"), flags=re.MULTILINE)
+        folder = Path(sys.executable).parent
+        shown = subprocess.run(
+            ["bash", "-ec", f'PATH="{folder}:$PATH"\n{commands}'],
+            cwd=tmp_path, capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        assert re.search(r"gain +│ 0\.5 ", shown)
