@@ -46,6 +46,12 @@ class TestPublicNames:
             if not name.endswith(("Error", "Solution", "Structure")):
                 assert ">>>" in docstring, name
 
+    def test_each_name_is_in_the_reference(self):
+        reference = (ROOT / "docs/api.md").read_text()
+        assert set(re.findall(r"^\.\. auto\w+:: gainbias\.(\w+)$", reference, re.MULTILINE)) == set(
+            gainbias._HOMES
+        )
+
     def test_an_unknown_name_is_an_attribute_error(self):
         with pytest.raises(AttributeError, match="module 'gainbias' has no attribute 'slove'"):
             gainbias.slove  # noqa: B018
