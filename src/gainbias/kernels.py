@@ -1,0 +1,78 @@
+"""How it is compiled: the one decorator, its options and their reasons.
+
+A kernel is a function over floats, integers and arrays in the subset of Python that numba compiles, written with scalar
+loops so that its Python form (`kernel.py_func`) runs unchanged and gives the same bits. This is the only module that
+imports numba.
+
+Options, and why:
+
+- no ``fastmath``: sums keep their order, so results keep their bits, and compensated arithmetic survives;
+- ``nogil``: several kernels may run in threads;
+- ``error_model="numpy"``: a division by zero gives inf as in NumPy instead of a branch in every division;
+- compiled code is kept on disk in a folder named by a hash of the package's sources. numba's own cache checks only the
+  file of the function itself and would serve stale code when a function that it calls, in another file, has changed;
+  numba adds its version and the CPU to the key by itself. Set ``GAINBIAS_CACHE=0`` to compile afresh in every process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@cache
+def cache_folder() -> Path | None:
+    """Return the folder of compiled kernels for exactly these sources, or None when caching is off.
+
+    Examples
+    --------
+    >>> folder = cache_folder()
+    >>> folder is None or folder.parent.name == "gainbias"
+    True
+    """
+    if os.environ.get("GAINBIAS_CACHE", "1") == "0":
+        return None
+    package = Path(__file__).parent
+    digest = hashlib.sha256(str(package).encode())
+    for source in sorted(package.rglob("*.py")):
+        digest.update(str(source.relative_to(package)).encode())
+        digest.update(source.read_bytes())
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = root / "gainbias" / digest.hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def kernel(function: Function) -> Function:
+    """Compile `function` on its first call; its Python form stays available as ``.py_func``.
+
+    Examples
+    --------
+    >>> @kernel
+    ... def double(x):
+    ...     return 2.0 * x
+    >>> double(4.0)
+    8.0
+    """
+    folder = cache_folder()
+    # A function typed into a session or a test has no file of its own that the folder's name covers.
+    cached = folder is not None and Path(function.__code__.co_filename).is_relative_to(Path(__file__).parent)
+    before = numba.config.CACHE_DIR
+    try:
+        # numba reads the folder while it decorates; it is put back at once, so other users of numba see no change.
+        numba.config.CACHE_DIR = str(folder) if cached else before
+        compiled = numba.njit(nogil=True, error_model="numpy", cache=cached)(function)
+    finally:
+        numba.config.CACHE_DIR = before
+    return cast(Function, compiled)

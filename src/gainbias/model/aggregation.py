@@ -1,0 +1,179 @@
+"""Aggregation and disaggregation: for chains that fall apart into blocks which hardly talk to each other.
+
+Such a chain settles quickly inside each block and very slowly between blocks, which stalls every method that only multiplies.
+Two levels take care of one each: the *coarse* chain of whole blocks, weighted by the stationary law inside them, and the blocks
+one by one, factorised together as a chain that leaks (Simon and Ando 1961; Takahashi 1975; Koury, McAllister and Stewart 1984).
+The error shrinks in each cycle by about the strength of the coupling. The coarse chain may again fall apart: it is solved by the
+same choice of methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from gainbias.model.certificate import bellman_residual
+from gainbias.model.checks import CsrArray, FloatArray
+from gainbias.model.elimination.factor import Factors, factorise_chain
+from gainbias.model.elimination.ordering import plan_sparse
+from gainbias.model.elimination.symbolic import symmetric_pattern
+from gainbias.model.elimination.types import Sparse
+from gainbias.model.method import Budget, MethodError, Solver
+
+# A transition weaker than this, relative to all that leaves its state, may separate two blocks.
+THRESHOLDS = (1e-3, 1e-6, 1e-9)
+LARGEST_BLOCK = 5_000
+MOST_CYCLES = 30
+TOLERANCE = 1e-9
+LAW_TOLERANCE = 1e-14
+
+Blocks = NDArray[np.intp]
+CoarseSolver = Callable[[CsrArray], Solver]
+
+
+def find_blocks(transitions: CsrArray) -> Blocks | None:
+    """Return the block of each state if weak transitions separate many small blocks, else None.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sparse
+    >>> pairs = np.kron(np.eye(3), np.full((2, 2), 0.5)) + 1e-8
+    >>> find_blocks(sparse.csr_array(pairs)).tolist()
+    [0, 0, 1, 1, 2, 2]
+    """
+    n = transitions.shape[0]
+    source = np.repeat(np.arange(n), np.diff(transitions.indptr))
+    away = source != transitions.indices
+    leaving = np.bincount(source[away], transitions.data[away], minlength=n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        strength = np.where(away, transitions.data / leaving[source], np.inf)
+    for threshold in THRESHOLDS:
+        strong = strength >= threshold
+        if strong.all():
+            return None
+        graph = sparse.csr_array((strong[strong], (source[strong], transitions.indices[strong])), (n, n))
+        count, block_of = connected_components(graph, directed=True, connection="weak")
+        if not 1 < count <= n / 2 or np.bincount(block_of).max() > LARGEST_BLOCK:
+            continue
+        across = block_of[source] != block_of[transitions.indices]
+        if np.bincount(source[across], strength[across], minlength=n).max() <= 0.03:
+            return np.asarray(block_of, dtype=np.intp)
+    return None
+
+
+@dataclass
+class AggregationSolver:
+    """A chain on two levels; see `gainbias.model.method.Solver` for what it offers."""
+
+    stationary: FloatArray
+    iterations: int
+    notes: tuple[str, ...]
+    _transitions: CsrArray
+    _block_of: Blocks
+    _factors: Factors
+    _coarse: Solver
+    _scale: float
+    method: str = field(default="aggregation", init=False)
+    tolerance: float = field(default=TOLERANCE, init=False)
+
+    def average(self, values: FloatArray) -> FloatArray:
+        """Return the long-run average of `values` from each state."""
+        return np.full(len(values), self.stationary @ values)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return x with ``x - P x = right`` and average 0, for a right side with average 0."""
+        x = np.zeros(len(right))
+        for _ in range(MOST_CYCLES):
+            self.iterations += 1
+            block_means = self._means(self._residual(right, x))
+            level = self._coarse.solve((block_means - self._coarse.average(block_means)) / self._scale)
+            moved = x + level[self._block_of]
+            inside = self._factors.solve(self._residual(right, moved))
+            moved += inside - self._means(inside)[self._block_of]
+            change, x = np.abs(moved - x).max(), moved
+            if change <= self.tolerance * np.abs(x).max():
+                return x - self.stationary @ x
+        raise MethodError(f"aggregation still moved by {change:.1e} after {MOST_CYCLES} cycles")
+
+    def _residual(self, right: FloatArray, x: FloatArray) -> FloatArray:
+        rows = Sparse(self._transitions.indptr, self._transitions.indices, self._transitions.data)
+        out = np.empty_like(x)
+        bellman_residual(rows, right, np.zeros(len(x)), x, out)
+        return out
+
+    def _means(self, values: FloatArray) -> FloatArray:
+        """Return the stationary mean of `values` inside each block."""
+        totals = np.bincount(self._block_of, self.stationary * values)
+        return np.asarray(totals / np.bincount(self._block_of, self.stationary))
+
+
+def prepare_aggregation(
+    transitions: CsrArray, block_of: Blocks | None, solve_coarse: CoarseSolver, budget: Budget
+) -> AggregationSolver:
+    """Make a two-level solver for an irreducible chain.
+
+    Parameters
+    ----------
+    transitions : (n, n) csr_array
+        The chain.
+    block_of : (n,) int array or None
+        Block of each state; None if no blocks were found.
+    solve_coarse : callable
+        Makes a solver of the chain of blocks.
+    budget : Budget
+        Limits on memory and time.
+
+    Raises
+    ------
+    MethodError
+        If there are no blocks, or the cycles do not converge.
+    """
+    if block_of is None:
+        raise MethodError("weak transitions do not separate the states into small blocks")
+    n = transitions.shape[0]
+    source = np.repeat(np.arange(n), np.diff(transitions.indptr))
+    across = block_of[source] != block_of[transitions.indices]
+    between = _part(transitions, source, across)
+    inside = _part(transitions, source, ~across)
+    plan, _ = plan_sparse(symmetric_pattern(inside), budget.max_memory / 16)
+    factors = factorise_chain(inside, between.sum(axis=1), plan, budget.watch)
+    members = sparse.csr_array((np.ones(n), (np.arange(n), block_of)))
+    law = np.full(n, 1.0 / n)
+    for cycle in range(1, MOST_CYCLES + 1):
+        budget.watch.check()
+        coarse_chain, scale = _coarse_chain(between, members, law)
+        coarse = solve_coarse(coarse_chain)
+        law *= (coarse.stationary / (members.T @ law))[block_of]
+        settled = factors.solve_transposed(between.T @ law)
+        settled /= settled.sum()
+        change = np.abs(settled / law - 1.0).max()
+        law = settled
+        if change <= LAW_TOLERANCE:
+            break
+    else:
+        raise MethodError(
+            f"aggregation of the stationary law still moved by {change:.1e} after {MOST_CYCLES} cycles"
+        )
+    note = f"{members.shape[1]:,} blocks; the coarse chain by {coarse.method}"
+    return AggregationSolver(law, cycle, (note,), transitions, block_of, factors, coarse, scale)
+
+
+def _part(transitions: CsrArray, source: NDArray[np.intp], chosen: NDArray[np.bool_]) -> CsrArray:
+    entries = (transitions.data[chosen], (source[chosen], transitions.indices[chosen]))
+    return sparse.csr_array(entries, transitions.shape)
+
+
+def _coarse_chain(between: CsrArray, members: CsrArray, law: FloatArray) -> tuple[CsrArray, float]:
+    """Return the chain of blocks, sped up so that it moves, and by how much slower the original is."""
+    weights = law / (members @ (members.T @ law))
+    flows = (members.T @ (sparse.diags_array(weights) @ between) @ members).tocsr()
+    leaving = flows.sum(axis=1)
+    scale = 2.0 * float(leaving.max())
+    chain = (flows / scale + sparse.diags_array(1.0 - leaving / scale)).tocsr()
+    chain.sort_indices()
+    return chain, scale

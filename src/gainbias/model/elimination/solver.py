@@ -1,0 +1,151 @@
+"""Gauss elimination of a whole chain: the stationary law and values of any chain, reducible and periodic ones included.
+
+One root is kept for each recurrent class and all other states are eliminated together; see `numeric` for why nothing is lost
+to cancellation. Transient states need no special care: they go like all others, and their stationary probability comes out
+as an exact zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+
+from gainbias.model.elimination.factor import Factors, factorise_chain
+from gainbias.model.elimination.ordering import plan_sparse
+from gainbias.model.elimination.roots import busiest_states
+from gainbias.model.elimination.symbolic import Plan, plan_dense, symmetric_pattern
+from gainbias.model.elimination.types import Floats, Ints, Sparse
+from gainbias.model.method import Budget, MethodError
+from gainbias.model.structure import Structure
+
+# A root that is this much rarer than the commonest state of its class is replaced.
+RARE = 1e-9
+# Bytes that a state and a stored transition cost besides the factors: copies, transpose, graph, order.
+BYTES_PER_STATE, BYTES_PER_ENTRY = 120, 60
+
+
+@dataclass(frozen=True)
+class EliminationSolver:
+    """A factorised chain; see `gainbias.model.method.Solver` for what it offers."""
+
+    method: str
+    stationary: Floats
+    notes: tuple[str, ...]
+    iterations: int = field(default=0, init=False)
+    tolerance: float = field(default=0.0, init=False)
+    _factors: Factors
+    _class_of: Ints
+    _roots: Ints
+    _others: Ints
+    _to_roots: sp.csr_array
+
+    def average(self, values: Floats) -> Floats:
+        """Return the long-run average of `values` from each state."""
+        weighted = self.stationary * values
+        inside = self._class_of >= 0
+        means = np.bincount(self._class_of[inside], weighted[inside], minlength=len(self._roots))
+        return self._extend(means)
+
+    def solve(self, right: Floats) -> Floats:
+        """Return x with ``x - P x = right`` and average 0, for a right side with average 0."""
+        x = np.zeros(len(right))
+        x[self._others] = self._factors.solve(right[self._others])
+        return x - self.average(x)
+
+    def _extend(self, at_roots: Floats) -> Floats:
+        """Extend numbers, one for each class, to the expected number at the class where the chain ends."""
+        if len(at_roots) == 1:
+            return np.full(len(self.stationary), at_roots[0])
+        x = np.empty(len(self.stationary))
+        x[self._roots] = at_roots
+        x[self._others] = self._factors.solve(self._to_roots @ at_roots)
+        return x
+
+
+def eliminate(
+    transitions: sp.csr_array, structure: Structure, dense: bool, budget: Budget
+) -> EliminationSolver:
+    """Factorise a chain.
+
+    Parameters
+    ----------
+    transitions : (n, n) csr_array
+        Transition probabilities; the diagonal is not read.
+    structure : Structure
+        Classes of the chain.
+    dense : bool
+        Eliminate in one dense block instead of in a fill-reducing order.
+    budget : Budget
+        Limits on memory and time.
+
+    Raises
+    ------
+    MethodError
+        When the fill does not fit, or the numbers leave the range of floating point.
+    """
+    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    sizes = np.array([len(states) for states in structure.recurrent])
+    members = np.concatenate(structure.recurrent).astype(np.int64)
+    class_start = np.concatenate([[0], np.cumsum(sizes)])
+    class_of = np.full(transitions.shape[0], -1, np.int64)
+    class_of[members] = np.repeat(np.arange(len(sizes)), sizes)
+    roots = busiest_states(rows, class_start, members)
+    for _ in range(3):
+        solver = _eliminate_all_but(transitions, class_of, roots, dense, budget)
+        mass = solver.stationary
+        commonest = _argmax_by_class(mass, class_of, len(roots))
+        with np.errstate(invalid="ignore"):
+            good = mass[roots] > RARE * mass[commonest]
+        if good.all():
+            return solver
+        roots = np.where(good, roots, commonest)
+    raise MethodError("stationary probabilities span more than the range of floating-point numbers")
+
+
+def _eliminate_all_but(
+    transitions: sp.csr_array, class_of: Ints, roots: Ints, dense: bool, budget: Budget
+) -> EliminationSolver:
+    n = transitions.shape[0]
+    keep = np.ones(n, bool)
+    keep[roots] = False
+    others = np.flatnonzero(keep)
+    from_others = transitions[others]
+    to_roots = from_others[:, roots].tocsr()
+    inner = from_others[:, others].tocsr()
+    plan, order_name = _plan(inner, dense, budget)
+    factors = factorise_chain(inner, to_roots.sum(axis=1), plan, budget.watch)
+    mass = np.ones(n)
+    # Expected visits between two visits of the root: no class reaches another, so one solve serves all classes.
+    mass[others] = factors.solve_transposed(transitions[roots][:, others].sum(axis=0))
+    inside = class_of >= 0
+    with np.errstate(invalid="ignore", over="ignore"):
+        totals = np.bincount(class_of[inside], mass[inside], minlength=len(roots))
+        mass = np.where(inside, mass / totals[class_of], 0.0)
+    note = f"order: {order_name}; {plan.factor_entries:,} numbers in the factors"
+    name = "dense-gth" if dense else "sparse-gth"
+    return EliminationSolver(name, mass, (note,), factors, class_of, roots, others, to_roots)
+
+
+def _plan(inner: sp.csr_array, dense: bool, budget: Budget) -> tuple[Plan, str]:
+    n = inner.shape[0]
+    base = BYTES_PER_STATE * n + BYTES_PER_ENTRY * inner.nnz
+    if dense or n < 2:
+        plan, name = plan_dense(n), "as given"
+    else:
+        plan, name = plan_sparse(symmetric_pattern(inner), (budget.max_memory - base) / 8)
+    if plan.bytes_needed + base > budget.max_memory:
+        need, limit = (plan.bytes_needed + base) / 1e9, budget.max_memory / 1e9
+        raise MethodError(f"elimination needs {need:.3g} GB of memory and {limit:.3g} GB are allowed")
+    if plan.flops > budget.max_flops:
+        raise MethodError(f"elimination takes {plan.flops:.1e} operations, so cheaper methods go first")
+    return plan, name
+
+
+def _argmax_by_class(mass: Floats, class_of: Ints, num_classes: int) -> Ints:
+    """Return a state of largest mass in each class (a state whose mass overflowed counts as largest)."""
+    inside = np.flatnonzero(class_of >= 0)
+    ranked = inside[np.lexsort((np.nan_to_num(mass[inside], nan=np.inf), class_of[inside]))]
+    last = np.searchsorted(class_of[ranked], np.arange(num_classes), side="right") - 1
+    return ranked[last]

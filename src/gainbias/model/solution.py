@@ -1,0 +1,163 @@
+"""What `solve` returns, and what it raises when it cannot keep its promise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gainbias.model.checks import CsrArray, FloatArray
+from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.structure import Structure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ConvergenceError(RuntimeError):
+    """No method met the tolerance within the limits; the message lists what was tried and what was reached."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The exact long-run answer for a process with one recurrent class.
+
+    Attributes
+    ----------
+    mrp : MarkovRewardProcess
+        The process (its rewards are not those of this solution when it answers one of `extra_rewards`).
+    stationary : ndarray, shape (n,)
+        Fraction of time spent in each state.
+    gain : float
+        Average reward per step, or per unit of time for a process made by `from_rates`.
+    bias : ndarray, shape (n,)
+        Relative value of each state, with ``stationary @ bias == 0``.
+    asymptotic_variance : float
+        Variance of the average reward over T steps times T, as T grows (per unit of time for `from_rates`).
+    error_bound : float
+        Estimated forward error: of the gain relative to ``max |R|``, of the bias relative to its span.
+    residual : float
+        ``max |bias + gain - P bias - R|`` over the larger of ``max |R|`` and the span of the bias.
+    method : str
+        Method that gave the answer.
+    iterations : int
+        Matrix-vector products or sweeps, 0 for a direct method.
+    notes : tuple of str
+        What was tried before, and how the method went about it.
+    extra : mapping of str to Solution
+        The answers for `extra_rewards`.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> solution = gb.solve(gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, 4.0]))
+    >>> solution.gain, solution.bias.round(6).tolist()
+    (1.5, [-0.833333, 4.166667])
+    """
+
+    mrp: MarkovRewardProcess
+    stationary: FloatArray = field(repr=False)
+    gain: float
+    bias: FloatArray = field(repr=False)
+    asymptotic_variance: float
+    error_bound: float
+    residual: float
+    method: str
+    iterations: int
+    notes: tuple[str, ...] = field(default=(), repr=False)
+    extra: Mapping[str, Solution] = field(default_factory=dict, repr=False)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with one row per state: stationary, reward and bias, indexed by label (needs pandas).
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> mrp = gb.MarkovRewardProcess([[0.0, 1.0], [1.0, 0.0]], [0.0, 1.0], labels=["rest", "work"])
+        >>> gb.solve(mrp).to_frame()
+               stationary  reward  bias
+        state
+        rest          0.5     0.0 -0.25
+        work          0.5     1.0  0.25
+        """
+        import pandas as pd
+
+        labels = self.mrp.labels if self.mrp.labels is not None else range(self.mrp.num_states)
+        columns = {"stationary": self.stationary, "reward": self.mrp.rewards, "bias": self.bias}
+        return pd.DataFrame(columns, index=pd.Index(labels, name="state"))
+
+
+@dataclass(frozen=True, eq=False)
+class MultichainSolution:
+    """The exact long-run answer for a process with any number of recurrent classes.
+
+    Attributes
+    ----------
+    mrp : MarkovRewardProcess
+        The process.
+    structure : Structure
+        Its recurrent classes and transient states.
+    stationary : csr_array, shape (classes, n)
+        One stationary law for each recurrent class.
+    class_gains : ndarray, shape (classes,)
+        Average reward of each recurrent class.
+    gain : ndarray, shape (n,)
+        Average reward when started in each state.
+    bias : ndarray, shape (n,)
+        Relative value of each state: ``bias + gain == R + P @ bias``, with average 0 on every recurrent class.
+    error_bound, residual, method, notes
+        As in `Solution`.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> gambler = [[1, 0, 0], [0.5, 0, 0.5], [0, 0, 1]]
+    >>> gb.solve(gb.MarkovRewardProcess(gambler, [0.0, 0.0, 3.0]), multichain=True).gain.tolist()
+    [0.0, 1.5, 3.0]
+    """
+
+    mrp: MarkovRewardProcess
+    structure: Structure = field(repr=False)
+    stationary: CsrArray = field(repr=False)
+    class_gains: FloatArray
+    gain: FloatArray = field(repr=False)
+    bias: FloatArray = field(repr=False)
+    error_bound: float
+    residual: float
+    method: str
+    notes: tuple[str, ...] = field(default=(), repr=False)
+
+
+def asymptotic_variance(
+    mrp: MarkovRewardProcess, rewards: FloatArray, gain: float, stationary: FloatArray, bias: FloatArray
+) -> float:
+    """Return the variance in the central limit theorem of the average reward.
+
+    Each step brings ``r(s, s') - g + W(s') - W(s)``, of mean zero whatever came before, so that only its own variance
+    counts. In continuous time rewards flow evenly between jumps, and what is random is the jumps of W.
+
+    Parameters
+    ----------
+    mrp : MarkovRewardProcess
+        The process.
+    rewards : (n,) array
+        Expected rewards that gain and bias belong to, per step.
+    gain : float
+        Gain per step.
+    stationary, bias : (n,) arrays
+        Stationary law and bias.
+
+    Returns
+    -------
+    float
+    """
+    csr = mrp.csr
+    source = np.repeat(np.arange(mrp.num_states), np.diff(csr.indptr))
+    jump = bias[csr.indices] - bias[source]
+    if mrp.rate is None:
+        own = rewards is mrp.rewards and mrp.reward_entries is not None
+        jump += (mrp.reward_entries if own else rewards[source]) - gain
+        return float(np.sum(stationary[source] * csr.data * jump**2))
+    return float(mrp.rate * np.sum(stationary[source] * csr.data * jump**2))
