@@ -2,10 +2,10 @@
 
 import ast
 import importlib
+import os
 import re
 import subprocess
 import sys
-import time
 import tomllib
 from itertools import chain
 from pathlib import Path
@@ -71,10 +71,11 @@ class TestImportTime:
 
     @pytest.mark.parametrize("arguments", [["-c", "import gainbias"], ["-m", "gainbias.cli", "--help"]])
     def test_it_takes_less_than_0_3_seconds(self, arguments):
-        def seconds():
-            start = time.perf_counter()
+        def seconds():  # of work, so that a busy machine does not count
+            before = os.times()
             subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
-            return time.perf_counter() - start
+            after = os.times()
+            return after.children_user + after.children_system - before.children_user - before.children_system
 
         assert min(seconds() for _ in range(5)) < 0.3
 

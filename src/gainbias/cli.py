@@ -13,7 +13,6 @@ import sys
 import time
 import zipfile
 from collections.abc import Sequence
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import gainbias
@@ -175,6 +174,8 @@ def _print_answer(answer: dict[str, Any]) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
+    from importlib import metadata
+
     versions = {"python": platform.python_version(), "gainbias": gainbias.__version__}
     extras: dict[str, dict[str, str | None]] = {}
     for requirement in metadata.requires("gainbias") or []:
@@ -198,6 +199,8 @@ def _parsed(requirement: str) -> tuple[str, str | None]:
 
 
 def _installed_version(name: str) -> str | None:
+    from importlib import metadata
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -148,11 +148,11 @@ class TestAtScale:
         columns = rng.integers(self.N // period, size=5 * self.N) * period + (rows + 1) % period
         columns[::5] = (np.arange(self.N) + 1) % self.N
         transitions = sparse.csr_array((np.full(5 * self.N, 0.2), (rows, columns)), shape=(self.N, self.N))
-        start = time.perf_counter()
+        start = time.process_time()
         process = MarkovRewardProcess(transitions, np.zeros(self.N))
         assert process.is_irreducible
         assert process.period == period
-        assert time.perf_counter() - start < 20
+        assert time.process_time() - start < 20
 
     def test_a_long_ring(self):
         ring = sparse.csr_array(
@@ -166,8 +166,8 @@ class TestAtScale:
         swap = sparse.csr_array(
             (np.ones(2 * pairs), (np.arange(2 * pairs), flip)), shape=(2 * pairs, 2 * pairs)
         )
-        start = time.perf_counter()
+        start = time.process_time()
         process = MarkovRewardProcess(swap, np.zeros(2 * pairs))
         assert len(process.structure.recurrent) == pairs
         assert np.all(process.class_periods == 2)
-        assert time.perf_counter() - start < 10
+        assert time.process_time() - start < 10
