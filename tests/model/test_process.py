@@ -288,6 +288,15 @@ class TestTransitionRewards:
         np.testing.assert_array_equal(process.reward_entries, [0.0, 0.0, 5.0, 0.0])
         assert MarkovRewardProcess(TWO, sparse.csr_array((2, 2))).max_abs_reward == 0.0
 
+    def test_large_sparse_rewards(self):
+        n = 200_000  # a dense (n, n) array would take 320 GB
+        ring = sparse.csr_array((np.ones(n), (np.arange(n), (np.arange(n) + 1) % n)), shape=(n, n))
+        process = MarkovRewardProcess(ring, 3.0 * ring)
+        assert np.all(process.rewards == 3.0)
+        assert process.max_abs_reward == 3.0
+        assert len(process.fingerprint) == 32
+        assert "200000 transitions, sparse, density 5e-06" in repr(process)
+
     def test_rewards_of_states_bound_themselves(self):
         process = MarkovRewardProcess(TWO, [-3.0, 1.0])
         assert process.max_abs_reward == 3.0
