@@ -1,23 +1,25 @@
 """How it is compiled: the one decorator, its options and their reasons.
 
-A kernel is a function over floats, integers and arrays in the subset of Python that numba compiles, written with scalar
-loops so that its Python form (`kernel.py_func`) runs unchanged and gives the same bits. This is the only module that
-imports numba.
+A kernel is a function over floats, integers and arrays in the subset of Python that numba compiles, written
+with scalar loops so that its Python form (`kernel.py_func`) runs unchanged and gives the same bits. This is
+the only module that imports numba.
 
 Options, and why:
 
 - no ``fastmath``: sums keep their order, so results keep their bits, and compensated arithmetic survives;
 - ``nogil``: several kernels may run in threads;
 - ``error_model="numpy"``: a division by zero gives inf as in NumPy instead of a branch in every division;
-- compiled code is kept on disk in a folder named by a hash of the package's sources. numba's own cache checks only the
-  file of the function itself and would serve stale code when a function that it calls, in another file, has changed;
-  numba adds its version and the CPU to the key by itself. Set ``GAINBIAS_CACHE=0`` to compile afresh in every process.
+- compiled code is kept on disk in a folder named by a hash of all sources that kernels can depend on.
+  numba's own cache checks only the file of the function itself and would serve stale code when a function
+  that it calls, in another file, has changed; numba adds its version and the CPU to the key by itself. Set
+  ``GAINBIAS_CACHE=0`` to compile afresh in every process.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -25,6 +27,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+PACKAGE = Path(__file__).parent
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -40,10 +43,9 @@ def cache_folder() -> Path | None:
     """
     if os.environ.get("GAINBIAS_CACHE", "1") == "0":
         return None
-    package = Path(__file__).parent
-    digest = hashlib.sha256(str(package).encode())
-    for source in sorted(package.rglob("*.py")):
-        digest.update(str(source.relative_to(package)).encode())
+    digest = hashlib.sha256(str(PACKAGE).encode())
+    for source in kernel_sources():
+        digest.update(str(source.relative_to(PACKAGE)).encode())
         digest.update(source.read_bytes())
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = root / "gainbias" / digest.hexdigest()[:16]
@@ -52,6 +54,32 @@ def cache_folder() -> Path | None:
     except OSError:
         return None
     return folder if os.access(folder, os.W_OK) else None
+
+
+def kernel_sources() -> list[Path]:
+    """Return the files that a kernel can depend on: those that import this one, and all that they import.
+
+    Examples
+    --------
+    >>> any(source.name == "numeric.py" for source in kernel_sources())
+    True
+    """
+    sources = {source: source.read_text(encoding="utf-8") for source in PACKAGE.rglob("*.py")}
+    found: set[Path] = set()
+    todo = [source for source, text in sources.items() if "gainbias.kernels import" in text]
+    while todo:
+        source = todo.pop()
+        if source not in found:
+            found.add(source)
+            names = re.findall(r"^from gainbias\.([\w.]+) import", sources[source], flags=re.MULTILINE)
+            paths = [PACKAGE / name.replace(".", "/") for name in names]
+            todo += [
+                file
+                for path in paths
+                for file in (path.with_suffix(".py"), path / "__init__.py")
+                if file in sources
+            ]
+    return sorted(found)
 
 
 def kernel(function: Function) -> Function:
@@ -67,12 +95,14 @@ def kernel(function: Function) -> Function:
     """
     folder = cache_folder()
     # A function typed into a session or a test has no file of its own that the folder's name covers.
-    cached = folder is not None and Path(function.__code__.co_filename).is_relative_to(Path(__file__).parent)
-    before = numba.config.CACHE_DIR
+    cached = folder is not None and Path(function.__code__.co_filename).is_relative_to(PACKAGE)
+    settings: Any = numba.config
+    before = settings.CACHE_DIR
     try:
-        # numba reads the folder while it decorates; it is put back at once, so other users of numba see no change.
-        numba.config.CACHE_DIR = str(folder) if cached else before
+        # numba reads the folder while it decorates; it is put back at once, so other users of numba see no
+        # change.
+        settings.CACHE_DIR = str(folder) if cached else before
         compiled = numba.njit(nogil=True, error_model="numpy", cache=cached)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        settings.CACHE_DIR = before
     return cast(Function, compiled)

@@ -1,4 +1,4 @@
-"""How long work is watched: a progress bar after a second, a time limit, and Ctrl-C that is obeyed inside kernels.
+"""How long work is watched: a progress bar after a second, a time limit, Ctrl-C obeyed inside kernels.
 
 The bar is drawn on standard error and only when that is a terminal.
 """
@@ -64,7 +64,8 @@ class Watch:
         Parameters
         ----------
         work : callable
-            Releases the interpreter lock, counts in ``progress[0]`` and returns early when ``progress[1]`` is not 0.
+            Releases the interpreter lock, counts in ``progress[0]`` and returns early when ``progress[1]``
+            is not 0.
         progress : (2,) array
             Shared with the work.
         total : float

@@ -98,5 +98,6 @@ LARGER_CHAINS: dict[str, Callable[[], ExactChain]] = {
     "tandem queue of 2016": lambda: tandem_queue(62),
     "random sparse of 1000": lambda: random_sparse(1000, rng()),
     "lumpable blocks of 50": lambda: lumpable_blocks(40, 50, rng()),
-    "twisted blocks of 50": lambda: twisted_blocks(40, 50, rng(), 2.0**-10),
+    "twisted blocks of 50": lambda: twisted_blocks(40, 50, rng(), 2.0**-20),
+    "strongly twisted blocks of 50": lambda: twisted_blocks(40, 50, rng(), 2.0**-10),
 }

@@ -1,7 +1,8 @@
 """Methods that only multiply by the transition matrix: for chains that forget quickly and would fill in.
 
-`power` adds up ``right + P right + P^2 right + ...``; `krylov` (BiCGSTAB, van der Vorst 1992) searches the same space more
-cleverly, which pays on chains that take hundreds of steps to forget. Both give up early where they see no end.
+`power` adds up ``right + P right + P^2 right + ...``; `krylov` (BiCGSTAB, van der Vorst 1992) searches the
+same space more cleverly, which pays on chains that take hundreds of steps to forget. Both give up early
+where they see no end.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Operator = Callable[[FloatArray], FloatArray]
 
 @dataclass
 class IterativeSolver:
-    """A chain that is solved by matrix-vector products; see `gainbias.model.method.Solver` for what it offers."""
+    """A chain solved by matrix-vector products; `gainbias.model.method.Solver` says what it offers."""
 
     method: str
     stationary: FloatArray
@@ -51,8 +52,8 @@ class IterativeSolver:
 
         def forward(x: FloatArray) -> FloatArray:
             self.iterations += 1
-            moved = self._transitions @ x
-            return moved - self.stationary @ moved
+            moved = np.asarray(self._transitions @ x)
+            return np.asarray(moved - self.stationary @ moved)
 
         x = self._solve(forward, right - self.stationary @ right, self.tolerance)
         return x - self.stationary @ x
@@ -91,7 +92,8 @@ def prepare_power(transitions: CsrArray, period: int, budget: Budget) -> Iterati
     """Make a solver that adds up powers; raises `MethodError` if they do not fade soon enough."""
 
     def solve(forward: Operator, right: FloatArray, tolerance: float) -> FloatArray:
-        # x - P x = b is solved by the sum of P^k b, or with the lazy chain L = (I + P) / 2 by that of L^k b / 2.
+        # x - P x = b is solved by the sum of P^k b, or with the lazy chain L = (I + P) / 2 by that of L^k b
+        # / 2.
         if period == 1:
             return _sum_of_powers(forward, right, tolerance, budget.watch)
         return _sum_of_powers(lambda x: 0.5 * (x + forward(x)), 0.5 * right, tolerance, budget.watch)
@@ -119,12 +121,12 @@ def _prepare(
     def forward(x: FloatArray) -> FloatArray:
         nonlocal count
         count += 1
-        moved: FloatArray = columns @ x
-        return moved
+        return np.asarray(columns @ x)
 
     law = np.full(n, 1.0 / n)
     for _ in range(3):
-        # Again from the result: what BiCGSTAB calls converged can be improved, and a converged law does not move.
+        # Again from the result: what BiCGSTAB calls converged can be improved, and a converged law does not
+        # move.
         right = columns @ law - law
         if np.abs(right).sum() <= STATIONARY_TOLERANCE:
             break
@@ -136,8 +138,8 @@ def _prepare(
 
 def _lazy(transitions: CsrArray, period: int) -> Operator:
     if period == 1:
-        return lambda x: transitions @ x
-    return lambda x: 0.5 * (x + transitions @ x)
+        return lambda x: np.asarray(transitions @ x)
+    return lambda x: np.asarray(0.5 * (x + transitions @ x))
 
 
 def _sum_of_powers(forward: Operator, right: FloatArray, tolerance: float, watch: Watch) -> FloatArray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gainbias.model.checks import CsrArray, FloatArray
 from gainbias.model.process import MarkovRewardProcess
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ConvergenceError(RuntimeError):
-    """No method met the tolerance within the limits; the message lists what was tried and what was reached."""
+    """No method met the tolerance within the limits; the message lists what was tried and reached."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ class Solution:
     extra: Mapping[str, Solution] = field(default_factory=dict, repr=False)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table with one row per state: stationary, reward and bias, indexed by label (needs pandas).
+        """Return a table with one row per state, indexed by label: stationary, reward, bias (needs pandas).
 
         Examples
         --------
@@ -106,7 +107,8 @@ class MultichainSolution:
     gain : ndarray, shape (n,)
         Average reward when started in each state.
     bias : ndarray, shape (n,)
-        Relative value of each state: ``bias + gain == R + P @ bias``, with average 0 on every recurrent class.
+        Relative value of each state: ``bias + gain == R + P @ bias``, with average 0 on every recurrent
+        class.
     error_bound, residual, method, notes
         As in `Solution`.
 
@@ -129,14 +131,20 @@ class MultichainSolution:
     method: str
     notes: tuple[str, ...] = field(default=(), repr=False)
 
+    @property
+    def classes(self) -> tuple[NDArray[np.intp], ...]:
+        """The states of each recurrent class."""
+        return self.structure.recurrent
+
 
 def asymptotic_variance(
     mrp: MarkovRewardProcess, rewards: FloatArray, gain: float, stationary: FloatArray, bias: FloatArray
 ) -> float:
     """Return the variance in the central limit theorem of the average reward.
 
-    Each step brings ``r(s, s') - g + W(s') - W(s)``, of mean zero whatever came before, so that only its own variance
-    counts. In continuous time rewards flow evenly between jumps, and what is random is the jumps of W.
+    Each step brings ``r(s, s') - g + W(s') - W(s)``, of mean zero whatever came before, so that only its
+    own variance counts. In continuous time rewards flow evenly between jumps, and what is random is the
+    jumps of W.
 
     Parameters
     ----------
@@ -157,7 +165,7 @@ def asymptotic_variance(
     source = np.repeat(np.arange(mrp.num_states), np.diff(csr.indptr))
     jump = bias[csr.indices] - bias[source]
     if mrp.rate is None:
-        own = rewards is mrp.rewards and mrp.reward_entries is not None
-        jump += (mrp.reward_entries if own else rewards[source]) - gain
+        own = mrp.reward_entries if rewards is mrp.rewards else None
+        jump += (rewards[source] if own is None else own) - gain
         return float(np.sum(stationary[source] * csr.data * jump**2))
     return float(mrp.rate * np.sum(stationary[source] * csr.data * jump**2))

@@ -1,34 +1,22 @@
-"""Exact gain, bias and stationary law: choose a method, check what it gives, hand over if it falls short."""
+"""Exact gain, bias and stationary law of a process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal, overload
 
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
-from gainbias.model.aggregation import find_blocks, prepare_aggregation
-from gainbias.model.certificate import Certified, solve_and_certify
-from gainbias.model.checks import CsrArray, FloatArray, float_vector, frozen
-from gainbias.model.elimination.ordering import FillError
-from gainbias.model.elimination.solver import eliminate
-from gainbias.model.iterative import prepare_krylov, prepare_power, steps_to_forget
-from gainbias.model.method import Budget, MethodError, Solver, available_memory
+from gainbias.model.certificate import Certified, solve_and_refine_once
+from gainbias.model.checks import FloatArray, float_vector, frozen
+from gainbias.model.choice import METHODS, first_that_meets
+from gainbias.model.method import Budget, Solver, available_memory
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solution import ConvergenceError, MultichainSolution, Solution, asymptotic_variance
-from gainbias.progress import OutOfTimeError, Watch
-
-METHODS = ("dense-gth", "sparse-gth", "power", "krylov", "aggregation")
-# Up to this size one dense block is as quick as anything.
-DENSE_STATES = 500
-# A chain that forgets within this many steps is not worth a factorisation.
-FEW_STEPS = 400
-# What an elimination may cost before methods that only multiply are tried first.
-AFFORDABLE_FLOPS, AFFORDABLE_FLOPS_PER_STATE = 1e9, 3e5
+from gainbias.model.solution import MultichainSolution, Solution, asymptotic_variance
+from gainbias.progress import Watch
 
 Rewards = Mapping[str, ArrayLike]
 
@@ -53,7 +41,7 @@ def solve(
     extra_rewards: Rewards | None = None,
     multichain: bool = False,
 ) -> Solution | MultichainSolution:
-    """Return the stationary law, the gain and the bias of a process, with an estimate of their error that meets `tol`.
+    """Return the stationary law, the gain and the bias of a process, with an error estimate that meets `tol`.
 
     Parameters
     ----------
@@ -62,7 +50,8 @@ def solve(
     tol : float
         Largest accepted `Solution.error_bound`.
     method : str
-        "auto", or one of "dense-gth" and "sparse-gth" (elimination without subtraction), "power", "krylov", "aggregation".
+        "auto", or one of "dense-gth" and "sparse-gth" (elimination without subtraction), "power", "krylov",
+        "aggregation".
     time_limit : float, optional
         Seconds.
     max_memory : float, optional
@@ -96,86 +85,12 @@ def solve(
         for name, r in (extra_rewards or {}).items()
     }
     budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, Watch(time_limit))
-    solver, answers, tried = _first_that_meets(mrp, {"": mrp.rewards, **extra}, tol, method, budget)
-    if solver is None:
-        raise ConvergenceError(_failure(mrp, tol, tried))
+    solver, answers, tried = first_that_meets(mrp, {"": mrp.rewards, **extra}, tol, method, budget)
     notes = (*tried, *solver.notes)
     if multichain:
         return _multichain(mrp, answers[""], solver, notes)
     others = {name: _solution(mrp, r, answers[name], solver, notes) for name, r in extra.items()}
     return replace(_solution(mrp, mrp.rewards, answers[""], solver, notes), extra=others)
-
-
-def _first_that_meets(
-    mrp: MarkovRewardProcess, rewards: Mapping[str, FloatArray], tol: float, method: str, budget: Budget
-) -> tuple[Solver | None, dict[str, Certified], list[str]]:
-    """Try methods until the answers for all `rewards` meet `tol`; return what was tried before in words."""
-    tried: list[str] = []
-    for name, prepare in _candidates(mrp, method, budget):
-        try:
-            budget.watch.check()
-            solver = prepare()
-            answers = {key: solve_and_certify(mrp.csr, vector, solver) for key, vector in rewards.items()}
-        except (MethodError, FillError, MemoryError) as reason:
-            tried.append(f"{name}: {reason}")
-            continue
-        except OutOfTimeError as reason:
-            tried.append(f"{name}: {reason}")
-            break
-        worst = max(answer.error_bound for answer in answers.values())
-        if worst <= tol:
-            return solver, answers, tried
-        tried.append(f"{name}: reached an error bound of {worst:.1e}")
-    return None, {}, tried
-
-
-def _candidates(
-    mrp: MarkovRewardProcess, method: str, budget: Budget
-) -> Iterator[tuple[str, Callable[[], Solver]]]:
-    """Yield methods with what prepares them, the likely best first."""
-    csr, structure, n = mrp.csr, mrp.structure, mrp.num_states
-    dense = ("dense-gth", partial(eliminate, csr, structure, True, budget))
-    affordable = replace(budget, max_flops=AFFORDABLE_FLOPS + AFFORDABLE_FLOPS_PER_STATE * n)
-    gth = ("sparse-gth", partial(eliminate, csr, structure, False, budget))
-    power = ("power", lambda: prepare_power(csr, mrp.period, budget))
-    krylov = ("krylov", lambda: prepare_krylov(csr, budget))
-    aggregation = (
-        "aggregation",
-        lambda: prepare_aggregation(csr, find_blocks(csr), _coarse_solver(budget), budget),
-    )
-    if method != "auto":
-        yield next(one for one in (dense, gth, power, krylov, aggregation) if one[0] == method)
-        return
-    full = csr.nnz > 0.1 * float(n) ** 2
-    direct = dense if n <= DENSE_STATES or full else gth
-    if n <= DENSE_STATES or not mrp.is_unichain:
-        yield direct
-        return
-    quick = steps_to_forget(csr, mrp.period) <= FEW_STEPS
-    if quick:
-        yield power
-    if mrp.is_irreducible and not full and find_blocks(csr) is not None:
-        yield aggregation
-    if not full:
-        yield "sparse-gth", partial(eliminate, csr, structure, False, affordable)
-    yield krylov
-    yield direct
-    if not quick:
-        yield power
-
-
-def _coarse_solver(budget: Budget) -> Callable[[CsrArray], Solver]:
-    """Return a function that makes a solver for a chain of blocks, chosen as for any other chain."""
-
-    def prepare(chain: CsrArray) -> Solver:
-        coarse = MarkovRewardProcess(chain, np.zeros(chain.shape[0]))
-        probe = np.random.default_rng(0).standard_normal(chain.shape[0])
-        solver, _, tried = _first_that_meets(coarse, {"": probe}, 1e-9, "auto", budget)
-        if solver is None:
-            raise MethodError("the chain of blocks was not solved: " + "; ".join(tried))
-        return solver
-
-    return prepare
 
 
 def _solution(
@@ -228,7 +143,8 @@ def _check_arguments(
 ) -> None:
     if not isinstance(mrp, MarkovRewardProcess):
         raise ValueError(
-            f"solve takes a MarkovRewardProcess, not {type(mrp).__name__}: make one from transitions and rewards"
+            f"solve takes a MarkovRewardProcess, not {type(mrp).__name__}: "
+            "make one with gb.MarkovRewardProcess(transitions, rewards)"
         )
     if not 0.0 < tol < np.inf:
         raise ValueError(f"tol must be positive, got {tol!r}")
@@ -246,17 +162,6 @@ def _check_arguments(
         raise ValueError(
             f"method {method!r} needs a single recurrent class: use 'auto', 'dense-gth' or 'sparse-gth'"
         )
-
-
-def _failure(mrp: MarkovRewardProcess, tol: float, tried: list[str]) -> str:
-    lines = (
-        "".join(f"\n  - {line}" for line in tried)
-        or "\n  - nothing: the time limit had passed before a method could start"
-    )
-    return (
-        f"no method met tol={tol:.1e} on {mrp.num_states:,} states with {mrp.csr.nnz:,} transitions. Tried:{lines}\n"
-        "What to do: raise tol, time_limit or max_memory; install the 'solvers' extra; or merge states that hardly differ."
-    )
 
 
 def poisson_solver(mrp: MarkovRewardProcess, tol: float = 1e-10, method: str = "auto") -> Poisson:
@@ -284,11 +189,8 @@ def poisson_solver(mrp: MarkovRewardProcess, tol: float = 1e-10, method: str = "
     """
     _check_arguments(mrp, tol, method, None, None, multichain=False)
     probe = np.random.default_rng(0).standard_normal(mrp.num_states)
-    solver, _, tried = _first_that_meets(
-        mrp, {"": probe}, tol, method, Budget(0.9 * available_memory(), Watch())
-    )
-    if solver is None:
-        raise ConvergenceError(_failure(mrp, tol, tried))
+    budget = Budget(0.9 * available_memory(), Watch())
+    solver, _, _ = first_that_meets(mrp, {"": probe}, tol, method, budget)
     return Poisson(mrp, solver)
 
 
@@ -305,7 +207,16 @@ class Poisson:
         return self.solver.stationary
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return x with ``x - P x = right - average(right)`` and average 0, for (n,) or (n, k) right sides."""
+        """Return x with ``x - P x = right - average(right)`` and average 0.
+
+        Parameters
+        ----------
+        right : (n,) or (n, k) array
+
+        Returns
+        -------
+        array of the same shape
+        """
         if right.ndim == 2:
             return np.stack([self.solve(column) for column in right.T], axis=1)
-        return solve_and_certify(self.mrp.csr, right, self.solver).bias
+        return solve_and_refine_once(self.mrp.csr, right, self.solver)

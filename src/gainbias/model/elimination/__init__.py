@@ -1,0 +1,1 @@
+"""Elimination of states without subtraction: order, plan, factorise, solve."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
+from gainbias.model.checks import CsrArray
 from gainbias.model.elimination.numeric import factorise, solve_left, solve_right
 from gainbias.model.elimination.symbolic import Plan
 from gainbias.model.elimination.types import Floats, Fronts, Sparse
-from gainbias.progress import Watch
+from gainbias.model.method import Budget, MethodError
+
+# Bytes that a state and a stored transition cost besides the factors: copies, transpose, graph, order.
+BYTES_PER_STATE, BYTES_PER_ENTRY = 120, 60
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Factors:
         return x[self.fronts.position]
 
 
-def factorise_chain(transitions: sp.csr_array, leak: Floats, plan: Plan, watch: Watch) -> Factors:
+def factorise_chain(transitions: CsrArray, leak: Floats, plan: Plan, budget: Budget) -> Factors:
     """Eliminate the states of a leaking chain according to `plan`.
 
     Parameters
@@ -44,22 +47,31 @@ def factorise_chain(transitions: sp.csr_array, leak: Floats, plan: Plan, watch: 
         Probability of leaving them, from each state.
     plan : Plan
         The fronts.
-    watch : Watch
-        Shows progress and enforces the time limit.
+    budget : Budget
+        Limits; the progress of the work is shown.
+
+    Raises
+    ------
+    MethodError
+        If memory or arithmetic do not suffice.
     """
+    needed = plan.bytes_needed + BYTES_PER_STATE * len(leak) + BYTES_PER_ENTRY * transitions.nnz
+    if needed > budget.max_memory:
+        allowed = f"{budget.max_memory / 1e9:.3g} GB are allowed"
+        raise MethodError(f"elimination needs {needed / 1e9:.3g} GB of memory and {allowed}")
+    if plan.flops > budget.max_flops:
+        raise MethodError(f"elimination takes {plan.flops:.1e} operations, so other methods go first")
     columns = transitions.T.tocsr()
     work = np.empty(plan.front_entries)
     stack = np.empty(max(plan.stack_entries, 1))
     values = np.empty(plan.factor_entries)
     progress = np.zeros(2)
-    watch.run(
-        lambda: factorise(
-            Sparse(transitions.indptr, transitions.indices, transitions.data),
-            Sparse(columns.indptr, columns.indices, columns.data),
-            leak, plan.fronts, values, stack, work, progress,
-        ),
+    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    back = Sparse(columns.indptr, columns.indices, columns.data)
+    budget.watch.run(
+        lambda: factorise(rows, back, leak, plan.fronts, values, stack, work, progress),
         progress=progress,
         total=len(plan.fronts.first) - 1,
         label=f"eliminating {len(leak):,} states",
-    )  # fmt: skip
+    )
     return Factors(plan.fronts, values)

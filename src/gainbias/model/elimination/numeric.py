@@ -1,17 +1,19 @@
 """Elimination without subtraction, front by front.
 
-The matrix is ``M = diag(exit) - P`` over the states to be eliminated: `P` holds the transitions among them, ``leak`` the
-probability of leaving them all, and ``exit`` is never stored: it is the sum of the other transitions and the leak.
-Eliminating state p sends its inflow where it goes next,
+The matrix is ``M = diag(exit) - P`` over the states to be eliminated: `P` holds the transitions among them,
+``leak`` the probability of leaving them all, and ``exit`` is never stored: it is the sum of the other
+transitions and the leak. Eliminating state p sends its inflow where it goes next,
 
     exit_p = leak_p + sum_{j > p} P_pj
     P_ij  += P_ip / exit_p * P_pj ,    leak_i += P_ip / exit_p * leak_p        (i, j > p)
 
-so every number is a sum of products of non-negative numbers and keeps its relative accuracy, however small it is
-(Grassmann, Taksar and Heyman 1985; with a leak: Alfa, Xue and Ye 2002). The diagonal of P is never read.
+so every number is a sum of products of non-negative numbers and keeps its relative accuracy, however small
+it is (Grassmann, Taksar and Heyman 1985; with a leak: Alfa, Xue and Ye 2002). The diagonal of P is never
+read.
 
-Layout of the factors: front f with `wide` own positions and `rest` boundary positions keeps a (wide, wide + rest) block of
-rows (multipliers left of the diagonal, exits on it, transitions right of it) and a (rest, wide) block of multipliers.
+Layout of the factors: front f with `wide` own positions and `rest` boundary positions keeps a (wide, wide +
+rest) block of rows (multipliers left of the diagonal, exits on it, transitions right of it) and a (rest,
+wide) block of multipliers.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from gainbias.model.elimination.types import Floats, Fronts, Ints, Sparse
 
 # Positions eliminated together before the rest of a front is touched.
 PANEL = 32
-# A row shorter than this is not worth a slice of its own (which the compiler needs to vectorise: it knows that a slice of a
-# flat array is contiguous).
+# A row shorter than this is not worth a slice of its own (which the compiler needs to vectorise: it knows
+# that a slice of a flat array is contiguous).
 SHORT = 32
 
 
@@ -67,7 +69,8 @@ def add_row(front: Floats, target: int, row: int, length: int, share: float) -> 
 def pass_on(front: Floats, size: int, begin: int, end: int) -> None:
     """Add the eliminated rows ``begin:end`` to all rows below, right of the panel, term by term.
 
-    Blocks of four rows by four reuse what is loaded and are several times as fast as one row at a time, with the same bits.
+    Blocks of four rows by four reuse what is loaded and are several times as fast as one row at a time,
+    with the same bits.
     """
     square = front.reshape((size, size))
     length = size - end
@@ -98,11 +101,12 @@ def pass_on(front: Floats, size: int, begin: int, end: int) -> None:
 
 @kernel
 def eliminate_front(front: Floats, size: int, leak: Floats, wide: int) -> None:
-    """Eliminate the first `wide` positions of a dense (size, size) front, given flat, in panels that stay in cache."""
+    """Eliminate the first `wide` positions of a flat (size, size) front, in panels that stay in cache."""
     for begin in range(0, wide, PANEL):
         end = min(begin + PANEL, wide)
         for i in range(begin, size):
-            # Row i takes what the panel's earlier positions pass on, and keeps its multipliers in their place.
+            # Row i takes what the panel's earlier positions pass on, and keeps its multipliers in their
+            # place.
             limit = size if i < end else end
             for p in range(begin, min(i, end)):
                 share = front[i * size + p] / front[p * size + p]
@@ -159,7 +163,7 @@ def factorise(
     work: Floats,
     progress: Floats,
 ) -> None:
-    """Fill `factors`; ``progress[0]`` counts finished fronts and a non-zero ``progress[1]`` stops the work."""
+    """Fill `factors`; ``progress[0]`` counts fronts, and a non-zero ``progress[1]`` stops the work."""
     first, start, offset = fronts.first, fronts.start, fronts.offset
     count = len(first) - 1
     where = np.empty(len(fronts.order), np.int32)

@@ -1,8 +1,9 @@
 """In which order to eliminate, so that little fills in.
 
-Minimum degree (through SuperLU, which SciPy ships) is quick and good on graphs that are long or flat, and takes for ever
-on graphs that expand. Nested dissection (METIS, in the `solvers` extra) takes its time but never for ever, and fills in
-less when there is much to fill. So: minimum degree unless the graph expands; nested dissection where it can pay for itself.
+Minimum degree (through SuperLU, which SciPy ships) is quick and good on graphs that are long or flat, and
+takes for ever on graphs that expand. Nested dissection (METIS, in the `solvers` extra) takes its time but
+never for ever, and fills in less when there is much to fill. So: minimum degree unless the graph expands;
+nested dissection where it can pay for itself.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def widest_level(graph: sp.csr_array) -> int:
     1
     """
     rim = breadth_first_order(graph, 0, directed=False, return_predecessors=False)[-1]
-    levels = dijkstra(graph, unweighted=True, indices=int(rim))
+    levels = dijkstra(graph, unweighted=True, indices=np.array([rim]))[0]
     return int(np.bincount(levels[np.isfinite(levels)].astype(np.int64)).max())
 
 

@@ -1,8 +1,9 @@
 """Which state of each recurrent class to keep.
 
-Elimination keeps one state of each recurrent class, its root, and values are first found relative to it. The stationary law
-comes out the same for any root; values do not: relative to a state that the chain all but never visits they are differences of
-astronomically long excursions. So the root must be a state that is visited often, and a short walk finds one.
+Elimination keeps one state of each recurrent class, its root, and values are first found relative to it.
+The stationary law comes out the same for any root; values do not: relative to a state that the chain all
+but never visits they are differences of astronomically long excursions. So the root must be a state that is
+visited often, and a short walk finds one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from gainbias.kernels import kernel
-from gainbias.model.elimination.types import Floats, Ints, Sparse
+from gainbias.model.elimination.types import Ints, Sparse
 
 # The walk takes at most this many steps per state of the class.
 MOST_STEPS_PER_STATE = 20
@@ -18,7 +19,7 @@ MOST_STEPS_PER_STATE = 20
 
 @kernel
 def busiest_states(rows: Sparse, class_start: Ints, members: Ints) -> Ints:
-    """Return, for each recurrent class, the state where a walk spent most time once it had stopped discovering.
+    """Return, for each recurrent class, where a walk spent most time once it had stopped discovering.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def next_state(rows: Sparse, state: int, seed: int) -> tuple[int, float, int]:
 
 @kernel
 def exit_probability(rows: Sparse, state: int) -> float:
-    """Return the probability of leaving `state`, summed over where it goes (one minus staying would round)."""
+    """Return the probability of leaving `state`, as a sum: one minus that of staying would round."""
     total = 0.0
     for entry in range(rows.indptr[state], rows.indptr[state + 1]):
         if rows.indices[entry] != state:

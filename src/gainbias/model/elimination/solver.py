@@ -1,8 +1,8 @@
-"""Gauss elimination of a whole chain: the stationary law and values of any chain, reducible and periodic ones included.
+"""Elimination of a whole chain: its stationary law and values, reducible and periodic chains included.
 
-One root is kept for each recurrent class and all other states are eliminated together; see `numeric` for why nothing is lost
-to cancellation. Transient states need no special care: they go like all others, and their stationary probability comes out
-as an exact zero.
+One root is kept for each recurrent class and all other states are eliminated together; see `numeric` for
+why nothing is lost to cancellation. Transient states need no special care: they go like all others, and
+their stationary probability comes out as an exact zero.
 """
 
 from __future__ import annotations
@@ -10,20 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import scipy.sparse as sp
 
+from gainbias.model.checks import CsrArray, row_sums
 from gainbias.model.elimination.factor import Factors, factorise_chain
 from gainbias.model.elimination.ordering import plan_sparse
 from gainbias.model.elimination.roots import busiest_states
-from gainbias.model.elimination.symbolic import Plan, plan_dense, symmetric_pattern
+from gainbias.model.elimination.symbolic import plan_dense, symmetric_pattern
 from gainbias.model.elimination.types import Floats, Ints, Sparse
 from gainbias.model.method import Budget, MethodError
 from gainbias.model.structure import Structure
 
 # A root that is this much rarer than the commonest state of its class is replaced.
 RARE = 1e-9
-# Bytes that a state and a stored transition cost besides the factors: copies, transpose, graph, order.
-BYTES_PER_STATE, BYTES_PER_ENTRY = 120, 60
 
 
 @dataclass(frozen=True)
@@ -39,13 +37,13 @@ class EliminationSolver:
     _class_of: Ints
     _roots: Ints
     _others: Ints
-    _to_roots: sp.csr_array
+    _to_roots: CsrArray
 
     def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
         weighted = self.stationary * values
         inside = self._class_of >= 0
-        means = np.bincount(self._class_of[inside], weighted[inside], minlength=len(self._roots))
+        means = np.bincount(self._class_of[inside], weighted[inside], len(self._roots)).astype(np.float64)
         return self._extend(means)
 
     def solve(self, right: Floats) -> Floats:
@@ -60,13 +58,11 @@ class EliminationSolver:
             return np.full(len(self.stationary), at_roots[0])
         x = np.empty(len(self.stationary))
         x[self._roots] = at_roots
-        x[self._others] = self._factors.solve(self._to_roots @ at_roots)
+        x[self._others] = self._factors.solve(np.asarray(self._to_roots @ at_roots))
         return x
 
 
-def eliminate(
-    transitions: sp.csr_array, structure: Structure, dense: bool, budget: Budget
-) -> EliminationSolver:
+def eliminate(transitions: CsrArray, structure: Structure, dense: bool, budget: Budget) -> EliminationSolver:
     """Factorise a chain.
 
     Parameters
@@ -105,7 +101,7 @@ def eliminate(
 
 
 def _eliminate_all_but(
-    transitions: sp.csr_array, class_of: Ints, roots: Ints, dense: bool, budget: Budget
+    transitions: CsrArray, class_of: Ints, roots: Ints, dense: bool, budget: Budget
 ) -> EliminationSolver:
     n = transitions.shape[0]
     keep = np.ones(n, bool)
@@ -114,11 +110,17 @@ def _eliminate_all_but(
     from_others = transitions[others]
     to_roots = from_others[:, roots].tocsr()
     inner = from_others[:, others].tocsr()
-    plan, order_name = _plan(inner, dense, budget)
-    factors = factorise_chain(inner, to_roots.sum(axis=1), plan, budget.watch)
+    if dense or len(others) < 2:
+        plan, order_name = plan_dense(np.zeros(len(others), np.intp)), "as given"
+    else:
+        plan, order_name = plan_sparse(symmetric_pattern(inner), budget.max_memory / 8)
+    factors = factorise_chain(inner, row_sums(to_roots), plan, budget)
     mass = np.ones(n)
-    # Expected visits between two visits of the root: no class reaches another, so one solve serves all classes.
-    mass[others] = factors.solve_transposed(transitions[roots][:, others].sum(axis=0))
+    # Expected visits between two visits of the root: no class reaches another, so one solve serves all
+    # classes.
+    mass[others] = factors.solve_transposed(
+        np.asarray(transitions[roots][:, others].sum(axis=0), dtype=np.float64)
+    )
     inside = class_of >= 0
     with np.errstate(invalid="ignore", over="ignore"):
         totals = np.bincount(class_of[inside], mass[inside], minlength=len(roots))
@@ -126,21 +128,6 @@ def _eliminate_all_but(
     note = f"order: {order_name}; {plan.factor_entries:,} numbers in the factors"
     name = "dense-gth" if dense else "sparse-gth"
     return EliminationSolver(name, mass, (note,), factors, class_of, roots, others, to_roots)
-
-
-def _plan(inner: sp.csr_array, dense: bool, budget: Budget) -> tuple[Plan, str]:
-    n = inner.shape[0]
-    base = BYTES_PER_STATE * n + BYTES_PER_ENTRY * inner.nnz
-    if dense or n < 2:
-        plan, name = plan_dense(n), "as given"
-    else:
-        plan, name = plan_sparse(symmetric_pattern(inner), (budget.max_memory - base) / 8)
-    if plan.bytes_needed + base > budget.max_memory:
-        need, limit = (plan.bytes_needed + base) / 1e9, budget.max_memory / 1e9
-        raise MethodError(f"elimination needs {need:.3g} GB of memory and {limit:.3g} GB are allowed")
-    if plan.flops > budget.max_flops:
-        raise MethodError(f"elimination takes {plan.flops:.1e} operations, so cheaper methods go first")
-    return plan, name
 
 
 def _argmax_by_class(mass: Floats, class_of: Ints, num_classes: int) -> Ints:

@@ -1,9 +1,10 @@
 """What an elimination will fill in, found before any number is touched.
 
-Eliminating states one by one in a given order fills in new transitions. Where they fall is a property of the graph alone
-and is described by the *elimination tree* (Liu 1990): the parent of a state is the first later state that it touches when
-it is eliminated. States that touch the same later states are eliminated together as one *front*, a small dense matrix
-(Duff and Reid 1983); children pass what is left of their front on to their parent.
+Eliminating states one by one in a given order fills in new transitions. Where they fall is a property of
+the graph alone and is described by the *elimination tree* (Liu 1990): the parent of a state is the first
+later state that it touches when it is eliminated. States that touch the same later states are eliminated
+together as one *front*, a small dense matrix (Duff and Reid 1983); children pass what is left of their
+front on to their parent.
 """
 
 from __future__ import annotations
@@ -99,12 +100,19 @@ def plan_elimination(graph: sp.csr_array, order: Ints, most_entries: float) -> P
     return _plan(order, position, first, start, boundary, num_children)
 
 
-def plan_dense(n: int) -> Plan:
-    """Plan the elimination of n states as one dense front."""
-    order = np.arange(n, dtype=np.int32)
-    first = np.array([0, n], np.int32)
-    start = np.zeros(2, np.int64)
-    return _plan(order, order, first, start, np.empty(0, np.int32), np.zeros(1, np.int32))
+def plan_dense(block_of: Ints) -> Plan:
+    """Plan the elimination of blocks that do not touch each other, each as one dense front.
+
+    Parameters
+    ----------
+    block_of : (n,) int array
+        Block of each state, numbered from 0 without gaps.
+    """
+    order = np.argsort(block_of, kind="stable").astype(np.int32)
+    first = np.concatenate([[0], np.cumsum(np.bincount(block_of))]).astype(np.int32)
+    start = np.zeros(len(first), np.int64)
+    nothing = np.empty(0, np.int32)
+    return _plan(order, _inverse(order), first, start, nothing, np.zeros(len(first) - 1, np.int32))
 
 
 def _plan(order: Ints, position: Ints, first: Ints, start: Ints, boundary: Ints, num_children: Ints) -> Plan:
@@ -176,7 +184,7 @@ def postorder(parent: Ints) -> Ints:
 def column_counts(
     indptr: Ints, indices: Ints, order: Ints, position: Ints, parent: Ints, most: float, counts: Ints
 ) -> bool:
-    """Count, for each position, itself and the later positions it touches; False once the sum exceeds `most`."""
+    """Count each position and the later ones that it touches; False once the sum exceeds `most`."""
     n = len(order)
     seen = np.full(n, -1, np.int32)
     total = 0.0
@@ -200,7 +208,7 @@ def column_counts(
 
 @kernel
 def front_limits(parent: Ints, counts: Ints) -> Ints:
-    """Cut the postordered positions into fronts, joining a front to its last child where that adds few zeros."""
+    """Cut the positions into fronts, joining a front to its last child where that adds few zeros."""
     n = len(parent)
     first = np.empty(n + 1, np.int32)
     filled = np.zeros(n + 1, np.float64)

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from gainbias.model.checks import FloatArray as Floats
+from gainbias.model.checks import FloatArray
+
+Floats = FloatArray
 
 # Index arrays: 32 bits where the size allows, 64 bits for offsets.
 Ints = NDArray[Any]
