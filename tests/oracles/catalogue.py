@@ -68,12 +68,12 @@ LARGER_CHAINS: dict[str, Callable[[], ExactChain]] = {
     "long cycle": lambda: cycle(rng().uniform(size=2000)),
     "many layers": lambda: layered_cycle(rng().dirichlet(np.ones(30), 20), rng().uniform(size=(20, 30))),
     "iid rows, many states": lambda: iid_rows(rng().dirichlet(np.ones(400)), rng().uniform(size=400)),
-    "large ring": lambda: ring(3000, 0.375, 0.3125, rng().uniform(size=3000)),
+    "large ring": lambda: ring(2000, 0.375, 0.3125, rng().uniform(size=2000)),
     "counted ring": lambda: counted_ring(200, 0.5, 0.125),
     "large torus": lambda: torus(
-        (70, 60), {(1, 0): 0.25, (0, 1): 0.125, (2, -1): 0.25, (0, -3): 1 / 16}, rng().uniform(size=4200)
+        (50, 45), {(1, 0): 0.25, (0, 1): 0.125, (2, -1): 0.25, (0, -3): 1 / 16}, rng().uniform(size=2250)
     ),
-    "hypercube of 4096": lambda: hypercube(np.arange(1, 13) / 128, rng().uniform(size=4096)),
+    "hypercube of 2048": lambda: hypercube(np.arange(1, 12) / 128, rng().uniform(size=2048)),
     "periodic hypercube of 1024": lambda: hypercube(
         np.append(np.full(9, 1 / 16), 7 / 16), rng().uniform(size=1024)
     ),
@@ -88,13 +88,13 @@ LARGER_CHAINS: dict[str, Callable[[], ExactChain]] = {
     "full queue": lambda: bd.uniformised(bd.queue_rates(2.0, 1.0, 1, 300)),
     "call centre": lambda: bd.uniformised(bd.queue_rates(90.0, 1.0, 100, 800)),
     "workshop": lambda: bd.uniformised(bd.machine_repair_rates(400, 0.01, 1.0, 6)),
-    "slow birth-death of 5000": lambda: bd.slow_birth_death(5000),
+    "slow birth-death of 2500": lambda: bd.slow_birth_death(2500),
     "stiff birth-death of 1000": lambda: bd.stiff_birth_death(1000, rng()),
     "product of queues": lambda: product_chain(
         bd.uniformised(bd.queue_rates(0.75, 1.0, 1, 40)), bd.uniformised(bd.queue_rates(2.0, 1.0, 3, 50))
     ),
-    "drift grid of 3000": lambda: drift_grid(60, 50),
-    "coupled grid of 3000": lambda: coupled_grid(50, 60),
+    "drift grid of 2000": lambda: drift_grid(50, 40),
+    "coupled grid of 2000": lambda: coupled_grid(40, 50),
     "tandem queue of 2016": lambda: tandem_queue(62),
     "random sparse of 1000": lambda: random_sparse(1000, rng()),
     "lumpable blocks of 50": lambda: lumpable_blocks(40, 50, rng()),
