@@ -11,7 +11,6 @@ import numpy as np
 from gainbias.model.aggregation import find_blocks, prepare_aggregation
 from gainbias.model.certificate import Certified, solve_and_certify
 from gainbias.model.checks import CsrArray, FloatArray
-from gainbias.model.elimination.ordering import FillError
 from gainbias.model.elimination.solver import eliminate
 from gainbias.model.iterative import prepare_krylov, prepare_power, steps_to_forget
 from gainbias.model.method import Budget, MethodError, Solver
@@ -52,7 +51,7 @@ def first_that_meets(
             budget.watch.check()
             solver = prepare()
             answers = {key: solve_and_certify(mrp.csr, vector, solver) for key, vector in rewards.items()}
-        except (MethodError, FillError, MemoryError) as reason:
+        except (MethodError, MemoryError) as reason:
             tried.append(f"{name}: {reason}")
             continue
         except OutOfTimeError as reason:

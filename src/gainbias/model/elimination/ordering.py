@@ -17,15 +17,12 @@ from scipy.sparse.linalg import spilu
 
 from gainbias.model.elimination.symbolic import Plan, plan_elimination
 from gainbias.model.elimination.types import Ints
+from gainbias.model.method import MethodError
 
 # Below this size even an expanding graph is ordered in about a second.
 SMALL = 5_000
 # METIS takes about as long per state as this many flops of the elimination.
 FLOPS_PER_STATE_OF_METIS = 1e5
-
-
-class FillError(Exception):
-    """No order was found whose fill is affordable; the text says what was tried."""
 
 
 def plan_sparse(graph: sp.csr_array, most_entries: float) -> tuple[Plan, str]:
@@ -45,7 +42,7 @@ def plan_sparse(graph: sp.csr_array, most_entries: float) -> tuple[Plan, str]:
 
     Raises
     ------
-    FillError
+    MethodError
         When no order fits.
     """
     n = graph.shape[0]
@@ -58,12 +55,14 @@ def plan_sparse(graph: sp.csr_array, most_entries: float) -> tuple[Plan, str]:
         if other is not None and (plan is None or other.flops < plan.flops):
             return other, "nested dissection"
     elif plan is None:
-        reason = "the graph expands" if expands else "the fill does not fit into memory"
-        raise FillError(
-            f"{reason} under minimum degree, and METIS is not installed (pip install 'gainbias[solvers]')"
+        reason = (
+            "the graph expands, so that minimum degree would take too long"
+            if expands
+            else "too much fills in"
         )
+        raise MethodError(f"{reason}, and METIS is not installed (pip install 'gainbias[solvers]')")
     if plan is None:
-        raise FillError(f"the factors of {n} states would need more than {most_entries:.2g} numbers")
+        raise MethodError(f"the factors of {n:,} states do not fit into {8 * most_entries / 1e9:.3g} GB")
     return plan, "minimum degree"
 
 

@@ -1,0 +1,146 @@
+"""Every kernel of the elimination against its plain twin, compiled and as Python."""
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gainbias.model.elimination.factor import factorise_chain
+from gainbias.model.elimination.numeric import eliminate_front
+from gainbias.model.elimination.ordering import minimum_degree, nested_dissection, plan_sparse
+from gainbias.model.elimination.roots import busiest_states
+from gainbias.model.elimination.symbolic import plan_dense, plan_elimination, symmetric_pattern
+from gainbias.model.elimination.types import Sparse
+from gainbias.model.method import Budget
+from gainbias.progress import Watch
+from tests.oracles.elimination import leaking_matrix, naive_elimination, naive_fill
+
+pytestmark = pytest.mark.kernels
+PLENTY = Budget(max_memory=1e9, watch=Watch())
+
+
+def leaking_chain(n: int, density: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A random substochastic chain with entries of very different sizes."""
+    rng = np.random.default_rng(seed)
+    chain = np.where(rng.random((n, n)) < density, 10.0 ** rng.uniform(-8, 0, (n, n)), 0.0)
+    leak = np.where(rng.random(n) < 0.5, 10.0 ** rng.uniform(-8, 0, n), 0.0) + 1e-9
+    total = chain.sum(axis=1) + leak
+    return chain / total[:, None], leak / total
+
+
+@pytest.mark.parametrize(("size", "count"), [(1, 1), (5, 3), (40, 40), (41, 33), (90, 70), (120, 4)])
+def test_eliminating_a_front_has_the_bits_of_the_plain_rule(size: int, count: int) -> None:
+    chain, leak = leaking_chain(size, 0.7, size)
+    expected, expected_leak = naive_elimination(chain, leak, count)
+    front = chain.copy().reshape(-1)
+    eliminate_front(front, size, leak, count)
+    kept = np.ones((size, size), bool)
+    # The diagonal of what is not eliminated is never read, so it may hold anything.
+    kept[np.arange(count, size), np.arange(count, size)] = False
+    np.testing.assert_array_equal(front.reshape(size, size)[kept], expected[kept])
+    np.testing.assert_array_equal(leak, expected_leak)
+
+
+@given(st.integers(1, 40), st.floats(0.02, 0.5), st.integers(0, 10**6))
+def test_plan_has_the_fill_of_the_plain_rule(n: int, density: float, seed: int) -> None:
+    chain, _ = leaking_chain(n, density, seed)
+    graph = symmetric_pattern(sparse.csr_array(chain))
+    plan = plan_elimination(graph, np.random.default_rng(seed).permutation(n).astype(np.int32), 1e9)
+    assert plan is not None
+    fronts = plan.fronts
+    fill = naive_fill(graph.toarray(), fronts.order.tolist())
+    assert sorted(fronts.order) == list(range(n))
+    for f in range(len(fronts.first) - 1):
+        boundary = fronts.boundary[fronts.start[f] : fronts.start[f + 1]].tolist()
+        last = fronts.first[f + 1] - 1
+        assert boundary == sorted(fill[last])
+        for position in range(fronts.first[f], last):
+            assert fill[position] <= set(range(position + 1, last + 1)) | set(boundary)
+
+
+@given(st.integers(1, 40), st.floats(0.02, 0.5), st.integers(0, 10**6), st.sampled_from(["sparse", "dense"]))
+def test_factors_solve_from_both_sides(n: int, density: float, seed: int, kind: str) -> None:
+    chain, leak = leaking_chain(n, density, seed)
+    csr = sparse.csr_array(chain)
+    plan = (
+        plan_dense(np.zeros(n, np.intp)) if kind == "dense" else plan_sparse(symmetric_pattern(csr), 1e9)[0]
+    )
+    factors = factorise_chain(csr, leak, plan, PLENTY)
+    matrix = leaking_matrix(chain, leak)
+    right = np.random.default_rng(seed).random(n)
+    # Non-negative right sides keep relative accuracy, so the residual is small entry by entry.
+    solved = factors.solve(right)
+    np.testing.assert_allclose(matrix @ solved, right, rtol=1e-9, atol=1e-9 * np.abs(solved).max())
+    left = factors.solve_transposed(right)
+    np.testing.assert_allclose(left @ matrix, right, rtol=1e-9, atol=1e-9 * np.abs(left).max())
+
+
+def test_blocks_are_eliminated_apart() -> None:
+    chain, leak = leaking_chain(6, 1.0, 0)
+    block_of = np.array([0, 1, 0, 1, 2, 2])
+    chain[block_of[:, None] != block_of] = 0.0
+    factors = factorise_chain(sparse.csr_array(chain), leak, plan_dense(block_of), PLENTY)
+    expected = np.linalg.solve(leaking_matrix(chain, leak), np.arange(6.0))
+    np.testing.assert_allclose(factors.solve(np.arange(6.0)), expected, rtol=1e-9)
+
+
+def test_fill_beyond_the_limit_is_seen_before_it_happens() -> None:
+    graph = symmetric_pattern(sparse.csr_array(np.ones((50, 50))))
+    assert plan_elimination(graph, np.arange(50, dtype=np.int32), most_entries=100.0) is None
+
+
+def grid(side: int) -> sparse.csr_array:
+    step = sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(side, side))
+    eye = sparse.eye_array(side)
+    return (sparse.kron(step, eye) + sparse.kron(eye, step)).tocsr()
+
+
+@pytest.mark.parametrize("order", [minimum_degree, nested_dissection])
+def test_orders_are_permutations_that_fill_less_than_none(order) -> None:  # type: ignore[no-untyped-def]
+    graph = symmetric_pattern(grid(20))
+    chosen = order(graph)
+    assert sorted(chosen) == list(range(400))
+    plan = plan_elimination(graph, chosen, 1e9)
+    plain = plan_elimination(graph, np.arange(400, dtype=np.int32), 1e9)
+    assert plan is not None
+    assert plain is not None
+    assert plan.flops < 0.5 * plain.flops
+
+
+def test_hubs_are_ordered_last() -> None:
+    star = np.zeros((4000, 4000), np.int8)
+    star[1234, :] = 1
+    assert minimum_degree(symmetric_pattern(sparse.csr_array(star)))[-1] == 1234
+
+
+def test_root_is_where_the_chain_drifts_to() -> None:
+    n = 400
+    chain = sparse.diags_array([np.full(n - 1, 0.6), np.full(n - 1, 0.3)], offsets=[1, -1]).tocsr()
+    roots = busiest_states(Sparse(chain.indptr, chain.indices, chain.data), np.array([0, n]), np.arange(n))
+    assert roots[0] > n - 10
+
+
+def digest_of_everything() -> str:
+    """Bits of a factorisation, its solutions and its roots, for the comparison below."""
+    chain, leak = leaking_chain(60, 0.1, 7)
+    csr = sparse.csr_array(chain)
+    factors = factorise_chain(csr, leak, plan_sparse(symmetric_pattern(csr), 1e9)[0], PLENTY)
+    ring = (csr + sparse.csr_array(np.roll(np.eye(60), 1, axis=1))).tocsr()
+    roots = busiest_states(Sparse(ring.indptr, ring.indices, ring.data), np.array([0, 60]), np.arange(60))
+    parts = [factors.values, factors.solve(leak), factors.solve_transposed(leak), roots.astype(np.float64)]
+    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
+
+
+def test_compiled_and_python_forms_agree_bit_for_bit() -> None:
+    code = "from tests.model.elimination.test_kernels import digest_of_everything as d; print(d())"
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
+    assert run.stdout.strip() == digest_of_everything()

@@ -1,0 +1,102 @@
+"""The residual with twice the digits, and that the certificate sees errors which a residual hides."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+
+from gainbias.model.certificate import EPS, Doubled, bellman_residual, solve_and_certify
+from gainbias.model.elimination.solver import EliminationSolver, eliminate
+from gainbias.model.elimination.types import Sparse
+from gainbias.model.method import Budget
+from gainbias.model.process import MarkovRewardProcess
+from gainbias.progress import Watch
+from tests.oracles.elimination import exact_residual
+
+
+def rows_of(transitions: np.ndarray) -> Sparse:
+    csr = sparse.csr_array(transitions)
+    return Sparse(csr.indptr, csr.indices, csr.data)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("size", [1.0, 1e12])
+def test_residual_is_exact_to_the_last_place(size: float) -> None:
+    rng = np.random.default_rng(0)
+    transitions = rng.dirichlet(np.ones(12), 12)
+    rewards, bias, gain = rng.random(12), size * rng.random(12), 0.3
+    exact = np.array([float(x) for x in exact_residual(transitions, rewards, gain, bias)])
+    found = bellman_residual(rows_of(transitions), rewards, Doubled(np.full(12, gain)), Doubled(bias))
+    np.testing.assert_allclose(found, exact, rtol=4 * EPS)
+    plain = rewards - gain - (bias - transitions @ bias)
+    assert np.abs(plain - exact).max() > 0.0
+
+
+def test_doubled_vector_keeps_what_is_rounded_off() -> None:
+    sum_ = Doubled(np.array([1e16])).plus(np.array([1.0])).plus(np.array([1.0]))
+    assert sum_.high[0] + sum_.rest[0] == 1e16 + 2.0
+    assert (sum_.high - 1e16 + sum_.rest)[0] == 2.0
+
+
+class Sloppy:
+    """A solver with an error of a given relative size in everything it returns."""
+
+    method, notes, iterations, tolerance = "sloppy", (), 0, 0.0
+
+    def __init__(self, inner: EliminationSolver, law_error: float, solve_error: float) -> None:
+        self.inner = inner
+        wave = np.cos(np.arange(len(inner.stationary)))
+        self.stationary = inner.stationary * (1 + law_error * wave)
+        self.stationary /= self.stationary.sum()
+        self.factor = 1 + solve_error * wave
+
+    def average(self, values: np.ndarray) -> np.ndarray:
+        return np.full(len(values), self.stationary @ values)
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        x = self.inner.solve(right) * self.factor
+        return x - self.average(x)
+
+
+@pytest.fixture
+def slow_chain() -> tuple[MarkovRewardProcess, EliminationSolver]:
+    n = 300
+    half = np.full(n - 1, 0.5)
+    walk = sparse.diags_array([half, half], offsets=[1, -1]).tolil()
+    walk[0, 0] = walk[n - 1, n - 1] = 0.5
+    mrp = MarkovRewardProcess(walk.tocsr(), np.arange(n) % 7)
+    return mrp, eliminate(mrp.csr, mrp.structure, False, Budget(1e9, Watch()))
+
+
+def test_refinement_repairs_a_sloppy_solver(
+    slow_chain: tuple[MarkovRewardProcess, EliminationSolver],
+) -> None:
+    mrp, exact = slow_chain
+    truth = solve_and_certify(mrp.csr, mrp.rewards, exact)
+    assert truth.error_bound < 1e-14
+    repaired = solve_and_certify(mrp.csr, mrp.rewards, Sloppy(exact, 0.0, 1e-3))
+    np.testing.assert_allclose(repaired.bias, truth.bias, atol=1e-13 * np.ptp(truth.bias))
+    assert repaired.error_bound < 1e-12
+
+
+@pytest.mark.parametrize("law_error", [1e-4, 1e-8])
+def test_error_of_the_law_is_seen(
+    slow_chain: tuple[MarkovRewardProcess, EliminationSolver], law_error: float
+) -> None:
+    mrp, exact = slow_chain
+    truth = solve_and_certify(mrp.csr, mrp.rewards, exact)
+    wrong = solve_and_certify(mrp.csr, mrp.rewards, Sloppy(exact, law_error, 0.0))
+    actual = np.abs(wrong.bias - truth.bias).max() / np.ptp(truth.bias)
+    assert actual > 1e-3 * law_error
+    assert actual <= wrong.error_bound <= 100 * actual
+
+
+def test_power_iteration_that_stalls_is_refused() -> None:
+    """The residual is 1e-8 and the answer is off by as much as it is large: two blocks that hardly talk."""
+    import gainbias as gb
+
+    inside = np.full((3, 3), 1 / 3)
+    chain = np.kron(np.eye(2), inside) * (1 - 1e-8) + np.kron(1 - np.eye(2), inside) * 1e-8
+    mrp = gb.MarkovRewardProcess(chain, [1.0, 0, 0, 0, 0, 0])
+    with pytest.raises(gb.ConvergenceError, match=r"power: the chain forgets by only 2\.0e-08 per step"):
+        gb.solve(mrp, method="power")
+    assert gb.solve(mrp).gain == pytest.approx(1 / 6, rel=1e-14)

@@ -1,0 +1,198 @@
+"""The choice of the method, handing over, limits, and what is said when it cannot be done."""
+
+import importlib.util
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+
+import gainbias as gb
+from gainbias.model import choice
+from gainbias.model.elimination import ordering
+from gainbias.model.method import MethodError
+from gainbias.progress import OutOfTimeError, Watch
+
+
+def lattice(side: int) -> gb.MarkovRewardProcess:
+    """A lazy walk on a square with walls."""
+    step = sparse.diags_array([0.2, 0.2], offsets=[-1, 1], shape=(side, side))
+    eye = sparse.eye_array(side)
+    moves = (sparse.kron(step, eye) + sparse.kron(eye, step)).tocsr()
+    stay = sparse.diags_array(1.0 - moves.sum(axis=1))
+    return gb.MarkovRewardProcess(moves + stay, np.arange(side * side) % 5)
+
+
+def expander(n: int, seed: int = 0) -> gb.MarkovRewardProcess:
+    rng = np.random.default_rng(seed)
+    rows = np.repeat(np.arange(n), 4)
+    columns = np.concatenate([rng.permutation(n) for _ in range(4)])
+    chain = sparse.csr_array((np.full(4 * n, 0.25), (rows, columns.reshape(4, n).T.ravel())), (n, n))
+    return gb.MarkovRewardProcess(chain, rng.random(n))
+
+
+def blocks(n: int, coupling: float) -> gb.MarkovRewardProcess:
+    """Blocks of 20 states that hardly talk, each state to a random other one."""
+    rng = np.random.default_rng(1)
+    inside = sparse.kron(sparse.eye_array(n // 20), np.full((20, 20), (1 - coupling) / 20))
+    across = sparse.csr_array((np.full(n, coupling), (np.arange(n), rng.permutation(n))), (n, n))
+    return gb.MarkovRewardProcess(inside + across, rng.random(n))
+
+
+@pytest.mark.parametrize(
+    ("mrp", "method"),
+    [
+        (lattice(10), "dense-gth"),
+        (lattice(40), "sparse-gth"),
+        (expander(3000), "power"),
+        (blocks(2000, 1e-7), "aggregation"),
+    ],
+)
+def test_method_fits_the_chain(mrp: gb.MarkovRewardProcess, method: str) -> None:
+    solution = gb.solve(mrp)
+    assert solution.method == method
+    other = gb.solve(mrp, method="sparse-gth")
+    assert solution.gain == pytest.approx(other.gain, rel=1e-13)
+    np.testing.assert_allclose(solution.bias, other.bias, atol=1e-12 * np.ptp(other.bias))
+    np.testing.assert_allclose(solution.stationary, other.stationary, rtol=1e-11)
+
+
+def test_a_method_that_fails_hands_over_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise MethodError("out of luck")
+
+    monkeypatch.setattr(choice, "prepare_power", fails)
+    solution = gb.solve(expander(1000))
+    assert solution.method != "power"
+    assert solution.notes[0] == "power: out of luck"
+
+
+def test_without_metis_it_works_and_says_what_the_extra_would_bring(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pymetis" else found(name))
+    assert "minimum degree" in gb.solve(lattice(40)).notes[-1]
+    monkeypatch.setattr(ordering, "SMALL", 100)
+    with pytest.raises(
+        gb.ConvergenceError, match=r"METIS is not installed \(pip install 'gainbias\[solvers\]'\)"
+    ):
+        gb.solve(expander(1000), method="sparse-gth")
+
+
+def test_nested_dissection_is_used_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(12, 12))
+    eye = sparse.eye_array(12)
+    cube = sum(
+        sparse.kron(sparse.kron(*pair), last)
+        for *pair, last in ([step, eye, eye], [eye, step, eye], [eye, eye, step])
+    )
+    shuffled = np.random.default_rng(0).permutation(12**3)
+    chain = (cube / 12).tocsr()[shuffled][:, shuffled]
+    mrp = gb.MarkovRewardProcess(chain + sparse.diags_array(1.0 - chain.sum(axis=1)), np.arange(12**3) % 3)
+    assert "minimum degree" in gb.solve(mrp, method="sparse-gth").notes[-1]
+    monkeypatch.setattr(ordering, "FLOPS_PER_STATE_OF_METIS", 0.0)
+    assert "nested dissection" in gb.solve(mrp, method="sparse-gth").notes[-1]
+
+
+def test_krylov_comes_before_an_expensive_elimination(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "AFFORDABLE_FLOPS", 0.0)
+    monkeypatch.setattr(choice, "AFFORDABLE_FLOPS_PER_STATE", 0.0)
+    solution = gb.solve(lattice(30))
+    assert solution.method == "krylov"
+    assert "sparse-gth: elimination takes" in solution.notes[0]
+    assert solution.iterations > 0
+
+
+def test_memory_limit_is_obeyed_before_anything_is_allocated() -> None:
+    with pytest.raises(gb.ConvergenceError, match=r"the factors of 1,599 states do not fit into 1e-05 GB"):
+        gb.solve(lattice(40), method="sparse-gth", max_memory=1e4)
+    with pytest.raises(gb.ConvergenceError, match="dense-gth: elimination needs"):
+        gb.solve(lattice(30), method="dense-gth", max_memory=1e6)
+
+
+def test_time_limit_is_obeyed() -> None:
+    started = time.monotonic()
+    with pytest.raises(gb.ConvergenceError, match=r"the time limit of 0\.3 s has passed"):
+        gb.solve(lattice(400), method="sparse-gth", time_limit=0.3)
+    assert time.monotonic() - started < 5.0
+
+
+def test_a_kernel_stops_when_time_is_up_or_the_user_interrupts() -> None:
+    progress = np.zeros(2)
+
+    def work() -> None:
+        while progress[1] == 0.0:
+            time.sleep(0.01)
+
+    with pytest.raises(OutOfTimeError, match=r"the time limit of 0\.2 s"):
+        Watch(time_limit=0.2).run(work, progress, total=1.0, label="waiting")
+    assert progress[1] == 1.0
+    assert threading.active_count() == 1 or all(
+        not t.name.startswith("Thread") for t in threading.enumerate()[1:]
+    )
+
+
+def test_a_failure_inside_a_kernel_is_raised() -> None:
+    def work() -> None:
+        raise ZeroDivisionError("inside")
+
+    with pytest.raises(ZeroDivisionError, match="inside"):
+        Watch().run(work, np.zeros(2), total=1.0, label="failing")
+
+
+def test_extra_rewards_are_answered_with_the_same_factorisation() -> None:
+    mrp = lattice(12)
+    rewards = np.random.default_rng(0).random(144)
+    solution = gb.solve(mrp, extra_rewards={"cost": rewards})
+    alone = gb.solve(gb.MarkovRewardProcess(mrp.transitions, rewards))
+    assert solution.extra["cost"].gain == alone.gain
+    np.testing.assert_array_equal(solution.extra["cost"].bias, alone.bias)
+    assert solution.extra["cost"].asymptotic_variance == alone.asymptotic_variance
+    with pytest.raises(ValueError, match=r"extra_rewards\['cost'\] must have"):
+        gb.solve(mrp, extra_rewards={"cost": [1.0]})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tol": 0.0}, "tol must be positive, got 0.0"),
+        ({"tol": float("nan")}, "tol must be positive, got nan"),
+        ({"method": "magic"}, "unknown method 'magic': use 'auto' or one of 'dense-gth', 'sparse-gth'"),
+        ({"time_limit": -1.0}, "time_limit must be positive, got -1.0"),
+        ({"max_memory": 0}, "max_memory must be positive, got 0"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        gb.solve(lattice(3), **arguments)
+
+
+def test_wrong_process() -> None:
+    with pytest.raises(ValueError, match="solve takes a MarkovRewardProcess, not ndarray: make one with"):
+        gb.solve(np.eye(2))  # type: ignore[call-overload]
+
+
+def test_several_classes_are_listed() -> None:
+    mrp = gb.MarkovRewardProcess(np.eye(3), [1.0, 2.0, 3.0])
+    with pytest.raises(
+        ValueError, match=r"3 recurrent classes: \{0\}, \{1\}, \{2\}, so its gain depends on where"
+    ):
+        gb.solve(mrp)
+    with pytest.raises(ValueError, match="method 'power' needs a single recurrent class"):
+        gb.solve(mrp, method="power", multichain=True)
+    assert gb.solve(mrp, multichain=True).class_gains.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_tolerance_that_cannot_be_met_says_what_was_reached() -> None:
+    with pytest.raises(gb.ConvergenceError, match=r"no method met tol=1\.0e-17 on 9 states") as caught:
+        gb.solve(lattice(3), tol=1e-17)
+    assert "dense-gth: reached an error bound of" in str(caught.value)
+    assert "What to do: raise tol" in str(caught.value)
+
+
+def test_arrays_are_read_only() -> None:
+    solution = gb.solve(lattice(3))
+    for array in (solution.stationary, solution.bias):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0
