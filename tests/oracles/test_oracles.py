@@ -32,6 +32,11 @@ def test_the_law_of_the_tandem_queue_does_not_depend_on_the_reward() -> None:
     assert chain.gain == pytest.approx(exact.gain, rel=1e-15)
 
 
+def test_variance_of_an_unlimited_queue() -> None:
+    """Of M/M/1 with load rho it is ``2 rho (1 + rho) / (1 - rho)**4``; with load 1/2, 400 places are no limit."""
+    assert bd.queue_rates(0.5, 1.0, 1, 400).asymptotic_variance == pytest.approx(24, rel=1e-12)
+
+
 def test_naive_twins_agree_with_the_rational_answer() -> None:
     for transitions in (rng().dirichlet(np.ones(30), 30), random_nearly_decomposable(4, 6, 1e-12, rng())):
         rewards = rng().uniform(size=len(transitions))
