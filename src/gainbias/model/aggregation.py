@@ -32,7 +32,7 @@ LARGEST_BLOCK = 5_000
 DENSE_BLOCK = 200
 MOST_CYCLES = 30
 # The next cycle would shrink a change by the coupling once more.
-LAW_TOLERANCE = 1e-12
+LAW_TOLERANCE = 1e-13
 
 Blocks = NDArray[np.intp]
 CoarseSolver = Callable[[CsrArray], Solver]
@@ -150,7 +150,7 @@ def prepare_aggregation(
         law = shares * coarse.stationary[block_of]
         settled = factors.solve_transposed(np.asarray(between.T @ law))
         settled /= settled.sum()
-        change = float(np.abs(settled / law - 1.0).max())
+        change = float(np.abs(settled - law).sum())
         law = settled
         cycles += 1
     note = f"{coarse_chain.shape[0]:,} blocks; the coarse chain by {coarse.method}"
@@ -166,7 +166,7 @@ def _factorise_blocks(inside: CsrArray, leak: FloatArray, block_of: Blocks, budg
     if np.bincount(block_of).max() <= DENSE_BLOCK:
         plan = plan_dense(block_of)
     else:
-        plan, _ = plan_sparse(symmetric_pattern(inside), budget.max_memory / 8)
+        plan, _ = plan_sparse(symmetric_pattern(inside), budget)
     return factorise_chain(inside, leak, plan, budget)
 
 

@@ -69,7 +69,9 @@ def test_factors_solve_from_both_sides(n: int, density: float, seed: int, kind: 
     chain, leak = leaking_chain(n, density, seed)
     csr = sparse.csr_array(chain)
     plan = (
-        plan_dense(np.zeros(n, np.intp)) if kind == "dense" else plan_sparse(symmetric_pattern(csr), 1e9)[0]
+        plan_dense(np.zeros(n, np.intp))
+        if kind == "dense"
+        else plan_sparse(symmetric_pattern(csr), PLENTY)[0]
     )
     factors = factorise_chain(csr, leak, plan, PLENTY)
     matrix = leaking_matrix(chain, leak)
@@ -130,7 +132,7 @@ def digest_of_everything() -> str:
     """Bits of a factorisation, its solutions and its roots, for the comparison below."""
     chain, leak = leaking_chain(60, 0.1, 7)
     csr = sparse.csr_array(chain)
-    factors = factorise_chain(csr, leak, plan_sparse(symmetric_pattern(csr), 1e9)[0], PLENTY)
+    factors = factorise_chain(csr, leak, plan_sparse(symmetric_pattern(csr), PLENTY)[0], PLENTY)
     ring = (csr + sparse.csr_array(np.roll(np.eye(60), 1, axis=1))).tocsr()
     roots = busiest_states(Sparse(ring.indptr, ring.indices, ring.data), np.array([0, 60]), np.arange(60))
     parts = [factors.values, factors.solve(leak), factors.solve_transposed(leak), roots.astype(np.float64)]

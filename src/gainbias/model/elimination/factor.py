@@ -60,7 +60,7 @@ def factorise_chain(transitions: CsrArray, leak: Floats, plan: Plan, budget: Bud
         allowed = f"{budget.max_memory / 1e9:.3g} GB are allowed"
         raise MethodError(f"elimination needs {needed / 1e9:.3g} GB of memory and {allowed}")
     if plan.flops > budget.max_flops:
-        raise MethodError(f"elimination takes {plan.flops:.1e} operations, so other methods go first")
+        raise MethodError(f"elimination takes {plan.flops:.1e} operations: others go first")
     columns = transitions.T.tocsr()
     work = np.empty(plan.front_entries)
     stack = np.empty(max(plan.stack_entries, 1))

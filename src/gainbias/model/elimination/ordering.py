@@ -12,12 +12,12 @@ import importlib.util
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import breadth_first_order, dijkstra
 from scipy.sparse.linalg import spilu
 
+from gainbias.kernels import kernel
 from gainbias.model.elimination.symbolic import Plan, plan_elimination
 from gainbias.model.elimination.types import Ints
-from gainbias.model.method import MethodError
+from gainbias.model.method import Budget, MethodError
 
 # Below this size even an expanding graph is ordered in about a second.
 SMALL = 5_000
@@ -25,15 +25,15 @@ SMALL = 5_000
 FLOPS_PER_STATE_OF_METIS = 1e5
 
 
-def plan_sparse(graph: sp.csr_array, most_entries: float) -> tuple[Plan, str]:
+def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[Plan, str]:
     """Choose an order for `graph` and plan the elimination.
 
     Parameters
     ----------
     graph : (n, n) csr_array
         Symmetric pattern without diagonal.
-    most_entries : float
-        Largest number of factor entries that fits.
+    budget : Budget
+        Memory and arithmetic that may be used.
 
     Returns
     -------
@@ -46,7 +46,12 @@ def plan_sparse(graph: sp.csr_array, most_entries: float) -> tuple[Plan, str]:
         When no order fits.
     """
     n = graph.shape[0]
-    expands = n > SMALL and widest_level(graph) > n / 10
+    # A factor with this many entries takes at least the allowed arithmetic, by the inequality of the means.
+    most_entries = min(budget.max_memory / 8, np.sqrt(budget.max_flops * n))
+    width = widest_level(graph) if n > SMALL else 0
+    expands = width > n / 10
+    if expands and 0.7 * (width / 4) ** 3 > budget.max_flops:
+        raise MethodError("the graph expands, so that elimination would fill in too much")
     plan = None if expands else plan_elimination(graph, minimum_degree(graph), most_entries)
     if plan is not None and plan.flops < 3 * FLOPS_PER_STATE_OF_METIS * n:
         return plan, "minimum degree"
@@ -55,14 +60,12 @@ def plan_sparse(graph: sp.csr_array, most_entries: float) -> tuple[Plan, str]:
         if other is not None and (plan is None or other.flops < plan.flops):
             return other, "nested dissection"
     elif plan is None:
-        reason = (
-            "the graph expands, so that minimum degree would take too long"
-            if expands
-            else "too much fills in"
-        )
+        reason = "the graph expands, which minimum degree cannot order" if expands else "too much fills in"
         raise MethodError(f"{reason}, and METIS is not installed (pip install 'gainbias[solvers]')")
+    if plan is None and most_entries < budget.max_memory / 8:
+        raise MethodError(f"elimination takes more than {budget.max_flops:.1e} operations: others go first")
     if plan is None:
-        raise MethodError(f"the factors of {n:,} states do not fit into {8 * most_entries / 1e9:.3g} GB")
+        raise MethodError(f"the factors of {n:,} states do not fit into {budget.max_memory / 1e9:.3g} GB")
     return plan, "minimum degree"
 
 
@@ -75,9 +78,29 @@ def widest_level(graph: sp.csr_array) -> int:
     >>> widest_level(path)
     1
     """
-    rim = breadth_first_order(graph, 0, directed=False, return_predecessors=False)[-1]
-    levels = dijkstra(graph, unweighted=True, indices=np.array([rim]))[0]
-    return int(np.bincount(levels[np.isfinite(levels)].astype(np.int64)).max())
+    rim, _ = breadth_first(graph.indptr, graph.indices, 0)
+    return int(breadth_first(graph.indptr, graph.indices, rim)[1])
+
+
+@kernel
+def breadth_first(indptr: Ints, indices: Ints, start: int) -> tuple[int, int]:
+    """Return the last state that a breadth-first search from `start` reaches, and its widest level."""
+    queue = np.empty(len(indptr) - 1, np.int64)
+    seen = np.zeros(len(indptr) - 1, np.uint8)
+    queue[0], seen[start] = start, 1
+    begin, end, widest = 0, 1, 1
+    while begin < end:
+        widest = max(widest, end - begin)
+        level_end = end
+        for k in range(begin, level_end):
+            for entry in range(indptr[queue[k]], indptr[queue[k] + 1]):
+                state = indices[entry]
+                if seen[state] == 0:
+                    seen[state] = 1
+                    queue[end] = state
+                    end += 1
+        begin = level_end
+    return queue[end - 1], widest
 
 
 def minimum_degree(graph: sp.csr_array) -> Ints:

@@ -113,7 +113,7 @@ def _eliminate_all_but(
     if dense or len(others) < 2:
         plan, order_name = plan_dense(np.zeros(len(others), np.intp)), "as given"
     else:
-        plan, order_name = plan_sparse(symmetric_pattern(inner), budget.max_memory / 8)
+        plan, order_name = plan_sparse(symmetric_pattern(inner), budget)
     factors = factorise_chain(inner, row_sums(to_roots), plan, budget)
     mass = np.ones(n)
     # Expected visits between two visits of the root: no class reaches another, so one solve serves all
