@@ -3,8 +3,14 @@
 from fractions import Fraction
 
 import numpy as np
+from flint import fmpq, fmpq_mat
 
 from .record import Floats
+
+
+def to_rational(x: float) -> fmpq:
+    """The exact value of a float."""
+    return fmpq(*x.as_integer_ratio())
 
 
 def naive_elimination(transitions: Floats, leak: Floats, count: int) -> tuple[Floats, Floats]:
@@ -30,6 +36,23 @@ def leaking_matrix(transitions: Floats, leak: Floats) -> Floats:
     np.fill_diagonal(matrix, 0.0)
     np.fill_diagonal(matrix, leak - matrix.sum(axis=1))
     return matrix
+
+
+def exact_leaking_solution(transitions: Floats, leak: Floats, right: Floats) -> tuple[Floats, Floats]:
+    """Solutions of ``M x = right`` and of ``x M = right`` in rationals, rounded at the end."""
+    n = len(leak)
+    matrix = fmpq_mat(n, n)
+    for i in range(n):
+        leaving = to_rational(float(leak[i]))
+        for j in range(n):
+            if j != i:
+                rate = to_rational(float(transitions[i, j]))
+                matrix[i, j] = -rate
+                leaving += rate
+        matrix[i, i] = leaving
+    side = fmpq_mat(n, 1, [to_rational(float(x)) for x in right])
+    solutions = (matrix.solve(side), matrix.transpose().solve(side))
+    return tuple(np.array([int(x.p) / int(x.q) for x in solution.entries()]) for solution in solutions)
 
 
 def naive_fill(graph: Floats, order: list[int]) -> list[set[int]]:

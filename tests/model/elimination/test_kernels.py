@@ -19,7 +19,7 @@ from gainbias.model.elimination.symbolic import plan_dense, plan_elimination, sy
 from gainbias.model.elimination.types import Sparse
 from gainbias.model.method import Budget
 from gainbias.progress import Watch
-from tests.oracles.elimination import leaking_matrix, naive_elimination, naive_fill
+from tests.oracles.elimination import exact_leaking_solution, leaking_matrix, naive_elimination, naive_fill
 
 pytestmark = pytest.mark.kernels
 PLENTY = Budget(max_memory=1e9, watch=Watch())
@@ -64,8 +64,10 @@ def test_plan_has_the_fill_of_the_plain_rule(n: int, density: float, seed: int) 
             assert fill[position] <= set(range(position + 1, last + 1)) | set(boundary)
 
 
-@given(st.integers(1, 40), st.floats(0.02, 0.5), st.integers(0, 10**6), st.sampled_from(["sparse", "dense"]))
-def test_factors_solve_from_both_sides(n: int, density: float, seed: int, kind: str) -> None:
+@given(st.integers(1, 30), st.floats(0.02, 0.5), st.integers(0, 10**6), st.sampled_from(["sparse", "dense"]))
+def test_factors_solve_from_both_sides_with_relative_accuracy(
+    n: int, density: float, seed: int, kind: str
+) -> None:
     chain, leak = leaking_chain(n, density, seed)
     csr = sparse.csr_array(chain)
     plan = (
@@ -74,13 +76,10 @@ def test_factors_solve_from_both_sides(n: int, density: float, seed: int, kind: 
         else plan_sparse(symmetric_pattern(csr), PLENTY)[0]
     )
     factors = factorise_chain(csr, leak, plan, PLENTY)
-    matrix = leaking_matrix(chain, leak)
     right = np.random.default_rng(seed).random(n)
-    # Non-negative right sides keep relative accuracy, so the residual is small entry by entry.
-    solved = factors.solve(right)
-    np.testing.assert_allclose(matrix @ solved, right, rtol=1e-9, atol=1e-9 * np.abs(solved).max())
-    left = factors.solve_transposed(right)
-    np.testing.assert_allclose(left @ matrix, right, rtol=1e-9, atol=1e-9 * np.abs(left).max())
+    from_right, from_left = exact_leaking_solution(chain, leak, right)
+    np.testing.assert_allclose(factors.solve(right), from_right, rtol=1e-13)
+    np.testing.assert_allclose(factors.solve_transposed(right), from_left, rtol=1e-13)
 
 
 def test_blocks_are_eliminated_apart() -> None:
