@@ -1,0 +1,235 @@
+"""Symmetric flows between states: eigenvalues of reversible chains, accurate relative to themselves.
+
+Two quadratic forms of a chain with transitions P and stationary law mu are energies of a weighted graph,
+
+    energy(f) = sum over pairs {s, s'} of F(s, s') (f(s) - f(s'))^2 ,
+
+with the flows F = (D P + P^T D) / 2 for the Dirichlet form f^T D (I - P) f, and F = P^T D P for the loss of
+variance in one step, f^T D f - (P f)^T D (P f), where D = diag(mu). Written this way no digits cancel,
+however close the chain is to falling apart. The smallest eigenvalues of such a form are the inverses of the
+largest ones of its inverse. One application of the inverse is a Poisson equation of the reversible chain with
+flows F, so no n x n matrix is formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, cg, eigsh
+
+from gainbias.model.checks import CsrArray, FloatArray
+from gainbias.model.deviation import solve_once
+from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.solution import ConvergenceError
+from gainbias.model.solve import poisson_solver
+
+DENSE_STATES = 300
+"""Up to this many states all eigenvalues of the inverse are computed; above, Lanczos finds the largest."""
+
+QUICK_STEPS = 200
+"""Flows that conjugate gradients invert in this many steps need no elimination."""
+
+LANCZOS_TOLERANCE = 1e-9
+"""Relative accuracy of the largest eigenvalue of the inverse, before the quotient squares the error away."""
+
+LANCZOS_RESTARTS = 300
+"""Restarts of Lanczos after which it is given up."""
+
+AGREEMENT = 1e-8
+"""The eigenvalue seen through the inverse and through the energy must agree this well, relatively."""
+
+
+@dataclass(frozen=True, eq=False)
+class FlowNetwork:
+    """States joined by symmetric flows.
+
+    Attributes
+    ----------
+    flows : csr_array, shape (n, n)
+        Symmetric and nonnegative; the diagonal does not matter for the energy.
+    stationary : ndarray, shape (n,)
+        The stationary law mu, positive everywhere.
+    """
+
+    flows: CsrArray
+    stationary: FloatArray
+
+    @property
+    def num_states(self) -> int:
+        """Number of states n."""
+        return self.stationary.size
+
+    @cached_property
+    def is_connected(self) -> bool:
+        """Whether the flows join all states, so that only constant values have energy 0."""
+        num_components, _ = csgraph.connected_components(self.flows, directed=False)
+        return bool(num_components == 1)
+
+    @cached_property
+    def edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], FloatArray]:
+        """Both ends and the flow of every pair of different states, each pair once."""
+        upper = sparse.triu(self.flows, k=1, format="coo")
+        return upper.row, upper.col, upper.data
+
+    def energy(self, values: FloatArray) -> float:
+        """Energy of `values`, shape (n,)."""
+        start, end, flow = self.edges
+        return float(flow @ (values[start] - values[end]) ** 2)
+
+    def potential(self, currents: FloatArray) -> FloatArray:
+        """Values whose Laplacian is `currents`, (n,) or (n, k) with columns of sum 0; up to a constant."""
+        return self._solve(currents)
+
+    def smallest_ratio(self, weights: FloatArray) -> float:
+        """Return the minimum of energy(f) / sum of weights (f - mean)^2, the mean with these weights, (n,).
+
+        With the stationary law as weights this is the spectral gap of the reversible chain with these flows;
+        with unit weights it is the second-smallest eigenvalue of the Laplacian. The minimum over nothing, for
+        one state, is infinite.
+        """
+        if self.num_states == 1:
+            return np.inf
+        if not self.is_connected:
+            return 0.0
+        root, share = np.sqrt(weights), weights / weights.sum()
+
+        def inverse(scaled: FloatArray) -> FloatArray:
+            currents = (root * scaled.T).T
+            values = self.potential(currents - np.multiply.outer(share, currents.sum(axis=0)))
+            return np.asarray((root * (values - share @ values).T).T)
+
+        def quotient(scaled: FloatArray) -> float:
+            values = scaled / root
+            return self.energy(values) / float(weights @ (values - share @ values) ** 2)
+
+        return smallest_eigenvalue(inverse, quotient, self.num_states)
+
+    def smallest_grounded(self) -> float:
+        """Minimum of energy(f) + (mu^T f)^2 over unit f: an eigenvalue of the Laplacian plus mu mu^T."""
+        if self.num_states == 1:
+            return 1.0
+        mu = self.stationary
+
+        def inverse(currents: FloatArray) -> FloatArray:
+            total = currents.sum(axis=0)
+            values = self.potential(currents - np.multiply.outer(mu, total))
+            return np.asarray(values - mu @ values + total)
+
+        def quotient(values: FloatArray) -> float:
+            return (self.energy(values) + float(mu @ values) ** 2) / float(values @ values)
+
+        return smallest_eigenvalue(inverse, quotient, self.num_states)
+
+    @cached_property
+    def _strengths(self) -> FloatArray:
+        """Total flow at each state: the stationary law, up to its rounding."""
+        return np.asarray(self.flows @ np.ones(self.num_states))
+
+    @cached_property
+    def _solve(self) -> Callable[[FloatArray], FloatArray]:
+        """Inverse of the Laplacian for currents (n,) or (n, k), by whichever method suits the flows."""
+        if self.num_states > DENSE_STATES:
+            probe = np.random.default_rng(0).standard_normal(self.num_states)
+            with suppress(ConvergenceError):
+                self._conjugate_gradients(probe - probe.mean())
+                return self._conjugate_gradients
+        # Rows of these transitions sum to 1 however mu was rounded.
+        transitions = sparse.csr_array(sparse.diags_array(1.0 / self._strengths) @ self.flows)
+        walk = poisson_solver(MarkovRewardProcess(transitions, np.zeros(self.num_states)))
+        return lambda currents: solve_once(walk, (currents.T / self._strengths).T)
+
+    def _conjugate_gradients(self, currents: FloatArray) -> FloatArray:
+        """Invert the Laplacian for (n,) by steps along the flows; few are needed if these spread quickly."""
+        values, shortfall = cg(
+            self._laplacian, currents, rtol=1e-12, maxiter=QUICK_STEPS, M=self._inverse_strengths
+        )
+        if shortfall > 0:
+            raise ConvergenceError(f"conjugate gradients did not converge in {QUICK_STEPS} steps")
+        return np.asarray(values)
+
+    @cached_property
+    def _laplacian(self) -> CsrArray:
+        return sparse.csr_array(sparse.diags_array(self._strengths) - self.flows)
+
+    @cached_property
+    def _inverse_strengths(self) -> sparse.dia_array[Any]:
+        return sparse.diags_array(1.0 / self._strengths)
+
+
+def additive_flows(transitions: CsrArray, stationary: FloatArray) -> FlowNetwork:
+    """Flows of (P + D^-1 P^T D) / 2, whose energy is the Dirichlet form f^T D (I - P) f."""
+    forward = sparse.csr_array(sparse.diags_array(stationary) @ transitions)
+    return FlowNetwork(sparse.csr_array(0.5 * (forward + forward.T)), stationary)
+
+
+def multiplicative_flows(transitions: CsrArray, stationary: FloatArray) -> FlowNetwork:
+    """Flows of D^-1 P^T D P, whose energy is the variance lost in one step, |f|_D^2 - |P f|_D^2."""
+    root = sparse.csr_array(sparse.diags_array(np.sqrt(stationary)) @ transitions)
+    if root.nnz > 0.1 * root.shape[0] ** 2:
+        dense = root.toarray()
+        return FlowNetwork(sparse.csr_array(dense.T @ dense), stationary)
+    return FlowNetwork(sparse.csr_array(root.T @ root), stationary)
+
+
+def smallest_eigenvalue(
+    inverse: Callable[[FloatArray], FloatArray], quotient: Callable[[FloatArray], float], size: int
+) -> float:
+    """Smallest eigenvalue of a symmetric form, from its inverse and its Rayleigh quotient.
+
+    Parameters
+    ----------
+    inverse : callable
+        Applies the inverse to (n,) or (n, k) arrays. It may be 0 on directions that are left out of the
+        minimum.
+    quotient : callable
+        Rayleigh quotient of the form itself, computed without cancellation.
+    size : int
+        The dimension n, at least 2.
+    """
+    largest, vector = largest_eigenpair(inverse, size)
+    value = quotient(inverse(vector))
+    if abs(value * largest - 1.0) > AGREEMENT:
+        raise ConvergenceError(
+            f"an eigenvalue is {1.0 / largest:.10g} seen through the inverse and {value:.10g} seen through "
+            f"the form itself, which must agree to {AGREEMENT:g}: the chain is too ill-conditioned for "
+            "double precision"
+        )
+    return value
+
+
+def largest_eigenpair(
+    apply: Callable[[FloatArray], FloatArray], size: int, restarts: int = LANCZOS_RESTARTS
+) -> tuple[float, FloatArray]:
+    """Largest eigenvalue of a symmetric operator and its eigenvector.
+
+    Parameters
+    ----------
+    apply : callable
+        Applies the operator to (n,) arrays, and to (n, k) arrays if n is small.
+    size : int
+        The dimension n.
+    restarts : int
+        Restarts of Lanczos after which it is given up with a ConvergenceError.
+    """
+    if size <= DENSE_STATES:
+        matrix = apply(np.eye(size))
+        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+        return float(values[-1]), vectors[:, -1]
+    operator = LinearOperator((size, size), matvec=lambda x: apply(np.ravel(x)), dtype=np.float64)
+    # A fixed start makes the answer a function of the chain alone.
+    start = np.random.default_rng(0).standard_normal(size)
+    try:
+        found, vectors = eigsh(operator, k=1, which="LA", tol=LANCZOS_TOLERANCE, v0=start, maxiter=restarts)
+    except ArpackNoConvergence as error:
+        raise ConvergenceError(
+            f"Lanczos did not find an eigenvalue to {LANCZOS_TOLERANCE:g} in {restarts} restarts: {error}"
+        ) from error
+    return float(found[0]), vectors[:, 0]

@@ -1,0 +1,206 @@
+"""A Markov reward process seen through features: what a linear method can learn, and how hard that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg, sparse
+
+from gainbias.features import FeatureLike, Features, as_features
+from gainbias.model.checks import CsrArray, FloatArray, float_array
+from gainbias.model.conditioning import ConditionNumbers, condition_numbers
+from gainbias.model.flows import FlowNetwork, additive_flows
+from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.projection import Projector, projector
+from gainbias.model.quadratic import sandwich
+from gainbias.model.solution import Solution
+from gainbias.model.solve import solve
+
+MOST_FEATURES = 8_000
+"""The projected equation is a dense d x d system; tabular features need none and have no limit."""
+
+SPAN_TOLERANCE = 1e-10
+"""Values within this of 1 in every state count as the constant 1."""
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Problem:
+    """A Markov reward process and the features through which its states are seen.
+
+    Parameters
+    ----------
+    mrp : MarkovRewardProcess
+        An irreducible process; it may be periodic.
+    features : (n, d) array_like, scipy.sparse array or Tabular
+        One row per state, of full column rank. They are taken as they are, never rescaled.
+
+    Attributes
+    ----------
+    mrp : MarkovRewardProcess
+    features : Features
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> process = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0])
+    >>> problem = gb.Problem(process, [[1.0], [0.0]])
+    >>> problem
+    Problem(2 states, 1 dense feature)
+    >>> problem.fixed_point.round(6)
+    array([0.357143])
+    >>> round(problem.condition_numbers.eta1, 6)
+    0.7
+    """
+
+    mrp: MarkovRewardProcess
+    features: Features
+
+    def __init__(self, mrp: MarkovRewardProcess, features: FeatureLike) -> None:
+        if not isinstance(mrp, MarkovRewardProcess):
+            raise ValueError(f"mrp must be a MarkovRewardProcess, found {type(mrp).__name__}")
+        checked = as_features(features, num_states=mrp.num_states)
+        _check_size(checked, mrp.num_states)
+        _check_irreducible(mrp)
+        object.__setattr__(self, "mrp", mrp)
+        object.__setattr__(self, "features", checked)
+        if checked.kind != "tabular":
+            self.__dict__["_projector"] = projector(checked)  # now, because it checks the rank
+
+    @property
+    def num_features(self) -> int:
+        """Number of features d."""
+        return self.features.num_features
+
+    @cached_property
+    def solution(self) -> Solution:
+        """Stationary law, gain and bias of the process."""
+        return solve(self.mrp)
+
+    @cached_property
+    def fixed_point(self) -> FloatArray:
+        """Weights theta*, shape (d,), that solve the projected equation.
+
+        The equation is [Phi^T D (I - P) Phi + m m^T] theta = Phi^T D (R - g e) with m = Phi^T mu. Its values
+        are the bias itself whenever the features can express both the bias and a constant.
+        """
+        bias = self.solution.bias
+        if self.features.kind == "tabular":
+            return _frozen(bias.copy())
+        weights = self._projector.fit(bias)
+        # The fit may already be exact, so what the equation is solved for is how far the fit misses the bias:
+        # then the condition number of the equation only multiplies that.
+        norms, factor = self._projector.column_norms, linalg.lu_factor(self._scaled_equation)
+        for _ in range(2):
+            missed = bias - self.features.combine(weights)
+            force = self._drift @ missed + self.solution.stationary * (self.solution.stationary @ missed)
+            weights += linalg.lu_solve(factor, self.features.adjoint(force) / norms) / norms
+        return _frozen(weights)
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """Values of all states at the fixed point, Phi theta*, shape (n,)."""
+        return _frozen(self.features.combine(self.fixed_point))
+
+    @property
+    def ones_in_span(self) -> bool:
+        """Whether some weights give every state the value 1, to 1e-10."""
+        return self.ones_weights is not None
+
+    @cached_property
+    def ones_weights(self) -> FloatArray | None:
+        """The weights that give every state the value 1, shape (d,), or None if there are none."""
+        ones = np.ones(self.mrp.num_states)
+        if self.features.kind == "tabular":
+            return _frozen(ones)
+        weights = self._projector.fit(ones)
+        error = np.abs(self.features.combine(weights) - 1.0).max()
+        return _frozen(weights) if error <= SPAN_TOLERANCE else None
+
+    @cached_property
+    def condition_numbers(self) -> ConditionNumbers:
+        """Constants of the convergence theory (see `ConditionNumbers`)."""
+        return condition_numbers(self._flows, self.mrp.csr, self.features, self.ones_weights)
+
+    def stationary_norm(self, values: FloatArray) -> float:
+        """Root mean square of `values`, shape (n,), under the stationary law: |f|_D^2 = sum of mu f^2."""
+        return float(np.sqrt(self.solution.stationary @ self._state_values(values) ** 2))
+
+    def dirichlet_norm(self, values: FloatArray) -> float:
+        """How much `values`, shape (n,), change in a step: |f|_Dir^2 = half the mean of (f(s) - f(s'))^2."""
+        return float(np.sqrt(self._flows.energy(self._state_values(values))))
+
+    def quotient_norm(self, values: FloatArray) -> float:
+        """Euclidean norm of `values`, shape (n,), after subtracting their plain average."""
+        checked = self._state_values(values)
+        return float(np.linalg.norm(checked - checked.mean()))
+
+    def mixing_time(self, eps: float) -> int:
+        """Mixing time of the process (see `mixing_time`)."""
+        return self.mrp.mixing_time(eps)
+
+    def __repr__(self) -> str:
+        d = self.num_features
+        return f"Problem({self.mrp.num_states} states, {d} {self.features.kind} feature{'s' * (d > 1)})"
+
+    @cached_property
+    def _projector(self) -> Projector:
+        return projector(self.features)
+
+    @cached_property
+    def _flows(self) -> FlowNetwork:
+        return additive_flows(self.mrp.csr, self.solution.stationary)
+
+    @cached_property
+    def _drift(self) -> CsrArray:
+        """D (I - P); its diagonal is the sum of the other entries, which loses no digits."""
+        away = self.mrp.csr.copy()
+        away.setdiag(0.0)
+        leaving = sparse.diags_array(np.asarray(away @ np.ones(self.mrp.num_states)))
+        return sparse.csr_array(sparse.diags_array(self.solution.stationary) @ (leaving - away))
+
+    @property
+    def _scaled_equation(self) -> FloatArray:
+        """The d x d matrix of the projected equation, for columns scaled to length 1."""
+        norms = self._projector.column_norms
+        mean = self.features.adjoint(self.solution.stationary)
+        matrix = sandwich(self.features, self._drift) + np.outer(mean, mean)
+        return np.asarray(matrix / np.outer(norms, norms))
+
+    def _state_values(self, values: FloatArray) -> FloatArray:
+        checked = float_array(values, "values")
+        if checked.shape != (self.mrp.num_states,):
+            raise ValueError(
+                f"values must have shape ({self.mrp.num_states},), one for each state, found shape "
+                f"{checked.shape}"
+            )
+        return checked
+
+
+def _check_size(features: Features, num_states: int) -> None:
+    if features.num_states != num_states:
+        hint = ": transpose them" if features.num_features == num_states else ": give one row for each state"
+        raise ValueError(
+            f"features must have one row for each of the {num_states} states, found "
+            f"{features.num_states} rows and {features.num_features} columns{hint}"
+        )
+    if features.kind != "tabular" and features.num_features > MOST_FEATURES:
+        raise ValueError(
+            f"features may have at most {MOST_FEATURES} columns, found {features.num_features}: use fewer, "
+            "or gb.Tabular() if each state has a feature of its own"
+        )
+
+
+def _check_irreducible(mrp: MarkovRewardProcess) -> None:
+    if not mrp.is_irreducible:
+        raise ValueError(
+            "a problem needs an irreducible process, so that every state has a positive stationary "
+            f"probability; found {mrp.structure.describe_recurrent()}, and "
+            f"{mrp.structure.transient.size} transient states: restrict the process to one recurrent class"
+        )
+
+
+def _frozen(array: FloatArray) -> FloatArray:
+    array.flags.writeable = False
+    return array

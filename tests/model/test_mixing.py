@@ -1,0 +1,149 @@
+"""The mixing time: by hand, by stepping through time, and between its bounds for large chains."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gainbias as gb
+from gainbias.model import mixing
+from gainbias.model.mixing import MixingTimeBounds
+from tests.oracles import groups
+
+FLIP = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [0.0, 0.0])
+
+
+def process_of(transitions):
+    return gb.MarkovRewardProcess(transitions, np.zeros(transitions.shape[0]))
+
+
+def distances(process, most=10_000):
+    """max_s sum_s' |P^t(s, s') - mu(s')| for t = 1, 2, ..."""
+    mu, power = gb.solve(process).stationary, np.eye(process.num_states)
+    for _ in range(most):
+        power = power @ process.csr.toarray()
+        yield np.abs(power - mu).sum(axis=1).max()
+
+
+def by_stepping(process, eps):
+    return next(t for t, distance in enumerate(distances(process), start=1) if distance <= eps)
+
+
+class TestExact:
+    @pytest.mark.parametrize(
+        ("eps", "expected"),
+        [(5.0, 1), (1.0, 1), (0.81, 1), (0.8, 1), (0.79, 2), (0.64, 2), (0.5, 4), (1e-10, 104)],
+    )
+    def test_two_states(self, eps, expected):
+        # The distance is 0.8^t; a tie counts as reached.
+        assert gb.mixing_time(FLIP, eps) == expected
+        assert FLIP.mixing_time(eps) == expected
+
+    def test_at_once(self):
+        assert gb.mixing_time(process_of(np.full((3, 3), 1 / 3)), 1e-12) == 1
+        assert gb.mixing_time(process_of(np.array([[1.0]])), 1e-300) == 1
+
+    def test_distance_is_twice_the_total_variation(self):
+        assert gb.mixing_time(process_of(np.array([[0.7, 0.3], [0.3, 0.7]])), 0.4) == 1
+        assert gb.mixing_time(process_of(np.array([[0.7, 0.3], [0.3, 0.7]])), 0.39) == 2
+
+    @given(st.integers(0, 2**32), st.integers(2, 12), st.floats(0.5, 20.0), st.floats(1e-6, 1.9))
+    @settings(max_examples=60)
+    def test_is_the_first_time_below(self, seed, n, sharpness, eps):
+        weights = np.random.default_rng(seed).random((n, n)) ** sharpness + 0.01
+        process = process_of(weights / weights.sum(axis=1, keepdims=True))
+        assert gb.mixing_time(process, eps) == by_stepping(process, eps)
+
+    def test_transient_states_are_starts_too(self):
+        process = process_of(np.array([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]]))
+        assert gb.mixing_time(process, 0.01) == by_stepping(process, 0.01)
+
+    @pytest.mark.parametrize("coupling", [1e-3, 1e-6, 1e-9])
+    def test_slow_chains(self, coupling):
+        process = process_of(np.array([[1 - coupling, coupling], [2 * coupling, 1 - 2 * coupling]]))
+        # The distance is 4/3 (1 - 3 c)^t, from the state that is visited a third of the time.
+        expected = math.ceil(math.log(0.01 / (4 / 3)) / math.log1p(-3 * coupling))
+        assert gb.mixing_time(process, 0.01) == pytest.approx(expected, rel=1e-15 / coupling, abs=0)
+        lower, upper, exact = gb.mixing_time_bounds(process, 0.01)
+        assert lower <= expected <= upper
+        assert exact == (lower == upper)
+        assert (upper - lower) / expected < 1e-14 / coupling
+
+    def test_bounds_say_when_they_are_exact(self):
+        assert gb.mixing_time_bounds(FLIP, 0.5) == MixingTimeBounds(4, 4, True)
+        assert gb.mixing_time_bounds(FLIP, 0.64) == MixingTimeBounds(2, 3, False)  # a tie, up to rounding
+
+    def test_too_slow_to_follow(self):
+        slow = process_of(np.array([[1 - 1e-14, 1e-14], [1e-14, 1 - 1e-14]]))
+        with pytest.raises(
+            gb.ConvergenceError, match=r"after 2\^40 steps the process is still 0.97\d from its"
+        ):
+            gb.mixing_time(slow, 0.1)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("eps", [0.0, -1.0, math.nan])
+    def test_eps_must_be_positive(self, eps):
+        with pytest.raises(ValueError, match=f"eps must be positive, found {eps}"):
+            gb.mixing_time(FLIP, eps)
+
+    def test_periodic(self):
+        with pytest.raises(ValueError, match=r"periodic with period 3.*no mixing time: use the lazy chain"):
+            gb.mixing_time(process_of(np.roll(np.eye(3), 1, axis=1)), 0.5)
+
+    def test_several_classes(self):
+        with pytest.raises(ValueError, match=r"2 recurrent classes: \{0\}, \{1\}, so it never forgets"):
+            gb.mixing_time(process_of(np.eye(2)), 0.5)
+
+    def test_transient_states_of_a_large_chain(self, monkeypatch):
+        monkeypatch.setattr(mixing, "EXACT_STATES", 2)
+        process = process_of(np.array([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]]))
+        with pytest.raises(ValueError, match=r"which are 0 for 1 transient states: restrict the process"):
+            gb.mixing_time(process, 0.5)
+
+
+class TestBounds:
+    @pytest.mark.parametrize("seed", range(15))
+    @pytest.mark.parametrize("eps", [1.0, 0.1, 1e-6])
+    def test_the_truth_lies_between(self, seed, eps, monkeypatch):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 20))
+        weights = rng.random((n, n)) ** rng.uniform(0.5, 20.0)
+        process = process_of(weights / weights.sum(axis=1, keepdims=True))
+        truth = by_stepping(process, eps)
+        monkeypatch.setattr(mixing, "EXACT_STATES", 1)
+        lower, upper, exact = gb.mixing_time_bounds(process, eps)
+        assert 1 <= lower <= truth <= upper
+        assert exact == (lower == upper)
+        assert gb.mixing_time(process, eps) == upper
+
+    def test_a_chain_that_does_not_contract_in_one_step(self, monkeypatch):
+        process = process_of(np.array([[0, 0.5, 0.5], [1.0, 0, 0], [0, 0.5, 0.5]]))
+        truth = by_stepping(process, 0.01)
+        monkeypatch.setattr(mixing, "EXACT_STATES", 1)
+        lower, upper, _ = gb.mixing_time_bounds(process, 0.01)
+        assert lower <= truth <= upper <= 4 * truth
+
+    def test_a_chain_that_does_not_contract_soon_enough(self, monkeypatch):
+        monkeypatch.setattr(mixing, "EXACT_STATES", 1)
+        monkeypatch.setattr(mixing, "MOST_STEPS", 1)
+        process = process_of(np.array([[0, 0.5, 0.5], [1.0, 0, 0], [0, 0.5, 0.5]]))
+        with pytest.raises(
+            gb.ConvergenceError, match="no contraction in 1 steps, so that the mixing time has no"
+        ):
+            gb.mixing_time(process, 0.01)
+
+    def test_a_large_torus_that_is_not_reversible(self):
+        shape = (100, 100)
+        law = {(1, 0): 0.4, (-1, 0): 0.1, (0, 1): 0.3, (0, -1): 0.1, (0, 0): 0.1}
+        process = process_of(groups.torus(shape, law, np.zeros(shape)).transitions)
+        lower, upper, _ = gb.mixing_time_bounds(process, 0.01)
+        jumps = np.zeros(shape)
+        for jump, chance in law.items():
+            jumps[jump] += chance
+        spectrum = np.fft.fft2(jumps)
+        far, near = (np.abs(np.fft.ifft2(spectrum**t).real - 1e-4).sum() for t in (6908, 6909))
+        assert near <= 0.01 < far
+        assert 0.3 * 6909 <= lower <= 6909 <= upper <= 2 * 6909

@@ -1,0 +1,125 @@
+"""The second-largest eigenvalue modulus and the spectral gap."""
+
+import numpy as np
+import pytest
+from pydtmc import MarkovChain
+from scipy import sparse
+
+import gainbias as gb
+from gainbias.model import spectrum
+from gainbias.model.spectrum import is_reversible
+from tests.oracles import groups
+from tests.oracles.birth_death import birth_death
+
+
+def process_of(transitions):
+    return gb.MarkovRewardProcess(transitions, np.zeros(transitions.shape[0]))
+
+
+def random_process(n, seed, sharpness=3.0):
+    weights = np.random.default_rng(seed).random((n, n)) ** sharpness
+    return process_of(weights / weights.sum(axis=1, keepdims=True))
+
+
+def drifting_ring(n, forward, backward):
+    """A ring and its gap: 1 - |1 - x| with x = (f + b)(1 - cos a) + i (f - b) sin a."""
+    angles = 2.0 * np.pi * np.arange(1, n) / n
+    distance = 2 * (forward + backward) * np.sin(angles / 2) ** 2 + 1j * (backward - forward) * np.sin(angles)
+    gaps = (2 * distance.real - np.abs(distance) ** 2) / (1 + np.abs(1 - distance))
+    return process_of(groups.ring(n, forward, backward, np.zeros(n)).transitions), gaps.min()
+
+
+class TestSmall:
+    @pytest.mark.parametrize("seed", range(10))
+    def test_all_eigenvalues(self, seed):
+        process = random_process(2 + 3 * seed, seed)
+        moduli = np.sort(np.abs(np.linalg.eigvals(process.csr.toarray())))
+        assert gb.second_eigenvalue_modulus(process) == pytest.approx(moduli[-2], rel=1e-10)
+        assert gb.spectral_gap(process) == pytest.approx(1.0 - moduli[-2], rel=1e-10)
+
+    def test_against_pydtmc(self):
+        process = random_process(9, 3)
+        assert gb.spectral_gap(process) == pytest.approx(
+            MarkovChain(process.csr.toarray()).spectral_gap, rel=1e-8
+        )
+
+    @pytest.mark.parametrize("n", [4, 300])
+    @pytest.mark.parametrize(("forward", "backward"), [(0.5, 0.25), (0.3, 0.3), (0.99, 0.0), (0.01, 0.98)])
+    def test_rings(self, n, forward, backward):
+        process, gap = drifting_ring(n, forward, backward)
+        assert gb.spectral_gap(process) == pytest.approx(gap, rel=1e-9)
+
+    @pytest.mark.parametrize("coupling", [1e-4, 1e-8, 1e-12])
+    def test_a_tiny_gap_keeps_its_digits(self, coupling):
+        slow = process_of(np.array([[1 - coupling, coupling], [2 * coupling, 1 - 2 * coupling]]))
+        assert gb.spectral_gap(slow) == pytest.approx(3 * coupling, rel=1e-12, abs=0.0)
+        # two states of slow, each made of two that are not reversible together with a third
+        blocks = np.kron(np.eye(2), [[0.1, 0.7, 0.2], [0.2, 0.1, 0.7], [0.7, 0.2, 0.1]])
+        apart = blocks * (1 - coupling) + coupling * np.kron([[0, 1], [1, 0]], np.full((3, 3), 1 / 3))
+        assert not is_reversible(process_of(apart), np.full(6, 1 / 6))
+        assert gb.spectral_gap(process_of(apart)) == pytest.approx(2 * coupling, rel=1e-9, abs=0.0)
+
+    @pytest.mark.parametrize("stay", [1e-4, 1e-8, 1e-12])
+    def test_nearly_periodic_chains_keep_their_digits_if_reversible(self, stay):
+        process = process_of(np.array([[stay, 1 - stay], [1 - stay, stay]]))
+        assert gb.spectral_gap(process) == pytest.approx(2 * stay, rel=1e-12, abs=0.0)
+
+    def test_chains_that_do_not_forget(self):
+        for transitions in (np.eye(3), np.roll(np.eye(3), 1, axis=1)):
+            assert gb.spectral_gap(process_of(transitions)) == 0.0
+            assert gb.second_eigenvalue_modulus(process_of(transitions)) == 1.0
+
+    def test_chains_that_forget_at_once(self):
+        assert gb.spectral_gap(process_of(np.array([[1.0]]))) == 1.0
+        assert gb.spectral_gap(process_of(np.full((4, 4), 0.25))) == pytest.approx(1.0, abs=1e-12)
+
+    def test_transient_states_count(self):
+        process = process_of(np.array([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]]))
+        assert gb.second_eigenvalue_modulus(process) == pytest.approx(0.9, rel=1e-12)
+
+
+class TestReversible:
+    def test_by_the_flows(self):
+        symmetric = np.array([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]])
+        assert is_reversible(process_of(symmetric), np.array([0.25, 0.5, 0.25]))
+        ring = np.array([[0.0, 0.6, 0.4], [0.4, 0.0, 0.6], [0.6, 0.4, 0.0]])
+        assert not is_reversible(process_of(ring), np.full(3, 1 / 3))
+
+    def test_transient_states_have_no_flow_back(self):
+        assert not is_reversible(process_of(np.array([[0.5, 0.5], [0.0, 1.0]])), np.array([0.0, 1.0]))
+
+
+class TestLarge:
+    def test_slow_birth_death(self):
+        n = 100_000
+        chain = birth_death(np.full(n - 1, 0.3), np.full(n - 1, 0.3), np.zeros(n))
+        gap = 1.2 * np.sin(np.pi / (2 * n)) ** 2
+        assert gb.spectral_gap(process_of(chain.transitions)) == pytest.approx(gap, rel=1e-8)
+
+    @pytest.mark.parametrize(("forward", "backward"), [(0.5, 0.1), (0.1, 0.89)])
+    def test_drifting_ring(self, forward, backward, monkeypatch):
+        monkeypatch.setattr(spectrum, "DENSE_STATES", 100)
+        process, gap = drifting_ring(151, forward, backward)
+        assert gb.spectral_gap(process) == pytest.approx(gap, rel=1e-8)
+
+    @pytest.mark.parametrize("successors", [3, 8, 400])
+    def test_random_sparse(self, successors):
+        n = 1100
+        rng = np.random.default_rng(0)
+        columns = rng.integers(0, n, successors * n)
+        entries = (rng.random(successors * n), (np.repeat(np.arange(n), successors), columns))
+        transitions = sparse.csr_array(entries, shape=(n, n))
+        transitions += sparse.eye_array(n, k=1) / n + sparse.eye_array(n, k=1 - n) / n
+        process = gb.MarkovRewardProcess(transitions, np.zeros(n), renormalise=True)
+        moduli = np.sort(np.abs(np.linalg.eigvals(process.csr.toarray())))
+        assert gb.second_eigenvalue_modulus(process) == pytest.approx(moduli[-2], rel=1e-8)
+
+    def test_what_cannot_be_found_is_an_error(self, monkeypatch):
+        monkeypatch.setattr(spectrum, "DENSE_STATES", 100)
+        monkeypatch.setattr(spectrum, "MOST_STEPS", 1)
+        monkeypatch.setattr(spectrum, "RESTARTS", 2)
+        process, _ = drifting_ring(2001, 0.5, 0.1)
+        with pytest.raises(
+            gb.ConvergenceError, match=r"eigenvalues of 1 steps of the chain could not be told apart"
+        ):
+            gb.spectral_gap(process)
