@@ -33,7 +33,7 @@ def test_the_law_of_the_tandem_queue_does_not_depend_on_the_reward() -> None:
 
 
 def test_variance_of_an_unlimited_queue() -> None:
-    """Of M/M/1 with load rho it is ``2 rho (1 + rho) / (1 - rho)**4``; with load 1/2, 400 places are no limit."""
+    """Of M/M/1 with load rho it is ``2 rho (1 + rho) / (1 - rho)**4``; 400 places are as good as no limit."""
     assert bd.queue_rates(0.5, 1.0, 1, 400).asymptotic_variance == pytest.approx(24, rel=1e-12)
 
 
