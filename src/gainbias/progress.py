@@ -8,13 +8,20 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 QUIET_SECONDS = 1.0
 
@@ -24,24 +31,41 @@ class OutOfTimeError(Exception):
 
 
 class Watch:
-    """A clock with an optional limit that can run a compiled kernel and show how far it is.
+    """A clock with an optional limit that shows how far long work is and can stop a kernel.
+
+    Inside a ``with`` block a bar appears after a second; outside, nothing is ever shown.
 
     Parameters
     ----------
     time_limit : float, optional
-        Seconds from now after which `check` and `run` raise `OutOfTimeError`.
+        Seconds from now after which `check`, `show` and `run` raise `OutOfTimeError`.
 
     Examples
     --------
-    >>> watch = Watch(time_limit=60.0)
-    >>> watch.check()
-    >>> watch.remaining > 50.0
+    >>> with Watch(time_limit=60.0) as watch:
+    ...     watch.show("counting", done=1, total=3)
+    ...     watch.remaining > 50.0
     True
     """
 
     def __init__(self, time_limit: float | None = None) -> None:
         self.started = time.monotonic()
         self.time_limit = time_limit
+        words = TextColumn("{task.description}")
+        columns = (SpinnerColumn(), words, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        self._display = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._display.add_task("starting", total=None)
+        self._timer = threading.Timer(QUIET_SECONDS, self._display.start)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._display.stop()
 
     @property
     def elapsed(self) -> float:
@@ -57,6 +81,11 @@ class Watch:
         """Raise `OutOfTimeError` if the limit has passed."""
         if self.remaining <= 0.0:
             raise OutOfTimeError(f"the time limit of {self.time_limit:g} s has passed")
+
+    def show(self, label: str, done: float = 0.0, total: float | None = None) -> None:
+        """Say what is being done and how much of it is; without a total the bar only moves. Also checks."""
+        self.check()
+        self._display.update(self._task, description=label, completed=done, total=total)
 
     def run(self, work: Callable[[], None], progress: NDArray[np.float64], total: float, label: str) -> None:
         """Run `work` in a thread while watching ``progress[0]``; ask it to stop through ``progress[1]``.
@@ -84,32 +113,11 @@ class Watch:
         thread = threading.Thread(target=guarded, daemon=True)
         thread.start()
         try:
-            thread.join(min(QUIET_SECONDS, max(self.remaining, 0.0)))
-            with bar(label, total, shown=thread.is_alive()) as show:
-                while thread.is_alive():
-                    self.check()
-                    show(progress[0])
-                    thread.join(min(0.1, max(self.remaining, 0.0)))
+            while thread.is_alive():
+                self.show(label, float(progress[0]), total)
+                thread.join(min(0.1, max(self.remaining, 0.0)))
         finally:
             progress[1] = 1.0
             thread.join()
         if failure:
             raise failure[0]
-
-
-@contextmanager
-def bar(label: str, total: float, shown: bool = True) -> Iterator[Callable[[float], None]]:
-    """Draw a progress bar and yield a function that takes how much is done.
-
-    Examples
-    --------
-    >>> with bar("counting", total=3, shown=False) as show:
-    ...     show(2)
-    """
-    if not (shown and sys.stderr.isatty()):
-        yield lambda done: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task(label, total=total)
-        yield lambda done: display.update(task, completed=done)

@@ -139,7 +139,7 @@ def prepare_aggregation(
     factors = _factorise_blocks(_part(transitions, source, ~across), row_sums(between), block_of, budget)
     law, change, cycles = np.full(n, 1.0 / n), np.inf, 0
     while change > LAW_TOLERANCE:
-        budget.watch.check()
+        budget.watch.show(f"aggregation: cycle {cycles + 1}")
         if cycles == MOST_CYCLES:
             raise MethodError(
                 f"the stationary law still moved by {change:.1e} after {cycles} cycles of aggregation"

@@ -151,7 +151,7 @@ def _sum_of_powers(forward: Operator, right: FloatArray, tolerance: float, watch
         term = forward(term)
         total += term
         if step % LOOK == 0:
-            watch.check()
+            watch.show("power: waiting until the chain forgets", *_fraction(size / start, tolerance))
             before, size = size, float(np.abs(term).max())
             rate = (size / before) ** (1.0 / LOOK)
             if step > PILOT_STEPS and (
@@ -159,6 +159,11 @@ def _sum_of_powers(forward: Operator, right: FloatArray, tolerance: float, watch
             ):
                 break
     raise MethodError(f"the chain forgets by only {1 - rate:.1e} per step, after {step} steps")
+
+
+def _fraction(reached: float, wanted: float) -> tuple[float, float]:
+    """Return how many digits there are and how many it takes, for a progress bar."""
+    return -log(max(reached, 1e-300)), -log(wanted)
 
 
 def _bicgstab(forward: Operator, right: FloatArray, tolerance: float, watch: Watch) -> FloatArray:
@@ -175,7 +180,7 @@ def _bicgstab(forward: Operator, right: FloatArray, tolerance: float, watch: Wat
             rtol=tolerance,
             atol=0.0,
             maxiter=MOST_KRYLOV_STEPS,
-            callback=lambda _: watch.check(),
+            callback=lambda _: watch.show("krylov: searching"),
         )
         reached = np.linalg.norm(unit - operator @ x)
     if not reached <= 10 * tolerance:

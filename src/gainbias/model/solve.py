@@ -84,8 +84,9 @@ def solve(
         name: float_vector(r, mrp.num_states, f"extra_rewards[{name!r}]")
         for name, r in (extra_rewards or {}).items()
     }
-    budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, Watch(time_limit))
-    solver, answers, tried = first_that_meets(mrp, {"": mrp.rewards, **extra}, tol, method, budget)
+    with Watch(time_limit) as watch:
+        budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
+        solver, answers, tried = first_that_meets(mrp, {"": mrp.rewards, **extra}, tol, method, budget)
     notes = (*tried, *solver.notes)
     if multichain:
         return _multichain(mrp, answers[""], solver, notes)
@@ -189,8 +190,9 @@ def poisson_solver(mrp: MarkovRewardProcess, tol: float = 1e-10, method: str = "
     """
     _check_arguments(mrp, tol, method, None, None, multichain=False)
     probe = np.random.default_rng(0).standard_normal(mrp.num_states)
-    budget = Budget(0.9 * available_memory(), Watch())
-    solver, _, _ = first_that_meets(mrp, {"": probe}, tol, method, budget)
+    with Watch() as watch:
+        budget = Budget(0.9 * available_memory(), watch)
+        solver, _, _ = first_that_meets(mrp, {"": probe}, tol, method, budget)
     return Poisson(mrp, solver)
 
 

@@ -71,7 +71,7 @@ def factorise_chain(transitions: CsrArray, leak: Floats, plan: Plan, budget: Bud
     budget.watch.run(
         lambda: factorise(rows, back, leak, plan.fronts, values, stack, work, progress),
         progress=progress,
-        total=len(plan.fronts.first) - 1,
+        total=plan.flops,
         label=f"eliminating {len(leak):,} states",
     )
     return Factors(plan.fronts, values)

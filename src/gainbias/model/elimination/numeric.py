@@ -163,7 +163,7 @@ def factorise(
     work: Floats,
     progress: Floats,
 ) -> None:
-    """Fill `factors`; ``progress[0]`` counts fronts, and a non-zero ``progress[1]`` stops the work."""
+    """Fill `factors`; ``progress[0]`` counts flops, and a non-zero ``progress[1]`` stops the work."""
     first, start, offset = fronts.first, fronts.start, fronts.offset
     count = len(first) - 1
     where = np.empty(len(fronts.order), np.int32)
@@ -210,7 +210,7 @@ def factorise(
         waiting[num_waiting] = f
         num_waiting += 1
         top += rest * (rest + 1)
-        progress[0] = f + 1.0
+        progress[0] += 2.0 * (float(size) ** 3 - float(rest) ** 3) / 3.0
 
 
 @kernel

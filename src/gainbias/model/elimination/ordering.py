@@ -46,6 +46,7 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[Plan, str]:
         When no order fits.
     """
     n = graph.shape[0]
+    budget.watch.show(f"ordering {n:,} states")
     # A factor with this many entries takes at least the allowed arithmetic, by the inequality of the means.
     most_entries = min(budget.max_memory / 8, np.sqrt(budget.max_flops * n))
     width = widest_level(graph) if n > SMALL else 0
