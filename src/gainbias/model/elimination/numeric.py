@@ -20,17 +20,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from gainbias.kernels import kernel
+from gainbias.kernels import bare_kernel, kernel
 from gainbias.model.elimination.types import Floats, Fronts, Ints, Sparse
 
 # Positions eliminated together before the rest of a front is touched.
 PANEL = 32
 # A row shorter than this is not worth a slice of its own (which the compiler needs to vectorise: it knows
 # that a slice of a flat array is contiguous).
-SHORT = 32
+SHORT = 8
 
 
-@kernel
+@bare_kernel
 def add_four_to_four(
     t0: Floats, t1: Floats, t2: Floats, t3: Floats,
     r0: Floats, r1: Floats, r2: Floats, r3: Floats, shares: Floats,
@@ -48,14 +48,14 @@ def add_four_to_four(
         t3[j] = t3[j] + a3 * a + b3 * b + c3 * c + d3 * d
 
 
-@kernel
+@bare_kernel
 def add_one_to_one(target: Floats, row: Floats, share: float) -> None:
     """Add a scaled row to a target."""
     for j in range(len(target)):
         target[j] += share * row[j]
 
 
-@kernel
+@bare_kernel
 def add_row(front: Floats, target: int, row: int, length: int, share: float) -> None:
     """Add `share` times the numbers at `row` of the flat front to those at `target`."""
     if length < SHORT:
@@ -65,7 +65,7 @@ def add_row(front: Floats, target: int, row: int, length: int, share: float) -> 
         add_one_to_one(front[target : target + length], front[row : row + length], share)
 
 
-@kernel
+@bare_kernel
 def pass_on(front: Floats, size: int, begin: int, end: int) -> None:
     """Add the eliminated rows ``begin:end`` to all rows below, right of the panel, term by term.
 
@@ -99,7 +99,7 @@ def pass_on(front: Floats, size: int, begin: int, end: int) -> None:
         i += height
 
 
-@kernel
+@bare_kernel
 def eliminate_front(front: Floats, size: int, leak: Floats, wide: int) -> None:
     """Eliminate the first `wide` positions of a flat (size, size) front, in panels that stay in cache."""
     for begin in range(0, wide, PANEL):
@@ -121,7 +121,7 @@ def eliminate_front(front: Floats, size: int, leak: Floats, wide: int) -> None:
         pass_on(front, size, begin, end)
 
 
-@kernel
+@bare_kernel
 def assemble_front(
     front: Floats, begin: int, last: int, where: Ints, fronts: Fronts, rows: Sparse, columns: Sparse
 ) -> None:
@@ -213,7 +213,7 @@ def factorise(
         progress[0] += 2.0 * (float(size) ** 3 - float(rest) ** 3) / 3.0
 
 
-@kernel
+@bare_kernel
 def solve_right(fronts: Fronts, factors: Floats, x: Floats) -> None:
     """Overwrite the right side `x` (by position) with the solution of ``M x = right side``."""
     first, start, boundary, offset = fronts.first, fronts.start, fronts.boundary, fronts.offset
@@ -248,7 +248,7 @@ def solve_right(fronts: Fronts, factors: Floats, x: Floats) -> None:
             x[begin + p] = value / rows[p, p]
 
 
-@kernel
+@bare_kernel
 def solve_left(fronts: Fronts, factors: Floats, x: Floats) -> None:
     """Overwrite the left side `x` (by position) with the solution of ``x M = left side``."""
     first, start, boundary, offset = fronts.first, fronts.start, fronts.boundary, fronts.offset
