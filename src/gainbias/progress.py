@@ -54,7 +54,7 @@ class Watch:
         words = TextColumn("{task.description}")
         columns = (SpinnerColumn(), words, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
         self._display = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._display.add_task("starting", total=None)
+        self._task = self._display.add_task("preparing (kernels are compiled on first use)", total=None)
         self._timer = threading.Timer(QUIET_SECONDS, self._display.start)
         self._timer.daemon = True
 
