@@ -17,7 +17,9 @@ Options, and why:
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import inspect
 import os
 import re
 from collections.abc import Callable
@@ -26,6 +28,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.extending import overload
 
 PACKAGE = Path(__file__).parent
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -126,3 +129,58 @@ def _compile(function: Function, **options: Any) -> Function:
     finally:
         settings.CACHE_DIR = before
     return cast(Function, compiled)
+
+
+class ByType:
+    """A function with one implementation for each type of its first argument, in Python and inside kernels.
+
+    Implementations become part of the kernels that call them, so they must allocate nothing. They take the
+    same arguments, by the same names, as the function that declares them.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> class Circle(NamedTuple):
+    ...     radius: float
+    >>> @ByType
+    ... def width(shape):
+    ...     "How wide a shape is."
+    >>> @width.of(Circle)
+    ... def _(shape):
+    ...     return 2.0 * shape.radius
+    >>> width(Circle(3.0))
+    6.0
+    """
+
+    def __init__(self, declaration: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, declaration)
+        self._implementations: dict[type, Callable[..., Any]] = {}
+
+        def choose(*arguments: Any) -> Callable[..., Any]:
+            return self._implementations[arguments[0].instance_class]
+
+        # numba wants the same signature, without annotations, everywhere.
+        names = [
+            parameter.replace(annotation=inspect.Parameter.empty) for parameter in _parameters(declaration)
+        ]
+        choose.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]
+        options: Any = {"_nrt": False, "error_model": "numpy"}
+        overload(self, inline="always", jit_options=options)(choose)
+
+    def of(self, kind: type) -> Callable[[Function], Function]:
+        """Register the implementation for `kind`, a NamedTuple."""
+
+        def register(function: Function) -> Function:
+            function.__annotations__ = {}
+            self._implementations[kind] = function
+            return function
+
+        return register
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the implementation for the type of the first argument."""
+        return self._implementations[type(arguments[0])](*arguments)
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return list(inspect.signature(function).parameters.values())

@@ -1,0 +1,1 @@
+"""How it runs: random numbers, sample paths and step sizes."""

@@ -1,0 +1,140 @@
+"""Step sizes: how large the step with number t = 0, 1, 2, ... is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+class Schedule(Protocol):
+    """A sequence of step sizes."""
+
+    def values(self, first: int, last: int) -> FloatArray:
+        """Return the step sizes with numbers ``first`` to ``last - 1``."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same step size `a` for ever.
+
+    Examples
+    --------
+    >>> Constant(0.1).values(0, 3)
+    array([0.1, 0.1, 0.1])
+    """
+
+    a: float
+
+    def __post_init__(self) -> None:
+        _check("a", self.a)
+
+    def values(self, first: int, last: int) -> FloatArray:
+        """Return the step sizes with numbers ``first`` to ``last - 1``."""
+        return np.full(last - first, self.a)
+
+
+@dataclass(frozen=True)
+class Harmonic:
+    """The step sizes ``a / (t + c0)``.
+
+    Examples
+    --------
+    >>> Harmonic(2.0, 4.0).values(0, 3)
+    array([0.5       , 0.4       , 0.33333333])
+    """
+
+    a: float
+    c0: float
+
+    def __post_init__(self) -> None:
+        _check("a", self.a)
+        _check("c0", self.c0)
+
+    def values(self, first: int, last: int) -> FloatArray:
+        """Return the step sizes with numbers ``first`` to ``last - 1``."""
+        return np.asarray(self.a / (np.arange(first, last) + self.c0))
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """The step sizes ``a / (t + c0)**xi``, with xi between 0 and 1.
+
+    Examples
+    --------
+    >>> Polynomial(1.0, 4.0, 0.5).values(0, 2).round(6)
+    array([0.5     , 0.447214])
+    """
+
+    a: float
+    c0: float
+    xi: float
+
+    def __post_init__(self) -> None:
+        _check("a", self.a)
+        _check("c0", self.c0)
+        if not 0.0 < self.xi <= 1.0:
+            raise ValueError(f"xi must be above 0 and at most 1, found {self.xi!r}: use Constant for 0")
+
+    def values(self, first: int, last: int) -> FloatArray:
+        """Return the step sizes with numbers ``first`` to ``last - 1``."""
+        return np.asarray(self.a / (np.arange(first, last) + self.c0) ** self.xi)
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Step sizes from an array, one for each step.
+
+    Examples
+    --------
+    >>> Listed(np.array([0.3, 0.2, 0.1])).values(1, 3)
+    array([0.2, 0.1])
+    """
+
+    array: FloatArray
+
+    def __post_init__(self) -> None:
+        array = np.array(self.array, dtype=np.float64)
+        if array.ndim != 1 or array.size == 0:
+            raise ValueError(f"step sizes must be a list of numbers, found an array of shape {array.shape}")
+        bad = ~(np.isfinite(array) & (array >= 0.0))
+        if bad.any():
+            t = int(np.argmax(bad))
+            raise ValueError(f"step sizes must be finite and not negative, found {array[t]} at step {t}")
+        array.flags.writeable = False
+        object.__setattr__(self, "array", array)
+
+    def values(self, first: int, last: int) -> FloatArray:
+        """Return the step sizes with numbers ``first`` to ``last - 1``."""
+        if last > self.array.size:
+            raise ValueError(
+                f"{self.array.size} step sizes were given, but there are {last} steps: give more"
+            )
+        return self.array[first:last]
+
+
+def as_schedule(step_size: Schedule | float | Sequence[float] | FloatArray) -> Schedule:
+    """Return a schedule: a number is constant, an array is taken step by step.
+
+    Examples
+    --------
+    >>> as_schedule(0.1)
+    Constant(a=0.1)
+    """
+    if isinstance(step_size, Constant | Harmonic | Polynomial | Listed):
+        return step_size
+    if isinstance(step_size, int | float | np.integer | np.floating):
+        return Constant(float(step_size))
+    if hasattr(step_size, "values") and not isinstance(step_size, np.ndarray):
+        return step_size
+    return Listed(np.asarray(step_size, dtype=np.float64))
+
+
+def _check(name: str, value: float) -> None:
+    if not 0.0 < value < np.inf:
+        raise ValueError(f"{name} must be positive and finite, found {value!r}")

@@ -1,0 +1,61 @@
+"""Step sizes by their formulas, in pieces as in one go, and what is refused."""
+
+import numpy as np
+import pytest
+
+from gainbias.engine.schedules import Constant, Harmonic, Listed, Polynomial, Schedule, as_schedule
+
+
+@pytest.mark.parametrize(
+    ("schedule", "formula"),
+    [
+        (Constant(0.3), lambda t: 0.3 + 0 * t),
+        (Harmonic(150, 1000), lambda t: 150 / (t + 1000)),
+        (Polynomial(2.0, 5.0, 0.75), lambda t: 2.0 * (t + 5.0) ** -0.75),
+        (Listed(np.linspace(1, 0, 50)), lambda t: np.linspace(1, 0, 50)[t]),
+    ],
+)
+def test_formula_and_pieces(schedule: Schedule, formula) -> None:  # type: ignore[no-untyped-def]
+    whole = schedule.values(0, 50)
+    np.testing.assert_allclose(whole, formula(np.arange(50)), rtol=1e-15)
+    np.testing.assert_array_equal(np.concatenate([schedule.values(0, 7), schedule.values(7, 50)]), whole)
+
+
+def test_as_schedule() -> None:
+    assert as_schedule(0.5) == Constant(0.5)
+    assert as_schedule(Harmonic(1, 2)) == Harmonic(1, 2)
+    assert as_schedule([0.1, 0.2]).values(1, 2).tolist() == [0.2]
+
+    class Own:
+        def values(self, first: int, last: int) -> np.ndarray:
+            return np.ones(last - first)
+
+    own = Own()
+    assert as_schedule(own) is own
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
+def test_parameters_must_be_positive_and_finite(bad: float) -> None:
+    for make in (
+        Constant,
+        lambda a: Harmonic(a, 1),
+        lambda c0: Harmonic(1, c0),
+        lambda a: Polynomial(a, 1, 0.5),
+    ):
+        with pytest.raises(ValueError, match="must be positive and finite, found"):
+            make(bad)
+
+
+@pytest.mark.parametrize("xi", [0.0, 1.5])
+def test_exponent_is_between_0_and_1(xi: float) -> None:
+    with pytest.raises(ValueError, match="xi must be above 0 and at most 1, found"):
+        Polynomial(1.0, 1.0, xi)
+
+
+def test_lists_are_checked() -> None:
+    with pytest.raises(ValueError, match=r"found -1\.0 at step 1"):
+        Listed(np.array([1.0, -1.0]))
+    with pytest.raises(ValueError, match=r"found an array of shape \(1, 2\)"):
+        Listed(np.ones((1, 2)))
+    with pytest.raises(ValueError, match="2 step sizes were given, but there are 3 steps: give more"):
+        Listed(np.ones(2)).values(0, 3)
