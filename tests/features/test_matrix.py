@@ -49,7 +49,7 @@ def test_sparse_input_of_any_kind_becomes_canonical(form: type) -> None:
 
 
 def test_duplicate_and_zero_entries_of_sparse_input_are_merged() -> None:
-    given = sparse.coo_array(([1.0, 2.0, 0.0], ([0, 0, 1], [0, 0, 0])), shape=(2, 1))
+    given = sparse.csr_array(([1.0, 2.0, 0.0], [0, 0, 0], [0, 2, 3]), shape=(2, 1))
     matrix = as_features(given).matrix
     assert isinstance(matrix, sparse.csr_array)
     assert matrix.nnz == 1

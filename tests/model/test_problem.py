@@ -56,13 +56,20 @@ class TestFixedPoint:
         np.testing.assert_allclose(gb.Problem(process, np.eye(12)).values, problem.solution.bias, atol=1e-14)
 
     def test_features_that_span_bias_and_constants_give_the_bias_however_slow_the_chain(self):
-        # Solved as it stands, the equation would lose the digits that its condition number takes, here 1e-12.
-        blocks = np.kron(np.eye(2), np.full((3, 3), 1 / 3)) + 1e-12
+        # Solved as it stands, the equation would lose all digits to its condition number, here 1e14.
+        blocks = np.kron(np.eye(2), np.full((3, 3), 1 / 3)) + 1e-15
         process = gb.MarkovRewardProcess(blocks, [1.0, 2.0, 0.0, 0.5, 0.1, 0.0], renormalise=True)
         bias = gb.solve(process).bias
         phi = np.column_stack([bias / np.abs(bias).max() + 0.3, np.ones(6), np.arange(6.0) ** 2])
         problem = gb.Problem(process, phi)
         np.testing.assert_allclose(problem.values, bias, rtol=0, atol=1e-9 * np.ptp(bias))
+
+    def test_features_that_cannot_follow_the_bias_give_full_accuracy_however_large_it_is(self):
+        rows = [[1 - 1e-12, 1e-12, 0.0], [1e-12, 0.4 - 1e-12, 0.6], [0.0, 0.6, 0.4]]
+        problem = gb.Problem(gb.MarkovRewardProcess(rows, [1.0, 0.0, 0.5]), [[0.0], [1.0], [-1.0]])
+        assert np.ptp(problem.solution.bias) > 1e11
+        # mu is uniform and m = 0; a flow of 0.6 / 3 over a difference of 2 gives 0.8 theta = -0.5 / 3.
+        assert problem.fixed_point == pytest.approx(-5 / 24, rel=1e-12)
 
     def test_mean_of_the_values_is_zero_only_with_constants_in_the_span(self):
         process = random_process(np.random.default_rng(2), 8)

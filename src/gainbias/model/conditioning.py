@@ -79,7 +79,7 @@ def condition_numbers(
         eta1=eta1,
         eta2=eta2,
         eta2_literal=eta2_literal,
-        eta3=gram_min * flows.smallest_ratio(flows.stationary),
+        eta3=gram_min * flows.spectral_gap(),
         gram_min=gram_min,
         omega=contraction_factor(transitions, flows.stationary),
     )

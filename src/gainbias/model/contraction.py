@@ -5,18 +5,20 @@ from __future__ import annotations
 from contextlib import suppress
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csgraph
 
 from gainbias.model.checks import CsrArray, FloatArray
-from gainbias.model.flows import DENSE_STATES, LANCZOS_RESTARTS, largest_eigenpair, multiplicative_flows
+from gainbias.model.flows import (
+    DENSE_STATES,
+    LANCZOS_RESTARTS,
+    QUICK_GAP,
+    QUICK_RESTARTS,
+    largest_eigenpair,
+    multiplicative_flows,
+)
 from gainbias.model.solution import ConvergenceError
 
 MOST_PAIRS = 50_000_000
 """Above this many pairs of successors of a common state, the flows of two half-steps are not formed."""
-
-QUICK_RESTARTS, QUICK_GAP = 5, 0.05
-"""Lanczos with the transitions alone comes first: a gap this large, found this soon, has all its digits."""
 
 NO_CONTRACTION = 1e-6
 """A gap below this is not told from 0 by Lanczos with the transitions alone."""
@@ -41,8 +43,6 @@ def contraction_gap(transitions: CsrArray, stationary: FloatArray, steps: int = 
     """
     if stationary.size == 1:
         return np.inf
-    if steps == 1 and not _successors_connect(transitions):
-        return 0.0
     if steps > 1:
         return _gap_by_steps(transitions, stationary, steps)
     if stationary.size > DENSE_STATES:
@@ -58,18 +58,6 @@ def contraction_gap(transitions: CsrArray, stationary: FloatArray, steps: int = 
 def contraction_factor(transitions: CsrArray, stationary: FloatArray) -> float:
     """omega, the largest |P z|_D over |z|_D = 1 with mu^T z = 0; 0 for one state (see `contraction_gap`)."""
     return float(np.sqrt(max(0.0, 1.0 - contraction_gap(transitions, stationary))))
-
-
-def _successors_connect(transitions: CsrArray) -> bool:
-    """Whether all states are linked by sharing predecessors; if not, omega is exactly 1.
-
-    Linked states are those joined in the graph between states (as predecessors) and states (as successors).
-    """
-    size = transitions.shape[0]
-    ends = np.append(transitions.indptr, [transitions.nnz] * size)
-    graph = sparse.csr_array((transitions.data, transitions.indices + size, ends), shape=(2 * size, 2 * size))
-    _, label = csgraph.connected_components(graph, directed=False)
-    return bool(np.ptp(label[size:]) == 0)
 
 
 def _successor_pairs(transitions: CsrArray) -> int:

@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +33,11 @@ from gainbias.model.solve import poisson_solver
 DENSE_STATES = 300
 """Up to this many states all eigenvalues of the inverse are computed; above, Lanczos finds the largest."""
 
-QUICK_STEPS = 200
-"""Flows that conjugate gradients invert in this many steps need no elimination."""
+QUICK_RESTARTS, QUICK_GAP = 20, 0.05
+"""A gap this large, found this soon by Lanczos without the inverse, has all its digits."""
+
+QUICK_STEPS, QUICK_GROWTH = 200, 10.0
+"""Flows that conjugate gradients invert in so many steps, with so little growth, need no elimination."""
 
 LANCZOS_TOLERANCE = 1e-9
 """Relative accuracy of the largest eigenvalue of the inverse, before the quotient squares the error away."""
@@ -91,8 +93,7 @@ class FlowNetwork:
     def smallest_ratio(self, weights: FloatArray) -> float:
         """Return the minimum of energy(f) / sum of weights (f - mean)^2, the mean with these weights, (n,).
 
-        With the stationary law as weights this is the spectral gap of the reversible chain with these flows;
-        with unit weights it is the second-smallest eigenvalue of the Laplacian. The minimum over nothing, for
+        With unit weights it is the second-smallest eigenvalue of the Laplacian. The minimum over nothing, for
         one state, is infinite.
         """
         if self.num_states == 1:
@@ -111,6 +112,20 @@ class FlowNetwork:
             return self.energy(values) / float(weights @ (values - share @ values) ** 2)
 
         return smallest_eigenvalue(inverse, quotient, self.num_states)
+
+    def spectral_gap(self) -> float:
+        """Minimum of energy(f) over f of variance 1: the gap of the reversible chain with these flows."""
+        root = np.sqrt(self.stationary)
+
+        def step(scaled: FloatArray) -> FloatArray:
+            return np.asarray(self.flows @ (scaled / root)) / root - root * (root @ scaled)
+
+        if self.num_states > DENSE_STATES:
+            with suppress(ConvergenceError):
+                largest, _ = largest_eigenpair(step, self.num_states, QUICK_RESTARTS)
+                if largest < 1.0 - QUICK_GAP:
+                    return 1.0 - largest
+        return self.smallest_ratio(self.stationary)
 
     def smallest_grounded(self) -> float:
         """Minimum of energy(f) + (mu^T f)^2 over unit f: an eigenvalue of the Laplacian plus mu mu^T."""
@@ -136,32 +151,38 @@ class FlowNetwork:
     @cached_property
     def _solve(self) -> Callable[[FloatArray], FloatArray]:
         """Inverse of the Laplacian for currents (n,) or (n, k), by whichever method suits the flows."""
-        if self.num_states > DENSE_STATES:
-            probe = np.random.default_rng(0).standard_normal(self.num_states)
-            with suppress(ConvergenceError):
-                self._conjugate_gradients(probe - probe.mean())
-                return self._conjugate_gradients
+        if self.num_states > DENSE_STATES and self._spreads_quickly:
+            return partial(self._conjugate_gradients, steps=2 * QUICK_STEPS)
         # Rows of these transitions sum to 1 however mu was rounded.
         transitions = sparse.csr_array(sparse.diags_array(1.0 / self._strengths) @ self.flows)
         walk = poisson_solver(MarkovRewardProcess(transitions, np.zeros(self.num_states)))
         return lambda currents: solve_once(walk, (currents.T / self._strengths).T)
 
-    def _conjugate_gradients(self, currents: FloatArray) -> FloatArray:
-        """Invert the Laplacian for (n,) by steps along the flows; few are needed if these spread quickly."""
+    @property
+    def _spreads_quickly(self) -> bool:
+        """Whether conjugate gradients are quick, and no slow mode asks for more digits than they have."""
+        probe = np.random.default_rng(0).standard_normal(self.num_states) * np.sqrt(self._strengths)
+        currents = probe - self._strengths * (probe.sum() / self._strengths.sum())
+        try:
+            values = self._conjugate_gradients(currents, steps=QUICK_STEPS)
+        except ConvergenceError:
+            return False
+        values -= self._strengths @ values / self._strengths.sum()
+        growth = (self._strengths @ values**2) / (currents @ (currents / self._strengths))
+        return bool(growth < QUICK_GROWTH**2)
+
+    def _conjugate_gradients(self, currents: FloatArray, steps: int) -> FloatArray:
+        """Invert the Laplacian for (n,) by steps along the flows."""
         values, shortfall = cg(
-            self._laplacian, currents, rtol=1e-12, maxiter=QUICK_STEPS, M=self._inverse_strengths
+            self._laplacian, currents, rtol=1e-12, maxiter=steps, M=sparse.diags_array(1.0 / self._strengths)
         )
         if shortfall > 0:
-            raise ConvergenceError(f"conjugate gradients did not converge in {QUICK_STEPS} steps")
+            raise ConvergenceError(f"conjugate gradients did not converge in {steps} steps")
         return np.asarray(values)
 
     @cached_property
     def _laplacian(self) -> CsrArray:
         return sparse.csr_array(sparse.diags_array(self._strengths) - self.flows)
-
-    @cached_property
-    def _inverse_strengths(self) -> sparse.dia_array[Any]:
-        return sparse.diags_array(1.0 / self._strengths)
 
 
 def additive_flows(transitions: CsrArray, stationary: FloatArray) -> FlowNetwork:

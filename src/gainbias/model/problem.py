@@ -21,6 +21,9 @@ from gainbias.model.solve import solve
 MOST_FEATURES = 8_000
 """The projected equation is a dense d x d system; tabular features need none and have no limit."""
 
+REFINEMENTS = 3
+"""Each refinement of the fixed point gains the digits that the factorised equation has."""
+
 SPAN_TOLERANCE = 1e-10
 """Values within this of 1 in every state count as the constant 1."""
 
@@ -85,17 +88,13 @@ class Problem:
         The equation is [Phi^T D (I - P) Phi + m m^T] theta = Phi^T D (R - g e) with m = Phi^T mu. Its values
         are the bias itself whenever the features can express both the bias and a constant.
         """
-        bias = self.solution.bias
         if self.features.kind == "tabular":
-            return _frozen(bias.copy())
-        weights = self._projector.fit(bias)
-        # The fit may already be exact, so what the equation is solved for is how far the fit misses the bias:
-        # then the condition number of the equation only multiplies that.
+            return _frozen(self.solution.bias.copy())
         norms, factor = self._projector.column_norms, linalg.lu_factor(self._scaled_equation)
-        for _ in range(2):
-            missed = bias - self.features.combine(weights)
-            force = self._drift @ missed + self.solution.stationary * (self.solution.stationary @ missed)
-            weights += linalg.lu_solve(factor, self.features.adjoint(force) / norms) / norms
+        weights = self._projector.fit(self.solution.bias)
+        for _ in range(REFINEMENTS):
+            force = self.features.adjoint(self._force(self.features.combine(weights)))
+            weights += linalg.lu_solve(factor, force / norms) / norms
         return _frozen(weights)
 
     @cached_property
@@ -167,6 +166,19 @@ class Problem:
         mean = self.features.adjoint(self.solution.stationary)
         matrix = sandwich(self.features, self._drift) + np.outer(mean, mean)
         return np.asarray(matrix / np.outer(norms, norms))
+
+    def _force(self, values: FloatArray) -> FloatArray:
+        """What the equation still asks for at `values`: D (R - g - (I - P) values) - mu (mu^T values).
+
+        In terms of what the values miss of the bias it is D (I - P) missed + mu (mu^T missed). The smaller of
+        the two, values or missed, loses fewer digits: nothing may be missed, or the bias may be beyond the
+        features.
+        """
+        mu, rewards = self.solution.stationary, self.mrp.rewards
+        missed = self.solution.bias - values
+        if np.ptp(missed) < np.ptp(values):
+            return np.asarray(self._drift @ missed + mu * (mu @ missed))
+        return np.asarray(mu * (rewards - mu @ rewards - mu @ values) - self._drift @ values)
 
     def _state_values(self, values: FloatArray) -> FloatArray:
         checked = float_array(values, "values")
