@@ -19,7 +19,6 @@ shows there scales the estimate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -69,7 +68,6 @@ def solve_and_certify(transitions: CsrArray, rewards: FloatArray, solver: Solver
         The chain, ready to be solved.
     """
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
-    growth = _growth(solver) if solver.tolerance > 0.0 else 0.0
     largest = float(np.abs(rewards).max())
     gain = Doubled(solver.average(rewards))
     bias = Doubled(solver.solve(rewards - gain.high))
@@ -78,11 +76,10 @@ def solve_and_certify(transitions: CsrArray, rewards: FloatArray, solver: Solver
         res = bellman_residual(rows, rewards, gain, bias)
         shift = solver.average(res)
         correction = solver.solve(res - shift)
-        missed = growth * solver.tolerance * np.abs(res).max()
         span = float(np.ptp(bias.high))
         error = max(
             _relative(np.abs(shift).max(), largest, largest),
-            _relative(np.abs(correction).max() + missed, span, largest),
+            _relative(np.abs(correction).max(), span, largest),
         )
         if best is None or error < best.error_bound:
             residual = float(np.abs(res).max()) / (max(largest, span) or 1.0)
@@ -108,26 +105,33 @@ def solve_and_refine_once(transitions: CsrArray, rewards: FloatArray, solver: So
 
 
 def _normalised(rows: Sparse, answer: Certified, solver: Solver, largest: float) -> Certified:
-    """Give the bias average 0, and add to the error how far off that average may be."""
+    """Give the bias average 0, and add to the error what the refinement did not see."""
     bias = answer.bias - solver.average(answer.bias)
+    span = float(np.ptp(bias))
     # The average of the bias is a gain like any other: that of a process whose reward is the bias.
     average = solver.average(bias)
     second = solver.solve(bias - average)
     res = bellman_residual(rows, bias, Doubled(average), Doubled(second))
-    off = _relative(np.abs(average + solver.average(res)).max(), float(np.ptp(bias)), largest)
+    off = _relative(np.abs(average + solver.average(res)).max(), span, largest)
+    if solver.tolerance > 0.0:
+        growth = max(_growth_of_noise(solver), _ratio(second, bias))
+        missed = growth * solver.tolerance * answer.residual * max(largest, span)
+        off += _relative(missed, span, largest)
     # The margin covers that corrections are themselves measured to a few percent only, and the rounding of
     # the bias.
     return Certified(answer.gain, bias, answer.residual, 1.05 * (answer.error_bound + off) + 2 * EPS)
 
 
-def _growth(solver: Solver) -> float:
+def _growth_of_noise(solver: Solver) -> float:
     """Return how much larger than a random right side its solution is (all modes of the chain take part)."""
-    probe = np.random.default_rng(0).standard_normal(len(solver.stationary))
-    probe -= solver.average(probe)
-    first = solver.solve(probe)
-    second = solver.solve(first)
-    sizes = [float(np.abs(vector).max()) for vector in (probe, first, second)]
-    return max((after / before for before, after in pairwise(sizes) if before > 0.0), default=0.0)
+    noise = np.random.default_rng(0).standard_normal(len(solver.stationary))
+    noise -= solver.average(noise)
+    return _ratio(solver.solve(noise), noise)
+
+
+def _ratio(after: FloatArray, before: FloatArray) -> float:
+    size = float(np.abs(before).max())
+    return float(np.abs(after).max()) / size if size > 0.0 else 0.0
 
 
 def _relative(error: float, scale: float, largest: float) -> float:
