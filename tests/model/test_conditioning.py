@@ -199,6 +199,15 @@ class TestAccuracyRelativeToTheValue:
         assert additive_flows(process.csr, mu).spectral_gap() == pytest.approx(2e-10, rel=1e-9, abs=0.0)
         assert contraction_gap(process.csr, mu) == pytest.approx(4e-10, rel=1e-9, abs=0.0)
 
+    def test_states_that_are_never_seen_are_named(self):
+        chain = birth_death(np.full(59, 1e-4), np.full(59, 0.5), np.zeros(60))
+        problem = gb.Problem(gb.MarkovRewardProcess(chain.transitions, chain.rewards), gb.Tabular())
+        message = (
+            r"state 59 has a stationary probability of \d.*e-2\d\d, and below 1e-150 double precision cannot"
+        )
+        with pytest.raises(ValueError, match=message):
+            problem.condition_numbers  # noqa: B018
+
 
 class TestFlows:
     def test_a_chain_that_spreads_quickly_is_not_inverted(self, monkeypatch):

@@ -11,6 +11,7 @@ import gainbias as gb
 from gainbias.model import mixing
 from gainbias.model.mixing import MixingTimeBounds
 from tests.oracles import groups
+from tests.oracles.birth_death import birth_death
 
 FLIP = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [0.0, 0.0])
 
@@ -134,6 +135,22 @@ class TestBounds:
             gb.ConvergenceError, match="no contraction in 1 steps, so that the mixing time has no"
         ):
             gb.mixing_time(process, 0.01)
+
+    def test_a_large_slow_chain(self):
+        n = 20_000
+        chain = birth_death(np.full(n - 1, 0.3), np.full(n - 1, 0.3), np.zeros(n))
+        lower, upper, _ = gb.mixing_time_bounds(process_of(chain.transitions), 0.01)
+        gap = 1.2 * np.sin(np.pi / (2 * n)) ** 2
+        assert lower == pytest.approx(np.log(100.0) / gap, rel=1e-6)
+        assert upper == pytest.approx((np.log(100.0) + 0.5 * np.log(n - 1)) / gap, rel=1e-6)
+
+    def test_states_that_are_never_seen(self, monkeypatch):
+        monkeypatch.setattr(mixing, "EXACT_STATES", 1)
+        chain = birth_death(np.full(59, 1e-4), np.full(59, 0.5), np.zeros(60))
+        with pytest.raises(
+            ValueError, match=r"state 59 has a stationary probability of \d.*: leave out states"
+        ):
+            gb.mixing_time_bounds(process_of(chain.transitions), 0.01)
 
     def test_a_large_torus_that_is_not_reversible(self):
         shape = (100, 100)

@@ -10,6 +10,7 @@ from gainbias.model import spectrum
 from gainbias.model.spectrum import is_reversible
 from tests.oracles import groups
 from tests.oracles.birth_death import birth_death
+from tests.oracles.blocks import TINY, lumpable_blocks
 
 
 def process_of(transitions):
@@ -113,6 +114,16 @@ class TestLarge:
         process = gb.MarkovRewardProcess(transitions, np.zeros(n), renormalise=True)
         moduli = np.sort(np.abs(np.linalg.eigvals(process.csr.toarray())))
         assert gb.second_eigenvalue_modulus(process) == pytest.approx(moduli[-2], rel=1e-8)
+
+    def test_blocks_that_hardly_communicate(self):
+        chain = lumpable_blocks(30, 50, np.random.default_rng(0))
+        process = process_of(chain.transitions)
+        lump = sparse.csr_array((np.ones(1500), (np.arange(1500), np.arange(1500) // 50)))
+        away = (lump.T @ chain.transitions @ lump).toarray() / 50 / TINY * (1 - np.eye(30))
+        rates = np.linalg.eigvals(np.diag(away.sum(axis=1)) - away)
+        gap = TINY * np.sort(rates.real)[1]
+        assert gap < 1e-12
+        assert gb.spectral_gap(process) == pytest.approx(gap, rel=1e-8, abs=0.0)
 
     def test_what_cannot_be_found_is_an_error(self, monkeypatch):
         monkeypatch.setattr(spectrum, "DENSE_STATES", 100)

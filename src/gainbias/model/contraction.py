@@ -12,6 +12,7 @@ from gainbias.model.flows import (
     LANCZOS_RESTARTS,
     QUICK_GAP,
     QUICK_RESTARTS,
+    check_in_range,
     largest_eigenpair,
     multiplicative_flows,
 )
@@ -27,10 +28,10 @@ NO_CONTRACTION = 1e-6
 def contraction_gap(transitions: CsrArray, stationary: FloatArray, steps: int = 1) -> float:
     """Return 1 - omega^2 for the largest omega = |P^k z|_D over |z|_D = 1 with mu^T z = 0.
 
-    For one state, where there is no such z, it is infinite.
-    For one step it is accurate relative to itself, with one exception: where states have so many successors
-    that their pairs do not fit memory. Then, and for several steps, Lanczos works with the transitions alone:
-    the error is about 1e-9 (absolute), and what is below 1e-6 is called 0.
+    For one state, where there is no such z, it is infinite. For one step it is accurate relative to itself,
+    with one exception: where states have so many successors that their pairs do not fit memory. Then, and for
+    several steps, Lanczos works with the transitions alone: the error is about 1e-9 (absolute), and what is
+    below 1e-6, or cannot be told from it, is called 0.
 
     Parameters
     ----------
@@ -43,16 +44,16 @@ def contraction_gap(transitions: CsrArray, stationary: FloatArray, steps: int = 
     """
     if stationary.size == 1:
         return np.inf
+    check_in_range(stationary)
     if steps > 1:
-        return _gap_by_steps(transitions, stationary, steps)
+        return _gap_by_steps(transitions, stationary, steps, QUICK_RESTARTS)
     if stationary.size > DENSE_STATES:
-        with suppress(ConvergenceError):
-            gap = _gap_by_steps(transitions, stationary, restarts=QUICK_RESTARTS)
-            if gap > QUICK_GAP:
-                return gap
+        gap = _gap_by_steps(transitions, stationary, 1, QUICK_RESTARTS)
+        if gap > QUICK_GAP:
+            return gap
     if _successor_pairs(transitions) <= MOST_PAIRS:
         return multiplicative_flows(transitions, stationary).smallest_ratio(stationary)
-    return _gap_by_steps(transitions, stationary)
+    return _gap_by_steps(transitions, stationary, 1, LANCZOS_RESTARTS)
 
 
 def contraction_factor(transitions: CsrArray, stationary: FloatArray) -> float:
@@ -65,10 +66,8 @@ def _successor_pairs(transitions: CsrArray) -> int:
     return min(int(successors @ successors), transitions.shape[0] ** 2)
 
 
-def _gap_by_steps(
-    transitions: CsrArray, stationary: FloatArray, steps: int = 1, restarts: int = LANCZOS_RESTARTS
-) -> float:
-    """1 - omega^2 by Lanczos, going the steps forward and then back in time."""
+def _gap_by_steps(transitions: CsrArray, stationary: FloatArray, steps: int, restarts: int) -> float:
+    """1 - omega^2 by Lanczos, going the steps forward and then back in time; 0 if that does not converge."""
     root = np.sqrt(stationary)
     backward = transitions.T.tocsr()
 
@@ -82,5 +81,7 @@ def _gap_by_steps(
             values = np.asarray(backward @ values)
         return np.asarray((values.T / root).T)
 
-    largest, _ = largest_eigenpair(forth_and_back, root.size, restarts)
-    return 1.0 - largest if largest < 1.0 - NO_CONTRACTION else 0.0
+    with suppress(ConvergenceError):
+        largest, _ = largest_eigenpair(forth_and_back, root.size, restarts)
+        return 1.0 - largest if largest < 1.0 - NO_CONTRACTION else 0.0
+    return 0.0

@@ -45,6 +45,9 @@ LANCZOS_TOLERANCE = 1e-9
 LANCZOS_RESTARTS = 300
 """Restarts of Lanczos after which it is given up."""
 
+SMALLEST_PROBABILITY = 1e-150
+"""Products of two stationary probabilities must stay in the range of double precision."""
+
 AGREEMENT = 1e-8
 """The eigenvalue seen through the inverse and through the energy must agree this well, relatively."""
 
@@ -187,8 +190,19 @@ class FlowNetwork:
 
 def additive_flows(transitions: CsrArray, stationary: FloatArray) -> FlowNetwork:
     """Flows of (P + D^-1 P^T D) / 2, whose energy is the Dirichlet form f^T D (I - P) f."""
+    check_in_range(stationary)
     forward = sparse.csr_array(sparse.diags_array(stationary) @ transitions)
     return FlowNetwork(sparse.csr_array(0.5 * (forward + forward.T)), stationary)
+
+
+def check_in_range(stationary: FloatArray) -> None:
+    """Refuse stationary probabilities, (n,), so small that the inverse or a product of two is lost."""
+    if not stationary.min() > SMALLEST_PROBABILITY:
+        raise ValueError(
+            f"state {int(stationary.argmin())} has a stationary probability of {stationary.min():.3g}, and "
+            f"below {SMALLEST_PROBABILITY:g} double precision cannot weigh states by it: leave out states "
+            "that are never seen"
+        )
 
 
 def multiplicative_flows(transitions: CsrArray, stationary: FloatArray) -> FlowNetwork:

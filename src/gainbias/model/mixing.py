@@ -10,6 +10,7 @@ import numpy as np
 
 from gainbias.model.checks import EPSILON, FloatArray
 from gainbias.model.contraction import contraction_gap
+from gainbias.model.flows import check_in_range
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solution import ConvergenceError
 from gainbias.model.solve import poisson_solver
@@ -64,7 +65,7 @@ def mixing_time(mrp: MarkovRewardProcess, eps: float) -> int:
 
 
 def mixing_time_bounds(mrp: MarkovRewardProcess, eps: float) -> MixingTimeBounds:
-    """Bounds on `mixing_time`.
+    """Return bounds on `mixing_time`.
 
     Up to 1000 states they differ by what rounding leaves open, mostly nothing. Above, the lower bound is
     log(1/eps) / -log|lambda| for an eigenvalue lambda of P (1 if none was found), and the upper bound is the
@@ -86,8 +87,7 @@ def mixing_time_bounds(mrp: MarkovRewardProcess, eps: float) -> MixingTimeBounds
     Examples
     --------
     >>> import gainbias as gb
-    >>> from gainbias.model.mixing import mixing_time_bounds
-    >>> mixing_time_bounds(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [0.0, 0.0]), 0.5)
+    >>> gb.mixing_time_bounds(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [0.0, 0.0]), 0.5)
     MixingTimeBounds(lower=4, upper=4, exact=True)
     """
     lower, _, upper = _lower_nearest_upper(mrp, eps)
@@ -157,15 +157,14 @@ def _bounded(mrp: MarkovRewardProcess, eps: float) -> tuple[int, int, int]:
             "process to its recurrent class"
         )
     poisson = poisson_solver(mrp)
-    stationary = poisson.stationary
+    check_in_range(poisson.stationary)
+    upper = _upper_bound(mrp, poisson.stationary, eps)
     lower = 1
     with suppress(ConvergenceError):
         slowest = slowest_relaxation(poisson)
-        lower = max(
-            1, math.ceil(-math.log(eps) / -math.log1p(-slowest) * (1.0 - UNSURE)) if slowest < 1.0 else 1
-        )
-    upper = max(lower, _upper_bound(mrp, stationary, eps))
-    return lower, upper, upper
+        if slowest < 1.0:
+            lower = max(1, math.ceil(math.log(eps) / math.log1p(-slowest) * (1.0 - UNSURE)))
+    return lower, max(lower, upper), max(lower, upper)
 
 
 def _upper_bound(mrp: MarkovRewardProcess, stationary: FloatArray, eps: float) -> int:
