@@ -10,7 +10,6 @@ import numpy as np
 
 from gainbias.model.checks import EPSILON, FloatArray
 from gainbias.model.contraction import contraction_gap
-from gainbias.model.flows import check_in_range
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solution import ConvergenceError
 from gainbias.model.solve import poisson_solver
@@ -157,7 +156,6 @@ def _bounded(mrp: MarkovRewardProcess, eps: float) -> tuple[int, int, int]:
             "process to its recurrent class"
         )
     poisson = poisson_solver(mrp)
-    check_in_range(poisson.stationary)
     upper = _upper_bound(mrp, poisson.stationary, eps)
     lower = 1
     with suppress(ConvergenceError):
@@ -169,10 +167,10 @@ def _bounded(mrp: MarkovRewardProcess, eps: float) -> tuple[int, int, int]:
 
 def _upper_bound(mrp: MarkovRewardProcess, stationary: FloatArray, eps: float) -> int:
     """Least bound from contractions over 1, 2, 4, ... steps, as long as more steps make it smaller."""
-    distance = math.sqrt((1.0 - stationary.min()) / stationary.min())
     best, steps = math.inf, 1
     while steps <= min(best, MOST_STEPS):
-        bound = _time_to_shrink(distance / eps, contraction_gap(mrp.csr, stationary, steps), steps)
+        gap = contraction_gap(mrp.csr, stationary, steps)
+        bound = _time_to_shrink(math.sqrt(1.0 / stationary.min() - 1.0) / eps, gap, steps)
         if best < math.inf and bound > 0.9 * best:
             break
         best = min(best, bound)
