@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 BIN := $(VENV)/bin
+# The tests run on all cores already; threads inside linear algebra would only get in their way.
+export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: test lint bench docs reproduce clean
 

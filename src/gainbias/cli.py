@@ -163,9 +163,12 @@ def _print_answer(answer: dict[str, Any]) -> None:
     facts.add_row("states", str(answer["num_states"]))
     facts.add_row("seconds", f"{answer['seconds']:.3g}")
     extremes = Table("state", "bias", title="Lowest and highest bias")
+    shown: set[int] = set()
     for name in ("lowest_bias", "highest_bias"):
         for entry in answer[name]:
-            extremes.add_row(escape(entry.get("label", str(entry["state"]))), f"{entry['bias']:.12g}")
+            if entry["state"] not in shown:
+                shown.add(entry["state"])
+                extremes.add_row(escape(entry.get("label", str(entry["state"]))), f"{entry['bias']:.12g}")
         extremes.add_section()
     console = Console()
     console.print(facts, extremes)

@@ -125,9 +125,9 @@ def _eliminate_all_but(
     with np.errstate(invalid="ignore", over="ignore"):
         totals = np.bincount(class_of[inside], mass[inside], minlength=len(roots))
         mass = np.where(inside, mass / totals[class_of], 0.0)
-    note = f"order: {order_name}; {plan.factor_entries:,} numbers in the factors"
+    notes = () if dense else (f"order: {order_name}; {plan.factor_entries:,} numbers in the factors",)
     name = "dense-gth" if dense else "sparse-gth"
-    return EliminationSolver(name, mass, (note,), factors, class_of, roots, others, to_roots)
+    return EliminationSolver(name, mass, notes, factors, class_of, roots, others, to_roots)
 
 
 def _argmax_by_class(mass: Floats, class_of: Ints, num_classes: int) -> Ints:
