@@ -152,6 +152,21 @@ def add_rest(front: Floats, leak: Floats, where: Ints, positions: Ints, rest: Fl
             front[row, local[j]] += rest[i * size + j]
 
 
+@bare_kernel
+def keep_front(front: Floats, size: int, wide: int, leak: Floats, factors: Floats, stack: Floats) -> None:
+    """Keep the eliminated rows and multipliers, and put what is left of the front on the stack."""
+    rest = size - wide
+    for i in range(wide * size):
+        factors[i] = front[i]
+    for i in range(rest):
+        row = (wide + i) * size
+        for p in range(wide):
+            factors[wide * size + i * wide + p] = front[row + p]
+        for j in range(rest):
+            stack[i * rest + j] = front[row + wide + j]
+        stack[rest * rest + i] = leak[wide + i]
+
+
 @kernel
 def factorise(
     rows: Sparse,
@@ -194,18 +209,7 @@ def factorise(
             top = rest_at[child]
             add_rest(front, leak, where, fronts.boundary[start[child] : start[child + 1]], stack[top:])
         eliminate_front(work[: size * size], size, leak, wide)
-        keep = offset[f]
-        for i in range(wide * size):
-            factors[keep + i] = work[i]
-        keep += wide * size
-        for i in range(wide, size):
-            for p in range(wide):
-                factors[keep] = front[i, p]
-                keep += 1
-            at = top + (i - wide) * rest - wide
-            for j in range(wide, size):
-                stack[at + j] = front[i, j]
-            stack[top + rest * rest + i - wide] = leak[i]
+        keep_front(work, size, wide, leak, factors[offset[f] : offset[f + 1]], stack[top:])
         rest_at[f] = top
         waiting[num_waiting] = f
         num_waiting += 1
