@@ -24,7 +24,8 @@ TOLERANCE = 1e-9
 STATIONARY_TOLERANCE = 2e-15
 PILOT_STEPS = 40
 MOST_POWER_STEPS = 20_000
-MOST_KRYLOV_STEPS = 1_000
+# Steps of BiCGSTAB before it is asked what they have brought.
+KRYLOV_ROUND = 200
 # Steps between two looks at the rate of decay.
 LOOK = 10
 
@@ -169,22 +170,26 @@ def _fraction(reached: float, wanted: float) -> tuple[float, float]:
 
 
 def _bicgstab(forward: Operator, right: FloatArray, tolerance: float, watch: Watch) -> FloatArray:
-    n, size = len(right), np.linalg.norm(right)
+    n, size = len(right), float(np.linalg.norm(right))
     if size == 0.0:
         return np.zeros(n)
     operator = LinearOperator((n, n), matvec=lambda x: x - forward(x), dtype=np.float64)
     # Scaled to length one, because SciPy's test for a breakdown is absolute.
     unit = right / size
-    with np.errstate(all="ignore"):
-        x, _ = bicgstab(
-            operator,
-            unit,
-            rtol=tolerance,
-            atol=0.0,
-            maxiter=MOST_KRYLOV_STEPS,
-            callback=lambda _: watch.show("krylov: searching"),
-        )
-        reached = np.linalg.norm(unit - operator @ x)
+    x, reached, last = np.zeros(n), 1.0, np.inf
+    # Round by round, to give up as soon as a round brings next to nothing.
+    while reached > 10 * tolerance and reached < 0.3 * last:
+        with np.errstate(all="ignore"):
+            x, _ = bicgstab(
+                operator,
+                unit,
+                x0=x,
+                rtol=tolerance,
+                atol=0.0,
+                maxiter=KRYLOV_ROUND,
+                callback=lambda _: watch.show("krylov: searching"),
+            )
+            last, reached = reached, float(np.linalg.norm(unit - operator @ x))
     if not reached <= 10 * tolerance:
         raise MethodError(f"BiCGSTAB reached a residual of {reached:.1e} and {tolerance:.1e} was wanted")
     return np.asarray(x) * size
