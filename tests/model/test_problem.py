@@ -92,6 +92,29 @@ class TestFixedPoint:
             gb.Problem(process, phi).fixed_point, projected_equation(process, phi), rtol=1e-12
         )
 
+    def test_weights_that_double_precision_cannot_find_are_refused(self):
+        rows = [[0.999995, 5e-6, 0.0], [0.5, 0.4995, 0.0005], [0.0, 5e-6, 0.999995]]
+        phi = [[2.0, 1.999998], [-2.0, -2.000005], [-3.0, -2.999998]]  # the values came out wrong by 1e4
+        problem = gb.Problem(gb.MarkovRewardProcess(rows, [0.0, -1.0, -1.0]), phi)
+        message = (
+            r"^the projected equation is too ill-conditioned for double precision: its weights have a "
+            r"relative error of about \S+, more than 1e-08: drop columns .*, or rescale them$"
+        )
+        with pytest.raises(gb.ConvergenceError, match=message):
+            _ = problem.fixed_point
+
+    def test_a_singular_equation_is_refused_without_warnings(self):
+        stay = 1.0 - 1e-17 * np.ones(2)
+        rows = np.array([[stay[0], 1e-17], [1e-17, stay[1]]])
+        problem = gb.Problem(gb.MarkovRewardProcess(rows, [1.0, 0.0]), [[1.0, 1.0], [1.0, 1.0 + 1e-12]])
+        with pytest.raises(gb.ConvergenceError, match="too ill-conditioned"):
+            _ = problem.fixed_point
+
+    @pytest.mark.parametrize("rewards", [[0.0, 0.0], [1.0, 0.0], [0.1, 0.1]])
+    def test_weights_that_are_zero_are_not_refused(self, rewards):
+        process = gb.MarkovRewardProcess([[0.3, 0.7], [0.1, 0.9]], rewards)
+        assert abs(gb.Problem(process, [[1.0], [1.0]]).fixed_point[0]) < 1e-15
+
     def test_answers_are_read_only(self):
         problem = gb.Problem(TWO, [[1.0], [0.0]])
         for answer in (problem.fixed_point, problem.values):
@@ -113,6 +136,22 @@ class TestSpanOfConstants:
         problem = gb.Problem(random_process(rng, 9), form(phi))
         assert problem.ones_in_span
         np.testing.assert_allclose(problem.ones_weights, [2.0, 0.0, 1.0, -0.1], atol=1e-14)
+
+    def test_as_many_independent_features_as_states_span_everything(self):
+        rng = np.random.default_rng(1)
+        phi = rng.standard_normal((3, 3))
+        phi[:, 2] = phi[:, 0] + 1e-9 * phi[:, 2]
+        problem = gb.Problem(random_process(rng, 3), phi)
+        assert np.abs(phi @ problem.ones_weights - 1.0).max() > problem_module.SPAN_TOLERANCE
+        assert problem.ones_in_span
+
+    def test_compared_with_the_rounding_of_the_fit(self):
+        rng = np.random.default_rng(1)
+        phi = rng.standard_normal((9, 3))
+        phi[:, 2] = phi[:, 0] + 2.0**-28  # a difference of 2^-28 and so 1 is in the span, up to rounding
+        problem = gb.Problem(random_process(rng, 9), phi)
+        assert np.abs(phi @ problem.ones_weights - 1.0).max() > problem_module.SPAN_TOLERANCE
+        assert problem.ones_in_span
 
     def test_nearly_there_is_not_there(self):
         rng = np.random.default_rng(0)
@@ -196,8 +235,10 @@ class TestRefusals:
     def test_nearly_dependent_columns_are_accepted(self):
         rng = np.random.default_rng(0)
         phi = rng.standard_normal((20, 3))
-        phi[:, 2] = phi[:, 0] + 1e-9 * phi[:, 2]
+        phi[:, 2] = phi[:, 0] + 1e-3 * phi[:, 2]
         assert gb.Problem(random_process(rng, 20), phi).fixed_point.shape == (3,)
+        phi[:, 2] = phi[:, 0] + 1e-9 * phi[:, 1] ** 2
+        assert gb.Problem(random_process(rng, 20), phi).num_features == 3
 
     def test_columns_that_cannot_be_squared(self):
         message = "squared length of column 1 of features is out of the range of double precision: rescale it"

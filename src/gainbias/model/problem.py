@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,13 +10,13 @@ import numpy as np
 from scipy import linalg, sparse
 
 from gainbias.features import FeatureLike, Features, as_features
-from gainbias.model.checks import CsrArray, FloatArray, float_array
+from gainbias.model.checks import EPSILON, CsrArray, FloatArray, float_array
 from gainbias.model.conditioning import ConditionNumbers, condition_numbers
 from gainbias.model.flows import FlowNetwork, additive_flows
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.projection import Projector, projector
 from gainbias.model.quadratic import sandwich
-from gainbias.model.solution import Solution
+from gainbias.model.solution import ConvergenceError, Solution
 from gainbias.model.solve import solve
 
 MOST_FEATURES = 8_000
@@ -24,8 +25,17 @@ MOST_FEATURES = 8_000
 REFINEMENTS = 3
 """Each refinement of the fixed point gains the digits that the factorised equation has."""
 
+LARGEST_ERROR = 1e-8
+"""Error of the fixed point, relative to its largest weight (of unit columns), at which it is refused."""
+
+NEGLIGIBLE = 1e-4
+"""Weights this small, relative to the bias, are judged as if they were this large: they may be 0."""
+
+PROBES = 4
+"""Random signs of the rounding errors that are tried."""
+
 SPAN_TOLERANCE = 1e-10
-"""Values within this of 1 in every state count as the constant 1."""
+"""Values within this of 1 in every state count as the constant 1, or within the rounding of the fit."""
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -87,14 +97,23 @@ class Problem:
 
         The equation is [Phi^T D (I - P) Phi + m m^T] theta = Phi^T D (R - g e) with m = Phi^T mu. Its values
         are the bias itself whenever the features can express both the bias and a constant.
+
+        Raises
+        ------
+        ConvergenceError
+            If double precision leaves the largest weight fewer than 8 digits.
         """
         if self.features.kind == "tabular":
             return _frozen(self.solution.bias.copy())
-        norms, factor = self._projector.column_norms, linalg.lu_factor(self._scaled_equation)
-        weights = self._projector.fit(self.solution.bias)
-        for _ in range(REFINEMENTS):
-            force = self.features.adjoint(self._force(self.features.combine(weights)))
-            weights += linalg.lu_solve(factor, force / norms) / norms
+        with warnings.catch_warnings(), np.errstate(all="ignore"):  # what is wrong shows in the error
+            warnings.simplefilter("ignore", linalg.LinAlgWarning)
+            weights, error = self._refined_weights()
+        if not error <= LARGEST_ERROR:
+            raise ConvergenceError(
+                "the projected equation is too ill-conditioned for double precision: its weights have a "
+                f"relative error of about {error:.1e}, more than {LARGEST_ERROR:g}: drop columns of the "
+                "features that nearly depend on the others, or rescale them"
+            )
         return _frozen(weights)
 
     @cached_property
@@ -104,7 +123,7 @@ class Problem:
 
     @property
     def ones_in_span(self) -> bool:
-        """Whether some weights give every state the value 1, to 1e-10."""
+        """Whether some weights give every state the value 1, to 1e-10 or the rounding of the features."""
         return self.ones_weights is not None
 
     @cached_property
@@ -114,8 +133,11 @@ class Problem:
         if self.features.kind == "tabular":
             return _frozen(ones)
         weights = self._projector.fit(ones)
+        if self.num_features == self.mrp.num_states:  # they have full rank, so they span everything
+            return _frozen(weights)
         error = np.abs(self.features.combine(weights) - 1.0).max()
-        return _frozen(weights) if error <= SPAN_TOLERANCE else None
+        rounding = self.num_features * EPSILON * self._reach(weights).max()
+        return _frozen(weights) if error <= max(SPAN_TOLERANCE, rounding) else None
 
     @cached_property
     def condition_numbers(self) -> ConditionNumbers:
@@ -166,6 +188,47 @@ class Problem:
         mean = self.features.adjoint(self.solution.stationary)
         matrix = sandwich(self.features, self._drift) + np.outer(mean, mean)
         return np.asarray(matrix / np.outer(norms, norms))
+
+    def _refined_weights(self) -> tuple[FloatArray, float]:
+        """Solution of the projected equation, and its error relative to the largest weight of unit columns.
+
+        The error is the last correction, or what rounding errors of the force do to the weights.
+        """
+        norms = self._projector.column_norms
+        factor = linalg.lu_factor(self._scaled_equation, check_finite=False)
+
+        def answer(force: FloatArray) -> FloatArray:
+            scaled = self.features.adjoint(force) / norms
+            return np.asarray(linalg.lu_solve(factor, scaled, check_finite=False))
+
+        weights = self._projector.fit(self.solution.bias)
+        correction = np.zeros_like(weights)
+        for _ in range(REFINEMENTS):
+            correction = answer(self._force(self.features.combine(weights)))
+            weights += correction / norms
+        rng = np.random.default_rng(0)
+        moved = [correction, *(answer(self._rounding(weights, rng)) for _ in range(PROBES))]
+        size = max(np.abs(weights * norms).max(), NEGLIGIBLE * np.linalg.norm(self.solution.bias))
+        error = float(np.nan_to_num(np.abs(moved).max(), nan=np.inf))
+        return weights, 0.0 if error == 0.0 else float(error / size)
+
+    def _rounding(self, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Rounding errors the force may have at `weights`, with random signs: of values and of flows."""
+        mu, values = self.solution.stationary, self.features.combine(weights)
+        missed = self.solution.bias - values
+        value_signs, flow_signs = rng.choice([-EPSILON, EPSILON], (2, self.mrp.num_states))
+        if np.ptp(missed) < np.ptp(values):
+            shift = value_signs * (self._reach(weights) + np.abs(self.solution.bias))
+            flows = abs(self._drift) @ np.abs(missed)
+        else:
+            shift = value_signs * self._reach(weights)
+            excess = np.abs(self.mrp.rewards - mu @ self.mrp.rewards)
+            flows = abs(self._drift) @ np.abs(values) + mu * excess
+        return np.asarray(self._drift @ shift + mu * (mu @ shift) + flow_signs * flows)
+
+    def _reach(self, weights: FloatArray) -> FloatArray:
+        """Sum of the absolute terms of each state's value, (n,): its rounding error is a part of this."""
+        return np.asarray(abs(self.features.matrix) @ np.abs(weights))
 
     def _force(self, values: FloatArray) -> FloatArray:
         """What the equation still asks for at `values`: D (R - g - (I - P) values) - mu (mu^T values).
