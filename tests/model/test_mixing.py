@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import gainbias as gb
 from gainbias.model import mixing
@@ -163,4 +164,15 @@ class TestBounds:
         spectrum = np.fft.fft2(jumps)
         far, near = (np.abs(np.fft.ifft2(spectrum**t).real - 1e-4).sum() for t in (6908, 6909))
         assert near <= 0.01 < far
-        assert 0.3 * 6909 <= lower <= 6909 <= upper <= 2 * 6909
+        assert lower == 1
+        assert 6909 <= upper <= 2 * 6909
+
+    def test_ill_conditioned_eigenvalues_give_no_lower_bound(self):
+        n = 1200
+        onward = sparse.csr_array(
+            (np.full(n, 0.999), (np.arange(n), np.minimum(np.arange(n) + 1, n - 1))), shape=(n, n)
+        )
+        restart = sparse.csr_array((np.full(n, 0.001), (np.arange(n), np.zeros(n, dtype=int))), shape=(n, n))
+        # After n - 1 steps every start has the stationary law: all eigenvalues but one are 0.
+        lower, upper, _ = gb.mixing_time_bounds(process_of(sparse.csr_array(onward + restart)), 1e-20)
+        assert lower <= n - 1 <= upper

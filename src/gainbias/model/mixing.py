@@ -13,7 +13,7 @@ from gainbias.model.contraction import contraction_gap
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solution import ConvergenceError
 from gainbias.model.solve import poisson_solver
-from gainbias.model.spectrum import slowest_relaxation
+from gainbias.model.spectrum import is_reversible, slowest_relaxation
 
 EXACT_STATES = 1_000
 """Up to this many states powers of P are formed; above, the mixing time is bounded."""
@@ -23,6 +23,9 @@ MOST_DOUBLINGS = 40
 
 UNSURE = 1e-8
 """Error that eigenvalues may have, relative for one step and absolute for several, on the safe side."""
+
+DETAILED_BALANCE = 1e-10
+"""Flows in both directions agree this well, relatively, in a chain whose eigenvalues can be trusted."""
 
 TIE = 1e-12
 """A distance this close above eps, relatively, counts as equal to it."""
@@ -66,10 +69,11 @@ def mixing_time(mrp: MarkovRewardProcess, eps: float) -> int:
 def mixing_time_bounds(mrp: MarkovRewardProcess, eps: float) -> MixingTimeBounds:
     """Return bounds on `mixing_time`.
 
-    Up to 1000 states they differ by what rounding leaves open, mostly nothing. Above, the lower bound is
-    log(1/eps) / -log|lambda| for an eigenvalue lambda of P (1 if none was found), and the upper bound is the
-    first multiple t of k with omega_k^(t/k) sqrt(1/mu_min - 1) <= eps, where omega_k is the largest |P^k z|_D
-    over |z|_D = 1, mu^T z = 0, and k is the power of 2 that gives the least bound.
+    Up to 1000 states they differ by what rounding leaves open, mostly nothing. Above, the lower bound of a
+    reversible chain is log(1/eps) / -log|lambda| for an eigenvalue lambda of P (1 if none was found); of any
+    other chain it is 1, because its eigenvalues may be ill-conditioned. The upper bound is the first multiple
+    t of k with omega_k^(t/k) sqrt(1/mu_min - 1) <= eps, where omega_k is the largest |P^k z|_D over
+    |z|_D = 1, mu^T z = 0, and k is the power of 2 that gives the least bound.
 
     Parameters
     ----------
@@ -158,10 +162,11 @@ def _bounded(mrp: MarkovRewardProcess, eps: float) -> tuple[int, int, int]:
     poisson = poisson_solver(mrp)
     upper = _upper_bound(mrp, poisson.stationary, eps)
     lower = 1
-    with suppress(ConvergenceError):
-        slowest = slowest_relaxation(poisson)
-        if slowest < 1.0:
-            lower = max(1, math.ceil(math.log(eps) / math.log1p(-slowest) * (1.0 - UNSURE)))
+    if is_reversible(mrp, poisson.stationary, DETAILED_BALANCE):
+        with suppress(ConvergenceError):
+            slowest = slowest_relaxation(poisson)
+            if slowest < 1.0:
+                lower = max(1, math.ceil(math.log(eps) / math.log1p(-slowest) * (1.0 - UNSURE)))
     return lower, max(lower, upper), max(lower, upper)
 
 
