@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,31 @@ class TestExitCodes:
         np.save(path, TRANSITIONS)
         message = f"gainbias: {path} is no .npz file, must be an .npz file with the array `rewards`"
         assert message in self.refused(capsys, "solve", str(path))
+
+    @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+    @pytest.mark.parametrize("part", ["transitions", "rewards"])
+    def test_a_damaged_file(self, tmp_path, capsys, save, part):
+        path = tmp_path / "damaged.npz"
+        save(path, transitions=TRANSITIONS, rewards=REWARDS)
+        content = bytearray(path.read_bytes())
+        with zipfile.ZipFile(path) as archive:
+            entry = archive.getinfo(f"{part}.npy")
+        name_length, extra_length = content[entry.header_offset + 26], content[entry.header_offset + 28]
+        start = entry.header_offset + 30 + name_length + extra_length
+        content[start if save is np.savez_compressed else start + entry.compress_size - 1] ^= 0xFF
+        path.write_bytes(content)
+        message = self.refused(capsys, "solve", str(path))
+        assert message.startswith(f"gainbias: {path} is damaged (")
+        assert message.endswith("): write it again\n")
+        assert message.count("\n") == 1
+
+    @pytest.mark.parametrize("labels", [3, "up"])
+    def test_labels_that_are_no_list(self, tmp_path, capsys, labels):
+        path = tmp_path / "labels.npz"
+        np.savez(path, transitions=TRANSITIONS, rewards=REWARDS, labels=labels)
+        message = self.refused(capsys, "solve", str(path))
+        assert message.startswith("gainbias: labels must be a sequence with one label per state, found ")
+        assert message.count("\n") == 1
 
     def test_pickled_objects_are_not_loaded(self, tmp_path, capsys):
         path = tmp_path / "objects.npz"

@@ -12,6 +12,7 @@ import re
 import sys
 import time
 import zipfile
+import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -115,14 +116,17 @@ def _load(path: str) -> MarkovRewardProcess:
     with open(path, "rb") as file:
         if not zipfile.is_zipfile(file):
             raise ValueError(f"{path} is no .npz file, {expected}")
-    with np.load(path, allow_pickle=False) as parts:
-        names = set(parts.files)
-        if "rewards" not in names or not names & {"transitions", "data"}:
-            raise ValueError(f"{path} holds {sorted(names)}, {expected}")
-        rewards = parts["rewards"]
-        labels = parts["labels"].tolist() if "labels" in names else None
-        dense = parts["transitions"] if "transitions" in names else None
-    transitions: Any = sparse.load_npz(path) if dense is None else dense
+    try:
+        with np.load(path, allow_pickle=False) as parts:
+            names = set(parts.files)
+            if "rewards" not in names or not names & {"transitions", "data"}:
+                raise ValueError(f"{path} holds {sorted(names)}, {expected}")
+            rewards = parts["rewards"]
+            labels = parts["labels"].tolist() if "labels" in names else None
+            dense = parts["transitions"] if "transitions" in names else None
+        transitions: Any = sparse.load_npz(path) if dense is None else dense
+    except (zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path} is damaged ({error}): write it again") from error
     return gainbias.MarkovRewardProcess(transitions, rewards, labels)
 
 

@@ -110,6 +110,13 @@ def test_tabular_features_are_the_identity_without_forming_it() -> None:
     np.testing.assert_array_equal(as_features(gb.Tabular(), num_states=3).matrix.toarray(), np.eye(3))
 
 
+def sparse_parts(data: list[float], indices: list[int], indptr: list[int]) -> sparse.csr_array:
+    """A (2, 2) matrix whose parts were changed after they were checked."""
+    matrix = sparse.csr_array(np.ones((2, 2)))
+    matrix.data, matrix.indices, matrix.indptr = np.array(data), np.array(indices), np.array(indptr)
+    return matrix
+
+
 WRONG = {
     "one-dimensional": ([1.0, 2.0], r"one row per state, found shape \(2,\): a single feature is a column"),
     "three-dimensional": (np.ones((2, 2, 2)), r"one row per state, found shape \(2, 2, 2\)"),
@@ -131,6 +138,18 @@ WRONG = {
     "sparse all zero": (sparse.csr_array((3, 2)), "features must not all be zero"),
     "a zero column": ([[1.0, 0.0], [2.0, 0.0]], "column 1 of features is zero in every state: drop it"),
     "a sparse zero column": (sparse.csr_array([[0.0, 1.0]]), "column 0 of features is zero in every state"),
+    "a sparse column out of range": (
+        sparse_parts([1.0, 2.0, 3.0, 4.0], [0, 1, 0, 2], [0, 2, 4]),
+        "features are a damaged sparse matrix: .*indices must be < 2",
+    ),
+    "a negative sparse column": (
+        sparse_parts([1.0, 2.0], [0, -1], [0, 1, 2]),
+        "features are a damaged sparse matrix: .*indices must be >= 0",
+    ),
+    "the class of tabular features": (
+        gb.Tabular,
+        r"the class gb\.Tabular, not an .*: write gb\.Tabular\(\)$",
+    ),
     "tabular without height": (gb.Tabular(), "tabular features have no height of their own: pass num_states"),
 }
 

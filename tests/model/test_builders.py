@@ -247,6 +247,43 @@ class TestFromRates:
         with pytest.raises(ValueError, match=r"generator\[0, 0\] is nan"):
             MarkovRewardProcess.from_rates([[np.nan]], [0.0])
 
+    @pytest.mark.parametrize("fastest", [2.0**1023, 1.7e308])
+    def test_rates_too_large_to_be_rounded_up(self, fastest):
+        message = (
+            f"the rates of row 1 of generator sum to {fastest:g}, must be below 8.98847e+307: "
+            "measure time in a smaller unit"
+        )
+        with pytest.raises(ValueError, match=exactly(message)):
+            MarkovRewardProcess.from_rates([[-1.0, 1.0], [fastest, -fastest]], [0.0, 1.0])
+
+    def test_rates_whose_sum_is_infinite(self):
+        rates = [[-1e308, 1e308, 1e308], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+        with pytest.raises(ValueError, match="the rates of row 0 of generator sum to inf, must be below"):
+            MarkovRewardProcess.from_rates(rates, np.zeros(3))
+
+    def test_rates_too_far_apart(self):
+        message = (
+            "generator[0, 1] is 1e-200, which double precision cannot hold relative to the fastest rates, "
+            "about 1.5309e+200: leave it out, or the states that are so fast"
+        )
+        with pytest.raises(ValueError, match=exactly(message)):
+            MarkovRewardProcess.from_rates([[-1e-200, 1e-200], [1e200, -1e200]], [0.0, 1.0])
+
+    @pytest.mark.parametrize(
+        ("rate", "reward", "size", "unit"),
+        [
+            (1e-320, -1.0, "large", "larger"),
+            (1e300, 1e-10, "small", "smaller"),
+            (1e300, 1e-100, "small", "smaller"),
+        ],
+    )
+    def test_reward_rates_out_of_range(self, rate, reward, size, unit):
+        message = (
+            rf"^reward_rates\[1\] is {reward!r}, too {size} relative .*: measure rewards in a {unit} unit$"
+        )
+        with pytest.raises(ValueError, match=message):
+            MarkovRewardProcess.from_rates([[-rate, rate], [rate, -rate]], [0.0, reward])
+
     @pytest.mark.parametrize("wrong", [np.zeros(2), np.zeros((3, 3))])
     def test_wrong_reward_rates(self, wrong):
         message = (

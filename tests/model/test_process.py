@@ -266,6 +266,8 @@ class TestWrongInput:
             MarkovRewardProcess(TWO, [0, 1], labels=["a", "b", "c"])
         with pytest.raises(ValueError, match="one label per state, found the string 'ab'"):
             MarkovRewardProcess(TWO, [0, 1], labels="ab")
+        with pytest.raises(ValueError, match=r"labels must be a sequence with one label per state, found 5$"):
+            MarkovRewardProcess(TWO, [0, 1], labels=5)
 
 
 class TestTransitionRewards:

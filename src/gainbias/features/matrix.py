@@ -186,6 +186,8 @@ def normalise_features(features: FeatureLike, by: Literal["global", "row"] = "gl
 
 
 def _canonical_dense(features: Any) -> FloatArray:
+    if features is Tabular:
+        raise ValueError("features is the class gb.Tabular, not an instance of it: write gb.Tabular()")
     if isinstance(features, np.ma.MaskedArray):
         raise ValueError("features is a masked array: fill or drop its masked entries first")
     try:
@@ -202,6 +204,11 @@ def _canonical_dense(features: Any) -> FloatArray:
 def _canonical_sparse(features: Any) -> sparse.csr_array[Any]:
     _check_numbers(features.dtype)
     _check_shape(features.shape)
+    if hasattr(features, "check_format"):
+        try:
+            features.check_format(full_check=True)  # an index out of range would read foreign memory
+        except ValueError as error:
+            raise ValueError(f"features are a damaged sparse matrix: {error}") from error
     matrix = sparse.csr_array(features, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()

@@ -27,6 +27,12 @@ from gainbias.model.checks import (
 
 RATE_TOLERANCE = 1e-8
 
+FASTEST = 2.0**1023
+"""The power of two above a rate has to be a number."""
+
+SMALLEST = float(np.finfo(np.float64).tiny)
+"""Smaller probabilities lose digits."""
+
 
 def follow_policy(
     kernel: Any, rewards: Any, policy: ArrayLike, *, renormalise: bool
@@ -87,10 +93,38 @@ def uniformise(generator: Any, reward_rates: ArrayLike) -> tuple[CsrArray, Float
             f"found {diagonal[row]:.10g}"
         )
     fastest = float(exit_rates.max())
+    rewards = float_vector(reward_rates, jumps.shape[0], "reward_rates")
+    if not fastest < FASTEST:
+        raise ValueError(
+            f"the rates of row {int(exit_rates.argmax())} of generator sum to {fastest:g}, must be below "
+            f"{FASTEST:g}: measure time in a smaller unit"
+        )
     rate = math.ldexp(1.0, math.frexp(fastest)[1]) if fastest > 0 else 1.0
+    _check_range(jumps, rewards, rate)
     jumps.data /= rate
     transitions: CsrArray = sparse.csr_array(jumps + sparse.diags_array(1.0 - exit_rates / rate))
-    return transitions, float_vector(reward_rates, jumps.shape[0], "reward_rates") / rate, rate
+    return transitions, rewards / rate, rate
+
+
+def _check_range(jumps: CsrArray, rewards: FloatArray, rate: float) -> None:
+    """Refuse rates and rewards that leave the range of double precision when they are divided by `rate`."""
+    lost = np.flatnonzero(jumps.data / rate < SMALLEST)
+    if lost.size:
+        row, column = entry_place(jumps, lost[0])
+        raise ValueError(
+            f"generator[{row}, {column}] is {float(jumps.data[lost[0]])!r}, which double precision cannot "
+            f"hold relative to the fastest rates, about {rate:g}: leave it out, or the states that are so "
+            "fast"
+        )
+    with np.errstate(over="ignore", under="ignore"):
+        largest = float(np.abs(rewards / rate).max())
+    if largest == np.inf or 0.0 < largest < SMALLEST or (largest == 0.0 and rewards.any()):
+        state = int(np.abs(rewards).argmax())
+        size, unit = ("large", "larger") if largest == np.inf else ("small", "smaller")
+        raise ValueError(
+            f"reward_rates[{state}] is {float(rewards[state])!r}, too {size} relative to the fastest rates "
+            f"of generator, about {rate:g}: measure rewards in a {unit} unit"
+        )
 
 
 def _pair_rows(kernel: Any) -> tuple[CsrArray, int, bool, float]:

@@ -168,6 +168,8 @@ def state_labels(labels: Iterable[Any] | None, num_states: int) -> tuple[Any, ..
         return None
     if isinstance(labels, str):
         raise ValueError(f"labels must be a sequence with one label per state, found the string {labels!r}")
+    if not isinstance(labels, Iterable):
+        raise ValueError(f"labels must be a sequence with one label per state, found {labels!r}")
     found = tuple(labels)
     if len(found) != num_states:
         raise ValueError(
