@@ -96,18 +96,25 @@ class TestFixedPoint:
         rows = [[0.999995, 5e-6, 0.0], [0.5, 0.4995, 0.0005], [0.0, 5e-6, 0.999995]]
         phi = [[2.0, 1.999998], [-2.0, -2.000005], [-3.0, -2.999998]]  # the values came out wrong by 1e4
         problem = gb.Problem(gb.MarkovRewardProcess(rows, [0.0, -1.0, -1.0]), phi)
+        with pytest.raises(gb.ConvergenceError, match="its weights may have no correct digit: drop columns"):
+            _ = problem.fixed_point
+
+    def test_weights_with_few_digits_are_refused(self):
+        rng = np.random.default_rng(0)
+        phi = rng.standard_normal((20, 3))
+        phi[:, 2] = phi[:, 0] + 1e-7 * phi[:, 2]
         message = (
             r"^the projected equation is too ill-conditioned for double precision: its weights have a "
             r"relative error of about \S+, more than 1e-08: drop columns .*, or rescale them$"
         )
         with pytest.raises(gb.ConvergenceError, match=message):
-            _ = problem.fixed_point
+            _ = gb.Problem(random_process(rng, 20), phi).fixed_point
 
     def test_a_singular_equation_is_refused_without_warnings(self):
         stay = 1.0 - 1e-17 * np.ones(2)
         rows = np.array([[stay[0], 1e-17], [1e-17, stay[1]]])
         problem = gb.Problem(gb.MarkovRewardProcess(rows, [1.0, 0.0]), [[1.0, 1.0], [1.0, 1.0 + 1e-12]])
-        with pytest.raises(gb.ConvergenceError, match="too ill-conditioned"):
+        with pytest.raises(gb.ConvergenceError, match="its weights may have no correct digit: drop columns"):
             _ = problem.fixed_point
 
     @pytest.mark.parametrize("rewards", [[0.0, 0.0], [1.0, 0.0], [0.1, 0.1]])

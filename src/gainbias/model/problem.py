@@ -109,9 +109,10 @@ class Problem:
             warnings.simplefilter("ignore", linalg.LinAlgWarning)
             weights, error = self._refined_weights()
         if not error <= LARGEST_ERROR:
+            found = f"have a relative error of about {error:.1e}, more than {LARGEST_ERROR:g}"
             raise ConvergenceError(
-                "the projected equation is too ill-conditioned for double precision: its weights have a "
-                f"relative error of about {error:.1e}, more than {LARGEST_ERROR:g}: drop columns of the "
+                "the projected equation is too ill-conditioned for double precision: its weights "
+                f"{found if np.isfinite(error) else 'may have no correct digit'}: drop columns of the "
                 "features that nearly depend on the others, or rescale them"
             )
         return _frozen(weights)
@@ -194,8 +195,8 @@ class Problem:
 
         The error is the last correction, or what rounding errors of the force do to the weights.
         """
-        norms = self._projector.column_norms
-        factor = linalg.lu_factor(self._scaled_equation, check_finite=False)
+        norms, equation = self._projector.column_norms, self._scaled_equation
+        factor = linalg.lu_factor(equation, check_finite=False)
 
         def answer(force: FloatArray) -> FloatArray:
             scaled = self.features.adjoint(force) / norms
@@ -206,10 +207,13 @@ class Problem:
         for _ in range(REFINEMENTS):
             correction = answer(self._force(self.features.combine(weights)))
             weights += correction / norms
+        # Below this condition the factors may have no correct digit, and would not show what they lose.
+        if not (_reciprocal_condition(factor[0], equation) >= EPSILON and np.isfinite(weights).all()):
+            return weights, np.inf
         rng = np.random.default_rng(0)
         moved = [correction, *(answer(self._rounding(weights, rng)) for _ in range(PROBES))]
         size = max(np.abs(weights * norms).max(), NEGLIGIBLE * np.linalg.norm(self.solution.bias))
-        error = float(np.nan_to_num(np.abs(moved).max(), nan=np.inf))
+        error = np.abs(moved).max()
         return weights, 0.0 if error == 0.0 else float(error / size)
 
     def _rounding(self, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -274,6 +278,11 @@ def _check_irreducible(mrp: MarkovRewardProcess) -> None:
             f"probability; found {mrp.structure.describe_recurrent()}, and "
             f"{mrp.structure.transient.size} transient states: restrict the process to one recurrent class"
         )
+
+
+def _reciprocal_condition(factors: FloatArray, matrix: FloatArray) -> float:
+    """Estimate of 1 / (|A| |A^-1|) in the 1-norm, from the triangular factors of A."""
+    return float(linalg.lapack.dgecon(factors, np.abs(matrix).sum(axis=0).max())[0])
 
 
 def _frozen(array: FloatArray) -> FloatArray:
