@@ -65,7 +65,8 @@ class Watch:
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
-        self._display.stop()
+        if self._display.live.is_started:
+            self._display.stop()
 
     @property
     def elapsed(self) -> float:

@@ -61,7 +61,8 @@ def find_blocks(transitions: CsrArray) -> Blocks | None:
         graph = sparse.csr_array(
             (np.ones(strong.sum()), (source[strong], transitions.indices[strong])), (n, n)
         )
-        count, block_of = connected_components(graph, directed=True, connection="weak")
+        # Strongly: inside a block every state must reach every other without the help of weak transitions.
+        count, block_of = connected_components(graph, directed=True, connection="strong")
         if not 1 < count <= n / 2 or np.bincount(block_of).max() > LARGEST_BLOCK:
             continue
         across = block_of[source] != block_of[transitions.indices]
@@ -83,7 +84,9 @@ class AggregationSolver:
     _coarse: Solver
     _scale: float
     method: str = field(default="aggregation", init=False)
-    tolerance: float = field(default=0.0, init=False)
+    # What a cycle leaves, squared by the refinement that always follows: it is doubted as other iterations
+    # are.
+    tolerance: float = field(default=1e-9, init=False)
 
     def average(self, values: FloatArray) -> FloatArray:
         """Return the long-run average of `values` from each state."""
@@ -150,7 +153,9 @@ def prepare_aggregation(
         law = shares * coarse.stationary[block_of]
         settled = factors.solve_transposed(np.asarray(between.T @ law))
         settled /= settled.sum()
-        change = float(np.abs(settled - law).sum())
+        before, change = change, float(np.abs(settled - law).sum())
+        if change > max(0.3 * before, LAW_TOLERANCE):
+            raise MethodError(f"the law of the blocks moved by {before:.1e} and then still by {change:.1e}")
         law = settled
         cycles += 1
     note = f"{coarse_chain.shape[0]:,} blocks; the coarse chain by {coarse.method}"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
 
 from gainbias.model.aggregation import find_blocks, prepare_aggregation
-from gainbias.model.certificate import Certified, solve_and_certify
+from gainbias.model.certificate import EPS, Certified, solve_and_certify
 from gainbias.model.checks import CsrArray, FloatArray
 from gainbias.model.elimination.solver import eliminate
 from gainbias.model.iterative import prepare_krylov, prepare_power, steps_to_forget
@@ -21,23 +21,24 @@ from gainbias.progress import OutOfTimeError
 METHODS = ("dense-gth", "sparse-gth", "power", "krylov", "aggregation")
 # Up to this size one dense block is as quick as anything.
 DENSE_STATES = 500
+# As the last resort it takes about a minute up to this size.
+MOST_DENSE_STATES = 10_000
 # A chain that forgets within this many steps is not worth a factorisation.
 FEW_STEPS = 400
 # What an elimination may cost before methods that only multiply are tried first.
 AFFORDABLE_FLOPS, AFFORDABLE_FLOPS_PER_STATE = 1e9, 3e5
 
 Prepare = Callable[[], Solver]
-Answers = dict[str, Certified]
 
 
 def first_that_meets(
-    mrp: MarkovRewardProcess, rewards: Mapping[str, FloatArray], tol: float, method: str, budget: Budget
-) -> tuple[Solver, Answers, tuple[str, ...]]:
+    mrp: MarkovRewardProcess, rewards: Sequence[FloatArray], tol: float, method: str, budget: Budget
+) -> tuple[Solver, list[Certified], tuple[str, ...]]:
     """Try methods until the answers for all `rewards` meet `tol`.
 
     Returns
     -------
-    Solver, dict of Certified, tuple of str
+    Solver, list of Certified, tuple of str
         The solver, its answers, and what was tried before it, in words.
 
     Raises
@@ -50,14 +51,16 @@ def first_that_meets(
         try:
             budget.watch.check()
             solver = prepare()
-            answers = {key: solve_and_certify(mrp.csr, vector, solver) for key, vector in rewards.items()}
+            with np.errstate(over="ignore", invalid="ignore"):
+                # What overflows makes the error bound infinite.
+                answers = [solve_and_certify(mrp.csr, r, solver, _noise(mrp, r)) for r in rewards]
         except (MethodError, MemoryError) as reason:
             tried.append(f"{name}: {reason}")
             continue
         except OutOfTimeError as reason:
             tried.append(f"{name}: {reason}")
             break
-        worst = max(answer.error_bound for answer in answers.values())
+        worst = max(answer.error_bound for answer in answers)
         if worst <= tol:
             return solver, answers, tuple(tried)
         tried.append(f"{name}: reached an error bound of {worst:.1e}")
@@ -69,14 +72,20 @@ def first_that_meets(
     )
 
 
+def _noise(mrp: MarkovRewardProcess, rewards: FloatArray) -> float:
+    """Return what was rounded when rewards of transitions were reduced to their expectation."""
+    reduced = rewards is mrp.rewards and mrp.transition_rewards is not None
+    return 8.0 * EPS * mrp.max_abs_reward if reduced else 0.0
+
+
 def candidates(mrp: MarkovRewardProcess, method: str, budget: Budget) -> Iterator[tuple[str, Prepare]]:
     """Yield methods with what prepares them, the likely best first."""
     csr, structure, n = mrp.csr, mrp.structure, mrp.num_states
     dense = ("dense-gth", partial(eliminate, csr, structure, True, budget))
     affordable = replace(budget, max_flops=AFFORDABLE_FLOPS + AFFORDABLE_FLOPS_PER_STATE * n)
     gth = ("sparse-gth", partial(eliminate, csr, structure, False, budget))
-    power = ("power", lambda: prepare_power(csr, mrp.period, budget))
-    krylov = ("krylov", lambda: prepare_krylov(csr, budget))
+    power = ("power", lambda: prepare_power(csr, structure.recurrent[0], mrp.period, budget))
+    krylov = ("krylov", lambda: prepare_krylov(csr, structure.recurrent[0], budget))
     blocks = cache(lambda: find_blocks(csr) if mrp.is_irreducible else None)
     aggregation = ("aggregation", lambda: prepare_aggregation(csr, blocks(), _coarse_solver(budget), budget))
     if method != "auto":
@@ -98,6 +107,8 @@ def candidates(mrp: MarkovRewardProcess, method: str, budget: Budget) -> Iterato
     yield direct
     if not quick:
         yield power
+    if direct is gth and n <= MOST_DENSE_STATES:
+        yield dense
 
 
 def _coarse_solver(budget: Budget) -> Callable[[CsrArray], Solver]:
@@ -107,7 +118,7 @@ def _coarse_solver(budget: Budget) -> Callable[[CsrArray], Solver]:
         coarse = MarkovRewardProcess(chain, np.zeros(chain.shape[0]))
         probe = np.random.default_rng(0).standard_normal(chain.shape[0])
         try:
-            return first_that_meets(coarse, {"": probe}, 1e-9, "auto", budget)[0]
+            return first_that_meets(coarse, [probe], 1e-9, "auto", budget)[0]
         except ConvergenceError as reason:
             raise MethodError(f"the chain of blocks was not solved: {reason}") from reason
 

@@ -28,9 +28,12 @@ class Solution:
     Attributes
     ----------
     mrp : MarkovRewardProcess
-        The process (its rewards are not those of this solution when it answers one of `extra_rewards`).
+        The process.
+    rewards : ndarray, shape (n,)
+        The expected rewards per step that this answers: those of the process, or of one of `extra_rewards`.
     stationary : ndarray, shape (n,)
-        Fraction of time spent in each state.
+        Fraction of time spent in each state. Elimination has it right entry by entry; methods that iterate
+        have it right in total, and entry by entry unless a note says otherwise.
     gain : float
         Average reward per step, or per unit of time for a process made by `from_rates`.
     bias : ndarray, shape (n,)
@@ -59,6 +62,7 @@ class Solution:
     """
 
     mrp: MarkovRewardProcess
+    rewards: FloatArray = field(repr=False)
     stationary: FloatArray = field(repr=False)
     gain: float
     bias: FloatArray = field(repr=False)
@@ -86,7 +90,7 @@ class Solution:
         import pandas as pd
 
         labels = self.mrp.labels if self.mrp.labels is not None else range(self.mrp.num_states)
-        columns = {"stationary": self.stationary, "reward": self.mrp.rewards, "bias": self.bias}
+        columns = {"stationary": self.stationary, "reward": self.rewards, "bias": self.bias}
         return pd.DataFrame(columns, index=pd.Index(labels, name="state"))
 
 
@@ -163,9 +167,12 @@ def asymptotic_variance(
     """
     csr = mrp.csr
     source = np.repeat(np.arange(mrp.num_states), np.diff(csr.indptr))
-    jump = bias[csr.indices] - bias[source]
+    # Only where the chain ever is: elsewhere the bias may be huge, and nothing times that is not nothing.
+    visited = np.flatnonzero(stationary[source] > 0.0)
+    source, weight = source[visited], (stationary[source] * csr.data)[visited]
+    jump = bias[csr.indices[visited]] - bias[source]
     if mrp.rate is None:
         own = mrp.reward_entries if rewards is mrp.rewards else None
-        jump += (rewards[source] if own is None else own) - gain
-        return float(np.sum(stationary[source] * csr.data * jump**2))
-    return float(mrp.rate * np.sum(stationary[source] * csr.data * jump**2))
+        jump += (rewards[source] if own is None else own[visited]) - gain
+        return float(np.sum(weight * jump**2))
+    return float(mrp.rate * np.sum(weight * jump**2))

@@ -57,7 +57,8 @@ def solve(
     max_memory : float, optional
         Bytes that the method may use; what is free on the machine by default.
     extra_rewards : mapping of str to (n,) array, optional
-        Further reward vectors to answer with the same factorisation.
+        Further reward vectors to answer with the same factorisation (reward rates if the process was made by
+        `from_rates`).
     multichain : bool
         Accept several recurrent classes and answer per state.
 
@@ -80,18 +81,23 @@ def solve(
     1.500000 by dense-gth
     """
     _check_arguments(mrp, tol, method, time_limit, max_memory, multichain)
+    if multichain and extra_rewards:
+        raise ValueError("extra_rewards need a single recurrent class: solve once for each of them")
     extra = {
         name: float_vector(r, mrp.num_states, f"extra_rewards[{name!r}]")
         for name, r in (extra_rewards or {}).items()
     }
+    per_step = {name: vector / (mrp.rate or 1.0) for name, vector in extra.items()}
+    rewards: list[FloatArray] = [mrp.rewards, *per_step.values()]
     with Watch(time_limit) as watch:
         budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
-        solver, answers, tried = first_that_meets(mrp, {"": mrp.rewards, **extra}, tol, method, budget)
+        solver, answers, tried = first_that_meets(mrp, rewards, tol, method, budget)
     notes = (*tried, *solver.notes)
     if multichain:
-        return _multichain(mrp, answers[""], solver, notes)
-    others = {name: _solution(mrp, r, answers[name], solver, notes) for name, r in extra.items()}
-    return replace(_solution(mrp, mrp.rewards, answers[""], solver, notes), extra=others)
+        return _multichain(mrp, answers[0], solver, notes)
+    pairs = zip(rewards, answers, strict=True)
+    own, *others = (_solution(mrp, vector, answer, solver, notes) for vector, answer in pairs)
+    return replace(own, extra=dict(zip(extra, others, strict=True)))
 
 
 def _solution(
@@ -100,6 +106,7 @@ def _solution(
     gain = float(answer.gain[0])
     return Solution(
         mrp=mrp,
+        rewards=rewards,
         stationary=frozen(solver.stationary),
         gain=gain if mrp.rate is None else gain * mrp.rate,
         bias=frozen(answer.bias),
@@ -192,7 +199,7 @@ def poisson_solver(mrp: MarkovRewardProcess, tol: float = 1e-10, method: str = "
     probe = np.random.default_rng(0).standard_normal(mrp.num_states)
     with Watch() as watch:
         budget = Budget(0.9 * available_memory(), watch)
-        solver, _, _ = first_that_meets(mrp, {"": probe}, tol, method, budget)
+        solver, _, _ = first_that_meets(mrp, [probe], tol, method, budget)
     return Poisson(mrp, solver)
 
 

@@ -158,7 +158,7 @@ def slowest_relaxation(poisson: Poisson) -> float:
 
 def _is_quick(poisson: Poisson) -> bool:
     """Whether a large chain forgets so quickly that it was not worth an elimination."""
-    return poisson.mrp.num_states > DENSE_STATES and poisson.solver.tolerance > 0.0
+    return poisson.mrp.num_states > DENSE_STATES and poisson.solver.method in ("power", "krylov")
 
 
 def _largest_modulus(poisson: Poisson, slow: float) -> float:

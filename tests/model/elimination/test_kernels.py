@@ -39,7 +39,7 @@ def test_eliminating_a_front_has_the_bits_of_the_plain_rule(size: int, count: in
     chain, leak = leaking_chain(size, 0.7, size)
     expected, expected_leak = naive_elimination(chain, leak, count)
     front = chain.copy().reshape(-1)
-    eliminate_front(front, size, leak, count)
+    eliminate_front(front, size, leak, count, np.zeros(2))
     kept = np.ones((size, size), bool)
     # The diagonal of what is not eliminated is never read, so it may hold anything.
     kept[np.arange(count, size), np.arange(count, size)] = False

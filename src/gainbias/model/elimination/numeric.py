@@ -100,10 +100,12 @@ def pass_on(front: Floats, size: int, begin: int, end: int) -> None:
 
 
 @bare_kernel
-def eliminate_front(front: Floats, size: int, leak: Floats, wide: int) -> None:
+def eliminate_front(front: Floats, size: int, leak: Floats, wide: int, progress: Floats) -> None:
     """Eliminate the first `wide` positions of a flat (size, size) front, in panels that stay in cache."""
     for begin in range(0, wide, PANEL):
         end = min(begin + PANEL, wide)
+        if progress[1] != 0.0:
+            return
         for i in range(begin, size):
             # Row i takes what the panel's earlier positions pass on, and keeps its multipliers in their
             # place.
@@ -208,7 +210,7 @@ def factorise(
             child = waiting[num_waiting]
             top = rest_at[child]
             add_rest(front, leak, where, fronts.boundary[start[child] : start[child + 1]], stack[top:])
-        eliminate_front(work[: size * size], size, leak, wide)
+        eliminate_front(work[: size * size], size, leak, wide, progress)
         keep_front(work, size, wide, leak, factors[offset[f] : offset[f + 1]], stack[top:])
         rest_at[f] = top
         waiting[num_waiting] = f

@@ -13,8 +13,8 @@ import numpy as np
 from gainbias.kernels import kernel
 from gainbias.model.elimination.types import Ints, Sparse
 
-# The walk takes at most this many steps per state of the class.
-MOST_STEPS_PER_STATE = 20
+# The walk reads at most this many stored transitions per state of the class: a hub is dear to visit.
+MOST_READS_PER_STATE = 100
 
 
 @kernel
@@ -43,11 +43,14 @@ def busiest_states(rows: Sparse, class_start: Ints, members: Ints) -> Ints:
         roots[c] = state
         steps, used, lap, known = 64, 0, 1, 0
         # Each lap is twice as long as the one before, until much of it is spent on known ground.
-        while size > 1 and used < MOST_STEPS_PER_STATE * size and known < 0.3 * steps:
+        while size > 1 and used < MOST_READS_PER_STATE * size and known < 0.3 * steps:
             steps, lap, known = 2 * steps, lap + 1, 0
             most = -1.0
             for _ in range(steps):
                 state, held, seed = next_state(rows, state, seed)
+                used += rows.indptr[state + 1] - rows.indptr[state]
+                if used >= MOST_READS_PER_STATE * size:
+                    break
                 if seen[state] // 2 != lap:
                     # Remember the lap, and in the last bit whether the lap before had been here too.
                     seen[state] = 2 * lap + (1 if seen[state] // 2 == lap - 1 else 0)
@@ -57,7 +60,6 @@ def busiest_states(rows: Sparse, class_start: Ints, members: Ints) -> Ints:
                 if time[state] > most:
                     most = time[state]
                     roots[c] = state
-            used += steps
     return roots
 
 

@@ -41,9 +41,9 @@ class EliminationSolver:
 
     def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
-        weighted = self.stationary * values
-        inside = self._class_of >= 0
-        means = np.bincount(self._class_of[inside], weighted[inside], len(self._roots)).astype(np.float64)
+        inside = np.flatnonzero(self._class_of >= 0)
+        weighted = self.stationary[inside] * values[inside]
+        means = np.bincount(self._class_of[inside], weighted, len(self._roots)).astype(np.float64)
         return self._extend(means)
 
     def solve(self, right: Floats) -> Floats:

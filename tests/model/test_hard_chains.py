@@ -1,0 +1,191 @@
+"""Chains and rewards on which a wrong number once came out with a small error bound, kept for ever."""
+
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+from flint import fmpq
+
+import gainbias as gb
+from gainbias.model.elimination.roots import busiest_states
+from gainbias.model.elimination.types import Sparse
+from tests.oracles.rational import rational_answer
+
+
+def stiff_birth_death(seed: int, n: int) -> tuple[gb.MarkovRewardProcess, np.ndarray, np.ndarray]:
+    """Rates over six decades, at random: probabilities and values over hundreds of decades."""
+    rng = np.random.default_rng(seed)
+    up, down = (10 ** -rng.uniform(0, 6, n - 1) / 2 for _ in range(2))
+    moves = sparse.diags_array([up, down], offsets=[1, -1])
+    chain = sparse.csr_array(moves + sparse.diags_array(1 - moves.sum(axis=1)))
+    return gb.MarkovRewardProcess(chain, rng.standard_normal(n)), up, down
+
+
+def exact_birth_death(
+    mrp: gb.MarkovRewardProcess, up: np.ndarray, down: np.ndarray
+) -> tuple[list, fmpq, list]:
+    """Law, gain and bias in rationals: what flows up through each cut must balance."""
+
+    def rational(values: np.ndarray) -> list[fmpq]:
+        return [fmpq(*float(x).as_integer_ratio()) for x in values]
+
+    ups, downs, rewards = rational(up), rational(down), rational(mrp.rewards)
+    weights = [fmpq(1)]
+    for u, d in zip(ups, downs, strict=True):
+        weights.append(weights[-1] * u / d)
+    total = sum(weights, fmpq(0))
+    law = [w / total for w in weights]
+    gain = sum((m * r for m, r in zip(law, rewards, strict=True)), fmpq(0))
+    bias, flow = [fmpq(0)], fmpq(0)
+    for i, u in enumerate(ups):
+        flow += law[i] * (rewards[i] - gain)
+        bias.append(bias[-1] - flow / (law[i] * u))
+    mean = sum((m * w for m, w in zip(law, bias, strict=True)), fmpq(0))
+    return law, gain, [w - mean for w in bias]
+
+
+ANSWERED = [(1, 150), (2, 150), (3, 150)]
+
+
+@pytest.mark.parametrize(("seed", "n"), [(142, 700), (246, 700), (521, 700), (55, 150), *ANSWERED])
+@pytest.mark.parametrize("method", ["auto", "sparse-gth"])
+def test_stiff_birth_death_is_right_or_refused(seed: int, n: int, method: str) -> None:
+    mrp, up, down = stiff_birth_death(seed, n)
+    try:
+        solution = gb.solve(mrp, method=method)
+    except gb.ConvergenceError:
+        assert (seed, n) not in ANSWERED
+        return
+    law, gain, bias = exact_birth_death(mrp, up, down)
+    assert abs(solution.gain - float(gain)) <= 1e-10
+    assert sum(abs(solution.stationary[i] - float(law[i])) for i in range(n)) <= 1e-10
+    span = max(bias) - min(bias)
+    found = [fmpq(*float(x).as_integer_ratio()) for x in solution.bias]
+    assert max(abs(a - b) for a, b in zip(found, bias, strict=True)) <= span * fmpq(1, 10**10)
+
+
+def test_one_small_correction_may_be_luck() -> None:
+    """Refinement moves by 4e-2, 4e-18, 1e-4, 1e-4, ... of the span: the second is a cancellation."""
+    tiny = 9.99999999999e-13
+    chain = [
+        [1, 1e-32, 1e-41, 0],
+        [0, 0, 1e-29, 1],
+        [9.99999999999e-33, 9.99999999999e-30, tiny, 0.999999999999],
+        [1e-30, 0, 1, 1e-28],
+    ]
+    mrp = gb.MarkovRewardProcess(chain, [2.0, -2.0, 1.0, 3.0])
+    with pytest.raises(gb.ConvergenceError, match="dense-gth: reached an error bound of"):
+        gb.solve(mrp)
+
+
+def blocks_with_a_rare_way_between(num_blocks: int, rare: float) -> sparse.csr_array:
+    """Two worlds, b and c, on a ring of blocks; a state that leads to both is all but never entered."""
+    chain = sparse.lil_array((5 * num_blocks, 5 * num_blocks))
+    for k in range(num_blocks):
+        a, b1, b2, c1, c2 = range(5 * k, 5 * k + 5)
+        chain[a, b1] = chain[a, c1] = 0.5
+        for x, y, place, weight in ((b1, b2, 1, 1.0), (c1, c2, 3, 3.0)):
+            chain[x, y] = chain[y, x] = chain[y, y] = 0.5
+            for other in (k + 1, k - 1):
+                chain[x, 5 * (other % num_blocks) + place] = 1e-4
+            chain[x, a] = 1e-4 * rare * weight
+            chain[x, x] = 0.5 - 2e-4 - 1e-4 * rare * weight
+    return chain.tocsr()
+
+
+@pytest.mark.parametrize("method", ["auto", "aggregation"])
+def test_blocks_that_fall_apart_inside(method: str) -> None:
+    chain = blocks_with_a_rare_way_between(120, 1e-13)
+    mrp = gb.MarkovRewardProcess(chain, np.repeat(np.cos(np.arange(120)), 5))
+    try:
+        law = gb.solve(mrp, method=method).stationary.reshape(120, 5)
+    except gb.ConvergenceError:
+        assert method == "aggregation"
+        return
+    assert law[:, 1:3].sum() == pytest.approx(0.75, rel=1e-12)
+    assert law[:, 3:].sum() == pytest.approx(0.25, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["dense-gth", "sparse-gth", "power", "krylov"])
+@pytest.mark.parametrize(("level", "size"), [(1e6, 1.0), (1.0, 1e-10), (1.0, 1e-13), (1.0, 1e-15)])
+def test_rewards_that_vary_little_around_a_large_level(level: float, size: float, method: str) -> None:
+    rng = np.random.default_rng(1)
+    chain = rng.dirichlet(np.ones(5), 5)
+    rewards = level + size * rng.standard_normal(5)
+    exact = rational_answer(chain, rewards)
+    solution = gb.solve(gb.MarkovRewardProcess(chain, rewards), method=method)
+    assert np.abs(solution.bias - exact.bias).max() <= 1e-12 * np.ptp(exact.bias)
+
+
+@pytest.mark.parametrize("method", ["dense-gth", "power"])
+def test_constant_rewards_have_no_bias(method: str) -> None:
+    chain = np.random.default_rng(1).dirichlet(np.ones(5), 5)
+    assert not gb.solve(gb.MarkovRewardProcess(chain, np.full(5, 0.3)), method=method).bias.any()
+    by_transition = gb.MarkovRewardProcess(chain, np.full((5, 5), 0.3))
+    assert not gb.solve(by_transition, method=method).bias.any()
+
+
+def test_extra_rewards_keep_apart() -> None:
+    mrp = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, 4.0])
+    solution = gb.solve(mrp, extra_rewards={"": [100.0, 100.0]})
+    assert solution.gain == pytest.approx(1.5)
+    assert solution.extra[""].gain == pytest.approx(100.0)
+    assert solution.extra[""].to_frame()["reward"].tolist() == [100.0, 100.0]
+    rates = gb.MarkovRewardProcess.from_rates([[-1, 1], [3, -3]], [0.0, 2.0])
+    solution = gb.solve(rates, extra_rewards={"same": [0.0, 2.0]})
+    assert solution.extra["same"].gain == solution.gain
+    assert solution.extra["same"].asymptotic_variance == solution.asymptotic_variance
+    with pytest.raises(ValueError, match="extra_rewards need a single recurrent class"):
+        gb.solve(mrp, extra_rewards={"x": [1.0, 2.0]}, multichain=True)
+
+
+def test_small_probabilities_of_methods_that_iterate() -> None:
+    n = 600
+    chain = sparse.lil_array((n, n))
+    for i in range(n):
+        chain[i, min(i + 1, n - 1)] += 0.9
+        chain[i, 0] += 0.1
+    solution = gb.solve(gb.MarkovRewardProcess(chain.tocsr(), np.arange(n) % 3), method="power")
+    exact = np.append(0.1 * 0.9 ** np.arange(n - 1), 0.9 ** (n - 1))
+    np.testing.assert_allclose(solution.stationary, exact, rtol=1e-10)
+
+
+@pytest.mark.parametrize("method", ["power", "krylov"])
+def test_transient_states_have_no_probability(method: str) -> None:
+    chain = [[0.5, 0.5, 0.0], [0.0, 0.3, 0.7], [0.0, 0.6, 0.4]]
+    assert gb.solve(gb.MarkovRewardProcess(chain, [1.0, 2.0, 3.0]), method=method).stationary[0] == 0.0
+
+
+def test_variance_where_a_transient_bias_overflows() -> None:
+    solution = gb.solve(gb.MarkovRewardProcess([[1.0, 0.0], [1e-170, 1.0]], [0.0, 1.0]))
+    assert solution.asymptotic_variance == 0.0
+
+
+def test_a_hub_does_not_hold_up_the_search_for_a_root() -> None:
+    arms = 100_000
+    ends = np.arange(1, arms + 1)
+    rows = np.concatenate([np.zeros(arms, int), ends])
+    columns = np.concatenate([ends, np.zeros(arms, int)])
+    star = sparse.csr_array((np.append(np.full(arms, 1 / arms), np.ones(arms)), (rows, columns)))
+    busiest_states(Sparse(star.indptr, star.indices, star.data), np.array([0, 2]), np.arange(2))
+    started = time.monotonic()
+    roots = busiest_states(
+        Sparse(star.indptr, star.indices, star.data), np.array([0, arms + 1]), np.arange(arms + 1)
+    )
+    assert time.monotonic() - started < 5.0
+    assert roots[0] == 0
+
+
+def test_a_dense_front_can_be_stopped() -> None:
+    chain = np.random.default_rng(0).dirichlet(np.ones(3000), 3000)
+    mrp = gb.MarkovRewardProcess(chain, np.arange(3000))
+    started = time.monotonic()
+    with pytest.raises(gb.ConvergenceError, match=r"the time limit of 0\.2 s has passed"):
+        gb.solve(mrp, method="dense-gth", time_limit=0.2)
+    assert time.monotonic() - started < 3.0
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    gb.solve(gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 2.0]))
+    assert capfd.readouterr() == ("", "")
