@@ -156,11 +156,13 @@ def test_extra_rewards_are_answered_with_the_same_factorisation() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"tol": 0.0}, "tol must be positive, got 0.0"),
-        ({"tol": float("nan")}, "tol must be positive, got nan"),
+        ({"tol": 0.0}, "tol must be a positive number, got 0.0"),
+        ({"tol": float("nan")}, "tol must be a positive number, got nan"),
         ({"method": "magic"}, "unknown method 'magic': use 'auto' or one of 'dense-gth', 'sparse-gth'"),
-        ({"time_limit": -1.0}, "time_limit must be positive, got -1.0"),
-        ({"max_memory": 0}, "max_memory must be positive, got 0"),
+        ({"time_limit": -1.0}, "time_limit must be a positive number, got -1.0"),
+        ({"max_memory": 0}, "max_memory must be a positive number, got 0"),
+        ({"tol": None}, "tol must be a positive number, got None"),
+        ({"max_memory": "1GB"}, "max_memory must be a positive number, got '1GB'"),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:

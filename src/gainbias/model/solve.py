@@ -154,13 +154,12 @@ def _check_arguments(
             f"solve takes a MarkovRewardProcess, not {type(mrp).__name__}: "
             "make one with gb.MarkovRewardProcess(transitions, rewards)"
         )
-    if not 0.0 < tol < np.inf:
-        raise ValueError(f"tol must be positive, got {tol!r}")
     if method != "auto" and method not in METHODS:
         raise ValueError(f"unknown method {method!r}: use 'auto' or one of {', '.join(map(repr, METHODS))}")
-    for name, limit in (("time_limit", time_limit), ("max_memory", max_memory)):
-        if limit is not None and not limit > 0.0:
-            raise ValueError(f"{name} must be positive, got {limit!r}")
+    for name, value in (("tol", tol), ("time_limit", time_limit), ("max_memory", max_memory)):
+        given = value is not None or name == "tol"
+        if given and not (isinstance(value, int | float | np.number) and 0.0 < value < np.inf):
+            raise ValueError(f"{name} must be a positive number, got {value!r}")
     if not (multichain or mrp.is_unichain):
         raise ValueError(
             f"the process has {mrp.structure.describe_recurrent()}, so its gain depends on where it starts: "
