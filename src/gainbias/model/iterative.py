@@ -88,7 +88,7 @@ def steps_to_forget(transitions: CsrArray, period: int, steps: int = PILOT_STEPS
         for _ in range(LOOK):
             x = lazy(x)
         rate = (float(np.ptp(x)) / before) ** (1.0 / LOOK) if before > 0.0 else 0.0
-        if rate < 0.6:
+        if rate < 0.8:
             # So quick that more steps would cost more than they could tell.
             break
     return np.inf if rate >= 1.0 else log(STATIONARY_TOLERANCE) / log(max(rate, 1e-9))
