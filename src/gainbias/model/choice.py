@@ -25,6 +25,8 @@ DENSE_STATES = 500
 MOST_DENSE_STATES = 10_000
 # A chain that forgets within this many steps is not worth a factorisation.
 FEW_STEPS = 400
+# From this size on products are so dear that Krylov's fewer ones pay for its longer steps.
+LARGE = 200_000
 # What an elimination may cost before methods that only multiply are tried first.
 AFFORDABLE_FLOPS, AFFORDABLE_FLOPS_PER_STATE = 1e9, 3e5
 
@@ -97,6 +99,8 @@ def candidates(mrp: MarkovRewardProcess, method: str, budget: Budget) -> Iterato
         yield direct
         return
     quick = steps_to_forget(csr, mrp.period) <= FEW_STEPS
+    if quick and n >= LARGE:
+        yield krylov
     if quick:
         yield power
     if not full and blocks() is not None:
