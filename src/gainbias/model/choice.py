@@ -107,7 +107,8 @@ def candidates(mrp: MarkovRewardProcess, method: str, budget: Budget) -> Iterato
         yield aggregation
     if not full:
         yield "sparse-gth", partial(eliminate, csr, structure, False, affordable)
-    yield krylov
+    if not (quick and n >= LARGE):
+        yield krylov
     yield direct
     if not quick:
         yield power
