@@ -1,3 +1,12 @@
+from gainbias.algorithms.algorithm import Algorithm as Algorithm
+from gainbias.algorithms.algorithm import Form as Form
+from gainbias.algorithms.registry import ALGORITHMS as ALGORITHMS
+from gainbias.engine.run import run as run
+from gainbias.engine.schedules import Constant as Constant
+from gainbias.engine.schedules import Harmonic as Harmonic
+from gainbias.engine.schedules import Polynomial as Polynomial
+from gainbias.engine.trace import Outcome as Outcome
+from gainbias.engine.trace import Trace as Trace
 from gainbias.features import Tabular as Tabular
 from gainbias.features import normalise_features as normalise_features
 from gainbias.model.conditioning import ConditionNumbers as ConditionNumbers

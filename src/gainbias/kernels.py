@@ -25,6 +25,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
@@ -116,10 +117,38 @@ def bare_kernel(function: Function) -> Function:
     return _compile(function, _nrt=False)
 
 
+@cache
+def inlined(function: Function) -> Function:
+    """Let kernels call `function`, which must allocate nothing, by becoming a part of them.
+
+    It stays a plain function. A kernel that gets it as a free variable is kept on disk under its name, which
+    works neither for a compiled function nor for one passed as an argument.
+
+    Examples
+    --------
+    >>> @inlined
+    ... def double(x):
+    ...     return 2.0 * x
+    >>> @bare_kernel
+    ... def quadruple(x):
+    ...     return double(double(x))
+    >>> quadruple(4.0)
+    16.0
+    """
+    code = function.__code__, function.__globals__, function.__name__
+    bare = FunctionType(*code, function.__defaults__, function.__closure__)  # without its annotations
+
+    def choose(*_: Any) -> Callable[..., Any]:
+        return bare
+
+    _overload(function, choose, _parameters(function))
+    return function
+
+
 def _compile(function: Function, **options: Any) -> Function:
     folder = cache_folder()
-    # A function typed into a session or a test has no file of its own that the folder's name covers.
-    cached = folder is not None and Path(function.__code__.co_filename).is_relative_to(PACKAGE)
+    parts: list[Callable[..., Any]] = [function, *_free_functions(function)]
+    cached = folder is not None and all(is_own(part) for part in parts)
     settings: Any = numba.config
     before = settings.CACHE_DIR
     try:
@@ -128,7 +157,53 @@ def _compile(function: Function, **options: Any) -> Function:
         compiled = numba.njit(nogil=True, error_model="numpy", cache=cached, **options)(function)
     finally:
         settings.CACHE_DIR = before
+    if not settings.DISABLE_JIT:
+        compiled.compile = _vectorising(compiled.compile)
     return cast(Function, compiled)
+
+
+def is_own(function: Callable[..., Any]) -> bool:
+    """Whether a function is part of this package, so that the name of the cache's folder covers it.
+
+    Examples
+    --------
+    >>> is_own(is_own), is_own(lambda: 0)
+    (True, False)
+    """
+    return Path(function.__code__.co_filename).is_relative_to(PACKAGE)
+
+
+def _free_functions(function: Callable[..., Any]) -> list[Callable[..., Any]]:
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    return [content for content in cells if inspect.isfunction(content)]
+
+
+def _vectorising(compile_for: Callable[..., Any]) -> Callable[..., Any]:
+    """Switch on, while one kernel is compiled, the vectorisation of statements that stand side by side.
+
+    Lanes that are written out, one variable each, become vector instructions only by this; it changes the
+    order of no sum. numba has it off for everybody, so it is put back.
+    """
+
+    @functools.wraps(compile_for)
+    def compile_vectorised(*arguments: Any) -> Any:
+        settings: Any = numba.config
+        before = settings.SLP_VECTORIZE
+        settings.SLP_VECTORIZE = 1
+        try:
+            return compile_for(*arguments)
+        finally:
+            settings.SLP_VECTORIZE = before
+
+    return compile_vectorised
+
+
+def _overload(name: Any, choose: Callable[..., Any], parameters: list[inspect.Parameter]) -> None:
+    # numba wants the same signature, without annotations, everywhere.
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
+    choose.__signature__ = inspect.Signature(bare)  # type: ignore[attr-defined]
+    options: Any = {"_nrt": False, "error_model": "numpy", "forceinline": True}
+    overload(name, jit_options=options)(choose)
 
 
 class ByType:
@@ -159,13 +234,7 @@ class ByType:
         def choose(*arguments: Any) -> Callable[..., Any]:
             return self._implementations[arguments[0].instance_class]
 
-        # numba wants the same signature, without annotations, everywhere.
-        names = [
-            parameter.replace(annotation=inspect.Parameter.empty) for parameter in _parameters(declaration)
-        ]
-        choose.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]
-        options: Any = {"_nrt": False, "error_model": "numpy"}
-        overload(self, inline="always", jit_options=options)(choose)
+        _overload(self, choose, _parameters(declaration))
 
     def of(self, kind: type) -> Callable[[Function], Function]:
         """Register the implementation for `kind`, a NamedTuple."""

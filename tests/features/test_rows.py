@@ -9,7 +9,7 @@ import scipy.sparse as sparse
 
 import gainbias as gb
 from gainbias.features import as_features
-from gainbias.features.rows import add_row, add_rows, rows_of, squared_length, values
+from gainbias.features.rows import LANES, add_row, add_rows, rows_of, squared_length, values
 from gainbias.kernels import bare_kernel
 
 pytestmark = pytest.mark.kernels
@@ -56,7 +56,7 @@ def phi(features: Any, state: int) -> np.ndarray:
     return (matrix if isinstance(matrix, np.ndarray) else matrix.toarray())[state]
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize("lanes", [1, LANES])
 @pytest.mark.parametrize(("here", "after"), [(2, 5), (3, 3)])
 def test_values(features: Any, lanes: int, here: int, after: int) -> None:
     weights = np.random.default_rng(1).standard_normal((features.num_features, lanes))
@@ -66,7 +66,7 @@ def test_values(features: Any, lanes: int, here: int, after: int) -> None:
     np.testing.assert_allclose(second, phi(features, after) @ weights, rtol=1e-14, atol=1e-15)
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize("lanes", [1, LANES])
 @pytest.mark.parametrize(("here", "other"), [(2, 5), (3, 3)])
 def test_adding(features: Any, lanes: int, here: int, other: int) -> None:
     rng = np.random.default_rng(2)
@@ -98,7 +98,7 @@ def run_all(form: Callable[[Any], Any], features: Any, lanes: int) -> list[np.nd
     return [weights, first, second, np.array(form(call_squared_length)(rows, 2))]
 
 
-@pytest.mark.parametrize("lanes", [1, 5])
+@pytest.mark.parametrize("lanes", [1, LANES])
 def test_compiled_and_python_forms_agree_bit_for_bit(features: Any, lanes: int) -> None:
     compiled = run_all(lambda f: f, features, lanes)
     python = run_all(lambda f: getattr(f, "py_func", f), features, lanes)
@@ -108,11 +108,11 @@ def test_compiled_and_python_forms_agree_bit_for_bit(features: Any, lanes: int) 
 
 def test_a_lane_has_the_same_bits_alone_and_in_company(features: Any) -> None:
     rng = np.random.default_rng(4)
-    weights = rng.standard_normal((features.num_features, 7))
-    scale, other_scale = rng.standard_normal(7), rng.standard_normal(7)
+    weights = rng.standard_normal((features.num_features, LANES))
+    scale, other_scale = rng.standard_normal(LANES), rng.standard_normal(LANES)
     alone = np.ascontiguousarray(weights[:, 3:4])
     rows = rows_of(features)
-    together, single = np.empty((2, 7)), np.empty((2, 1))
+    together, single = np.empty((2, LANES)), np.empty((2, 1))
     call_values(rows, 1, 4, weights, together[0], together[1])
     call_values(rows, 1, 4, alone, single[0], single[1])
     np.testing.assert_array_equal(together[:, 3], single[:, 0])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
@@ -88,6 +89,13 @@ class Sampler:
         raise ValueError(f"start must be a state, 'uniform' or 'stationary', found {start!r}")
 
 
+class SavedPaths(NamedTuple):
+    """Where paths were: states of the chains and of their streams of random numbers."""
+
+    state: Ints
+    streams: list[Any]
+
+
 class Paths:
     """Paths that go on where they stopped; made by `Sampler.paths`."""
 
@@ -108,3 +116,18 @@ class Paths:
         law = self._sampler.table if self._sampling == "markov" else self._sampler.law
         walk(self._sampler.table, law, uniforms, self._state, steps)
         return steps
+
+    def save(self) -> SavedPaths:
+        """Return what is needed to draw the same transitions once more, from here."""
+        return SavedPaths(self._state.copy(), [stream.bit_generator.state for stream in self._streams])
+
+    def replayed(self, saved: SavedPaths) -> Paths:
+        """Return paths that go on from where these were when they were saved."""
+        paths = copy.copy(self)
+        paths._state = saved.state.copy()
+        paths._streams = []
+        for state in saved.streams:
+            generator = np.random.PCG64()
+            generator.state = state
+            paths._streams.append(np.random.Generator(generator))
+        return paths

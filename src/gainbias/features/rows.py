@@ -1,8 +1,11 @@
 """Feature rows inside kernels: dense, sparse or tabular, behind the same few operations.
 
-Weights have shape (d, lanes) and everything per lane shape (lanes,). Each operation costs as many additions
-and multiplications as the rows it touches have entries, times lanes. Sums run over features in ascending
-order, lane by lane, so that a lane's bits do not depend on how many other lanes there are.
+Weights have shape (d, lanes) and everything per lane shape (lanes,), with one lane or `LANES` of them. Each
+operation costs as many additions and multiplications as the rows it touches have entries, times lanes. Sums
+run over features in ascending order, lane by lane, so that a lane's bits do not depend on its company.
+
+For dense rows the lanes are written out: their sums then stay in registers, which makes a step three times
+as fast as loops over lanes would.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ from gainbias.features.matrix import Features
 from gainbias.kernels import ByType
 
 Floats: TypeAlias = NDArray[np.float64]
+
+LANES = 8
+"""How many lanes go together: two vectors of four, which keeps both arithmetic units of a core busy."""
 
 
 class DenseRows(NamedTuple):
@@ -78,15 +84,19 @@ def _values_dense(
         out_here[0] = first
         out_after[0] = second
     else:
-        for k in range(lanes):
-            out_here[k] = 0.0
-            out_after[k] = 0.0
+        a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
+        b0 = b1 = b2 = b3 = b4 = b5 = b6 = b7 = 0.0
+        row, next_row = matrix[here], matrix[after]
         for j in range(matrix.shape[1]):
-            first, second = matrix[here, j], matrix[after, j]
-            for k in range(lanes):
-                weight = weights[j, k]
-                out_here[k] += first * weight
-                out_after[k] += second * weight
+            w, first, second = weights[j], row[j], next_row[j]
+            a0, a1, a2, a3 = a0 + first * w[0], a1 + first * w[1], a2 + first * w[2], a3 + first * w[3]
+            a4, a5, a6, a7 = a4 + first * w[4], a5 + first * w[5], a6 + first * w[6], a7 + first * w[7]
+            b0, b1, b2, b3 = b0 + second * w[0], b1 + second * w[1], b2 + second * w[2], b3 + second * w[3]
+            b4, b5, b6, b7 = b4 + second * w[4], b5 + second * w[5], b6 + second * w[6], b7 + second * w[7]
+        v = out_here
+        v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7] = a0, a1, a2, a3, a4, a5, a6, a7
+        v = out_after
+        v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7] = b0, b1, b2, b3, b4, b5, b6, b7
 
 
 @values.of(SparseRows)
@@ -127,10 +137,13 @@ def _add_row_dense(rows: DenseRows, here: int, scale: Floats, weights: Floats) -
         for j in range(matrix.shape[1]):
             weights[j, 0] += matrix[here, j] * factor
     else:
+        c = scale
+        c0, c1, c2, c3, c4, c5, c6, c7 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]
+        row = matrix[here]
         for j in range(matrix.shape[1]):
-            entry = matrix[here, j]
-            for k in range(lanes):
-                weights[j, k] += entry * scale[k]
+            w, x = weights[j], row[j]
+            w[0], w[1], w[2], w[3] = w[0] + x * c0, w[1] + x * c1, w[2] + x * c2, w[3] + x * c3
+            w[4], w[5], w[6], w[7] = w[4] + x * c4, w[5] + x * c5, w[6] + x * c6, w[7] + x * c7
 
 
 @add_row.of(SparseRows)
@@ -162,10 +175,17 @@ def _add_rows_dense(
         for j in range(matrix.shape[1]):
             weights[j, 0] = weights[j, 0] + matrix[here, j] * factor + matrix[other, j] * other_factor
     else:
+        c = scale
+        c0, c1, c2, c3, c4, c5, c6, c7 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]
+        c = other_scale
+        e0, e1, e2, e3, e4, e5, e6, e7 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]
+        row, other_row = matrix[here], matrix[other]
         for j in range(matrix.shape[1]):
-            entry, other_entry = matrix[here, j], matrix[other, j]
-            for k in range(lanes):
-                weights[j, k] = weights[j, k] + entry * scale[k] + other_entry * other_scale[k]
+            w, x, y = weights[j], row[j], other_row[j]
+            w[0], w[1] = w[0] + x * c0 + y * e0, w[1] + x * c1 + y * e1
+            w[2], w[3] = w[2] + x * c2 + y * e2, w[3] + x * c3 + y * e3
+            w[4], w[5] = w[4] + x * c4 + y * e4, w[5] + x * c5 + y * e5
+            w[6], w[7] = w[6] + x * c6 + y * e6, w[7] + x * c7 + y * e7
 
 
 @add_rows.of(SparseRows)

@@ -1,0 +1,1 @@
+"""The papers: one small file for each algorithm, and their registry."""

@@ -1,0 +1,282 @@
+"""What an algorithm is: a step that kernels run, and facts about it that the contract suite checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from gainbias.features.rows import Floats
+from gainbias.model.problem import Problem
+
+PerLane: TypeAlias = Any
+"""A number for each lane: an array of shape (lanes,) where lanes go together, otherwise a float."""
+
+Weights: TypeAlias = Floats
+
+
+class Move(NamedTuple):
+    """One transition of the first chain and one of the second, which is independent of it.
+
+    Attributes
+    ----------
+    here, after, reward
+        State, next state and reward of the first chain.
+    other, other_after, other_reward
+        The same of the second chain; without meaning for algorithms that use one chain.
+    """
+
+    here: Any
+    after: Any
+    reward: Any
+    other: Any
+    other_after: Any
+    other_reward: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What an algorithm is told before its first step.
+
+    Attributes
+    ----------
+    weights : (d, lanes) array, or (d,) for steps of one lane
+        The first weights.
+    ones_weights : (d,) array or None
+        Weights that give every state the value 1, if there are any.
+    max_abs_reward : float
+        Bound of the rewards.
+    """
+
+    weights: Weights
+    ones_weights: Floats | None
+    max_abs_reward: float
+
+    @property
+    def num_features(self) -> int:
+        """Number of features d."""
+        return len(self.weights)
+
+    def zeros(self) -> Floats:
+        """Return a zero for each lane: shape (lanes,), or (1,) for steps of one lane."""
+        return np.zeros(self.weights.shape[1] if self.weights.ndim == 2 else 1)
+
+
+class NoParams(NamedTuple):
+    """No parameters."""
+
+
+class Output(NamedTuple):
+    """What an algorithm has learned: weights like those of `Setting`, and its gain if it estimates one."""
+
+    weights: Weights
+    gain: Floats | None
+
+
+class Field(NamedTuple):
+    """The mean update b - A theta: `matrix` A of shape (d, d) and `vector` b of shape (d,)."""
+
+    matrix: Floats
+    vector: Floats
+
+
+class Sample(NamedTuple):
+    """Feature rows (d,) and rewards of one `Move`."""
+
+    here: Floats
+    after: Floats
+    reward: float
+    other: Floats
+    other_after: Floats
+    other_reward: float
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Numbers from `least` to `most`; the ends belong to it only where that is said.
+
+    Examples
+    --------
+    >>> 0.0 in Interval(0.0, 1.0, with_least=True), str(Interval(0.0, 1.0, with_least=True))
+    (True, 'at least 0 and below 1')
+    """
+
+    least: float
+    most: float
+    with_least: bool = False
+    with_most: bool = False
+
+    def __contains__(self, number: float) -> bool:
+        above = number >= self.least if self.with_least else number > self.least
+        return above and (number <= self.most if self.with_most else number < self.most)
+
+    def __str__(self) -> str:
+        low = f"{'at least' if self.with_least else 'above'} {self.least:g}"
+        if self.most == np.inf:
+            return low + (", infinity allowed" if self.with_most else " and finite")
+        return f"{low} and {'at most' if self.with_most else 'below'} {self.most:g}"
+
+
+POSITIVE = Interval(0.0, np.inf)
+NOT_NEGATIVE = Interval(0.0, np.inf, with_least=True)
+RADIUS = Interval(0.0, np.inf, with_most=True)
+FRACTION = Interval(0.0, 1.0, with_least=True)
+ANY = Interval(-np.inf, np.inf)
+
+
+def read_state(state: Any, params: Any, setting: Setting) -> Output:
+    """Return the fields `weights` and, if there is one, `gain` of a state."""
+    return Output(state.weights, getattr(state, "gain", None))
+
+
+def always(params: Any) -> bool:
+    """Return True."""
+    return True
+
+
+def never(params: Any) -> bool:
+    """Return False."""
+    return False
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """How an algorithm is computed.
+
+    Attributes
+    ----------
+    init : callable (setting, params) -> state
+        State before the first step: a NamedTuple of arrays that belongs to this form alone, and that shares
+        no memory with the setting.
+    step : callable (state, params, rows, move, step_size) -> None
+        One update of the state, in the subset of Python that kernels are written in. It allocates nothing.
+    output : callable (state, params, setting) -> Output
+        What the state says; not compiled.
+    laned : bool
+        Whether all arrays of state, parameters and step sizes have a trailing axis for lanes. Otherwise the
+        step is written for one lane, with a float for each parameter and for the step size, and lanes are
+        run one by one.
+    touches_rows : callable (params) -> bool
+        Whether a step changes only the weights of features that are not zero in the rows of the states
+        `here` and `other` of its move.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> gb.ALGORITHMS["double-chain"].form.laned
+    True
+    """
+
+    init: Callable[[Setting, Any], Any]
+    step: Callable[..., None]
+    output: Callable[[Any, Any, Setting], Output] = read_state
+    laned: bool = False
+    touches_rows: Callable[[Any], bool] = never
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Algorithm:
+    """An algorithm that learns weights, and what is claimed about it.
+
+    Only `name` and `form` are needed to run it. The other facts are what `gainbias.testing` checks; what is
+    not stated is not checked.
+
+    Attributes
+    ----------
+    name : str
+        Its id, in small letters with hyphens.
+    form : Form
+        How it is computed.
+    sparse_form : Form, optional
+        How it is computed for sparse and tabular features, if that differs.
+    params : type
+        A NamedTuple class; its fields are the parameters with their defaults.
+    bounds : mapping of str to Interval
+        Which numbers each parameter may be.
+    chains : {1, 2}
+        How many independent chains it samples, which is how many transitions a step consumes.
+    title, reference : str
+        What it is called and where it is from.
+    converges_to, not_guaranteed : str
+        What its weights approach, and what nobody has shown.
+    table_row : str
+        Its row of the table that compares earlier work in the paper, if it has one.
+    ours, reconstructed : bool
+        Whether it is this package's own, or was rebuilt from a description that leaves details open.
+    tabular_only : bool
+        Whether it exists for one feature per state only.
+    frozen : callable (problem, params, state) -> dict, optional
+        Fields of its state, other than the weights, at their limits, given that the chain is in `state`.
+    mean_field : callable (problem, params) -> Field, optional
+        Mean update of the weights at those limits, divided by the step size.
+    affine : tuple of str
+        Fields of its state in which a step is jointly affine, in the order of `sample_field`.
+    sample_field : callable (sample, params, step_size) -> (X, y), optional
+        The step as ``x + step_size * (y - X x)``, with x the affine fields put one after the other.
+    limit : callable (problem, params, first weights) -> (d,) array, optional
+        The weights it converges to.
+    limit_is_line : bool
+        Whether, if features span the constant values, the limit is known up to a constant value only, which
+        depends on chance.
+    needs_ones_outside_span : bool
+        Whether it fails when features span the constant values.
+    shift_invariant : bool
+        Whether adding a number to all rewards changes no weight (beyond rounding) on any path.
+    rate : float, optional
+        Power of 1/t with which the mean squared error falls for step sizes a/t with a large enough.
+
+    Examples
+    --------
+    Discounted TD(0), written for one lane; it runs compiled:
+
+    >>> import gainbias as gb
+    >>> from typing import NamedTuple
+    >>> from gainbias.features.vectors import axpy, dot
+    >>> class Params(NamedTuple):
+    ...     discount: float = 0.9
+    >>> class State(NamedTuple):
+    ...     weights: np.ndarray
+    >>> def init(setting, params):
+    ...     return State(setting.weights.copy())
+    >>> def step(state, params, rows, move, step_size):
+    ...     here, after = dot(rows, move.here, state.weights), dot(rows, move.after, state.weights)
+    ...     delta = move.reward + params.discount * after - here
+    ...     axpy(rows, move.here, step_size * delta, state.weights)
+    >>> mine = gb.Algorithm(name="my-td", form=gb.Form(init, step), params=Params)
+    >>> mrp = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0])
+    >>> gb.run(mine, gb.Problem(mrp, gb.Tabular()), 1000, 0.1, params={"discount": [0.5, 0.9]})
+    Trace(my-td, 2 lanes, 1000 steps: 2 finished)
+    """
+
+    name: str
+    form: Form
+    sparse_form: Form | None = None
+    params: Any = NoParams
+    bounds: Mapping[str, Interval] = field(default_factory=dict)
+    chains: Literal[1, 2] = 1
+    title: str = ""
+    reference: str = ""
+    converges_to: str = ""
+    not_guaranteed: str = ""
+    table_row: str = ""
+    ours: bool = False
+    reconstructed: bool = False
+    tabular_only: bool = False
+    frozen: Callable[[Problem, Any, int], dict[str, Any]] | None = None
+    mean_field: Callable[[Problem, Any], Field] | None = None
+    affine: tuple[str, ...] = ()
+    sample_field: Callable[[Sample, Any, float], tuple[Floats, Floats]] | None = None
+    limit: Callable[[Problem, Any, Floats], Floats] | None = None
+    limit_is_line: bool = False
+    needs_ones_outside_span: bool = False
+    shift_invariant: bool = False
+    rate: float | None = None
+
+    def form_for(self, kind: str) -> Form:
+        """Return the form for features of a kind: "dense", "sparse" or "tabular"."""
+        return self.form if kind == "dense" or self.sparse_form is None else self.sparse_form
+
+    def __repr__(self) -> str:
+        return f"Algorithm({self.name!r})"

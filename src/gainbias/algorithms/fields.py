@@ -1,0 +1,97 @@
+"""Mean updates that several algorithms share, as d x d equations."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg, sparse
+
+from gainbias.algorithms.algorithm import Field
+from gainbias.features.rows import Floats
+from gainbias.model.checks import CsrArray
+from gainbias.model.problem import Problem
+from gainbias.model.quadratic import sandwich
+
+
+def td_field(problem: Problem, trace_decay: float = 0.0, discount: float = 1.0) -> Field:
+    """Return the field of temporal differences.
+
+    With z the trace, A = E[z (phi - discount phi')^T] and b = E[z (r - g)], and without a discount's help
+    g is the gain; with ``discount < 1`` it is 0.
+
+    Parameters
+    ----------
+    problem : Problem
+        Process and features.
+    trace_decay : float
+        The lambda of TD(lambda).
+    discount : float
+        The discount factor, 1 for the average-reward criterion.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> mrp = gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 0.0])
+    >>> td_field(gb.Problem(mrp, [[1.0], [0.0]]))
+    Field(matrix=array([[0.25]]), vector=array([0.25]))
+    """
+    mu, process = problem.solution.stationary, problem.mrp
+    excess = process.rewards - (problem.solution.gain if discount == 1.0 else 0.0)
+    eye = sparse.eye_array(process.num_states, format="csr")
+    drift: CsrArray = sparse.csr_array(eye - discount * process.csr)
+    weighted = sparse.diags_array(mu)
+    if trace_decay == 0.0:
+        matrix = sandwich(problem.features, sparse.csr_array(weighted @ drift))
+        return Field(matrix, problem.features.adjoint(mu * excess))
+    traces = mean_traces(problem, trace_decay)
+    matrix = traces.T @ (weighted @ np.asarray(drift @ dense_features(problem)))
+    return Field(np.asarray(matrix), traces.T @ (mu * excess))
+
+
+def paper_field(problem: Problem) -> Field:
+    """Return the field of the projected equation whose solution is ``problem.fixed_point``.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> mrp = gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 0.0])
+    >>> paper_field(gb.Problem(mrp, [[1.0], [0.0]]))
+    Field(matrix=array([[0.5]]), vector=array([0.25]))
+    """
+    mean = average_features(problem)
+    plain = td_field(problem)
+    return Field(plain.matrix + np.outer(mean, mean), plain.vector)
+
+
+def average_features(problem: Problem) -> Floats:
+    """Return the stationary mean of the features, shape (d,)."""
+    return problem.features.adjoint(problem.solution.stationary)
+
+
+def mean_traces(problem: Problem, trace_decay: float) -> Floats:
+    """Return the mean of the trace given the present state, in the stationary chain: shape (n, d).
+
+    The mean trace zeta obeys mu(s) zeta(s) = mu(s) phi(s) + lambda * sum over s' of mu(s') P(s', s) zeta(s').
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> mrp = gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 0.0])
+    >>> mean_traces(gb.Problem(mrp, [[1.0], [0.0]]), 0.5)
+    array([[1.5],
+           [0.5]])
+    """
+    mu, n = problem.solution.stationary, problem.mrp.num_states
+    transposed = np.eye(n) - trace_decay * problem.mrp.csr.T.toarray()
+    weighted: Floats = linalg.solve(transposed, mu[:, None] * dense_features(problem))
+    return weighted / mu[:, None]
+
+
+def dense_features(problem: Problem) -> Floats:
+    """Return the features as a dense (n, d) array."""
+    matrix = problem.features.matrix
+    return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+
+
+def solve_field(field: Field) -> Floats:
+    """Return where a field is 0: the solution of A theta = b, the shortest one if there are several."""
+    return np.asarray(linalg.lstsq(field.matrix, field.vector)[0])

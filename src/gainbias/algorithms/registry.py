@@ -1,0 +1,36 @@
+"""All algorithms by their ids."""
+
+from __future__ import annotations
+
+import difflib
+
+from gainbias.algorithms import double_chain, td_lambda
+from gainbias.algorithms.algorithm import Algorithm
+
+_FILES = (double_chain, td_lambda)
+
+ALGORITHMS: dict[str, Algorithm] = {file.ALGORITHM.name: file.ALGORITHM for file in _FILES}
+"""The algorithms of this package, by id."""
+
+
+def as_algorithm(algorithm: Algorithm | str) -> Algorithm:
+    """Return an algorithm, looked up if its id was given.
+
+    Examples
+    --------
+    >>> as_algorithm("double-chain")
+    Algorithm('double-chain')
+    >>> as_algorithm("duble-chain")
+    Traceback (most recent call last):
+    ValueError: unknown algorithm 'duble-chain': did you mean 'double-chain'? ...
+    """
+    if isinstance(algorithm, Algorithm):
+        return algorithm
+    if not isinstance(algorithm, str):
+        raise ValueError(f"algorithm must be an id or a gb.Algorithm, found {type(algorithm).__name__}")
+    if algorithm not in ALGORITHMS:
+        near = difflib.get_close_matches(algorithm, ALGORITHMS, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        known = ", ".join(ALGORITHMS)
+        raise ValueError(f"unknown algorithm {algorithm!r}: {hint}The ids are {known}")
+    return ALGORITHMS[algorithm]

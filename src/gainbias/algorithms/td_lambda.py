@@ -1,0 +1,135 @@
+"""Average-reward TD(lambda) of Tsitsiklis and Van Roy (1999), also of Zhang, Zhang and Maguluri (2021).
+
+With V = theta^T phi, the estimate rbar of the gain and the trace z, for each transition (s, r, s'):
+
+    delta = r - rbar + V(s') - V(s)
+    z     <- lambda z + phi(s)
+    rbar  <- rbar + c alpha (r - rbar)
+    theta <- theta + alpha delta z          (both with the old rbar and theta, and the new z)
+
+c is `gain_ratio` and lambda is `trace_decay`. The seminorm analysis of Chen et al. (2025) is of this update.
+
+Converges to the solution of Phi^T D (I - P_lambda) Phi theta = Phi^T D (I - lambda P)^-1 (R - g e) if the
+features do not span the constant values. If they do, it converges to some point of the line of solutions,
+which differs from run to run and with the first weights: only differences of values mean something.
+
+Cost of a step: the entries of the rows it touches; with a trace, all d features.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gainbias.algorithms.algorithm import (
+    FRACTION,
+    POSITIVE,
+    Algorithm,
+    Field,
+    Form,
+    Move,
+    PerLane,
+    Sample,
+    Setting,
+    Weights,
+)
+from gainbias.algorithms.fields import mean_traces, solve_field, td_field
+from gainbias.features.rows import Floats, Rows, add_row, values
+from gainbias.features.vectors import add_scaled, scale_lanes
+from gainbias.model.problem import Problem
+
+
+class Params(NamedTuple):
+    """Step size of the gain over that of the weights, and decay of the trace."""
+
+    gain_ratio: PerLane = 1.0
+    trace_decay: PerLane = 0.0
+
+
+class State(NamedTuple):
+    """Weights, gain, trace (no rows where it never decays slowly), and room for two numbers per lane."""
+
+    weights: Weights
+    gain: PerLane
+    trace: Weights
+    first: PerLane
+    second: PerLane
+
+
+def without_trace(params: Params) -> bool:
+    """Whether no lane needs a trace."""
+    return not np.any(params.trace_decay)
+
+
+def init(setting: Setting, params: Params) -> State:
+    """Begin."""
+    trace = np.zeros_like(setting.weights[:0] if without_trace(params) else setting.weights)
+    return State(setting.weights.copy(), setting.zeros(), trace, setting.zeros(), setting.zeros())
+
+
+def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
+    """Make one step."""
+    weights, gain, trace, change, after = state
+    values(rows, move.here, move.after, weights, change, after)
+    for k in range(len(change)):
+        change[k] = step_size[k] * (move.reward - gain[k] + after[k] - change[k])
+        gain[k] += params.gain_ratio[k] * step_size[k] * (move.reward - gain[k])
+    if len(trace) == 0:
+        add_row(rows, move.here, change, weights)
+    else:
+        for k in range(len(change)):
+            after[k] = 1.0
+        scale_lanes(trace, params.trace_decay)
+        add_row(rows, move.here, after, trace)
+        add_scaled(trace, change, weights)
+
+
+def mean_field(problem: Problem, params: Params) -> Field:
+    """Return the field at the exact gain and the stationary mean of the trace."""
+    return td_field(problem, params.trace_decay)
+
+
+def frozen(problem: Problem, params: Params, state: int) -> dict[str, Any]:
+    """Return the gain, and the mean of the old trace."""
+    if params.trace_decay == 0.0:
+        return {"gain": problem.solution.gain}
+    rows = problem.features.matrix[[state]]
+    here = np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())[0]
+    new = mean_traces(problem, params.trace_decay)[state]
+    return {"gain": problem.solution.gain, "trace": (new - here) / params.trace_decay}
+
+
+def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats]:
+    """Return X and y of one step of (theta, rbar) without a trace."""
+    d = len(sample.here)
+    matrix = np.zeros((d + 1, d + 1))
+    matrix[:d, :d] = np.outer(sample.here, sample.here - sample.after)
+    matrix[:d, d] = sample.here
+    matrix[d, d] = params.gain_ratio
+    return matrix, sample.reward * np.append(sample.here, params.gain_ratio)
+
+
+def limit(problem: Problem, params: Params, first: Floats) -> Floats:
+    """Return the solution; if there is a line of them, the one closest to 0."""
+    return solve_field(td_field(problem, params.trace_decay))
+
+
+ALGORITHM = Algorithm(
+    name="td-lambda",
+    title="Average-reward TD(lambda)",
+    reference="tsitsiklis1999average; zhang2021finite; chen2025non",
+    converges_to="the TD(lambda) fixed point; any point of its line if features span the constants",
+    not_guaranteed="which point of the line",
+    table_row="Tsitsiklis & Van Roy 1999; Zhang et al. 2021; Chen et al. 2025",
+    form=Form(init, step, laned=True, touches_rows=without_trace),
+    params=Params,
+    bounds={"gain_ratio": POSITIVE, "trace_decay": FRACTION},
+    frozen=frozen,
+    mean_field=mean_field,
+    affine=("weights", "gain"),
+    sample_field=sample_field,
+    limit=limit,
+    limit_is_line=True,
+    rate=1.0,
+)

@@ -1,0 +1,167 @@
+"""Lanes: the runs that one call asks for, and the groups in which they go through a kernel."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gainbias.algorithms.algorithm import Algorithm, Form
+from gainbias.engine.schedules import Schedule, as_schedule
+from gainbias.features.rows import LANES, Floats
+from gainbias.model.problem import Problem
+
+StepSize: TypeAlias = "Schedule | float | Floats"
+FEW = 2
+"""Up to so many lanes are cheaper one by one than as a group with empty places."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lane:
+    """One run: a seed, step sizes and parameters."""
+
+    seed: int
+    step_size: Schedule
+    params: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Lanes of one seed that go through the kernel together.
+
+    Attributes
+    ----------
+    lanes : list of Lane
+    places : list of int
+        Their numbers in the list of all lanes.
+    width : int
+        1 or `LANES`; places without a lane repeat the last one.
+    """
+
+    lanes: list[Lane]
+    places: list[int]
+    width: int
+
+    def step_sizes(self, first: int, last: int, laned: bool) -> Floats:
+        """Return step sizes number ``first`` to ``last - 1``: (steps, width), or (steps,) for one lane."""
+        sizes = np.empty((last - first, self.width))
+        for k in range(self.width):
+            sizes[:, k] = self._lane(k).step_size.values(first, last)
+        return sizes if laned else sizes[:, 0].copy()
+
+    def params(self, algorithm: Algorithm, laned: bool) -> Any:
+        """Return the parameters: arrays of shape (width,), or floats for one lane."""
+        columns = {
+            name: np.array([self._lane(k).params[name] for k in range(self.width)], dtype=np.float64)
+            for name in algorithm.params._fields
+        }
+        return algorithm.params(**columns if laned else {n: float(c[0]) for n, c in columns.items()})
+
+    def _lane(self, k: int) -> Lane:
+        return self.lanes[min(k, len(self.lanes) - 1)]
+
+
+def make_lanes(
+    algorithm: Algorithm,
+    seeds: int | Iterable[int],
+    step_size: StepSize | Sequence[StepSize],
+    params: Mapping[str, float | Sequence[float]],
+) -> list[Lane]:
+    """Return all combinations of seeds, step sizes and parameters, seeds outermost.
+
+    Examples
+    --------
+    >>> from gainbias.algorithms.registry import ALGORITHMS
+    >>> len(make_lanes(ALGORITHMS["td-lambda"], range(3), [0.1, 0.2], {"trace_decay": [0.0, 0.5]}))
+    12
+    """
+    sizes: Any = step_size
+    schedules = [as_schedule(size) for size in (sizes if _is_list(sizes) else [sizes])]
+    grid = list(_grid(algorithm, params))
+    lanes = [
+        Lane(seed, schedule, values) for seed in _seeds(seeds) for schedule in schedules for values in grid
+    ]
+    if not lanes:
+        raise ValueError("there are no lanes: give at least one seed, step size and value of each parameter")
+    return lanes
+
+
+def make_groups(lanes: list[Lane], form: Form) -> list[Group]:
+    """Return the groups of the lanes, which are sorted by seed.
+
+    Examples
+    --------
+    >>> from gainbias.algorithms.registry import ALGORITHMS
+    >>> algorithm = ALGORITHMS["double-chain"]
+    >>> lanes = make_lanes(algorithm, [7], [0.01 * k for k in range(1, 19)], {})
+    >>> [len(group.lanes) for group in make_groups(lanes, algorithm.form)]
+    [8, 8, 1, 1]
+    """
+    groups = []
+    for _, same in itertools.groupby(enumerate(lanes), key=lambda pair: pair[1].seed):
+        members = list(same)
+        while members:
+            count = min(LANES, len(members)) if form.laned and len(members) > FEW else 1
+            places, own = zip(*members[:count], strict=True)
+            groups.append(Group(list(own), list(places), LANES if count > 1 else 1))
+            del members[:count]
+    return groups
+
+
+def warn_of_large_steps(lanes: list[Lane], problem: Problem) -> None:
+    """Warn if the first step size times the largest squared row norm exceeds 1."""
+    largest = max(float(lane.step_size.values(0, 1)[0]) for lane in lanes)
+    product = largest * problem.features.max_row_norm**2
+    if product > 1.0:
+        warnings.warn(
+            f"the first step size {largest:g} times the largest squared row norm of the features is "
+            f"{product:.3g}, more than 1: the first steps overshoot. Take smaller steps, or a larger c0",
+            stacklevel=3,
+        )
+
+
+def _is_list(step_size: Any) -> bool:
+    return isinstance(step_size, Iterable) and not isinstance(step_size, np.ndarray | str)
+
+
+def _seeds(seeds: int | Iterable[int]) -> list[int]:
+    given: list[Any] = [seeds] if isinstance(seeds, int | np.integer) else list(seeds)
+    for seed in given:
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise ValueError(f"seeds must be integers that are not negative, found {seed!r}")
+    if len(set(given)) < len(given):
+        raise ValueError("seeds must differ: the same seed gives the same run")
+    return [int(seed) for seed in given]
+
+
+def _grid(algorithm: Algorithm, params: Mapping[str, float | Sequence[float]]) -> Iterable[dict[str, float]]:
+    fields = algorithm.params._fields
+    for name in params:
+        if name not in fields:
+            near = difflib.get_close_matches(name, fields, n=1)
+            hint = f": did you mean {near[0]!r}?" if near else ""
+            known = f"its parameters are {', '.join(fields)}" if fields else "it has no parameters"
+            raise ValueError(f"{algorithm.name} has no parameter {name!r}{hint} ({known})")
+    columns = []
+    for name in fields:
+        given = params.get(name, algorithm.params._field_defaults.get(name))
+        if given is None:
+            raise ValueError(f"{algorithm.name} needs a value for its parameter {name!r}")
+        values = list(given) if isinstance(given, Iterable) else [given]
+        for value in values:
+            _check_param(algorithm, name, value)
+        columns.append([float(value) for value in values])
+    return (dict(zip(fields, values, strict=True)) for values in itertools.product(*columns))
+
+
+def _check_param(algorithm: Algorithm, name: str, value: Any) -> None:
+    allowed = algorithm.bounds.get(name)
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if not number or np.isnan(value) or (allowed is not None and value not in allowed):
+        must = "a number" if allowed is None else f"a number {allowed}"
+        raise ValueError(f"parameter {name!r} of {algorithm.name} must be {must}, found {value!r}")

@@ -1,0 +1,256 @@
+"""Run one algorithm on one problem, in any number of lanes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+
+from gainbias.algorithms.algorithm import Algorithm
+from gainbias.algorithms.registry import as_algorithm
+from gainbias.engine.lanes import Group, StepSize, make_groups, make_lanes, warn_of_large_steps
+from gainbias.engine.paths import Sampler, Sampling, Start
+from gainbias.engine.record import Keep, Record
+from gainbias.engine.trace import Outcome, Trace
+from gainbias.engine.work import Plan, Work
+from gainbias.features.rows import LANES, Floats
+from gainbias.model.checks import float_array
+from gainbias.model.elimination.types import Ints
+from gainbias.model.problem import Problem
+from gainbias.model.process import MarkovRewardProcess
+from gainbias.progress import Watch
+
+SEEDS_TOGETHER = 4
+"""Paths of so many seeds are drawn in turns, which hides the time that memory takes."""
+
+
+def run(
+    algorithm: Algorithm | str,
+    problem: Problem,
+    num_steps: int,
+    step_size: StepSize | Sequence[StepSize],
+    *,
+    seeds: int | Iterable[int] = 0,
+    params: Mapping[str, float | Sequence[float]] | None = None,
+    sampling: Sampling = "markov",
+    start: Start = "uniform",
+    checkpoints: int | Iterable[int] = 200,
+    tail_average: float | None = None,
+    initial_weights: Floats | None = None,
+    keep: Keep = "weights",
+    threads: int | None = None,
+) -> Trace:
+    """Run an algorithm.
+
+    There is a lane for each combination of seed, step size and parameters. One seed is one sample path: the
+    same for every algorithm, step size, parameter and machine.
+
+    Parameters
+    ----------
+    algorithm : str or Algorithm
+        An id of `ALGORITHMS`, or an algorithm of your own.
+    problem : Problem
+        Process and features.
+    num_steps : int
+        Steps of each lane.
+    step_size : schedule, float, array, or a list of them
+        A list makes lanes; a float is constant; a NumPy array has a step size for each step.
+    seeds : int or iterable of int
+        One path each.
+    params : mapping, optional
+        Parameters by name; lists make lanes of all combinations.
+    sampling : {"markov", "iid"}
+        Follow the chain, or draw the state of each transition afresh from the stationary law.
+    start : int, "uniform" or "stationary"
+        First state of a chain.
+    checkpoints : int or iterable of int
+        How many, evenly spaced on a logarithmic scale, or the numbers of steps themselves.
+    tail_average : float, optional
+        Report the average of the weights after this fraction of the steps (before it, the weights), a
+        Polyak-Ruppert average. 0.25 is a good choice.
+    initial_weights : (d,) array, optional
+        First weights, otherwise zeros.
+    keep : {"weights", "errors"} or sequence of int
+        Weights at all checkpoints; or, where they would be too large, the usual errors, or the values of
+        some states. The last weights are always kept.
+    threads : int, optional
+        At most so many at once; no number changes a result. By default all cores.
+
+    Returns
+    -------
+    Trace
+        Ctrl-C ends the run early: lanes that were not done then have the outcome "interrupted".
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> mrp = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0])
+    >>> problem = gb.Problem(mrp, gb.Tabular())
+    >>> trace = gb.run("td-lambda", problem, 10_000, gb.Harmonic(10, 100), seeds=range(2))
+    >>> trace
+    Trace(td-lambda, 2 lanes, 10000 steps: 2 finished)
+    >>> bool(np.all(abs(trace.gain[:, -1] - 0.5) < 0.05))
+    True
+    """
+    chosen = as_algorithm(algorithm)
+    _check_problem(chosen, problem)
+    lanes = make_lanes(chosen, seeds, step_size, params or {})
+    warn_of_large_steps(lanes, problem)
+    first = _first_weights(problem, initial_weights)
+    plan = Plan(
+        algorithm=chosen,
+        problem=problem,
+        sampler=Sampler(problem.mrp),
+        sampling=sampling,
+        start=start,
+        first_weights=first,
+        checkpoints=_checkpoints(checkpoints, num_steps),
+        average_from=_average_from(tail_average, num_steps),
+    )
+    for lane in lanes:
+        lane.step_size.values(num_steps - 1, num_steps)  # an array that is too short is refused now
+    record = Record(plan, lanes, keep)
+    steps_done = _work_through(plan, record, make_groups(lanes, plan.form), threads)
+    return Trace(
+        chosen,
+        problem,
+        lanes,
+        plan.checkpoints,
+        record.kept,
+        record.weights,
+        record.values,
+        record.gain,
+        [_outcome(record, i, steps_done[i], num_steps) for i in range(len(lanes))],
+        first,
+        record.errors,
+        _settings(problem, num_steps, sampling, start, tail_average),
+    )
+
+
+def _work_through(plan: Plan, record: Record, groups: list[Group], threads: int | None) -> list[int]:
+    """Do all the work and return for each lane how many steps it made."""
+    pieces = [Work(plan, record, part) for part in _shares(groups, _threads(threads))]
+    stop, total = threading.Event(), len(pieces) * int(plan.checkpoints[-1])
+    with Watch() as watch, ThreadPoolExecutor(_threads(threads)) as pool:
+        running: set[Future[None]] = set()
+        try:
+            running = {pool.submit(piece.run, stop) for piece in pieces}
+            while running:
+                done, running = wait(running, timeout=0.1, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                watch.show(f"running {plan.algorithm.name}", sum(piece.steps_done for piece in pieces), total)
+        except KeyboardInterrupt:
+            stop.set()
+        except BaseException:
+            stop.set()
+            raise
+    done_by_place = {
+        place: piece.steps_done
+        for piece in pieces
+        for member in piece.members
+        for place in member.group.places
+    }
+    return [done_by_place[place] for place in range(len(done_by_place))]
+
+
+def _shares(groups: list[Group], threads: int) -> list[list[Group]]:
+    """Cut the groups, sorted by seed, into pieces of few seeds, and enough of them for all threads."""
+    size = max(1, min(SEEDS_TOGETHER * LANES, -(-len(groups) // threads)))
+    by_seed = [list(same) for _, same in itertools.groupby(groups, key=lambda group: group.lanes[0].seed)]
+    if len(by_seed) < threads:
+        return [part[i : i + size] for part in by_seed for i in range(0, len(part), size)]
+    together = max(1, min(SEEDS_TOGETHER, len(by_seed) // threads))
+    return [
+        list(itertools.chain.from_iterable(by_seed[i : i + together]))
+        for i in range(0, len(by_seed), together)
+    ]
+
+
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        return os.cpu_count() or 1
+    if not is_count(threads):
+        raise ValueError(f"threads must be a positive integer, found {threads!r}")
+    return int(threads)
+
+
+def is_count(number: Any) -> bool:
+    """Whether something is a positive integer."""
+    return isinstance(number, int | np.integer) and not isinstance(number, bool) and bool(number >= 1)
+
+
+def _outcome(record: Record, place: int, steps_done: int, num_steps: int) -> Outcome:
+    if place in record.diverged:
+        return Outcome("diverged", record.diverged[place])
+    return Outcome("finished" if steps_done == num_steps else "interrupted", steps_done)
+
+
+def _check_problem(algorithm: Algorithm, problem: Problem) -> None:
+    if not isinstance(problem, Problem):
+        hint = ": write gb.Problem(mrp, features)" if isinstance(problem, MarkovRewardProcess) else ""
+        raise ValueError(f"problem must be a gb.Problem, found {type(problem).__name__}{hint}")
+    if algorithm.tabular_only and problem.features.kind != "tabular":
+        raise ValueError(
+            f"{algorithm.name} exists for tabular features only, found {problem.features.kind} ones: use "
+            "gb.Problem(mrp, gb.Tabular())"
+        )
+    if algorithm.needs_ones_outside_span and problem.ones_in_span:
+        warnings.warn(
+            f"{algorithm.name} needs features that do not span the constant values, and these do: its "
+            "equation has no unique solution",
+            stacklevel=3,
+        )
+
+
+def _first_weights(problem: Problem, weights: Floats | None) -> Floats:
+    d = problem.num_features
+    if weights is None:
+        return np.zeros(d)
+    checked = float_array(weights, "initial_weights")
+    if checked.shape != (d,):
+        raise ValueError(f"initial_weights must have shape ({d},), found {checked.shape}")
+    return checked
+
+
+def _checkpoints(checkpoints: int | Iterable[int], num_steps: int) -> Ints:
+    if not is_count(num_steps):
+        raise ValueError(f"num_steps must be a positive integer, found {num_steps!r}")
+    if isinstance(checkpoints, int | np.integer):
+        if checkpoints < 1:
+            raise ValueError(f"checkpoints must be at least 1, found {checkpoints}")
+        spaced = np.geomspace(1, num_steps, int(checkpoints)) if checkpoints > 1 else np.array([num_steps])
+        return np.unique(np.rint(spaced).astype(np.int64))
+    steps = np.array(list(checkpoints))
+    if steps.size == 0 or steps.dtype.kind not in "iu" or steps.min() < 0 or steps.max() > num_steps:
+        raise ValueError(
+            f"checkpoints must be a number, or numbers of steps from 0 to num_steps={num_steps}, found "
+            f"{checkpoints!r}"
+        )
+    return np.unique(np.append(steps, num_steps)).astype(np.int64)
+
+
+def _average_from(fraction: float | None, num_steps: int) -> int | None:
+    if fraction is None:
+        return None
+    if not 0.0 <= fraction < 1.0:
+        raise ValueError(f"tail_average must be at least 0 and below 1, found {fraction!r}: 0.25 is usual")
+    return int(fraction * num_steps)
+
+
+def _settings(
+    problem: Problem, num_steps: int, sampling: str, start: Start, tail_average: float | None
+) -> dict[str, Any]:
+    return {
+        "num_steps": int(num_steps),
+        "sampling": sampling,
+        "start": start,
+        "tail_average": tail_average,
+        "process": problem.mrp.fingerprint,
+    }

@@ -1,0 +1,207 @@
+"""What a run returns: checkpoints of all lanes, and their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gainbias.algorithms.algorithm import Algorithm
+from gainbias.engine.errors import Kind, Norm, Scale, Space, Target
+from gainbias.engine.lanes import Lane
+from gainbias.features.rows import Floats
+from gainbias.model.elimination.types import Ints
+from gainbias.model.problem import Problem
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a lane ended: "finished", "diverged" or "interrupted", and after how many steps.
+
+    Examples
+    --------
+    >>> Outcome("diverged", step=12)
+    Outcome(status='diverged', step=12)
+    """
+
+    status: str
+    step: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace:
+    """Checkpoints of all lanes of one run.
+
+    Attributes
+    ----------
+    algorithm : Algorithm
+    problem : Problem
+    lanes : list of Lane
+        Seed, step sizes and parameters of each lane.
+    steps : (checkpoints,) int array
+        Number of steps made at each checkpoint.
+    kept : (kept checkpoints,) int array
+        Which checkpoints the weights were kept of: all, or the last one.
+    weights : (lanes, kept checkpoints, d) array
+        Not finite from where a lane diverged, or was interrupted.
+    values : (lanes, checkpoints, states) array or None
+        Values of the states that the run was asked to keep.
+    gain : (lanes, checkpoints) array
+        Estimates of the gain: the method's own, or the running mean of the rewards.
+    outcomes : list of Outcome
+    first_weights : (d,) array
+        Weights before the first step.
+    settings : dict
+        How the run was made, for the record.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> mrp = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0])
+    >>> problem = gb.Problem(mrp, gb.Tabular())
+    >>> trace = gb.run("double-chain", problem, 1000, [0.1, 0.2], checkpoints=[10, 100, 1000])
+    >>> trace.weights.shape, trace.steps.tolist(), trace.transitions.tolist()
+    ((2, 3, 2), [10, 100, 1000], [20, 200, 2000])
+    """
+
+    algorithm: Algorithm
+    problem: Problem
+    lanes: list[Lane]
+    steps: Ints
+    kept: Ints
+    weights: Floats
+    values: Floats | None
+    gain: Floats
+    outcomes: list[Outcome]
+    first_weights: Floats
+    stored_errors: dict[tuple[str, ...], Floats] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def transitions(self) -> Ints:
+        """Number of transitions used at each checkpoint, (checkpoints,)."""
+        return self.steps * self.algorithm.chains
+
+    def errors(
+        self,
+        kind: Kind = "full",
+        *,
+        target: Target = "bias",
+        norm: Norm = "euclidean",
+        space: Space = "values",
+    ) -> Floats:
+        """Return the error of each lane at each checkpoint, (lanes, checkpoints).
+
+        Parameters
+        ----------
+        kind : {"full", "centred", "quotient"}
+            The whole difference; or after its stationary mean is taken off; or its plain mean.
+        target : {"bias", "paper", "own"}
+            The exact bias, the paper's fixed point, or the algorithm's own limit.
+        norm : {"euclidean", "stationary"}
+            Plain, or weighted by the stationary law.
+        space : {"values", "weights"}
+            Differences of the values of all states, or of the weights. In the space of weights "quotient"
+            takes off what points along the weights of the constant 1.
+
+        Returns
+        -------
+        (lanes, checkpoints) array
+            Infinite from where a lane diverged, NaN where it was interrupted before.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> mrp = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0])
+        >>> trace = gb.run("double-chain", gb.Problem(mrp, gb.Tabular()), num_steps=1000, step_size=0.1)
+        >>> trace.errors("centred", norm="stationary").shape == (1, len(trace.steps))
+        True
+        """
+        key = (kind, target, norm, space)
+        if key in self.stored_errors:
+            return self.stored_errors[key]
+        if len(self.kept) < len(self.steps):
+            raise ValueError(
+                f"this run kept the weights of its last checkpoint only, and not {key}: run it with "
+                "keep='weights', or with keep='errors' for the usual errors"
+            )
+        errors = np.empty((len(self.lanes), len(self.steps)))
+        for i, lane in enumerate(self.lanes):
+            scale = Scale(self.algorithm, self.problem, self.params(lane), self.first_weights)
+            errors[i] = scale.errors(self.weights[i], *key)
+        return self._without_missing(errors)
+
+    def params(self, lane: Lane) -> Any:
+        """Return the parameters of a lane as the algorithm's NamedTuple."""
+        return self.algorithm.params(**lane.params)
+
+    def _without_missing(self, errors: Floats) -> Floats:
+        for i, outcome in enumerate(self.outcomes):
+            if outcome.status == "interrupted":
+                errors[i, self.steps > outcome.step] = np.nan
+        return errors
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what can be written as JSON: settings, lanes, checkpoints, gains, outcomes, last weights."""
+        return {
+            "algorithm": self.algorithm.name,
+            **self.settings,
+            "steps": self.steps.tolist(),
+            "transitions": self.transitions.tolist(),
+            "lanes": [
+                {
+                    "seed": lane.seed,
+                    "step_size": str(lane.step_size),
+                    "params": dict(lane.params),
+                    "outcome": outcome.status,
+                    "outcome_step": outcome.step,
+                    "gain": _plain(gain),
+                    "weights": _plain(weights),
+                }
+                for lane, outcome, gain, weights in zip(
+                    self.lanes, self.outcomes, self.gain, self.weights[:, -1], strict=True
+                )
+            ],
+        }
+
+    def to_frame(self) -> Any:
+        """Return a tidy pandas table: a row for each lane and checkpoint, with errors against the bias.
+
+        Needs pandas (``pip install 'gainbias[data]'``).
+        """
+        import pandas
+
+        count = len(self.steps)
+
+        def spread(of: Callable[[Lane, Outcome], Any]) -> list[Any]:
+            pairs = zip(self.lanes, self.outcomes, strict=True)
+            return [value for lane, outcome in pairs for value in [of(lane, outcome)] * count]
+
+        columns: dict[str, Any] = {
+            "algorithm": self.algorithm.name,
+            "lane": np.repeat(np.arange(len(self.lanes)), count),
+            "seed": spread(lambda lane, _: lane.seed),
+            "step_size": spread(lambda lane, _: str(lane.step_size)),
+        }
+        for name in self.algorithm.params._fields:
+            columns[name] = np.repeat([lane.params[name] for lane in self.lanes], count)
+        columns["outcome"] = spread(lambda _, outcome: outcome.status)
+        columns["step"] = np.tile(self.steps, len(self.lanes))
+        columns["transitions"] = np.tile(self.transitions, len(self.lanes))
+        columns["gain"] = self.gain.ravel()
+        if len(self.kept) == count or self.stored_errors:
+            for kind in ("full", "centred", "quotient"):
+                columns[f"error_{kind}"] = self.errors(kind).ravel()
+        return pandas.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        statuses = [outcome.status for outcome in self.outcomes]
+        ended = ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
+        return f"Trace({self.algorithm.name}, {len(self.lanes)} lanes, {self.steps[-1]} steps: {ended})"
+
+
+def _plain(array: Floats) -> list[float | None]:
+    """Return a list in which JSON's missing value stands for what is not finite."""
+    return [float(x) if np.isfinite(x) else None for x in array]

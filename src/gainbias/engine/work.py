@@ -1,0 +1,241 @@
+"""A piece of work: the groups of a few seeds, from their first step to their last."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, Setting
+from gainbias.engine.lanes import Group
+from gainbias.engine.loop import Average, averaging_loop_of, loop_of
+from gainbias.engine.paths import Paths, Sampler, Sampling, Start
+from gainbias.engine.record import Record
+from gainbias.engine.sampling import Steps
+from gainbias.features.rows import Floats, Rows, rows_of
+from gainbias.model.elimination.types import Ints
+from gainbias.model.problem import Problem
+
+STRETCH = 4096
+"""Steps between two returns from the kernel, at most."""
+
+OFTEN_CHECKED = 100_000
+"""States with more numbers are looked through for divergence at checkpoints only."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is run; the same for all lanes."""
+
+    algorithm: Algorithm
+    problem: Problem
+    sampler: Sampler
+    sampling: Sampling
+    start: Start
+    first_weights: Floats
+    checkpoints: Ints
+    average_from: int | None
+
+    @property
+    def form(self) -> Form:
+        """How the algorithm is computed for these features."""
+        return self.algorithm.form_for(self.problem.features.kind)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Feature rows."""
+        return rows_of(self.problem.features)
+
+    def stretches(self) -> Iterator[tuple[int, int]]:
+        """Iterate over stretches of steps, cut at checkpoints and where averaging begins."""
+        last = int(self.checkpoints[-1])
+        cuts = {*range(0, last, STRETCH), last, *self.checkpoints.tolist()}
+        if self.average_from is not None:
+            cuts.add(self.average_from)
+        ordered = sorted(cuts)
+        return itertools.pairwise(ordered)
+
+    def setting(self, width: int) -> Setting:
+        """Return what the algorithm is told about a group of a width."""
+        lanes = np.repeat(self.first_weights[:, None], width, axis=1)
+        return Setting(
+            weights=lanes if self.form.laned else self.first_weights,
+            ones_weights=self.problem.ones_weights,
+            max_abs_reward=self.problem.mrp.max_abs_reward,
+        )
+
+    def chains(self, seeds: list[int]) -> list[Paths]:
+        """Return the paths of the first chain, and of the second one if it is used."""
+        names = ("first chain", "second chain")[: self.algorithm.chains]
+        return [
+            self.sampler.paths(seeds, sampling=self.sampling, start=self.start, chain=name) for name in names
+        ]
+
+
+class Member:
+    """A group on its way: its state and what is known about it."""
+
+    def __init__(self, plan: Plan, group: Group, path: int) -> None:
+        self.plan, self.group, self.path = plan, group, path
+        self.setting = plan.setting(group.width)
+        self.params = group.params(plan.algorithm, plan.form.laned)
+        self.state = plan.form.init(self.setting, self.params)
+        self.average: Average | None = None
+        self.reward_total = 0.0
+        self.alive = np.ones(len(group.lanes), bool)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether looking through the state takes long."""
+        return bool(sum(array.size for array in self.state) > OFTEN_CHECKED)
+
+    def begin_average(self) -> None:
+        """From now on, sum up the weights."""
+        weights = self._weights_by_lane(self.state)
+        lazy = self.plan.form.touches_rows(self.params) and self.plan.problem.features.kind != "dense"
+        counted = np.zeros(len(weights) if lazy else 0, np.int64)
+        self.average = Average(np.zeros_like(weights), counted, np.zeros(1, np.int64))
+
+    def advance(self, moves: Move, first: int, last: int) -> None:
+        """Make the steps number ``first`` to ``last - 1``."""
+        self.step(self.state, self.average, moves, first, last)
+        self.reward_total = float(np.cumsum(np.append(self.reward_total, moves.reward))[-1])
+
+    def step(self, state: Any, average: Average | None, moves: Move, first: int, last: int) -> None:
+        """Advance any state of this group."""
+        form, rows = self.plan.form, self.plan.rows
+        sizes = self.group.step_sizes(first, last, form.laned)
+        if average is None:
+            loop_of(form.step)(state, self.params, rows, moves, sizes)
+        else:
+            weights = self._weights_by_lane(state)
+            averaging_loop_of(form.step)(state, average, weights, self.params, rows, moves, sizes)
+
+    def output(self, steps: int) -> Output:
+        """Return weights, (d, lanes), and gain, (lanes,), after so many steps; NaN for diverged lanes."""
+        state = self.state
+        if self.average is not None and self.average.clock[0] > 0:
+            state = state._replace(weights=self._averaged().reshape(state.weights.shape))
+        weights, gain = self.plan.form.output(state, self.params, self.setting)
+        count = len(self.alive)
+        if gain is None:
+            gain = np.full(count, self.reward_total / steps if steps else 0.0)
+        by_lane = weights.reshape(len(weights), -1)[:, :count]
+        return Output(np.where(self.alive, by_lane, np.nan), np.where(self.alive, gain[:count], np.nan))
+
+    def finite(self, state: Any) -> Any:
+        """Return for each lane whether all numbers of a state are finite."""
+        good = np.ones(self.group.width, bool)
+        for array in state:
+            if array.dtype.kind == "f":
+                finite = np.isfinite(array)
+                good &= (
+                    finite.reshape(-1, self.group.width).all(axis=0) if self.plan.form.laned else finite.all()
+                )
+        return good[: len(self.alive)]
+
+    def _averaged(self) -> Floats:
+        average = self.average
+        assert average is not None
+        total = average.total
+        if average.counted.size:
+            kept = (average.clock[0] - average.counted)[:, None]
+            total = total + kept * self._weights_by_lane(self.state)
+        return np.asarray(total / average.clock[0])
+
+    def _weights_by_lane(self, state: Any) -> Floats:
+        weights: Floats = state.weights
+        return weights.reshape(len(weights), -1)
+
+
+class Work:
+    """The groups of a few seeds."""
+
+    def __init__(self, plan: Plan, record: Record, groups: list[Group]) -> None:
+        seeds = list(dict.fromkeys(group.lanes[0].seed for group in groups))
+        self.plan, self.record = plan, record
+        self.chains = plan.chains(seeds)
+        self.members = [Member(plan, group, seeds.index(group.lanes[0].seed)) for group in groups]
+        self.steps_done = 0
+        self._save()
+
+    def run(self, stop: threading.Event) -> None:
+        """Go through all stretches, until told to stop."""
+        checkpoints = {int(step): c for c, step in enumerate(self.plan.checkpoints)}
+        self._note(checkpoints)
+        for first, last in self.plan.stretches():
+            if stop.is_set():
+                return
+            if first == self.plan.average_from:
+                for member in self.members:
+                    member.begin_average()
+            drawn = [chain.take(last - first) for chain in self.chains]
+            for member in self.members:
+                if member.alive.any():
+                    member.advance(moves_of(drawn, member.path), first, last)
+            self.steps_done = last
+            self._look_for_divergence(at_checkpoint=last in checkpoints)
+            self._note(checkpoints)
+
+    def _note(self, checkpoints: dict[int, int]) -> None:
+        if self.steps_done in checkpoints:
+            for member in self.members:
+                output = member.output(self.steps_done)
+                self.record.put(member.group.places, checkpoints[self.steps_done], output)
+
+    def _save(self) -> None:
+        self._saved_at = self.steps_done
+        self._saved_chains = [chain.save() for chain in self.chains]
+        self._saved_states = [copy_state(member.state) for member in self.members]
+
+    def _look_for_divergence(self, at_checkpoint: bool) -> None:
+        if not at_checkpoint and any(member.is_large for member in self.members):
+            return
+        for member, saved in zip(self.members, self._saved_states, strict=True):
+            fallen = member.alive & ~member.finite(member.state)
+            for k in np.flatnonzero(fallen):
+                self.record.diverged[member.group.places[k]] = self._first_bad_step(member, saved, int(k))
+            member.alive &= ~fallen
+        self._save()
+
+    def _first_bad_step(self, member: Member, saved: Any, lane: int) -> int:
+        """Return after how many steps a lane was no longer finite, by bisection over replays."""
+        good, bad = self._saved_at, self.steps_done
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            state = self._replay(member, saved, middle)
+            good, bad = (middle, bad) if member.finite(state)[lane] else (good, middle)
+        return bad
+
+    def _replay(self, member: Member, saved: Any, until: int) -> Any:
+        state, first = copy_state(saved), self._saved_at
+        chains = [chain.replayed(old) for chain, old in zip(self.chains, self._saved_chains, strict=True)]
+        while first < until:
+            last = min(first + STRETCH, until)
+            drawn = [chain.take(last - first) for chain in chains]
+            member.step(state, None, moves_of(drawn, member.path), first, last)
+            first = last
+        return state
+
+
+def copy_state(state: Any) -> Any:
+    """Return a copy of a NamedTuple of arrays."""
+    return type(state)(*(array.copy() for array in state))
+
+
+def moves_of(drawn: list[Steps], path: int) -> Move:
+    """Return the moves of one path; without a second chain, its places repeat the first."""
+    first, second = drawn[0], drawn[-1]
+    return Move(
+        first.here[path],
+        first.next[path],
+        first.reward[path],
+        second.here[path],
+        second.next[path],
+        second.reward[path],
+    )
