@@ -207,14 +207,16 @@ class Algorithm:
         Whether it is this package's own, or was rebuilt from a description that leaves details open.
     tabular_only : bool
         Whether it exists for one feature per state only.
-    frozen : callable (problem, params, state) -> dict, optional
-        Fields of its state, other than the weights, at their limits, given that the chain is in `state`.
+    frozen : callable (problem, params, here, weights) -> dict, optional
+        Fields of its state, other than the weights, at their limits, given that the chain is in the state
+        `here` and the weights, (d,), are as they are.
     mean_field : callable (problem, params) -> Field, optional
         Mean update of the weights at those limits, divided by the step size.
     affine : tuple of str
         Fields of its state in which a step is jointly affine, in the order of `sample_field`.
-    sample_field : callable (sample, params, step_size) -> (X, y), optional
-        The step as ``x + step_size * (y - X x)``, with x the affine fields put one after the other.
+    sample_field : callable (sample, params, step_size) -> (X, y) or None, optional
+        The step as ``x + step_size * (y - X x)``, with x the affine fields put one after the other; None
+        if with these parameters the step is not affine.
     limit : callable (problem, params, first weights) -> (d,) array, optional
         The weights it converges to.
     limit_is_line : bool
@@ -264,10 +266,10 @@ class Algorithm:
     ours: bool = False
     reconstructed: bool = False
     tabular_only: bool = False
-    frozen: Callable[[Problem, Any, int], dict[str, Any]] | None = None
+    frozen: Callable[[Problem, Any, int, Floats], dict[str, Any]] | None = None
     mean_field: Callable[[Problem, Any], Field] | None = None
     affine: tuple[str, ...] = ()
-    sample_field: Callable[[Sample, Any, float], tuple[Floats, Floats]] | None = None
+    sample_field: Callable[[Sample, Any, float], tuple[Floats, Floats] | None] | None = None
     limit: Callable[[Problem, Any, Floats], Floats] | None = None
     limit_is_line: bool = False
     needs_ones_outside_span: bool = False

@@ -95,3 +95,17 @@ def dense_features(problem: Problem) -> Floats:
 def solve_field(field: Field) -> Floats:
     """Return where a field is 0: the solution of A theta = b, the shortest one if there are several."""
     return np.asarray(linalg.lstsq(field.matrix, field.vector)[0])
+
+
+def project_off(direction: Floats | None, weights: Floats) -> Floats:
+    """Return weights, (d,) or (d, lanes), without their part along a direction, (d,), if there is one.
+
+    Examples
+    --------
+    >>> project_off(np.array([1.0, 1.0]), np.array([3.0, 1.0]))
+    array([ 1., -1.])
+    """
+    if direction is None:
+        return weights
+    unit = direction / linalg.norm(direction)
+    return weights - (np.multiply.outer(unit, unit @ weights))

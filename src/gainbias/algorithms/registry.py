@@ -4,10 +4,30 @@ from __future__ import annotations
 
 import difflib
 
-from gainbias.algorithms import double_chain, td_lambda
+from gainbias.algorithms import (
+    differential_td,
+    discounted_td,
+    double_chain,
+    double_chain_centred,
+    double_chain_symmetric,
+    implicit_td,
+    projected_td,
+    relative_td,
+    td_lambda,
+)
 from gainbias.algorithms.algorithm import Algorithm
 
-_FILES = (double_chain, td_lambda)
+_FILES = (
+    double_chain,
+    double_chain_symmetric,
+    double_chain_centred,
+    td_lambda,
+    projected_td,
+    implicit_td,
+    differential_td,
+    relative_td,
+    discounted_td,
+)
 
 ALGORITHMS: dict[str, Algorithm] = {file.ALGORITHM.name: file.ALGORITHM for file in _FILES}
 """The algorithms of this package, by id."""

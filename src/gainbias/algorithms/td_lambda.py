@@ -34,7 +34,7 @@ from gainbias.algorithms.algorithm import (
     Setting,
     Weights,
 )
-from gainbias.algorithms.fields import mean_traces, solve_field, td_field
+from gainbias.algorithms.fields import dense_features, mean_traces, solve_field, td_field
 from gainbias.features.rows import Floats, Rows, add_row, values
 from gainbias.features.vectors import add_scaled, scale_lanes
 from gainbias.model.problem import Problem
@@ -57,7 +57,7 @@ class State(NamedTuple):
     second: PerLane
 
 
-def without_trace(params: Params) -> bool:
+def without_trace(params: Any) -> bool:
     """Whether no lane needs a trace."""
     return not np.any(params.trace_decay)
 
@@ -90,18 +90,19 @@ def mean_field(problem: Problem, params: Params) -> Field:
     return td_field(problem, params.trace_decay)
 
 
-def frozen(problem: Problem, params: Params, state: int) -> dict[str, Any]:
+def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
     """Return the gain, and the mean of the old trace."""
     if params.trace_decay == 0.0:
         return {"gain": problem.solution.gain}
-    rows = problem.features.matrix[[state]]
-    here = np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())[0]
-    new = mean_traces(problem, params.trace_decay)[state]
-    return {"gain": problem.solution.gain, "trace": (new - here) / params.trace_decay}
+    new = mean_traces(problem, params.trace_decay)[here]
+    old = (new - dense_features(problem)[here]) / params.trace_decay
+    return {"gain": problem.solution.gain, "trace": old}
 
 
-def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats]:
-    """Return X and y of one step of (theta, rbar) without a trace."""
+def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats] | None:
+    """Return X and y of one step of (theta, rbar), which is affine without a trace."""
+    if params.trace_decay > 0.0:
+        return None
     d = len(sample.here)
     matrix = np.zeros((d + 1, d + 1))
     matrix[:d, :d] = np.outer(sample.here, sample.here - sample.after)
@@ -118,7 +119,7 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats:
 ALGORITHM = Algorithm(
     name="td-lambda",
     title="Average-reward TD(lambda)",
-    reference="tsitsiklis1999average; zhang2021finite; chen2025non",
+    reference="tsitsiklis1999average; zhang2021finite; chen2025seminorm",
     converges_to="the TD(lambda) fixed point; any point of its line if features span the constants",
     not_guaranteed="which point of the line",
     table_row="Tsitsiklis & Van Roy 1999; Zhang et al. 2021; Chen et al. 2025",

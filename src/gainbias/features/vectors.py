@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gainbias.features.rows import DenseRows, Floats, Rows, SparseRows, TabularRows
 from gainbias.kernels import ByType, inlined
 
@@ -40,6 +42,27 @@ def squared_norms(vectors: Floats, out: Floats) -> None:
     for j in range(vectors.shape[0]):
         for k in range(len(out)):
             out[k] += vectors[j, k] * vectors[j, k]
+
+
+@inlined
+def keep_in_ball(vectors: Floats, squares: Floats, radius: Floats) -> None:
+    """Shorten vectors, (d, lanes), that are longer than a radius for every lane.
+
+    `squares`, (lanes,), estimates the squared norms. Only where the estimate comes close to the radius is
+    the norm computed, so that a step far inside the ball costs nothing.
+    """
+    for k in range(len(squares)):
+        bound = radius[k] * radius[k]
+        if squares[k] > bound * (1.0 - 1e-6):
+            total = 0.0
+            for j in range(vectors.shape[0]):
+                total += vectors[j, k] * vectors[j, k]
+            if total > bound:
+                factor = radius[k] / np.sqrt(total)
+                for j in range(vectors.shape[0]):
+                    vectors[j, k] *= factor
+                total = bound
+            squares[k] = total
 
 
 @ByType

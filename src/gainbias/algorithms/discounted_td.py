@@ -1,0 +1,112 @@
+"""Discounted TD(0), for comparison, in the form that Bhandari, Russo and Singal (2018) analyse.
+
+With V = theta^T phi and the discount gamma, for each transition (s, r, s'):
+
+    theta <- theta + alpha (r + gamma V(s') - V(s)) phi(s)
+
+With a finite `radius` the weights are shortened to that length after each step, as the analysis for Markov
+samples needs; without it there is no projection.
+
+Converges to the solution of Phi^T D (I - gamma P) Phi theta = Phi^T D R, the same for all runs. As gamma goes
+to 1 its values are g / (1 - gamma) plus the bias, so differences of values approach those of the
+average-reward methods while the steps needed grow without bound. With a radius below the length of the
+solution it converges to another point.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gainbias.algorithms.algorithm import (
+    FRACTION,
+    RADIUS,
+    Algorithm,
+    Field,
+    Form,
+    Move,
+    PerLane,
+    Sample,
+    Setting,
+    Weights,
+)
+from gainbias.algorithms.fields import solve_field, td_field
+from gainbias.features.rows import Floats, Rows, add_row, squared_length, values
+from gainbias.features.vectors import keep_in_ball
+from gainbias.model.problem import Problem
+
+
+class Params(NamedTuple):
+    """Discount factor, and largest length of the weights."""
+
+    discount: PerLane = 0.99
+    radius: PerLane = np.inf
+
+
+class State(NamedTuple):
+    """Weights, an estimate of their squared norm, and room for two numbers per lane."""
+
+    weights: Weights
+    squares: PerLane
+    first: PerLane
+    second: PerLane
+
+
+def no_radius(params: Params) -> bool:
+    """Whether weights may have any length."""
+    return bool(np.all(np.isinf(params.radius)))
+
+
+def init(setting: Setting, params: Params) -> State:
+    """Begin."""
+    weights = setting.weights.copy()
+    return State(weights, (weights**2).sum(axis=0), setting.zeros(), setting.zeros())
+
+
+def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
+    """Make one step."""
+    weights, squares, change, after = state
+    values(rows, move.here, move.after, weights, change, after)
+    length = squared_length(rows, move.here)
+    for k in range(len(change)):
+        value = change[k]
+        change[k] = step_size[k] * (move.reward + params.discount[k] * after[k] - value)
+        squares[k] += change[k] * (2.0 * value + change[k] * length)
+    add_row(rows, move.here, change, weights)
+    keep_in_ball(weights, squares, params.radius)
+
+
+def mean_field(problem: Problem, params: Params) -> Field:
+    """Return the field inside the ball."""
+    return td_field(problem, discount=params.discount)
+
+
+def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats] | None:
+    """Return X and y of one step, which is affine without a radius."""
+    if not no_radius(params):
+        return None
+    return np.outer(sample.here, sample.here - params.discount * sample.after), sample.reward * sample.here
+
+
+def limit(problem: Problem, params: Params, first: Floats) -> Floats:
+    """Return the solution of the discounted equation."""
+    return solve_field(mean_field(problem, params))
+
+
+ALGORITHM = Algorithm(
+    name="discounted-td",
+    title="Discounted TD(0)",
+    reference="bhandari2018finite",
+    converges_to="the discounted TD(0) fixed point, whose values contain g / (1 - discount)",
+    not_guaranteed="anything about the bias, unless the discount is close to 1",
+    table_row="Bhandari et al. 2018 (discounted case)",
+    form=Form(init, step, laned=True, touches_rows=no_radius),
+    params=Params,
+    bounds={"discount": FRACTION, "radius": RADIUS},
+    mean_field=mean_field,
+    affine=("weights",),
+    sample_field=sample_field,
+    limit=limit,
+    rate=1.0,
+)

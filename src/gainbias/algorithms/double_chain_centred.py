@@ -1,0 +1,101 @@
+"""Double-chain TD with centred rewards: this package's variant of the paper's first algorithm.
+
+An estimate rbar of the gain is taken off every reward. With V = theta^T phi:
+
+    theta <- theta + alpha [ (r - rbar + V(s') - V(s)) phi(s)  -  (r - rbar + V(s)) phi(s^) ]
+    rbar  <- rbar + c alpha (r - rbar)                              (both with the old rbar)
+
+c is `gain_ratio`. The mean of phi(s) - phi(s^) is 0, so rbar does not change the mean update; it removes the
+noise that a large gain brings into the plain form.
+
+Converges to the same point as `double-chain`, theta* of the paper's projected equation. A step consumes two
+transitions. Not guaranteed: no theorem has been stated for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gainbias.algorithms.algorithm import (
+    POSITIVE,
+    Algorithm,
+    Form,
+    Move,
+    PerLane,
+    Sample,
+    Setting,
+    Weights,
+    always,
+)
+from gainbias.algorithms.double_chain import limit, mean_field
+from gainbias.features.rows import Floats, Rows, add_rows, values
+from gainbias.model.problem import Problem
+
+
+class Params(NamedTuple):
+    """Step size of the gain over that of the weights."""
+
+    gain_ratio: PerLane = 1.0
+
+
+class State(NamedTuple):
+    """Weights, gain, and room for two numbers per lane."""
+
+    weights: Weights
+    gain: PerLane
+    first: PerLane
+    second: PerLane
+
+
+def init(setting: Setting, params: Params) -> State:
+    """Begin."""
+    return State(setting.weights.copy(), setting.zeros(), setting.zeros(), setting.zeros())
+
+
+def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
+    """Make one step."""
+    weights, gain, here, after = state
+    values(rows, move.here, move.after, weights, here, after)
+    for k in range(len(here)):
+        value, excess = here[k], move.reward - gain[k]
+        here[k] = step_size[k] * (excess + after[k] - value)
+        after[k] = -step_size[k] * (excess + value)
+        gain[k] += params.gain_ratio[k] * step_size[k] * excess
+    add_rows(rows, move.here, here, move.other, after, weights)
+
+
+def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
+    """Return the gain."""
+    return {"gain": problem.solution.gain}
+
+
+def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats]:
+    """Return X and y of one step of (theta, rbar)."""
+    d, difference = len(sample.here), sample.here - sample.other
+    matrix = np.zeros((d + 1, d + 1))
+    matrix[:d, :d] = np.outer(sample.here, sample.here - sample.after) + np.outer(sample.other, sample.here)
+    matrix[:d, d] = difference
+    matrix[d, d] = params.gain_ratio
+    return matrix, sample.reward * np.append(difference, params.gain_ratio)
+
+
+ALGORITHM = Algorithm(
+    name="double-chain-centred",
+    title="Double-chain TD with centred rewards",
+    reference="gainbias",
+    converges_to="the paper's fixed point theta*",
+    not_guaranteed="no theorem has been stated for it",
+    ours=True,
+    form=Form(init, step, laned=True, touches_rows=always),
+    params=Params,
+    bounds={"gain_ratio": POSITIVE},
+    chains=2,
+    frozen=frozen,
+    mean_field=mean_field,
+    affine=("weights", "gain"),
+    sample_field=sample_field,
+    limit=limit,
+    rate=1.0,
+)

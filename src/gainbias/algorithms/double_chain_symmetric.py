@@ -1,0 +1,89 @@
+"""Double-chain TD with both chains in both roles: this package's variant of the paper's first algorithm.
+
+The second chain moves too, so its transition (s^, r^, s^') can be used as the first one's is. The average of
+the two updates is, with V = theta^T phi:
+
+    theta <- theta + alpha/2 [ (r - r^ + V(s')  - V(s) - V(s^)) phi(s)
+                             + (r^ - r + V(s^') - V(s) - V(s^)) phi(s^) ]
+
+Rewards enter through their difference only, so a constant added to all of them changes nothing, while the
+noise of the plain form grows with its square.
+
+Converges to the same point as `double-chain`, theta* of the paper's projected equation. A step consumes two
+transitions. Not guaranteed: no theorem has been stated for it; its mean update is that of the plain form.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gainbias.algorithms.algorithm import (
+    Algorithm,
+    Form,
+    Move,
+    NoParams,
+    PerLane,
+    Sample,
+    Setting,
+    Weights,
+    always,
+)
+from gainbias.algorithms.double_chain import limit, mean_field
+from gainbias.features.rows import Floats, Rows, add_rows, values
+
+
+class State(NamedTuple):
+    """Weights, and room for four numbers per lane."""
+
+    weights: Weights
+    first: PerLane
+    second: PerLane
+    third: PerLane
+    fourth: PerLane
+
+
+def init(setting: Setting, params: NoParams) -> State:
+    """Begin."""
+    zeros = setting.zeros
+    return State(setting.weights.copy(), zeros(), zeros(), zeros(), zeros())
+
+
+def step(state: State, params: NoParams, rows: Rows, move: Move, step_size: PerLane) -> None:
+    """Make one step."""
+    weights, here, after, other, other_after = state
+    values(rows, move.here, move.after, weights, here, after)
+    values(rows, move.other, move.other_after, weights, other, other_after)
+    gap = move.reward - move.other_reward
+    for k in range(len(here)):
+        half, both = 0.5 * step_size[k], here[k] + other[k]
+        here[k] = half * (gap + after[k] - both)
+        other[k] = half * (other_after[k] - gap - both)
+    add_rows(rows, move.here, here, move.other, other, weights)
+
+
+def sample_field(sample: Sample, params: NoParams, step_size: float) -> tuple[Floats, Floats]:
+    """Return X and y of one step."""
+    both = sample.here + sample.other
+    matrix = np.outer(sample.here, both - sample.after) + np.outer(sample.other, both - sample.other_after)
+    gap = sample.reward - sample.other_reward
+    return 0.5 * matrix, 0.5 * gap * (sample.here - sample.other)
+
+
+ALGORITHM = Algorithm(
+    name="double-chain-symmetric",
+    title="Double-chain TD, both chains in both roles",
+    reference="gainbias",
+    converges_to="the paper's fixed point theta*",
+    not_guaranteed="no theorem has been stated for it",
+    ours=True,
+    form=Form(init, step, laned=True, touches_rows=always),
+    chains=2,
+    mean_field=mean_field,
+    affine=("weights",),
+    sample_field=sample_field,
+    limit=limit,
+    shift_invariant=True,
+    rate=1.0,
+)

@@ -1,0 +1,139 @@
+"""Implicit TD(lambda) of Kim, Cho and Laber (2025).
+
+The new weights stand on both sides of the update; solved for them, it is that of `td-lambda` with smaller
+steps where the trace z is long:
+
+    delta = r - rbar + V(s') - V(s)
+    z     <- lambda z + phi(s)
+    rbar  <- rbar + c alpha (r - rbar) / (1 + c alpha)
+    theta <- theta + alpha delta z / (1 + alpha |z|^2)      (both with the old rbar and theta, and the new z)
+
+c is `gain_ratio`, lambda is `trace_decay`. With a finite `radius` the weights are shortened to that length
+after each step, and with a finite `gain_bound` rbar is kept within plus or minus that. The authors' code uses
+radii of 999 and 4999 and the bound 1 for rewards scaled to [-1, 1]; a bound below the true gain makes the
+method fail, so both are off by default.
+
+Converges to where `td-lambda` does as steps go to 0: the TD(lambda) fixed point, or any point of its line if
+features span the constants. With constant steps its mean is elsewhere, because long and short traces are
+damped differently. It does not blow up for large steps.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gainbias.algorithms.algorithm import (
+    FRACTION,
+    POSITIVE,
+    RADIUS,
+    Algorithm,
+    Form,
+    Move,
+    PerLane,
+    Sample,
+    Setting,
+    Weights,
+)
+from gainbias.algorithms.td_lambda import limit, without_trace
+from gainbias.features.rows import Floats, Rows, add_row, squared_length, values
+from gainbias.features.vectors import add_scaled, keep_in_ball, scale_lanes, squared_norms
+
+
+class Params(NamedTuple):
+    """Step size of the gain over that of the weights, decay of the trace, and the two clips."""
+
+    gain_ratio: PerLane = 1.0
+    trace_decay: PerLane = 0.0
+    radius: PerLane = np.inf
+    gain_bound: PerLane = np.inf
+
+
+class State(NamedTuple):
+    """Weights and an estimate of their squared norm, gain, trace, and room for two numbers per lane."""
+
+    weights: Weights
+    squares: PerLane
+    gain: PerLane
+    trace: Weights
+    first: PerLane
+    second: PerLane
+
+
+def changes_rows_only(params: Params) -> bool:
+    """Whether a step changes no other weights than those of the row it visits."""
+    return without_trace(params) and bool(np.all(np.isinf(params.radius)))
+
+
+def init(setting: Setting, params: Params) -> State:
+    """Begin."""
+    trace = np.zeros_like(setting.weights[:0] if without_trace(params) else setting.weights)
+    zeros, weights = setting.zeros, setting.weights.copy()
+    return State(weights, (weights**2).sum(axis=0), zeros(), trace, zeros(), zeros())
+
+
+def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
+    """Make one step."""
+    weights, squares, gain, trace, here, after = state
+    values(rows, move.here, move.after, weights, here, after)
+    for k in range(len(here)):
+        value, excess, gain_step = here[k], move.reward - gain[k], params.gain_ratio[k] * step_size[k]
+        here[k] = step_size[k] * (excess + after[k] - value)
+        after[k] = value
+        gain[k] += gain_step * excess / (1.0 + gain_step)
+        gain[k] = min(max(gain[k], -params.gain_bound[k]), params.gain_bound[k])
+    if len(trace) == 0:
+        length = squared_length(rows, move.here)
+        for k in range(len(here)):
+            change = here[k] / (1.0 + step_size[k] * length)
+            squares[k] += change * (2.0 * after[k] + change * length)
+            here[k] = change
+        add_row(rows, move.here, here, weights)
+    else:
+        for k in range(len(here)):
+            after[k] = 1.0
+        scale_lanes(trace, params.trace_decay)
+        add_row(rows, move.here, after, trace)
+        squared_norms(trace, after)
+        for k in range(len(here)):
+            here[k] /= 1.0 + step_size[k] * after[k]
+        add_scaled(trace, here, weights)
+        squared_norms(weights, squares)
+    keep_in_ball(weights, squares, params.radius)
+
+
+def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats] | None:
+    """Return X and y of one step of (theta, rbar), which is affine without a trace and without clips."""
+    if params.trace_decay > 0.0 or params.radius < np.inf or params.gain_bound < np.inf:
+        return None
+    d, damping = len(sample.here), 1.0 + step_size * (sample.here @ sample.here)
+    gain_rate = params.gain_ratio / (1.0 + params.gain_ratio * step_size)
+    matrix = np.zeros((d + 1, d + 1))
+    matrix[:d, :d] = np.outer(sample.here, sample.here - sample.after) / damping
+    matrix[:d, d] = sample.here / damping
+    matrix[d, d] = gain_rate
+    return matrix, sample.reward * np.append(sample.here / damping, gain_rate)
+
+
+ALGORITHM = Algorithm(
+    name="implicit-td",
+    title="Implicit TD(lambda)",
+    reference="kim2025implicit",
+    converges_to="the TD(lambda) fixed point; any point of its line if features span the constants",
+    not_guaranteed="which point of the line; the same limit with constant steps",
+    table_row="Kim et al. 2025",
+    form=Form(init, step, laned=True, touches_rows=changes_rows_only),
+    params=Params,
+    bounds={
+        "gain_ratio": POSITIVE,
+        "trace_decay": FRACTION,
+        "radius": RADIUS,
+        "gain_bound": RADIUS,
+    },
+    affine=("weights", "gain"),
+    sample_field=sample_field,
+    limit=limit,
+    limit_is_line=True,
+    rate=1.0,
+)

@@ -1,0 +1,125 @@
+"""Relative TD of Devraj and Meyn, with the empirical mean of the features as baseline.
+
+With V = theta^T phi and the running means w of the features and rbar of the rewards, for each (s, r, s'):
+
+    theta <- theta + alpha (r - rbar + V(s') - V(s) - kappa w^T theta) phi(s)
+    w, rbar <- means that include phi(s), r                  (theta uses the old ones; they start at 0)
+
+kappa is `mean_weight`. Reconstructed from a description of the linear version (Sakha, Kamalapurkar and Meyn
+2026). For kappa = 1 the mean update is exactly that of the paper's two algorithms: relative TD subtracts the
+mean on the side of the values, the paper's methods on the side of the features.
+
+w^T theta is kept up to date from the rows that a step touches, so a step costs as much as they have entries.
+
+Converges to the solution of [Phi^T D (I - P) Phi + kappa m m^T] theta = Phi^T D (R - g e), m the stationary
+mean of the features. That is theta* of the paper for kappa = 1, and for every kappa if features span the
+constants.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gainbias.algorithms.algorithm import (
+    POSITIVE,
+    Algorithm,
+    Field,
+    Form,
+    Move,
+    PerLane,
+    Setting,
+    Weights,
+    always,
+)
+from gainbias.algorithms.fields import average_features, solve_field, td_field
+from gainbias.features.rows import Floats, Rows, add_row, values
+from gainbias.model.problem import Problem
+
+
+class Params(NamedTuple):
+    """Weight of the mean of the values."""
+
+    mean_weight: PerLane = 1.0
+
+
+class State(NamedTuple):
+    """Weights and gain, sums over the past, and room for two numbers per lane.
+
+    `feature_total` is the sum of the features, `value_total` its product with the weights, `count` the number
+    of steps.
+    """
+
+    weights: Weights
+    gain: PerLane
+    feature_total: Weights
+    value_total: PerLane
+    count: PerLane
+    first: PerLane
+    second: PerLane
+
+
+def init(setting: Setting, params: Params) -> State:
+    """Begin."""
+    zeros = setting.zeros
+    feature_total = np.zeros_like(setting.weights)
+    return State(setting.weights.copy(), zeros(), feature_total, zeros(), zeros(), zeros(), zeros())
+
+
+def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
+    """Make one step."""
+    weights, gain, feature_total, value_total, count, here, after = state
+    values(rows, move.here, move.after, weights, here, after)
+    for k in range(len(here)):
+        mean = value_total[k] / count[k] if count[k] > 0.0 else 0.0
+        excess = move.reward - gain[k]
+        value_total[k] += here[k]
+        here[k] = step_size[k] * (excess + after[k] - here[k] - params.mean_weight[k] * mean)
+        count[k] += 1.0
+        gain[k] += excess / count[k]
+        after[k] = 1.0
+    add_row(rows, move.here, here, weights)
+    add_row(rows, move.here, after, feature_total)
+    values(rows, move.here, move.here, feature_total, after, after)
+    for k in range(len(here)):
+        value_total[k] += here[k] * after[k]
+
+
+def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
+    """Return the gain and the stationary mean of the features, as if from one step."""
+    mean = average_features(problem)
+    return {
+        "gain": problem.solution.gain,
+        "feature_total": mean,
+        "value_total": mean @ weights,
+        "count": 1.0,
+    }
+
+
+def mean_field(problem: Problem, params: Params) -> Field:
+    """Return the field at the exact means."""
+    mean, plain = average_features(problem), td_field(problem)
+    return Field(plain.matrix + params.mean_weight * np.outer(mean, mean), plain.vector)
+
+
+def limit(problem: Problem, params: Params, first: Floats) -> Floats:
+    """Return the solution."""
+    return solve_field(mean_field(problem, params))
+
+
+ALGORITHM = Algorithm(
+    name="relative-td",
+    title="Relative TD",
+    reference="devraj2022relative; sakha2026relative",
+    converges_to="the paper's fixed point theta* (for mean weight 1, or if features span the constants)",
+    not_guaranteed="a unique limit for all mean weights",
+    reconstructed=True,
+    form=Form(init, step, laned=True, touches_rows=always),
+    params=Params,
+    bounds={"mean_weight": POSITIVE},
+    frozen=frozen,
+    mean_field=mean_field,
+    limit=limit,
+    rate=1.0,
+)
