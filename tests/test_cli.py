@@ -198,3 +198,28 @@ class TestHelp:
             cwd=tmp_path, capture_output=True, text=True, check=True,
         ).stdout  # fmt: skip
         assert re.search(r"gain +│ 0\.5 ", shown)
+
+
+class TestList:
+    def test_table_names_every_algorithm_and_its_row(self, capsys, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "200")
+        assert cli.main(["list", "algorithms"]) == cli.DONE
+        shown = capsys.readouterr().out
+        for name in gb.ALGORITHMS:
+            assert name in shown
+        assert "Kim et al. 2025" in shown
+
+    def test_json_maps_every_row_of_the_paper(self, capsys):
+        rows = " ".join(entry["table_row"] for entry in answer_of(capsys, "list", "algorithms"))
+        for author in (
+            "Tsitsiklis",
+            "Blaser",
+            "Zhang",
+            "Haque",
+            "Kim",
+            "Chen",
+            "Li",
+            "double chain",
+            "Bhandari",
+        ):
+            assert author in rows, author

@@ -84,6 +84,15 @@ def _parser() -> argparse.ArgumentParser:
     solve.add_argument("--method", default="auto", help="how to solve (default: %(default)s)")
     solve.set_defaults(run=_solve)
 
+    listing = verbs.add_parser(
+        "list",
+        help="algorithms: what each converges to, and its row in the paper's table of earlier work",
+        epilog="example:\n  gainbias list algorithms",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    listing.add_argument("what", choices=["algorithms"], help="what to list")
+    listing.set_defaults(run=_list)
+
     doctor = verbs.add_parser(
         "doctor",
         help="versions, and which optional parts are present",
@@ -91,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     doctor.set_defaults(run=_doctor)
-    for verb in (solve, doctor):
+    for verb in (solve, listing, doctor):
         verb.add_argument("--json", action="store_true", help="print JSON instead of tables")
     return parser
 
@@ -180,6 +189,33 @@ def _print_answer(answer: dict[str, Any]) -> None:
         console.print(note, markup=False)
 
 
+def _list(options: argparse.Namespace) -> int:
+    from gainbias.algorithms.listing import describe_algorithms
+
+    algorithms = describe_algorithms()
+    if options.json:
+        _print_json(algorithms)
+    else:
+        _print_algorithms(algorithms)
+    return DONE
+
+
+def _print_algorithms(algorithms: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(
+        "id", "converges to", "transitions", "row in the paper's Table 1", "parameters", show_lines=True
+    )
+    for entry in algorithms:
+        parameters = ", ".join(f"{name}={default}" for name, default in entry["parameters"].items())
+        source = entry["table_row"] or ("ours" if entry["ours"] else "-")
+        table.add_row(
+            entry["id"], entry["converges_to"], str(entry["transitions_per_step"]), source, parameters
+        )
+    Console().print(table)
+
+
 def _doctor(options: argparse.Namespace) -> int:
     from importlib import metadata
 
@@ -229,7 +265,7 @@ def _print_health(versions: dict[str, str], extras: dict[str, dict[str, str | No
     Console().print(base, optional)
 
 
-def _print_json(answer: dict[str, Any]) -> None:
+def _print_json(answer: Any) -> None:
     print(json.dumps(answer, indent=2))
 
 

@@ -152,7 +152,7 @@ def _grid(algorithm: Algorithm, params: Mapping[str, float | Sequence[float]]) -
         given = params.get(name, algorithm.params._field_defaults.get(name))
         if given is None:
             raise ValueError(f"{algorithm.name} needs a value for its parameter {name!r}")
-        values = list(given) if isinstance(given, Iterable) else [given]
+        values = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
         for value in values:
             _check_param(algorithm, name, value)
         columns.append([float(value) for value in values])

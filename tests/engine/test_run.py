@@ -1,0 +1,271 @@
+"""Runs: lanes, shared paths, bits that depend on nothing but the seed, divergence, interruption."""
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import gainbias as gb
+from gainbias.engine import run as run_module
+from gainbias.engine import work
+from gainbias.engine.paths import Sampler
+
+from . import problems
+
+pytestmark = pytest.mark.kernels
+STEPS = 300
+
+
+def weights(problem: gb.Problem, algorithm: str = "td-lambda", **options: object) -> np.ndarray:
+    options = {"step_size": gb.Harmonic(2, 10), "seeds": range(3), **options}
+    return gb.run(algorithm, problem, STEPS, **options).weights[:, -1]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", problems.ALL.values(), ids=problems.ALL)
+@pytest.mark.parametrize("algorithm", ["double-chain", "td-lambda"])
+def test_chunks_checkpoints_and_threads_change_no_bit(make, algorithm, monkeypatch) -> None:
+    problem = make()
+    sizes = [0.05, gb.Harmonic(2, 10), gb.Polynomial(0.5, 3, 0.7)]
+    options = {"algorithm": algorithm, "step_size": sizes, "seeds": range(5)}
+    expected = weights(problem, **options, threads=1)
+    for threads in (2, 8):
+        np.testing.assert_array_equal(weights(problem, **options, threads=threads), expected)
+    np.testing.assert_array_equal(weights(problem, **options, checkpoints=[1, 7, 8, 299]), expected)
+    monkeypatch.setattr(work, "STRETCH", 13)
+    np.testing.assert_array_equal(weights(problem, **options), expected)
+
+
+@pytest.mark.parametrize("tail_average", [None, 0.25])
+def test_a_lane_is_the_same_alone_and_in_company(tail_average) -> None:
+    sizes = [0.02 * k for k in range(1, 12)]
+    problem = problems.dense()
+    together = weights(problem, step_size=sizes, seeds=[4, 5], tail_average=tail_average)
+    for place, (seed, size) in enumerate((seed, size) for seed in (4, 5) for size in sizes):
+        alone = weights(problem, step_size=size, seeds=seed, tail_average=tail_average)
+        np.testing.assert_array_equal(together[place], alone[0])
+
+
+def test_seeds_name_paths() -> None:
+    problem = problems.dense()
+    both = weights(problem, seeds=[3, 9])
+    np.testing.assert_array_equal(both, weights(problem, seeds=[9, 3])[::-1])
+    assert np.abs(both[0] - both[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize("sampling", ["markov", "iid"])
+def test_all_algorithms_see_the_path_of_the_sampler(sampling) -> None:
+    problem = problems.tabular()
+    steps = Sampler(problem.mrp).paths([5], sampling=sampling).take(STEPS)
+    for algorithm in ("double-chain", "discounted-td"):  # neither has a gain of its own: the mean is reported
+        trace = gb.run(algorithm, problem, STEPS, 0.1, seeds=5, sampling=sampling, checkpoints=[7, STEPS])
+        assert trace.gain[0, 0] == pytest.approx(steps.reward[0, :7].mean(), abs=1e-15)
+        assert trace.gain[0, 1] == pytest.approx(steps.reward[0].mean(), abs=1e-14)
+
+
+def test_the_second_chain_is_independent_of_the_first() -> None:
+    plan_problem = problems.tabular()
+    sampler = Sampler(plan_problem.mrp)
+    first = sampler.paths([0], chain="first chain").take(20_000).here[0]
+    second = sampler.paths([0], chain="second chain").take(20_000).here[0]
+    n = plan_problem.mrp.num_states
+    joint = np.zeros((n, n))
+    np.add.at(joint, (first, second), 1.0 / len(first))
+    law = plan_problem.solution.stationary
+    # Mixing is fast: 4 standard errors of independent draws, doubled for the remaining dependence in time.
+    allowed = 8 * np.sqrt(np.outer(law, law) / len(first))
+    assert (np.abs(joint - np.outer(law, law)) < allowed).all()
+    assert np.abs(np.diag(np.bincount(first) / len(first)) - joint).max() > allowed.max()
+
+
+def test_one_sample_used_twice_lands_elsewhere(monkeypatch) -> None:
+    problem = problems.dense()
+    options = {"step_size": gb.Harmonic(40, 200), "seeds": range(8), "sampling": "iid"}
+    right = gb.run("double-chain", problem, 40_000, **options)
+    taken = work.moves_of
+
+    def once(drawn, path):
+        return taken(drawn[:1], path)
+
+    monkeypatch.setattr(work, "moves_of", once)
+    wrong = gb.run("double-chain", problem, 40_000, **options)
+    distance = [t.errors(target="paper", space="weights")[:, -1].mean() for t in (right, wrong)]
+    assert distance[1] > 5 * distance[0]
+
+
+@pytest.mark.parametrize("make", problems.ALL.values(), ids=problems.ALL)
+@pytest.mark.parametrize("params", [{}, {"trace_decay": 0.6}])
+def test_tail_average_is_the_mean_of_the_weights_after_each_step(make, params) -> None:
+    problem, length = make(), 60
+    every = gb.run(
+        "td-lambda", problem, length, 0.1, seeds=[2], params=params, checkpoints=range(1, length + 1)
+    )
+    averaged = gb.run(
+        "td-lambda", problem, length, 0.1, seeds=[2], params=params, tail_average=0.25, checkpoints=[10, 40]
+    )
+    np.testing.assert_array_equal(averaged.weights[0, 0], every.weights[0, 9])
+    np.testing.assert_allclose(averaged.weights[0, 1], every.weights[0, 15:40].mean(axis=0), rtol=1e-13)
+    np.testing.assert_allclose(averaged.weights[0, 2], every.weights[0, 15:].mean(axis=0), rtol=1e-13)
+
+
+@pytest.mark.parametrize("start", [3, "uniform", "stationary"])
+def test_start(start) -> None:
+    trace = gb.run("discounted-td", problems.tabular(), 1, 0.1, seeds=range(40), start=start)
+    visited = {int(np.flatnonzero(row)[0]) for row in trace.weights[:, -1] if row.any()}
+    assert visited <= {3} if start == 3 else len(visited) > 3
+
+
+class TestDivergence:
+    def test_the_step_is_the_first_that_is_not_finite(self) -> None:
+        problem = problems.dense()
+        with pytest.warns(UserWarning, match="overshoot"):
+            trace = gb.run("td-lambda", problem, 6000, [4.0, 0.1], seeds=[0, 1], checkpoints=5)
+        assert [outcome.status for outcome in trace.outcomes] == ["diverged", "finished"] * 2
+        for lane in (0, 2):
+            step = trace.outcomes[lane].step
+            with pytest.warns(UserWarning, match="overshoot"):
+                close = gb.run("td-lambda", problem, step, 4.0, seeds=lane // 2, checkpoints=[step - 1, step])
+            assert np.isfinite(close.weights[0, -2]).all()
+            assert not np.isfinite(close.weights[0, -1]).all()
+            assert close.outcomes[0] == gb.Outcome("diverged", step)
+            later = trace.steps >= step
+            assert later.any()
+            assert np.isinf(trace.errors()[lane, later]).all()
+            assert np.isfinite(trace.errors()[lane, ~later]).all()
+
+    def test_others_are_not_touched(self) -> None:
+        sizes = [0.1, 4.0, 0.2, 0.3]
+        with pytest.warns(UserWarning, match="overshoot"):
+            mixed = gb.run("td-lambda", problems.dense(), 6000, sizes)
+        calm = gb.run("td-lambda", problems.dense(), 6000, [0.1, 0.2, 0.3])
+        np.testing.assert_array_equal(np.delete(mixed.weights, 1, axis=0), calm.weights)
+
+    @pytest.mark.parametrize("make", [problems.sparse_features, problems.tabular])
+    def test_large_states_are_searched_between_checkpoints(self, make, monkeypatch) -> None:
+        with pytest.warns(UserWarning, match="overshoot"):
+            expected = gb.run("td-lambda", make(), 20_000, 5.0, checkpoints=[20_000]).outcomes
+        assert expected[0].status == "diverged"
+        monkeypatch.setattr(work, "OFTEN_CHECKED", 0)
+        with pytest.warns(UserWarning, match="overshoot"):
+            assert gb.run("td-lambda", make(), 20_000, 5.0, checkpoints=[20_000]).outcomes == expected
+
+
+def test_ctrl_c_returns_what_was_computed(monkeypatch) -> None:
+    problem = problems.dense()
+    started = threading.Event()
+    whole = gb.run("td-lambda", problem, 100_000, 0.1, checkpoints=[1000, 50_000])
+    assert np.isfinite(whole.errors()).all()
+
+    def interrupt(self, *_: object) -> None:
+        started.wait(5)
+        raise KeyboardInterrupt
+
+    stretches = work.Plan.stretches
+
+    def slow(self):
+        for number, stretch in enumerate(stretches(self)):
+            if number == 3:
+                started.set()
+                threading.Event().wait(0.3)
+            yield stretch
+
+    monkeypatch.setattr(run_module.Watch, "show", interrupt)
+    monkeypatch.setattr(work.Plan, "stretches", slow)
+    part = gb.run("td-lambda", problem, 100_000, 0.1, checkpoints=[1000, 50_000])
+    outcome = part.outcomes[0]
+    assert outcome.status == "interrupted"
+    assert 1000 <= outcome.step < 50_000
+    np.testing.assert_array_equal(part.weights[0, 0], whole.weights[0, 0])
+    assert np.isnan(part.weights[0, 1:]).all()
+    assert np.isnan(part.errors()[0, 1:]).all()
+    assert "1 interrupted" in repr(part)
+
+
+class TestLanes:
+    def test_order_and_labels(self) -> None:
+        trace = gb.run(
+            "td-lambda",
+            problems.dense(),
+            10,
+            [0.1, gb.Harmonic(1, 10)],
+            seeds=[5, 6],
+            params={"trace_decay": [0.0, 0.5]},
+        )
+        found = [(lane.seed, str(lane.step_size), lane.params["trace_decay"]) for lane in trace.lanes]
+        sizes = ["Constant(a=0.1)", "Harmonic(a=1, c0=10)"]
+        assert found == [(s, size, decay) for s in (5, 6) for size in sizes for decay in (0.0, 0.5)]
+        assert all(lane.params["gain_ratio"] == 1.0 for lane in trace.lanes)
+
+    def test_an_array_is_one_step_size_for_each_step(self) -> None:
+        sizes = 2.0 / (np.arange(STEPS) + 10)
+        listed = weights(problems.dense(), step_size=sizes)
+        np.testing.assert_array_equal(listed, weights(problems.dense()))
+
+    def test_first_weights(self) -> None:
+        first = np.array([1.0, -2.0, 3.0])
+        trace = gb.run("td-lambda", problems.dense(), 5, 0.1, initial_weights=first, checkpoints=[0, 5])
+        np.testing.assert_array_equal(trace.weights[0, 0], first)
+
+
+BAD = [
+    ({"algorithm": "dubble-chain"}, "unknown algorithm 'dubble-chain': did you mean 'double-chain'"),
+    ({"algorithm": 3}, "algorithm must be an id"),
+    ({"params": {"trace_deca": 0.5}}, "td-lambda has no parameter 'trace_deca': did you mean 'trace_decay'"),
+    ({"params": {"trace_decay": 1.0}}, "must be a number at least 0 and below 1, found 1.0"),
+    ({"params": {"gain_ratio": [1.0, np.nan]}}, "'gain_ratio' of td-lambda must be a number above 0"),
+    ({"params": {"gain_ratio": "large"}}, "found 'large'"),
+    ({"params": {"gain_ratio": []}}, "there are no lanes"),
+    ({"step_size": -0.1}, "must be positive and finite, found -0.1"),
+    ({"step_size": np.inf}, "must be positive and finite, found inf"),
+    ({"step_size": [0.1, np.nan]}, "must be positive and finite, found nan"),
+    ({"step_size": np.array([0.1, -0.1] * 50)}, "found -0.1 at step 1"),
+    ({"step_size": np.full(50, 0.1)}, "50 step sizes were given, but there are 100 steps"),
+    ({"step_size": []}, "there are no lanes"),
+    ({"seeds": []}, "there are no lanes"),
+    ({"seeds": [1, 1]}, "seeds must differ"),
+    ({"seeds": [-1]}, "seeds must be integers that are not negative, found -1"),
+    ({"seeds": [0.5]}, "seeds must be integers that are not negative, found 0.5"),
+    ({"sampling": "idd"}, "unknown sampling 'idd': use 'markov' or 'iid'"),
+    ({"start": 99}, "start must be a state from 0 to 7, found 99"),
+    ({"start": "zero"}, "start must be a state, 'uniform' or 'stationary'"),
+    ({"num_steps": 0}, "num_steps must be a positive integer, found 0"),
+    ({"num_steps": 1.5}, "num_steps must be a positive integer, found 1.5"),
+    ({"checkpoints": 0}, "checkpoints must be at least 1"),
+    ({"checkpoints": [1, 200]}, "numbers of steps from 0 to num_steps=100"),
+    ({"threads": 0}, "threads must be a positive integer"),
+    ({"tail_average": 1.0}, "tail_average must be at least 0 and below 1, found 1.0"),
+    ({"initial_weights": np.zeros(7)}, r"initial_weights must have shape \(3,\), found \(7,\)"),
+    ({"keep": "everything"}, "keep must be 'weights', 'errors' or a list of states"),
+    ({"keep": [0, 8]}, "states to keep must be from 0 to 7"),
+    ({"problem": problems.process()}, r"problem must be a gb.Problem, found MarkovRewardProcess: write"),
+    ({"algorithm": "almost-sure-td"}, "almost-sure-td exists for tabular features only, found dense"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD, ids=[message[:40] for _, message in BAD])
+def test_bad_input_is_refused_in_words(change, message) -> None:
+    call = {"algorithm": "td-lambda", "problem": problems.dense(), "num_steps": 100, "step_size": 0.1}
+    with pytest.raises(ValueError, match=message):
+        gb.run(**{**call, **change})
+
+
+def test_features_of_another_problem_are_refused() -> None:
+    features = problems.dense(n=9).features
+    with pytest.raises(ValueError, match="features must have one row for each of the 8 states, found 9 rows"):
+        gb.Problem(problems.process(n=8), features)
+
+
+def test_a_large_first_step_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="the first step size 1.5 times the largest squared row norm"):
+        gb.run("td-lambda", problems.tabular(), 3, 1.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gb.run("td-lambda", problems.tabular(), 3, 1.0)
+
+
+def test_needs_ones_outside_span_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="needs features that do not span the constant values"):
+        run_module._check_problem(
+            gb.Algorithm(name="x", form=gb.ALGORITHMS["td-lambda"].form, needs_ones_outside_span=True),
+            problems.dense(),
+        )
