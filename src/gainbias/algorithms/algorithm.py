@@ -207,6 +207,12 @@ class Algorithm:
         Whether it is this package's own, or was rebuilt from a description that leaves details open.
     tabular_only : bool
         Whether it exists for one feature per state only.
+    bitwise : bool
+        Whether compiled steps give the same bits as Python does; otherwise they agree to 12 digits.
+    discounted : bool
+        Whether it discounts rewards, so that adding a number to all of them moves its limit.
+    constant_step : float, optional
+        The constant step size it is meant for, if not for ones that shrink.
     frozen : callable (problem, params, here, weights) -> dict, optional
         Fields of its state, other than the weights, at their limits, given that the chain is in the state
         `here` and the weights, (d,), are as they are.
@@ -227,7 +233,8 @@ class Algorithm:
     shift_invariant : bool
         Whether adding a number to all rewards changes no weight (beyond rounding) on any path.
     rate : float, optional
-        Power of 1/t with which the mean squared error falls for step sizes a/t with a large enough.
+        Power of 1/t with which the mean squared error falls for step sizes a/t with a large enough, or for
+        its constant step size.
 
     Examples
     --------
@@ -266,6 +273,9 @@ class Algorithm:
     ours: bool = False
     reconstructed: bool = False
     tabular_only: bool = False
+    bitwise: bool = True
+    discounted: bool = False
+    constant_step: float | None = None
     frozen: Callable[[Problem, Any, int, Floats], dict[str, Any]] | None = None
     mean_field: Callable[[Problem, Any], Field] | None = None
     affine: tuple[str, ...] = ()
