@@ -1,0 +1,106 @@
+"""Tabular TD with a clock for each state, after Chen (2025). Reconstructed.
+
+With N(s) the number of visits to s, for each transition (s, r, s'):
+
+    N(s) <- N(s) + 1
+    V(s) <- V(s) + alpha / (N(s) + h) (r + V(s') - V(s))
+
+What is reported is V - (max V + min V) / 2, and the mean of the rewards as gain. No gain enters the update,
+so all values drift together, like alpha g log t. That is so slow (28 alpha g after 10^12 steps) that V itself
+need not be centred on the way: rounding stays harmless.
+
+This is the paper's Q-learning with adaptive steps for one policy. Local clocks and centring are the paper's;
+the rest is rebuilt. alpha is `step_size`, where `Constant` is the paper's choice: steps shrink by themselves.
+h is `offset`. The clocks are essential: with a common one, differences of values settle where R + P V - V is
+proportional to 1 / mu instead of constant, which is elsewhere.
+
+Converges to the bias, centred at the middle of its range. The values are the weights, so it exists for
+tabular features only.
+
+Not guaranteed: an error that falls like t^-1/2, unless alpha times the gap of the chain is above 1/2; first
+steps that do not overshoot, unless alpha is at most 1 + h.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gainbias.algorithms.algorithm import (
+    NOT_NEGATIVE,
+    Algorithm,
+    Form,
+    Move,
+    Output,
+    PerLane,
+    Setting,
+    Weights,
+    always,
+)
+from gainbias.features.rows import Floats, TabularRows
+from gainbias.model.elimination.types import Ints
+from gainbias.model.problem import Problem
+
+
+class Params(NamedTuple):
+    """What is added to the number of visits."""
+
+    offset: PerLane = 10.0
+
+
+class State(NamedTuple):
+    """Weights before centring, and visits of each state."""
+
+    weights: Weights
+    visits: Ints
+
+
+def init(setting: Setting, params: Params) -> State:
+    """Begin."""
+    return State(setting.weights.copy(), np.zeros(setting.weights.shape, np.int64))
+
+
+def step(state: State, params: Params, rows: TabularRows, move: Move, step_size: PerLane) -> None:
+    """Make one step."""
+    weights, visits = state
+    for k in range(len(step_size)):
+        visits[move.here, k] += 1
+        size = step_size[k] / (visits[move.here, k] + params.offset[k])
+        weights[move.here, k] += size * (move.reward + weights[move.after, k] - weights[move.here, k])
+
+
+def output(state: State, params: Params, setting: Setting) -> Output:
+    """Return the centred weights."""
+    return Output(centred(state.weights), None)
+
+
+def centred(weights: Weights) -> Weights:
+    """Return weights, (d,) or (d, lanes), minus the middle of the largest and the smallest.
+
+    Examples
+    --------
+    >>> centred(np.array([1.0, 2.0, 5.0]))
+    array([-2., -1.,  2.])
+    """
+    return np.asarray(weights - 0.5 * (weights.max(axis=0) + weights.min(axis=0)))
+
+
+def limit(problem: Problem, params: Params, first: Floats) -> Floats:
+    """Return the centred bias."""
+    return centred(problem.solution.bias)
+
+
+ALGORITHM = Algorithm(
+    name="adaptive-td",
+    title="Tabular TD with a clock for each state",
+    reference="chen2025adaptive",
+    converges_to="the bias, centred at the middle of its range",
+    not_guaranteed="a rate for small step sizes",
+    reconstructed=True,
+    form=Form(init, step, output, laned=True, touches_rows=always),
+    params=Params,
+    bounds={"offset": NOT_NEGATIVE},
+    tabular_only=True,
+    limit=limit,
+)

@@ -1,0 +1,90 @@
+"""Tabular average-reward TD of Blaser and Zhang (2024), with the running mean of the rewards as gain.
+
+For each transition (s, r, s'), with number t = 1, 2, ...:
+
+    V(s) <- V(s) + alpha (r - J + V(s') - V(s))
+    J    <- J + (r - J) / t                                 (V uses the old J, which is 0 at first)
+
+The paper's step sizes are 1 / (t + 1)^b with b above 4/5 and at most 1. Schedules count from 0, so these are
+``Polynomial(1, 2, b)``.
+
+Converges almost surely to the bias plus a constant value, which depends on the path and on the first weights:
+only differences of values mean something. The values are the weights, so it exists for tabular features only.
+
+Not guaranteed: which point of the line of solutions; almost-sure convergence for other step sizes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gainbias.algorithms.algorithm import (
+    Algorithm,
+    Field,
+    Form,
+    Move,
+    NoParams,
+    PerLane,
+    Setting,
+    Weights,
+    always,
+)
+from gainbias.algorithms.fields import td_field
+from gainbias.features.rows import Floats, TabularRows
+from gainbias.model.problem import Problem
+
+
+class State(NamedTuple):
+    """Weights, gain and number of steps."""
+
+    weights: Weights
+    gain: PerLane
+    count: PerLane
+
+
+def init(setting: Setting, params: NoParams) -> State:
+    """Begin."""
+    return State(setting.weights.copy(), setting.zeros(), setting.zeros())
+
+
+def step(state: State, params: NoParams, rows: TabularRows, move: Move, step_size: PerLane) -> None:
+    """Make one step."""
+    weights, gain, count = state
+    for k in range(len(gain)):
+        excess = move.reward - gain[k]
+        change = excess + weights[move.after, k] - weights[move.here, k]
+        weights[move.here, k] += step_size[k] * change
+        count[k] += 1.0
+        gain[k] += excess / count[k]
+
+
+def frozen(problem: Problem, params: NoParams, here: int, weights: Floats) -> dict[str, Any]:
+    """Return the gain."""
+    return {"gain": problem.solution.gain}
+
+
+def mean_field(problem: Problem, params: NoParams) -> Field:
+    """Return the field at the exact gain."""
+    return td_field(problem)
+
+
+def limit(problem: Problem, params: NoParams, first: Floats) -> Floats:
+    """Return the bias, a point of the line."""
+    return problem.solution.bias
+
+
+ALGORITHM = Algorithm(
+    name="almost-sure-td",
+    title="Tabular average-reward TD",
+    reference="blaser2024almost",
+    converges_to="the bias plus a constant value that depends on chance",
+    not_guaranteed="which constant",
+    table_row="Blaser & Zhang 2024",
+    form=Form(init, step, laned=True, touches_rows=always),
+    tabular_only=True,
+    frozen=frozen,
+    mean_field=mean_field,
+    limit=limit,
+    limit_is_line=True,
+    rate=1.0,
+)
