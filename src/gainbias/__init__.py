@@ -35,6 +35,7 @@ _HOMES = {
     "second_eigenvalue_modulus": "gainbias.model.spectrum",
     "solve": "gainbias.model.solve",
     "spectral_gap": "gainbias.model.spectrum",
+    "testing": "gainbias",
 }
 
 __all__ = ["__version__", *_HOMES]
@@ -43,7 +44,8 @@ __all__ = ["__version__", *_HOMES]
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'gainbias' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    home = _HOMES[name]
+    value = import_module(f"gainbias.{name}") if home == "gainbias" else getattr(import_module(home), name)
     globals()[name] = value
     return value
 

@@ -1,3 +1,4 @@
+from gainbias import testing as testing
 from gainbias.algorithms.algorithm import Algorithm as Algorithm
 from gainbias.algorithms.algorithm import Form as Form
 from gainbias.algorithms.registry import ALGORITHMS as ALGORITHMS

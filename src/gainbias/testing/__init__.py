@@ -1,0 +1,14 @@
+"""What must hold: the contract suite for algorithms, your own and those of this package.
+
+Examples
+--------
+>>> import gainbias as gb
+>>> report = gb.testing.check_algorithm("double-chain")
+>>> len(report.failures)
+0
+"""
+
+from gainbias.testing.report import Report, Result
+from gainbias.testing.suite import CHECKS, Check, check_algorithm
+
+__all__ = ["CHECKS", "Check", "Report", "Result", "check_algorithm"]

@@ -1,0 +1,103 @@
+"""Checks of whole runs against exact means, without Monte Carlo on one side.
+
+Statistics of many seeds must be within 4 standard errors of the exact mean. With m of them, a correct
+algorithm fails with a probability of at most m * 6.4e-5 if seeds are drawn at random; here they are fixed.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from gainbias.engine.run import run
+from gainbias.engine.trace import Trace
+from gainbias.engine.work import copy_state
+from gainbias.features.rows import Floats
+from gainbias.testing.cases import Case
+from gainbias.testing.compare import close, within_errors
+from gainbias.testing.drive import Rig, first_weights
+from gainbias.testing.fields import affine_samples
+from gainbias.testing.report import Skip
+from gainbias.theory.moments import Moments, affine_moments
+from gainbias.theory.moves import move_law
+
+SEEDS = 400
+STEP_SIZE = 0.25
+CHECKPOINTS = [4, 16, 48]
+
+
+def moments_are_exact(case: Case) -> str:
+    """Means and second moments over many runs are those that the declared affine step gives exactly."""
+    if not case.algorithm.chains * case.problem.num_features <= 6:
+        raise Skip("too many moves to enumerate")
+    d, said = case.problem.num_features, []
+    for sampling in ("iid", "markov"):
+        exact = _moments(case, sampling, CHECKPOINTS[-1])
+        found = _run(case, sampling, CHECKPOINTS).weights
+        products = found[..., :, None] * found[..., None, :]
+        statistics = np.concatenate([found, products.reshape(*found.shape[:2], -1)], axis=2)
+        second = exact.second[CHECKPOINTS, :d, :d].reshape(len(CHECKPOINTS), -1)
+        expected = np.concatenate([exact.mean[CHECKPOINTS, :d], second], axis=1)
+        error = statistics.std(axis=0) / np.sqrt(SEEDS)
+        said.append(within_errors(statistics.mean(axis=0), expected, error, f"moments, {sampling}"))
+    return "; ".join(said)
+
+
+def paths_average_to_the_mean(case: Case) -> str:
+    """The mean over all paths of a few steps is exactly that of the declared affine step.
+
+    If the step is not affine, the mean over many runs must be within 4 standard errors of it.
+    """
+    num_steps = 6 if case.algorithm.chains == 1 else 3
+    mean, variance = mean_over_paths(case, num_steps)
+    try:
+        exact = _moments(case, "markov", num_steps)
+    except Skip:
+        found = _run(case, "markov", [num_steps]).weights[:, -1].mean(axis=0)
+        return within_errors(found, mean, np.sqrt(variance / SEEDS), f"mean after {num_steps} steps")
+    return close(exact.mean[-1, : len(mean)], mean, 1e-12, f"mean after {num_steps} steps")
+
+
+def mean_over_paths(case: Case, num_steps: int) -> tuple[Floats, Floats]:
+    """Return mean and variance of the weights after a few steps, by following every path: two (d,) arrays."""
+    law, rig = move_law(case.problem, case.algorithm.chains, "markov"), Rig(case)
+    moves_from = [np.flatnonzero(law.source == node) for node in range(len(law.first))]
+    begin = rig.begin(first_weights(case.problem))
+    paths = [(probability, node, begin) for node, probability in enumerate(law.first)]
+    for _ in range(num_steps):
+        longer = []
+        for probability, node, state in paths:
+            for k in moves_from[node]:
+                after = copy_state(state)
+                rig.step(after, law.move(int(k)), STEP_SIZE)
+                longer.append((probability * law.probability[k], law.target[k], after))
+        paths = longer
+    weight = np.array([probability for probability, _, _ in paths])
+    ends = np.array([rig.output(state) for _, _, state in paths])
+    mean = weight @ ends
+    return mean, weight @ (ends - mean) ** 2
+
+
+def _moments(case: Case, sampling: Literal["iid", "markov"], num_steps: int) -> Moments:
+    affine_samples(case)
+    algorithm, rig = case.algorithm, Rig(case)
+    first = rig.read(rig.begin(first_weights(case.problem)), algorithm.affine)
+    law = move_law(case.problem, algorithm.chains, sampling)
+    sizes = np.full(num_steps, STEP_SIZE)
+    return affine_moments(algorithm, case.problem, case.params, law, sizes, first)
+
+
+def _run(case: Case, sampling: Literal["iid", "markov"], checkpoints: list[int]) -> Trace:
+    return run(
+        case.algorithm,
+        case.problem,
+        checkpoints[-1],
+        STEP_SIZE,
+        seeds=range(SEEDS),
+        params=case.params._asdict(),
+        sampling=sampling,
+        checkpoints=checkpoints,
+        initial_weights=first_weights(case.problem),
+        threads=1,
+    )

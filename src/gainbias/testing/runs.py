@@ -1,0 +1,111 @@
+"""Checks that a run depends on its seed, step sizes and parameters alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gainbias.engine import work
+from gainbias.engine.run import run
+from gainbias.engine.trace import Trace
+from gainbias.testing.cases import Case, all_params
+from gainbias.testing.compare import close, same_bits
+from gainbias.testing.drive import Rig, first_weights
+from gainbias.testing.report import Skip
+
+STEPS = 60
+SEEDS = range(5)
+STEP_SIZES = [0.05, 0.1, 0.2]
+
+
+def state_is_its_own(case: Case) -> str:
+    """The first state shares no memory with what the algorithm is told, nor do its fields with each other."""
+    rig = Rig(case)
+    state = rig.begin(first_weights(case.problem))
+    told = [rig.setting.weights, case.problem.ones_weights, *state]
+    for k, field in enumerate(state):
+        for other in told[: 2 + k]:
+            if other is not None and np.shares_memory(field, other):
+                raise AssertionError(f"{state._fields[k]} shares memory with the setting or another field")
+    return f"{len(state)} fields"
+
+
+def cuts_change_no_bit(case: Case) -> str:
+    """Checkpoints, and where the kernel is left and entered again, change no bit."""
+    whole = _run(case, checkpoints=[STEPS])
+    for checkpoints in ([7, 31], range(STEPS)):
+        _same(_run(case, checkpoints=checkpoints), whole, "with more checkpoints")
+    with _stretches_of(11):
+        _same(_run(case, checkpoints=[STEPS]), whole, "in shorter stretches")
+    return "3 ways to cut a run"
+
+
+def threads_change_no_bit(case: Case) -> str:
+    """The number of threads changes no bit."""
+    one = _run(case, threads=1)
+    for threads in (2, 8):
+        _same(_run(case, threads=threads), one, f"with {threads} threads")
+    return "1, 2 and 8 threads"
+
+
+def company_changes_no_bit(case: Case) -> str:
+    """A lane alone has the bits it has in company, whatever the parameters of the others."""
+    columns = zip(*all_params(case.algorithm), strict=True)
+    grid: Any = {name: list(dict.fromkeys(c)) for name, c in zip(case.params._fields, columns, strict=True)}
+    together = _run(case, seeds=[3], step_size=STEP_SIZES, params=grid)
+    chosen = range(0, len(together.lanes), max(1, len(together.lanes) // 12))
+    for k in chosen:
+        lane = together.lanes[k]
+        alone = _run(case, seeds=[3], step_size=lane.step_size, params=lane.params)
+        same_bits(alone.weights[0], together.weights[k], f"weights of lane {k} alone")
+        same_bits(alone.gain[0], together.gain[k], f"gain of lane {k} alone")
+    return f"{len(chosen)} lanes of {len(together.lanes)}"
+
+
+def seeds_decide(case: Case) -> str:
+    """The same seed gives the same bits, another seed others."""
+    first = _run(case, seeds=[0, 1])
+    _same(_run(case, seeds=[0, 1]), first, "in a second run")
+    if np.array_equal(first.weights[0], first.weights[len(STEP_SIZES)], equal_nan=True):
+        raise AssertionError("two seeds give the same weights")
+    return "2 seeds, twice"
+
+
+def averages_are_means(case: Case) -> str:
+    """A tail average is the mean of the weights of the steps it covers."""
+    plain = _run(case, checkpoints=range(STEPS + 1))
+    averaged = _run(case, checkpoints=[STEPS], tail_average=0.25)
+    covered = plain.weights[:, STEPS // 4 + 1 :]
+    if np.array_equal(averaged.weights[:, -1], plain.weights[:, -1]) and np.ptp(covered, axis=1).any():
+        raise Skip("its output is not made of the weights of its steps")
+    return close(averaged.weights[:, -1], covered.mean(axis=1), 1e-12, "tail average")
+
+
+def _run(case: Case, **changes: Any) -> Trace:
+    asked: dict[str, Any] = {
+        "step_size": STEP_SIZES,
+        "seeds": SEEDS,
+        "params": case.params._asdict(),
+        "checkpoints": [STEPS],
+        "initial_weights": first_weights(case.problem),
+        "threads": 1,
+    }
+    return run(case.algorithm, case.problem, STEPS, **{**asked, **changes})
+
+
+def _same(found: Trace, expected: Trace, what: str) -> None:
+    same_bits(found.weights[:, -1], expected.weights[:, -1], f"weights {what}")
+    same_bits(found.gain[:, -1], expected.gain[:, -1], f"gain {what}")
+
+
+@contextmanager
+def _stretches_of(steps: int) -> Iterator[None]:
+    before = work.STRETCH
+    work.STRETCH = steps
+    try:
+        yield
+    finally:
+        work.STRETCH = before

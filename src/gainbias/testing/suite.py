@@ -1,0 +1,131 @@
+"""The contract that every algorithm keeps, as one table of checks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gainbias.algorithms.algorithm import Algorithm
+from gainbias.algorithms.registry import as_algorithm
+from gainbias.testing import bits, fields, invariance, limits, oracles, runs
+from gainbias.testing.cases import FEW, KINDS, SEVERAL, Case, all_params, small_problem
+from gainbias.testing.report import Report, Result, Skip
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check, and where it is made.
+
+    Attributes
+    ----------
+    function : callable (case) -> str
+        Returns its figures, raises `Skip` if it does not apply, `AssertionError` if the algorithm is wrong.
+    kinds : tuple of str
+        Kinds of problems.
+    num_states : int
+        Their number of states.
+    all_params : bool
+        Whether parameters other than the defaults are tried too.
+    """
+
+    function: Callable[[Case], str]
+    kinds: tuple[str, ...] = KINDS
+    num_states: int = SEVERAL
+    all_params: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the check."""
+        return self.function.__name__
+
+    def cases(self, algorithm: Algorithm) -> Iterator[Case]:
+        """Iterate over the cases in which an algorithm is checked."""
+        tried = all_params(algorithm) if self.all_params else [algorithm.params()]
+        for kind in ("tabular",) if algorithm.tabular_only else self.kinds:
+            for params in tried:
+                yield Case(algorithm, kind, small_problem(kind, self.num_states), params)
+
+    def result(self, case: Case) -> Result:
+        """Return what the check finds in one case."""
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "[a-z-]+ needs features that do not span")
+                detail = self.function(case)
+        except Skip as reason:
+            return Result(self.name, case.kind, case.changed, "skipped", str(reason))
+        except AssertionError as failure:
+            return Result(self.name, case.kind, case.changed, "failed", str(failure))
+        except Exception as error:
+            return Result(self.name, case.kind, case.changed, "failed", f"{type(error).__name__}: {error}")
+        return Result(self.name, case.kind, case.changed, "passed", detail)
+
+
+TWO = ("dense", "constants")
+
+CHECKS = (
+    Check(bits.compiled_equals_python, all_params=True),
+    Check(runs.state_is_its_own, all_params=True),
+    Check(runs.cuts_change_no_bit),
+    Check(runs.threads_change_no_bit),
+    Check(runs.company_changes_no_bit),
+    Check(runs.seeds_decide),
+    Check(runs.averages_are_means),
+    Check(fields.mean_field_is_true, num_states=FEW, all_params=True),
+    Check(fields.sample_field_is_true, num_states=FEW, all_params=True),
+    Check(fields.sample_field_has_the_mean_field, num_states=FEW, all_params=True),
+    Check(limits.limit_solves_the_mean_field, num_states=FEW, all_params=True),
+    Check(limits.limit_stays_without_noise, num_states=FEW, all_params=True),
+    Check(limits.limit_attracts, num_states=FEW, all_params=True),
+    Check(limits.runs_approach_the_limit, TWO, FEW),
+    Check(limits.constants_do_what_is_declared, TWO, FEW),
+    Check(limits.gain_is_learned, TWO, FEW),
+    Check(limits.rate_holds, TWO, FEW),
+    Check(invariance.shifted_rewards_keep_the_mean_field, num_states=FEW, all_params=True),
+    Check(invariance.shifted_rewards_keep_the_path),
+    Check(invariance.doubled_rewards_double_the_path, all_params=True),
+    Check(invariance.names_of_states_do_not_matter, all_params=True),
+    Check(invariance.kinds_of_features_agree, ("dense", "sparse", "tabular"), all_params=True),
+    Check(invariance.only_touched_rows_change, all_params=True),
+    Check(oracles.moments_are_exact, TWO, FEW),
+    Check(oracles.paths_average_to_the_mean, num_states=FEW, all_params=True),
+)
+"""All checks, in the order in which they are made."""
+
+
+def check_algorithm(algorithm: Algorithm | str, raises: bool = True) -> Report:
+    """Check an algorithm, your own or one of this package, against everything it declares.
+
+    Parameters
+    ----------
+    algorithm : Algorithm or str
+        What is checked. A check that does not apply to what is declared is skipped, with its reason.
+    raises : bool
+        Whether a failure is raised as an error that lists all failures.
+
+    Returns
+    -------
+    Report
+        The result of each check, on each small problem, for each setting of the parameters.
+
+    Raises
+    ------
+    AssertionError
+        If a check fails and `raises` is true.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> report = gb.testing.check_algorithm("double-chain")
+    >>> print(report)
+    double-chain: ... passed, ... skipped, 0 failed
+      compiled_equals_python                   4 passed
+      ...
+    """
+    chosen = as_algorithm(algorithm)
+    results = [check.result(case) for check in CHECKS for case in check.cases(chosen)]
+    report = Report(chosen.name, tuple(results))
+    if raises and report.failures:
+        listed = "\n".join(map(str, report.failures))
+        raise AssertionError(f"{chosen.name} fails {len(report.failures)} checks:\n{listed}")
+    return report

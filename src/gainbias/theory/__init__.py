@@ -1,0 +1,1 @@
+"""What is proved: exact moments of algorithms, without sampling."""
