@@ -1,5 +1,8 @@
 """Alias tables reproduce the chain exactly; paths follow it, and depend on nothing but their seed."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import scipy.sparse as sparse
@@ -8,7 +11,7 @@ from hypothesis import strategies as st
 
 import gainbias as gb
 from gainbias.engine.paths import Sampler
-from gainbias.engine.sampling import AliasTable, alias_table
+from gainbias.engine.sampling import AliasTable, alias_table, chosen, guessed, pick
 from gainbias.engine.seeds import stream
 
 pytestmark = pytest.mark.kernels
@@ -20,8 +23,8 @@ def chain_of(table: AliasTable, n: int) -> np.ndarray:
     for row in range(len(chain)):
         slots = range(table.start[row], table.start[row + 1])
         for slot in slots:
-            chain[row, table.own[slot]] += table.threshold[slot] / len(slots)
-            chain[row, table.other[slot]] += (1.0 - table.threshold[slot]) / len(slots)
+            chain[row, chosen(table, row, slot, True)] += table.threshold[slot] / len(slots)
+            chain[row, chosen(table, row, slot, False)] += (1.0 - table.threshold[slot]) / len(slots)
     return chain
 
 
@@ -35,6 +38,27 @@ def test_alias_table_stands_for_the_chain(n: int, density: float, seed: int) -> 
     table = alias_table(sparse.csr_array(chain), np.zeros(n))
     np.testing.assert_allclose(chain_of(table, n), chain, atol=1e-15 * n)
     assert ((table.threshold >= 0.0) & (table.threshold <= 1.0)).all()
+
+
+@pytest.mark.parametrize("first", [0.1, 1 / 3, 0.3 + 1e-9, 1e-12])
+def test_thresholds_are_exact_although_they_are_rounded_where_they_are_read(first: float) -> None:
+    table = alias_table(sparse.csr_array(np.array([[first, 1.0 - first]])), np.zeros(1))
+    threshold = table.threshold[0]
+    assert table.slot["threshold"][0] != threshold
+    for uniform in (0.5 * threshold, 0.5 * float(table.slot["threshold"][0])):
+        for moved in (np.nextafter(uniform, 0.0), uniform, np.nextafter(uniform, 1.0)):
+            assert pick(table, 0, moved) == (0, 2.0 * moved < threshold)
+
+
+@pytest.mark.parametrize("chain", [[[0.2, 0.8]], [[0.0, 0.3, 0.0, 0.7]]], ids=["full", "sparse"])
+def test_both_ways_to_read_a_slot_agree(chain: list[list[float]]) -> None:
+    table = alias_table(sparse.csr_array(np.array(chain)), np.zeros(1))
+    states = set()
+    for slot in range(2):
+        for below in (True, False):
+            states.add(chosen(table, 0, slot, below))
+            assert guessed(table, 0, slot, below) == chosen(table, 0, slot, below)
+    assert states == set(np.flatnonzero(chain[0]))
 
 
 def small_process(rewards: object = None) -> gb.MarkovRewardProcess:
@@ -87,6 +111,50 @@ def test_a_path_depends_on_its_seed_alone(sampling: str) -> None:
     assert (other.here != whole.here).any()
     second = sampler.paths([5], sampling=sampling, chain="second chain").take(300)
     assert (second.here != whole.here).any()
+
+
+@pytest.mark.parametrize("sampling", ["markov", "iid"])
+def test_chains_drawn_together_are_those_drawn_alone(sampling: str) -> None:
+    sampler, names = Sampler(small_process()), ("first chain", "second chain")
+    together = sampler.paths([5, 6], sampling=sampling, chain=names).take(300)
+    alone = [sampler.paths([5, 6], sampling=sampling, chain=name).take(300) for name in names]
+    for field in ("here", "next", "reward"):
+        expected = np.concatenate([getattr(steps, field) for steps in alone])
+        np.testing.assert_array_equal(getattr(together, field), expected)
+
+
+@pytest.mark.parametrize("sampling", ["markov", "iid"])
+def test_saved_paths_go_on_as_before(sampling: str) -> None:
+    paths = Sampler(small_process()).paths([5, 6], sampling=sampling)
+    paths.take(123)
+    saved = paths.save()
+    steps = paths.take(200)
+    replayed = paths.replayed(saved)
+    np.testing.assert_array_equal(replayed.take(200).here, steps.here)
+    np.testing.assert_array_equal(replayed.total, paths.total)
+    assert saved.steps == 123
+    assert (saved.total != paths.total).all()
+
+
+def test_rewards_are_summed_in_order() -> None:
+    paths = Sampler(small_process([0.1, 0.2, 0.3])).paths([5, 6])
+    rewards = np.concatenate([paths.take(100).reward, paths.take(50).reward], axis=1)
+    np.testing.assert_array_equal(paths.total, np.cumsum(rewards, axis=1)[:, -1])
+
+
+def test_a_table_is_made_once_for_each_process_and_not_kept_longer() -> None:
+    mrp = small_process()
+    assert Sampler(mrp).table is Sampler(mrp).table
+    assert Sampler(small_process()).table is not Sampler(mrp).table
+    table = weakref.ref(Sampler(mrp).table.slot)
+    del mrp
+    gc.collect()
+    assert table() is None
+
+
+def test_a_known_law_is_not_solved_for() -> None:
+    sampler = Sampler(small_process(), stationary=lambda: np.array([0.0, 1.0, 0.0]))
+    assert set(sampler.paths(range(9), start="stationary").take(1).here[:, 0]) == {1}
 
 
 def test_paths_are_the_same_on_every_machine() -> None:

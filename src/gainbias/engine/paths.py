@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sparse
 
-from gainbias.engine.sampling import AliasTable, Steps, alias_table, walk
+from gainbias.engine.sampling import AliasTable, Steps, alias_table, chosen, pick, walk
 from gainbias.engine.seeds import stream
+from gainbias.model.checks import FloatArray
 from gainbias.model.elimination.types import Ints
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve import solve
 
 Sampling = Literal["markov", "iid"]
 Start = int | Literal["uniform", "stationary"]
+PathName: TypeAlias = tuple[int, str]
+"""A seed and the name of a chain."""
+
+_TABLES: WeakKeyDictionary[MarkovRewardProcess, AliasTable] = WeakKeyDictionary()
+"""Tables of the processes that still exist: a short run would take less time than its table."""
 
 
 class Sampler:
@@ -27,6 +33,8 @@ class Sampler:
     ----------
     mrp : MarkovRewardProcess
         The process. With rewards r(s, s') a transition pays what it is, otherwise R(s).
+    stationary : function without arguments, optional
+        Returns the stationary law, (n,), where that is known already.
 
     Examples
     --------
@@ -37,15 +45,17 @@ class Sampler:
     ([[0, 1, 0, 1]], [[0, 1, 0]])
     """
 
-    def __init__(self, mrp: MarkovRewardProcess) -> None:
+    def __init__(self, mrp: MarkovRewardProcess, stationary: Callable[[], FloatArray] | None = None) -> None:
         self.mrp = mrp
-        self.table = alias_table(mrp.csr, mrp.rewards, mrp.reward_entries)
+        self._stationary = stationary or (lambda: solve(mrp).stationary)
+        if mrp not in _TABLES:
+            _TABLES[mrp] = alias_table(mrp.csr, mrp.rewards, mrp.reward_entries)
+        self.table = _TABLES[mrp]
 
     @cached_property
     def law(self) -> AliasTable:
         """Table of the stationary law, with one row."""
-        stationary = solve(self.mrp).stationary
-        return alias_table(sparse.csr_array(stationary[None, :]), np.zeros(1))
+        return alias_table(sparse.csr_array(self._stationary()[None, :]), np.zeros(1))
 
     def paths(
         self,
@@ -53,7 +63,7 @@ class Sampler:
         *,
         sampling: Sampling = "markov",
         start: Start = "uniform",
-        chain: str = "first chain",
+        chain: str | Sequence[str] = "first chain",
     ) -> Paths:
         """Return paths, one for each seed.
 
@@ -65,69 +75,77 @@ class Sampler:
             Follow the chain, or draw the state of every transition afresh from the stationary law.
         start : int, "uniform" or "stationary"
             Where a path begins; it does not matter for "iid".
-        chain : str
-            Chains with different names are independent.
+        chain : str or sequence of str
+            Chains with different names are independent. With several names there are several paths for each
+            seed: those of the first name for all seeds, then those of the second. Drawing them together
+            takes less time.
         """
         if sampling not in ("markov", "iid"):
             raise ValueError(f"unknown sampling {sampling!r}: use 'markov' or 'iid'")
-        return Paths(self, seeds, sampling, self._first_states(seeds, start, chain), chain)
+        chains = [chain] if isinstance(chain, str) else chain
+        names = [(seed, name) for name in chains for seed in seeds]
+        first = SavedPaths(self._first_states(names, start), np.zeros(len(names)), 0)
+        return Paths(self, names, sampling, first)
 
-    def _first_states(self, seeds: Sequence[int], start: Start, chain: str) -> Ints:
+    def _first_states(self, names: Sequence[PathName], start: Start) -> Ints:
         n = self.mrp.num_states
         if isinstance(start, int | np.integer) and not isinstance(start, bool):
             if not 0 <= start < n:
                 raise ValueError(f"start must be a state from 0 to {n - 1}, found {start}")
-            return np.full(len(seeds), start, np.int64)
-        uniforms = np.array([stream(seed, chain, "start").random() for seed in seeds])
+            return np.full(len(names), start, np.int64)
+        uniforms = np.array([stream(*name, "start").random() for name in names])
         if start == "uniform":
             return np.asarray(uniforms * n, dtype=np.int64)
         if start == "stationary":
-            place = uniforms * self.law.start[1]
-            slot = place.astype(np.int64)
-            below = place - slot < self.law.threshold[slot]
-            return np.asarray(np.where(below, self.law.own[slot], self.law.other[slot]), dtype=np.int64)
+            picked = [pick(self.law, 0, uniform) for uniform in uniforms]
+            return np.array([chosen(self.law, 0, *slot) for slot in picked], dtype=np.int64)
         raise ValueError(f"start must be a state, 'uniform' or 'stationary', found {start!r}")
 
 
 class SavedPaths(NamedTuple):
-    """Where paths were: states of the chains and of their streams of random numbers."""
+    """Where paths were: their states, the sums of their rewards, and how many steps they had made."""
 
     state: Ints
-    streams: list[Any]
+    total: FloatArray
+    steps: int
 
 
 class Paths:
-    """Paths that go on where they stopped; made by `Sampler.paths`."""
+    """Paths that go on where they stopped; made by `Sampler.paths`.
+
+    Attributes
+    ----------
+    total : (paths,) array
+        Sum of the rewards of each path so far.
+    """
 
     def __init__(
-        self, sampler: Sampler, seeds: Sequence[int], sampling: Sampling, first: Ints, chain: str
+        self, sampler: Sampler, names: Sequence[PathName], sampling: Sampling, saved: SavedPaths
     ) -> None:
-        self._sampler = sampler
-        self._sampling = sampling
-        self._state = first
-        self._streams = [stream(seed, chain, sampling) for seed in seeds]
+        self._sampler, self._names, self._sampling = sampler, names, sampling
+        self._law = sampler.table if sampling == "markov" else sampler.law
+        self._numbers = 1 if sampling == "markov" else 2
+        self._state, self.total, self._steps = saved.state.copy(), saved.total.copy(), saved.steps
+        self._streams = [stream(*name, sampling) for name in names]
+        for generator in self._streams:
+            bits: Any = generator.bit_generator
+            bits.advance(self._numbers * self._steps)
 
     def take(self, count: int) -> Steps:
         """Return the next `count` transitions of every path, as (paths, count) arrays."""
-        shape = (len(self._streams), count)
+        shape = (len(self._names), count)
         steps = Steps(np.empty(shape, np.int32), np.empty(shape, np.int32), np.empty(shape))
-        numbers = 1 if self._sampling == "markov" else 2
-        uniforms = np.stack([generator.random((count, numbers)) for generator in self._streams])
-        law = self._sampler.table if self._sampling == "markov" else self._sampler.law
-        walk(self._sampler.table, law, uniforms, self._state, steps)
+        uniforms = np.empty((*shape, self._numbers))
+        for own, generator in zip(uniforms, self._streams, strict=True):
+            generator.random(out=own)
+        walk(self._sampler.table, self._law, uniforms, self._state, self.total, steps)
+        self._steps += count
         return steps
 
     def save(self) -> SavedPaths:
         """Return what is needed to draw the same transitions once more, from here."""
-        return SavedPaths(self._state.copy(), [stream.bit_generator.state for stream in self._streams])
+        return SavedPaths(self._state.copy(), self.total.copy(), self._steps)
 
     def replayed(self, saved: SavedPaths) -> Paths:
         """Return paths that go on from where these were when they were saved."""
-        paths = copy.copy(self)
-        paths._state = saved.state.copy()
-        paths._streams = []
-        for state in saved.streams:
-            generator = np.random.PCG64()
-            generator.state = state
-            paths._streams.append(np.random.Generator(generator))
-        return paths
+        return Paths(self._sampler, self._names, self._sampling, saved)

@@ -3,6 +3,10 @@
 An alias table (Walker 1977, built as by Vose 1991) lists, for each stored transition of a row, a threshold,
 the transition itself and another one of the row, so that one uniform number picks a successor with a single
 look-up, however many there are.
+
+A walk waits for memory most of the time, so what it reads is kept small and together: eight bytes a slot.
+Thresholds are rounded there, and a number too close to one is compared with the exact threshold, which is
+kept elsewhere and hardly ever read.
 """
 
 from __future__ import annotations
@@ -10,10 +14,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gainbias.kernels import bare_kernel, kernel
+from gainbias.kernels import bare_kernel, inlined, kernel
 from gainbias.model.checks import CsrArray, FloatArray
 from gainbias.model.elimination.types import Ints
+
+SLOT = np.dtype([("threshold", np.float32), ("other", np.int32)])
+
+CLOSE = 2.0**-24
+"""Rounding moves a threshold by at most half of this."""
 
 
 class AliasTable(NamedTuple):
@@ -23,23 +33,24 @@ class AliasTable(NamedTuple):
     ----------
     start : (n + 1,) int array
         Slots of row s are ``start[s]`` to ``start[s + 1] - 1``.
+    slot : (slots,) array of SLOT
+        Rounded threshold, and the successor from there on.
     threshold : (slots,) array
         Below it the slot's own successor is taken, else the other one.
-    own, other : (slots,) int arrays
-        The two successors of a slot.
+    own : (slots,) int array
+        The own successor of each slot; empty if every row lists all states in order.
     reward : (n,) array
         What a step from each state pays, unless transitions pay by themselves.
-    own_reward, other_reward : (slots,) arrays
-        What the two transitions of a slot pay; empty if that depends on the state only.
+    paid : (slots, 2) array
+        What the transition to the other and to the own successor pays; empty if the state alone decides.
     """
 
     start: Ints
+    slot: NDArray[np.void]
     threshold: FloatArray
     own: Ints
-    other: Ints
     reward: FloatArray
-    own_reward: FloatArray
-    other_reward: FloatArray
+    paid: FloatArray
 
 
 class Steps(NamedTuple):
@@ -68,16 +79,19 @@ def alias_table(
     --------
     >>> import scipy.sparse as sparse
     >>> table = alias_table(sparse.csr_array(np.array([[0.25, 0.75]])), np.zeros(1))
-    >>> table.threshold.tolist(), table.own.tolist(), table.other.tolist()
-    ([0.5, 1.0], [0, 1], [1, 1])
+    >>> table.threshold.tolist(), table.slot["other"].tolist()
+    ([0.5, 1.0], [1, 1])
     """
-    threshold = np.empty(transitions.nnz)
-    slot = np.empty(transitions.nnz, np.int64)
-    fill_alias(transitions.indptr, transitions.data, threshold, slot)
-    own = transitions.indices.astype(np.int32)
-    paid = np.empty(0) if transition_rewards is None else transition_rewards
-    other_paid = paid[slot] if paid.size else paid
-    return AliasTable(transitions.indptr, threshold, own, own[slot], rewards, paid, other_paid)
+    threshold, other = np.empty(transitions.nnz), np.empty(transitions.nnz, np.int64)
+    fill_alias(transitions.indptr, transitions.data, threshold, other)
+    own: Ints = transitions.indices.astype(np.int32, copy=False)
+    slot = np.empty(transitions.nnz, SLOT)
+    slot["threshold"], slot["other"] = threshold, own[other]
+    paid = np.empty((0, 2))
+    if transition_rewards is not None:
+        paid = np.stack([transition_rewards[other], transition_rewards], axis=1)
+    is_full = transitions.nnz == transitions.shape[0] * transitions.shape[1]
+    return AliasTable(transitions.indptr, slot, threshold, own[:0] if is_full else own, rewards, paid)
 
 
 @kernel
@@ -120,10 +134,10 @@ def fill_alias(indptr: Ints, data: FloatArray, threshold: FloatArray, slot: Ints
 
 
 @bare_kernel
-def walk(table: AliasTable, law: AliasTable, uniforms: FloatArray, state: Ints, steps: Steps) -> None:
+def walk(
+    table: AliasTable, law: AliasTable, uniforms: FloatArray, state: Ints, total: FloatArray, steps: Steps
+) -> None:
     """Let several chains go on, in turns, so that one is served while another waits for memory.
-
-    Written as one piece: a call per step that passes these records would cost more than the step.
 
     Parameters
     ----------
@@ -135,6 +149,8 @@ def walk(table: AliasTable, law: AliasTable, uniforms: FloatArray, state: Ints, 
         One number for each step; or two, and then the first draws the state of the step afresh from the law.
     state : (chains,) int array
         Where the chains are; updated.
+    total : (chains,) array
+        Sum of the rewards of each chain; updated.
     steps : Steps of (chains, m) arrays
         Filled in.
     """
@@ -142,18 +158,51 @@ def walk(table: AliasTable, law: AliasTable, uniforms: FloatArray, state: Ints, 
     for t in range(length):
         for c in range(chains):
             if count == 2:
-                place = uniforms[c, t, 0] * law.start[1]
-                slot = int(place)
-                state[c] = law.own[slot] if place - slot < law.threshold[slot] else law.other[slot]
+                slot, below = pick(law, 0, uniforms[c, t, 0])
+                state[c] = chosen(law, 0, slot, below)
             here = state[c]
+            slot, below = pick(table, here, uniforms[c, t, count - 1])
+            alone = chains == 1 and count == 1
+            after = guessed(table, here, slot, below) if alone else chosen(table, here, slot, below)
+            reward = table.reward[here] if len(table.paid) == 0 else table.paid[slot, int(below)]
             steps.here[c, t] = here
-            begin = table.start[here]
-            place = uniforms[c, t, count - 1] * (table.start[here + 1] - begin)
-            slot = begin + int(place)
-            below = place - int(place) < table.threshold[slot]
-            state[c] = table.own[slot] if below else table.other[slot]
-            steps.next[c, t] = state[c]
-            if len(table.own_reward) == 0:
-                steps.reward[c, t] = table.reward[here]
-            else:
-                steps.reward[c, t] = table.own_reward[slot] if below else table.other_reward[slot]
+            steps.next[c, t] = after
+            steps.reward[c, t] = reward
+            total[c] += reward
+            state[c] = after
+
+
+@inlined
+def pick(table: AliasTable, row: int, uniform: float) -> tuple[int, bool]:
+    """Return the slot of a row that a uniform number falls into, and whether it is below the threshold."""
+    begin = table.start[row]
+    place = uniform * (table.start[row + 1] - begin)
+    slot = begin + int(place)
+    over = place - int(place) - table.slot[slot]["threshold"]
+    if abs(over) < CLOSE:
+        over = place - int(place) - table.threshold[slot]
+    return slot, over < 0.0
+
+
+@inlined
+def chosen(table: AliasTable, row: int, slot: int, below: bool) -> int:
+    """Return the successor, without a branch: guessing it wrong would hold up the other chains."""
+    own, other = own_successor(table, row, slot), table.slot[slot]["other"]
+    return int(own if below else other)
+
+
+@inlined
+def guessed(table: AliasTable, row: int, slot: int, below: bool) -> int:
+    """Return the successor, with a branch: the processor guesses it and goes on before memory answers.
+
+    A single chain has nothing better to do, and becomes up to twice as fast.
+    """
+    if below:
+        return own_successor(table, row, slot)
+    return int(table.slot[slot]["other"])
+
+
+@inlined
+def own_successor(table: AliasTable, row: int, slot: int) -> int:
+    """Return the own successor of a slot."""
+    return int(slot - table.start[row] if len(table.own) == 0 else table.own[slot])
