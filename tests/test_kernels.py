@@ -5,11 +5,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numba
 import pytest
 
 import gainbias
+from gainbias.engine.loop import loop_of
 from gainbias.kernels import cache_folder, kernel
 
 PACKAGE = Path(gainbias.__file__).parent
@@ -22,10 +24,18 @@ print(front[0], leak[1])
 """
 
 
-def run_copy(root: Path) -> str:
+STEP_PROGRAM = """
+import gainbias as gb
+mrp = gb.MarkovRewardProcess([[0.0, 1.0], [1.0, 0.0]], [1.0, 0.0])
+trace = gb.run("discounted-td", gb.Problem(mrp, gb.Tabular()), 1, 0.5, start=0)
+print(trace.weights[0, -1, 0])
+"""
+
+
+def run_copy(root: Path, program: str = PROGRAM) -> str:
     environment = {**os.environ, "PYTHONPATH": str(root), "XDG_CACHE_HOME": str(root / "cache")}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, check=True
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
     )
     return done.stdout.strip()
 
@@ -46,15 +56,39 @@ def test_an_edited_kernel_is_compiled_again(tmp_path: Path) -> None:
     assert run_copy(tmp_path) == f"7.0 {2.0 / 7.0 * 1.0}"
 
 
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_an_edited_step_is_compiled_again(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "gainbias")
+    assert run_copy(tmp_path, STEP_PROGRAM) == "0.5"
+    compiled = list((tmp_path / "cache").rglob("*.nbc"))
+    assert any("advance" in file.name for file in compiled)
+    assert run_copy(tmp_path, STEP_PROGRAM) == "0.5"
+    assert list((tmp_path / "cache").rglob("*.nbc")) == compiled
+    source = tmp_path / "gainbias/algorithms/discounted_td.py"
+    text = source.read_text()
+    edited = text.replace("step_size[k] * (move.reward +", "step_size[k] * (3.0 * move.reward +")
+    assert edited != text
+    source.write_text(edited)
+    assert run_copy(tmp_path, STEP_PROGRAM) == "1.5"
+
+
+def test_a_step_from_outside_is_never_kept() -> None:
+    def step(state: Any, params: Any, rows: Any, move: Any, step_size: float) -> None:
+        state.weights[0] += step_size
+
+    loop = loop_of(step)
+    assert numba.config.DISABLE_JIT or loop._cache.__class__.__name__ == "NullCache"  # type: ignore[attr-defined]
+
+
 def test_other_users_of_numba_keep_their_own_settings() -> None:
-    before = numba.config.CACHE_DIR
+    before = numba.config.CACHE_DIR, numba.config.SLP_VECTORIZE
 
     @kernel
     def triple(x: float) -> float:
         return 3.0 * x
 
     assert triple(2.0) == 6.0
-    assert before == numba.config.CACHE_DIR
+    assert before == (numba.config.CACHE_DIR, numba.config.SLP_VECTORIZE)
 
 
 def test_cache_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:

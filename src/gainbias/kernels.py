@@ -61,16 +61,20 @@ def cache_folder() -> Path | None:
 
 
 def kernel_sources() -> list[Path]:
-    """Return the files that a kernel can depend on: those that import this one, and all that they import.
+    """Return the files that a kernel can depend on.
+
+    They are those that import this one, those of algorithms, whose steps become parts of kernels, and all
+    that these import.
 
     Examples
     --------
-    >>> any(source.name == "numeric.py" for source in kernel_sources())
+    >>> {"numeric.py", "double_chain.py"} <= {source.name for source in kernel_sources()}
     True
     """
     sources = {source: source.read_text(encoding="utf-8") for source in PACKAGE.rglob("*.py")}
     found: set[Path] = set()
-    todo = [source for source, text in sources.items() if "gainbias.kernels import" in text]
+    algorithms = PACKAGE / "algorithms"
+    todo = [s for s, text in sources.items() if "gainbias.kernels import" in text or s.parent == algorithms]
     while todo:
         source = todo.pop()
         if source not in found:
