@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from gainbias.engine.schedules import Constant, Harmonic, Listed, Polynomial, Schedule, as_schedule
+from gainbias.engine.schedules import (
+    Constant,
+    Harmonic,
+    Listed,
+    Polynomial,
+    Schedule,
+    as_schedule,
+    side_by_side,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +27,21 @@ def test_formula_and_pieces(schedule: Schedule, formula) -> None:  # type: ignor
     whole = schedule.values(0, 50)
     np.testing.assert_allclose(whole, formula(np.arange(50)), rtol=1e-15)
     np.testing.assert_array_equal(np.concatenate([schedule.values(0, 7), schedule.values(7, 50)]), whole)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize(
+    "schedules",
+    [
+        [Harmonic(150.0, 1000.0), Constant(0.3), Harmonic(0.1, 1e-3)],
+        [Harmonic(3.0, 7.0), Polynomial(2.0, 5.0, 0.75), Listed(np.linspace(1, 0, 3100))],
+    ],
+    ids=["compiled", "others"],
+)
+def test_side_by_side_they_have_the_same_bits(schedules: list[Schedule]) -> None:
+    joint = side_by_side(schedules, 3000, 3100)
+    for k, schedule in enumerate(schedules):
+        np.testing.assert_array_equal(joint[:, k], schedule.values(3000, 3100))
 
 
 def test_as_schedule() -> None:

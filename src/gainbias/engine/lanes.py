@@ -7,12 +7,13 @@ import itertools
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, Form
-from gainbias.engine.schedules import Schedule, as_schedule
+from gainbias.engine.schedules import Schedule, as_schedule, side_by_side
 from gainbias.features.rows import LANES, Floats
 from gainbias.model.problem import Problem
 
@@ -47,11 +48,19 @@ class Group:
     places: list[int]
     width: int
 
+    @cached_property
+    def schedules(self) -> list[Schedule]:
+        """The schedule of each place."""
+        return [self._lane(k).step_size for k in range(self.width)]
+
+    @cached_property
+    def schedule_ids(self) -> tuple[int, ...]:
+        """The same for groups with the same schedules."""
+        return tuple(id(schedule) for schedule in self.schedules)
+
     def step_sizes(self, first: int, last: int, laned: bool) -> Floats:
         """Return step sizes number ``first`` to ``last - 1``: (steps, width), or (steps,) for one lane."""
-        sizes = np.empty((last - first, self.width))
-        for k in range(self.width):
-            sizes[:, k] = self._lane(k).step_size.values(first, last)
+        sizes = side_by_side(self.schedules, first, last)
         return sizes if laned else sizes[:, 0].copy()
 
     def params(self, algorithm: Algorithm, laned: bool) -> Any:

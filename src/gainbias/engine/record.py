@@ -61,14 +61,12 @@ class Record:
     def put(self, places: list[int], checkpoint: int, output: Output) -> None:
         """Write down the output of some lanes at a checkpoint."""
         assert output.gain is not None
-        self.gain[places, checkpoint] = output.gain
-        if self._every:
-            self.weights[places, checkpoint] = output.weights.T
-        else:
-            self.weights[places, 0] = output.weights.T
+        rows = slice(places[0], places[-1] + 1)
+        self.gain[rows, checkpoint] = output.gain
+        self.weights[rows, checkpoint if self._every else 0] = output.weights.T
         if self.values is not None:
             values = self._plan.problem.features.combine(output.weights)
-            self.values[places, checkpoint] = values[self._states].T
+            self.values[rows, checkpoint] = values[self._states].T
         for key, errors in self.errors.items():
             for k, place in enumerate(places):
                 row = output.weights[None, :, k]

@@ -106,7 +106,7 @@ def run(
     plan = Plan(
         algorithm=chosen,
         problem=problem,
-        sampler=Sampler(problem.mrp),
+        sampler=Sampler(problem.mrp, lambda: problem.solution.stationary),
         sampling=sampling,
         start=start,
         first_weights=first,

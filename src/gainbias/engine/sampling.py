@@ -198,11 +198,11 @@ def guessed(table: AliasTable, row: int, slot: int, below: bool) -> int:
     A single chain has nothing better to do, and becomes up to twice as fast.
     """
     if below:
-        return own_successor(table, row, slot)
+        return int(own_successor(table, row, slot))
     return int(table.slot[slot]["other"])
 
 
 @inlined
 def own_successor(table: AliasTable, row: int, slot: int) -> int:
     """Return the own successor of a slot."""
-    return int(slot - table.start[row] if len(table.own) == 0 else table.own[slot])
+    return int(slot - table.start[row]) if len(table.own) == 0 else int(table.own[slot])

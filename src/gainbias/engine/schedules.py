@@ -9,6 +9,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gainbias.kernels import bare_kernel
+
 FloatArray: TypeAlias = NDArray[np.float64]
 
 
@@ -34,6 +36,11 @@ class Constant:
     def __post_init__(self) -> None:
         _check("a", self.a)
 
+    @property
+    def ratio(self) -> tuple[float, float, float]:
+        """The numbers a, b, c for which the step sizes are ``a / (b t + c)``."""
+        return self.a, 0.0, 1.0
+
     def values(self, first: int, last: int) -> FloatArray:
         """Return the step sizes with numbers ``first`` to ``last - 1``."""
         return np.full(last - first, self.a)
@@ -55,6 +62,11 @@ class Harmonic:
     def __post_init__(self) -> None:
         _check("a", self.a)
         _check("c0", self.c0)
+
+    @property
+    def ratio(self) -> tuple[float, float, float]:
+        """The numbers a, b, c for which the step sizes are ``a / (b t + c)``."""
+        return self.a, 1.0, self.c0
 
     def values(self, first: int, last: int) -> FloatArray:
         """Return the step sizes with numbers ``first`` to ``last - 1``."""
@@ -133,6 +145,37 @@ def as_schedule(step_size: Schedule | float | Sequence[float] | FloatArray) -> S
     if hasattr(step_size, "values") and not isinstance(step_size, np.ndarray):
         return step_size
     return Listed(np.asarray(step_size, dtype=np.float64))
+
+
+def side_by_side(schedules: Sequence[Schedule], first: int, last: int) -> FloatArray:
+    """Return step sizes number ``first`` to ``last - 1`` of several schedules: shape (steps, schedules).
+
+    The common ones are computed by a kernel, step after step: filling in one schedule after the other would
+    take as long as a step of the algorithm.
+
+    Examples
+    --------
+    >>> side_by_side([Constant(0.5), Harmonic(2.0, 4.0)], 0, 2)
+    array([[0.5, 0.5],
+           [0.5, 0.4]])
+    """
+    sizes = np.empty((last - first, len(schedules)))
+    ratios = [schedule.ratio for schedule in schedules if isinstance(schedule, Constant | Harmonic)]
+    if len(ratios) == len(schedules):
+        fill_ratios(np.array(ratios), first, sizes)
+    else:
+        for k, schedule in enumerate(schedules):
+            sizes[:, k] = schedule.values(first, last)
+    return sizes
+
+
+@bare_kernel
+def fill_ratios(ratios: FloatArray, first: int, sizes: FloatArray) -> None:
+    """Write ``a / (b t + c)``; the ratios a, b, c are the rows of a (lanes, 3) array."""
+    for t in range(sizes.shape[0]):
+        number = float(first + t)
+        for k in range(sizes.shape[1]):
+            sizes[t, k] = ratios[k, 0] / (ratios[k, 1] * number + ratios[k, 2])
 
 
 def _check(name: str, value: float) -> None:

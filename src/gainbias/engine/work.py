@@ -14,6 +14,7 @@ import numpy as np
 from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, Setting
 from gainbias.engine.lanes import Group
 from gainbias.engine.loop import Average, averaging_loop_of, loop_of
+from gainbias.engine.memory import Memory
 from gainbias.engine.paths import Paths, Sampler, Sampling, Start
 from gainbias.engine.record import Record
 from gainbias.engine.sampling import Steps
@@ -41,7 +42,7 @@ class Plan:
     checkpoints: Ints
     average_from: int | None
 
-    @property
+    @cached_property
     def form(self) -> Form:
         """How the algorithm is computed for these features."""
         return self.algorithm.form_for(self.problem.features.kind)
@@ -69,12 +70,15 @@ class Plan:
             max_abs_reward=self.problem.mrp.max_abs_reward,
         )
 
-    def chains(self, seeds: list[int]) -> list[Paths]:
-        """Return the paths of the first chain, and of the second one if it is used."""
+    def paths(self, seeds: list[int]) -> Paths:
+        """Return the paths of the first chain, and then those of the second one if it is used."""
         names = ("first chain", "second chain")[: self.algorithm.chains]
-        return [
-            self.sampler.paths(seeds, sampling=self.sampling, start=self.start, chain=name) for name in names
-        ]
+        return self.sampler.paths(seeds, sampling=self.sampling, start=self.start, chain=names)
+
+    def draw(self, paths: Paths, count: int) -> list[Steps]:
+        """Return the next steps of each chain."""
+        steps, chains = paths.take(count), self.algorithm.chains
+        return [Steps(*(array.reshape(chains, -1, count)[c] for array in steps)) for c in range(chains)]
 
 
 class Member:
@@ -84,15 +88,27 @@ class Member:
         self.plan, self.group, self.path = plan, group, path
         self.setting = plan.setting(group.width)
         self.params = group.params(plan.algorithm, plan.form.laned)
-        self.state = plan.form.init(self.setting, self.params)
+        self.memory = Memory(plan.form.init(self.setting, self.params))
+        self.state = self.memory.state
+        self.saved = self.memory.numbers.copy()
         self.average: Average | None = None
-        self.reward_total = 0.0
         self.alive = np.ones(len(group.lanes), bool)
 
     @property
     def is_large(self) -> bool:
         """Whether looking through the state takes long."""
-        return bool(sum(array.size for array in self.state) > OFTEN_CHECKED)
+        return self.saved.size > OFTEN_CHECKED
+
+    @property
+    def saved_state(self) -> Any:
+        """A copy of the state that was saved last."""
+        memory = Memory(self.state)
+        memory.numbers[:] = self.saved
+        return memory.state
+
+    def save(self) -> None:
+        """Keep the state as it is now."""
+        self.saved[:] = self.memory.numbers
 
     def begin_average(self) -> None:
         """From now on, sum up the weights."""
@@ -101,22 +117,16 @@ class Member:
         counted = np.zeros(len(weights) if lazy else 0, np.int64)
         self.average = Average(np.zeros_like(weights), counted, np.zeros(1, np.int64))
 
-    def advance(self, moves: Move, first: int, last: int) -> None:
-        """Make the steps number ``first`` to ``last - 1``."""
-        self.step(self.state, self.average, moves, first, last)
-        self.reward_total = float(np.cumsum(np.append(self.reward_total, moves.reward))[-1])
-
-    def step(self, state: Any, average: Average | None, moves: Move, first: int, last: int) -> None:
-        """Advance any state of this group."""
+    def advance(self, moves: Move, sizes: Floats) -> None:
+        """Make the steps of some moves."""
         form, rows = self.plan.form, self.plan.rows
-        sizes = self.group.step_sizes(first, last, form.laned)
-        if average is None:
-            loop_of(form.step)(state, self.params, rows, moves, sizes)
+        if self.average is None:
+            loop_of(form.step)(self.state, self.params, rows, moves, sizes)
         else:
-            weights = self._weights_by_lane(state)
-            averaging_loop_of(form.step)(state, average, weights, self.params, rows, moves, sizes)
+            weights, average = self._weights_by_lane(self.state), self.average
+            averaging_loop_of(form.step)(self.state, average, weights, self.params, rows, moves, sizes)
 
-    def output(self, steps: int) -> Output:
+    def output(self, steps: int, reward_total: float) -> Output:
         """Return weights, (d, lanes), and gain, (lanes,), after so many steps; NaN for diverged lanes."""
         state = self.state
         if self.average is not None and self.average.clock[0] > 0:
@@ -124,9 +134,11 @@ class Member:
         weights, gain = self.plan.form.output(state, self.params, self.setting)
         count = len(self.alive)
         if gain is None:
-            gain = np.full(count, self.reward_total / steps if steps else 0.0)
-        by_lane = weights.reshape(len(weights), -1)[:, :count]
-        return Output(np.where(self.alive, by_lane, np.nan), np.where(self.alive, gain[:count], np.nan))
+            gain = np.full(count, reward_total / steps if steps else 0.0)
+        by_lane, gain = weights.reshape(len(weights), -1)[:, :count], gain[:count]
+        if self.alive.all():
+            return Output(by_lane, gain)
+        return Output(np.where(self.alive, by_lane, np.nan), np.where(self.alive, gain, np.nan))
 
     def finite(self, state: Any) -> Any:
         """Return for each lane whether all numbers of a state are finite."""
@@ -159,7 +171,7 @@ class Work:
     def __init__(self, plan: Plan, record: Record, groups: list[Group]) -> None:
         seeds = list(dict.fromkeys(group.lanes[0].seed for group in groups))
         self.plan, self.record = plan, record
-        self.chains = plan.chains(seeds)
+        self.paths = plan.paths(seeds)
         self.members = [Member(plan, group, seeds.index(group.lanes[0].seed)) for group in groups]
         self.steps_done = 0
         self._save()
@@ -174,51 +186,60 @@ class Work:
             if first == self.plan.average_from:
                 for member in self.members:
                     member.begin_average()
-            drawn = [chain.take(last - first) for chain in self.chains]
-            for member in self.members:
-                if member.alive.any():
-                    member.advance(moves_of(drawn, member.path), first, last)
-            self.steps_done = last
+            self._advance(first, last)
             self._look_for_divergence(at_checkpoint=last in checkpoints)
             self._note(checkpoints)
+
+    def _advance(self, first: int, last: int) -> None:
+        drawn = self.plan.draw(self.paths, last - first)
+        sizes: dict[tuple[int, ...], Floats] = {}  # groups of different seeds mostly have the same
+        for member in self.members:
+            if member.alive.any():
+                key = member.group.schedule_ids
+                if key not in sizes:
+                    sizes[key] = member.group.step_sizes(first, last, self.plan.form.laned)
+                member.advance(moves_of(drawn, member.path), sizes[key])
+        self.steps_done = last
 
     def _note(self, checkpoints: dict[int, int]) -> None:
         if self.steps_done in checkpoints:
             for member in self.members:
-                output = member.output(self.steps_done)
+                output = member.output(self.steps_done, self.paths.total[member.path])
                 self.record.put(member.group.places, checkpoints[self.steps_done], output)
 
     def _save(self) -> None:
-        self._saved_at = self.steps_done
-        self._saved_chains = [chain.save() for chain in self.chains]
-        self._saved_states = [copy_state(member.state) for member in self.members]
+        self._saved_at, self._saved_paths = self.steps_done, self.paths.save()
+        for member in self.members:
+            member.save()
 
     def _look_for_divergence(self, at_checkpoint: bool) -> None:
         if not at_checkpoint and any(member.is_large for member in self.members):
             return
-        for member, saved in zip(self.members, self._saved_states, strict=True):
-            fallen = member.alive & ~member.finite(member.state)
-            for k in np.flatnonzero(fallen):
-                self.record.diverged[member.group.places[k]] = self._first_bad_step(member, saved, int(k))
-            member.alive &= ~fallen
+        for member in self.members:
+            if not member.memory.is_finite:
+                fallen = member.alive & ~member.finite(member.state)
+                for k in np.flatnonzero(fallen):
+                    self.record.diverged[member.group.places[k]] = self._first_bad_step(member, int(k))
+                member.alive &= ~fallen
         self._save()
 
-    def _first_bad_step(self, member: Member, saved: Any, lane: int) -> int:
+    def _first_bad_step(self, member: Member, lane: int) -> int:
         """Return after how many steps a lane was no longer finite, by bisection over replays."""
         good, bad = self._saved_at, self.steps_done
         while bad - good > 1:
             middle = (good + bad) // 2
-            state = self._replay(member, saved, middle)
+            state = self._replay(member, middle)
             good, bad = (middle, bad) if member.finite(state)[lane] else (good, middle)
         return bad
 
-    def _replay(self, member: Member, saved: Any, until: int) -> Any:
-        state, first = copy_state(saved), self._saved_at
-        chains = [chain.replayed(old) for chain, old in zip(self.chains, self._saved_chains, strict=True)]
+    def _replay(self, member: Member, until: int) -> Any:
+        state, first, paths = member.saved_state, self._saved_at, self.paths.replayed(self._saved_paths)
+        form, rows = self.plan.form, self.plan.rows
         while first < until:
             last = min(first + STRETCH, until)
-            drawn = [chain.take(last - first) for chain in chains]
-            member.step(state, None, moves_of(drawn, member.path), first, last)
+            moves = moves_of(self.plan.draw(paths, last - first), member.path)
+            sizes = member.group.step_sizes(first, last, form.laned)
+            loop_of(form.step)(state, member.params, rows, moves, sizes)
             first = last
         return state
 
