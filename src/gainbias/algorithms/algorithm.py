@@ -142,6 +142,22 @@ def never(params: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
+class OwnAverage:
+    """How a form averages its weights over steps, if its state does not hold them as they are.
+
+    Attributes
+    ----------
+    begin : callable (state) -> None
+        Forget the weights of the steps so far.
+    output : callable (state, params, setting, steps) -> Output
+        What the state says, with the mean of the weights after each of the `steps` steps since then.
+    """
+
+    begin: Callable[[Any], None]
+    output: Callable[[Any, Any, Setting, int], Output]
+
+
+@dataclass(frozen=True, eq=False)
 class Form:
     """How an algorithm is computed.
 
@@ -161,6 +177,8 @@ class Form:
     touches_rows : callable (params) -> bool
         Whether a step changes only the weights of features that are not zero in the rows of the states
         `here` and `other` of its move.
+    own_average : OwnAverage, optional
+        For a state without a field `weights`.
 
     Examples
     --------
@@ -174,6 +192,7 @@ class Form:
     output: Callable[[Any, Any, Setting], Output] = read_state
     laned: bool = False
     touches_rows: Callable[[Any], bool] = never
+    own_average: OwnAverage | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -213,11 +232,13 @@ class Algorithm:
         Whether it discounts rewards, so that adding a number to all of them moves its limit.
     constant_step : float, optional
         The constant step size it is meant for, if not for ones that shrink.
+    trial_params : mapping of str to float
+        Parameters with which short runs show what it does, where the defaults do not.
     frozen : callable (problem, params, here, weights) -> dict, optional
         Fields of its state, other than the weights, at their limits, given that the chain is in the state
         `here` and the weights, (d,), are as they are.
     mean_field : callable (problem, params) -> Field, optional
-        Mean update of the weights at those limits, divided by the step size.
+        Mean update of the weights at those limits, divided by the step size, for steps that go to 0.
     affine : tuple of str
         Fields of its state in which a step is jointly affine, in the order of `sample_field`.
     sample_field : callable (sample, params, step_size) -> (X, y) or None, optional
@@ -276,6 +297,7 @@ class Algorithm:
     bitwise: bool = True
     discounted: bool = False
     constant_step: float | None = None
+    trial_params: Mapping[str, float] = field(default_factory=dict)
     frozen: Callable[[Problem, Any, int, Floats], dict[str, Any]] | None = None
     mean_field: Callable[[Problem, Any], Field] | None = None
     affine: tuple[str, ...] = ()

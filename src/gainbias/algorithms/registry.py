@@ -5,20 +5,27 @@ from __future__ import annotations
 import difflib
 
 from gainbias.algorithms import (
+    adaptive_td,
+    almost_sure_td,
     differential_td,
     discounted_td,
     double_chain,
     double_chain_centred,
     double_chain_symmetric,
     implicit_td,
+    lspe,
+    lstd,
     projected_td,
     relative_td,
+    single_chain,
     td_lambda,
+    vrtd,
 )
 from gainbias.algorithms.algorithm import Algorithm
 
 _FILES = (
     double_chain,
+    single_chain,
     double_chain_symmetric,
     double_chain_centred,
     td_lambda,
@@ -27,6 +34,11 @@ _FILES = (
     differential_td,
     relative_td,
     discounted_td,
+    lstd,
+    lspe,
+    vrtd,
+    almost_sure_td,
+    adaptive_td,
 )
 
 ALGORITHMS: dict[str, Algorithm] = {file.ALGORITHM.name: file.ALGORITHM for file in _FILES}

@@ -112,6 +112,9 @@ class Member:
 
     def begin_average(self) -> None:
         """From now on, sum up the weights."""
+        if self.plan.form.own_average is not None:
+            self.plan.form.own_average.begin(self.state)
+            return
         weights = self._weights_by_lane(self.state)
         lazy = self.plan.form.touches_rows(self.params) and self.plan.problem.features.kind != "dense"
         counted = np.zeros(len(weights) if lazy else 0, np.int64)
@@ -128,10 +131,7 @@ class Member:
 
     def output(self, steps: int, reward_total: float) -> Output:
         """Return weights, (d, lanes), and gain, (lanes,), after so many steps; NaN for diverged lanes."""
-        state = self.state
-        if self.average is not None and self.average.clock[0] > 0:
-            state = state._replace(weights=self._averaged().reshape(state.weights.shape))
-        weights, gain = self.plan.form.output(state, self.params, self.setting)
+        weights, gain = self._output(steps)
         count = len(self.alive)
         if gain is None:
             gain = np.full(count, reward_total / steps if steps else 0.0)
@@ -139,6 +139,14 @@ class Member:
         if self.alive.all():
             return Output(by_lane, gain)
         return Output(np.where(self.alive, by_lane, np.nan), np.where(self.alive, gain, np.nan))
+
+    def _output(self, steps: int) -> Output:
+        form, state, first = self.plan.form, self.state, self.plan.average_from
+        if form.own_average is not None and first is not None and steps > first:
+            return form.own_average.output(state, self.params, self.setting, steps - first)
+        if self.average is not None and self.average.clock[0] > 0:
+            state = state._replace(weights=self._averaged().reshape(state.weights.shape))
+        return form.output(state, self.params, self.setting)
 
     def finite(self, state: Any) -> Any:
         """Return for each lane whether all numbers of a state are finite."""

@@ -1,0 +1,128 @@
+"""Single-chain TD: the paper's second algorithm.
+
+With V = theta^T phi, running means w of the features, and beta = min(1, rho alpha), for each (s, r, s'):
+
+    theta <- Proj[ theta + alpha ( (r + V(s') - V(s)) phi(s)  -  (r + V(s)) w ) ]
+    w     <- Proj[ w + beta (phi(s) - w) ]                              (both with the old theta and w)
+
+w stands in for the second chain of double-chain TD. rho is `mean_ratio`. Projections shorten theta and w to
+`weights_radius` and `features_radius`; both are infinite unless given. w starts at 0; if no row of the features
+is longer than 1, it never is either, and a features radius of 1 or more changes nothing.
+
+Converges to the solution theta* of the paper's projected equation, `Problem.fixed_point`, whether or not the
+features span the constant values, if the radii are large enough to hold theta* and the mean of the features.
+Conditions: features of full column rank with rows of length at most 1, an irreducible aperiodic chain, and
+small steps (see the paper's theorems).
+
+Not guaranteed: anything without projections, which the proofs need; with a radius below the length of theta*
+it converges to another point.
+
+Cost of a step: all d features as written here; for sparse and tabular features, the entries of the rows it
+touches (see `single_chain_lazy`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gainbias.algorithms import single_chain_lazy
+from gainbias.algorithms.algorithm import (
+    RADIUS,
+    Algorithm,
+    Field,
+    Form,
+    Interval,
+    Move,
+    PerLane,
+    Setting,
+    Weights,
+)
+from gainbias.algorithms.fields import average_features, paper_field
+from gainbias.features.rows import Floats, Rows, add_row, values
+from gainbias.features.vectors import add_scaled, keep_in_ball
+from gainbias.model.problem import Problem
+
+UNKNOWN = 1e308
+"""A squared length that is taken for one close to any radius, so that it is computed."""
+
+
+class Params(NamedTuple):
+    """Step size of the mean over that of the weights, and largest lengths of the weights and of the mean."""
+
+    mean_ratio: PerLane = 1.0
+    weights_radius: PerLane = np.inf
+    features_radius: PerLane = np.inf
+
+
+class State(NamedTuple):
+    """Weights, running mean of the features, and room for two numbers per lane."""
+
+    weights: Weights
+    average_features: Weights
+    first: PerLane
+    second: PerLane
+
+
+def init(setting: Setting, params: Params) -> State:
+    """Begin."""
+    mean = np.zeros_like(setting.weights)
+    return State(setting.weights.copy(), mean, setting.zeros(), setting.zeros())
+
+
+def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
+    """Make one step."""
+    weights, mean, first, second = state
+    values(rows, move.here, move.after, weights, first, second)
+    for k in range(len(first)):
+        value = first[k]
+        first[k] = step_size[k] * (move.reward + second[k] - value)
+        second[k] = -step_size[k] * (move.reward + value)
+    add_scaled(mean, second, weights)
+    add_row(rows, move.here, first, weights)
+    for k in range(len(first)):
+        first[k] = min(1.0, params.mean_ratio[k] * step_size[k])
+        second[k] = -first[k]
+    add_scaled(mean, second, mean)
+    add_row(rows, move.here, first, mean)
+    for k in range(len(first)):
+        first[k] = second[k] = UNKNOWN
+    keep_in_ball(weights, first, params.weights_radius)
+    keep_in_ball(mean, second, params.features_radius)
+
+
+def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
+    """Return the stationary mean of the features."""
+    return {"average_features": average_features(problem)}
+
+
+def mean_field(problem: Problem, params: Params) -> Field:
+    """Return the field of the projected equation."""
+    return paper_field(problem)
+
+
+def limit(problem: Problem, params: Params, first: Floats) -> Floats:
+    """Return the paper's fixed point."""
+    return problem.fixed_point
+
+
+ALGORITHM = Algorithm(
+    name="single-chain",
+    title="Single-chain TD",
+    reference="tian2026bridging",
+    converges_to="the paper's fixed point theta*",
+    not_guaranteed="anything without projections, which the proofs need",
+    form=Form(init, step, laned=True),
+    sparse_form=single_chain_lazy.FORM,
+    params=Params,
+    bounds={
+        "mean_ratio": Interval(0.0, 1.0, with_most=True),
+        "weights_radius": RADIUS,
+        "features_radius": RADIUS,
+    },
+    frozen=frozen,
+    mean_field=mean_field,
+    limit=limit,
+    rate=1.0,
+)
