@@ -46,7 +46,7 @@ from gainbias.model.problem import Problem
 class Params(NamedTuple):
     """What is added to the number of visits."""
 
-    offset: PerLane = 10.0
+    offset: PerLane = 1.0
 
 
 class State(NamedTuple):
@@ -102,5 +102,7 @@ ALGORITHM = Algorithm(
     params=Params,
     bounds={"offset": NOT_NEGATIVE},
     tabular_only=True,
+    constant_step=1.0,
     limit=limit,
+    rate=1.0,
 )

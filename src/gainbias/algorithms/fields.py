@@ -11,6 +11,9 @@ from gainbias.model.checks import CsrArray
 from gainbias.model.problem import Problem
 from gainbias.model.quadratic import sandwich
 
+SINGULAR = 1e-12
+"""Singular values this small, relative to the largest, may be rounding errors of long sums."""
+
 
 def td_field(problem: Problem, trace_decay: float = 0.0, discount: float = 1.0) -> Field:
     """Return the field of temporal differences.
@@ -94,7 +97,25 @@ def dense_features(problem: Problem) -> Floats:
 
 def solve_field(field: Field) -> Floats:
     """Return where a field is 0: the solution of A theta = b, the shortest one if there are several."""
-    return np.asarray(linalg.lstsq(field.matrix, field.vector)[0])
+    return nearest_solution(field, np.zeros(len(field.vector)))
+
+
+def nearest_solution(field: Field, first: Floats) -> Floats:
+    """Return the least-squares solution of A theta = b that is nearest to the weights `first`, shape (d,).
+
+    Examples
+    --------
+    >>> line = Field(np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([2.0, -2.0]))
+    >>> nearest_solution(line, np.array([5.0, 5.0]))
+    array([6., 4.])
+    """
+    matrix, missing = field.matrix, field.vector - field.matrix @ first
+    factors, pivots, failed = linalg.lapack.dgetrf(matrix)
+    size = np.abs(matrix).sum(axis=0).max()
+    if not failed and linalg.lapack.dgecon(factors, size)[0] > SINGULAR:
+        return np.asarray(first + linalg.lapack.dgetrs(factors, pivots, missing)[0])
+    change = linalg.lstsq(matrix, missing, cond=SINGULAR, lapack_driver="gelsy", check_finite=False)[0]
+    return np.asarray(first + change)
 
 
 def project_off(direction: Floats | None, weights: Floats) -> Floats:

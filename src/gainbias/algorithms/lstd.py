@@ -30,12 +30,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from gainbias.algorithms.algorithm import (
     FRACTION,
     NOT_NEGATIVE,
     Algorithm,
+    Field,
     Form,
     Move,
     Output,
@@ -43,15 +43,12 @@ from gainbias.algorithms.algorithm import (
     Weights,
     always,
 )
-from gainbias.algorithms.fields import average_features, td_field
+from gainbias.algorithms.fields import average_features, nearest_solution, td_field
 from gainbias.features.matrices import add_difference
 from gainbias.features.rows import Floats, Rows
 from gainbias.features.vectors import axpy
 from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import MOST_FEATURES, Problem
-
-SINGULAR = 1e-12
-"""Singular values this small, relative to the largest, may be rounding errors of long sums."""
 
 
 class Params(NamedTuple):
@@ -120,31 +117,14 @@ def output(state: State, params: Params, setting: Setting) -> Output:
     traces = (state.features - decay * state.trace) / (1.0 - decay) if decay > 0.0 else state.features
     matrix = state.matrix / count + params.mean_weight * np.outer(mean, mean)
     vector = (state.trace_rewards - gain * traces) / count
-    return Output(nearest_solution(matrix, vector, setting.weights), gain)
-
-
-def nearest_solution(matrix: Floats, vector: Floats, first: Floats) -> Floats:
-    """Return the least-squares solution of ``matrix @ x = vector`` that is nearest to `first`, shape (d,).
-
-    Examples
-    --------
-    >>> nearest_solution(np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([2.0, -2.0]), np.array([5.0, 5.0]))
-    array([6., 4.])
-    """
-    missing = vector - matrix @ first
-    factors, pivots, failed = linalg.lapack.dgetrf(matrix)
-    size = np.abs(matrix).sum(axis=0).max()
-    if not failed and linalg.lapack.dgecon(factors, size)[0] > SINGULAR:
-        return np.asarray(first + linalg.lapack.dgetrs(factors, pivots, missing)[0])
-    change = linalg.lstsq(matrix, missing, cond=SINGULAR, lapack_driver="gelsy", check_finite=False)[0]
-    return np.asarray(first + change)
+    return Output(nearest_solution(Field(matrix, vector), setting.weights), gain)
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
     """Return the solution of the exact equation."""
     field, mean = td_field(problem, params.trace_decay), average_features(problem)
     matrix = field.matrix + params.mean_weight * np.outer(mean, mean)
-    return nearest_solution(matrix, field.vector, first)
+    return nearest_solution(Field(matrix, field.vector), first)
 
 
 ALGORITHM = Algorithm(

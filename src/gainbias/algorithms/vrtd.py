@@ -179,6 +179,8 @@ ALGORITHM = Algorithm(
     form=Form(init, step, output),
     params=Params,
     bounds=dict.fromkeys(Params._fields, COUNT),
+    constant_step=0.5,
+    trial_params={"inner_steps": 4.0, "first_batch": 4.0, "skip": 2.0},
     limit=limit,
     shift_invariant=True,
 )

@@ -81,7 +81,9 @@ def averages_are_means(case: Case) -> str:
     covered = plain.weights[:, STEPS // 4 + 1 :]
     if np.array_equal(averaged.weights[:, -1], plain.weights[:, -1]) and np.ptp(covered, axis=1).any():
         raise Skip("its output is not made of the weights of its steps")
-    return close(averaged.weights[:, -1], covered.mean(axis=1), 1e-12, "tail average")
+    rig = Rig(case)  # what is reported may be a part of the weights, and then it is that part of their mean
+    means = [rig.output(rig.begin(mean)) for mean in covered.mean(axis=1)]
+    return close(averaged.weights[:, -1], means, 1e-12, "tail average")
 
 
 def _run(case: Case, **changes: Any) -> Trace:
