@@ -104,6 +104,7 @@ ALGORITHM = Algorithm(
     form=Form(init, step, laned=True, touches_rows=no_radius),
     params=Params,
     bounds={"discount": FRACTION, "radius": RADIUS},
+    discounted=True,
     mean_field=mean_field,
     affine=("weights",),
     sample_field=sample_field,

@@ -129,4 +129,6 @@ def project_off(direction: Floats | None, weights: Floats) -> Floats:
     if direction is None:
         return weights
     unit = direction / linalg.norm(direction)
-    return weights - (np.multiply.outer(unit, unit @ weights))
+    # Summed in order, so that a lane's bits do not depend on its company.
+    part = np.cumsum(weights.T * unit, axis=-1)[..., -1]
+    return np.asarray(weights - np.multiply.outer(unit, part))

@@ -36,7 +36,7 @@ from gainbias.algorithms.algorithm import (
     Setting,
     Weights,
 )
-from gainbias.algorithms.td_lambda import limit, without_trace
+from gainbias.algorithms.td_lambda import frozen, limit, mean_field, without_trace
 from gainbias.features.rows import Floats, Rows, add_row, squared_length, values
 from gainbias.features.vectors import add_scaled, keep_in_ball, scale_lanes, squared_norms
 
@@ -131,6 +131,8 @@ ALGORITHM = Algorithm(
         "radius": RADIUS,
         "gain_bound": RADIUS,
     },
+    frozen=frozen,
+    mean_field=mean_field,
     affine=("weights", "gain"),
     sample_field=sample_field,
     limit=limit,

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from gainbias.algorithms.algorithm import FRACTION, POSITIVE, Algorithm, Form, Output, Setting
 from gainbias.algorithms.fields import project_off, solve_field, td_field
-from gainbias.algorithms.td_lambda import Params, State, init, step, without_trace
+from gainbias.algorithms.td_lambda import Params, State, frozen, init, mean_field, step, without_trace
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 
@@ -45,6 +45,8 @@ ALGORITHM = Algorithm(
     form=Form(init, step, output, laned=True, touches_rows=without_trace),
     params=Params,
     bounds={"gain_ratio": POSITIVE, "trace_decay": FRACTION},
+    frozen=frozen,
+    mean_field=mean_field,
     limit=limit,
     rate=1.0,
 )

@@ -45,7 +45,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Weights and gain, sums over the past, and room for two numbers per lane.
+    """Weights and gain, sums over the past, and room for three numbers per lane.
 
     `feature_total` is the sum of the features, `value_total` its product with the weights, `count` the number
     of steps.
@@ -58,18 +58,20 @@ class State(NamedTuple):
     count: PerLane
     first: PerLane
     second: PerLane
+    third: PerLane
 
 
 def init(setting: Setting, params: Params) -> State:
     """Begin."""
     zeros = setting.zeros
     feature_total = np.zeros_like(setting.weights)
-    return State(setting.weights.copy(), zeros(), feature_total, zeros(), zeros(), zeros(), zeros())
+    sums = feature_total, zeros(), zeros()
+    return State(setting.weights.copy(), zeros(), *sums, zeros(), zeros(), zeros())
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
     """Make one step."""
-    weights, gain, feature_total, value_total, count, here, after = state
+    weights, gain, feature_total, value_total, count, here, after, product = state
     values(rows, move.here, move.after, weights, here, after)
     for k in range(len(here)):
         mean = value_total[k] / count[k] if count[k] > 0.0 else 0.0
@@ -81,9 +83,9 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLan
         after[k] = 1.0
     add_row(rows, move.here, here, weights)
     add_row(rows, move.here, after, feature_total)
-    values(rows, move.here, move.here, feature_total, after, after)
+    values(rows, move.here, move.here, feature_total, after, product)
     for k in range(len(here)):
-        value_total[k] += here[k] * after[k]
+        value_total[k] += here[k] * product[k]
 
 
 def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
