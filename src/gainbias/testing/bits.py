@@ -10,11 +10,10 @@ import numpy as np
 from gainbias.algorithms.algorithm import Form
 from gainbias.engine.lanes import Group
 from gainbias.engine.loop import Average, averaging_loop_of, loop_of
-from gainbias.engine.work import copy_state
 from gainbias.features.rows import LANES, rows_of
 from gainbias.testing.cases import Case, all_params
 from gainbias.testing.compare import close, same_bits
-from gainbias.testing.drive import first_weights, lanes_of, sampled_moves, setting_of
+from gainbias.testing.drive import copied, first_weights, lanes_of, sampled_moves, setting_of
 
 STEPS = 24
 
@@ -33,10 +32,7 @@ def _compare_forms(case: Case, compare: Callable[[Any, Any, str], Any]) -> str:
         params = group.params(case.algorithm, case.form.laned)
         told = setting_of(case.problem, case.form, first_weights(case.problem), width)
         state = case.form.init(told, params)
-        averages: list[Average | None] = [None, _average(state, 0)]
-        if case.form.touches_rows(params):
-            averages.append(_average(state, case.problem.num_features))
-        for average in averages:
+        for average in _averages(case, state, params):
             found = _advanced(case, group, state, average, moves, compiled=True)
             expected = _advanced(case, group, state, average, moves, compiled=False)
             for name, one, other in zip(found._fields, found, expected, strict=True):
@@ -56,9 +52,14 @@ def _group(case: Case, width: int) -> Group:
     return lanes_of([case.params, *(others[k % len(others)] for k in range(1, width))])
 
 
-def _average(state: Any, counted: int) -> Average:
+def _averages(case: Case, state: Any, params: Any) -> list[Average | None]:
+    """Return the sums that are made in turn: none, of all weights, and of those that a step touches."""
+    if case.form.own_average is not None:
+        return [None]
     weights = state.weights.reshape(len(state.weights), -1)
-    return Average(np.zeros_like(weights), np.zeros(counted, np.int64), np.zeros(1, np.int64))
+    counted = [0, len(weights)] if case.form.touches_rows(params) else [0]
+    clock = np.zeros(1, np.int64)
+    return [None, *(Average(np.zeros_like(weights), np.zeros(k, np.int64), clock) for k in counted)]
 
 
 def _advanced(
@@ -68,14 +69,14 @@ def _advanced(
     form, rows = case.form, rows_of(case.problem.features)
     params = group.params(case.algorithm, form.laned)
     sizes = group.step_sizes(0, STEPS, form.laned)
-    state = copy_state(state)
+    state = copied(state)
     loop: Any = loop_of(form.step) if average is None else averaging_loop_of(form.step)
     advance = loop if compiled else getattr(loop, "py_func", loop)
     with np.errstate(all="ignore"):
         if average is None:
             advance(state, params, rows, moves, sizes)
             return state
-        average = copy_state(average)
+        average = copied(average)
         weights = state.weights.reshape(len(state.weights), -1)
         advance(state, average, weights, params, rows, moves, sizes)
     return state._replace(weights=average.total)

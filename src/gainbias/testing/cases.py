@@ -99,9 +99,9 @@ def is_radius(interval: Interval) -> bool:
 
 
 def all_params(algorithm: Algorithm) -> list[Any]:
-    """Return the parameters that are tried: the defaults, one changed at a time, and all of them changed.
+    """Return the parameters that are tried: the usual ones, one changed at a time, and all of them changed.
 
-    Only parameters with bounds are changed.
+    Usual are the defaults, or what the algorithm declares for trials. Only those with bounds are changed.
 
     Examples
     --------
@@ -109,15 +109,15 @@ def all_params(algorithm: Algorithm) -> list[Any]:
     >>> all_params(gb.ALGORITHMS["differential-td"])
     [Params(gain_ratio=1.0), Params(gain_ratio=2.0)]
     """
-    default = algorithm.params()._asdict()
-    changed = {name: other_value(each, default[name]) for name, each in algorithm.bounds.items()}
+    usual = {**algorithm.params._field_defaults, **algorithm.trial_params}
+    changed = {name: other_value(each, usual[name]) for name, each in algorithm.bounds.items()}
     singles = [{name: value} for name, value in changed.items()]
     together = [changed] if len(changed) > 1 else []
-    return [algorithm.params(**{**default, **changes}) for changes in [{}, *singles, *together]]
+    return [algorithm.params(**{**usual, **changes}) for changes in [{}, *singles, *together]]
 
 
-def other_value(interval: Interval, default: float) -> float:
-    """Return a number of an interval that differs from the default.
+def other_value(interval: Interval, usual: float) -> float:
+    """Return a number of an interval that differs from the usual one.
 
     Examples
     --------
@@ -128,8 +128,8 @@ def other_value(interval: Interval, default: float) -> float:
         return 0.5  # weights reach it on the problems below
     if np.isfinite(interval.most):
         middle = 0.5 * (interval.least + interval.most)
-        return middle if middle != default else 0.5 * (middle + interval.most)
-    return 2.0 * default if default > 0.0 else 1.0
+        return middle if middle != usual else 0.5 * (middle + interval.most)
+    return 2.0 * usual if usual > 0.0 else 1.0
 
 
 @cache

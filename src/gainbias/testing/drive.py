@@ -82,7 +82,12 @@ def sampled_moves(case: Case, num_steps: int, seed: int = 0) -> Move:
 
 def first_weights(problem: Problem, size: float = 0.5) -> Floats:
     """Return weights of different sizes and signs."""
-    return size * np.cos(np.arange(1.0, problem.num_features + 1.0))
+    return np.asarray(size * np.cos(np.arange(1.0, problem.num_features + 1.0)))
+
+
+def copied(state: Any) -> Any:
+    """Return a copy of a NamedTuple of arrays."""
+    return type(state)(*(array.copy() for array in state))
 
 
 def follow(case: Case, moves: Move, setting: Setting | None = None) -> Floats:
