@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The tests run on all cores already; threads inside linear algebra would only get in their way.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: test lint bench docs reproduce clean
+.PHONY: test lint bench bench-engine docs reproduce clean
 
 test: lint
 	$(BIN)/pytest -n $(WORKERS) --durations=20
@@ -18,8 +18,11 @@ lint: $(VENV)/.installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.installed-test
+bench: $(VENV)/.installed-test bench-engine
 	$(BIN)/python -m benchmarks.solve
+
+bench-engine: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.engine
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build

@@ -166,7 +166,7 @@ def _shares(groups: list[Group], threads: int) -> list[list[Group]]:
     by_seed = [list(same) for _, same in itertools.groupby(groups, key=lambda group: group.lanes[0].seed)]
     if len(by_seed) < threads:
         return [part[i : i + size] for part in by_seed for i in range(0, len(part), size)]
-    together = max(1, min(SEEDS_TOGETHER, len(by_seed) // threads))
+    together = min(SEEDS_TOGETHER, -(-len(by_seed) // threads))
     return [
         list(itertools.chain.from_iterable(by_seed[i : i + together]))
         for i in range(0, len(by_seed), together)
