@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -80,7 +81,7 @@ class Scale:
         return errors
 
     def _in_weights(self, weights: Floats, kind: Kind, target: Target) -> Floats:
-        missed = weights - (self.problem.fixed_point if target == "paper" else self._limit())
+        missed = weights - (self.problem.fixed_point if target == "paper" else self._limit)
         ones = self.problem.ones_weights
         with np.errstate(over="ignore"):
             if ones is not None and kind == "quotient":
@@ -93,8 +94,13 @@ class Scale:
     def _target_values(self, target: Target) -> Floats:
         if target == "bias":
             return self.problem.solution.bias
-        return self.problem.values if target == "paper" else self.problem.features.combine(self._limit())
+        return self.problem.values if target == "paper" else self._limit_values
 
+    @cached_property
+    def _limit_values(self) -> Floats:
+        return self.problem.features.combine(self._limit)
+
+    @cached_property
     def _limit(self) -> Floats:
         if self.algorithm.limit is None:
             raise ValueError(f"{self.algorithm.name} states no limit: use target='bias' or 'paper'")

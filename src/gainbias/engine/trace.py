@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -129,13 +130,23 @@ class Trace:
             )
         errors = np.empty((len(self.lanes), len(self.steps)))
         for i, lane in enumerate(self.lanes):
-            scale = Scale(self.algorithm, self.problem, self.params(lane), self.first_weights)
-            errors[i] = scale.errors(self.weights[i], *key)
+            errors[i] = self._scale(lane).errors(self.weights[i], *key)
         return self._without_missing(errors)
 
     def params(self, lane: Lane) -> Any:
         """Return the parameters of a lane as the algorithm's NamedTuple."""
         return self.algorithm.params(**lane.params)
+
+    def _scale(self, lane: Lane) -> Scale:
+        """Return the scale for a lane's parameters, made once: a limit may take long to compute."""
+        params = self.params(lane)
+        if params not in self._scales:
+            self._scales[params] = Scale(self.algorithm, self.problem, params, self.first_weights)
+        return self._scales[params]
+
+    @cached_property
+    def _scales(self) -> dict[Any, Scale]:
+        return {}
 
     def _without_missing(self, errors: Floats) -> Floats:
         for i, outcome in enumerate(self.outcomes):
