@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import bare_kernel, inlined, kernel
+from gainbias.kernels import bare_kernel, inlined
 from gainbias.model.checks import CsrArray, FloatArray
 from gainbias.model.elimination.types import Ints
 
@@ -83,7 +83,8 @@ def alias_table(
     ([0.5, 1.0], [1, 1])
     """
     threshold, other = np.empty(transitions.nnz), np.empty(transitions.nnz, np.int64)
-    fill_alias(transitions.indptr, transitions.data, threshold, other)
+    room = np.empty((2, int(np.diff(transitions.indptr).max())), np.int64)
+    fill_alias(transitions.indptr, transitions.data, threshold, other, *room)
     own: Ints = transitions.indices.astype(np.int32, copy=False)
     slot = np.empty(transitions.nnz, SLOT)
     slot["threshold"], slot["other"] = threshold, own[other]
@@ -94,13 +95,14 @@ def alias_table(
     return AliasTable(transitions.indptr, slot, threshold, own[:0] if is_full else own, rewards, paid)
 
 
-@kernel
-def fill_alias(indptr: Ints, data: FloatArray, threshold: FloatArray, slot: Ints) -> None:
-    """Split each row into slots of equal weight that hold at most two entries each."""
-    longest = 0
-    for row in range(len(indptr) - 1):
-        longest = max(longest, indptr[row + 1] - indptr[row])
-    small, large = np.empty(longest, np.int64), np.empty(longest, np.int64)
+@bare_kernel
+def fill_alias(
+    indptr: Ints, data: FloatArray, threshold: FloatArray, slot: Ints, small: Ints, large: Ints
+) -> None:
+    """Split each row into slots of equal weight that hold at most two entries each.
+
+    `small` and `large` are room for as many numbers as the longest row has entries.
+    """
     for row in range(len(indptr) - 1):
         begin, end = indptr[row], indptr[row + 1]
         total = 0.0
