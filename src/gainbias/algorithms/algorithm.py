@@ -8,6 +8,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gainbias.algorithms.intervals import RADIUS as RADIUS
+from gainbias.algorithms.intervals import Interval as Interval
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 
@@ -91,39 +93,6 @@ class Sample(NamedTuple):
     other: Floats
     other_after: Floats
     other_reward: float
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Numbers from `least` to `most`; the ends belong to it only where that is said.
-
-    Examples
-    --------
-    >>> 0.0 in Interval(0.0, 1.0, with_least=True), str(Interval(0.0, 1.0, with_least=True))
-    (True, 'at least 0 and below 1')
-    """
-
-    least: float
-    most: float
-    with_least: bool = False
-    with_most: bool = False
-
-    def __contains__(self, number: float) -> bool:
-        above = number >= self.least if self.with_least else number > self.least
-        return above and (number <= self.most if self.with_most else number < self.most)
-
-    def __str__(self) -> str:
-        low = f"{'at least' if self.with_least else 'above'} {self.least:g}"
-        if self.most == np.inf:
-            return low + (", infinity allowed" if self.with_most else " and finite")
-        return f"{low} and {'at most' if self.with_most else 'below'} {self.most:g}"
-
-
-POSITIVE = Interval(0.0, np.inf)
-NOT_NEGATIVE = Interval(0.0, np.inf, with_least=True)
-RADIUS = Interval(0.0, np.inf, with_most=True)
-FRACTION = Interval(0.0, 1.0, with_least=True)
-ANY = Interval(-np.inf, np.inf)
 
 
 def read_state(state: Any, params: Any, setting: Setting) -> Output:
@@ -238,7 +207,9 @@ class Algorithm:
         Fields of its state, other than the weights, at their limits, given that the chain is in the state
         `here` and the weights, (d,), are as they are.
     mean_field : callable (problem, params) -> Field, optional
-        Mean update of the weights at those limits, divided by the step size, for steps that go to 0.
+        Mean update of the weights at those limits, divided by the step size.
+    small_steps_only : bool
+        Whether the mean field holds for step sizes that go to 0 only.
     affine : tuple of str
         Fields of its state in which a step is jointly affine, in the order of `sample_field`.
     sample_field : callable (sample, params, step_size) -> (X, y) or None, optional
@@ -300,6 +271,7 @@ class Algorithm:
     trial_params: Mapping[str, float] = field(default_factory=dict)
     frozen: Callable[[Problem, Any, int, Floats], dict[str, Any]] | None = None
     mean_field: Callable[[Problem, Any], Field] | None = None
+    small_steps_only: bool = False
     affine: tuple[str, ...] = ()
     sample_field: Callable[[Sample, Any, float], tuple[Floats, Floats] | None] | None = None
     limit: Callable[[Problem, Any, Floats], Floats] | None = None

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import (
-    POSITIVE,
     Algorithm,
     Field,
     Form,
@@ -34,6 +33,7 @@ from gainbias.algorithms.algorithm import (
     always,
 )
 from gainbias.algorithms.fields import solve_field, td_field
+from gainbias.algorithms.intervals import POSITIVE
 from gainbias.features.rows import Floats, Rows, add_row, values
 from gainbias.model.problem import Problem
 

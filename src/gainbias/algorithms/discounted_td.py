@@ -19,19 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import (
-    FRACTION,
-    RADIUS,
-    Algorithm,
-    Field,
-    Form,
-    Move,
-    PerLane,
-    Sample,
-    Setting,
-    Weights,
-)
+from gainbias.algorithms.algorithm import Algorithm, Field, Form, Move, PerLane, Sample, Setting, Weights
 from gainbias.algorithms.fields import solve_field, td_field
+from gainbias.algorithms.intervals import FRACTION, RADIUS
 from gainbias.features.rows import Floats, Rows, add_row, squared_length, values
 from gainbias.features.vectors import keep_in_ball
 from gainbias.model.problem import Problem

@@ -24,18 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import (
-    FRACTION,
-    POSITIVE,
-    RADIUS,
-    Algorithm,
-    Form,
-    Move,
-    PerLane,
-    Sample,
-    Setting,
-    Weights,
-)
+from gainbias.algorithms.algorithm import Algorithm, Form, Move, PerLane, Sample, Setting, Weights
+from gainbias.algorithms.intervals import FRACTION, POSITIVE, RADIUS
 from gainbias.algorithms.td_lambda import frozen, limit, mean_field, without_trace
 from gainbias.features.rows import Floats, Rows, add_row, squared_length, values
 from gainbias.features.vectors import add_scaled, keep_in_ball, scale_lanes, squared_norms
@@ -133,6 +123,7 @@ ALGORITHM = Algorithm(
     },
     frozen=frozen,
     mean_field=mean_field,
+    small_steps_only=True,
     affine=("weights", "gain"),
     sample_field=sample_field,
     limit=limit,

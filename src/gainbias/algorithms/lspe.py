@@ -29,18 +29,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import (
-    FRACTION,
-    POSITIVE,
-    Algorithm,
-    Form,
-    Interval,
-    Move,
-    Output,
-    Setting,
-    Weights,
-)
+from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, Setting, Weights
 from gainbias.algorithms.fields import project_off, solve_field, td_field
+from gainbias.algorithms.intervals import FRACTION, POSITIVE, Interval
 from gainbias.algorithms.lstd import check_size
 from gainbias.features.matrices import add_combination, add_outer
 from gainbias.features.rows import Floats, Rows

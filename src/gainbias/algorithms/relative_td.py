@@ -22,18 +22,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import (
-    POSITIVE,
-    Algorithm,
-    Field,
-    Form,
-    Move,
-    PerLane,
-    Setting,
-    Weights,
-    always,
-)
+from gainbias.algorithms.algorithm import Algorithm, Field, Form, Move, PerLane, Setting, Weights, always
 from gainbias.algorithms.fields import average_features, solve_field, td_field
+from gainbias.algorithms.intervals import POSITIVE
 from gainbias.features.rows import Floats, Rows, add_row, values
 from gainbias.model.problem import Problem
 

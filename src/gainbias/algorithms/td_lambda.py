@@ -22,19 +22,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import (
-    FRACTION,
-    POSITIVE,
-    Algorithm,
-    Field,
-    Form,
-    Move,
-    PerLane,
-    Sample,
-    Setting,
-    Weights,
-)
+from gainbias.algorithms.algorithm import Algorithm, Field, Form, Move, PerLane, Sample, Setting, Weights
 from gainbias.algorithms.fields import dense_features, mean_traces, solve_field, td_field
+from gainbias.algorithms.intervals import FRACTION, POSITIVE
 from gainbias.features.rows import Floats, Rows, add_row, values
 from gainbias.features.vectors import add_scaled, scale_lanes
 from gainbias.model.problem import Problem

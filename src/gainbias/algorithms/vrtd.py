@@ -33,8 +33,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Algorithm, Form, Interval, Move, Output, Setting, Weights
+from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, Setting, Weights
 from gainbias.algorithms.fields import project_off, solve_field, td_field
+from gainbias.algorithms.intervals import Interval
 from gainbias.features.rows import Floats, Rows
 from gainbias.features.vectors import axpy, dot
 from gainbias.kernels import inlined
