@@ -3,9 +3,8 @@
 Examples
 --------
 >>> import gainbias as gb
->>> report = gb.testing.check_algorithm("double-chain")
->>> len(report.failures)
-0
+>>> gb.testing.check_algorithm("double-chain").failures
+[]
 """
 
 from gainbias.testing.report import Report, Result

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gainbias.algorithms.algorithm import Algorithm, Form, Interval
+from gainbias.algorithms.algorithm import Algorithm, Form
+from gainbias.algorithms.intervals import Interval
 from gainbias.features import Tabular
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
@@ -125,7 +126,7 @@ def other_value(interval: Interval, usual: float) -> float:
     (0.5, 2.0)
     """
     if is_radius(interval):
-        return 0.5  # weights reach it on the problems below
+        return 0.25  # weights and means of features reach it on the problems below
     if np.isfinite(interval.most):
         middle = 0.5 * (interval.least + interval.most)
         return middle if middle != usual else 0.5 * (middle + interval.most)

@@ -20,7 +20,7 @@ from gainbias.theory.moves import MoveLaw, move_law
 
 EXACT = 1e-12
 SMALL_STEPS = 2.0 ** -np.arange(4.0, 11.0)
-"""Step sizes from which the mean update for steps that go to 0 is extrapolated."""
+"""Step sizes from which the mean update for steps that go to 0 is extrapolated, where it must be."""
 
 
 def mean_field_is_true(case: Case) -> str:
@@ -85,12 +85,14 @@ def mean_sample(case: Case) -> tuple[Floats, Floats]:
 
 
 def mean_update(case: Case, weights: Floats) -> Floats:
-    """Return the mean change of the weights divided by the step size, for step sizes that go to 0, (d,)."""
+    """Return the mean change of the weights divided by the step size, (d,)."""
     law, rig = law_of(case), Rig(case)
-    by_size = np.zeros((len(SMALL_STEPS), len(weights)))
+    inside = min(0.25, case.radius / 64.0)
+    step_sizes = SMALL_STEPS if case.algorithm.small_steps_only else np.array([inside])
+    by_size = np.zeros((len(step_sizes), len(weights)))
     for k, probability in enumerate(law.probability):
         fields = frozen_fields(case, int(law.moves.here[k]), weights)
-        for i, step_size in enumerate(SMALL_STEPS):
+        for i, step_size in enumerate(step_sizes):
             state = rig.begin(weights, **fields)
             before = rig.read(state, ["weights"])
             rig.step(state, law.move(k), float(step_size))

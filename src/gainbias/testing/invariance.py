@@ -1,4 +1,4 @@
-"""Checks of what must not matter: names of states, how features are stored, unit and zero of rewards."""
+"""Checks of what must matter and what must not: parameters; names of states, storage, unit of rewards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gainbias.algorithms.fields import dense_features
 from gainbias.features import Tabular
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.testing.cases import Case
+from gainbias.testing.cases import Case, all_params
 from gainbias.testing.compare import close, same_bits
 from gainbias.testing.drive import Rig, first_weights, follow, sampled_moves, setting_of
 from gainbias.testing.fields import law_of
@@ -100,6 +100,19 @@ def kinds_of_features_agree(case: Case) -> str:
     told_otherwise = setting_of(case.problem, other.form, first_weights(case.problem), 1)
     found, expected = follow(case, moves, told), follow(other, moves, told_otherwise)
     return close(found, expected, ROUNDING, f"weights for {case.kind} and {stored.features.kind} features")
+
+
+def parameters_matter(case: Case) -> str:
+    """Another value of any parameter, such as a finite radius, changes the path."""
+    if not case.algorithm.bounds:
+        raise Skip("it has no parameters with bounds")
+    moves = sampled_moves(case, STEPS)
+    usual = follow(case, moves)
+    for params in all_params(case.algorithm)[1:]:
+        other = replace(case, params=params)
+        if np.array_equal(follow(other, moves), usual):
+            raise AssertionError(f"with {other.changed} the path is the same as without")
+    return f"{len(case.algorithm.bounds)} parameters"
 
 
 def only_touched_rows_change(case: Case) -> str:
