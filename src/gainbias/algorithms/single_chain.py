@@ -6,8 +6,8 @@ With V = theta^T phi, running means w of the features, and beta = min(1, rho alp
     w     <- Proj[ w + beta (phi(s) - w) ]                              (both with the old theta and w)
 
 w stands in for the second chain of double-chain TD. rho is `mean_ratio`. Projections shorten theta and w to
-`weights_radius` and `features_radius`; both are infinite unless given. w starts at 0; if no row of the features
-is longer than 1, it never is either, and a features radius of 1 or more changes nothing.
+`weights_radius` and `features_radius`, both infinite unless given. w starts at 0 and stays in the convex hull
+of 0 and the rows of the features, so a features radius beyond all rows changes nothing.
 
 Converges to the solution theta* of the paper's projected equation, `Problem.fixed_point`, whether or not the
 features span the constant values, if the radii are large enough to hold theta* and the mean of the features.
@@ -40,8 +40,8 @@ from gainbias.algorithms.algorithm import (
     Weights,
 )
 from gainbias.algorithms.fields import average_features, paper_field
-from gainbias.features.rows import Floats, Rows, add_row, values
-from gainbias.features.vectors import add_scaled, keep_in_ball
+from gainbias.features.rows import DenseRows, Floats, values
+from gainbias.features.vectors import keep_in_ball, move_both
 from gainbias.model.problem import Problem
 
 UNKNOWN = 1e308
@@ -57,39 +57,35 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Weights, running mean of the features, and room for two numbers per lane."""
+    """Weights, running mean of the features, and room for three numbers per lane."""
 
     weights: Weights
     average_features: Weights
     first: PerLane
     second: PerLane
+    third: PerLane
 
 
 def init(setting: Setting, params: Params) -> State:
     """Begin."""
-    mean = np.zeros_like(setting.weights)
-    return State(setting.weights.copy(), mean, setting.zeros(), setting.zeros())
+    mean, zeros = np.zeros_like(setting.weights), setting.zeros
+    return State(setting.weights.copy(), mean, zeros(), zeros(), zeros())
 
 
-def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
+def step(state: State, params: Params, rows: DenseRows, move: Move, step_size: PerLane) -> None:
     """Make one step."""
-    weights, mean, first, second = state
-    values(rows, move.here, move.after, weights, first, second)
-    for k in range(len(first)):
-        value = first[k]
-        first[k] = step_size[k] * (move.reward + second[k] - value)
-        second[k] = -step_size[k] * (move.reward + value)
-    add_scaled(mean, second, weights)
-    add_row(rows, move.here, first, weights)
-    for k in range(len(first)):
-        first[k] = min(1.0, params.mean_ratio[k] * step_size[k])
-        second[k] = -first[k]
-    add_scaled(mean, second, mean)
-    add_row(rows, move.here, first, mean)
-    for k in range(len(first)):
-        first[k] = second[k] = UNKNOWN
-    keep_in_ball(weights, first, params.weights_radius)
-    keep_in_ball(mean, second, params.features_radius)
+    weights, mean, forward, back, beta = state
+    values(rows, move.here, move.after, weights, forward, back)
+    for k in range(len(beta)):
+        value, after = forward[k], back[k]
+        forward[k] = step_size[k] * (move.reward + after - value)
+        back[k] = step_size[k] * (move.reward + value)
+        beta[k] = min(1.0, params.mean_ratio[k] * step_size[k])
+    move_both(rows.matrix[move.here], forward, back, beta, weights, mean)
+    for k in range(len(beta)):
+        forward[k] = back[k] = UNKNOWN
+    keep_in_ball(weights, forward, params.weights_radius)
+    keep_in_ball(mean, back, params.features_radius)
 
 
 def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
@@ -113,6 +109,7 @@ ALGORITHM = Algorithm(
     reference="tian2026bridging",
     converges_to="the paper's fixed point theta*",
     not_guaranteed="anything without projections, which the proofs need",
+    table_row="this paper, single chain (no row of its own)",
     form=Form(init, step, laned=True),
     sparse_form=single_chain_lazy.FORM,
     params=Params,

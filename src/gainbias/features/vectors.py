@@ -65,6 +65,40 @@ def keep_in_ball(vectors: Floats, squares: Floats, radius: Floats) -> None:
             squares[k] = total
 
 
+@inlined
+def move_both(
+    row: Floats, forward: Floats, back: Floats, beta: Floats, weights: Floats, mean: Floats
+) -> None:
+    """Add ``forward * row - back * mean`` to the weights and then ``beta * (row - mean)`` to the mean.
+
+    Both are (d, lanes), the row is (d,). In one go, and with the lanes written out, this takes a third of the
+    time that an operation for each term would.
+    """
+    if len(beta) == 1:
+        f, b, g = forward[0], back[0], beta[0]
+        for j in range(len(row)):
+            x, w = row[j], mean[j, 0]
+            weights[j, 0] = weights[j, 0] + f * x - b * w
+            mean[j, 0] = w + g * (x - w)
+    else:
+        c = forward
+        f0, f1, f2, f3, f4, f5, f6, f7 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]
+        c = back
+        b0, b1, b2, b3, b4, b5, b6, b7 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]
+        c = beta
+        g0, g1, g2, g3, g4, g5, g6, g7 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]
+        for j in range(len(row)):
+            x, t, w = row[j], weights[j], mean[j]
+            t[0], t[1] = t[0] + f0 * x - b0 * w[0], t[1] + f1 * x - b1 * w[1]
+            t[2], t[3] = t[2] + f2 * x - b2 * w[2], t[3] + f3 * x - b3 * w[3]
+            t[4], t[5] = t[4] + f4 * x - b4 * w[4], t[5] + f5 * x - b5 * w[5]
+            t[6], t[7] = t[6] + f6 * x - b6 * w[6], t[7] + f7 * x - b7 * w[7]
+            w[0], w[1] = w[0] + g0 * (x - w[0]), w[1] + g1 * (x - w[1])
+            w[2], w[3] = w[2] + g2 * (x - w[2]), w[3] + g3 * (x - w[3])
+            w[4], w[5] = w[4] + g4 * (x - w[4]), w[5] + g5 * (x - w[5])
+            w[6], w[7] = w[6] + g6 * (x - w[6]), w[7] + g7 * (x - w[7])
+
+
 @ByType
 def dot(rows: Rows, here: int, weights: Floats) -> float:
     """Return the value of a state under the weights, (d,), of a single lane."""
