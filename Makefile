@@ -41,7 +41,7 @@ $(VENV)/.made: constraints.txt
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.made pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[solvers,test]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[solvers,gym,mo,test]'
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.made pyproject.toml constraints.txt
