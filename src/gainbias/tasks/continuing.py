@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from gainbias.model.checks import CsrArray, FloatArray
+from gainbias.model.checks import CsrArray, FloatArray, float_csr, probability_csr
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.tasks.table import IntArray, TransitionTable
 
@@ -173,10 +173,10 @@ def _matrices(parts: list[_Moves], kept: IntArray, num_actions: int) -> tuple[li
 
 
 def _action_probabilities(policy: Policy, table: TransitionTable) -> FloatArray:
-    """Return the policy as probabilities, shape (n, A); actions out of range are refused."""
+    """Return the policy as probabilities, shape (n, A); what is no policy is refused."""
     given = np.asarray([policy(label) for label in table.labels] if callable(policy) else policy)
-    if given.shape == (table.num_states, table.num_actions) and given.dtype.kind in "fiub":
-        return given.astype(np.float64)
+    if given.shape == (table.num_states, table.num_actions):
+        return probability_csr(float_csr(given, "policy"), lambda row: f"row {row} of policy").toarray()
     if given.shape != (table.num_states,) or given.dtype.kind not in "iu":
         raise ValueError(
             f"policy must be integers of shape ({table.num_states},), an action for each state of the "

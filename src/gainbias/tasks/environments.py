@@ -66,7 +66,7 @@ def from_gymnasium(
     >>> import gainbias as gb
     >>> lake = gb.from_gymnasium("FrozenLake-v1", np.full((16, 4), 0.25))
     >>> lake.num_states, round(gb.solve(lake).gain, 6)
-    (16, 0.001606)
+    (16, 0.001607)
     """
     return continuing(gymnasium_table(env_or_id), policy, states=states, endings=endings)
 

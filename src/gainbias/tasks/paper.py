@@ -73,8 +73,8 @@ def paper_numbers() -> Mapping[str, PaperNumbers]:
                 step_numerator=float(row["step_numerator"]),
                 step_offset=float(row["step_offset"]),
                 epsilon=float(row["epsilon"]) if row["epsilon"] else None,
-                condition_numbers=MappingProxyType({k: float(v) for k, v in etas[row["task"]].items()}),
-                distances=MappingProxyType(distances[row["task"]]),
+                condition_numbers={eta: float(value) for eta, value in etas[row["task"]].items()},
+                distances=distances[row["task"]],
             )
             for row in _rows("parameters")
         }

@@ -82,8 +82,8 @@ def task(name: str, seed: int = 0, protocol: Protocol = "literal", **settings: A
         problem=Problem(solution.mrp, features, solution=solution),
         seed=int(seed),
         protocol=protocol,
-        settings=MappingProxyType({"num_features": num_features, **chosen}),
-        source=source,
+        settings={"num_features": num_features, **chosen},
+        source={**source},
         citation=recipe.citation,
         paper=recipe.paper,
     )
@@ -108,7 +108,7 @@ def as_recipe(name: str) -> Recipe:
 def _solved(name: str, seed: int, settings: tuple[tuple[str, Any], ...]) -> tuple[Solution, Source]:
     """Make and solve a process; the few last ones are kept, because protocols share them."""
     process, source = TASKS[name].process(seed, dict(settings))
-    return solve(process), MappingProxyType({**source, "process": process.fingerprint})
+    return solve(process), {**source, "process": process.fingerprint}
 
 
 def _plain(value: Any) -> Any:

@@ -87,7 +87,7 @@ class TransitionTable:
             num_actions=num_actions,
             pairs=np.array(pairs, dtype=np.int64),
             probabilities=float_array(probabilities, "probabilities of outcomes"),
-            successors=np.array(successors, dtype=np.int64),
+            successors=_integers(successors),
             rewards=float_array(rewards, "rewards of outcomes"),
             ended=np.array(ended, dtype=np.bool_),
             start=float_vector(start, num_states, "start").copy(),
@@ -220,6 +220,13 @@ def _rows(outcomes: Any, num_states: int, num_actions: int) -> Iterator[tuple[in
                 probability, successor, reward, ended = outcome
                 if probability != 0.0:
                     yield state * num_actions + action, probability, successor, reward, bool(ended)
+
+
+def _integers(successors: tuple[Any, ...]) -> IntArray:
+    given = np.asarray(successors)
+    if given.dtype.kind not in "iu":
+        raise ValueError(f"the next state of each outcome must be an integer, found entries of {given.dtype}")
+    return given.astype(np.int64)
 
 
 def _entry(values: Any, key: int, name: str) -> Any:

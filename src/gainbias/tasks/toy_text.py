@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import metadata
 from typing import Any
 
-from gainbias.tasks.environments import gymnasium_table, installed_id, optional
+from gainbias.tasks.environments import gymnasium_table, installed_id
 from gainbias.tasks.learned import LEARNING, Model, learned_process
 from gainbias.tasks.paper import PAPER, paper_numbers
 from gainbias.tasks.task import Recipe
@@ -24,9 +24,8 @@ def _recipe(name: str, summary: str, num_states: int, environment: str, **change
 
     def read() -> Model:
         newest = installed_id(environment)
-        env = optional("gymnasium").make(newest)
         source = {"environment": newest, "gymnasium": metadata.version("gymnasium")}
-        return Model(gymnasium_table(env), source)
+        return Model(gymnasium_table(newest), source)
 
     return Recipe(
         name=name,
