@@ -69,10 +69,12 @@ def continuing(
     _check_choices(table, states, endings)
     size = table.num_states
     probabilities = _action_probabilities(policy, table)
-    taken = probabilities.ravel()[table.pairs] > 0.0 if states == "visited" else slice(None)
-    reached, terminal = _reached_and_terminal(table, taken)
+    every = _moves_of(table)
+    if states == "visited":
+        every = every.only(probabilities[every.source, every.action] > 0.0)
+    reached, terminal = _reached_and_terminal(every, table.start)
     keep = np.ones(size, dtype=np.bool_) if states == "all" else reached | terminal
-    moves = _moves_of(table, keep & ~terminal)
+    moves = every.only((keep & ~terminal)[every.source])
     shared = moves.ended & ~terminal[moves.target]
     split = np.unique(moves.target[shared]) if endings == "split" else np.empty(0, dtype=np.int64)
     restarts = np.concatenate([np.flatnonzero(terminal), size + np.arange(split.size)])
@@ -91,23 +93,21 @@ def continuing(
     return MarkovRewardProcess.from_mdp(kernel, rewards, chosen, labels)
 
 
-def _reached_and_terminal(
-    table: TransitionTable, taken: NDArray[np.bool_] | slice
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which states the `taken` outcomes pass through, and which only end episodes, both (n,).
+def _reached_and_terminal(moves: _Moves, start: FloatArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which states episodes pass through, and which only end them, each of shape (n,).
 
     Only what can be reached from the start counts: a table may have entries for states in which its
     environment never is.
     """
-    begin = table.num_states  # a node of the graph beside the states
-    source, target, ended = table.states[taken], table.successors[taken], table.ended[taken]
-    firsts = np.flatnonzero(table.start)
-    rows = np.concatenate([source[~ended], np.full(firsts.size, begin)])
-    columns = np.concatenate([target[~ended], firsts])
+    begin = start.size  # a node of the graph beside the states
+    going = moves.only(~moves.ended)
+    firsts = np.flatnonzero(start)
+    rows = np.concatenate([going.source, np.full(firsts.size, begin)])
+    columns = np.concatenate([going.target, firsts])
     graph = sparse.csr_array((np.ones(rows.size), (rows, columns)), shape=(begin + 1, begin + 1))
     order = sparse.csgraph.breadth_first_order(graph, begin, return_predecessors=False)
     reached = np.isin(np.arange(begin), order)
-    ends = target[ended & reached[source]]
+    ends = moves.target[moves.ended & reached[moves.source]]
     return reached, np.isin(np.arange(begin), ends) & ~reached
 
 
@@ -139,10 +139,9 @@ class _Moves(NamedTuple):
         )
 
 
-def _moves_of(table: TransitionTable, sources: NDArray[np.bool_]) -> _Moves:
+def _moves_of(table: TransitionTable) -> _Moves:
     actions = table.pairs % table.num_actions
-    every = _Moves(table.states, actions, table.successors, table.probabilities, table.rewards, table.ended)
-    return every.only(sources[table.states])
+    return _Moves(table.states, actions, table.successors, table.probabilities, table.rewards, table.ended)
 
 
 def _returns(restarts: IntArray) -> _Moves:
