@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import difflib
 import zlib
-from collections.abc import Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,7 @@ from gainbias.tasks.task import Protocol, Recipe, Source, Task
 
 _FILES = (random_walks, toy_text, grid_worlds, multi_objective)
 
-TASKS: Mapping[str, Recipe] = MappingProxyType({made.name: made for file in _FILES for made in file.RECIPES})
+TASKS: dict[str, Recipe] = {recipe.name: recipe for file in _FILES for recipe in file.RECIPES}
 """The tasks of this package, by id; `task` makes one."""
 
 NORMALISATION: dict[str, Normalisation] = {"literal": "literal", "inferred": "per-row", "fair": "literal"}
