@@ -8,6 +8,8 @@ from gainbias.engine.schedules import Harmonic as Harmonic
 from gainbias.engine.schedules import Polynomial as Polynomial
 from gainbias.engine.trace import Outcome as Outcome
 from gainbias.engine.trace import Trace as Trace
+from gainbias.experiments.reproduce import reproduce as reproduce
+from gainbias.experiments.results import Results as Results
 from gainbias.features import Tabular as Tabular
 from gainbias.features import normalise_features as normalise_features
 from gainbias.model.conditioning import ConditionNumbers as ConditionNumbers
