@@ -300,6 +300,15 @@ class TestInvariance:
 
         rejects("kinds_of_features_agree", with_step(right, step), right, because="dense and sparse")
 
+    def test_step_sizes_against_what_is_declared(self):
+        def step(state, params, rows, move, step_size):
+            axpy(rows, move.here, 0.1, state.weights)
+
+        because = "against what is declared"
+        rejects("step_sizes_matter", with_step(DOUBLE, step), because=because)
+        rejects("step_sizes_matter", replace(DOUBLE, step_free=True), because=because)
+        assert result("step_sizes_matter", gb.ALGORITHMS["lstd"]).outcome == "passed"
+
     def test_a_projection_that_is_dropped(self):
         rejects("parameters_matter", with_step(SINGLE, no_projection), SINGLE, because="radius")
 

@@ -112,6 +112,15 @@ def parameters_matter(case: Case) -> str:
     return f"{len(case.algorithm.bounds)} parameters"
 
 
+def step_sizes_matter(case: Case) -> str:
+    """Smaller steps change the path, if and only if the algorithm is not declared to be free of them."""
+    moves = sampled_moves(case, STEPS)
+    apart = float(np.abs(follow(case, moves, scale=0.5) - follow(case, moves)).max())
+    if case.algorithm.step_free != (apart == 0.0):
+        raise AssertionError(f"half the step sizes move the weights by {apart:.2g}, against what is declared")
+    return f"half the step sizes move the weights by {apart:.2g}"
+
+
 def only_touched_rows_change(case: Case) -> str:
     """A step changes no weights but those of the rows it visits, if that is declared."""
     rig = Rig(case)

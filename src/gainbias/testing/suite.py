@@ -87,6 +87,7 @@ CHECKS = (
     Check(invariance.names_of_states_do_not_matter, all_params=True),
     Check(invariance.kinds_of_features_agree, ("dense", "sparse", "tabular"), all_params=True),
     Check(invariance.parameters_matter, ("dense", "tabular")),
+    Check(invariance.step_sizes_matter, ("dense", "tabular")),
     Check(invariance.only_touched_rows_change, all_params=True),
     Check(oracles.moments_are_exact, TWO, FEW),
     Check(oracles.paths_average_to_the_exact_mean, num_states=FEW, all_params=True),
