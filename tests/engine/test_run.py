@@ -215,6 +215,7 @@ BAD = [
     ({"params": {"gain_ratio": [1.0, np.nan]}}, "'gain_ratio' of td-lambda must be a number above 0"),
     ({"params": {"gain_ratio": "large"}}, "found 'large'"),
     ({"params": {"gain_ratio": []}}, "there are no lanes"),
+    ({"step_size": None}, "td-lambda needs a step size"),
     ({"step_size": -0.1}, "must be positive and finite, found -0.1"),
     ({"step_size": np.inf}, "must be positive and finite, found inf"),
     ({"step_size": [0.1, np.nan]}, "must be positive and finite, found nan"),
@@ -261,6 +262,11 @@ def test_a_large_first_step_is_warned_of() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gb.run("td-lambda", problems.tabular(), 3, 1.0)
+
+
+@pytest.mark.parametrize(("algorithm", "size"), [("lstd", None), ("lspe", None), ("adaptive-td", 1.5)])
+def test_without_steps_that_could_be_large_there_is_no_warning(algorithm, size) -> None:
+    assert gb.run(algorithm, problems.tabular(), 3, size).outcomes[0].status == "finished"
 
 
 def test_needs_ones_outside_span_is_warned_of() -> None:

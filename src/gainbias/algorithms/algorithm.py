@@ -8,8 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gainbias.algorithms.intervals import RADIUS as RADIUS
-from gainbias.algorithms.intervals import Interval as Interval
+from gainbias.algorithms.intervals import Interval
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 
@@ -199,6 +198,8 @@ class Algorithm:
         Whether compiled steps give the same bits as Python does; otherwise they agree to 12 digits.
     discounted : bool
         Whether it discounts rewards, so that adding a number to all of them moves its limit.
+    step_free : bool
+        Whether it has no step sizes: those given are ignored, and none need be given.
     constant_step : float, optional
         The constant step size it is meant for, if not for ones that shrink.
     trial_params : mapping of str to float
@@ -267,6 +268,7 @@ class Algorithm:
     tabular_only: bool = False
     bitwise: bool = True
     discounted: bool = False
+    step_free: bool = False
     constant_step: float | None = None
     trial_params: Mapping[str, float] = field(default_factory=dict)
     frozen: Callable[[Problem, Any, int, Floats], dict[str, Any]] | None = None

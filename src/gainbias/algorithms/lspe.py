@@ -123,6 +123,7 @@ ALGORITHM = Algorithm(
     not_guaranteed="convergence for a relaxation above 1, or of 1 on a periodic chain",
     form=Form(init, step, output),
     params=Params,
+    step_free=True,
     bounds={"trace_decay": FRACTION, "relaxation": Interval(0.0, 2.0), "ridge": POSITIVE},
     limit=limit,
     shift_invariant=True,

@@ -126,6 +126,7 @@ ALGORITHM = Algorithm(
     ours=True,
     form=Form(init, step, output, touches_rows=always),
     params=Params,
+    step_free=True,
     bounds={"trace_decay": FRACTION, "mean_weight": NOT_NEGATIVE},
     limit=limit,
     shift_invariant=True,

@@ -28,18 +28,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gainbias.algorithms import single_chain_lazy
-from gainbias.algorithms.algorithm import (
-    RADIUS,
-    Algorithm,
-    Field,
-    Form,
-    Interval,
-    Move,
-    PerLane,
-    Setting,
-    Weights,
-)
+from gainbias.algorithms.algorithm import Algorithm, Field, Form, Move, PerLane, Setting, Weights
 from gainbias.algorithms.fields import average_features, paper_field
+from gainbias.algorithms.intervals import RADIUS, Interval
 from gainbias.features.rows import DenseRows, Floats, values
 from gainbias.features.vectors import keep_in_ball, move_both
 from gainbias.model.problem import Problem

@@ -78,7 +78,7 @@ class Group:
 def make_lanes(
     algorithm: Algorithm,
     seeds: int | Iterable[int],
-    step_size: StepSize | Sequence[StepSize],
+    step_size: StepSize | Sequence[StepSize] | None,
     params: Mapping[str, float | Sequence[float]],
 ) -> list[Lane]:
     """Return all combinations of seeds, step sizes and parameters, seeds outermost.
@@ -89,7 +89,9 @@ def make_lanes(
     >>> len(make_lanes(ALGORITHMS["td-lambda"], range(3), [0.1, 0.2], {"trace_decay": [0.0, 0.5]}))
     12
     """
-    sizes: Any = step_size
+    sizes: Any = 1.0 if step_size is None and algorithm.step_free else step_size
+    if sizes is None:
+        raise ValueError(f"{algorithm.name} needs a step size, for example gb.Harmonic(150, 1000)")
     schedules = [as_schedule(size) for size in (sizes if _is_list(sizes) else [sizes])]
     grid = list(_grid(algorithm, params))
     lanes = [
@@ -122,8 +124,13 @@ def make_groups(lanes: list[Lane], form: Form) -> list[Group]:
     return groups
 
 
-def warn_of_large_steps(lanes: list[Lane], problem: Problem) -> None:
-    """Warn if the first step size times the largest squared row norm exceeds 1."""
+def warn_of_large_steps(algorithm: Algorithm, lanes: list[Lane], problem: Problem) -> None:
+    """Warn if the first step size times the largest squared row norm exceeds 1.
+
+    Algorithms that have no step sizes, or shrink a constant one by themselves, take no harm.
+    """
+    if algorithm.step_free or algorithm.constant_step is not None:
+        return
     largest = max(float(lane.step_size.values(0, 1)[0]) for lane in lanes)
     product = largest * problem.features.max_row_norm**2
     if product > 1.0:

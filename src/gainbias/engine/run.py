@@ -34,7 +34,7 @@ def run(
     algorithm: Algorithm | str,
     problem: Problem,
     num_steps: int,
-    step_size: StepSize | Sequence[StepSize],
+    step_size: StepSize | Sequence[StepSize] | None = None,
     *,
     seeds: int | Iterable[int] = 0,
     params: Mapping[str, float | Sequence[float]] | None = None,
@@ -60,7 +60,8 @@ def run(
     num_steps : int
         Steps of each lane.
     step_size : schedule, float, array, or a list of them
-        A list makes lanes; a float is constant; a NumPy array has a step size for each step.
+        A list makes lanes; a float is constant; a NumPy array has a step size for each step. Needed by all
+        algorithms but those that have none, such as least squares.
     seeds : int or iterable of int
         One path each.
     params : mapping, optional
@@ -101,7 +102,7 @@ def run(
     chosen = as_algorithm(algorithm)
     _check_problem(chosen, problem)
     lanes = make_lanes(chosen, seeds, step_size, params or {})
-    warn_of_large_steps(lanes, problem)
+    warn_of_large_steps(chosen, lanes, problem)
     first = _first_weights(problem, initial_weights)
     plan = Plan(
         algorithm=chosen,

@@ -90,13 +90,13 @@ def copied(state: Any) -> Any:
     return type(state)(*(array.copy() for array in state))
 
 
-def follow(case: Case, moves: Move, setting: Setting | None = None) -> Floats:
-    """Let one compiled lane follow a path and return its last weights, (d,)."""
+def follow(case: Case, moves: Move, setting: Setting | None = None, scale: float = 1.0) -> Floats:
+    """Let one compiled lane follow a path, with scaled step sizes, and return its last weights, (d,)."""
     form, group = case.form, lanes_of([case.params])
     params = group.params(case.algorithm, form.laned)
     told = setting or setting_of(case.problem, form, first_weights(case.problem), 1)
     state = form.init(told, params)
-    sizes = group.step_sizes(0, len(moves.here), form.laned)
+    sizes = scale * group.step_sizes(0, len(moves.here), form.laned)
     loop_of(form.step)(state, params, rows_of(case.problem.features), moves, sizes)
     weights: Floats = form.output(state, params, told).weights.reshape(-1)
     return weights

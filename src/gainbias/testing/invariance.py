@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from gainbias.algorithms.algorithm import Move
 from gainbias.algorithms.fields import dense_features
 from gainbias.features import Tabular
+from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.testing.cases import Case, all_params
@@ -23,22 +23,19 @@ SHIFT = 3.0
 ROUNDING = 1e-9
 
 
-def shifted_rewards_keep_the_mean_field(case: Case) -> str:
+def shifted_rewards_keep_the_limit(case: Case) -> str:
     """A number added to all rewards changes neither the mean field, nor differences of limiting values."""
-    case.need("mean_field", "limit")
+    case.need("limit")
     if case.algorithm.discounted:
         raise Skip("it discounts rewards")
     algorithm, params, first = case.algorithm, case.params, first_weights(case.problem)
-    assert algorithm.mean_field is not None
     assert algorithm.limit is not None
-    shifted = _with_rewards(case.problem, 1.0, SHIFT)
-    before, after = (algorithm.mean_field(problem, params) for problem in (case.problem, shifted))
-    close(after.matrix, before.matrix, ROUNDING, "matrix A")
-    close(after.vector, before.vector, ROUNDING, "vector b")
-    values = [
-        problem.features.combine(algorithm.limit(problem, params, first))
-        for problem in (case.problem, shifted)
-    ]
+    both = case.problem, _shifted(case.problem)
+    if algorithm.mean_field is not None:
+        before, after = (algorithm.mean_field(problem, params) for problem in both)
+        close(after.matrix, before.matrix, ROUNDING, "matrix A")
+        close(after.vector, before.vector, ROUNDING, "vector b")
+    values = [problem.features.combine(algorithm.limit(problem, params, first)) for problem in both]
     differences = [each - each[0] for each in values]
     return close(differences[1], differences[0], ROUNDING, "differences of values in the limit")
 
@@ -115,16 +112,24 @@ def parameters_matter(case: Case) -> str:
     return f"{len(case.algorithm.bounds)} parameters"
 
 
+def step_sizes_matter(case: Case) -> str:
+    """Smaller steps change the path, if and only if the algorithm is not declared to be free of them."""
+    moves = sampled_moves(case, STEPS)
+    apart = float(np.abs(follow(case, moves, scale=0.5) - follow(case, moves)).max())
+    if case.algorithm.step_free != (apart == 0.0):
+        raise AssertionError(f"half the step sizes move the weights by {apart:.2g}, against what is declared")
+    return f"half the step sizes move the weights by {apart:.2g}"
+
+
 def only_touched_rows_change(case: Case) -> str:
     """A step changes no weights but those of the rows it visits, if that is declared."""
     rig = Rig(case)
     if not case.form.touches_rows(rig.params):
         raise Skip("it does not declare touches_rows with these parameters")
     law, matrix = law_of(case), dense_features(case.problem)
+    state = rig.begin(first_weights(case.problem))
     for k in range(len(law.probability)):
-        move = law.move(k)
-        state = rig.begin(first_weights(case.problem))
-        before = state.weights.copy()
+        move, before = law.move(k), state.weights.copy()
         rig.step(state, move, 0.5)
         changed = (state.weights != before).reshape(len(before), -1).any(axis=1)
         if (changed & (matrix[move.here] == 0.0) & (matrix[move.other] == 0.0)).any():
@@ -132,14 +137,14 @@ def only_touched_rows_change(case: Case) -> str:
     return f"{len(law.probability)} moves"
 
 
-def _with_rewards(problem: Problem, scale: float, shift: float) -> Problem:
-    """Return the same problem with other rewards, and the same law of its states."""
+def _shifted(problem: Problem) -> Problem:
+    """Return the same problem with a number added to all rewards."""
     process = problem.mrp
     rewards = process.rewards if process.transition_rewards is None else process.transition_rewards
-    changed = MarkovRewardProcess(process.csr, scale * np.asarray(rewards) + shift)
+    changed = MarkovRewardProcess(process.csr, np.asarray(rewards) + SHIFT)
     return Problem(changed, Tabular() if problem.features.kind == "tabular" else problem.features)
 
 
-def _renamed(problem: Problem, old: Move | np.ndarray) -> MarkovRewardProcess:
+def _renamed(problem: Problem, old: Ints) -> MarkovRewardProcess:
     """Return the process whose state k is what was called ``old[k]``; only its transitions matter here."""
     return MarkovRewardProcess(problem.mrp.csr[old][:, old], problem.mrp.rewards[old])
