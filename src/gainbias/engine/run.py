@@ -25,6 +25,7 @@ from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.progress import Watch
+from gainbias.tasks.task import Task
 
 SEEDS_TOGETHER = 4
 """Paths of so many seeds are drawn in turns, which hides the time that memory takes."""
@@ -32,7 +33,7 @@ SEEDS_TOGETHER = 4
 
 def run(
     algorithm: Algorithm | str,
-    problem: Problem,
+    problem: Problem | Task,
     num_steps: int,
     step_size: StepSize | Sequence[StepSize] | None = None,
     *,
@@ -55,8 +56,8 @@ def run(
     ----------
     algorithm : str or Algorithm
         An id of `ALGORITHMS`, or an algorithm of your own.
-    problem : Problem
-        Process and features.
+    problem : Problem or Task
+        Process and features, or a task, whose problem is taken.
     num_steps : int
         Steps of each lane.
     step_size : schedule, float, array, or a list of them
@@ -100,6 +101,7 @@ def run(
     True
     """
     chosen = as_algorithm(algorithm)
+    problem = problem.problem if isinstance(problem, Task) else problem
     _check_problem(chosen, problem)
     lanes = make_lanes(chosen, seeds, step_size, params or {})
     warn_of_large_steps(chosen, lanes, problem)
