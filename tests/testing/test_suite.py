@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -82,6 +83,16 @@ def test_all_failures_are_raised_at_once(monkeypatch):
 def test_an_unknown_id_is_named():
     with pytest.raises(ValueError, match="did you mean 'double-chain'"):
         gb.testing.check_algorithm("duble-chain")
+
+
+def test_a_parameter_without_a_value_is_named():
+    class Params(NamedTuple):
+        pace: float
+
+    mine = replace(DOUBLE, params=Params)
+    with pytest.raises(ValueError, match=r"without a value of its parameter 'pace': give it a default, or"):
+        gb.testing.check_algorithm(mine)
+    assert all_params(replace(mine, trial_params={"pace": 2.0})) == [Params(2.0)]
 
 
 def test_results_can_be_read():
