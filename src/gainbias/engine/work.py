@@ -77,8 +77,11 @@ class Plan:
 
     def draw(self, paths: Paths, count: int) -> list[Steps]:
         """Return the next steps of each chain."""
-        steps, chains = paths.take(count), self.algorithm.chains
-        return [Steps(*(array.reshape(chains, -1, count)[c] for array in steps)) for c in range(chains)]
+        steps = paths.take(count)
+        if self.algorithm.chains == 1:
+            return [steps]
+        seeds = len(steps.here) // 2
+        return [Steps(*(array[:seeds] for array in steps)), Steps(*(array[seeds:] for array in steps))]
 
 
 class Member:
