@@ -202,10 +202,15 @@ def _list(options: argparse.Namespace) -> int:
 
 def _print_algorithms(algorithms: list[dict[str, Any]]) -> None:
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     table = Table(
-        "id", "converges to", "transitions", "row in the paper's Table 1", "parameters", show_lines=True
+        Column("id", no_wrap=True),
+        "converges to",
+        "uses",
+        "row in the paper's Table 1",
+        Column("parameters", overflow="fold"),
+        show_lines=True,
     )
     for entry in algorithms:
         parameters = ", ".join(f"{name}={default}" for name, default in entry["parameters"].items())
