@@ -124,7 +124,7 @@ def step(state: State, params: Any, rows: Rows, move: Move, step_size: float) ->
 def look(state: State, rows: Rows, here: int) -> tuple[float, float]:
     """Return phi^T theta and phi^T w of a state, after its features have caught up."""
     features, now = state.features, state.now
-    value, mean = 0.0, 0.0
+    value = mean = 0.0
     first, end = places_of(rows, here)
     for place in range(first, end):
         j, entry = entry_at(rows, place)
@@ -154,7 +154,8 @@ def catch_up(state: State, j: int) -> None:
     feature, ends, present = state.features[j], state.ends, state.clock[PRESENT]
     epoch = int(feature[EPOCH])
     if epoch < present:
-        x, u, total, left = feature[X], feature[U], feature[TOTAL], 1.0
+        x, u = feature[X], feature[U]
+        total, left = feature[TOTAL], 1.0
         while epoch < present and (u != 0.0 or epoch < state.clock[FREE]):
             end = ends[epoch]
             epoch = int(end[LINK])
@@ -167,7 +168,8 @@ def catch_up(state: State, j: int) -> None:
                 u = 0.0
         if epoch < present:
             total += (state.now[PAST_Z] - ends[epoch, BEFORE]) * x
-        feature[X], feature[U], feature[TOTAL], feature[EPOCH] = x, u, total, present
+        feature[X], feature[U] = x, u
+        feature[TOTAL], feature[EPOCH] = total, present
 
 
 @inlined
@@ -192,7 +194,8 @@ def end_epoch(state: State) -> None:
     end[X_X], end[X_U], end[U_U] = now[Z], now[Z] * now[P], now[C]
     end[TOTAL_X], end[TOTAL_U], end[BEFORE] = now[SUM_Z], now[SUM_ZP], now[PAST_Z]
     now[PAST_Z] += now[SUM_Z]
-    now[Z], now[P], now[C], now[SUM_Z], now[SUM_ZP], now[REACH] = 1.0, 0.0, 1.0, 0.0, 0.0, 0.0
+    now[Z] = now[C] = 1.0
+    now[P] = now[SUM_Z] = now[SUM_ZP] = now[REACH] = 0.0
 
 
 @bare_kernel
@@ -208,7 +211,7 @@ def settle(state: State, with_norms: bool) -> None:
     now[PAST_Z] = 0.0
     clock[PRESENT], clock[FREE] = 0, 1 if now[Z] < 1.0 else 0
     if with_norms:
-        theta2, theta_w, w2 = 0.0, 0.0, 0.0
+        theta2 = theta_w = w2 = 0.0
         for j in range(len(features)):
             weight, mean = now[Z] * (features[j, X] - now[P] * features[j, U]), now[C] * features[j, U]
             theta2 += weight * weight
