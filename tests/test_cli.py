@@ -202,13 +202,13 @@ class TestHelp:
 
 
 class TestList:
-    def test_table_names_every_algorithm_and_its_row(self, capsys, monkeypatch):
-        monkeypatch.setenv("COLUMNS", "200")
+    @pytest.mark.parametrize("columns", ["80", "200"])
+    def test_table_names_every_algorithm(self, columns, capsys, monkeypatch):
+        monkeypatch.setenv("COLUMNS", columns)
         assert cli.main(["list", "algorithms"]) == cli.DONE
         shown = capsys.readouterr().out
         for name in gb.ALGORITHMS:
             assert name in shown
-        assert "Kim et al. 2025" in shown
 
     def test_json_maps_every_row_of_the_paper(self, capsys):
         rows = " ".join(entry["table_row"] for entry in answer_of(capsys, "list", "algorithms"))

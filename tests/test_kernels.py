@@ -33,7 +33,8 @@ print(trace.weights[0, -1, 0])
 
 
 def run_copy(root: Path, program: str = PROGRAM) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(root), "XDG_CACHE_HOME": str(root / "cache")}
+    own = {"PYTHONPATH": str(root), "XDG_CACHE_HOME": str(root / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, **own}
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
     )
@@ -70,6 +71,29 @@ def test_an_edited_step_is_compiled_again(tmp_path: Path) -> None:
     assert edited != text
     source.write_text(edited)
     assert run_copy(tmp_path, STEP_PROGRAM) == "1.5"
+
+
+LATE_PROGRAM = """
+import importlib, pathlib
+import gainbias as gb
+mrp = gb.MarkovRewardProcess([[0.0, 1.0], [1.0, 0.0]], [1.0, 0.0])
+problem = gb.Problem(mrp, gb.Tabular())
+problem.solution
+source = pathlib.Path(gb.__file__).parent / "algorithms/discounted_td.py"
+before = source.read_text()
+source.write_text(before.replace("step_size[k] * (move.reward +", "step_size[k] * (3.0 * move.reward +"))
+print(gb.run("discounted-td", problem, 1, 0.5, start=0).weights[0, -1, 0])
+source.write_text(before)
+import gainbias.algorithms.discounted_td as module
+print(gb.run(importlib.reload(module).ALGORITHM, problem, 1, 0.5, start=0).weights[0, -1, 0])
+"""
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_a_file_edited_while_a_process_runs_is_neither_stale_nor_kept_for_others(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "gainbias", ignore=shutil.ignore_patterns("__pycache__"))
+    assert run_copy(tmp_path, LATE_PROGRAM) == "1.5\n0.5"
+    assert run_copy(tmp_path, STEP_PROGRAM) == "0.5"
 
 
 def test_a_step_from_outside_is_never_kept() -> None:

@@ -20,74 +20,19 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-import os
-import re
+import threading
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
 from numba.extending import overload
 
-PACKAGE = Path(__file__).parent
+from gainbias.sources import cache_folder, is_as_hashed, is_own
+
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-@cache
-def cache_folder() -> Path | None:
-    """Return the folder of compiled kernels for exactly these sources, or None when caching is off.
-
-    Examples
-    --------
-    >>> folder = cache_folder()
-    >>> folder is None or folder.parent.name == "gainbias"
-    True
-    """
-    if os.environ.get("GAINBIAS_CACHE", "1") == "0":
-        return None
-    digest = hashlib.sha256(str(PACKAGE).encode())
-    for source in kernel_sources():
-        digest.update(str(source.relative_to(PACKAGE)).encode())
-        digest.update(source.read_bytes())
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = root / "gainbias" / digest.hexdigest()[:16]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return folder if os.access(folder, os.W_OK) else None
-
-
-def kernel_sources() -> list[Path]:
-    """Return the files that a kernel can depend on.
-
-    They are those that import this one, those of algorithms, whose steps become parts of kernels, and all
-    that these import.
-
-    Examples
-    --------
-    >>> {"numeric.py", "double_chain.py"} <= {source.name for source in kernel_sources()}
-    True
-    """
-    sources = {source: source.read_text(encoding="utf-8") for source in PACKAGE.rglob("*.py")}
-    found: set[Path] = set()
-    algorithms = PACKAGE / "algorithms"
-    todo = [s for s, text in sources.items() if "gainbias.kernels import" in text or s.parent == algorithms]
-    while todo:
-        source = todo.pop()
-        if source not in found:
-            found.add(source)
-            names = re.findall(r"^from gainbias\.([\w.]+) import", sources[source], flags=re.MULTILINE)
-            paths = [PACKAGE / name.replace(".", "/") for name in names]
-            todo += [
-                file
-                for path in paths
-                for file in (path.with_suffix(".py"), path / "__init__.py")
-                if file in sources
-            ]
-    return sorted(found)
+_LOCK = threading.RLock()  # numba's settings are shared by all threads while one of them compiles
 
 
 def kernel(function: Function) -> Function:
@@ -145,36 +90,55 @@ def inlined(function: Function) -> Function:
     def choose(*_: Any) -> Callable[..., Any]:
         return bare
 
-    _overload(function, choose, _parameters(function))
+    with _LOCK:
+        _overload(function, choose, _parameters(function))
     return function
 
 
-def _compile(function: Function, **options: Any) -> Function:
-    folder = cache_folder()
-    parts: list[Callable[..., Any]] = [function, *_free_functions(function)]
-    cached = folder is not None and all(is_own(part) for part in parts)
-    settings: Any = numba.config
-    before = settings.CACHE_DIR
-    try:
-        # numba reads the folder while it decorates; it is put back at once, so that others see no change.
-        settings.CACHE_DIR = str(folder) if cached else before
-        compiled = numba.njit(nogil=True, error_model="numpy", cache=cached, **options)(function)
-    finally:
-        settings.CACHE_DIR = before
-    if not settings.DISABLE_JIT:
-        compiled.compile = _vectorising(compiled.compile)
-    return cast(Function, compiled)
+def code_number(function: Callable[..., Any]) -> int:
+    """Return a number that names the code of a function and of all functions that it can reach.
 
-
-def is_own(function: Callable[..., Any]) -> bool:
-    """Whether a function is part of this package, so that the name of the cache's folder covers it.
+    A kernel that has it as a free variable is kept on disk under it. So what is served is what the function
+    does now, whatever has become of its file since it was imported.
 
     Examples
     --------
-    >>> is_own(is_own), is_own(lambda: 0)
-    (True, False)
+    >>> code_number(lambda x: 2.0 * x) == code_number(lambda x: 3.0 * x)
+    False
     """
-    return Path(function.__code__.co_filename).is_relative_to(PACKAGE)
+    digest, seen = hashlib.sha256(), set()
+    todo: list[Any] = [function]
+    while todo:
+        reached = todo.pop()
+        if reached in seen:
+            continue
+        seen.add(reached)
+        code = reached.__code__
+        digest.update(code.co_code + repr((code.co_consts, code.co_names)).encode())
+        for name in code.co_names:
+            known = reached.__globals__.get(name)
+            todo += (
+                known.implementations if isinstance(known, ByType) else [known] * inspect.isfunction(known)
+            )
+    return int.from_bytes(digest.digest()[:7], "big")
+
+
+def _compile(function: Function, **options: Any) -> Function:
+    with _LOCK:
+        folder = cache_folder()
+        parts: list[Callable[..., Any]] = [function, *_free_functions(function)]
+        cached = folder is not None and all(is_own(part) for part in parts) and is_as_hashed(function)
+        settings: Any = numba.config
+        before = settings.CACHE_DIR
+        try:
+            # numba reads the folder while it decorates; it is put back at once, so that others see no change.
+            settings.CACHE_DIR = str(folder) if cached else before
+            compiled = numba.njit(nogil=True, error_model="numpy", cache=cached, **options)(function)
+        finally:
+            settings.CACHE_DIR = before
+        if not settings.DISABLE_JIT:
+            compiled.compile = _vectorising(compiled.compile)
+    return cast(Function, compiled)
 
 
 def _free_functions(function: Callable[..., Any]) -> list[Callable[..., Any]]:
@@ -192,12 +156,13 @@ def _vectorising(compile_for: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(compile_for)
     def compile_vectorised(*arguments: Any) -> Any:
         settings: Any = numba.config
-        before = settings.SLP_VECTORIZE
-        settings.SLP_VECTORIZE = 1
-        try:
-            return compile_for(*arguments)
-        finally:
-            settings.SLP_VECTORIZE = before
+        with _LOCK:
+            before = settings.SLP_VECTORIZE
+            settings.SLP_VECTORIZE = 1
+            try:
+                return compile_for(*arguments)
+            finally:
+                settings.SLP_VECTORIZE = before
 
     return compile_vectorised
 
@@ -239,6 +204,11 @@ class ByType:
             return self._implementations[arguments[0].instance_class]
 
         _overload(self, choose, _parameters(declaration))
+
+    @property
+    def implementations(self) -> list[Callable[..., Any]]:
+        """The functions that were registered."""
+        return list(self._implementations.values())
 
     def of(self, kind: type) -> Callable[[Function], Function]:
         """Register the implementation for `kind`, a NamedTuple."""

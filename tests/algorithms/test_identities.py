@@ -1,5 +1,7 @@
 """Identities between algorithms, and invariants along a path."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -68,7 +70,8 @@ def test_implicit_steps_become_explicit_ones_as_they_shrink(decay) -> None:
 def test_implicit_td_survives_steps_that_make_the_explicit_form_diverge() -> None:
     with pytest.warns(UserWarning, match="overshoot"):
         assert last("td-lambda", problems.dense(), step_size=4.0).outcomes[0].status == "diverged"
-    with pytest.warns(UserWarning, match="overshoot"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # steps are damped, so none is too large
         assert np.abs(last("implicit-td", problems.dense(), step_size=4.0).weights).max() < 100
 
 

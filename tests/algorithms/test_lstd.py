@@ -182,10 +182,12 @@ def test_nearest_solutions() -> None:
     rng = np.random.default_rng(0)
     regular, vector, first = rng.standard_normal((5, 5)), rng.standard_normal(5), rng.standard_normal(5)
     np.testing.assert_allclose(
-        nearest_solution(Field(regular, vector), first), np.linalg.solve(regular, vector), rtol=1e-11
+        nearest_solution(Field(regular, vector), first, np.ones(5)),
+        np.linalg.solve(regular, vector),
+        rtol=1e-11,
     )
     singular = regular[:, :3] @ rng.standard_normal((3, 5))
-    found = nearest_solution(Field(singular, vector), first)
+    found = nearest_solution(Field(singular, vector), first, np.ones(5))
     np.testing.assert_allclose(singular.T @ (singular @ found - vector), 0.0, atol=1e-12)
     null = np.linalg.svd(singular)[2][3:]
     np.testing.assert_allclose(null @ (found - first), 0.0, atol=1e-12)

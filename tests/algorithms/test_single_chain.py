@@ -290,10 +290,15 @@ def forget_projections(
     state.clock[single_chain_lazy.FREE] = 0
 
 
-def settle_without_catching_up(state: Any) -> None:
-    """All features count as up to date."""
-    state.features[:, single_chain_lazy.EPOCH] = 0.0
-    state.clock[single_chain_lazy.PRESENT] = 0
+def settle_without_catching_up(
+    state: Any, with_norms: bool, original: Callable[[Any, bool], None] = single_chain_lazy.settle
+) -> None:
+    """A full table is emptied, and all features count as up to date."""
+    if state.clock[single_chain_lazy.PRESENT] == len(state.ends):
+        state.features[:, single_chain_lazy.EPOCH] = 0.0
+        state.clock[single_chain_lazy.PRESENT] = 0
+    else:
+        original(state, with_norms)
 
 
 MUTANTS = {

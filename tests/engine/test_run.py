@@ -3,6 +3,7 @@
 import threading
 import warnings
 
+import numba
 import numpy as np
 import pytest
 
@@ -179,6 +180,39 @@ def test_ctrl_c_returns_what_was_computed(monkeypatch) -> None:
     assert np.isnan(part.weights[0, 1:]).all()
     assert np.isnan(part.errors()[0, 1:]).all()
     assert "1 interrupted" in repr(part)
+    assert part.to_dict()["lanes"][0]["weights"] == part.weights[0, 0].tolist()
+
+
+def test_companions_with_other_parameters_change_no_bit_of_an_average() -> None:
+    for make in (problems.tabular, problems.sparse_features, problems.dense):
+        options = {"num_steps": STEPS, "step_size": 0.1, "tail_average": 0.25, "problem": make()}
+        mixed = gb.run("td-lambda", params={"trace_decay": [0.0, 0.5, 0.2]}, **options)
+        alone = gb.run("td-lambda", params={"trace_decay": 0.0}, **options)
+        np.testing.assert_array_equal(mixed.weights[0], alone.weights[0])
+
+
+def test_settings_of_numba_survive_many_threads() -> None:
+    before = numba.config.SLP_VECTORIZE
+    for algorithm in ("double-chain-centred", "almost-sure-td"):
+        gb.run(algorithm, problems.tabular(), 500, 0.1, seeds=range(8), threads=8)
+    assert before == numba.config.SLP_VECTORIZE
+
+
+@pytest.mark.parametrize("algorithm", ["discounted-td", "implicit-td", "td-lambda", "double-chain"])
+def test_large_is_not_diverged(algorithm) -> None:
+    first = np.full(3, 1e200)
+    trace = gb.run(algorithm, problems.dense(), 50, 0.01, initial_weights=first)
+    assert trace.outcomes[0].status == "finished"
+    assert np.isfinite(trace.weights).all()
+
+
+def test_independent_transitions_leave_no_trace() -> None:
+    problem = problems.without_ones()
+    with pytest.warns(UserWarning, match="a trace of lstd has no use with sampling='iid'"):
+        trace = gb.run("lstd", problem, 100_000, params={"trace_decay": 0.9}, sampling="iid", checkpoints=1)
+    own = trace.errors(target="own")[0, -1]
+    followed = gb.ALGORITHMS["lstd"].limit(problem, trace.params(trace.lanes[0]), np.zeros(3))
+    assert own < 0.2 * np.linalg.norm(problem.features.combine(trace.weights[0, -1] - followed))
 
 
 class TestLanes:
@@ -223,6 +257,14 @@ BAD = [
     ({"step_size": np.full(50, 0.1)}, "50 step sizes were given, but there are 100 steps"),
     ({"step_size": []}, "there are no lanes"),
     ({"seeds": []}, "there are no lanes"),
+    ({"seeds": 2.0}, "seeds must be integers that are not negative, found 2.0"),
+    ({"seeds": None}, "seeds must be integers that are not negative, found None"),
+    ({"checkpoints": 10.0}, "checkpoints must be a number, or numbers of steps"),
+    ({"checkpoints": True}, "checkpoints must be a number, or numbers of steps"),
+    ({"checkpoints": [[1, 2]]}, "checkpoints must be a number, or numbers of steps"),
+    ({"tail_average": "late"}, "tail_average must be at least 0 and below 1, found 'late'"),
+    ({"params": {1: 2}}, "td-lambda has no parameter 1"),
+    ({"params": {"gain_ratio": 10**400}}, "must be a number above 0 and finite"),
     ({"seeds": [1, 1]}, "seeds must differ"),
     ({"seeds": [-1]}, "seeds must be integers that are not negative, found -1"),
     ({"seeds": [0.5]}, "seeds must be integers that are not negative, found 0.5"),

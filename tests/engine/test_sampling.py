@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gainbias as gb
-from gainbias.engine.paths import Sampler
-from gainbias.engine.sampling import AliasTable, alias_table, chosen, guessed, pick
+from gainbias.engine import paths as paths_module
+from gainbias.engine.paths import BLOCK, Paths, Sampler
+from gainbias.engine.sampling import AliasTable, Steps, alias_table, chosen, guessed, pick
 from gainbias.engine.seeds import stream
 
 pytestmark = pytest.mark.kernels
@@ -140,6 +141,39 @@ def test_rewards_are_summed_in_order() -> None:
     paths = Sampler(small_process([0.1, 0.2, 0.3])).paths([5, 6])
     rewards = np.concatenate([paths.take(100).reward, paths.take(50).reward], axis=1)
     np.testing.assert_array_equal(paths.total, np.cumsum(rewards, axis=1)[:, -1])
+
+
+@pytest.mark.parametrize("sampling", ["markov", "iid"])
+def test_pieces_of_any_length_make_the_same_path(sampling: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths_module, "BLOCK", 16)
+    sampler = Sampler(small_process())
+    whole = sampler.paths([5, 6], sampling=sampling).take(200)
+    paths = sampler.paths([5, 6], sampling=sampling)
+    made = 0
+    for count in (1, 1, 1, 2, 9, 3, 16, 40, 1, 30, 96):
+        steps = paths.take(count)
+        for own, expected in zip(steps, whole, strict=True):
+            np.testing.assert_array_equal(own, expected[:, made : made + count])
+        made += count
+        np.testing.assert_array_equal(paths.total, whole.total[:, made - 1])
+        if made < 200:
+            replayed = paths.replayed(paths.save()).take(5)
+            np.testing.assert_array_equal(replayed.here, whole.here[:, made : made + 5])
+
+
+def test_no_more_is_drawn_ahead_than_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn, draw = [], Paths._draw
+
+    def counted(self: Paths, count: int) -> Steps:
+        drawn.append(count)
+        return draw(self, count)
+
+    monkeypatch.setattr(Paths, "_draw", counted)
+    paths = Sampler(small_process()).paths([0])
+    for made in range(1, 10_001):
+        paths.take(1)
+        assert sum(drawn) <= min(2 * made, made + BLOCK)
+    assert len(drawn) < 20
 
 
 def test_a_table_is_made_once_for_each_process_and_not_kept_longer() -> None:

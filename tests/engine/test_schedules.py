@@ -54,7 +54,7 @@ def test_as_schedule() -> None:
             return np.ones(last - first)
 
     own = Own()
-    assert as_schedule(own) is own
+    assert as_schedule(own).values(0, 2).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
@@ -82,3 +82,19 @@ def test_lists_are_checked() -> None:
         Listed(np.ones((1, 2)))
     with pytest.raises(ValueError, match="2 step sizes were given, but there are 3 steps: give more"):
         Listed(np.ones(2)).values(0, 3)
+
+
+@pytest.mark.parametrize("given", ["0.1", True, Constant, None])
+def test_what_is_no_step_size_is_refused(given) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match="a step size must be a number, an array of numbers or a schedule"):
+        as_schedule(given)
+
+
+@pytest.mark.parametrize("sizes", [[-0.1, 0.1], [np.nan, 0.1], [0.1]])
+def test_schedules_of_others_are_checked(sizes) -> None:  # type: ignore[no-untyped-def]
+    class Own:
+        def values(self, first: int, last: int) -> np.ndarray:
+            return np.array(sizes)
+
+    with pytest.raises(ValueError, match="must give 2 step sizes, finite and not negative"):
+        as_schedule(Own()).values(0, 2)

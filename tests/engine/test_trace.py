@@ -142,3 +142,50 @@ class TestKeep:
         monkeypatch.setattr(record, "MOST_BYTES", 1000)
         with pytest.raises(ValueError, match=r"would take .* GB: use keep='errors'"):
             gb.run("td-lambda", problems.dense(), 400, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "params"),
+    [
+        ("single-chain", {"weights_radius": 0.01}),
+        ("single-chain", {"features_radius": 0.01}),
+        ("discounted-td", {"radius": 0.01}),
+        ("implicit-td", {"radius": 0.01}),
+        ("implicit-td", {"gain_bound": 1e-4}),
+    ],
+)
+def test_a_projection_that_bites_leaves_no_stated_limit(algorithm, params) -> None:
+    trace = gb.run(algorithm, problems.without_ones(), 50, 0.1, params=params)
+    with pytest.raises(ValueError, match=f"{algorithm} states no limit for Params"):
+        trace.errors(target="own")
+    wide = gb.run(algorithm, problems.without_ones(), 50, 0.1, params=dict.fromkeys(params, 1e3))
+    assert np.isfinite(wide.errors(target="own")).all()
+
+
+@pytest.mark.parametrize("algorithm", ["td-lambda", "relative-td", "discounted-td", "lstd", "lspe"])
+def test_limits_do_not_depend_on_the_units_of_features(algorithm) -> None:
+    problem = problems.without_ones(n=20, d=4)
+    scaled = gb.Problem(problem.mrp, problem.features.matrix * [1.0, 1.0, 1e-7, 1e3])
+    record = gb.ALGORITHMS[algorithm]
+    parameters = record.params(mean_weight=0.0) if algorithm == "lstd" else record.params()
+    if algorithm != "relative-td":
+        values = [p.features.combine(record.limit(p, parameters, np.zeros(4))) for p in (problem, scaled)]
+        np.testing.assert_allclose(values[1], values[0], rtol=1e-6, atol=1e-9)
+
+
+def test_least_squares_do_not_depend_on_the_units_of_features() -> None:
+    problem = problems.without_ones(n=20, d=4)
+    scaled = gb.Problem(problem.mrp, problem.features.matrix * [1.0, 1.0, 1e-7, 1e3])
+    traces = [gb.run("lstd", p, 5000, params={"mean_weight": 0.0}) for p in (problem, scaled)]
+    values = [trace.problem.features.combine(trace.weights[0, -1]) for trace in traces]
+    np.testing.assert_allclose(values[1], values[0], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["td-lambda", "projected-td", "differential-td", "relative-td", "discounted-td"]
+)
+def test_limits_of_tabular_features_are_those_of_the_identity(algorithm) -> None:
+    tabular, record = problems.tabular(), gb.ALGORITHMS[algorithm]
+    dense = gb.Problem(tabular.mrp, np.eye(8))
+    limits = [record.limit(p, record.params(), np.ones(8)) for p in (tabular, dense)]
+    np.testing.assert_allclose(limits[0], limits[1], rtol=1e-9, atol=1e-11)

@@ -78,7 +78,7 @@ TD = gb.Algorithm(
     mean_field=lambda problem, params: td_field(problem),
     affine=("weights", "gain"),
     sample_field=td_sample,
-    limit=lambda problem, params, first: solve_field(td_field(problem)),
+    limit=lambda problem, params, first: solve_field(problem, td_field(problem)),
     limit_is_line=True,
     rate=1.0,
 )

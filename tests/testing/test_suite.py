@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -20,17 +21,18 @@ OWN_FORM = "a form of its own, which kinds_of_features_agree compares with the p
 OWN_OUTPUT = "its output is not made of the weights of its steps"
 DISCOUNTED = "it discounts rewards"
 WEAK = "the mean field pulls at the rate 0.0025: too weak for short runs"
+NO_LIMIT = "no limit stated for these parameters"
 SKIPS = {
     "double-chain": {NO_PARAMS: 2},
     "double-chain-symmetric": {NO_PARAMS: 2},
     "double-chain-centred": {},
-    "single-chain": {NO_SAMPLE: 62, RADIUS: 24, ALL_ROWS: 20, OWN_FORM: 14},
+    "single-chain": {NO_SAMPLE: 62, RADIUS: 36, NO_LIMIT: 11, ALL_ROWS: 20, OWN_FORM: 14},
     "td-lambda": {NOT_AFFINE: 24, ALL_ROWS: 8},
     "projected-td": {NO_SAMPLE: 50, ALL_ROWS: 8},
-    "implicit-td": {NOT_AFFINE: 48, RADIUS: 24, ALL_ROWS: 12},
+    "implicit-td": {NOT_AFFINE: 48, RADIUS: 36, NO_LIMIT: 12, ALL_ROWS: 12},
     "differential-td": {},
     "relative-td": {NO_SAMPLE: 26},
-    "discounted-td": {NOT_AFFINE: 24, RADIUS: 16, ALL_ROWS: 8, DISCOUNTED: 16, WEAK: 1},
+    "discounted-td": {NOT_AFFINE: 24, RADIUS: 24, NO_LIMIT: 8, ALL_ROWS: 8, DISCOUNTED: 8, WEAK: 1},
     "lstd": {NO_FIELD: 80, NO_SAMPLE: 34, OWN_OUTPUT: 4},
     "lspe": {NO_FIELD: 100, NO_SAMPLE: 42, ALL_ROWS: 20},
     "vrtd": {NO_FIELD: 120, NO_SAMPLE: 50, ALL_ROWS: 24, NO_RATE: 2},
@@ -82,6 +84,16 @@ def test_all_failures_are_raised_at_once(monkeypatch):
 def test_an_unknown_id_is_named():
     with pytest.raises(ValueError, match="did you mean 'double-chain'"):
         gb.testing.check_algorithm("duble-chain")
+
+
+def test_a_parameter_without_a_value_is_named():
+    class Params(NamedTuple):
+        pace: float
+
+    mine = replace(DOUBLE, params=Params)
+    with pytest.raises(ValueError, match=r"without a value of its parameter 'pace': give it a default, or"):
+        gb.testing.check_algorithm(mine)
+    assert all_params(replace(mine, trial_params={"pace": 2.0})) == [Params(2.0)]
 
 
 def test_results_can_be_read():

@@ -91,6 +91,7 @@ ALGORITHM = Algorithm(
     reconstructed=True,
     form=Form(init, step, output, laned=True, touches_rows=always),
     params=Params,
+    overshoots=False,
     bounds={"offset": NOT_NEGATIVE},
     tabular_only=True,
     constant_step=1.0,

@@ -49,16 +49,24 @@ class Setting:
         Weights that give every state the value 1, if there are any.
     max_abs_reward : float
         Bound of the rewards.
+    feature_lengths : (d,) array, optional
+        Lengths of the columns of the features, if they are known.
     """
 
     weights: Weights
     ones_weights: Floats | None
     max_abs_reward: float
+    feature_lengths: Floats | None = None
 
     @property
     def num_features(self) -> int:
         """Number of features d."""
         return len(self.weights)
+
+    @property
+    def lengths(self) -> Floats:
+        """Lengths of the columns of the features, (d,), or ones."""
+        return np.ones(self.num_features) if self.feature_lengths is None else self.feature_lengths
 
     def zeros(self) -> Floats:
         """Return a zero for each lane: shape (lanes,), or (1,) for steps of one lane."""
@@ -167,8 +175,7 @@ class Form:
 class Algorithm:
     """An algorithm that learns weights, and what is claimed about it.
 
-    Only `name` and `form` are needed to run it. The other facts are what `gainbias.testing` checks; what is
-    not stated is not checked.
+    Only `name` and `form` are needed to run it. `gainbias.testing` checks the facts that are stated.
 
     Attributes
     ----------
@@ -191,19 +198,21 @@ class Algorithm:
     table_row : str
         Its row of the table that compares earlier work in the paper, if it has one.
     ours, reconstructed : bool
-        Whether it is this package's own, or was rebuilt from a description that leaves details open.
+        Whether it is this package's own, or rebuilt from a description that leaves details open.
     tabular_only : bool
         Whether it exists for one feature per state only.
     bitwise : bool
         Whether compiled steps give the same bits as Python does; otherwise they agree to 12 digits.
     discounted : bool
         Whether it discounts rewards, so that adding a number to all of them moves its limit.
+    overshoots : bool
+        Whether step sizes above 1 are too large for feature rows of length 1.
     step_free : bool
-        Whether it has no step sizes: those given are ignored, and none need be given.
+        Whether it has no step sizes, and ignores those given.
     constant_step : float, optional
         The constant step size it is meant for, if not for ones that shrink.
     trial_params : mapping of str to float
-        Parameters with which short runs show what it does, where the defaults do not.
+        Parameters with which short runs show what it does, if not the defaults.
     frozen : callable (problem, params, here, weights) -> dict, optional
         Fields of its state, other than the weights, at their limits, given that the chain is in the state
         `here` and the weights, (d,), are as they are.
@@ -216,11 +225,10 @@ class Algorithm:
     sample_field : callable (sample, params, step_size) -> (X, y) or None, optional
         The step as ``x + step_size * (y - X x)``, with x the affine fields put one after the other; None
         if with these parameters the step is not affine.
-    limit : callable (problem, params, first weights) -> (d,) array, optional
-        The weights it converges to.
+    limit : callable (problem, params, first weights) -> (d,) array or None, optional
+        The weights it converges to on a chain; None if not known for these parameters.
     limit_is_line : bool
-        Whether, if features span the constant values, the limit is known up to a constant value only, which
-        depends on chance.
+        Whether the limit, if features span the constant values, is a constant value off by chance.
     needs_ones_outside_span : bool
         Whether it fails when features span the constant values.
     shift_invariant : bool
@@ -268,6 +276,7 @@ class Algorithm:
     tabular_only: bool = False
     bitwise: bool = True
     discounted: bool = False
+    overshoots: bool = True
     step_free: bool = False
     constant_step: float | None = None
     trial_params: Mapping[str, float] = field(default_factory=dict)
@@ -276,7 +285,7 @@ class Algorithm:
     small_steps_only: bool = False
     affine: tuple[str, ...] = ()
     sample_field: Callable[[Sample, Any, float], tuple[Floats, Floats] | None] | None = None
-    limit: Callable[[Problem, Any, Floats], Floats] | None = None
+    limit: Callable[[Problem, Any, Floats], Floats | None] | None = None
     limit_is_line: bool = False
     needs_ones_outside_span: bool = False
     shift_invariant: bool = False

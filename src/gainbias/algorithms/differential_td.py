@@ -32,7 +32,7 @@ from gainbias.algorithms.algorithm import (
     Weights,
     always,
 )
-from gainbias.algorithms.fields import solve_field, td_field
+from gainbias.algorithms.fields import td_field, td_solution
 from gainbias.algorithms.intervals import POSITIVE
 from gainbias.features.rows import Floats, Rows, add_row, values
 from gainbias.model.problem import Problem
@@ -86,7 +86,7 @@ def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floa
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
     """Return the solution that the invariant picks, for a first gain of 0."""
-    solution, ones = solve_field(td_field(problem)), problem.ones_weights
+    solution, ones = td_solution(problem, 0.0), problem.ones_weights
     if ones is None:
         return solution
     aim = ones @ first + problem.solution.gain / params.gain_ratio

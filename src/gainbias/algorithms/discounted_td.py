@@ -5,7 +5,8 @@ With V = theta^T phi and the discount gamma, for each transition (s, r, s'):
     theta <- theta + alpha (r + gamma V(s') - V(s)) phi(s)
 
 With a finite `radius` the weights are shortened to that length after each step, as the analysis for Markov
-samples needs; without it there is no projection.
+samples needs; without it there is no projection. A step costs the entries of the rows it touches, and all d
+features only while the weights are as long as the radius.
 
 Converges to the solution of Phi^T D (I - gamma P) Phi theta = Phi^T D R, the same for all runs. As gamma goes
 to 1 its values are g / (1 - gamma) plus the bias, so differences of values approach those of the
@@ -18,12 +19,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse import linalg
 
 from gainbias.algorithms.algorithm import Algorithm, Field, Form, Move, PerLane, Sample, Setting, Weights
-from gainbias.algorithms.fields import solve_field, td_field
+from gainbias.algorithms.fields import solve_field, td_field, within
 from gainbias.algorithms.intervals import FRACTION, RADIUS
 from gainbias.features.rows import Floats, Rows, add_row, squared_length, values
-from gainbias.features.vectors import keep_in_ball
+from gainbias.features.vectors import keep_in_ball, squares_within
 from gainbias.model.problem import Problem
 
 
@@ -35,7 +38,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Weights, an estimate of their squared norm, and room for two numbers per lane."""
+    """Weights, an estimate of their squared norm if there is a radius, and room for two numbers per lane."""
 
     weights: Weights
     squares: PerLane
@@ -51,7 +54,7 @@ def no_radius(params: Params) -> bool:
 def init(setting: Setting, params: Params) -> State:
     """Begin."""
     weights = setting.weights.copy()
-    return State(weights, (weights**2).sum(axis=0), setting.zeros(), setting.zeros())
+    return State(weights, squares_within(params.radius, weights), setting.zeros(), setting.zeros())
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
@@ -62,7 +65,8 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLan
     for k in range(len(change)):
         value = change[k]
         change[k] = step_size[k] * (move.reward + params.discount[k] * after[k] - value)
-        squares[k] += change[k] * (2.0 * value + change[k] * length)
+        if params.radius[k] < np.inf:
+            squares[k] += change[k] * (2.0 * value + change[k] * length)
     add_row(rows, move.here, change, weights)
     keep_in_ball(weights, squares, params.radius)
 
@@ -79,9 +83,16 @@ def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floa
     return np.outer(sample.here, sample.here - params.discount * sample.after), sample.reward * sample.here
 
 
-def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the solution of the discounted equation."""
-    return solve_field(mean_field(problem, params))
+def limit(problem: Problem, params: Params, first: Floats) -> Floats | None:
+    """Return the solution of the discounted equation, None if it is longer than the radius."""
+    if problem.features.kind == "tabular":
+        eye = sparse.eye_array(problem.mrp.num_states, format="csc")
+        solution = linalg.spsolve(
+            sparse.csc_array(eye - params.discount * problem.mrp.csr), problem.mrp.rewards
+        )
+    else:
+        solution = solve_field(problem, mean_field(problem, params))
+    return within(solution, params.radius)
 
 
 ALGORITHM = Algorithm(

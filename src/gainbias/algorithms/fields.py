@@ -6,6 +6,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from gainbias.algorithms.algorithm import Field
+from gainbias.features.matrix import column_lengths
 from gainbias.features.rows import Floats
 from gainbias.model.checks import CsrArray
 from gainbias.model.problem import Problem
@@ -95,27 +96,58 @@ def dense_features(problem: Problem) -> Floats:
     return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
 
 
-def solve_field(field: Field) -> Floats:
+def solve_field(problem: Problem, field: Field) -> Floats:
     """Return where a field is 0: the solution of A theta = b, the shortest one if there are several."""
-    return nearest_solution(field, np.zeros(len(field.vector)))
+    return nearest_solution(field, np.zeros(len(field.vector)), column_lengths(problem.features))
 
 
-def nearest_solution(field: Field, first: Floats) -> Floats:
+def td_solution(problem: Problem, trace_decay: float) -> Floats:
+    """Return the solution of the TD(lambda) equation, the shortest one if there is a line of them.
+
+    For tabular features the line is that of the bias, whatever lambda is.
+    """
+    if problem.features.kind == "tabular":
+        return project_off(problem.ones_weights, problem.solution.bias)
+    return solve_field(problem, td_field(problem, trace_decay))
+
+
+def nearest_solution(field: Field, first: Floats, lengths: Floats) -> Floats:
     """Return the least-squares solution of A theta = b that is nearest to the weights `first`, shape (d,).
+
+    `lengths`, shape (d,), are those of the columns of the features. Divided by them, a small feature is not
+    mistaken for a dependent one.
 
     Examples
     --------
     >>> line = Field(np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([2.0, -2.0]))
-    >>> nearest_solution(line, np.array([5.0, 5.0]))
+    >>> nearest_solution(line, np.array([5.0, 5.0]), np.ones(2))
     array([6., 4.])
     """
-    matrix, missing = field.matrix, field.vector - field.matrix @ first
+    matrix = field.matrix / np.outer(lengths, lengths)
+    missing = (field.vector - field.matrix @ first) / lengths
     factors, pivots, failed = linalg.lapack.dgetrf(matrix)
     size = np.abs(matrix).sum(axis=0).max()
     if not failed and linalg.lapack.dgecon(factors, size)[0] > SINGULAR:
-        return np.asarray(first + linalg.lapack.dgetrs(factors, pivots, missing)[0])
-    change = linalg.lstsq(matrix, missing, cond=SINGULAR, lapack_driver="gelsy", check_finite=False)[0]
-    return np.asarray(first + change)
+        return np.asarray(first + linalg.lapack.dgetrs(factors, pivots, missing)[0] / lengths)
+    change, free = _least_squares(matrix, missing)
+    basis = linalg.qr(free / lengths[:, None], mode="economic")[0]
+    change = change / lengths
+    return np.asarray(first + change - basis @ (basis.T @ change))
+
+
+def _least_squares(matrix: Floats, vector: Floats) -> tuple[Floats, Floats]:
+    """Return one least-squares solution, (d,), and directions along which there are others, (d, k)."""
+    rotation, triangle, order = linalg.qr(matrix, pivoting=True)
+    diagonal = np.abs(np.diag(triangle))
+    rank = int((diagonal > SINGULAR * diagonal[0]).sum())
+    solution, free = np.zeros(len(vector)), np.zeros((len(vector), len(vector) - rank))
+    solved = linalg.solve_triangular(
+        triangle[:rank, :rank], np.column_stack([rotation.T[:rank] @ vector, triangle[:rank, rank:]])
+    )
+    solution[order[:rank]] = solved[:, 0]
+    free[order[:rank]] = -solved[:, 1:]
+    free[order[rank:]] = np.eye(len(vector) - rank)
+    return solution, free
 
 
 def project_off(direction: Floats | None, weights: Floats) -> Floats:
@@ -132,3 +164,14 @@ def project_off(direction: Floats | None, weights: Floats) -> Floats:
     # Summed in order, so that a lane's bits do not depend on its company.
     part = np.cumsum(weights.T * unit, axis=-1)[..., -1]
     return np.asarray(weights - np.multiply.outer(unit, part))
+
+
+def within(weights: Floats, radius: float) -> Floats | None:
+    """Return a limit, or None if a projection to the ball of a radius keeps a method from it.
+
+    Examples
+    --------
+    >>> within(np.array([3.0, 4.0]), 4.9) is None
+    True
+    """
+    return weights if linalg.norm(weights) <= radius else None

@@ -11,7 +11,8 @@ steps where the trace z is long:
 c is `gain_ratio`, lambda is `trace_decay`. With a finite `radius` the weights are shortened to that length
 after each step, and with a finite `gain_bound` rbar is kept within plus or minus that. The authors' code uses
 radii of 999 and 4999 and the bound 1 for rewards scaled to [-1, 1]; a bound below the true gain makes the
-method fail, so both are off by default.
+method fail, so both are off by default. Cost of a step: the entries of the rows it touches; with a trace, or
+while the weights are as long as the radius, all d features.
 
 Converges to where `td-lambda` does as steps go to 0: the TD(lambda) fixed point, or any point of its line if
 features span the constants. With constant steps its mean is elsewhere, because long and short traces are
@@ -25,10 +26,18 @@ from typing import NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, Form, Move, PerLane, Sample, Setting, Weights
+from gainbias.algorithms.fields import td_solution, within
 from gainbias.algorithms.intervals import FRACTION, POSITIVE, RADIUS
-from gainbias.algorithms.td_lambda import frozen, limit, mean_field, without_trace
+from gainbias.algorithms.td_lambda import frozen, mean_field, without_trace
 from gainbias.features.rows import Floats, Rows, add_row, squared_length, values
-from gainbias.features.vectors import add_scaled, keep_in_ball, scale_lanes, squared_norms
+from gainbias.features.vectors import (
+    add_scaled,
+    keep_in_ball,
+    scale_lanes,
+    squared_norms,
+    squares_within,
+)
+from gainbias.model.problem import Problem
 
 
 class Params(NamedTuple):
@@ -41,7 +50,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Weights and an estimate of their squared norm, gain, trace, and room for two numbers per lane."""
+    """Weights, an estimate of their squared norm if there is a radius, gain, trace, room for two numbers."""
 
     weights: Weights
     squares: PerLane
@@ -60,7 +69,7 @@ def init(setting: Setting, params: Params) -> State:
     """Begin."""
     trace = np.zeros_like(setting.weights[:0] if without_trace(params) else setting.weights)
     zeros, weights = setting.zeros, setting.weights.copy()
-    return State(weights, (weights**2).sum(axis=0), zeros(), trace, zeros(), zeros())
+    return State(weights, squares_within(params.radius, weights), zeros(), trace, zeros(), zeros())
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
@@ -77,7 +86,8 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLan
         length = squared_length(rows, move.here)
         for k in range(len(here)):
             change = here[k] / (1.0 + step_size[k] * length)
-            squares[k] += change * (2.0 * after[k] + change * length)
+            if params.radius[k] < np.inf:
+                squares[k] += change * (2.0 * after[k] + change * length)
             here[k] = change
         add_row(rows, move.here, here, weights)
     else:
@@ -90,6 +100,8 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLan
             here[k] /= 1.0 + step_size[k] * after[k]
         add_scaled(trace, here, weights)
         squared_norms(weights, squares)
+        for k in range(len(here)):
+            squares[k] = squares[k] if params.radius[k] < np.inf else 0.0
     keep_in_ball(weights, squares, params.radius)
 
 
@@ -106,8 +118,16 @@ def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floa
     return matrix, sample.reward * np.append(sample.here / damping, gain_rate)
 
 
+def limit(problem: Problem, params: Params, first: Floats) -> Floats | None:
+    """Return the TD(lambda) solution, None if a clip keeps the weights or the gain from theirs."""
+    if abs(problem.solution.gain) > params.gain_bound:
+        return None
+    return within(td_solution(problem, params.trace_decay), params.radius)
+
+
 ALGORITHM = Algorithm(
     name="implicit-td",
+    overshoots=False,
     title="Implicit TD(lambda)",
     reference="kim2025implicit",
     converges_to="the TD(lambda) fixed point; any point of its line if features span the constants",

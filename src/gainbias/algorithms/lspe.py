@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, Setting, Weights
-from gainbias.algorithms.fields import project_off, solve_field, td_field
+from gainbias.algorithms.fields import project_off, td_solution
 from gainbias.algorithms.intervals import FRACTION, POSITIVE, Interval
 from gainbias.algorithms.lstd import check_size
 from gainbias.features.matrices import add_combination, add_outer
@@ -112,7 +112,7 @@ def output(state: State, params: Params, setting: Setting) -> Output:
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
     """Return the solution; if there is a line of them, the shortest."""
-    return project_off(problem.ones_weights, solve_field(td_field(problem, params.trace_decay)))
+    return project_off(problem.ones_weights, td_solution(problem, params.trace_decay))
 
 
 ALGORITHM = Algorithm(
@@ -123,6 +123,7 @@ ALGORITHM = Algorithm(
     not_guaranteed="convergence for a relaxation above 1, or of 1 on a periodic chain",
     form=Form(init, step, output),
     params=Params,
+    overshoots=False,
     step_free=True,
     bounds={"trace_decay": FRACTION, "relaxation": Interval(0.0, 2.0), "ridge": POSITIVE},
     limit=limit,

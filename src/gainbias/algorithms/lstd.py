@@ -35,6 +35,7 @@ from gainbias.algorithms.algorithm import Algorithm, Field, Form, Move, Output, 
 from gainbias.algorithms.fields import average_features, nearest_solution, td_field
 from gainbias.algorithms.intervals import FRACTION, NOT_NEGATIVE
 from gainbias.features.matrices import add_difference
+from gainbias.features.matrix import column_lengths
 from gainbias.features.rows import Floats, Rows
 from gainbias.features.vectors import axpy
 from gainbias.model.elimination.types import Ints
@@ -107,14 +108,14 @@ def output(state: State, params: Params, setting: Setting) -> Output:
     traces = (state.features - decay * state.trace) / (1.0 - decay) if decay > 0.0 else state.features
     matrix = state.matrix / count + params.mean_weight * np.outer(mean, mean)
     vector = (state.trace_rewards - gain * traces) / count
-    return Output(nearest_solution(Field(matrix, vector), setting.weights), gain)
+    return Output(nearest_solution(Field(matrix, vector), setting.weights, setting.lengths), gain)
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
     """Return the solution of the exact equation."""
     field, mean = td_field(problem, params.trace_decay), average_features(problem)
     matrix = field.matrix + params.mean_weight * np.outer(mean, mean)
-    return nearest_solution(Field(matrix, field.vector), first)
+    return nearest_solution(Field(matrix, field.vector), first, column_lengths(problem.features))
 
 
 ALGORITHM = Algorithm(
@@ -126,6 +127,7 @@ ALGORITHM = Algorithm(
     ours=True,
     form=Form(init, step, output, touches_rows=always),
     params=Params,
+    overshoots=False,
     step_free=True,
     bounds={"trace_decay": FRACTION, "mean_weight": NOT_NEGATIVE},
     limit=limit,

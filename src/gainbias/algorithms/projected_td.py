@@ -19,7 +19,7 @@ algorithm's own limit. Not guaranteed: constants of the bounds grow with the num
 from __future__ import annotations
 
 from gainbias.algorithms.algorithm import Algorithm, Form, Output, Setting
-from gainbias.algorithms.fields import project_off, solve_field, td_field
+from gainbias.algorithms.fields import project_off, td_solution
 from gainbias.algorithms.intervals import FRACTION, POSITIVE
 from gainbias.algorithms.td_lambda import Params, State, frozen, init, mean_field, step, without_trace
 from gainbias.features.rows import Floats
@@ -33,7 +33,7 @@ def output(state: State, params: Params, setting: Setting) -> Output:
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
     """Return the solution that is orthogonal to the weights of the constant 1."""
-    return project_off(problem.ones_weights, solve_field(td_field(problem, params.trace_decay)))
+    return project_off(problem.ones_weights, td_solution(problem, params.trace_decay))
 
 
 ALGORITHM = Algorithm(

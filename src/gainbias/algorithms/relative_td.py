@@ -98,7 +98,9 @@ def mean_field(problem: Problem, params: Params) -> Field:
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
     """Return the solution."""
-    return solve_field(mean_field(problem, params))
+    if problem.features.kind == "tabular":
+        return problem.fixed_point
+    return solve_field(problem, mean_field(problem, params))
 
 
 ALGORITHM = Algorithm(

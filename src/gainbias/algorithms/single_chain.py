@@ -29,7 +29,7 @@ import numpy as np
 
 from gainbias.algorithms import single_chain_lazy
 from gainbias.algorithms.algorithm import Algorithm, Field, Form, Move, PerLane, Setting, Weights
-from gainbias.algorithms.fields import average_features, paper_field
+from gainbias.algorithms.fields import average_features, paper_field, within
 from gainbias.algorithms.intervals import RADIUS, Interval
 from gainbias.features.rows import DenseRows, Floats, values
 from gainbias.features.vectors import keep_in_ball, move_both
@@ -89,9 +89,11 @@ def mean_field(problem: Problem, params: Params) -> Field:
     return paper_field(problem)
 
 
-def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the paper's fixed point."""
-    return problem.fixed_point
+def limit(problem: Problem, params: Params, first: Floats) -> Floats | None:
+    """Return the paper's fixed point, None if a projection keeps the weights or the mean from theirs."""
+    if within(average_features(problem), params.features_radius) is None:
+        return None
+    return within(problem.fixed_point, params.weights_radius)
 
 
 ALGORITHM = Algorithm(

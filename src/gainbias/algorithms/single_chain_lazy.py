@@ -100,9 +100,7 @@ def step(state: State, params: Any, rows: Rows, move: Move, step_size: float) ->
     now, clock = state.now, state.clock
     bounded = params.weights_radius < np.inf or params.features_radius < np.inf
     if clock[PRESENT] == len(state.ends) or clock[STEPS] > 4 * len(state.features) + 256:
-        settle(state)
-        if bounded:
-            compute_norms(state)
+        settle(state, bounded)
     here, mean = look(state, rows, move.here)
     after, _ = look(state, rows, move.after)
     forward, back = step_size * (move.reward + after - here), step_size * (move.reward + here)
@@ -126,7 +124,7 @@ def step(state: State, params: Any, rows: Rows, move: Move, step_size: float) ->
 def look(state: State, rows: Rows, here: int) -> tuple[float, float]:
     """Return phi^T theta and phi^T w of a state, after its features have caught up."""
     features, now = state.features, state.now
-    value, mean = 0.0, 0.0
+    value = mean = 0.0
     first, end = places_of(rows, here)
     for place in range(first, end):
         j, entry = entry_at(rows, place)
@@ -156,7 +154,8 @@ def catch_up(state: State, j: int) -> None:
     feature, ends, present = state.features[j], state.ends, state.clock[PRESENT]
     epoch = int(feature[EPOCH])
     if epoch < present:
-        x, u, total, left = feature[X], feature[U], feature[TOTAL], 1.0
+        x, u = feature[X], feature[U]
+        total, left = feature[TOTAL], 1.0
         while epoch < present and (u != 0.0 or epoch < state.clock[FREE]):
             end = ends[epoch]
             epoch = int(end[LINK])
@@ -169,7 +168,8 @@ def catch_up(state: State, j: int) -> None:
                 u = 0.0
         if epoch < present:
             total += (state.now[PAST_Z] - ends[epoch, BEFORE]) * x
-        feature[X], feature[U], feature[TOTAL], feature[EPOCH] = x, u, total, present
+        feature[X], feature[U] = x, u
+        feature[TOTAL], feature[EPOCH] = total, present
 
 
 @inlined
@@ -194,31 +194,31 @@ def end_epoch(state: State) -> None:
     end[X_X], end[X_U], end[U_U] = now[Z], now[Z] * now[P], now[C]
     end[TOTAL_X], end[TOTAL_U], end[BEFORE] = now[SUM_Z], now[SUM_ZP], now[PAST_Z]
     now[PAST_Z] += now[SUM_Z]
-    now[Z], now[P], now[C], now[SUM_Z], now[SUM_ZP], now[REACH] = 1.0, 0.0, 1.0, 0.0, 0.0, 0.0
+    now[Z] = now[C] = 1.0
+    now[P] = now[SUM_Z] = now[SUM_ZP] = now[REACH] = 0.0
 
 
-@inlined
-def settle(state: State) -> None:
-    """Let all features catch up, and forget past epochs."""
-    for j in range(len(state.features)):
-        catch_up(state, j)
-        state.features[j, EPOCH] = 0.0
-    state.now[PAST_Z] = 0.0
-    state.clock[PRESENT], state.clock[FREE] = 0, 1 if state.now[Z] < 1.0 else 0
+@bare_kernel
+def settle(state: State, with_norms: bool) -> None:
+    """Let all features catch up, forget past epochs, and compute the norms if they are wanted.
 
-
-@inlined
-def compute_norms(state: State) -> None:
-    """Compute the norms, when all features have caught up."""
-    features, now = state.features, state.now
-    theta2, theta_w, w2 = 0.0, 0.0, 0.0
+    A kernel of its own, because it is needed outside the loop too, and compiling it twice takes long.
+    """
+    features, now, clock = state.features, state.now, state.clock
     for j in range(len(features)):
-        weight, mean = now[Z] * (features[j, X] - now[P] * features[j, U]), now[C] * features[j, U]
-        theta2 += weight * weight
-        theta_w += weight * mean
-        w2 += mean * mean
-    now[THETA2], now[THETA_W], now[W2] = theta2, theta_w, w2
-    state.clock[STEPS] = 0
+        catch_up(state, j)
+        features[j, EPOCH] = 0.0
+    now[PAST_Z] = 0.0
+    clock[PRESENT], clock[FREE] = 0, 1 if now[Z] < 1.0 else 0
+    if with_norms:
+        theta2 = theta_w = w2 = 0.0
+        for j in range(len(features)):
+            weight, mean = now[Z] * (features[j, X] - now[P] * features[j, U]), now[C] * features[j, U]
+            theta2 += weight * weight
+            theta_w += weight * mean
+            w2 += mean * mean
+        now[THETA2], now[THETA_W], now[W2] = theta2, theta_w, w2
+        clock[STEPS] = 0
 
 
 @inlined
@@ -257,13 +257,10 @@ def project(state: State, params: Any) -> None:
     clock[STEPS] += 1
 
 
-settle_all = bare_kernel(settle)
-
-
 def settled(state: State) -> State:
     """Return a copy of a state in which all features have caught up."""
     copy = State(*(array.copy() for array in state))
-    settle_all(copy)
+    settle(copy, False)
     return copy
 
 
@@ -275,7 +272,7 @@ def output(state: State, params: Any, setting: Setting) -> Output:
 
 def begin_average(state: State) -> None:
     """Forget the weights so far."""
-    settle_all(state)
+    settle(state, False)
     state.features[:, TOTAL] = 0.0
     state.now[[SUM_Z, SUM_ZP]] = 0.0
 

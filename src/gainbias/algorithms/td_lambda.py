@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, Field, Form, Move, PerLane, Sample, Setting, Weights
-from gainbias.algorithms.fields import dense_features, mean_traces, solve_field, td_field
+from gainbias.algorithms.fields import dense_features, mean_traces, td_field, td_solution
 from gainbias.algorithms.intervals import FRACTION, POSITIVE
 from gainbias.features.rows import Floats, Rows, add_row, values
 from gainbias.features.vectors import add_scaled, scale_lanes
@@ -103,7 +103,7 @@ def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floa
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
     """Return the solution; if there is a line of them, the one closest to 0."""
-    return solve_field(td_field(problem, params.trace_decay))
+    return td_solution(problem, params.trace_decay)
 
 
 ALGORITHM = Algorithm(

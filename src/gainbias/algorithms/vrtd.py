@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, Setting, Weights
-from gainbias.algorithms.fields import project_off, solve_field, td_field
+from gainbias.algorithms.fields import project_off, td_solution
 from gainbias.algorithms.intervals import Interval
 from gainbias.features.rows import Floats, Rows
 from gainbias.features.vectors import axpy, dot
@@ -166,7 +166,7 @@ def output(state: State, params: Params, setting: Setting) -> Output:
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
     """Return the solution; if there is a line of them, the shortest."""
-    return project_off(problem.ones_weights, solve_field(td_field(problem)))
+    return project_off(problem.ones_weights, td_solution(problem, 0.0))
 
 
 ALGORITHM = Algorithm(

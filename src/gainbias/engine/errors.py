@@ -104,7 +104,12 @@ class Scale:
     def _limit(self) -> Floats:
         if self.algorithm.limit is None:
             raise ValueError(f"{self.algorithm.name} states no limit: use target='bias' or 'paper'")
-        return self.algorithm.limit(self.problem, self.params, self.first)
+        limit = self.algorithm.limit(self.problem, self.params, self.first)
+        if limit is None:
+            raise ValueError(
+                f"{self.algorithm.name} states no limit for {self.params}: use target='bias' or 'paper'"
+            )
+        return limit
 
     def _check(self, kind: Kind, target: Target, norm: Norm, space: Space) -> None:
         for name, value, allowed in (

@@ -102,20 +102,24 @@ def make_lanes(
     return lanes
 
 
-def make_groups(lanes: list[Lane], form: Form) -> list[Group]:
+def make_groups(algorithm: Algorithm, lanes: list[Lane], form: Form) -> list[Group]:
     """Return the groups of the lanes, which are sorted by seed.
+
+    Lanes whose steps touch all weights do not go with others: their sums for averages are built otherwise.
 
     Examples
     --------
     >>> from gainbias.algorithms.registry import ALGORITHMS
     >>> algorithm = ALGORITHMS["double-chain"]
     >>> lanes = make_lanes(algorithm, [7], [0.01 * k for k in range(1, 19)], {})
-    >>> [len(group.lanes) for group in make_groups(lanes, algorithm.form)]
+    >>> [len(group.lanes) for group in make_groups(algorithm, lanes, algorithm.form)]
     [8, 8, 1, 1]
     """
-    groups = []
-    for _, same in itertools.groupby(enumerate(lanes), key=lambda pair: pair[1].seed):
-        members = list(same)
+    groups, by_kind = [], dict[tuple[int, bool], list[tuple[int, Lane]]]()
+    for place, lane in enumerate(lanes):
+        kind = lane.seed, form.touches_rows(algorithm.params(**lane.params))
+        by_kind.setdefault(kind, []).append((place, lane))
+    for members in by_kind.values():
         while members:
             count = min(LANES, len(members)) if form.laned and len(members) > FEW else 1
             places, own = zip(*members[:count], strict=True)
@@ -125,11 +129,8 @@ def make_groups(lanes: list[Lane], form: Form) -> list[Group]:
 
 
 def warn_of_large_steps(algorithm: Algorithm, lanes: list[Lane], problem: Problem) -> None:
-    """Warn if the first step size times the largest squared row norm exceeds 1.
-
-    Algorithms that have no step sizes, or shrink a constant one by themselves, take no harm.
-    """
-    if algorithm.step_free or algorithm.constant_step is not None:
+    """Warn if the first step size times the largest squared row norm exceeds 1, where that does harm."""
+    if not algorithm.overshoots:
         return
     largest = max(float(lane.step_size.values(0, 1)[0]) for lane in lanes)
     product = largest * problem.features.max_row_norm**2
@@ -146,7 +147,8 @@ def _is_list(step_size: Any) -> bool:
 
 
 def _seeds(seeds: int | Iterable[int]) -> list[int]:
-    given: list[Any] = [seeds] if isinstance(seeds, int | np.integer) else list(seeds)
+    several = isinstance(seeds, Iterable) and not (isinstance(seeds, np.ndarray) and seeds.ndim == 0)
+    given: list[Any] = list(seeds) if several else [seeds]  # type: ignore[arg-type]
     for seed in given:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise ValueError(f"seeds must be integers that are not negative, found {seed!r}")
@@ -155,11 +157,11 @@ def _seeds(seeds: int | Iterable[int]) -> list[int]:
     return [int(seed) for seed in given]
 
 
-def _grid(algorithm: Algorithm, params: Mapping[str, float | Sequence[float]]) -> Iterable[dict[str, float]]:
+def _grid(algorithm: Algorithm, params: Mapping[str, Any]) -> Iterable[dict[str, float]]:
     fields = algorithm.params._fields
     for name in params:
         if name not in fields:
-            near = difflib.get_close_matches(name, fields, n=1)
+            near = difflib.get_close_matches(str(name), fields, n=1)
             hint = f": did you mean {near[0]!r}?" if near else ""
             known = f"its parameters are {', '.join(fields)}" if fields else "it has no parameters"
             raise ValueError(f"{algorithm.name} has no parameter {name!r}{hint} ({known})")
@@ -168,7 +170,7 @@ def _grid(algorithm: Algorithm, params: Mapping[str, float | Sequence[float]]) -
         given = params.get(name, algorithm.params._field_defaults.get(name))
         if given is None:
             raise ValueError(f"{algorithm.name} needs a value for its parameter {name!r}")
-        values = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+        values = [given] if isinstance(given, str) or np.ndim(given) == 0 else list(given)
         for value in values:
             _check_param(algorithm, name, value)
         columns.append([float(value) for value in values])
@@ -177,7 +179,9 @@ def _grid(algorithm: Algorithm, params: Mapping[str, float | Sequence[float]]) -
 
 def _check_param(algorithm: Algorithm, name: str, value: Any) -> None:
     allowed = algorithm.bounds.get(name)
-    number = isinstance(value, int | float | np.integer | np.floating)
+    number = isinstance(value, float | np.floating) or (
+        isinstance(value, int | np.integer) and abs(int(value)) < 10**300
+    )
     if not number or np.isnan(value) or (allowed is not None and value not in allowed):
         must = "a number" if allowed is None else f"a number {allowed}"
         raise ValueError(f"parameter {name!r} of {algorithm.name} must be {must}, found {value!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Record:
         self.errors: dict[tuple[str, ...], Floats] = {}
         self._every = every
         self._plan = plan
-        if keep == "errors":
+        if isinstance(keep, str) and keep == "errors":
             self._prepare_errors(lanes, checkpoints)
         elif not isinstance(keep, str):
             self._prepare_values(keep, count, checkpoints)
@@ -61,7 +61,8 @@ class Record:
     def put(self, places: list[int], checkpoint: int, output: Output) -> None:
         """Write down the output of some lanes at a checkpoint."""
         assert output.gain is not None
-        rows = slice(places[0], places[-1] + 1)
+        together = places[-1] - places[0] == len(places) - 1
+        rows: Any = slice(places[0], places[-1] + 1) if together else places
         self.gain[rows, checkpoint] = output.gain
         self.weights[rows, checkpoint if self._every else 0] = output.weights.T
         if self.values is not None:

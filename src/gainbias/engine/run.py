@@ -14,7 +14,8 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
-from gainbias.engine.lanes import Group, StepSize, make_groups, make_lanes, warn_of_large_steps
+from gainbias.engine.forms import check_form, compile_errors_in_words
+from gainbias.engine.lanes import Group, Lane, StepSize, make_groups, make_lanes, warn_of_large_steps
 from gainbias.engine.paths import Sampler, Sampling, Start
 from gainbias.engine.record import Keep, Record
 from gainbias.engine.trace import Outcome, Trace
@@ -26,6 +27,9 @@ from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.progress import Watch
 from gainbias.tasks.task import Task
+
+MOST_CHECKPOINTS = 100_000
+"""More than anybody can look at."""
 
 SEEDS_TOGETHER = 4
 """Paths of so many seeds are drawn in turns, which hides the time that memory takes."""
@@ -105,6 +109,7 @@ def run(
     _check_problem(chosen, problem)
     lanes = make_lanes(chosen, seeds, step_size, params or {})
     warn_of_large_steps(chosen, lanes, problem)
+    _warn_of_idle_traces(chosen, lanes, sampling)
     first = _first_weights(problem, initial_weights)
     plan = Plan(
         algorithm=chosen,
@@ -119,7 +124,7 @@ def run(
     for lane in lanes:
         lane.step_size.values(num_steps - 1, num_steps)  # an array that is too short is refused now
     record = Record(plan, lanes, keep)
-    steps_done = _work_through(plan, record, make_groups(lanes, plan.form), threads)
+    steps_done = _work_through(plan, record, make_groups(chosen, lanes, plan.form), threads)
     return Trace(
         chosen,
         problem,
@@ -138,6 +143,7 @@ def run(
 
 def _work_through(plan: Plan, record: Record, groups: list[Group], threads: int | None) -> list[int]:
     """Do all the work and return for each lane how many steps it made."""
+    check_form(plan, groups[0])
     pieces = [Work(plan, record, part) for part in _shares(groups, _threads(threads))]
     stop, total = threading.Event(), len(pieces) * int(plan.checkpoints[-1])
     with Watch() as watch, ThreadPoolExecutor(_threads(threads)) as pool:
@@ -147,7 +153,8 @@ def _work_through(plan: Plan, record: Record, groups: list[Group], threads: int 
             while running:
                 done, running = wait(running, timeout=0.1, return_when=FIRST_COMPLETED)
                 for future in done:
-                    future.result()
+                    with compile_errors_in_words(plan.algorithm):
+                        future.result()
                 watch.show(f"running {plan.algorithm.name}", sum(piece.steps_done for piece in pieces), total)
         except KeyboardInterrupt:
             stop.set()
@@ -155,10 +162,7 @@ def _work_through(plan: Plan, record: Record, groups: list[Group], threads: int 
             stop.set()
             raise
     done_by_place = {
-        place: piece.steps_done
-        for piece in pieces
-        for member in piece.members
-        for place in member.group.places
+        place: piece.steps_done for piece in pieces for group in piece.groups for place in group.places
     }
     return [done_by_place[place] for place in range(len(done_by_place))]
 
@@ -212,6 +216,15 @@ def _check_problem(algorithm: Algorithm, problem: Problem) -> None:
         )
 
 
+def _warn_of_idle_traces(algorithm: Algorithm, lanes: list[Lane], sampling: Sampling) -> None:
+    if sampling == "iid" and any(lane.params.get("trace_decay", 0.0) > 0.0 for lane in lanes):
+        warnings.warn(
+            f"a trace of {algorithm.name} has no use with sampling='iid', where transitions do not follow "
+            "each other: it adds noise, and the limit is that of trace_decay=0",
+            stacklevel=3,
+        )
+
+
 def _first_weights(problem: Problem, weights: Floats | None) -> Floats:
     d = problem.num_features
     if weights is None:
@@ -225,13 +238,20 @@ def _first_weights(problem: Problem, weights: Floats | None) -> Floats:
 def _checkpoints(checkpoints: int | Iterable[int], num_steps: int) -> Ints:
     if not is_count(num_steps):
         raise ValueError(f"num_steps must be a positive integer, found {num_steps!r}")
-    if isinstance(checkpoints, int | np.integer):
+    if isinstance(checkpoints, int | np.integer) and not isinstance(checkpoints, bool):
         if checkpoints < 1:
             raise ValueError(f"checkpoints must be at least 1, found {checkpoints}")
-        spaced = np.geomspace(1, num_steps, int(checkpoints)) if checkpoints > 1 else np.array([num_steps])
+        count = min(int(checkpoints), MOST_CHECKPOINTS, num_steps)
+        spaced = np.geomspace(1, num_steps, count) if count > 1 else np.array([num_steps])
         return np.unique(np.rint(spaced).astype(np.int64))
-    steps = np.array(list(checkpoints))
-    if steps.size == 0 or steps.dtype.kind not in "iu" or steps.min() < 0 or steps.max() > num_steps:
+    steps = np.array(list(checkpoints)) if isinstance(checkpoints, Iterable) else np.empty(0)
+    if (
+        steps.size == 0
+        or steps.ndim != 1
+        or steps.dtype.kind not in "iu"
+        or steps.min() < 0
+        or steps.max() > num_steps
+    ):
         raise ValueError(
             f"checkpoints must be a number, or numbers of steps from 0 to num_steps={num_steps}, found "
             f"{checkpoints!r}"
@@ -239,12 +259,14 @@ def _checkpoints(checkpoints: int | Iterable[int], num_steps: int) -> Ints:
     return np.unique(np.append(steps, num_steps)).astype(np.int64)
 
 
-def _average_from(fraction: float | None, num_steps: int) -> int | None:
+def _average_from(fraction: Any, num_steps: int) -> int | None:
     if fraction is None:
         return None
-    if not 0.0 <= fraction < 1.0:
+    number = isinstance(fraction, int | float | np.integer | np.floating) and not isinstance(fraction, bool)
+    if not number or not 0.0 <= fraction < 1.0:
         raise ValueError(f"tail_average must be at least 0 and below 1, found {fraction!r}: 0.25 is usual")
-    return int(fraction * num_steps)
+    number_of_steps: int = round(fraction * num_steps)
+    return number_of_steps
 
 
 def _settings(
@@ -253,7 +275,7 @@ def _settings(
     return {
         "num_steps": int(num_steps),
         "sampling": sampling,
-        "start": start,
+        "start": start if isinstance(start, str) else int(start),
         "tail_average": tail_average,
         "process": problem.mrp.fingerprint,
     }

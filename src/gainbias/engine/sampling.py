@@ -54,11 +54,12 @@ class AliasTable(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Sampled transitions, one chain per row: from `here` to `next` for `reward`."""
+    """Sampled transitions, one chain per row: from `here` to `next` for `reward`, with a running `total`."""
 
     here: Ints
     next: Ints
     reward: FloatArray
+    total: FloatArray
 
 
 def alias_table(
@@ -171,6 +172,7 @@ def walk(
             steps.next[c, t] = after
             steps.reward[c, t] = reward
             total[c] += reward
+            steps.total[c, t] = total[c]
             state[c] = after
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,6 +130,32 @@ class Listed:
         return self.array[first:last]
 
 
+@dataclass(frozen=True)
+class Checked:
+    """A schedule of somebody else, whose step sizes are checked before they are used.
+
+    Examples
+    --------
+    >>> Checked(Constant(0.1)).values(0, 2)
+    array([0.1, 0.1])
+    """
+
+    schedule: Schedule
+
+    def values(self, first: int, last: int) -> FloatArray:
+        """Return the step sizes with numbers ``first`` to ``last - 1``."""
+        sizes = np.asarray(self.schedule.values(first, last), dtype=np.float64)
+        if sizes.shape != (last - first,) or not (np.isfinite(sizes) & (sizes >= 0.0)).all():
+            raise ValueError(
+                f"{self.schedule!r} must give {last - first} step sizes, finite and not negative, for the "
+                f"steps from {first} on; found {sizes}"
+            )
+        return sizes
+
+    def __str__(self) -> str:
+        return str(self.schedule)
+
+
 def as_schedule(step_size: Schedule | float | Sequence[float] | FloatArray) -> Schedule:
     """Return a schedule: a number is constant, an array is taken step by step.
 
@@ -140,10 +166,15 @@ def as_schedule(step_size: Schedule | float | Sequence[float] | FloatArray) -> S
     """
     if isinstance(step_size, Constant | Harmonic | Polynomial | Listed):
         return step_size
-    if isinstance(step_size, int | float | np.integer | np.floating):
+    if isinstance(step_size, int | float | np.integer | np.floating) and not isinstance(step_size, bool):
         return Constant(float(step_size))
+    if isinstance(step_size, bool | str | type) or step_size is None:
+        raise ValueError(
+            "a step size must be a number, an array of numbers or a schedule such as gb.Harmonic(150, 1000), "
+            f"found {step_size!r}"
+        )
     if hasattr(step_size, "values") and not isinstance(step_size, np.ndarray):
-        return step_size
+        return Checked(step_size)
     return Listed(np.asarray(step_size, dtype=np.float64))
 
 
@@ -178,6 +209,7 @@ def fill_ratios(ratios: FloatArray, first: int, sizes: FloatArray) -> None:
             sizes[t, k] = ratios[k, 0] / (ratios[k, 1] * number + ratios[k, 2])
 
 
-def _check(name: str, value: float) -> None:
-    if not 0.0 < value < np.inf:
+def _check(name: str, value: Any) -> None:
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not number or not 0.0 < value < np.inf:
         raise ValueError(f"{name} must be positive and finite, found {value!r}")

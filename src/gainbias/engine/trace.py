@@ -140,6 +140,10 @@ class Trace:
     def _scale(self, lane: Lane) -> Scale:
         """Return the scale for a lane's parameters, made once: a limit may take long to compute."""
         params = self.params(lane)
+        if self.settings.get("sampling") == "iid" and "trace_decay" in lane.params:
+            params = params._replace(
+                trace_decay=0.0
+            )  # transitions that do not follow each other leave no trace
         if params not in self._scales:
             self._scales[params] = Scale(self.algorithm, self.problem, params, self.first_weights)
         return self._scales[params]
@@ -155,7 +159,10 @@ class Trace:
         return errors
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what can be written as JSON: settings, lanes, checkpoints, gains, outcomes, last weights."""
+        """Return what can be written as JSON: settings, lanes, checkpoints, gains, outcomes, last weights.
+
+        The weights are those of the last checkpoint at which they are finite.
+        """
         return {
             "algorithm": self.algorithm.name,
             **self.settings,
@@ -172,10 +179,18 @@ class Trace:
                     "weights": _plain(weights),
                 }
                 for lane, outcome, gain, weights in zip(
-                    self.lanes, self.outcomes, self.gain, self.weights[:, -1], strict=True
+                    self.lanes, self.outcomes, self.gain, self._last_weights(), strict=True
                 )
             ],
         }
+
+    def _last_weights(self) -> list[Floats]:
+        """Return for each lane the last weights that were reached and are finite, or else the very last."""
+        chosen = []
+        for weights in self.weights:
+            reached = np.flatnonzero(np.isfinite(weights).all(axis=1))
+            chosen.append(weights[reached[-1] if reached.size else -1])
+        return chosen
 
     def to_frame(self) -> Any:
         """Return a tidy pandas table: a row for each lane and checkpoint, with errors against the bias.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import threading
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from gainbias.engine.memory import Memory
 from gainbias.engine.paths import Paths, Sampler, Sampling, Start
 from gainbias.engine.record import Record
 from gainbias.engine.sampling import Steps
+from gainbias.features.matrix import column_lengths
 from gainbias.features.rows import Floats, Rows, rows_of
 from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import Problem
@@ -55,11 +57,9 @@ class Plan:
     def stretches(self) -> Iterator[tuple[int, int]]:
         """Iterate over stretches of steps, cut at checkpoints and where averaging begins."""
         last = int(self.checkpoints[-1])
-        cuts = {*range(0, last, STRETCH), last, *self.checkpoints.tolist()}
-        if self.average_from is not None:
-            cuts.add(self.average_from)
-        ordered = sorted(cuts)
-        return itertools.pairwise(ordered)
+        special = {*self.checkpoints.tolist(), 0 if self.average_from is None else self.average_from}
+        cuts = heapq.merge(range(0, last, STRETCH), sorted(special))
+        return itertools.pairwise(cut for cut, _ in itertools.groupby(cuts))
 
     def setting(self, width: int) -> Setting:
         """Return what the algorithm is told about a group of a width."""
@@ -68,6 +68,7 @@ class Plan:
             weights=lanes if self.form.laned else self.first_weights,
             ones_weights=self.problem.ones_weights,
             max_abs_reward=self.problem.mrp.max_abs_reward,
+            feature_lengths=column_lengths(self.problem.features),
         )
 
     def paths(self, seeds: list[int]) -> Paths:
@@ -77,8 +78,11 @@ class Plan:
 
     def draw(self, paths: Paths, count: int) -> list[Steps]:
         """Return the next steps of each chain."""
-        steps, chains = paths.take(count), self.algorithm.chains
-        return [Steps(*(array.reshape(chains, -1, count)[c] for array in steps)) for c in range(chains)]
+        steps = paths.take(count)
+        if self.algorithm.chains == 1:
+            return [steps]
+        seeds = len(steps.here) // 2
+        return [Steps(*(array[:seeds] for array in steps)), Steps(*(array[seeds:] for array in steps))]
 
 
 class Member:
@@ -177,15 +181,21 @@ class Work:
     """The groups of a few seeds."""
 
     def __init__(self, plan: Plan, record: Record, groups: list[Group]) -> None:
-        seeds = list(dict.fromkeys(group.lanes[0].seed for group in groups))
-        self.plan, self.record = plan, record
-        self.paths = plan.paths(seeds)
-        self.members = [Member(plan, group, seeds.index(group.lanes[0].seed)) for group in groups]
+        self.plan, self.record, self.groups = plan, record, groups
         self.steps_done = 0
-        self._save()
 
     def run(self, stop: threading.Event) -> None:
-        """Go through all stretches, until told to stop."""
+        """Go through all stretches, until told to stop; states take memory only meanwhile."""
+        seeds = list(dict.fromkeys(group.lanes[0].seed for group in self.groups))
+        self.paths = self.plan.paths(seeds)
+        self.members = [Member(self.plan, group, seeds.index(group.lanes[0].seed)) for group in self.groups]
+        self._save()
+        try:
+            self._run(stop)
+        finally:
+            del self.members, self.paths
+
+    def _run(self, stop: threading.Event) -> None:
         checkpoints = {int(step): c for c, step in enumerate(self.plan.checkpoints)}
         self._note(checkpoints)
         for first, last in self.plan.stretches():

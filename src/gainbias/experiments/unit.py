@@ -18,7 +18,7 @@ from gainbias.engine.run import run
 from gainbias.engine.schedules import Harmonic
 from gainbias.engine.trace import Trace
 from gainbias.experiments.protocols import PROTOCOLS, Protocol
-from gainbias.kernels import kernel_sources
+from gainbias.sources import kernel_sources
 from gainbias.tasks.registry import task
 
 HALVINGS = 12

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.sparse import linalg as sparse_linalg
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 Matrix: TypeAlias = "FloatArray | sparse.csr_array[Any]"
@@ -183,6 +184,23 @@ def normalise_features(features: FeatureLike, by: Literal["global", "row"] = "gl
     scaled = checked.given.copy()
     scaled.data = scaled.data / np.repeat(norms, np.diff(scaled.indptr))
     return scaled
+
+
+def column_lengths(features: Features) -> FloatArray:
+    """Euclidean norm of each column, (d,).
+
+    Examples
+    --------
+    >>> column_lengths(as_features([[3.0, 0.0], [4.0, 1.0]]))
+    array([5., 1.])
+    """
+    if features.given is None:
+        return np.ones(features.num_features)
+    return np.asarray(
+        sparse_linalg.norm(features.given, axis=0)
+        if sparse.issparse(features.given)
+        else np.linalg.norm(features.given, axis=0)
+    )
 
 
 def _canonical_dense(features: Any) -> FloatArray:

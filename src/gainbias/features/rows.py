@@ -77,7 +77,7 @@ def _values_dense(
     if lanes == 1:
         # The same sums in registers: with a loop over one lane inside, most of the time would go into its
         # set-up.
-        first, second = 0.0, 0.0
+        first = second = 0.0
         for j in range(matrix.shape[1]):
             first += matrix[here, j] * weights[j, 0]
             second += matrix[after, j] * weights[j, 0]
@@ -89,14 +89,22 @@ def _values_dense(
         row, next_row = matrix[here], matrix[after]
         for j in range(matrix.shape[1]):
             w, first, second = weights[j], row[j], next_row[j]
-            a0, a1, a2, a3 = a0 + first * w[0], a1 + first * w[1], a2 + first * w[2], a3 + first * w[3]
-            a4, a5, a6, a7 = a4 + first * w[4], a5 + first * w[5], a6 + first * w[6], a7 + first * w[7]
-            b0, b1, b2, b3 = b0 + second * w[0], b1 + second * w[1], b2 + second * w[2], b3 + second * w[3]
-            b4, b5, b6, b7 = b4 + second * w[4], b5 + second * w[5], b6 + second * w[6], b7 + second * w[7]
-        v = out_here
-        v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7] = a0, a1, a2, a3, a4, a5, a6, a7
-        v = out_after
-        v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7] = b0, b1, b2, b3, b4, b5, b6, b7
+            a0, b0 = a0 + first * w[0], b0 + second * w[0]
+            a1, b1 = a1 + first * w[1], b1 + second * w[1]
+            a2, b2 = a2 + first * w[2], b2 + second * w[2]
+            a3, b3 = a3 + first * w[3], b3 + second * w[3]
+            a4, b4 = a4 + first * w[4], b4 + second * w[4]
+            a5, b5 = a5 + first * w[5], b5 + second * w[5]
+            a6, b6 = a6 + first * w[6], b6 + second * w[6]
+            a7, b7 = a7 + first * w[7], b7 + second * w[7]
+        out_here[0], out_after[0] = a0, b0
+        out_here[1], out_after[1] = a1, b1
+        out_here[2], out_after[2] = a2, b2
+        out_here[3], out_after[3] = a3, b3
+        out_here[4], out_after[4] = a4, b4
+        out_here[5], out_after[5] = a5, b5
+        out_here[6], out_after[6] = a6, b6
+        out_here[7], out_after[7] = a7, b7
 
 
 @values.of(SparseRows)
@@ -137,13 +145,17 @@ def _add_row_dense(rows: DenseRows, here: int, scale: Floats, weights: Floats) -
         for j in range(matrix.shape[1]):
             weights[j, 0] += matrix[here, j] * factor
     else:
-        c = scale
-        c0, c1, c2, c3, c4, c5, c6, c7 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]
+        c0, c1 = scale[0], scale[1]
+        c2, c3 = scale[2], scale[3]
+        c4, c5 = scale[4], scale[5]
+        c6, c7 = scale[6], scale[7]
         row = matrix[here]
         for j in range(matrix.shape[1]):
             w, x = weights[j], row[j]
-            w[0], w[1], w[2], w[3] = w[0] + x * c0, w[1] + x * c1, w[2] + x * c2, w[3] + x * c3
-            w[4], w[5], w[6], w[7] = w[4] + x * c4, w[5] + x * c5, w[6] + x * c6, w[7] + x * c7
+            w[0], w[1] = w[0] + x * c0, w[1] + x * c1
+            w[2], w[3] = w[2] + x * c2, w[3] + x * c3
+            w[4], w[5] = w[4] + x * c4, w[5] + x * c5
+            w[6], w[7] = w[6] + x * c6, w[7] + x * c7
 
 
 @add_row.of(SparseRows)
@@ -175,10 +187,14 @@ def _add_rows_dense(
         for j in range(matrix.shape[1]):
             weights[j, 0] = weights[j, 0] + matrix[here, j] * factor + matrix[other, j] * other_factor
     else:
-        c = scale
-        c0, c1, c2, c3, c4, c5, c6, c7 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]
-        c = other_scale
-        e0, e1, e2, e3, e4, e5, e6, e7 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]
+        c0, e0 = scale[0], other_scale[0]
+        c1, e1 = scale[1], other_scale[1]
+        c2, e2 = scale[2], other_scale[2]
+        c3, e3 = scale[3], other_scale[3]
+        c4, e4 = scale[4], other_scale[4]
+        c5, e5 = scale[5], other_scale[5]
+        c6, e6 = scale[6], other_scale[6]
+        c7, e7 = scale[7], other_scale[7]
         row, other_row = matrix[here], matrix[other]
         for j in range(matrix.shape[1]):
             w, x, y = weights[j], row[j], other_row[j]

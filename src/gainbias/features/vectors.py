@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gainbias.features.rows import DenseRows, Floats, Rows, SparseRows, TabularRows
@@ -42,6 +44,12 @@ def squared_norms(vectors: Floats, out: Floats) -> None:
     for j in range(vectors.shape[0]):
         for k in range(len(out)):
             out[k] += vectors[j, k] * vectors[j, k]
+
+
+def squares_within(radius: Any, vectors: Floats) -> Floats:
+    """Return the squared norms of vectors, (d, lanes), and 0 where the radius is infinite: none is needed."""
+    with np.errstate(over="ignore"):
+        return np.where(np.isinf(radius), 0.0, (vectors**2).sum(axis=0))
 
 
 @inlined

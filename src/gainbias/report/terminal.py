@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 
 def show_solution(answer: dict[str, Any]) -> None:
@@ -34,7 +34,12 @@ def show_solution(answer: dict[str, Any]) -> None:
 def show_algorithms(algorithms: list[dict[str, Any]]) -> None:
     """Show what each algorithm converges to, and its row in the paper."""
     table = Table(
-        "id", "converges to", "transitions", "row in the paper's Table 1", "parameters", show_lines=True
+        Column("id", no_wrap=True),
+        "converges to",
+        "uses",
+        "row in the paper's Table 1",
+        Column("parameters", overflow="fold"),
+        show_lines=True,
     )
     for entry in algorithms:
         parameters = ", ".join(f"{name}={default}" for name, default in entry["parameters"].items())
@@ -59,7 +64,7 @@ def show_health(answer: dict[str, Any]) -> None:
 
 def show_tasks(tasks: list[dict[str, Any]]) -> None:
     """Show what each task is."""
-    table = Table("id", "states", "what it is", "settings", show_lines=True)
+    table = Table(Column("id", no_wrap=True), "states", "what it is", "settings", show_lines=True)
     for entry in tasks:
         settings = ", ".join(f"{name}={value}" for name, value in entry["settings"].items())
         table.add_row(entry["id"], str(entry["num_states"]), escape(entry["summary"]), escape(settings))

@@ -111,6 +111,12 @@ def all_params(algorithm: Algorithm) -> list[Any]:
     [Params(gain_ratio=1.0), Params(gain_ratio=2.0)]
     """
     usual = {**algorithm.params._field_defaults, **algorithm.trial_params}
+    missing = [name for name in algorithm.params._fields if name not in usual]
+    if missing:
+        raise ValueError(
+            f"{algorithm.name} cannot be tried without a value of its parameter {missing[0]!r}: give it a "
+            "default, or name one in trial_params"
+        )
     changed = {name: other_value(each, usual[name]) for name, each in algorithm.bounds.items()}
     singles = [{name: value} for name, value in changed.items()]
     together = [changed] if len(changed) > 1 else []

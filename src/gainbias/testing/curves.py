@@ -63,6 +63,7 @@ def curves(case: Case, sampling: Sampling = "markov", along: float = 0.0) -> Cur
         threads=1,
     )
     limit = algorithm.limit(problem, case.params, first)
+    assert limit is not None
     begun = schedule.c0 if isinstance(schedule, Harmonic) else 0.0
     return Curves(trace.weights - limit, trace.gain - problem.solution.gain, trace.steps + begun)
 

@@ -80,9 +80,9 @@ def sampled_moves(case: Case, num_steps: int, seed: int = 0) -> Move:
     return moves_of([sampler.paths([seed], chain=name).take(num_steps) for name in names], 0)
 
 
-def first_weights(problem: Problem, size: float = 0.5) -> Floats:
+def first_weights(problem: Problem) -> Floats:
     """Return weights of different sizes and signs."""
-    return np.asarray(size * np.cos(np.arange(1.0, problem.num_features + 1.0)))
+    return np.asarray(0.5 * np.cos(np.arange(1.0, problem.num_features + 1.0)))
 
 
 def copied(state: Any) -> Any:

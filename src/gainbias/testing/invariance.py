@@ -26,6 +26,7 @@ ROUNDING = 1e-9
 def shifted_rewards_keep_the_limit(case: Case) -> str:
     """A number added to all rewards changes neither the mean field, nor differences of limiting values."""
     case.need("limit")
+    case.need_no_radius()
     if case.algorithm.discounted:
         raise Skip("it discounts rewards")
     algorithm, params, first = case.algorithm, case.params, first_weights(case.problem)
@@ -35,7 +36,8 @@ def shifted_rewards_keep_the_limit(case: Case) -> str:
         before, after = (algorithm.mean_field(problem, params) for problem in both)
         close(after.matrix, before.matrix, ROUNDING, "matrix A")
         close(after.vector, before.vector, ROUNDING, "vector b")
-    values = [problem.features.combine(algorithm.limit(problem, params, first)) for problem in both]
+    limits = [algorithm.limit(problem, params, first) for problem in both]
+    values = [case.problem.features.combine(limit) for limit in limits if limit is not None]
     differences = [each - each[0] for each in values]
     return close(differences[1], differences[0], ROUNDING, "differences of values in the limit")
 

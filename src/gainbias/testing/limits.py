@@ -141,7 +141,10 @@ def _field(case: Case) -> Field:
 
 def _limit(case: Case) -> Floats:
     assert case.algorithm.limit is not None
-    return case.algorithm.limit(case.problem, case.params, first_weights(case.problem))
+    limit = case.algorithm.limit(case.problem, case.params, first_weights(case.problem))
+    if limit is None:
+        raise Skip("no limit stated for these parameters")
+    return limit
 
 
 def _without_constants(case: Case, weights: Floats) -> Floats:
