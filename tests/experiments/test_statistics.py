@@ -185,6 +185,17 @@ def test_bootstrap_covers():
 
 
 @pytest.mark.slow
+def test_bootstrap_of_three_runs_covers_less_than_it_says():
+    rng, studies = np.random.default_rng(9), 600
+    intervals = [
+        bootstrap_interval(interquartile_mean, rng.normal(size=(3, 15)), rng=rng, resamples=400)
+        for _ in range(studies)
+    ]
+    covered = np.mean([interval.low <= 0 <= interval.high for interval in intervals])
+    assert abs(covered - 0.87) < 4 * np.sqrt(0.87 * 0.13 / studies)
+
+
+@pytest.mark.slow
 def test_bootstrap_of_improvement_covers():
     """Two samples from normal laws one unit apart: the chance to win is known."""
     rng, truth = np.random.default_rng(8), stats.norm.cdf(1 / np.sqrt(2))

@@ -9,7 +9,8 @@ import numpy as np
 import pandas
 
 from gainbias.report.names import TASKS
-from gainbias.report.results import PAPER_NAMES, Paper, Results, read_results
+from gainbias.report.printed import PAPER_NAMES, Paper
+from gainbias.report.results import Results, read_results
 
 PROTOCOLS = ("literal", "inferred", "fair")
 CHECKPOINTS = np.array([10, 30, 100, 300, 1000, 3000, 10000])

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from gainbias.report.claims import CLAIMS, Claim
-from gainbias.report.results import FAIR_SCORES, PAPER_SCORES, MissingDataError, Printed
+from gainbias.report.printed import Printed
+from gainbias.report.results import MissingDataError
+from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES
 from gainbias.report.verdicts import judge
 from tests.report.synthetic import CONSTANTS, ETAS, FEW, LEVELS, make_paper, make_results
 

@@ -7,7 +7,8 @@ import pytest
 
 from gainbias.report.curves import Curve, draw_curves, few_ticks, learning_curve
 from gainbias.report.names import TASKS
-from gainbias.report.results import FAIR_SCORES, PAPER_SCORES, MissingDataError, Score, read_results
+from gainbias.report.results import MissingDataError, read_results
+from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES, Score
 from gainbias.report.style import LOOKS, SIZES, drawing, save_figure
 from tests.report.synthetic import FEW, make_conditions, make_paper, make_results, make_runs, write_study
 

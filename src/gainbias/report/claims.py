@@ -6,27 +6,14 @@ it holds in more than half of them; one about *all* tasks, if it holds in each.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
-import numpy as np
 from pandas import DataFrame
 
-from gainbias.report.results import BASELINES, PAPER_METHODS, Score
-
-
-class Source(Protocol):
-    """Stored results, or the paper's tables: frames with a row for each run and a column for each task."""
-
-    def errors(self, algorithm: str, score: Score, share: float = 1.0) -> DataFrame:
-        """Return the last errors within a share of the budget."""
-
-    def condition(self, name: str, score: Score) -> DataFrame:
-        """Return a condition number."""
-
-
-Measure = Callable[[Source, Score], DataFrame]
+from gainbias.report import measures
+from gainbias.report.measures import Measure, Source
+from gainbias.report.scores import Score
 
 
 @dataclass(frozen=True)
@@ -80,94 +67,13 @@ class Claim:
         return self.ratio(source, score) < 1
 
 
-def _smaller(one: DataFrame, other: DataFrame) -> DataFrame:
-    return one.where(one <= other, other)
-
-
-def _best(source: Source, names: tuple[str, str], score: Score) -> DataFrame:
-    """Return the smaller error of two algorithms."""
-    return _smaller(source.errors(names[0], score), source.errors(names[1], score))
-
-
-def _paper_to_baselines(source: Source, score: Score) -> DataFrame:
-    return _best(source, PAPER_METHODS, score) / _best(source, BASELINES, score)
-
-
-def _single_to_baselines(source: Source, score: Score) -> DataFrame:
-    return source.errors("single-chain", score) / _best(source, BASELINES, score)
-
-
-def _double_to_baselines(source: Source, score: Score) -> DataFrame:
-    return source.errors("double-chain", score) / _best(source, BASELINES, score)
-
-
-def _double_keeps_up(source: Source, score: Score) -> DataFrame:
-    """Compare as the paper prints: errors that agree to two decimals are equal."""
-    ours, theirs = source.errors("double-chain", score), _best(source, BASELINES, score)
-    return ours.round(2) <= theirs.round(2)
-
-
-def _double_to_single(source: Source, score: Score) -> DataFrame:
-    return source.errors("double-chain", score) / source.errors("single-chain", score)
-
-
-def _metric_decides_nothing(source: Source, score: Score) -> DataFrame:
-    """Ask whether the winner stays the same when all algorithms are scored alike."""
-    mixed = _paper_to_baselines(source, score) < 1
-    return mixed == (_paper_to_baselines(source, score.but(kind="quotient")) < 1)
-
-
-def _constant(source: Source, algorithm: str, score: Score) -> DataFrame:
-    """Return the length of the constant in an error: what the quotient leaves out."""
-    full = source.errors(algorithm, score.but(kind="full"))
-    quotient = source.errors(algorithm, score.but(kind="quotient"))
-    with np.errstate(invalid="ignore"):  # runs that diverged have no constant
-        return np.sqrt((full**2 - quotient**2).clip(lower=0.0))
-
-
-def _constant_to_baselines(source: Source, score: Score) -> DataFrame:
-    ours, theirs = (
-        [_constant(source, name, score) for name in names] for names in (PAPER_METHODS, BASELINES)
-    )
-    return ours[0].where(ours[0] >= ours[1], ours[1]) / _smaller(*theirs)
-
-
-def _end_to_tenth(source: Source, score: Score) -> DataFrame:
-    ratios = [source.errors(name, score) / source.errors(name, score, share=0.1) for name in PAPER_METHODS]
-    return ratios[0].where(ratios[0] >= ratios[1], ratios[1])
-
-
-def _bias_to_fixed_point(source: Source, score: Score) -> DataFrame:
-    """Compare the error to the bias with twice that to the fixed point: beyond, the two are apart."""
-    targets = [
-        source.errors("single-chain", score.but(kind="full", target=target)) for target in ("bias", "paper")
-    ]
-    return targets[0] / (2 * targets[1])
-
-
-def _baselines_to_variance_reduction(source: Source, score: Score) -> DataFrame:
-    return 2 * _best(source, BASELINES, score) / source.errors("vrtd", score)
-
-
-def _others_to_eta1(*names: str, factor: float = 1.0) -> Measure:
-    """Compare the largest of some condition numbers with eta1."""
-
-    def ratio(source: Source, score: Score) -> DataFrame:
-        first, *rest = (source.condition(name, score) for name in names)
-        for other in rest:
-            first = first.where(first >= other, other)
-        return factor * first / source.condition("eta1", score)
-
-    return ratio
-
-
 CLAIMS = (
     Claim(
         "most-settings",
         "The better of the two new algorithms has a smaller error than the better baseline in most tasks.",
         'Numerical Results, main text: "our methods outperform the prior literature in most settings"',
         "most",
-        _paper_to_baselines,
+        measures.paper_to_baselines,
         "better new algorithm / better baseline",
         findings=("finding-23", "finding-26"),
     ),
@@ -176,7 +82,7 @@ CLAIMS = (
         "Single chain has a smaller error than both baselines in most tasks.",
         "Table of distances, bold entries",
         "most",
-        _single_to_baselines,
+        measures.single_to_baselines,
         "single chain / better baseline",
         findings=("finding-26",),
     ),
@@ -185,9 +91,9 @@ CLAIMS = (
         "Double chain is no worse than the better baseline, to two decimals, in most tasks.",
         'Numerical Results, main text ("our methods"), and table of distances',
         "most",
-        _double_to_baselines,
+        measures.double_to_baselines,
         "double chain / better baseline",
-        test=_double_keeps_up,
+        test=measures.double_keeps_up,
         findings=("finding-26",),
     ),
     Claim(
@@ -195,7 +101,7 @@ CLAIMS = (
         "Using one chain instead of two costs time: single chain ends with the larger error in most tasks.",
         'Single-Chain Algorithm: "at the cost of an increased convergence time"; sample complexities',
         "most",
-        _double_to_single,
+        measures.double_to_single,
         "double chain / single chain",
         findings=("finding-11", "finding-26"),
     ),
@@ -204,7 +110,7 @@ CLAIMS = (
         "The comparison is fair: who wins does not change when all algorithms are scored modulo constants.",
         'Numerical Results, main text: "a fair comparison"',
         "all",
-        test=_metric_decides_nothing,
+        test=measures.metric_decides_nothing,
         metric="paper",
         findings=("finding-26",),
     ),
@@ -213,7 +119,7 @@ CLAIMS = (
         "The new algorithms find the constant: this part of their errors is smaller than in the baselines.",
         'Comparison table: "converges to a sample independent point"',
         "most",
-        _constant_to_baselines,
+        measures.constant_to_baselines,
         "larger constant of the new algorithms / smaller one of the baselines",
         metric="none",
         findings=("finding-10", "finding-26"),
@@ -224,7 +130,7 @@ CLAIMS = (
         "budget.",
         "Figure of learning curves; convergence theorems",
         "most",
-        _end_to_tenth,
+        measures.end_to_tenth,
         "error at the end / after a tenth",
         findings=("finding-17",),
     ),
@@ -233,7 +139,7 @@ CLAIMS = (
         "The new algorithms approach the bias itself, not a projected fixed point away from it.",
         "Numerical Results: errors against W*, which is one of the features",
         "all",
-        _bias_to_fixed_point,
+        measures.bias_to_fixed_point,
         "single chain's error to the bias / twice that to the fixed point",
         metric="none",
         because="the fixed point is away from the bias, as it is when rows of features are scaled one by one",
@@ -244,7 +150,7 @@ CLAIMS = (
         "Variance-reduced TD is much slower: its error is over twice that of the better baseline.",
         'Numerical Results, appendix: "converges much more slowly", without data',
         "most",
-        _baselines_to_variance_reduction,
+        measures.baselines_to_variance_reduction,
         "twice the better baseline / variance-reduced TD",
         findings=("finding-26",),
     ),
@@ -253,7 +159,7 @@ CLAIMS = (
         "eta1 is the largest of the three condition numbers in most tasks, eta2 as printed.",
         "Table of condition numbers, bold entries",
         "most",
-        _others_to_eta1("eta2_literal", "eta3"),
+        measures.others_to_eta1("eta2_literal", "eta3"),
         "larger of the others / eta1",
         metric="none",
         about="conditions",
@@ -264,7 +170,7 @@ CLAIMS = (
         "eta1 is the largest of the three in most tasks, eta2 on the subspace of the work it is taken from.",
         "Table of condition numbers, bold entries",
         "most",
-        _others_to_eta1("eta2", "eta3"),
+        measures.others_to_eta1("eta2", "eta3"),
         "larger of the others / eta1",
         metric="none",
         about="conditions",
@@ -276,7 +182,7 @@ CLAIMS = (
         "eta1 is larger than eta3 in every task.",
         "Table of condition numbers, all fifteen rows",
         "all",
-        _others_to_eta1("eta3"),
+        measures.others_to_eta1("eta3"),
         "eta3 / eta1",
         metric="none",
         about="conditions",
@@ -287,7 +193,7 @@ CLAIMS = (
         "eta1 is larger than half of eta3 in every task.",
         "Comparison table, note 2, and the lemma behind it",
         "all",
-        _others_to_eta1("eta3", factor=0.5),
+        measures.others_to_eta1("eta3", factor=0.5),
         "half of eta3 / eta1",
         metric="none",
         about="conditions",

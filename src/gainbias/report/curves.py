@@ -11,7 +11,9 @@ from pandas import DataFrame
 
 from gainbias.experiments.statistics import Floats
 from gainbias.report.names import algorithm_title, task_title
-from gainbias.report.results import FLOOR, STUDIED, MissingDataError, Paper, Results, Score
+from gainbias.report.printed import Paper
+from gainbias.report.results import MissingDataError, Results
+from gainbias.report.scores import FLOOR, STUDIED, Score
 from gainbias.report.style import FAINT, INK, SIZES, drawing, look_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ from pandas import DataFrame
 from gainbias.report.claims import CLAIMS, Claim
 from gainbias.report.layout import Cell, Sheet, markdown, range_text, ratio_text
 from gainbias.report.names import algorithm_title, task_title
-from gainbias.report.results import PAPER_SCORES, MissingDataError, Paper, Printed
+from gainbias.report.printed import Paper, Printed
+from gainbias.report.results import MissingDataError
+from gainbias.report.scores import PAPER_SCORES
 from gainbias.report.unexplained import NEAR
 from gainbias.report.verdicts import SCORES, judge
 

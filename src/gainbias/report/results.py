@@ -1,16 +1,18 @@
-"""The stored results of a study, and the paper's own numbers beside them."""
+"""The stored results of a study."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import pandas
 from pandas import DataFrame
+
+from gainbias.report.scores import Score
 
 RUN_COLUMNS = {
     "protocol": "category",
@@ -34,101 +36,9 @@ CONDITION_COLUMNS = {"protocol": "category", "task": "category", "run": "int64"}
 )
 """Columns that ``conditions.parquet`` must have: a row for each protocol, task and run."""
 
-PAPER_METHODS = ("double-chain", "single-chain")
-BASELINES = ("td-lambda", "implicit-td")
-FLOOR = "lstd"
-STUDIED = PAPER_METHODS + BASELINES
-"""The four columns of the paper's table of distances."""
-
-PAPER_NAMES = {"coupled-sa": "td-lambda", "implicit": "implicit-td"}
-"""What the paper's tables call algorithms, where it is not their id."""
-
 
 class MissingDataError(LookupError):
     """The stored results do not hold what a table or a verdict needs."""
-
-
-class Paper(NamedTuple):
-    """The numbers that the paper prints.
-
-    Attributes
-    ----------
-    parameters : DataFrame
-        Columns task, d, step_numerator, step_offset, steps, epsilon; its order of tasks is used everywhere.
-    distances : DataFrame
-        Columns task, algorithm, mean, std.
-    condition_numbers : DataFrame
-        Columns task, eta1, eta2, eta3.
-    """
-
-    parameters: DataFrame
-    distances: DataFrame
-    condition_numbers: DataFrame
-
-    @property
-    def tasks(self) -> list[str]:
-        """Ids of the tasks in the paper's order."""
-        return [str(task) for task in self.parameters["task"]]
-
-    def final_errors(self) -> DataFrame:
-        """Return the table of distances with our ids of algorithms."""
-        return self.distances.assign(algorithm=self.distances["algorithm"].replace(PAPER_NAMES))
-
-
-@dataclass(frozen=True)
-class Score:
-    """How errors are measured and when.
-
-    Attributes
-    ----------
-    protocol : str
-        "literal", "inferred" or "fair".
-    kind : str
-        "full", "centred", "quotient"; or "paper": "full" for the paper's two algorithms and least squares,
-        "quotient" for all others.
-    target : str
-        "bias", "paper" (the paper's fixed point) or "own".
-    budget : str
-        "steps": each algorithm makes all its steps; "transitions": all stop after as many transitions as the
-        one that uses fewest.
-    norm : str
-        "euclidean" or "stationary".
-
-    Examples
-    --------
-    >>> score = Score("literal", kind="paper", target="bias")
-    >>> score.kind_of("single-chain"), score.kind_of("td-lambda")
-    ('full', 'quotient')
-    """
-
-    protocol: str
-    kind: str
-    target: str
-    budget: Literal["steps", "transitions"] = "steps"
-    norm: str = "euclidean"
-
-    def kind_of(self, algorithm: str) -> str:
-        """Return the kind of error that an algorithm is scored by."""
-        if self.kind != "paper":
-            return self.kind
-        return "full" if algorithm in (*PAPER_METHODS, FLOOR) else "quotient"
-
-    def but(self, **changes: Any) -> Score:
-        """Return a score with other fields."""
-        return replace(self, **changes)
-
-
-PAPER_SCORES = {
-    "literal": Score("literal", kind="paper", target="bias"),
-    "inferred": Score("inferred", kind="paper", target="paper"),
-}
-"""How the paper scores, by its text and by its numbers."""
-
-FAIR_SCORES = {
-    f"fair, {kind}": Score("fair", kind=kind, target="bias", budget="transitions")
-    for kind in ("full", "centred", "quotient")
-}
-"""One metric for all algorithms, at equal numbers of transitions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,36 +140,17 @@ class Results:
         return self._once(self._find_errors, algorithm, score, share)
 
     def _find_errors(self, algorithm: str, score: Score, share: float) -> DataFrame:
-        return _wide(self.last(algorithm, score, share), "error")
+        return wide(self.last(algorithm, score, share), "error")
 
     def condition(self, name: str, score: Score) -> DataFrame:
         """Return a condition number, a row for each run and a column for each task."""
         rows = self.conditions[self.conditions["protocol"] == score.protocol]
         if rows.empty:
             raise MissingDataError(f"the results hold no condition numbers of protocol {score.protocol}")
-        return _wide(rows, name)
+        return wide(rows, name)
 
 
-class Printed:
-    """The paper's tables behind the same questions as `Results`: one run, one score."""
-
-    def __init__(self, paper: Paper) -> None:
-        self.paper = paper
-
-    def errors(self, algorithm: str, score: Score, share: float = 1.0) -> DataFrame:
-        """Return the printed means as one row."""
-        rows = self.paper.final_errors().query("algorithm == @algorithm")
-        if rows.empty or score.kind != "paper" or score.budget != "steps" or share != 1.0:
-            raise MissingDataError("the paper prints no such numbers")
-        return _wide(rows.assign(run=0), "mean")
-
-    def condition(self, name: str, score: Score) -> DataFrame:
-        """Return a printed condition number as one row; there is one eta2, whatever its reading."""
-        column = "eta2" if name == "eta2_literal" else name
-        return _wide(self.paper.condition_numbers.assign(run=0), column)
-
-
-def _wide(rows: DataFrame, value: str) -> DataFrame:
+def wide(rows: DataFrame, value: str) -> DataFrame:
     """Return a row for each run and a column for each task, in the order of the rows."""
     rows = rows.astype({"task": object})
     return rows.pivot(index="run", columns="task", values=value).reindex(columns=rows["task"].unique())

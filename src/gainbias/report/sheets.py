@@ -9,7 +9,8 @@ from pandas import DataFrame, Series
 
 from gainbias.report.layout import Cell, Sheet, ratio_text, scaled_text, spread_text
 from gainbias.report.names import algorithm_title, task_title
-from gainbias.report.results import CONDITIONS, STUDIED
+from gainbias.report.results import CONDITIONS
+from gainbias.report.scores import STUDIED
 
 PROTOCOL_NOTES = {
     "literal": "Protocol literal: what the paper's text says. Features share one scale; errors against the "

@@ -21,7 +21,8 @@ from gainbias.experiments.statistics import (
 )
 from gainbias.report.layout import Cell, Sheet, range_text
 from gainbias.report.names import algorithm_title
-from gainbias.report.results import FLOOR, MissingDataError, Results, Score
+from gainbias.report.results import MissingDataError, Results
+from gainbias.report.scores import FLOOR, Score
 from gainbias.report.style import SIZES, drawing, look_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,9 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from gainbias.experiments.statistics import Interval, proportion_interval
-from gainbias.report.results import CONDITIONS, PAPER_SCORES, MissingDataError, Paper, Results
+from gainbias.report.printed import Paper
+from gainbias.report.results import CONDITIONS, MissingDataError, Results
+from gainbias.report.scores import PAPER_SCORES
 
 OURS = ("our_mean", "our_std", "runs", "diverged", "ratio", "below", "equal", "above")
 """Columns that are computed from stored rows."""

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from gainbias.report.results import CONDITIONS, Paper, Results
+from gainbias.report.printed import Paper
+from gainbias.report.results import CONDITIONS, Results
 
 NEAR = 2.0
 """A number is explained if ours, under some choice, is within this factor of it."""

@@ -15,8 +15,10 @@ from gainbias.experiments.statistics import (
     interquartile_mean,
     proportion_interval,
 )
-from gainbias.report.claims import Claim, Source
-from gainbias.report.results import FAIR_SCORES, PAPER_SCORES, MissingDataError, Score
+from gainbias.report.claims import Claim
+from gainbias.report.measures import Source
+from gainbias.report.results import MissingDataError
+from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES, Score
 
 SCORES = PAPER_SCORES | FAIR_SCORES
 """Every claim is judged under each of these that it makes sense for."""

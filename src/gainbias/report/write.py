@@ -11,7 +11,9 @@ from gainbias.report.claims import CLAIMS
 from gainbias.report.curves import draw_curves
 from gainbias.report.layout import Sheet, latex, markdown
 from gainbias.report.page import verdicts_page
-from gainbias.report.results import FAIR_SCORES, PAPER_SCORES, Paper, Results, Score
+from gainbias.report.printed import Paper
+from gainbias.report.results import Results
+from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES, Score
 from gainbias.report.sheets import conditions_sheet, distances_sheet, parameters_sheet
 from gainbias.report.style import SIZES, save_figure
 from gainbias.report.summary import draw_profiles, score_arrays, summary_sheet, summary_table
