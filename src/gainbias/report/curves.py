@@ -14,7 +14,7 @@ from gainbias.report.names import algorithm_title, task_title
 from gainbias.report.printed import Paper
 from gainbias.report.results import MissingDataError, Results
 from gainbias.report.scores import FLOOR, STUDIED, Score
-from gainbias.report.style import FAINT, INK, SIZES, drawing, look_of
+from gainbias.report.style import FAINT, INK, SIZES, drawing, look_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,15 +105,13 @@ def draw_curves(
     matplotlib.figure.Figure
         To be written by `style.save_figure`.
     """
-    from matplotlib.figure import Figure
-
     shape = SIZES[size]
     tasks = [task for task in paper.tasks if task in results.tasks(score.protocol)]
     if not tasks:
         raise MissingDataError(f"the results hold no task of the paper under protocol {score.protocol}")
     height = math.ceil(len(tasks) / shape.columns)
     with drawing(shape):
-        figure = Figure(figsize=(shape.width, shape.panel_height * height + 0.75), layout="constrained")
+        figure = new_figure(shape.width, shape.panel_height * height + 0.75)
         axes = figure.subplots(height, shape.columns, squeeze=False).ravel()
         for panel, task in zip(axes, tasks, strict=False):
             _draw_panel(panel, results, task, score, axis, _end_points(paper, task, score))

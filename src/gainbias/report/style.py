@@ -76,7 +76,10 @@ def look_of(algorithm: str) -> Look:
 @contextmanager
 def drawing(size: Size) -> Iterator[None]:
     """Draw, or write to files, with our settings, whatever a user's own are."""
-    import matplotlib
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError("figures need matplotlib: pip install 'gainbias[report]'") from error
 
     settings: dict[Any, Any] = {
         "font.family": "DejaVu Sans",
@@ -112,6 +115,13 @@ def drawing(size: Size) -> Iterator[None]:
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(settings)
         yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of a size in inches; call it while `drawing`."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def save_figure(figure: Figure, stem: str | Path, size: Size, formats: Sequence[str] = FORMATS) -> list[Path]:

@@ -23,7 +23,7 @@ from gainbias.report.layout import Cell, Sheet, range_text
 from gainbias.report.names import algorithm_title
 from gainbias.report.results import MissingDataError, Results
 from gainbias.report.scores import FLOOR, Score
-from gainbias.report.style import SIZES, drawing, look_of
+from gainbias.report.style import SIZES, drawing, look_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,11 +118,9 @@ def summary_sheet(table: DataFrame) -> Sheet:
 
 def draw_profiles(results: Results, scores: Mapping[str, Score], rng: Rng = 0) -> Figure:
     """Draw the share of runs whose error is at most so many times that of least squares on the same data."""
-    from matplotlib.figure import Figure
-
     rng, shape = np.random.default_rng(rng), SIZES["two-column"]
     with drawing(shape):
-        figure = Figure(figsize=(shape.width, 2.2), layout="constrained")
+        figure = new_figure(shape.width, 2.2)
         panels = figure.subplots(1, len(scores), sharey=True, squeeze=False)[0]
         for panel, (name, score) in zip(panels, scores.items(), strict=True):
             for algorithm, ratios in log_floor_ratios(score_arrays(results, score)).items():
