@@ -35,7 +35,13 @@ BAND, STRIP = 0.15, 0.25
 CARETDOWNBASE = 11
 """matplotlib's arrow head that hangs from its point."""
 
-MARK: dict[str, Any] = {"marker": "o", "markersize": 3.4, "markeredgecolor": INK, "markeredgewidth": 0.4}
+MARK: dict[str, Any] = {
+    "marker": "o",
+    "markersize": 3.4,
+    "markeredgecolor": INK,
+    "markeredgewidth": 0.4,
+    "clip_on": False,
+}
 
 
 class Curve(NamedTuple):
