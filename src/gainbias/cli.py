@@ -163,7 +163,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _solve(options: argparse.Namespace) -> int:
     from gainbias.model.files import read_process
-    from gainbias.report.summary import solution_summary
+    from gainbias.report.answers import solution_summary
     from gainbias.report.terminal import show_solution
 
     is_file = os.path.exists(options.source) or options.source.endswith(".npz")
@@ -174,7 +174,7 @@ def _solve(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from gainbias.report.summary import trace_summary
+    from gainbias.report.answers import trace_summary
     from gainbias.report.terminal import show_trace
 
     task = _task(options, options.task)
@@ -231,7 +231,7 @@ def _settings(pairs: list[str]) -> dict[str, Any]:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    from gainbias.report.reproduction import write_report
+    from gainbias.report.reproduction import report_on
 
     results = gainbias.reproduce(
         options.output,
@@ -246,7 +246,7 @@ def _reproduce(options: argparse.Namespace) -> int:
             name: value for name, value in (("protocols", options.protocol), ("tasks", options.task)) if value
         },
     )
-    written = [str(path) for path in write_report(results.folder)]
+    written = [str(path) for path in report_on(results.folder)]
     answer = {"folder": str(results.folder), "written": written, **results.manifest}
     return _answer(options, answer, lambda shown: print("\n".join(shown["written"])))
 

@@ -12,6 +12,7 @@ from gainbias.experiments.execute import execute
 from gainbias.experiments.protocols import PROTOCOLS
 from gainbias.experiments.results import Results
 from gainbias.experiments.unit import Unit
+from gainbias.extras import require
 from gainbias.progress import Watch
 from gainbias.tasks.registry import TASKS
 
@@ -57,6 +58,9 @@ def reproduce(
     Results
         Tables "runs" and "conditions", and the manifest.
     """
+    require(
+        "gym,mo,data,cluster,report", "gymnasium", "mo_gymnasium", "pandas", "pyarrow", "joblib", "matplotlib"
+    )
     units = plan(protocols, tasks, instances, shorten, settings or {})
     results, started = Results(folder), time.monotonic()
     results.prepare(units, overwrite=overwrite, resume=resume)

@@ -94,6 +94,10 @@ class Unit:
             "num_features": [made.problem.num_features],
             "gain": [made.problem.solution.gain],
             "ones_in_span": [made.problem.ones_in_span],
+            "step_numerator": [made.paper.step_numerator],
+            "step_offset": [made.paper.step_offset],
+            "num_steps": [steps],
+            "epsilon": [float(made.settings.get("epsilon") or 0.0)],
             "fingerprint": [made.fingerprint],
         }
         return {"runs": _joined(parts), "conditions": conditions}
