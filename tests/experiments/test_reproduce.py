@@ -90,7 +90,8 @@ def test_a_damaged_record_is_computed_again(results: Results, tmp_path: Path) ->
 
 PROGRAM = """
 import sys, gainbias as gb
-gb.reproduce(sys.argv[1], tasks=["random-walk-50", "frozen-lake"], instances=2, shorten=200, workers=1, resume=True)
+tasks = ["random-walk-50", "frozen-lake"]
+gb.reproduce(sys.argv[1], tasks=tasks, instances=2, shorten=200, workers=1, resume=True)
 """
 
 

@@ -13,8 +13,8 @@ from gainbias.model.process import MarkovRewardProcess
 
 EXPECTED = (
     "an .npz file with the array `rewards`, (n,) or (n, n), optionally `labels`, and either a dense array "
-    "`transitions` or the parts of a sparse matrix under the names that scipy.sparse.save_npz uses (`format`, "
-    "`shape`, `data`, `indices`, `indptr`)"
+    "`transitions` or the parts of a sparse matrix under the names that scipy.sparse.save_npz uses "
+    "(`format`, `shape`, `data`, `indices`, `indptr`)"
 )
 
 

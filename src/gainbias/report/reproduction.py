@@ -11,7 +11,7 @@ from gainbias.report.write import write_report
 
 
 def report_on(folder: Path) -> list[Path]:
-    """Write tables, figures and verdicts into the results folder of a reproduction, and return their paths."""
+    """Write tables, figures and verdicts into the folder of a reproduction, and return their paths."""
     return write_report(read_results(folder), printed_numbers(), folder / "report")
 
 

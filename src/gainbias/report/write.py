@@ -92,13 +92,13 @@ def write_scores(results: Results, folder: Path) -> list[Path]:
 
 
 def write_figures(results: Results, paper: Paper, folder: Path) -> list[Path]:
-    """Write the learning curves of each protocol, by steps and by transitions, and the profiles."""
+    """Write the learning curves of each protocol, for the fair one by transitions too, and the profiles."""
     size, paths = "two-column", []
     scores: dict[str, Score] = PAPER_SCORES | {"fair": FAIR_SCORES["fair, quotient"]}
     for name, score in scores.items():
         if score.protocol not in results.protocols:
             continue
-        for axis in ("steps", "transitions"):
+        for axis in ("steps", "transitions") if name == "fair" else ("steps",):
             figure = draw_curves(results, score, paper, axis, size)
             paths += save_figure(figure, folder / f"curves-{name}-{axis}", SIZES[size])
     if "fair" in results.protocols:
