@@ -57,6 +57,16 @@ def reproduce(
     -------
     Results
         Tables "runs" and "conditions", and the manifest.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import gainbias as gb
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     options = {"tasks": ["random-walk-50"], "protocols": ["literal"], "shorten": 1000, "workers": 1}
+    ...     results = gb.reproduce(f"{folder}/quick-look", **options)
+    ...     sorted(results.frame("runs").algorithm.unique())
+    ['double-chain', 'implicit-td', 'single-chain', 'td-lambda']
     """
     require(
         "gym,mo,data,cluster,report", "gymnasium", "mo_gymnasium", "pandas", "pyarrow", "joblib", "matplotlib"

@@ -44,6 +44,12 @@ class Results:
     folder : Path
     log : Log
         Results of units, as they arrive.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> gb.Results("results/reproduction").folder.name
+    'reproduction'
     """
 
     def __init__(self, folder: Path | str) -> None:
