@@ -184,15 +184,15 @@ class TestDoctor:
 
 
 class TestHelp:
-    @pytest.mark.parametrize("verb", [[], ["solve"], ["doctor"]])
+    @pytest.mark.parametrize("verb", [[], ["list"], ["solve"], ["run"], ["reproduce"], ["doctor"]])
     def test_each_help_shows_an_example(self, verb, capsys):
         with pytest.raises(SystemExit) as caught:
             cli.main([*verb, "--help"])
         assert caught.value.code == cli.DONE
-        assert "example:\n  " in capsys.readouterr().out
+        assert re.search(r"examples?:\n  gainbias ", capsys.readouterr().out)
 
     def test_the_example_works(self, tmp_path):
-        commands = re.sub("^  ", "", cli.SOLVE_EXAMPLE.removeprefix("example:\n"), flags=re.MULTILINE)
+        commands = re.sub("^  ", "", cli.SOLVE_EXAMPLE.removeprefix("examples:\n"), flags=re.MULTILINE)
         folder = Path(sys.executable).parent
         shown = subprocess.run(
             ["bash", "-ec", f'PATH="{folder}:$PATH"\n{commands}'],
