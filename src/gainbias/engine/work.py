@@ -191,7 +191,8 @@ class Work:
         self.members = [Member(self.plan, group, seeds.index(group.lanes[0].seed)) for group in self.groups]
         self._save()
         try:
-            self._run(stop)
+            with np.errstate(all="ignore"):  # a step that is not compiled would warn where a kernel does not
+                self._run(stop)
         finally:
             del self.members, self.paths
 

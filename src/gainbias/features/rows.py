@@ -89,22 +89,38 @@ def _values_dense(
         row, next_row = matrix[here], matrix[after]
         for j in range(matrix.shape[1]):
             w, first, second = weights[j], row[j], next_row[j]
-            a0, b0 = a0 + first * w[0], b0 + second * w[0]
-            a1, b1 = a1 + first * w[1], b1 + second * w[1]
-            a2, b2 = a2 + first * w[2], b2 + second * w[2]
-            a3, b3 = a3 + first * w[3], b3 + second * w[3]
-            a4, b4 = a4 + first * w[4], b4 + second * w[4]
-            a5, b5 = a5 + first * w[5], b5 + second * w[5]
-            a6, b6 = a6 + first * w[6], b6 + second * w[6]
-            a7, b7 = a7 + first * w[7], b7 + second * w[7]
-        out_here[0], out_after[0] = a0, b0
-        out_here[1], out_after[1] = a1, b1
-        out_here[2], out_after[2] = a2, b2
-        out_here[3], out_after[3] = a3, b3
-        out_here[4], out_after[4] = a4, b4
-        out_here[5], out_after[5] = a5, b5
-        out_here[6], out_after[6] = a6, b6
-        out_here[7], out_after[7] = a7, b7
+            a0 += first * w[0]
+            a1 += first * w[1]
+            a2 += first * w[2]
+            a3 += first * w[3]
+            a4 += first * w[4]
+            a5 += first * w[5]
+            a6 += first * w[6]
+            a7 += first * w[7]
+            b0 += second * w[0]
+            b1 += second * w[1]
+            b2 += second * w[2]
+            b3 += second * w[3]
+            b4 += second * w[4]
+            b5 += second * w[5]
+            b6 += second * w[6]
+            b7 += second * w[7]
+        out_here[0] = a0
+        out_here[1] = a1
+        out_here[2] = a2
+        out_here[3] = a3
+        out_here[4] = a4
+        out_here[5] = a5
+        out_here[6] = a6
+        out_here[7] = a7
+        out_after[0] = b0
+        out_after[1] = b1
+        out_after[2] = b2
+        out_after[3] = b3
+        out_after[4] = b4
+        out_after[5] = b5
+        out_after[6] = b6
+        out_after[7] = b7
 
 
 @values.of(SparseRows)
@@ -152,10 +168,14 @@ def _add_row_dense(rows: DenseRows, here: int, scale: Floats, weights: Floats) -
         row = matrix[here]
         for j in range(matrix.shape[1]):
             w, x = weights[j], row[j]
-            w[0], w[1] = w[0] + x * c0, w[1] + x * c1
-            w[2], w[3] = w[2] + x * c2, w[3] + x * c3
-            w[4], w[5] = w[4] + x * c4, w[5] + x * c5
-            w[6], w[7] = w[6] + x * c6, w[7] + x * c7
+            w[0] += x * c0
+            w[1] += x * c1
+            w[2] += x * c2
+            w[3] += x * c3
+            w[4] += x * c4
+            w[5] += x * c5
+            w[6] += x * c6
+            w[7] += x * c7
 
 
 @add_row.of(SparseRows)
@@ -198,10 +218,14 @@ def _add_rows_dense(
         row, other_row = matrix[here], matrix[other]
         for j in range(matrix.shape[1]):
             w, x, y = weights[j], row[j], other_row[j]
-            w[0], w[1] = w[0] + x * c0 + y * e0, w[1] + x * c1 + y * e1
-            w[2], w[3] = w[2] + x * c2 + y * e2, w[3] + x * c3 + y * e3
-            w[4], w[5] = w[4] + x * c4 + y * e4, w[5] + x * c5 + y * e5
-            w[6], w[7] = w[6] + x * c6 + y * e6, w[7] + x * c7 + y * e7
+            w[0] = w[0] + x * c0 + y * e0
+            w[1] = w[1] + x * c1 + y * e1
+            w[2] = w[2] + x * c2 + y * e2
+            w[3] = w[3] + x * c3 + y * e3
+            w[4] = w[4] + x * c4 + y * e4
+            w[5] = w[5] + x * c5 + y * e5
+            w[6] = w[6] + x * c6 + y * e6
+            w[7] = w[7] + x * c7 + y * e7
 
 
 @add_rows.of(SparseRows)
