@@ -28,9 +28,8 @@ docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build
 	@echo "Open docs/_build/index.html"
 
-reproduce:
-	@echo "The reproduction of the paper is not part of this version yet." >&2
-	@exit 1
+reproduce: $(VENV)/.installed-reproduce
+	$(BIN)/gainbias reproduce --resume --output results/reproduction
 
 clean:
 	rm -rf $(VENV) docs/_build build src/*.egg-info
@@ -41,7 +40,11 @@ $(VENV)/.made: constraints.txt
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.made pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[solvers,test]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[solvers,gym,mo,data,report,cluster,test]'
+	@touch $@
+
+$(VENV)/.installed-reproduce: $(VENV)/.made pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[solvers,gym,mo,data,report,cluster]'
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.made pyproject.toml constraints.txt

@@ -13,6 +13,7 @@ import scipy.sparse as sparse
 
 import gainbias as gb
 from gainbias import cli
+from gainbias.report import health
 
 TRANSITIONS, REWARDS = np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([1.0, -2.0])
 
@@ -177,21 +178,21 @@ class TestDoctor:
         assert set(answer["extras"]) == {"solvers", "gym", "mo", "report", "data", "cluster"}
 
     def test_how_to_install_what_is_missing(self, capsys, monkeypatch):
-        monkeypatch.setattr(cli, "_installed_version", lambda name: None if name == "pymetis" else "1.0")
+        monkeypatch.setattr(health, "installed_version", lambda name: None if name == "pymetis" else "1.0")
         assert cli.main(["doctor"]) == cli.DONE
         assert "missing: pip install 'gainbias[solvers]'" in capsys.readouterr().out
 
 
 class TestHelp:
-    @pytest.mark.parametrize("verb", [[], ["solve"], ["doctor"]])
+    @pytest.mark.parametrize("verb", [[], ["list"], ["solve"], ["run"], ["reproduce"], ["doctor"]])
     def test_each_help_shows_an_example(self, verb, capsys):
         with pytest.raises(SystemExit) as caught:
             cli.main([*verb, "--help"])
         assert caught.value.code == cli.DONE
-        assert "example:\n  " in capsys.readouterr().out
+        assert re.search(r"examples?:\n  gainbias ", capsys.readouterr().out)
 
     def test_the_example_works(self, tmp_path):
-        commands = re.sub("^  ", "", cli.SOLVE_EXAMPLE.removeprefix("example:\n"), flags=re.MULTILINE)
+        commands = re.sub("^  ", "", cli.SOLVE_EXAMPLE.removeprefix("examples:\n"), flags=re.MULTILINE)
         folder = Path(sys.executable).parent
         shown = subprocess.run(
             ["bash", "-ec", f'PATH="{folder}:$PATH"\n{commands}'],
@@ -223,3 +224,39 @@ class TestList:
             "Bhandari",
         ):
             assert author in rows, author
+
+    def test_tasks(self, capsys):
+        entries = answer_of(capsys, "list", "tasks")
+        assert [entry["id"] for entry in entries] == list(gb.TASKS)
+        assert cli.main(["list", "tasks"]) == cli.DONE
+
+
+class TestTasks:
+    def test_solve(self, capsys):
+        answer = answer_of(capsys, "solve", "random-walk-50", "--seed", "3")
+        assert answer["gain"] == gb.task("random-walk-50", seed=3).problem.solution.gain
+
+    def test_run(self, capsys):
+        words = ["run", "random-walk-50", "--steps", "500", "--seeds", "2", "--step-size", "1,100"]
+        answer = answer_of(capsys, *words)
+        problem = gb.task("random-walk-50").problem
+        trace = gb.run("single-chain", problem, 500, gb.Harmonic(1, 100), seeds=range(2))
+        assert [lane["error_full"] for lane in answer["lanes"]] == trace.errors()[:, -1].tolist()
+        assert answer["exact_gain"] == problem.solution.gain
+        assert cli.main(words) == cli.DONE
+        assert "exact gain" in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["run", "frozenlake"], "unknown task 'frozenlake': did you mean 'frozen-lake'?"),
+            (["run", "random-walk-50", "--algorithm", "sarsa"], "unknown algorithm 'sarsa'"),
+            (["run", "random-walk-50", "--step-size", "big"], "--step-size must be one to three numbers"),
+            (["run", "random-walk-50", "--step-size", "1,2,3,4"], "--step-size must be one to three numbers"),
+            (["run", "random-walk-50", "--param", "x"], "settings are NAME=VALUE, found 'x'"),
+            (["solve", "random-walk-50", "--set", "size=3"], "random-walk-50 has no setting 'size'"),
+        ],
+    )
+    def test_wrong_input(self, words, message, capsys):
+        assert cli.main(words) == cli.WRONG_INPUT
+        assert message in capsys.readouterr().err

@@ -8,6 +8,8 @@ from gainbias.engine.schedules import Harmonic as Harmonic
 from gainbias.engine.schedules import Polynomial as Polynomial
 from gainbias.engine.trace import Outcome as Outcome
 from gainbias.engine.trace import Trace as Trace
+from gainbias.experiments.reproduce import reproduce as reproduce
+from gainbias.experiments.results import Results as Results
 from gainbias.features import Tabular as Tabular
 from gainbias.features import normalise_features as normalise_features
 from gainbias.model.conditioning import ConditionNumbers as ConditionNumbers
@@ -25,5 +27,19 @@ from gainbias.model.solve import solve as solve
 from gainbias.model.spectrum import second_eigenvalue_modulus as second_eigenvalue_modulus
 from gainbias.model.spectrum import spectral_gap as spectral_gap
 from gainbias.model.structure import Structure as Structure
+from gainbias.tasks.bernoulli import bernoulli_features as bernoulli_features
+from gainbias.tasks.continuing import continuing as continuing
+from gainbias.tasks.environments import from_gymnasium as from_gymnasium
+from gainbias.tasks.environments import gymnasium_table as gymnasium_table
+from gainbias.tasks.paper import PaperNumbers as PaperNumbers
+from gainbias.tasks.q_learning import LearnedPolicy as LearnedPolicy
+from gainbias.tasks.q_learning import q_learning as q_learning
+from gainbias.tasks.registry import TASKS as TASKS
+from gainbias.tasks.registry import task as task
+from gainbias.tasks.smoothing import ergodic as ergodic
+from gainbias.tasks.table import TransitionTable as TransitionTable
+from gainbias.tasks.table import scalarise as scalarise
+from gainbias.tasks.task import Recipe as Recipe
+from gainbias.tasks.task import Task as Task
 
 __version__: str

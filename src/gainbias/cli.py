@@ -7,31 +7,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
-import re
+import math
+import os
+import shlex
 import sys
 import time
-import zipfile
-import zlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import gainbias
-
-if TYPE_CHECKING:
-    from gainbias import MarkovRewardProcess, Solution
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
 SOLVE_EXAMPLE = """\
-example:
+examples:
+  gainbias solve frozen-lake
   python -c "import numpy; numpy.savez('machine.npz', transitions=[[0.9, 0.1], [0.5, 0.5]], rewards=[1, -2])"
   gainbias solve machine.npz
 """
-SOLVE_FILE = """\
-an .npz file with the array `rewards`, (n,) or (n, n), optionally `labels`, and either a dense array
-`transitions` or the parts of a sparse matrix under the names that scipy.sparse.save_npz uses
-(`format`, `shape`, `data`, `indices`, `indptr`)"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,10 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["solve", "missing.npz"])
     2
     """
-    options = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    options = _parser().parse_args(words)
+    options.command = shlex.join(["gainbias", *words])
     try:
         return int(options.run(options))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         print(f"gainbias: {error}", file=sys.stderr)
         return WRONG_INPUT
     except RuntimeError as error:  # of which ConvergenceError is one
@@ -70,208 +65,215 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gainbias {gainbias.__version__}")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-
-    solve = verbs.add_parser(
-        "solve",
-        help="exact gain, bias and stationary law of a process in a file",
-        epilog=SOLVE_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    solve.add_argument("file", metavar="FILE.npz", help=" ".join(SOLVE_FILE.split()))
-    solve.add_argument(
-        "--tol", type=float, default=1e-10, help="error that is allowed (default: %(default)s)"
-    )
-    solve.add_argument("--method", default="auto", help="how to solve (default: %(default)s)")
-    solve.set_defaults(run=_solve)
-
-    listing = verbs.add_parser(
-        "list",
-        help="algorithms: what each converges to, and its row in the paper's table of earlier work",
-        epilog="example:\n  gainbias list algorithms",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    listing.add_argument("what", choices=["algorithms"], help="what to list")
-    listing.set_defaults(run=_list)
-
-    doctor = verbs.add_parser(
-        "doctor",
-        help="versions, and which optional parts are present",
-        epilog="example:\n  gainbias doctor",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    doctor.set_defaults(run=_doctor)
-    for verb in (solve, listing, doctor):
-        verb.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    for add in (_add_list, _add_solve, _add_run, _add_reproduce, _add_doctor):
+        add(verbs)
     return parser
 
 
-def _solve(options: argparse.Namespace) -> int:
-    process = _load(options.file)
-    start = time.perf_counter()
-    solution = gainbias.solve(process, tol=options.tol, method=options.method)
-    answer = _summary(solution, time.perf_counter() - start)
-    if options.json:
-        _print_json(answer)
-    else:
-        _print_answer(answer)
-    return DONE
+def _verb(verbs: Any, name: str, run: Callable[..., int], help: str, example: str) -> argparse.ArgumentParser:
+    verb: argparse.ArgumentParser = verbs.add_parser(
+        name,
+        help=help,
+        description=help,
+        epilog=example,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.set_defaults(run=run)
+    verb.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    return verb
 
 
-def _load(path: str) -> MarkovRewardProcess:
-    import numpy as np
-    import scipy.sparse as sparse
-
-    expected = f"must be {' '.join(SOLVE_FILE.split())}"
-    with open(path, "rb") as file:
-        if not zipfile.is_zipfile(file):
-            raise ValueError(f"{path} is no .npz file, {expected}")
-    try:
-        with np.load(path, allow_pickle=False) as parts:
-            names = set(parts.files)
-            if "rewards" not in names or not names & {"transitions", "data"}:
-                raise ValueError(f"{path} holds {sorted(names)}, {expected}")
-            rewards = parts["rewards"]
-            labels = parts["labels"].tolist() if "labels" in names else None
-            dense = parts["transitions"] if "transitions" in names else None
-        transitions: Any = sparse.load_npz(path) if dense is None else dense
-    except (zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path} is damaged ({error}): write it again") from error
-    return gainbias.MarkovRewardProcess(transitions, rewards, labels)
+def _add_list(verbs: Any) -> None:
+    about = "algorithms and what each converges to, or tasks"
+    verb = _verb(verbs, "list", _list, about, "examples:\n  gainbias list algorithms\n  gainbias list tasks")
+    verb.add_argument("what", choices=["algorithms", "tasks"], help="what to list")
 
 
-def _summary(solution: Solution, seconds: float, most: int = 3) -> dict[str, Any]:
-    import numpy as np
-
-    order = np.argsort(solution.bias, kind="stable")
-    labels = solution.mrp.labels
-
-    def entry(state: int) -> dict[str, Any]:
-        name = {} if labels is None else {"label": str(labels[state])}
-        return {"state": state, **name, "bias": float(solution.bias[state])}
-
-    return {
-        "gain": solution.gain,
-        "method": solution.method,
-        "error_bound": solution.error_bound,
-        "residual": solution.residual,
-        "iterations": solution.iterations,
-        "num_states": solution.mrp.num_states,
-        "seconds": seconds,
-        "fingerprint": solution.mrp.fingerprint,
-        "notes": list(solution.notes),
-        "lowest_bias": [entry(int(state)) for state in order[:most]],
-        "highest_bias": [entry(int(state)) for state in order[::-1][:most]],
-    }
+def _add_solve(verbs: Any) -> None:
+    about = "exact gain, bias and stationary law of a task, or of a process in a file"
+    verb = _verb(verbs, "solve", _solve, about, SOLVE_EXAMPLE)
+    verb.add_argument(
+        "source", metavar="TASK|FILE.npz", help="id of a task, or a file (see the documentation)"
+    )
+    verb.add_argument("--tol", type=float, default=1e-10, help="error that is allowed (default: %(default)s)")
+    verb.add_argument("--method", default="auto", help="how to solve (default: %(default)s)")
+    _add_task_options(verb)
 
 
-def _print_answer(answer: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+def _add_run(verbs: Any) -> None:
+    example = "example:\n  gainbias run frozen-lake --algorithm single-chain --seeds 3"
+    verb = _verb(verbs, "run", _run, "run one algorithm on a task, beside the exact answer", example)
+    verb.add_argument("task", metavar="TASK", help="id of a task")
+    verb.add_argument("--algorithm", default="single-chain", help="id of an algorithm (default: %(default)s)")
+    verb.add_argument("--steps", type=int, help="number of steps (default: the paper's, or 100000)")
+    verb.add_argument(
+        "--step-size",
+        metavar="A[,C0[,XI]]",
+        help="constant a, or a/(t+c0), or a/(t+c0)^xi (default: the paper's)",
+    )
+    verb.add_argument("--seeds", type=int, default=1, help="number of sample paths (default: %(default)s)")
+    verb.add_argument("--sampling", default="markov", help="markov or iid (default: %(default)s)")
+    verb.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="of the algorithm")
+    verb.add_argument(
+        "--tail-average", type=float, help="average the weights after this fraction of the steps"
+    )
+    _add_task_options(verb)
 
-    facts = Table(show_header=False, title="Solution")
-    facts.add_row("gain", f"{answer['gain']:.12g}")
-    facts.add_row("method", answer["method"])
-    facts.add_row("error bound", f"{answer['error_bound']:.1e}")
-    facts.add_row("states", str(answer["num_states"]))
-    facts.add_row("seconds", f"{answer['seconds']:.3g}")
-    extremes = Table("state", "bias", title="Lowest and highest bias")
-    shown: set[int] = set()
-    for name in ("lowest_bias", "highest_bias"):
-        for entry in answer[name]:
-            if entry["state"] not in shown:
-                shown.add(entry["state"])
-                extremes.add_row(escape(entry.get("label", str(entry["state"]))), f"{entry['bias']:.12g}")
-        extremes.add_section()
-    console = Console()
-    console.print(facts, extremes)
-    for note in answer["notes"]:
-        console.print(note, markup=False)
+
+def _add_task_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--seed", type=int, default=0, help="seed of the task (default: %(default)s)")
+    verb.add_argument(
+        "--protocol", default="literal", help="literal, inferred or fair (default: %(default)s)"
+    )
+    verb.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the task")
+
+
+def _add_reproduce(verbs: Any) -> None:
+    example = "example:\n  gainbias reproduce --output results/reproduction --instances 100"
+    verb = _verb(
+        verbs, "reproduce", _reproduce, "rebuild the study of the paper: tables, figures, verdicts", example
+    )
+    verb.add_argument(
+        "--output", default="results/reproduction", help="results folder (default: %(default)s)"
+    )
+    verb.add_argument("--instances", type=int, default=30, help="in the fair protocol (default: %(default)s)")
+    verb.add_argument("--protocol", action="append", help="literal, inferred or fair (default: all three)")
+    verb.add_argument("--task", action="append", help="id of a task (default: the paper's fifteen)")
+    verb.add_argument("--shorten", type=int, default=1, help="divide the steps by this, for a quick look")
+    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
+    verb.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="setting of all tasks")
+    verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds results")
+    verb.add_argument("--resume", action="store_true", help="go on in a folder that holds results")
+
+
+def _add_doctor(verbs: Any) -> None:
+    about = "versions, and which optional parts are present"
+    _verb(verbs, "doctor", _doctor, about, "example:\n  gainbias doctor")
 
 
 def _list(options: argparse.Namespace) -> int:
     from gainbias.algorithms.listing import describe_algorithms
+    from gainbias.report import terminal
+    from gainbias.tasks.listing import describe_tasks
 
-    algorithms = describe_algorithms()
-    if options.json:
-        _print_json(algorithms)
-    else:
-        _print_algorithms(algorithms)
-    return DONE
+    if options.what == "algorithms":
+        return _answer(options, describe_algorithms(), terminal.show_algorithms)
+    return _answer(options, describe_tasks(), terminal.show_tasks)
 
 
-def _print_algorithms(algorithms: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Column, Table
+def _solve(options: argparse.Namespace) -> int:
+    from gainbias.model.files import read_process
+    from gainbias.report.answers import solution_summary
+    from gainbias.report.terminal import show_solution
 
-    table = Table(
-        Column("id", no_wrap=True),
-        "converges to",
-        "uses",
-        "row in the paper's Table 1",
-        Column("parameters", overflow="fold"),
-        show_lines=True,
+    is_file = os.path.exists(options.source) or options.source.endswith(".npz")
+    process = read_process(options.source) if is_file else _task(options, options.source).problem.mrp
+    start = time.perf_counter()
+    solution = gainbias.solve(process, tol=options.tol, method=options.method)
+    return _answer(options, solution_summary(solution, time.perf_counter() - start), show_solution)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from gainbias.report.answers import trace_summary
+    from gainbias.report.terminal import show_trace
+
+    task = _task(options, options.task)
+    steps = options.steps or (task.paper.num_steps if task.paper else 100_000)
+    start = time.perf_counter()
+    trace = gainbias.run(
+        options.algorithm,
+        task.problem,
+        steps,
+        _step_size(options.step_size, task),
+        seeds=range(options.seeds),
+        params=_settings(options.param),
+        sampling=options.sampling,
+        tail_average=options.tail_average,
     )
-    for entry in algorithms:
-        parameters = ", ".join(f"{name}={default}" for name, default in entry["parameters"].items())
-        source = entry["table_row"] or ("ours" if entry["ours"] else "-")
-        table.add_row(
-            entry["id"], entry["converges_to"], str(entry["transitions_per_step"]), source, parameters
+    return _answer(options, trace_summary(trace, time.perf_counter() - start), show_trace)
+
+
+def _step_size(words: str | None, task: gainbias.Task) -> Any:
+    if words is None:
+        paper = task.paper
+        return (
+            gainbias.Harmonic(paper.step_numerator, paper.step_offset)
+            if paper
+            else gainbias.Harmonic(150, 1000)
         )
-    Console().print(table)
+    try:
+        numbers = [float(word) for word in words.split(",")]
+    except ValueError as error:
+        raise ValueError(
+            f"--step-size must be one to three numbers, as in 150,1000, found {words!r}"
+        ) from error
+    kinds = {1: gainbias.Constant, 2: gainbias.Harmonic, 3: gainbias.Polynomial}
+    if len(numbers) not in kinds:
+        raise ValueError(f"--step-size must be one to three numbers, found {words!r}")
+    return kinds[len(numbers)](*numbers)
+
+
+def _task(options: argparse.Namespace, name: str) -> gainbias.Task:
+    return gainbias.task(name, seed=options.seed, protocol=options.protocol, **_settings(options.set))
+
+
+def _settings(pairs: list[str]) -> dict[str, Any]:
+    settings = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"settings are NAME=VALUE, found {pair!r}")
+        try:
+            settings[name.replace("-", "_")] = json.loads(value)
+        except ValueError:
+            settings[name.replace("-", "_")] = float(value) if value in ("inf", "-inf") else value
+    return settings
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    from gainbias.report.reproduction import report_on
+
+    results = gainbias.reproduce(
+        options.output,
+        instances=options.instances,
+        shorten=options.shorten,
+        settings=_settings(options.set),
+        workers=options.workers,
+        overwrite=options.overwrite,
+        resume=options.resume,
+        command=options.command,
+        **{
+            name: value for name, value in (("protocols", options.protocol), ("tasks", options.task)) if value
+        },
+    )
+    written = [str(path) for path in report_on(results.folder)]
+    answer = {"folder": str(results.folder), "written": written, **results.manifest}
+    return _answer(options, answer, lambda shown: print("\n".join(shown["written"])))
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from importlib import metadata
+    from gainbias.report.health import health
+    from gainbias.report.terminal import show_health
 
-    versions = {"python": platform.python_version(), "gainbias": gainbias.__version__}
-    extras: dict[str, dict[str, str | None]] = {}
-    for requirement in metadata.requires("gainbias") or []:
-        name, extra = _parsed(requirement)
-        if extra is None:
-            versions[name] = metadata.version(name)
-        elif extra not in ("test", "docs", "all"):
-            extras.setdefault(extra, {})[name] = _installed_version(name)
+    return _answer(options, health(), show_health)
+
+
+def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None]) -> int:
+    """Print an answer as JSON or as a table."""
     if options.json:
-        _print_json({"versions": versions, "extras": extras})
+        print(json.dumps(_plain(answer), indent=2, allow_nan=False))
     else:
-        _print_health(versions, extras)
+        show(answer)
     return DONE
 
 
-def _parsed(requirement: str) -> tuple[str, str | None]:
-    """Return the distribution that a requirement names, and its extra if it belongs to one."""
-    name = re.match(r"[\w.-]+", requirement)
-    extra = re.search(r"extra == ['\"](\w+)['\"]", requirement)
-    return name.group() if name else requirement, extra.group(1) if extra else None
-
-
-def _installed_version(name: str) -> str | None:
-    from importlib import metadata
-
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _print_health(versions: dict[str, str], extras: dict[str, dict[str, str | None]]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    base = Table("part", "version", title="Needed")
-    for name, version in versions.items():
-        base.add_row(name, version)
-    optional = Table("extra", "part", "version", title="Optional")
-    for extra, parts in extras.items():
-        for name, found in parts.items():
-            optional.add_row(extra, name, found or escape(f"missing: pip install 'gainbias[{extra}]'"))
-    Console().print(base, optional)
-
-
-def _print_json(answer: Any) -> None:
-    print(json.dumps(answer, indent=2))
+def _plain(answer: Any) -> Any:
+    """Return an answer in which null stands for numbers that JSON does not have."""
+    if isinstance(answer, dict):
+        return {name: _plain(value) for name, value in answer.items()}
+    if isinstance(answer, list):
+        return [_plain(value) for value in answer]
+    return None if isinstance(answer, float) and not math.isfinite(answer) else answer
 
 
 if __name__ == "__main__":

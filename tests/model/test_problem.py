@@ -129,6 +129,17 @@ class TestFixedPoint:
                 answer[0] = 1.0
 
 
+class TestKnownSolution:
+    def test_it_is_taken_as_it_is(self):
+        solution = gb.solve(TWO)
+        assert gb.Problem(TWO, gb.Tabular(), solution=solution).solution is solution
+
+    def test_that_of_another_process_is_refused(self):
+        other = gb.MarkovRewardProcess(TWO.transitions, [1.0, 2.0])
+        with pytest.raises(ValueError, match="solution must be that of mrp, found the solution of another"):
+            gb.Problem(TWO, gb.Tabular(), solution=gb.solve(other))
+
+
 class TestSpanOfConstants:
     def test_tabular(self):
         problem = gb.Problem(TWO, gb.Tabular())

@@ -26,6 +26,7 @@ from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.progress import Watch
+from gainbias.tasks.task import Task
 
 MOST_CHECKPOINTS = 100_000
 """More than anybody can look at."""
@@ -36,7 +37,7 @@ SEEDS_TOGETHER = 4
 
 def run(
     algorithm: Algorithm | str,
-    problem: Problem,
+    problem: Problem | Task,
     num_steps: int,
     step_size: StepSize | Sequence[StepSize] | None = None,
     *,
@@ -59,8 +60,8 @@ def run(
     ----------
     algorithm : str or Algorithm
         An id of `ALGORITHMS`, or an algorithm of your own.
-    problem : Problem
-        Process and features.
+    problem : Problem or Task
+        Process and features, or a task, whose problem is taken.
     num_steps : int
         Steps of each lane.
     step_size : schedule, float, array, or a list of them
@@ -104,6 +105,7 @@ def run(
     True
     """
     chosen = as_algorithm(algorithm)
+    problem = problem.problem if isinstance(problem, Task) else problem
     _check_problem(chosen, problem)
     lanes = make_lanes(chosen, seeds, step_size, params or {})
     warn_of_large_steps(chosen, lanes, problem)

@@ -48,6 +48,8 @@ class Problem:
         An irreducible process; it may be periodic.
     features : (n, d) array_like, scipy.sparse array or Tabular
         One row per state, of full column rank. They are taken as they are, never rescaled.
+    solution : Solution, optional
+        What `solve` returned for this process, if it is known already.
 
     Attributes
     ----------
@@ -70,7 +72,9 @@ class Problem:
     mrp: MarkovRewardProcess
     features: Features
 
-    def __init__(self, mrp: MarkovRewardProcess, features: FeatureLike) -> None:
+    def __init__(
+        self, mrp: MarkovRewardProcess, features: FeatureLike, *, solution: Solution | None = None
+    ) -> None:
         if not isinstance(mrp, MarkovRewardProcess):
             raise ValueError(f"mrp must be a MarkovRewardProcess, found {type(mrp).__name__}")
         checked = as_features(features, num_states=mrp.num_states)
@@ -78,6 +82,10 @@ class Problem:
         _check_irreducible(mrp)
         object.__setattr__(self, "mrp", mrp)
         object.__setattr__(self, "features", checked)
+        if solution is not None:
+            if solution.mrp is not mrp:
+                raise ValueError("solution must be that of mrp, found the solution of another process")
+            self.__dict__["solution"] = solution
         if checked.kind != "tabular":
             self.__dict__["_projector"] = projector(checked)  # now, because it checks the rank
 

@@ -1,0 +1,151 @@
+"""The unit of work of a study: one instance of one task, run by all algorithms of a protocol."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from typing import Any, get_args
+
+import numpy as np
+
+import gainbias
+from gainbias.engine.errors import Kind, Target
+from gainbias.engine.run import run
+from gainbias.engine.schedules import Harmonic
+from gainbias.engine.trace import Trace
+from gainbias.experiments.protocols import PROTOCOLS, Protocol
+from gainbias.sources import kernel_sources
+from gainbias.tasks.registry import task
+
+HALVINGS = 12
+"""The first checkpoint is at the last step divided by 2 so often."""
+
+Columns = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one worker does at a time.
+
+    Attributes
+    ----------
+    protocol, task : str
+        Their ids.
+    run : int
+        Number of the instance, which is also the seed of its task and of its sample path.
+    shorten : int
+        Steps are divided by this number; 1 for the study itself.
+    settings : mapping of str to number or str
+        Changes to the settings of the task.
+    """
+
+    protocol: str
+    task: str
+    run: int
+    shorten: int = 1
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """Hash of everything that determines the result, the sources of the algorithms included."""
+        known = json.dumps([asdict(self), asdict(PROTOCOLS[self.protocol]), code_version()], sort_keys=True)
+        return hashlib.sha256(known.encode()).hexdigest()[:24]
+
+    def compute(self) -> dict[str, Columns]:
+        """Run it.
+
+        Returns
+        -------
+        dict
+            Columns of the tables "runs", with a row for each algorithm, checkpoint and measure, and
+            "conditions", with one row.
+        """
+        protocol = PROTOCOLS[self.protocol]
+        made = task(self.task, seed=self.run, protocol=protocol.name, **self.settings)
+        assert made.paper is not None
+        steps = made.paper.num_steps // self.shorten
+        size = Harmonic(made.paper.step_numerator, made.paper.step_offset)
+        parts = [
+            self._rows(
+                protocol,
+                run(
+                    name,
+                    made.problem,
+                    steps,
+                    size,
+                    seeds=self.run,
+                    checkpoints=_checkpoints(steps),
+                    threads=1,
+                ),
+            )
+            for name in protocol.algorithms
+        ]
+        numbers = made.problem.condition_numbers
+        conditions = {
+            "protocol": [self.protocol],
+            "task": [self.task],
+            "run": [self.run],
+            **{name: [float(getattr(numbers, name))] for name in ("eta1", "eta2", "eta2_literal", "eta3")},
+            "num_states": [made.problem.mrp.num_states],
+            "num_features": [made.problem.num_features],
+            "gain": [made.problem.solution.gain],
+            "ones_in_span": [made.problem.ones_in_span],
+            "step_numerator": [made.paper.step_numerator],
+            "step_offset": [made.paper.step_offset],
+            "num_steps": [steps],
+            "epsilon": [float(made.settings.get("epsilon") or 0.0)],
+            "fingerprint": [made.fingerprint],
+        }
+        return {"runs": _joined(parts), "conditions": conditions}
+
+    def _rows(self, protocol: Protocol, trace: Trace) -> Columns:
+        measures = [
+            (kind, target, norm)
+            for kind, target, norm in itertools.product(get_args(Kind), get_args(Target), protocol.norms)
+            if _is_defined(trace, kind, target) and (norm == "euclidean" or target == "bias")
+        ]
+        errors = [trace.errors(kind, target=target, norm=norm)[0] for kind, target, norm in measures]
+        count, times = len(trace.steps), len(measures)
+        kinds, targets, norms = (np.repeat([m[i] for m in measures], count) for i in range(3))
+        return {
+            "protocol": np.full(count * times, self.protocol),
+            "task": np.full(count * times, self.task),
+            "algorithm": np.full(count * times, trace.algorithm.name),
+            "run": np.full(count * times, self.run),
+            "seed": np.full(count * times, self.run),
+            "step": np.tile(trace.steps, times),
+            "transitions": np.tile(trace.transitions, times),
+            "kind": kinds,
+            "target": targets,
+            "norm": norms,
+            "error": np.concatenate(errors),
+            "gain": np.tile(trace.gain[0], times),
+        }
+
+
+@cache
+def code_version() -> str:
+    """Return the version of the package and a hash of the sources that results depend on."""
+    digest = hashlib.sha256()
+    for source in kernel_sources():
+        digest.update(source.read_bytes())
+    return f"{gainbias.__version__}+{digest.hexdigest()[:16]}"
+
+
+def _checkpoints(steps: int) -> list[int]:
+    """Return steps that halve every second time, so that half of the steps, in transitions, is among them."""
+    exponents = np.arange(2 * HALVINGS + 1) / 2
+    return sorted({max(1, round(steps * 2.0**-exponent)) for exponent in exponents})
+
+
+def _is_defined(trace: Trace, kind: str, target: str) -> bool:
+    on_a_line = trace.algorithm.limit_is_line and trace.problem.ones_in_span
+    return not (target == "own" and kind == "full" and on_a_line)
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

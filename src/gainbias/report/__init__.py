@@ -1,0 +1,1 @@
+"""What people see: tables, figures and verdicts, made from stored results and nothing else."""

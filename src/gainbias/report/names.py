@@ -1,0 +1,53 @@
+"""Plain words for the ids of tasks and algorithms."""
+
+from __future__ import annotations
+
+TASKS = {
+    "random-walk-50": "Random walk, 50 states",
+    "random-walk-100": "Random walk, 100 states",
+    "random-walk-1000": "Random walk, 1000 states",
+    "frozen-lake": "Frozen lake",
+    "cliff-walking": "Cliff walking",
+    "taxi": "Taxi",
+    "grid-world-5x5": "Grid world, 5 by 5",
+    "grid-world-10x10": "Grid world, 10 by 10",
+    "grid-world-2x11": "Grid world, 2 by 11",
+    "deep-sea": "Deep sea",
+    "deep-sea-concave": "Deep sea, concave",
+    "resource-gathering": "Resource gathering",
+    "fruit-tree-5": "Fruit tree, depth 5",
+    "fruit-tree-6": "Fruit tree, depth 6",
+    "fruit-tree-7": "Fruit tree, depth 7",
+}
+
+ALGORITHMS = {
+    "double-chain": "Double chain",
+    "single-chain": "Single chain",
+    "td-lambda": "Coupled SA",
+    "implicit-td": "Implicit TD",
+    "relative-td": "Relative TD",
+    "lstd": "Least squares",
+    "vrtd": "Variance-reduced TD",
+}
+
+
+def task_title(task: str) -> str:
+    """Return a task's name in plain words.
+
+    Examples
+    --------
+    >>> task_title("fruit-tree-5"), task_title("river-swim")
+    ('Fruit tree, depth 5', 'River swim')
+    """
+    return TASKS.get(task, task.replace("-", " ").capitalize())
+
+
+def algorithm_title(algorithm: str) -> str:
+    """Return an algorithm's name in plain words.
+
+    Examples
+    --------
+    >>> algorithm_title("td-lambda"), algorithm_title("my-own")
+    ('Coupled SA', 'My own')
+    """
+    return ALGORITHMS.get(algorithm, algorithm.replace("-", " ").capitalize())

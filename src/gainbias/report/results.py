@@ -1,0 +1,192 @@
+"""The stored results of a study."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas
+from pandas import DataFrame
+
+from gainbias.report.scores import Score
+
+RUN_COLUMNS = {
+    "protocol": "category",
+    "task": "category",
+    "algorithm": "category",
+    "run": "int64",
+    "seed": "int64",
+    "step": "int64",
+    "transitions": "int64",
+    "kind": "category",
+    "target": "category",
+    "norm": "category",
+    "error": "float64",
+    "gain": "float64",
+}
+"""Columns of ``runs.parquet``: a row for each protocol, task, algorithm, run, checkpoint and metric."""
+
+CONDITIONS = ("eta1", "eta2", "eta2_literal", "eta3")
+CONDITION_COLUMNS = {"protocol": "category", "task": "category", "run": "int64"} | dict.fromkeys(
+    CONDITIONS, "float64"
+)
+"""Columns that ``conditions.parquet`` must have: a row for each protocol, task and run."""
+
+
+class MissingDataError(LookupError):
+    """The stored results do not hold what a table or a verdict needs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The tables of one study.
+
+    Attributes
+    ----------
+    runs : DataFrame
+        Columns of `RUN_COLUMNS`.
+    conditions : DataFrame
+        Columns of `CONDITION_COLUMNS`, and perhaps more.
+    manifest : mapping
+        How the study was made.
+    """
+
+    runs: DataFrame
+    conditions: DataFrame
+    manifest: Mapping[str, Any]
+
+    @cached_property
+    def _places(self) -> dict[Any, Any]:
+        keys = ["protocol", "algorithm", "kind", "target", "norm"]
+        return dict(self.runs.groupby(keys, observed=True).indices)
+
+    @cached_property
+    def _answers(self) -> dict[Any, DataFrame]:
+        """Answers given before: tables and verdicts ask the same many times."""
+        return {}
+
+    def _once(self, make: Callable[..., DataFrame], *question: Any) -> DataFrame:
+        key = (make.__name__, *question)
+        if key not in self._answers:
+            self._answers[key] = make(*question)
+        return self._answers[key]
+
+    @cached_property
+    def _budgets(self) -> Any:
+        """The fewest transitions that an algorithm used, by protocol and task."""
+        used = self.runs.groupby(["protocol", "task", "algorithm"], observed=True)["transitions"].max()
+        return used.groupby(["protocol", "task"], observed=True).min()
+
+    @cached_property
+    def protocols(self) -> list[str]:
+        """Protocols that the results hold."""
+        return [str(protocol) for protocol in self.runs["protocol"].unique()]
+
+    @cached_property
+    def _algorithms(self) -> DataFrame:
+        return self.runs[["protocol", "algorithm"]].drop_duplicates()
+
+    def algorithms(self, protocol: str) -> list[str]:
+        """Return the algorithms that were run under a protocol, in the order of the rows."""
+        found = self._algorithms
+        return [str(name) for name in found.loc[found["protocol"] == protocol, "algorithm"]]
+
+    def tasks(self, protocol: str) -> list[str]:
+        """Return the tasks that were run under a protocol, in the order of the rows."""
+        if protocol not in self.protocols:
+            return []
+        return [str(task) for task in self._budgets[protocol].index]
+
+    def curve(self, algorithm: str, score: Score) -> DataFrame:
+        """Return the rows of one algorithm under a score, all tasks, runs and checkpoints."""
+        return self._once(self._find_curve, algorithm, score.kind_of(algorithm), score)
+
+    def _find_curve(self, algorithm: str, kind: str, score: Score) -> DataFrame:
+        key = (score.protocol, algorithm, kind, score.target, score.norm)
+        if key not in self._places:
+            raise MissingDataError(f"the results hold no rows of {', '.join(key)}")
+        rows = self.runs.iloc[self._places[key]]
+        if rows["error"].isna().any():
+            first = rows[rows["error"].isna()].iloc[0]
+            raise ValueError(
+                f"{algorithm} on {first['task']}, run {first['run']}, has no error at step {first['step']}: "
+                "was the study interrupted? resume it first"
+            )
+        return rows
+
+    def last(self, algorithm: str, score: Score, share: float = 1.0) -> DataFrame:
+        """Return the rows of the last checkpoints within a share of the budget, one for each task and run."""
+        return self._once(self._find_last, algorithm, score, share)
+
+    def _find_last(self, algorithm: str, score: Score, share: float) -> DataFrame:
+        rows = self.curve(algorithm, score)
+        if score.budget == "steps":
+            limit = rows.groupby("task", observed=True)["step"].transform("max")
+        else:
+            limit = rows["task"].map(self._budgets[score.protocol]).astype("int64")
+        used = rows["step"] if score.budget == "steps" else rows["transitions"]
+        within = rows[used <= share * limit]
+        last = within.loc[within.groupby(["task", "run"], observed=True)["step"].idxmax()]
+        if len(last) < len(rows.drop_duplicates(["task", "run"])):
+            raise MissingDataError(f"{algorithm} has no checkpoint within {share:g} of the budget")
+        return last
+
+    def errors(self, algorithm: str, score: Score, share: float = 1.0) -> DataFrame:
+        """Return the errors at the last checkpoint, a row for each run and a column for each task."""
+        return self._once(self._find_errors, algorithm, score, share)
+
+    def _find_errors(self, algorithm: str, score: Score, share: float) -> DataFrame:
+        return wide(self.last(algorithm, score, share), "error")
+
+    def condition(self, name: str, score: Score) -> DataFrame:
+        """Return a condition number, a row for each run and a column for each task."""
+        rows = self.conditions[self.conditions["protocol"] == score.protocol]
+        if rows.empty:
+            raise MissingDataError(f"the results hold no condition numbers of protocol {score.protocol}")
+        return wide(rows, name)
+
+
+def wide(rows: DataFrame, value: str) -> DataFrame:
+    """Return a row for each run and a column for each task, in the order of the rows."""
+    rows = rows.astype({"task": object})
+    return rows.pivot(index="run", columns="task", values=value).reindex(columns=rows["task"].unique())
+
+
+def read_results(folder: str | Path) -> Results:
+    """Read the tables of a study.
+
+    Parameters
+    ----------
+    folder : path
+        Holds ``manifest.json``, ``runs.parquet`` and ``conditions.parquet``.
+
+    Raises
+    ------
+    ValueError
+        If a file or a column is missing.
+    """
+    folder = Path(folder)
+    for name in ("manifest.json", "runs.parquet", "conditions.parquet"):
+        if not (folder / name).is_file():
+            raise ValueError(f"{folder} holds no {name}: it must be the results folder of a finished study")
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    runs = _read_table(folder / "runs.parquet", RUN_COLUMNS)
+    return Results(runs, _read_table(folder / "conditions.parquet", CONDITION_COLUMNS), manifest)
+
+
+def _read_table(path: Path, columns: Mapping[str, str]) -> DataFrame:
+    names = [name for name, kind in columns.items() if kind == "category"]
+    table = pandas.read_parquet(path, engine="pyarrow", read_dictionary=names).reset_index(drop=True)
+    missing = [name for name in columns if name not in table]
+    if missing:
+        raise ValueError(f"{path} must have the columns {', '.join(columns)}; it has no {', '.join(missing)}")
+    if table.empty:
+        raise ValueError(f"{path} has no rows: it must hold at least one run")
+    table = table.astype(dict(columns))
+    for name in names:  # in the order of the rows, so that tasks keep it
+        table[name] = table[name].cat.set_categories(table[name].unique().astype(object))
+    return table

@@ -1,0 +1,151 @@
+"""One look for all figures: sizes for print, colours that all readers tell apart, files without dates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INK, FAINT = "#222222", "#b0b0b0"
+
+
+Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
+"""A full line, or an offset and the lengths of strokes and gaps in widths of the line."""
+
+
+class Look(NamedTuple):
+    """How an algorithm is drawn: thin broken lines lie on thick full ones, so that none hides another."""
+
+    colour: str
+    marker: str
+    dashes: Dashes = "-"
+    width: float = 1.3
+
+
+# The colours of Okabe and Ito.
+LOOKS = {
+    "double-chain": Look("#D55E00", "s"),
+    "single-chain": Look("#0072B2", "o"),
+    "td-lambda": Look("#009E73", "^", (0.0, (4.0, 1.5)), 1.0),
+    "implicit-td": Look("#E69F00", "D", (0.0, (1.0, 1.5)), 1.2),
+    "relative-td": Look("#CC79A7", "v", (0.0, (5.0, 1.5, 1.0, 1.5)), 1.0),
+    "vrtd": Look("#56B4E9", "P", (0.0, (2.0, 1.0)), 1.0),
+    "lstd": Look("#000000", "X", (0.0, (5.0, 2.5)), 0.8),
+}
+OTHER = Look("#999999", "*")
+"""How an algorithm is drawn that has no look of its own."""
+
+
+class Size(NamedTuple):
+    """Width in inches, panels and legend entries side by side, height of a panel, points of letters."""
+
+    width: float
+    columns: int
+    legend_columns: int
+    panel_height: float
+    letters: float
+
+
+SIZES = {"two-column": Size(7.0, 3, 4, 1.52, 7.5), "one-column": Size(3.35, 2, 2, 1.03, 6.0)}
+"""For one and two columns of a paper; both leave room for a caption on a page."""
+
+FORMATS = ("png", "svg", "pdf")
+NO_DATES = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+"""Metadata that would make two files of the same figure differ."""
+
+
+def look_of(algorithm: str) -> Look:
+    """Return how an algorithm is drawn.
+
+    Examples
+    --------
+    >>> look_of("single-chain").colour
+    '#0072B2'
+    """
+    return LOOKS.get(algorithm, OTHER)
+
+
+@contextmanager
+def drawing(size: Size) -> Iterator[None]:
+    """Draw, or write to files, with our settings, whatever a user's own are."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError("figures need matplotlib: pip install 'gainbias[report]'") from error
+
+    settings: dict[Any, Any] = {
+        "font.family": "DejaVu Sans",
+        "font.size": size.letters,
+        "mathtext.fontset": "dejavusans",
+        "axes.edgecolor": INK,
+        "axes.labelcolor": INK,
+        "axes.linewidth": 0.6,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlelocation": "left",
+        "axes.titlesize": size.letters,
+        "axes.titlepad": 3.0,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "xtick.labelsize": 0.87 * size.letters,
+        "ytick.labelsize": 0.87 * size.letters,
+        "xtick.major.width": 0.6,
+        "ytick.major.width": 0.6,
+        "xtick.major.size": 2.5,
+        "ytick.major.size": 2.5,
+        "xtick.major.pad": 1.5,
+        "ytick.major.pad": 1.5,
+        "lines.solid_capstyle": "round",
+        "legend.frameon": False,
+        "figure.dpi": 100,
+        "savefig.dpi": 300,
+        "pdf.fonttype": 42,  # letters as an embedded font, which journals ask for
+        "svg.fonttype": "path",  # letters as shapes: the same on every machine
+        "svg.hashsalt": "gainbias",
+    }
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(settings)
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of a size in inches; call it while `drawing`."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save_figure(figure: Figure, stem: str | Path, size: Size, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Write a figure, the same bytes each time.
+
+    Parameters
+    ----------
+    figure : Figure
+    stem : path
+        Path without its ending.
+    size : Size
+        That the figure was drawn with.
+    formats : sequence of str
+
+    Returns
+    -------
+    list of Path
+        The files, one for each format.
+    """
+    paths = []
+    with drawing(size):
+        for form in formats:
+            path = Path(f"{stem}.{form}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path, format=form, metadata=NO_DATES[form])
+            paths.append(path)
+    return paths

@@ -1,0 +1,88 @@
+"""Answers as tables on a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Column, Table
+
+
+def show_solution(answer: dict[str, Any]) -> None:
+    """Show gain, method and the extremes of the bias."""
+    facts = Table(show_header=False, title="Solution")
+    facts.add_row("gain", f"{answer['gain']:.12g}")
+    facts.add_row("method", answer["method"])
+    facts.add_row("error bound", f"{answer['error_bound']:.1e}")
+    facts.add_row("states", str(answer["num_states"]))
+    facts.add_row("seconds", f"{answer['seconds']:.3g}")
+    extremes = Table("state", "bias", title="Lowest and highest bias")
+    shown: set[int] = set()
+    for name in ("lowest_bias", "highest_bias"):
+        for entry in answer[name]:
+            if entry["state"] not in shown:
+                shown.add(entry["state"])
+                extremes.add_row(escape(entry.get("label", str(entry["state"]))), f"{entry['bias']:.12g}")
+        extremes.add_section()
+    console = Console()
+    console.print(facts, extremes)
+    for note in answer["notes"]:
+        console.print(note, markup=False)
+
+
+def show_algorithms(algorithms: list[dict[str, Any]]) -> None:
+    """Show what each algorithm converges to, and its row in the paper."""
+    table = Table(
+        Column("id", no_wrap=True),
+        "converges to",
+        "uses",
+        "row in the paper's Table 1",
+        Column("parameters", overflow="fold"),
+        show_lines=True,
+    )
+    for entry in algorithms:
+        parameters = ", ".join(f"{name}={default}" for name, default in entry["parameters"].items())
+        source = entry["table_row"] or ("ours" if entry["ours"] else "-")
+        table.add_row(
+            entry["id"], entry["converges_to"], str(entry["transitions_per_step"]), source, parameters
+        )
+    Console().print(table)
+
+
+def show_health(answer: dict[str, Any]) -> None:
+    """Show versions, and optional parts that are missing."""
+    base = Table("part", "version", title="Needed")
+    for name, version in answer["versions"].items():
+        base.add_row(name, version)
+    optional = Table("extra", "part", "version", title="Optional")
+    for extra, parts in answer["extras"].items():
+        for name, found in parts.items():
+            optional.add_row(extra, name, found or escape(f"missing: pip install 'gainbias[{extra}]'"))
+    Console().print(base, optional)
+
+
+def show_tasks(tasks: list[dict[str, Any]]) -> None:
+    """Show what each task is."""
+    table = Table(Column("id", no_wrap=True), "states", "what it is", "settings", show_lines=True)
+    for entry in tasks:
+        settings = ", ".join(f"{name}={value}" for name, value in entry["settings"].items())
+        table.add_row(entry["id"], str(entry["num_states"]), escape(entry["summary"]), escape(settings))
+    Console().print(table)
+
+
+def show_trace(answer: dict[str, Any]) -> None:
+    """Show what each lane learned."""
+    title = f"{answer['algorithm']}: {answer['num_steps']} steps, {answer['transitions']} transitions"
+    table = Table("seed", "step size", "gain", "centred error", "full error", "outcome", title=title)
+    for lane in answer["lanes"]:
+        ended = (
+            lane["outcome"]
+            if lane["outcome"] == "finished"
+            else f"{lane['outcome']} at {lane['outcome_step']}"
+        )
+        errors = (f"{lane[f'error_{kind}']:.4g}" for kind in ("centred", "full"))
+        table.add_row(str(lane["seed"]), lane["step_size"], f"{lane['gain']:.6g}", *errors, ended)
+    console = Console()
+    console.print(table)
+    console.print(f"exact gain {answer['exact_gain']:.12g}; errors are distances to the exact bias")

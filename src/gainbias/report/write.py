@@ -1,0 +1,125 @@
+"""All files of a report on the paper's study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from pandas import DataFrame
+
+from gainbias.report.claims import CLAIMS
+from gainbias.report.curves import draw_curves
+from gainbias.report.layout import Sheet, latex, markdown
+from gainbias.report.page import verdicts_page
+from gainbias.report.printed import Paper
+from gainbias.report.results import Results
+from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES, Score
+from gainbias.report.sheets import conditions_sheet, distances_sheet, parameters_sheet
+from gainbias.report.style import SIZES, save_figure
+from gainbias.report.summary import draw_profiles, score_arrays, summary_sheet, summary_table
+from gainbias.report.tables import conditions_table, distances_table, parameters_table
+from gainbias.report.unexplained import unexplained
+from gainbias.report.verdicts import verdict_table
+
+TABLES = {
+    "distances": (distances_table, distances_sheet),
+    "condition-numbers": (conditions_table, conditions_sheet),
+    "parameters": (parameters_table, parameters_sheet),
+}
+
+
+def write_report(
+    results: Results, paper: Paper, folder: str | Path, findings: str = "paper.md"
+) -> list[Path]:
+    """Write tables, figures and verdicts.
+
+    Parameters
+    ----------
+    results : Results
+        Of `read_results`.
+    paper : Paper
+        The printed numbers.
+    folder : path
+        Files go to ``tables/``, ``figures/`` and ``scores/`` below it, and to ``verdicts.md``.
+    findings : str
+        Address of the page of findings about the paper.
+
+    Returns
+    -------
+    list of Path
+        All files, in the order in which they were written.
+    """
+    folder = Path(folder)
+    paths = [*write_tables(results, paper, folder / "tables"), *write_scores(results, folder / "scores")]
+    paths += write_figures(results, paper, folder / "figures")
+    return paths + write_verdicts(results, paper, folder, findings)
+
+
+def write_verdicts(results: Results, paper: Paper, folder: Path, findings: str) -> list[Path]:
+    """Write the page of verdicts, and what it says as CSV."""
+    verdicts, cells = verdict_table(CLAIMS, results), unexplained(results, paper)
+    return [
+        _write_csv(folder / "tables" / "verdicts.csv", verdicts),
+        _write_csv(folder / "tables" / "unexplained.csv", cells),
+        _write(folder / "verdicts.md", verdicts_page(verdicts, cells, paper, findings)),
+    ]
+
+
+def write_tables(results: Results, paper: Paper, folder: Path) -> list[Path]:
+    """Write the paper's three tables and the summary of the fair protocol as CSV, Markdown and LaTeX."""
+    paths = []
+    for name, (make, lay_out) in TABLES.items():
+        table = make(results, paper)
+        paths.append(_write_csv(folder / f"{name}.csv", table))
+        for protocol in table["protocol"].unique() if len(table) else ():
+            paths += _write_sheet(folder, lay_out(table, protocol))
+    if "fair" in results.protocols:
+        summary = summary_table(results, FAIR_SCORES)
+        paths += [_write_csv(folder / "summary.csv", summary), *_write_sheet(folder, summary_sheet(summary))]
+    return paths
+
+
+def write_scores(results: Results, folder: Path) -> list[Path]:
+    """Write the last errors under each score as (runs, tasks) arrays by algorithm, for users of rliable."""
+    paths = []
+    for name, score in (PAPER_SCORES | FAIR_SCORES).items():
+        if score.protocol not in results.protocols:
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        paths.append(folder / f"{_file_name(name)}.npz")
+        np.savez(paths[-1], allow_pickle=False, **score_arrays(results, score))
+    return paths
+
+
+def write_figures(results: Results, paper: Paper, folder: Path) -> list[Path]:
+    """Write the learning curves of each protocol, for the fair one by transitions too, and the profiles."""
+    size, paths = "two-column", []
+    scores: dict[str, Score] = PAPER_SCORES | {"fair": FAIR_SCORES["fair, quotient"]}
+    for name, score in scores.items():
+        if score.protocol not in results.protocols:
+            continue
+        for axis in ("steps", "transitions") if name == "fair" else ("steps",):
+            figure = draw_curves(results, score, paper, axis, size)
+            paths += save_figure(figure, folder / f"curves-{name}-{axis}", SIZES[size])
+    if "fair" in results.protocols:
+        paths += save_figure(draw_profiles(results, FAIR_SCORES), folder / "profiles", SIZES[size])
+    return paths
+
+
+def _file_name(score: str) -> str:
+    return score.replace(", ", "-")
+
+
+def _write_sheet(folder: Path, sheet: Sheet) -> list[Path]:
+    texts = {"md": markdown(sheet), "tex": latex(sheet)}
+    return [_write(folder / f"{sheet.name}.{ending}", text + "\n") for ending, text in texts.items()]
+
+
+def _write_csv(path: Path, table: DataFrame) -> Path:
+    return _write(path, table.to_csv(index=False))
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,246 @@
+"""How files are kept: written whole or not at all, checked when read, by one writer at a time.
+
+A *log* is a folder of segment files to which records are appended, each with a name and a checksum. A crash
+can cut the last record of a segment short; a reader sees that, and every other damage, and passes over it. So
+a record is either there with all its bytes or not there. Nothing that could be executed is ever read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+MAGIC = b"gainbias record 1 "
+"""Each record begins with this, its version included, then a line of JSON, the payload and a line break."""
+
+SEGMENT_BYTES = 256 * 2**20
+"""A segment that has grown beyond this is followed by a new one."""
+
+
+class DamagedError(ValueError):
+    """A file does not hold what was written to it."""
+
+
+class LockedError(RuntimeError):
+    """Another process is writing to this folder."""
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file under a temporary name, then give it its own: it never exists in part.
+
+    Examples
+    --------
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> write_whole(Path(folder.name, "note.txt"), b"all of it")
+    >>> Path(folder.name, "note.txt").read_text()
+    'all of it'
+    >>> folder.cleanup()
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+    _sync_folder(path.parent)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record: its name, and where its payload is."""
+
+    name: str
+    segment: Path
+    start: int
+    length: int
+    checksum: str
+
+    def read(self) -> bytes:
+        """Return the payload.
+
+        Raises
+        ------
+        DamagedError
+            If its bytes are not those that were written.
+        """
+        with open(self.segment, "rb") as file:
+            file.seek(self.start)
+            payload = file.read(self.length)
+        if _checksum(payload) != self.checksum:
+            raise DamagedError(
+                f"record {self.name!r} of {self.segment.name} is damaged: its checksum does not match"
+            )
+        return payload
+
+
+class Log:
+    """A folder of records, open for reading; in a ``with`` block also for appending.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it does not exist.
+
+    Examples
+    --------
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Log(Path(folder.name, "log")) as log:
+    ...     log.append("first", b"12345")
+    >>> {name: record.read() for name, record in Log(Path(folder.name, "log")).records().items()}
+    {'first': b'12345'}
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock: Lock | None = None
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = Lock(self.folder / "lock")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def append(self, name: str, payload: bytes) -> None:
+        """Add a record, and return when it is on the disk."""
+        if self._lock is None:
+            raise RuntimeError("records are appended inside a with block, which holds the lock")
+        head = {"name": name, "length": len(payload), "checksum": _checksum(payload)}
+        file = self._segment()
+        start = file.tell()
+        try:
+            file.write(MAGIC + json.dumps(head).encode() + b"\n" + payload + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:  # a full disk: what was written of it is taken back
+            with contextlib.suppress(OSError):
+                file.seek(start)
+                file.truncate()
+            raise
+
+    def records(self) -> dict[str, Record]:
+        """Return all whole records by name, the latest of each; payloads are checked when they are read."""
+        return {record.name: record for segment in self.segments() for record in _scan(segment)}
+
+    def segments(self) -> list[Path]:
+        """Return the segment files, oldest first."""
+        return sorted(self.folder.glob("segment-*.log"))
+
+    def _segment(self) -> BinaryIO:
+        if self._file is None or self._file.tell() > SEGMENT_BYTES:
+            if self._file is not None:
+                self._file.close()
+            # Never after a record that may have been cut short: each process begins a segment of its own.
+            last = self.segments()[-1:]
+            number = int(last[0].stem.split("-")[1]) + 1 if last else 0
+            self._file = open(self.folder / f"segment-{number:06d}.log", "xb")  # noqa: SIM115
+            _sync_folder(self.folder)
+        return self._file
+
+
+class Lock:
+    """A lock on a file that only one process can hold and that ends with its process, however that ends.
+
+    Examples
+    --------
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> lock = Lock(Path(folder.name, "lock"))
+    >>> Lock(Path(folder.name, "lock"))
+    Traceback (most recent call last):
+    gainbias.store.LockedError: another process is writing to ...
+    >>> lock.release()
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = open(path, "a+b")  # noqa: SIM115
+        try:
+            _lock(self._file)
+        except OSError as error:
+            self._file.close()
+            raise LockedError(
+                f"another process is writing to {path.parent}: wait for it, or choose another folder"
+            ) from error
+
+    def release(self) -> None:
+        """Let others have it."""
+        self._file.close()
+
+
+def _scan(segment: Path) -> Iterator[Record]:
+    """Iterate over the records of a segment, up to where it is cut short; damaged heads are passed over."""
+    size = segment.stat().st_size
+    with open(segment, "rb") as file:
+        while line := file.readline():
+            head = _head(line)
+            if head is None:
+                continue
+            start = file.tell()
+            if start + head["length"] + 1 > size:
+                return
+            yield Record(head["name"], segment, start, head["length"], head["checksum"])
+            file.seek(start + head["length"] + 1)
+
+
+def _head(line: bytes) -> dict[str, Any] | None:
+    if not (line.startswith(MAGIC) and line.endswith(b"\n")):
+        return None
+    try:
+        head = json.loads(line[len(MAGIC) :])
+    except ValueError:
+        return None
+    whole = isinstance(head, dict) and isinstance(head.get("length"), int) and head["length"] >= 0
+    return head if whole and "name" in head and "checksum" in head else None
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _lock(file: BinaryIO) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

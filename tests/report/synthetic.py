@@ -1,0 +1,120 @@
+"""A results folder whose numbers follow a simple law, and a paper that prints about the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas
+
+from gainbias.report.names import TASKS
+from gainbias.report.printed import PAPER_NAMES, Paper
+from gainbias.report.results import Results, read_results
+
+PROTOCOLS = ("literal", "inferred", "fair")
+CHECKPOINTS = np.array([10, 30, 100, 300, 1000, 3000, 10000])
+LEVELS = {
+    "double-chain": 2.0,
+    "single-chain": 0.5,
+    "td-lambda": 1.0,
+    "implicit-td": 1.1,
+    "relative-td": 0.8,
+    "lstd": 0.2,
+}
+"""Errors modulo constants after the last step of the first task; task k has k + 1 times as much."""
+
+CONSTANTS = {"td-lambda": 3.0, "implicit-td": 3.0}
+"""The constant in an error, in multiples of the rest; 0.1 for those that find it."""
+
+ETAS = {"eta1": 4e-3, "eta2": 3e-3, "eta2_literal": 2e-3, "eta3": 1e-3}
+FEW = ("taxi", "deep-sea", "random-walk-50")
+
+
+def make_runs(
+    tasks=tuple(TASKS),
+    protocols=PROTOCOLS,
+    num_runs=3,
+    levels=LEVELS,
+    constants=CONSTANTS,
+    slope=-0.5,
+    far_bias=("inferred",),
+    noise=0.02,
+    seed=0,
+):
+    """Return tidy rows of all metrics.
+
+    Errors follow the power `slope` of the step. Under the protocols of `far_bias` the fixed point is ten
+    final errors away from the bias.
+    """
+    algorithms, kinds, targets = list(levels), ["full", "centred", "quotient"], ["bias", "paper"]
+    rng = np.random.default_rng(seed)
+    # Axes: protocol, task, algorithm, run, kind, target, norm, checkpoint.
+    level = np.array([levels[name] for name in algorithms])[:, None, None, None, None, None]
+    curve = level * (CHECKPOINTS / CHECKPOINTS[-1]) ** slope
+    curve = curve * (1 + np.arange(len(tasks))).reshape(-1, 1, 1, 1, 1, 1, 1)
+    shape = (len(protocols), len(tasks), len(algorithms), num_runs, 1, 1, 1, len(CHECKPOINTS))
+    curve = curve * np.exp(noise * rng.normal(size=shape))
+    constant = np.array([constants.get(name, 0.1) for name in algorithms])[:, None, None]
+    factor = np.sqrt(1 + constant**2 * np.array([1.0, 0.25, 0.0]))[..., None, None, None]
+    distance = (
+        np.where(np.isin(protocols, far_bias), 10.0, 0.0).reshape(-1, 1, 1, 1, 1, 1, 1, 1) * curve[..., -1:]
+    )
+    errors = np.concatenate([np.hypot(factor * curve, distance), factor * curve + 0 * distance], axis=5)
+    errors = errors * np.array([1.0, 0.1])[:, None]
+    axes = {"protocol": protocols, "task": tasks, "algorithm": algorithms, "run": range(num_runs)}
+    axes |= {"kind": kinds, "target": targets, "norm": ["euclidean", "stationary"], "step": CHECKPOINTS}
+    runs = pandas.MultiIndex.from_product(axes.values(), names=axes.keys()).to_frame(index=False)
+    chains = np.where(runs["algorithm"] == "double-chain", 2, 1)
+    return runs.assign(
+        seed=100 + runs["run"], transitions=chains * runs["step"], error=errors.ravel(), gain=0.5
+    )
+
+
+def make_conditions(tasks=tuple(TASKS), protocols=PROTOCOLS, num_runs=3, etas=ETAS, seed=0):
+    """Return condition numbers with a little noise that keeps their order."""
+    rng, rows = np.random.default_rng(seed), []
+    for protocol in protocols:
+        for task in tasks:
+            for run in range(num_runs):
+                noise = np.exp(0.02 * rng.normal())
+                numbers = {name: noise * value for name, value in etas.items()}
+                facts = {"num_states": 50, "num_features": 5, "step_numerator": 150.0, "step_offset": 1000.0}
+                rows.append({"protocol": protocol, "task": task, "run": run, **numbers, **facts})
+    return pandas.DataFrame(rows)
+
+
+def write_study(folder: Path, runs, conditions) -> Path:
+    """Write a results folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    runs.to_parquet(folder / "runs.parquet")
+    conditions.to_parquet(folder / "conditions.parquet")
+    (folder / "manifest.json").write_text(json.dumps({"command": "gainbias reproduce"}))
+    return folder
+
+
+def make_results(folder: Path, etas=ETAS, **how) -> Results:
+    """Write and read a study; `how` goes to `make_runs`."""
+    shared = {key: how[key] for key in ("tasks", "protocols", "num_runs") if key in how}
+    return read_results(write_study(folder, make_runs(**how), make_conditions(etas=etas, **shared)))
+
+
+def make_paper(tasks=tuple(TASKS), levels=LEVELS) -> Paper:
+    """Return printed numbers that agree with the default results under the literal protocol."""
+    names = {ours: theirs for theirs, ours in PAPER_NAMES.items()}
+    studied = ("double-chain", "single-chain", "td-lambda", "implicit-td")
+    parameters = pandas.DataFrame(
+        {"task": tasks, "d": 5, "step_numerator": 150, "step_offset": 1000, "steps": 10000, "epsilon": np.nan}
+    )
+    distances = pandas.DataFrame(
+        {
+            "task": task,
+            "algorithm": names.get(name, name),
+            "mean": round(levels[name] * (1 + k), 2),
+            "std": 0.05,
+        }
+        for k, task in enumerate(tasks)
+        for name in studied
+    )
+    etas = {"eta1": ETAS["eta1"], "eta2": ETAS["eta2_literal"], "eta3": ETAS["eta3"]}
+    return Paper(parameters, distances, pandas.DataFrame({"task": tasks, **etas}))

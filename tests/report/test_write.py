@@ -1,0 +1,108 @@
+"""All files of a report, and what the page of verdicts says."""
+
+import re
+
+import numpy as np
+import pandas
+import pytest
+
+from gainbias.report.claims import CLAIMS
+from gainbias.report.page import verdicts_page
+from gainbias.report.unexplained import unexplained
+from gainbias.report.verdicts import verdict_table
+from gainbias.report.write import write_report, write_scores, write_tables
+from tests.report.synthetic import FEW, make_paper, make_results
+
+
+@pytest.fixture(scope="module")
+def page(results, paper):
+    odd = paper._replace(distances=paper.distances.assign(mean=paper.distances["mean"] + 500.0))
+    return verdicts_page(verdict_table(CLAIMS, results), unexplained(results, odd), paper, "findings.md")
+
+
+@pytest.mark.slow
+def test_a_report_is_complete(results, paper, tmp_path):
+    paths = write_report(results, paper, tmp_path)
+    names = {str(path.relative_to(tmp_path)) for path in paths}
+    assert all(path.stat().st_size > 20 for path in paths)
+    for table in ("distances", "condition-numbers", "parameters"):
+        assert f"tables/{table}.csv" in names
+        for protocol in ("literal", "inferred"):
+            assert {f"tables/{table}-{protocol}.{form}" for form in ("md", "tex")} <= names
+    for figure in ("curves-literal-steps", "curves-fair-transitions", "profiles"):
+        assert {f"figures/{figure}.{form}" for form in ("png", "svg", "pdf")} <= names
+    assert {"verdicts.md", "tables/verdicts.csv", "tables/unexplained.csv", "tables/summary.md"} <= names
+    assert names == {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+
+
+def test_a_study_of_one_protocol_is_reported(tmp_path, paper):
+    results = make_results(tmp_path / "study", tasks=FEW, protocols=("literal",))
+    names = {path.name for path in write_tables(results, paper, tmp_path / "tables")}
+    assert "distances-literal.tex" in names
+    assert "distances-inferred.tex" not in names
+    assert "summary.md" not in names
+    assert [path.name for path in write_scores(results, tmp_path / "scores")] == ["literal.npz"]
+
+
+def test_scores_can_be_loaded_for_rliable(results, tmp_path):
+    paths = write_scores(results, tmp_path)
+    assert [path.stem for path in paths] == [
+        "literal",
+        "inferred",
+        "fair-full",
+        "fair-centred",
+        "fair-quotient",
+    ]
+    with np.load(paths[-1], allow_pickle=False) as arrays:
+        assert arrays["single-chain"].shape == (3, 3)
+
+
+def test_csv_files_are_the_tidy_tables(results, paper, tmp_path):
+    write_tables(results, paper, tmp_path)
+    table = pandas.read_csv(tmp_path / "distances.csv")
+    assert len(table) == 2 * len(FEW) * 4
+    assert {"paper_mean", "our_mean", "our_std", "ratio", "percentile"} <= set(table.columns)
+
+
+def test_the_page_has_a_section_for_each_claim(page):
+    for claim in CLAIMS:
+        assert f'<a id="{claim.name}"></a>' in page
+        assert f"### {claim.text}" in page
+        assert f"](#{claim.name})" in page
+    assert "The stored runs do not hold what it takes to judge this." in page  # variance reduction
+
+
+def test_the_page_links_to_the_findings(page):
+    links = re.findall(r"\]\(findings\.md#(finding-\d+)\)", page)
+    assert set(links) == {finding for claim in CLAIMS for finding in claim.findings}
+
+
+def test_the_page_says_how_often_and_why_not(page):
+    section = page.split('<a id="double-chain-keeps-up"></a>')[1].split("<a id")[0]
+    assert "By the paper's own tables: in 0 of 3 tasks." in section
+    assert "| literal | seems to fail | 0 of 3 [0%, 71%] | 0% [0%, 0%] |" in section
+    assert "it would hold if all are scored by the full error" in section
+
+
+def test_the_page_names_cells_without_explanation(page, results, paper):
+    table = page.split("## Printed numbers that no choice explains")[1]
+    assert "| Taxi | Double chain | 502 |" in table
+    clean = verdicts_page(verdict_table(CLAIMS, results), unexplained(results, paper), paper, "findings.md")
+    assert "None: ours is within a factor of 2 of each under some choice." in clean
+
+
+def test_the_page_is_plain_markdown(page):
+    for line in page.splitlines():
+        if line.startswith("|"):
+            assert line.endswith("|")
+    tables = re.findall(r"((?:^\|.*\|\n)+)", page, flags=re.MULTILINE)
+    for table in tables:
+        bars = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        assert len(bars) == 1
+
+
+def test_tasks_that_are_not_the_papers_are_left_out(tmp_path):
+    results = make_results(tmp_path, tasks=(*FEW, "river-swim"))
+    names = write_tables(results, make_paper(FEW), tmp_path / "tables")
+    assert "river-swim" not in (tmp_path / "tables" / "distances.csv").read_text()
+    assert names
