@@ -52,7 +52,7 @@ def test_every_cell_is_there_once(results: Results) -> None:
     key = ["protocol", "task", "algorithm", "run", "step", "kind", "target", "norm"]
     assert not runs.duplicated(key).any()
     counts = runs.groupby("protocol").algorithm.nunique()
-    assert counts.to_dict() == {"literal": 4, "inferred": 4, "fair": 6}
+    assert counts.to_dict() == {"literal": 5, "inferred": 5, "fair": 6}
     assert runs.groupby("protocol").run.nunique().to_dict() == {"literal": 3, "inferred": 3, "fair": 2}
     assert np.isfinite(runs.error).all()
     full = runs.query("step == step.max()")

@@ -22,7 +22,7 @@ class Protocol:
     summary : str
         What is particular about it.
     algorithms : tuple of str
-        Ids of the algorithms.
+        Ids of the algorithms; least squares are the floor that others are seen against.
     runs : int
         Instances of each task; an instance has features, a policy and a sample path of its own.
     target : str
@@ -45,7 +45,7 @@ PROTOCOLS: dict[str, Protocol] = {
         Protocol(
             "literal",
             "what the paper's text says: one scale for all features, distances to the bias, three runs",
-            PAPER_ALGORITHMS,
+            (*PAPER_ALGORITHMS, "lstd"),
             3,
             "bias",
             ("euclidean",),
@@ -53,7 +53,7 @@ PROTOCOLS: dict[str, Protocol] = {
         Protocol(
             "inferred",
             "what fits the paper's numbers best: each feature row scaled alone, distances to its fixed point",
-            PAPER_ALGORITHMS,
+            (*PAPER_ALGORITHMS, "lstd"),
             3,
             "paper",
             ("euclidean",),

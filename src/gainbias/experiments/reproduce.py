@@ -66,7 +66,7 @@ def reproduce(
     ...     options = {"tasks": ["random-walk-50"], "protocols": ["literal"], "shorten": 1000, "workers": 1}
     ...     results = gb.reproduce(f"{folder}/quick-look", **options)
     ...     sorted(results.frame("runs").algorithm.unique())
-    ['double-chain', 'implicit-td', 'single-chain', 'td-lambda']
+    ['double-chain', 'implicit-td', 'lstd', 'single-chain', 'td-lambda']
     """
     require(
         "gym,mo,data,cluster,report", "gymnasium", "mo_gymnasium", "pandas", "pyarrow", "joblib", "matplotlib"

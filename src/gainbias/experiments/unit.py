@@ -20,6 +20,10 @@ from gainbias.engine.trace import Trace
 from gainbias.experiments.protocols import PROTOCOLS, Protocol
 from gainbias.sources import kernel_sources
 from gainbias.tasks.registry import task
+from gainbias.tasks.task import Task
+
+CONDITION_RUNS = 10
+"""Condition numbers are computed for so many instances of a task."""
 
 HALVINGS = 12
 """The first checkpoint is at the last step divided by 2 so often."""
@@ -84,12 +88,21 @@ class Unit:
             )
             for name in protocol.algorithms
         ]
-        numbers = made.problem.condition_numbers
-        conditions = {
+        return {"runs": _joined(parts), "conditions": self._conditions(made, steps)}
+
+    def _conditions(self, made: Task, steps: int) -> Columns:
+        """Return one row of facts about the problem; none for later instances, because it takes long."""
+        assert made.paper is not None
+        wanted = self.run < CONDITION_RUNS
+        numbers = made.problem.condition_numbers if wanted else None
+        row = {
             "protocol": [self.protocol],
             "task": [self.task],
             "run": [self.run],
-            **{name: [float(getattr(numbers, name))] for name in ("eta1", "eta2", "eta2_literal", "eta3")},
+            **{
+                name: [float(getattr(numbers, name, 0.0))]
+                for name in ("eta1", "eta2", "eta2_literal", "eta3")
+            },
             "num_states": [made.problem.mrp.num_states],
             "num_features": [made.problem.num_features],
             "gain": [made.problem.solution.gain],
@@ -100,7 +113,7 @@ class Unit:
             "epsilon": [float(made.settings.get("epsilon") or 0.0)],
             "fingerprint": [made.fingerprint],
         }
-        return {"runs": _joined(parts), "conditions": conditions}
+        return {name: np.array(values)[: int(wanted)] for name, values in row.items()}
 
     def _rows(self, protocol: Protocol, trace: Trace) -> Columns:
         measures = [
