@@ -231,8 +231,6 @@ def _settings(pairs: list[str]) -> dict[str, Any]:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    from gainbias.report.reproduction import report_on
-
     results = gainbias.reproduce(
         options.output,
         instances=options.instances,
@@ -246,6 +244,8 @@ def _reproduce(options: argparse.Namespace) -> int:
             name: value for name, value in (("protocols", options.protocol), ("tasks", options.task)) if value
         },
     )
+    from gainbias.report.reproduction import report_on  # only now, when it is known that pandas is there
+
     written = [str(path) for path in report_on(results.folder)]
     answer = {"folder": str(results.folder), "written": written, **results.manifest}
     return _answer(options, answer, lambda shown: print("\n".join(shown["written"])))

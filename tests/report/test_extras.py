@@ -1,19 +1,28 @@
 """What is not installed is named, with what to install."""
 
-import importlib
 import subprocess
 import sys
 
 import pytest
 
+import gainbias as gb
+from gainbias import cli
 from gainbias.report.style import SIZES, drawing
 
 
-def test_missing_pandas_is_named(monkeypatch):
+def test_missing_pandas_is_named(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    monkeypatch.delitem(sys.modules, "gainbias.report")
-    with pytest.raises(ImportError, match=r"pip install 'gainbias\[report,data\]'"):
-        importlib.import_module("gainbias.report")
+    folder = tmp_path / "results"
+    with pytest.raises(ImportError, match=r"this needs pandas: pip install 'gainbias\[gym,mo,data,"):
+        gb.reproduce(folder)
+    assert cli.main(["reproduce", "--output", str(folder)]) == cli.WRONG_INPUT
+    assert "this needs pandas: pip install" in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_answers_on_a_terminal_need_no_pandas():
+    code = "import sys, gainbias.report.terminal; sys.exit('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_missing_matplotlib_is_named(monkeypatch):
