@@ -21,7 +21,7 @@ that do not span the constant values. If they do, the part of theta along theta_
 solution orthogonal to theta_e.
 
 Within an epoch theta = theta~ + x - c Gbar, with a number c, and x changes in the rows touched only. So a
-step costs as much as these have entries; twice an epoch it costs d.
+step costs as much as these have entries; twice an epoch, and at each step of a tail average, it costs d.
 
 Not guaranteed: convergence if T is too small or alpha too large, or if `batch_growth` is 1, which leaves the
 noise of a batch.
