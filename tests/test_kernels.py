@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,19 @@ def test_other_users_of_numba_keep_their_own_settings() -> None:
         return 3.0 * x
 
     assert triple(2.0) == 6.0
+    assert before == (numba.config.CACHE_DIR, numba.config.SLP_VECTORIZE)
+
+
+def test_settings_of_numba_survive_threads_that_compile_at_once() -> None:
+    def compile_one(number: int) -> None:
+        def add(x: float) -> float:
+            return x + number
+
+        kernel(add)(1.0)
+
+    before = numba.config.CACHE_DIR, numba.config.SLP_VECTORIZE
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(compile_one, range(16)))
     assert before == (numba.config.CACHE_DIR, numba.config.SLP_VECTORIZE)
 
 

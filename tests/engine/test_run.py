@@ -3,7 +3,6 @@
 import threading
 import warnings
 
-import numba
 import numpy as np
 import pytest
 
@@ -189,13 +188,6 @@ def test_companions_with_other_parameters_change_no_bit_of_an_average() -> None:
         mixed = gb.run("td-lambda", params={"trace_decay": [0.0, 0.5, 0.2]}, **options)
         alone = gb.run("td-lambda", params={"trace_decay": 0.0}, **options)
         np.testing.assert_array_equal(mixed.weights[0], alone.weights[0])
-
-
-def test_settings_of_numba_survive_many_threads() -> None:
-    before = numba.config.SLP_VECTORIZE
-    for algorithm in ("double-chain-centred", "almost-sure-td"):
-        gb.run(algorithm, problems.tabular(), 500, 0.1, seeds=range(8), threads=8)
-    assert before == numba.config.SLP_VECTORIZE
 
 
 @pytest.mark.parametrize("algorithm", ["discounted-td", "implicit-td", "td-lambda", "double-chain"])

@@ -167,10 +167,8 @@ def test_limits_do_not_depend_on_the_units_of_features(algorithm) -> None:
     problem = problems.without_ones(n=20, d=4)
     scaled = gb.Problem(problem.mrp, problem.features.matrix * [1.0, 1.0, 1e-7, 1e3])
     record = gb.ALGORITHMS[algorithm]
-    parameters = record.params(mean_weight=0.0) if algorithm == "lstd" else record.params()
-    if algorithm != "relative-td":
-        values = [p.features.combine(record.limit(p, parameters, np.zeros(4))) for p in (problem, scaled)]
-        np.testing.assert_allclose(values[1], values[0], rtol=1e-6, atol=1e-9)
+    values = [p.features.combine(record.limit(p, record.params(), np.zeros(4))) for p in (problem, scaled)]
+    np.testing.assert_allclose(values[1], values[0], rtol=1e-6, atol=1e-9)
 
 
 def test_least_squares_do_not_depend_on_the_units_of_features() -> None:
