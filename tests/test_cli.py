@@ -228,13 +228,44 @@ class TestList:
     def test_tasks(self, capsys):
         entries = answer_of(capsys, "list", "tasks")
         assert [entry["id"] for entry in entries] == list(gb.TASKS)
+        assert [entry["in_the_paper"] for entry in entries] == [True] * 15 + [False] * 9
+
+    def test_the_table_of_tasks_says_which_are_the_papers(self, capsys, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "200")
         assert cli.main(["list", "tasks"]) == cli.DONE
+        shown = capsys.readouterr().out
+        for name, recipe in gb.TASKS.items():
+            assert re.search(rf"{name} +│ {'yes' if recipe.paper else '   '} ", shown), name
 
 
 class TestTasks:
     def test_solve(self, capsys):
         answer = answer_of(capsys, "solve", "random-walk-50", "--seed", "3")
         assert answer["gain"] == gb.task("random-walk-50", seed=3).problem.solution.gain
+
+    @pytest.mark.parametrize("name", gb.TASKS)
+    def test_solve_and_run_take_every_task(self, name, capsys):
+        problem = gb.task(name, num_features=3).problem
+        words = [name, "--set", "num-features=3"]
+        assert answer_of(capsys, "solve", *words)["gain"] == problem.solution.gain
+        answer = answer_of(capsys, "run", *words, "--steps", "200")
+        assert answer["exact_gain"] == problem.solution.gain
+        assert [lane["outcome"] for lane in answer["lanes"]] == ["finished"]
+
+    @pytest.mark.parametrize("name", [name for name, recipe in gb.TASKS.items() if recipe.paper is None])
+    def test_defaults_of_run_learn_the_gain_of_tasks_that_are_not_the_papers(self, name, capsys):
+        answer = answer_of(capsys, "run", name)
+        (lane,) = answer["lanes"]
+        assert lane["outcome"] == "finished"
+        solution = gb.task(name).problem.solution
+        error = np.sqrt(solution.asymptotic_variance / answer["num_steps"])
+        assert abs(lane["gain"] - answer["exact_gain"]) < max(0.01, 8.0 * error)
+        assert lane["error_centred"] < np.linalg.norm(solution.bias)
+
+    def test_settings_of_a_task(self, capsys):
+        words = ["solve", "access-control", "--set", "least-free=[9,4,1,1]", "--set", "num_servers=9"]
+        task = gb.task("access-control", least_free=[9, 4, 1, 1], num_servers=9)
+        assert answer_of(capsys, *words)["gain"] == task.problem.solution.gain
 
     def test_run(self, capsys):
         words = ["run", "random-walk-50", "--steps", "500", "--seeds", "2", "--step-size", "1,100"]
@@ -255,6 +286,8 @@ class TestTasks:
             (["run", "random-walk-50", "--step-size", "1,2,3,4"], "--step-size must be one to three numbers"),
             (["run", "random-walk-50", "--param", "x"], "settings are NAME=VALUE, found 'x'"),
             (["solve", "random-walk-50", "--set", "size=3"], "random-walk-50 has no setting 'size'"),
+            (["solve", "inventory", "--set", "reorder_at=20"], "reorder_at must be below order_up_to"),
+            (["run", "garnet", "--set", "branching=x"], "branching must be an integer"),
         ],
     )
     def test_wrong_input(self, words, message, capsys):

@@ -122,9 +122,9 @@ def test_whether_a_policy_always_ends():
         ({"episodes": 1.5}, "episodes must be an integer"),
         ({"max_steps": True}, "max_steps must be an integer"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0 and at most 1, found 0.0"),
-        ({"discount": 1.1}, "discount must be between 0 and 1, found 1.1"),
-        ({"exploration": -0.1}, "exploration must be between 0 and 1"),
-        ({"initial_value": np.inf}, "initial_value must be finite"),
+        ({"discount": 1.1}, "discount must be at least 0 and at most 1, found 1.1"),
+        ({"exploration": -0.1}, "exploration must be at least 0 and at most 1"),
+        ({"initial_value": np.inf}, "initial_value must be a finite number"),
         ({"seed": -1}, "seed must be an integer that is not negative, found -1"),
     ],
 )

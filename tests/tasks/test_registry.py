@@ -1,4 +1,4 @@
-"""The fifteen tasks: their sizes and sources, the paper's numbers, and that only the seed is random."""
+"""All tasks: their sizes and sources, the paper's numbers, and that only the seed is random."""
 
 import csv
 import importlib
@@ -33,6 +33,17 @@ SIZES = {
     "fruit-tree-6": (127, 50),
     "fruit-tree-7": (255, 50),
 }
+OTHER_SIZES = {
+    "mm1k-admission": (8, 8),
+    "access-control": (44, 44),
+    "river-swim": (6, 6),
+    "boyan-chain": (13, 4),
+    "two-loop": (9, 9),
+    "machine-replacement": (12, 12),
+    "inventory": (21, 21),
+    "garnet": (30, 8),
+    "garet": (30, 8),
+}
 
 
 @pytest.fixture(params=SIZES)
@@ -41,8 +52,9 @@ def name(request):
 
 
 class TestTasks:
-    def test_the_ids_are_those_of_the_paper_in_its_order(self):
-        assert list(gb.TASKS) == list(SIZES)
+    def test_the_ids_are_those_of_the_paper_in_its_order_and_then_the_others(self):
+        assert list(gb.TASKS) == [*SIZES, *OTHER_SIZES]
+        assert [name for name, recipe in gb.TASKS.items() if recipe.paper] == list(SIZES)
 
     def test_problems_are_ergodic_and_of_the_right_size(self, name):
         task = gb.task(name)
@@ -84,6 +96,64 @@ class TestTasks:
         assert len({task.problem.mrp.fingerprint for task in tasks}) == 1
         literal, inferred, fair = (task.fingerprint for task in tasks)
         assert literal == fair != inferred
+
+
+@pytest.mark.parametrize("name", OTHER_SIZES)
+class TestOtherTasks:
+    def test_sizes_are_those_of_the_listing(self, name):
+        problem = gb.task(name).problem
+        assert (problem.mrp.num_states, problem.num_features) == OTHER_SIZES[name]
+        assert gb.TASKS[name].num_states == OTHER_SIZES[name][0]
+        assert problem.mrp.is_irreducible
+        assert problem.features.max_row_norm <= 1.0 + 1e-12
+
+    def test_plain_numpy_gives_the_same_gain_and_bias(self, name):
+        problem = gb.task(name, seed=1).problem
+        chain, rewards = problem.mrp.csr.toarray(), problem.mrp.rewards
+        size = rewards.size
+        system = np.block([[np.eye(size) - chain, np.ones((size, 1))], [problem.solution.stationary, 0.0]])
+        *bias, gain = np.linalg.solve(system, [*rewards, 0.0])
+        assert problem.solution.gain == pytest.approx(gain, abs=1e-10)
+        np.testing.assert_allclose(problem.solution.bias, bias, atol=1e-9 * max(1.0, np.ptp(bias)))
+        law = problem.solution.stationary
+        np.testing.assert_allclose(law @ chain, law, atol=1e-14)
+        assert law.sum() == pytest.approx(1.0)
+
+    def test_their_own_features_or_the_papers(self, name):
+        paper = gb.task(name, num_features=4, protocol="inferred").problem.features
+        assert paper.num_features == 4
+        np.testing.assert_allclose(paper.row_norms, 1.0, rtol=1e-12)
+        assert gb.task(name, protocol="fair").fingerprint == gb.task(name).fingerprint
+        if gb.TASKS[name].features is not None:
+            assert gb.TASKS[name].settings["num_features"] is None
+            with pytest.raises(ValueError, match=f"{name} has features of its own, .* set num_features"):
+                gb.task(name, protocol="inferred")
+
+    def test_every_setting_has_an_effect(self, name):
+        changes = {
+            "num_features": 3,
+            "num_servers": 12,
+            "priorities": [1.0, 2.0, 4.0, 9.0],
+            "least_free": [9, 4, 1, 1],
+            "num_states": 9,
+            "branching": 3,
+        }
+        base = {"swim": 0.5} if name == "river-swim" else {}  # who always swims gets no small reward
+        for setting, default in gb.TASKS[name].settings.items():
+            if setting != "capacity":  # it only limits the threshold
+                if setting not in changes:
+                    changes[setting] = default // 2 if isinstance(default, int) else 0.75 * default
+                changed = gb.task(name, **{**base, setting: changes[setting]})
+                assert changed.fingerprint != gb.task(name, **base).fingerprint, setting
+
+    def test_settings_and_source_are_plain(self, name):
+        task = gb.task(name)
+        json.dumps([task.settings, task.source])
+        assert task.settings == gb.TASKS[name].settings
+        assert task.paper is None
+        assert "Bridging the Gap" not in task.citation
+        assert gb.TASKS[name].summary.endswith(".")
+        assert pickle.loads(pickle.dumps(task)).fingerprint == task.fingerprint  # noqa: S301
 
 
 class TestSources:
@@ -209,13 +279,35 @@ class TestWrongInput:
             ({"protocol": "honest"}, "protocol must be one of literal, inferred, fair, found 'honest'"),
             ({"epsilo": 0.1}, "frozen-lake has no setting 'epsilo', its settings are num_features, epsilon"),
             ({"epsilon": 1.0}, "epsilon must be at least 0 and below 1"),
+            ({"epsilon": -0.1}, "epsilon must be at least 0 and below 1, found -0.1"),
+            ({"epsilon": "x"}, "epsilon must be at least 0 and below 1, found 'x'"),
+            ({"epsilon": None}, "epsilon must be at least 0 and below 1, found None"),
+            ({"epsilon": float("nan")}, "epsilon must be at least 0 and below 1, found nan"),
+            ({"epsilon": {}}, "epsilon must be a number, a word or a list of these, found {}"),
             ({"num_features": 17}, "and 16, the number of states, found 17"),
+            ({"num_features": 1}, "num_features must be an integer between 2, the ones and the bias, and 16"),
+            ({"num_features": 4.0}, "num_features must be an integer .* found 4.0"),
+            ({"num_features": "x"}, "num_features must be an integer .* found 'x'"),
+            ({"num_features": None}, "num_features must be an integer .* found None"),
             ({"episodes": 0}, "episodes must be an integer of at least 1"),
+            ({"episodes": True}, "episodes must be an integer of at least 1, found True"),
+            ({"learning_rate": "x"}, "learning_rate must be above 0 and at most 1, found 'x'"),
+            ({"initial_value": "x"}, "initial_value must be a finite number, found 'x'"),
         ],
     )
     def test_is_named(self, arguments, message):
         with pytest.raises(ValueError, match=message):
             gb.task(**{"name": "frozen-lake", **arguments})
+
+    def test_equal_keys_of_other_types_are_checked_too(self):
+        gb.task("garnet", branching=10)
+        with pytest.raises(ValueError, match="branching must be an integer"):
+            gb.task("garnet", branching=10.0)
+
+    def test_settings_of_numpy_are_taken(self):
+        task = gb.task("access-control", least_free=np.array([9, 4, 1, 1]), num_servers=np.int64(10))
+        assert task.settings["least_free"] == (9, 4, 1, 1)
+        assert type(task.settings["num_servers"]) is int
 
     def test_tasks_can_be_listed_without_gymnasium(self):
         program = (
@@ -228,7 +320,7 @@ class TestWrongInput:
         )
         printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert printed.stdout.splitlines() == [
-            "15 5",
+            "24 5",
             "this needs gymnasium, which is not installed: pip install 'gainbias[gym]'",
             "this needs mo-gymnasium, which is not installed: pip install 'gainbias[mo]'",
         ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
+from rich.text import Text
 
 
 def show_solution(answer: dict[str, Any]) -> None:
@@ -64,10 +66,13 @@ def show_health(answer: dict[str, Any]) -> None:
 
 def show_tasks(tasks: list[dict[str, Any]]) -> None:
     """Show what each task is."""
-    table = Table(Column("id", no_wrap=True), "states", "what it is", "settings", show_lines=True)
+    table = Table(Column("id", no_wrap=True), "paper", "states", "what it is", "settings", show_lines=True)
     for entry in tasks:
         settings = ", ".join(f"{name}={value}" for name, value in entry["settings"].items())
-        table.add_row(entry["id"], str(entry["num_states"]), escape(entry["summary"]), escape(settings))
+        is_in_the_paper = "yes" if entry["in_the_paper"] else ""
+        table.add_row(
+            entry["id"], is_in_the_paper, str(entry["num_states"]), escape(entry["summary"]), escape(settings)
+        )
     Console().print(table)
 
 
@@ -86,3 +91,14 @@ def show_trace(answer: dict[str, Any]) -> None:
     console = Console()
     console.print(table)
     console.print(f"exact gain {answer['exact_gain']:.12g}; errors are distances to the exact bias")
+
+
+def show_study(answer: dict[str, Any]) -> None:
+    """Show how much was run, and where to begin to read."""
+    report = Path(answer["folder"], "report")
+    table = Table(show_header=False, title="Study")
+    table.add_row("instances", f"{answer['units']}, of which {answer['reused']} had been stored before")
+    table.add_row("seconds", f"{answer['seconds']:g}")
+    for name in ("verdicts.md", "tables", "figures", "scores"):
+        table.add_row(name.removesuffix(".md"), Text(str(report / name), overflow="fold"))
+    Console().print(table)

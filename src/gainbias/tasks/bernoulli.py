@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def bernoulli_features(
     ((3, 3), True)
     """
     bias = solution.bias
-    _check(bias, num_features)
+    num_features = _checked(num_features, bias.size)
     if normalisation not in SCALES:
         raise ValueError(f"normalisation must be 'literal' or 'per-row', found {normalisation!r}")
     if np.ptp(bias) == 0.0 or np.ptp(solution.mrp.rewards) == 0.0:
@@ -78,12 +78,14 @@ def bernoulli_features(
     )
 
 
-def _check(bias: FloatArray, num_features: int) -> None:
-    if num_features != int(num_features) or not 2 <= num_features <= bias.size:
+def _checked(num_features: Any, num_states: int) -> int:
+    is_integer = isinstance(num_features, int | np.integer) and not isinstance(num_features, bool)
+    if not is_integer or not 2 <= num_features <= num_states:
         raise ValueError(
-            f"num_features must be an integer between 2, the ones and the bias, and {bias.size}, the number "
+            f"num_features must be an integer between 2, the ones and the bias, and {num_states}, the number "
             f"of states, found {num_features!r}"
         )
+    return int(num_features)
 
 
 def _is_independent(columns: FloatArray) -> bool:

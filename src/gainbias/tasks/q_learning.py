@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gainbias.kernels import kernel
 from gainbias.model.checks import FloatArray, frozen
 from gainbias.progress import Watch
+from gainbias.tasks.checks import as_integer, as_number
 from gainbias.tasks.table import IntArray, TransitionTable
 
 
@@ -259,17 +260,11 @@ def always_ends(table: TransitionTable, actions: IntArray) -> bool:
 
 def _check(settings: Settings, seed: int) -> None:
     for name in ("episodes", "max_steps"):
-        value = getattr(settings, name)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be an integer of at least 1, found {value!r}")
-    if not 0.0 < settings.learning_rate <= 1.0:
-        raise ValueError(f"learning_rate must be above 0 and at most 1, found {settings.learning_rate!r}")
+        as_integer(getattr(settings, name), name, least=1)
+    as_number(settings.learning_rate, "learning_rate", above=0.0, at_most=1.0)
     for name in ("discount", "exploration"):
-        value = getattr(settings, name)
-        if not 0.0 <= value <= 1.0:
-            raise ValueError(f"{name} must be between 0 and 1, found {value!r}")
-    if not np.isfinite(settings.initial_value):
-        raise ValueError(f"initial_value must be finite, found {settings.initial_value!r}")
+        as_number(getattr(settings, name), name, at_least=0.0, at_most=1.0)
+    as_number(settings.initial_value, "initial_value")
     check_seed(seed)
 
 

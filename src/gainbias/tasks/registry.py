@@ -9,39 +9,55 @@ from typing import Any
 
 import numpy as np
 
+from gainbias.features import FeatureLike
 from gainbias.model.problem import Problem
 from gainbias.model.solution import Solution
 from gainbias.model.solve import solve
-from gainbias.tasks import grid_worlds, multi_objective, random_walks, toy_text
+from gainbias.tasks import (
+    boyan,
+    grid_worlds,
+    inventory,
+    maintenance,
+    multi_objective,
+    queues,
+    random_chains,
+    random_walks,
+    river_swim,
+    toy_text,
+    two_loop,
+)
 from gainbias.tasks.bernoulli import Normalisation, bernoulli_features
 from gainbias.tasks.q_learning import check_seed
 from gainbias.tasks.task import Protocol, Recipe, Source, Task
 
-_FILES = (random_walks, toy_text, grid_worlds, multi_objective)
+_PAPER = (random_walks, toy_text, grid_worlds, multi_objective)
+_OTHERS = (queues, river_swim, boyan, two_loop, maintenance, inventory, random_chains)
 
-TASKS: dict[str, Recipe] = {recipe.name: recipe for file in _FILES for recipe in file.RECIPES}
-"""The tasks of this package, by id; `task` makes one."""
+TASKS: dict[str, Recipe] = {recipe.name: recipe for file in _PAPER + _OTHERS for recipe in file.RECIPES}
+"""The tasks of this package, by id, those of the paper first; `task` makes one."""
 
 NORMALISATION: dict[str, Normalisation] = {"literal": "literal", "inferred": "per-row", "fair": "literal"}
 """How the features of each protocol are scaled."""
 
 
 def task(name: str, seed: int = 0, protocol: Protocol = "literal", **settings: Any) -> Task:
-    """Make a task: one of the paper's problems, rebuilt.
+    """Make a task: one of the paper's problems, rebuilt, or a classic one.
 
     Parameters
     ----------
     name : str
         An id of `TASKS`.
     seed : int
-        Decides everything that is drawn: the chain of random walks, the policy that is learned, and the
-        features. Not negative.
+        Decides everything that is drawn: random chains, the policy that is learned, and the paper's features.
+        Not negative.
     protocol : {"literal", "inferred", "fair"}
         Which features: as the paper's text says, with one scale for all rows (``"literal"``, and ``"fair"``,
         which differs from it in how methods are compared), or with each row scaled to length 1, which fits
-        the paper's numbers better (``"inferred"``).
+        the paper's numbers better (``"inferred"``). It is about the paper's features: a task with features of
+        its own takes ``"inferred"`` only together with `num_features`.
     **settings
-        Other choices than the defaults, by the names in ``TASKS[name].settings``.
+        Other choices than the defaults, by the names in ``TASKS[name].settings``. Where `num_features` is
+        None the task has features of its own; a number asks for so many of the paper's instead.
 
     Returns
     -------
@@ -66,21 +82,16 @@ def task(name: str, seed: int = 0, protocol: Protocol = "literal", **settings: A
     if unknown:
         known = ", ".join(recipe.settings)
         raise ValueError(f"{name} has no setting {min(unknown)!r}, its settings are {known}")
-    chosen = {**recipe.settings, **settings}
-    num_features = chosen.pop("num_features")
-    solution, source = _solved(name, int(seed), tuple((key, _plain(chosen[key])) for key in chosen))
-    features = bernoulli_features(
-        solution,
-        num_features,
-        normalisation=NORMALISATION[protocol],
-        rng=np.random.default_rng([seed, zlib.crc32(name.encode())]),
-    )
+    chosen = {key: _plain(value, key) for key, value in {**recipe.settings, **settings}.items()}
+    made_from = tuple((key, type(chosen[key]), chosen[key]) for key in chosen if key != "num_features")
+    solution, source = _solved(name, int(seed), made_from)
+    features = _features(recipe, solution, int(seed), protocol, chosen["num_features"])
     return Task(
         name=name,
         problem=Problem(solution.mrp, features, solution=solution),
         seed=int(seed),
         protocol=protocol,
-        settings={"num_features": num_features, **chosen},
+        settings=chosen,
         source={**source},
         citation=recipe.citation,
         paper=recipe.paper,
@@ -102,13 +113,41 @@ def as_recipe(name: str) -> Recipe:
     raise ValueError(f"unknown task {name!r}: {hint}The ids are {', '.join(TASKS)}")
 
 
+def _features(
+    recipe: Recipe, solution: Solution, seed: int, protocol: Protocol, num_features: Any
+) -> FeatureLike:
+    """Return the features of the task itself, or so many of the paper's."""
+    if recipe.features is None or num_features is not None:
+        return bernoulli_features(
+            solution,
+            num_features,
+            normalisation=NORMALISATION[protocol],
+            rng=np.random.default_rng([seed, zlib.crc32(recipe.name.encode())]),
+        )
+    if protocol == "inferred":
+        raise ValueError(
+            f"{recipe.name} has features of its own, and protocol 'inferred' is about the paper's: set "
+            "num_features to draw so many of the paper's"
+        )
+    return recipe.features(solution.mrp)
+
+
 @lru_cache(maxsize=8)
-def _solved(name: str, seed: int, settings: tuple[tuple[str, Any], ...]) -> tuple[Solution, Source]:
-    """Make and solve a process; the few last ones are kept, because protocols share them."""
-    process, source = TASKS[name].process(seed, dict(settings))
+def _solved(name: str, seed: int, settings: tuple[tuple[str, type, Any], ...]) -> tuple[Solution, Source]:
+    """Make and solve a process; the few last ones are kept, because protocols share them.
+
+    Each setting comes with its type, because 1 and True are the same key.
+    """
+    process, source = TASKS[name].process(seed, {key: value for key, _, value in settings})
     return solve(process), {**source, "process": process.fingerprint}
 
 
-def _plain(value: Any) -> Any:
-    """Return a setting in a form that can be a key."""
-    return tuple(value) if isinstance(value, list | np.ndarray) else value
+def _plain(value: Any, name: str) -> Any:
+    """Return a setting as plain numbers, words and tuples of these, which can be a key."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return tuple(_plain(entry, name) for entry in value)
+    if value is None or isinstance(value, int | float | str):
+        return value
+    raise ValueError(f"{name} must be a number, a word or a list of these, found {value!r}")

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sparse
 
 from gainbias.model.process import MarkovRewardProcess
+from gainbias.tasks.checks import as_number
 
 MOST_STATES = 5_000
 """The result has every transition: for a sparse process of more states than this it is refused."""
@@ -37,8 +38,7 @@ def ergodic(mrp: MarkovRewardProcess, epsilon: float) -> MarkovRewardProcess:
     array([[0.1, 0.9],
            [0.5, 0.5]])
     """
-    if not 0.0 <= epsilon < 1.0:
-        raise ValueError(f"epsilon must be at least 0 and below 1, found {epsilon!r}")
+    epsilon = as_number(epsilon, "epsilon", at_least=0.0, below=1.0)
     if mrp.rate is not None:
         raise ValueError(
             "the process comes from rates, and a chance per step is no rate: add the rates of the missing "

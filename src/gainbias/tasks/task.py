@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+from gainbias.features import FeatureLike, Tabular
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.tasks.paper import PaperNumbers
@@ -16,6 +17,7 @@ Protocol: TypeAlias = Literal["literal", "inferred", "fair"]
 Settings: TypeAlias = Mapping[str, Any]
 Source: TypeAlias = Mapping[str, Any]
 MakeProcess: TypeAlias = Callable[[int, Settings], tuple[MarkovRewardProcess, Source]]
+MakeFeatures: TypeAlias = Callable[[MarkovRewardProcess], FeatureLike]
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,16 @@ class Recipe:
     citation : str
         Where the task comes from.
     num_states : int
-        Number of states.
+        Number of states with the default settings.
     settings : mapping
         Every choice that `task` lets one change, with its default.
     process : callable
         From a seed and settings to a process, and to plain facts about where it came from.
+    features : callable or None
+        From a process to the features that belong to the task, which are used unless `num_features` is set;
+        None if it has only the paper's.
     paper : PaperNumbers or None
-        What the paper prints for the task.
+        What the paper prints for the task; None if it is not one of the paper's.
 
     Examples
     --------
@@ -52,7 +57,13 @@ class Recipe:
     num_states: int
     settings: Settings
     process: MakeProcess
+    features: MakeFeatures | None = None
     paper: PaperNumbers | None = None
+
+
+def tabular(process: MarkovRewardProcess) -> Tabular:
+    """Return one feature for each state, for recipes of small chains."""
+    return Tabular()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
