@@ -121,6 +121,9 @@ class TestAccessControl:
         ("mm1k-admission", {"capacity": 10.0}, "capacity must be an integer of at least 1, found 10.0"),
         ("mm1k-admission", {"threshold": 11}, "threshold must be an integer of at least 1 and at most 10"),
         ("mm1k-admission", {"fee": np.nan}, "fee must be a finite number, found nan"),
+        ("mm1k-admission", {"fee": -np.inf}, "fee must be a finite number, found -inf"),
+        ("mm1k-admission", {"fee": True}, "fee must be a finite number, found True"),
+        ("mm1k-admission", {"capacity": True}, "capacity must be an integer of at least 1, found True"),
         ("mm1k-admission", {"waiting_cost": -1}, "waiting_cost must be at least 0, found -1"),
         ("access-control", {"num_servers": 0}, "num_servers must be an integer of at least 1"),
         (

@@ -42,11 +42,8 @@ def as_number(
     ValueError: epsilon must be at least 0 and below 1, found -0.1
     """
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if (
-        not is_number
-        or not math.isfinite(value)
-        or not (value > above and value >= at_least and value < below and value <= at_most)
-    ):
+    # The bounds that are not given keep out infinities, and none holds for NaN.
+    if not is_number or not (above < value < below and at_least <= value <= at_most):
         bounds = {"above": above, "at least": at_least, "below": below, "at most": at_most}
         words = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]
         raise ValueError(f"{name} must be {' and '.join(words) or 'a finite number'}, found {value!r}")
