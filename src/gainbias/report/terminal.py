@@ -66,7 +66,10 @@ def show_health(answer: dict[str, Any]) -> None:
 
 def show_tasks(tasks: list[dict[str, Any]]) -> None:
     """Show what each task is."""
-    table = Table(Column("id", no_wrap=True), "paper", "states", "what it is", "settings", show_lines=True)
+    settings_column = Column("settings", overflow="fold")
+    table = Table(
+        Column("id", no_wrap=True), "paper", "states", "what it is", settings_column, show_lines=True
+    )
     for entry in tasks:
         settings = ", ".join(f"{name}={value}" for name, value in entry["settings"].items())
         is_in_the_paper = "yes" if entry["in_the_paper"] else ""
