@@ -117,6 +117,7 @@ def code_number(function: Callable[..., Any]) -> int:
         digest.update(code.co_code + repr((code.co_consts, code.co_names)).encode())
         for name in code.co_names:
             known = reached.__globals__.get(name)
+            known = getattr(known, "py_func", known)  # a kernel that it calls
             todo += (
                 known.implementations if isinstance(known, ByType) else [known] * inspect.isfunction(known)
             )

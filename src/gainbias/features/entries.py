@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from gainbias.features.rows import Rows, SparseRows, TabularRows
 from gainbias.kernels import ByType
 
@@ -23,14 +27,15 @@ def _places_of_tabular(rows: TabularRows, here: int) -> tuple[int, int]:
 
 
 @ByType
-def entry_at(rows: Rows, place: int) -> tuple[int, float]:
+def entry_at(rows: Rows, place: int) -> tuple[Any, float]:
     """Return the feature and the number of an entry."""
     raise TypeError("declared for sparse and tabular rows")
 
 
 @entry_at.of(SparseRows)
-def _entry_at_sparse(rows: SparseRows, place: int) -> tuple[int, float]:
-    return rows.column[place], rows.entry[place]
+def _entry_at_sparse(rows: SparseRows, place: int) -> tuple[Any, float]:
+    # One type of integers for all: what is called with it need not be compiled for another.
+    return np.int64(rows.column[place]), rows.entry[place]
 
 
 @entry_at.of(TabularRows)
