@@ -187,3 +187,20 @@ def test_limits_of_tabular_features_are_those_of_the_identity(algorithm) -> None
     dense = gb.Problem(tabular.mrp, np.eye(8))
     limits = [record.limit(p, record.params(), np.ones(8)) for p in (tabular, dense)]
     np.testing.assert_allclose(limits[0], limits[1], rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("algorithm", gb.ALGORITHMS)
+def test_continuous_time_changes_the_unit_of_the_gain_alone(algorithm) -> None:
+    rates = np.array([[-2.0, 2.0, 0.0], [1.0, -3.0, 2.0], [0.5, 3.0, -3.5]])
+    timed = gb.MarkovRewardProcess.from_rates(rates, [1.0, 4.0, 9.0])
+    steps = gb.MarkovRewardProcess(timed.transitions, timed.rewards)
+    of_time, of_steps = (gb.Problem(mrp, gb.Tabular()) for mrp in (timed, steps))
+    assert timed.rate is not None and timed.rate > 1.0
+    found, expected = (gb.run(algorithm, problem, 60, 0.1, checkpoints=3) for problem in (of_time, of_steps))
+    np.testing.assert_array_equal(found.weights, expected.weights)
+    np.testing.assert_allclose(found.gain, timed.rate * expected.gain, rtol=1e-12)
+    one = gb.ALGORITHMS[algorithm]
+    limits = [
+        one.limit(p, t.params(t.lanes[0]), np.zeros(3)) for p, t in ((of_time, found), (of_steps, expected))
+    ]
+    np.testing.assert_allclose(limits[0], limits[1], rtol=1e-12, atol=1e-14)

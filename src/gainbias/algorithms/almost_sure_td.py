@@ -60,7 +60,7 @@ def step(state: State, params: NoParams, rows: TabularRows, move: Move, step_siz
 
 def frozen(problem: Problem, params: NoParams, here: int, weights: Floats) -> dict[str, Any]:
     """Return the gain."""
-    return {"gain": problem.solution.gain}
+    return {"gain": problem.solution.gain_per_step}
 
 
 def mean_field(problem: Problem, params: NoParams) -> Field:

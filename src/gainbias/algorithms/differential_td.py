@@ -70,7 +70,7 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLan
 
 def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
     """Return the gain."""
-    return {"gain": problem.solution.gain}
+    return {"gain": problem.solution.gain_per_step}
 
 
 def mean_field(problem: Problem, params: Params) -> Field:
@@ -89,7 +89,7 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats:
     solution, ones = td_solution(problem, 0.0), problem.ones_weights
     if ones is None:
         return solution
-    aim = ones @ first + problem.solution.gain / params.gain_ratio
+    aim = ones @ first + problem.solution.gain_per_step / params.gain_ratio
     return np.asarray(solution + ones * ((aim - ones @ solution) / (ones @ ones)))
 
 

@@ -59,7 +59,7 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLan
 
 def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
     """Return the gain."""
-    return {"gain": problem.solution.gain}
+    return {"gain": problem.solution.gain_per_step}
 
 
 def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats]:

@@ -39,7 +39,7 @@ def td_field(problem: Problem, trace_decay: float = 0.0, discount: float = 1.0) 
     Field(matrix=array([[0.25]]), vector=array([0.25]))
     """
     mu, process = problem.solution.stationary, problem.mrp
-    excess = process.rewards - (problem.solution.gain if discount == 1.0 else 0.0)
+    excess = process.rewards - (problem.solution.gain_per_step if discount == 1.0 else 0.0)
     eye = sparse.eye_array(process.num_states, format="csr")
     drift: CsrArray = sparse.csr_array(eye - discount * process.csr)
     weighted = sparse.diags_array(mu)

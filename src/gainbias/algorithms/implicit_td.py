@@ -120,7 +120,7 @@ def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floa
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats | None:
     """Return the TD(lambda) solution, None if a clip keeps the weights or the gain from theirs."""
-    if abs(problem.solution.gain) > params.gain_bound:
+    if abs(problem.solution.gain_per_step) > params.gain_bound:
         return None
     return within(td_solution(problem, params.trace_decay), params.radius)
 

@@ -83,7 +83,7 @@ def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict
     """Return the gain and the stationary mean of the features, as if from one step."""
     mean = average_features(problem)
     return {
-        "gain": problem.solution.gain,
+        "gain": problem.solution.gain_per_step,
         "feature_total": mean,
         "value_total": mean @ weights,
         "count": 1.0,

@@ -83,10 +83,10 @@ def mean_field(problem: Problem, params: Params) -> Field:
 def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
     """Return the gain, and the mean of the old trace."""
     if params.trace_decay == 0.0:
-        return {"gain": problem.solution.gain}
+        return {"gain": problem.solution.gain_per_step}
     new = mean_traces(problem, params.trace_decay)[here]
     old = (new - dense_features(problem)[here]) / params.trace_decay
-    return {"gain": problem.solution.gain, "trace": old}
+    return {"gain": problem.solution.gain_per_step, "trace": old}
 
 
 def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats] | None:

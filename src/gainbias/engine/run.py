@@ -133,7 +133,7 @@ def run(
         record.kept,
         record.weights,
         record.values,
-        record.gain,
+        record.gain * (problem.mrp.rate or 1.0),
         [_outcome(record, i, steps_done[i], num_steps) for i in range(len(lanes))],
         first,
         record.errors,

@@ -50,7 +50,8 @@ class Trace:
     values : (lanes, checkpoints, states) array or None
         Values of the states that the run was asked to keep.
     gain : (lanes, checkpoints) array
-        Estimates of the gain: the method's own, or the running mean of the rewards.
+        Estimates of the gain: the method's own, or the running mean of the rewards; per unit of time for
+        processes made by `from_rates`.
     outcomes : list of Outcome
     first_weights : (d,) array
         Weights before the first step.

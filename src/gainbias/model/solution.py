@@ -74,6 +74,11 @@ class Solution:
     notes: tuple[str, ...] = field(default=(), repr=False)
     extra: Mapping[str, Solution] = field(default_factory=dict, repr=False)
 
+    @property
+    def gain_per_step(self) -> float:
+        """Average reward per step, for processes made by `from_rates` too."""
+        return self.gain / (self.mrp.rate or 1.0)
+
     def to_frame(self) -> pd.DataFrame:
         """Return a table with one row per state, indexed by label: stationary, reward, bias (needs pandas).
 
