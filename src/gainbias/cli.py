@@ -141,9 +141,11 @@ def _add_reproduce(verbs: Any) -> None:
     verb.add_argument("--task", action="append", help="id of a task (default: the paper's fifteen)")
     verb.add_argument("--shorten", type=int, default=1, help="divide the steps by this, for a quick look")
     verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
-    verb.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="setting of all tasks")
-    verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds results")
-    verb.add_argument("--resume", action="store_true", help="go on in a folder that holds results")
+    verb.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the tasks that have it"
+    )
+    verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
+    verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
 
 
 def _add_doctor(verbs: Any) -> None:
@@ -231,24 +233,32 @@ def _settings(pairs: list[str]) -> dict[str, Any]:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    results = gainbias.reproduce(
-        options.output,
-        instances=options.instances,
-        shorten=options.shorten,
-        settings=_settings(options.set),
-        workers=options.workers,
-        overwrite=options.overwrite,
-        resume=options.resume,
-        command=options.command,
-        **{
-            name: value for name, value in (("protocols", options.protocol), ("tasks", options.task)) if value
-        },
-    )
-    from gainbias.report.reproduction import report_on  # only now, when it is known that pandas is there
+    try:
+        results = gainbias.reproduce(
+            options.output,
+            protocols=options.protocol,
+            tasks=options.task,
+            instances=options.instances,
+            shorten=options.shorten,
+            settings=_settings(options.set),
+            workers=options.workers,
+            overwrite=options.overwrite,
+            resume=options.resume,
+            command=options.command,
+        )
+        from gainbias.report.reproduction import report_on  # only now, when it is known that pandas is there
+        from gainbias.report.terminal import show_study
 
-    written = [str(path) for path in report_on(results.folder)]
-    answer = {"folder": str(results.folder), "written": written, **results.manifest}
-    return _answer(options, answer, lambda shown: print("\n".join(shown["written"])))
+        written = [str(path) for path in report_on(results.folder)]
+    except KeyboardInterrupt:
+        print(
+            f"gainbias: interrupted; what was finished is kept in {options.output}: go on with --resume",
+            file=sys.stderr,
+        )
+        return FAILED
+    return _answer(
+        options, {"folder": str(results.folder), "written": written, **results.manifest}, show_study
+    )
 
 
 def _doctor(options: argparse.Namespace) -> int:

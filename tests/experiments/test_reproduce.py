@@ -1,35 +1,23 @@
 """The study: units and their ids, the same bytes however it was run, resuming, refusing."""
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
+import platform
+import shutil
+from datetime import datetime
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 
 import gainbias as gb
+from gainbias.experiments import provenance
+from gainbias.experiments.protocols import PAPER_METHODS, PROTOCOLS, VARIANCE_REDUCED
+from gainbias.experiments.provenance import code_version
 from gainbias.experiments.reproduce import plan
 from gainbias.experiments.results import Results
 from gainbias.experiments.unit import Unit
-
-SMALL = {"tasks": ["random-walk-50", "frozen-lake"], "instances": 2, "shorten": 200}
-
-
-def run_small(folder: Path, **options: object) -> Results:
-    return gb.reproduce(folder, **{"workers": 1, **SMALL, **options})  # type: ignore[arg-type]
-
-
-def table_bytes(results: Results) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(results.folder.glob("*.parquet"))}
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return run_small(tmp_path_factory.mktemp("study") / "results")
+from gainbias.progress import Watch
+from tests.experiments.small import run_small, table_bytes
 
 
 def test_the_table_holds_what_runs_give(results: Results) -> None:
@@ -52,7 +40,7 @@ def test_every_cell_is_there_once(results: Results) -> None:
     key = ["protocol", "task", "algorithm", "run", "step", "kind", "target", "norm"]
     assert not runs.duplicated(key).any()
     counts = runs.groupby("protocol").algorithm.nunique()
-    assert counts.to_dict() == {"literal": 5, "inferred": 5, "fair": 6}
+    assert counts.to_dict() == {"literal": 7, "inferred": 7, "fair": 8}
     assert runs.groupby("protocol").run.nunique().to_dict() == {"literal": 3, "inferred": 3, "fair": 2}
     assert np.isfinite(runs.error).all()
     full = runs.query("step == step.max()")
@@ -63,11 +51,113 @@ def test_every_cell_is_there_once(results: Results) -> None:
     assert (conditions.eta1 > 0).all()
 
 
-def test_manifest(results: Results) -> None:
-    manifest = results.manifest
-    assert manifest["units"] == 16
-    assert manifest["packages"]["numpy"] == np.__version__
-    assert manifest["command"] == "gainbias.reproduce"
+def test_methods_are_run_as_their_record_says(results: Results) -> None:
+    """With the chain thinned, fewer transitions are left for the same method: after so few, none is used."""
+    steps, task = 150_000 // 200, gb.task("random-walk-50", seed=0, protocol="fair")
+    assert VARIANCE_REDUCED[1].params == {**VARIANCE_REDUCED[0].params, "skip": 1.0}
+    for method in (*VARIANCE_REDUCED, PAPER_METHODS[1]):
+        size = method.step_size or gb.Harmonic(150, 1000)
+        trace = gb.run(method.algorithm, task.problem, steps, size, seeds=0, params=method.params)
+        row = results.frame("runs").query(
+            "protocol == 'fair' and task == 'random-walk-50' and run == 0 and algorithm == @method.name "
+            "and kind == 'quotient' and target == 'bias' and norm == 'euclidean' and step == @steps"
+        )
+        assert row.error.tolist() == [trace.errors("quotient")[0, -1]]
+
+
+def test_condition_numbers_are_of_the_first_instances_only(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("gainbias.experiments.unit.CONDITION_RUNS", 1)
+    results = run_small(tmp_path / "results", tasks=["random-walk-50"], protocols=["fair"])
+    assert results.frame("conditions").run.tolist() == [0]
+    assert results.frame("instances").run.tolist() == [0, 1]
+
+
+class TestManifest:
+    def test_how_it_was_run(self, results: Results) -> None:
+        manifest = results.manifest
+        assert (manifest["units"], manifest["reused"], manifest["shorten"]) == (16, 0, 200)
+        assert manifest["packages"]["numpy"] == np.__version__
+        assert manifest["packages"]["gymnasium"] == gymnasium.__version__
+        assert (manifest["command"], manifest["settings"]) == ("gainbias.reproduce", {})
+        assert manifest["python"] == platform.python_version()
+        assert manifest["code"] == code_version()
+        clock = [datetime.fromisoformat(manifest[when]) for when in ("started", "finished")]
+        assert 0 <= (clock[1] - clock[0]).total_seconds() - manifest["seconds"] + 1 <= 2
+        assert manifest["condition_instances"] == 10
+
+    def test_seeds_and_parameters_of_each_protocol(self, results: Results) -> None:
+        protocols = results.manifest["protocols"]
+        assert {name: entry["seeds"] for name, entry in protocols.items()} == {
+            "literal": [0, 1, 2],
+            "inferred": [0, 1, 2],
+            "fair": [0, 1],
+        }
+        methods = protocols["fair"]["methods"]
+        assert list(methods) == [method.name for method in PROTOCOLS["fair"].methods]
+        assert methods["vrtd"]["step_size"] == 0.5
+        assert methods["vrtd"]["params"]["skip"] == 4.0
+        assert methods["td-lambda"]["step_size"] == "the paper's, a / (t + c0)"
+        assert methods["single-chain"]["params"]["weights_radius"] is None  # infinite
+
+    def test_source_and_fingerprint_of_each_instance(self, results: Results) -> None:
+        entry = results.manifest["tasks"]["frozen-lake"]
+        assert entry["source"]["environment"] == "FrozenLake-v1"
+        assert entry["source"]["gymnasium"] == gymnasium.__version__
+        assert "process" not in entry["source"]  # each instance has its own policy, so its own process
+        assert entry["settings"]["epsilon"] == 0.1
+        for protocol, seeds in (("inferred", 3), ("fair", 2)):
+            made = [gb.task("frozen-lake", seed=seed, protocol=protocol) for seed in range(seeds)]
+            assert entry["fingerprints"][protocol] == {str(task.seed): task.fingerprint for task in made}
+
+
+class TestSettings:
+    def test_they_change_the_tasks_that_have_them(self, results: Results, tmp_path: Path) -> None:
+        changed = run_small(tmp_path / "changed", settings={"epsilon": 0.2}, protocols=["literal"])
+        assert changed.manifest["settings"] == {"epsilon": 0.2}
+        assert changed.manifest["tasks"]["frozen-lake"]["settings"]["epsilon"] == 0.2
+        assert "epsilon" not in changed.manifest["tasks"]["random-walk-50"]["settings"]
+        instances = changed.frame("instances")
+        assert instances.set_index("task").epsilon.to_dict() == {"frozen-lake": 0.2, "random-walk-50": 0.0}
+        key = ["task", "algorithm", "run", "kind", "target", "norm", "step"]
+        before = results.frame("runs").query("protocol == 'literal'").set_index(key).error
+        after = changed.frame("runs").set_index(key).error
+        assert (after["random-walk-50"] == before["random-walk-50"]).all()
+        last = after["frozen-lake"].xs(750, level="step") != before["frozen-lake"].xs(750, level="step")
+        assert last.all()
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"epsilom": 0.1}, "unknown setting 'epsilom': did you mean 'epsilon'?"),
+            ({"seed": 3}, "unknown setting 'seed'"),
+            ({"epsilon": 1.5}, r"frozen-lake refuses .*: epsilon must be at least 0 and below 1, found 1.5"),
+            ({"epsilon": 1.0}, "epsilon must be at least 0 and below 1, found 1.0"),
+            ({"epsilon": -0.1}, "epsilon must be at least 0 and below 1, found -0.1"),
+            ({"epsilon": "much"}, r"frozen-lake refuses the settings \{'epsilon': 'much'\}"),
+            ({"num_features": 17}, r"frozen-lake refuses .* 16, the number of states, found 17"),
+        ],
+    )
+    def test_what_a_task_refuses_is_refused_before_work_begins(
+        self, settings, message, tmp_path: Path, monkeypatch
+    ) -> None:
+        monkeypatch.setattr(Unit, "compute", lambda self: pytest.fail("work has begun"))
+        with pytest.raises(ValueError, match=message):
+            run_small(tmp_path / "results", settings=settings)
+        assert not (tmp_path / "results").exists()
+
+    def test_a_setting_that_no_chosen_task_has_is_unknown(self, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match="unknown setting 'epsilon': known are num_features"):
+            run_small(tmp_path / "results", tasks=["random-walk-50"], settings={"epsilon": 0.1})
+
+
+def test_the_bar_names_what_runs(tmp_path: Path, monkeypatch) -> None:
+    shown, running = [], []
+    monkeypatch.setattr(Watch, "show", lambda self, *words: shown.append(words))
+    compute = Unit.compute
+    monkeypatch.setattr(Unit, "compute", lambda self: running.append(shown[-1][0]) or compute(self))
+    run_small(tmp_path / "results", protocols=["fair"], instances=1)
+    assert running == ["fair: random-walk-50 0", "fair: frozen-lake 0"]
+    assert [words[1] for words in shown if words[2] == 2] == [0, 1, 2]
 
 
 @pytest.mark.slow
@@ -88,62 +178,6 @@ def test_a_damaged_record_is_computed_again(results: Results, tmp_path: Path) ->
     assert len(Results(folder).log.segments()) == 2
 
 
-PROGRAM = """
-import sys, gainbias as gb
-tasks = ["random-walk-50", "frozen-lake"]
-gb.reproduce(sys.argv[1], tasks=tasks, instances=2, shorten=200, workers=1, resume=True)
-"""
-
-
-@pytest.mark.slow
-def test_killed_and_resumed_ends_with_the_same_bytes(results: Results, tmp_path: Path) -> None:
-    folder = tmp_path / "killed"
-    for wanted in (1, 5, 11):
-        with subprocess.Popen([sys.executable, "-c", PROGRAM, str(folder)]) as process:
-            while process.poll() is None and len(Results(folder).log.records()) < wanted:
-                time.sleep(0.01)
-            process.send_signal(signal.SIGKILL)
-    assert not (folder / "runs.parquet").exists()
-    subprocess.run([sys.executable, "-c", PROGRAM, str(folder)], check=True)
-    assert table_bytes(Results(folder)) == table_bytes(results)
-
-
-class TestFolder:
-    def test_a_finished_study_is_not_run_over(self, results: Results) -> None:
-        with pytest.raises(ValueError, match="already holds this study: go on with --resume"):
-            run_small(results.folder)
-
-    def test_resuming_a_finished_study_computes_nothing(self, results: Results, monkeypatch) -> None:
-        before = table_bytes(results)
-        monkeypatch.setattr(Unit, "compute", lambda self: pytest.fail("computed again"))
-        assert table_bytes(run_small(results.folder, resume=True)) == before
-
-    def test_another_study_is_refused(self, results: Results) -> None:
-        with pytest.raises(ValueError, match="holds another study: choose another folder"):
-            run_small(results.folder, shorten=300)
-
-    def test_a_folder_of_something_else_is_refused(self, tmp_path: Path) -> None:
-        (tmp_path / "thesis.tex").write_text("years of work")
-        with pytest.raises(ValueError, match="is not empty and holds no study"):
-            run_small(tmp_path)
-        assert os.listdir(tmp_path) == ["thesis.tex"]
-
-    def test_a_newer_folder_is_refused(self, tmp_path: Path) -> None:
-        (tmp_path / "study.json").write_text(json.dumps({"schema": 99, "study": "x"}))
-        with pytest.raises(ValueError, match="was written by a newer version"):
-            run_small(tmp_path, resume=True)
-
-    def test_extending_reuses_what_is_there(self, results: Results, tmp_path: Path, monkeypatch) -> None:
-        folder = tmp_path / "longer"
-        run_small(folder, instances=1, protocols=["fair"])
-        computed = []
-        compute = Unit.compute
-        monkeypatch.setattr(Unit, "compute", lambda self: computed.append(self.run) or compute(self))
-        longer = run_small(folder, instances=2, protocols=["fair"], resume=True)
-        assert computed == [1, 1]
-        assert set(longer.frame("runs").run) == {0, 1}
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -151,7 +185,9 @@ class TestFolder:
         ({"protocols": ["unfair"]}, "unknown protocol 'unfair': did you mean 'fair'"),
         ({"protocols": []}, "there is nothing to run"),
         ({"instances": 0}, "instances must be a positive integer, found 0"),
-        ({"shorten": 0}, "shorten must be a positive integer, found 0"),
+        ({"shorten": 0}, "shorten must be an integer between 1 and 150000, found 0"),
+        ({"shorten": 150_001}, "shorten must be an integer between 1 and 150000, found 150001"),
+        ({"workers": 0}, "workers must be a positive integer, found 0"),
     ],
 )
 def test_bad_input(change, message, tmp_path: Path) -> None:
@@ -168,3 +204,21 @@ def test_ids_depend_on_everything_that_matters() -> None:
     ]
     assert len({unit.id for unit in units}) == len(units)
     assert Unit("fair", "taxi", 3).id == Unit("fair", "taxi", 3).id
+
+
+def test_sources_of_tasks_and_versions_of_packages_are_part_of_an_id(tmp_path: Path, monkeypatch) -> None:
+    fresh = code_version.__wrapped__
+    before = fresh()
+    assert fresh() == before
+    monkeypatch.setattr(provenance, "package_versions", lambda: {"gymnasium": "0.1"})
+    assert fresh() != before
+    monkeypatch.undo()
+    shutil.copytree(provenance.PACKAGE, tmp_path / "gainbias", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path / "gainbias")
+    assert fresh() == before
+    with open(tmp_path / "gainbias" / "report" / "page.py", "a") as file:
+        file.write("# another word\n")
+    assert fresh() == before
+    with open(tmp_path / "gainbias" / "tasks" / "grid_worlds.py", "a") as file:
+        file.write("# another map\n")
+    assert fresh() != before

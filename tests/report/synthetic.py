@@ -28,7 +28,32 @@ CONSTANTS = {"td-lambda": 3.0, "implicit-td": 3.0}
 """The constant in an error, in multiples of the rest; 0.1 for those that find it."""
 
 ETAS = {"eta1": 4e-3, "eta2": 3e-3, "eta2_literal": 2e-3, "eta3": 1e-3}
+FACTS = {"num_states": 50, "num_features": 5, "step_numerator": 150.0, "step_offset": 1000.0}
 FEW = ("taxi", "deep-sea", "random-walk-50")
+
+MANIFEST = {
+    "command": "gainbias reproduce",
+    "finished": "2026-01-02T03:04:05Z",
+    "seconds": 100.0,
+    "code": "1.2.3+abc",
+    "python": "3.11.7",
+    "packages": {"numpy": "2.4.6", "gymnasium": "1.4.0", "mo-gymnasium": None},
+    "units": 27,
+    "reused": 0,
+    "shorten": 1,
+    "settings": {},
+    "protocols": {
+        "literal": {
+            "seeds": [0, 1, 2],
+            "methods": {
+                "td-lambda": {"step_size": "the paper's", "params": {}},
+                "vrtd": {"step_size": 0.5, "params": {"inner_steps": 600.0}},
+            },
+        }
+    },
+    "tasks": {"taxi": {"source": {"environment": "Taxi-v4"}}, "random-walk-50": {"source": {}}},
+}
+"""What the page of verdicts reads of a manifest."""
 
 
 def make_runs(
@@ -79,17 +104,17 @@ def make_conditions(tasks=tuple(TASKS), protocols=PROTOCOLS, num_runs=3, etas=ET
             for run in range(num_runs):
                 noise = np.exp(0.02 * rng.normal())
                 numbers = {name: noise * value for name, value in etas.items()}
-                facts = {"num_states": 50, "num_features": 5, "step_numerator": 150.0, "step_offset": 1000.0}
-                rows.append({"protocol": protocol, "task": task, "run": run, **numbers, **facts})
+                rows.append({"protocol": protocol, "task": task, "run": run, **numbers})
     return pandas.DataFrame(rows)
 
 
-def write_study(folder: Path, runs, conditions) -> Path:
-    """Write a results folder."""
+def write_study(folder: Path, runs, conditions, **facts) -> Path:
+    """Write a results folder; `facts` are columns of the table of instances."""
     folder.mkdir(parents=True, exist_ok=True)
-    runs.to_parquet(folder / "runs.parquet")
-    conditions.to_parquet(folder / "conditions.parquet")
-    (folder / "manifest.json").write_text(json.dumps({"command": "gainbias reproduce"}))
+    instances = conditions[["protocol", "task", "run"]].assign(**FACTS | facts)
+    for name, table in {"runs": runs, "instances": instances, "conditions": conditions}.items():
+        table.to_parquet(folder / f"{name}.parquet")
+    (folder / "manifest.json").write_text(json.dumps(MANIFEST))
     return folder
 
 

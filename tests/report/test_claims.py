@@ -28,6 +28,10 @@ STUDIES = {
     "error-falls": ({}, {"slope": 0.5}),
     "reaches-the-bias": ({}, {"far_bias": ("literal",)}),
     "variance-reduction-slow": ({"levels": LEVELS | {"vrtd": 3.0}}, {"levels": LEVELS | {"vrtd": 1.5}}),
+    "variance-reduction-slow-all-data": (
+        {"levels": LEVELS | {"vrtd": 1.5, "vrtd-all-data": 3.0}},
+        {"levels": LEVELS | {"vrtd": 3.0, "vrtd-all-data": 1.5}},
+    ),
     "eta1-largest-printed": ({}, {"etas": ETAS | {"eta2_literal": 5e-3}}),
     "eta1-largest-subspace": ({}, {"etas": ETAS | {"eta2": 5e-3}}),
     "eta1-above-eta3": ({}, {"etas": ETAS | {"eta3": 5e-3}}),

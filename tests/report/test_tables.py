@@ -101,8 +101,8 @@ def test_parameters_agree_differ_or_are_not_stored(results, paper):
 
 def test_runs_that_disagree_on_a_parameter_are_refused(tmp_path, paper):
     conditions = make_conditions(FEW)
-    conditions.loc[0, "num_features"] = 6
-    results = read_results(write_study(tmp_path, make_runs(FEW), conditions))
+    sizes = [6] + [5] * (len(conditions) - 1)
+    results = read_results(write_study(tmp_path, make_runs(FEW), conditions, num_features=sizes))
     with pytest.raises(ValueError, match=r"must agree on d, found \[.*5.*6"):
         parameters_table(results, paper)
 

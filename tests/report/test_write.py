@@ -17,7 +17,12 @@ from tests.report.synthetic import FEW, make_paper, make_results
 @pytest.fixture(scope="module")
 def page(results, paper):
     odd = paper._replace(distances=paper.distances.assign(mean=paper.distances["mean"] + 500.0))
-    return verdicts_page(verdict_table(CLAIMS, results), unexplained(results, odd), paper, "findings.md")
+    return page_of(results, odd, paper)
+
+
+def page_of(results, odd, paper, findings="findings.md", **changes):
+    manifest = results.manifest | changes
+    return verdicts_page(verdict_table(CLAIMS, results), unexplained(results, odd), paper, manifest, findings)
 
 
 @pytest.mark.slow
@@ -60,7 +65,7 @@ def test_scores_can_be_loaded_for_rliable(results, tmp_path):
 def test_csv_files_are_the_tidy_tables(results, paper, tmp_path):
     write_tables(results, paper, tmp_path)
     table = pandas.read_csv(tmp_path / "distances.csv")
-    assert len(table) == 2 * len(FEW) * 4
+    assert len(table) == 3 * len(FEW) * 4
     assert {"paper_mean", "our_mean", "our_std", "ratio", "percentile"} <= set(table.columns)
 
 
@@ -77,6 +82,44 @@ def test_the_page_links_to_the_findings(page):
     assert set(links) == {finding for claim in CLAIMS for finding in claim.findings}
 
 
+def test_without_the_documentation_at_hand_findings_are_named(results, paper):
+    page = page_of(results, paper, paper, findings="")
+    assert "Findings: 23, 26." in page
+    assert "](#finding" not in page
+
+
+def test_the_page_says_what_was_run(page):
+    head = page.split("## In short")[0]
+    for line in (
+        "| Command | gainbias reproduce |",
+        "| Finished | 2026-01-02T03:04:05Z, after 100 s |",
+        "| Tasks | 2: taxi, random-walk-50 |",
+        "| Instances of each task | 3 literal |",
+        "| Seeds | 0 to 2 literal |",
+        "| Changed settings | none |",
+        "| Variance-reduced TD | constant step size 0.5, inner\\_steps 600 |",
+        "| gainbias | 1.2.3+abc |",
+        "| Versions | Python 3.11.7, numpy 2.4.6, gymnasium 1.4.0 |",
+        "| Environments | Taxi-v4 |",
+    ):
+        assert line in head, line
+    assert "quick look" not in head
+
+
+def test_the_page_says_what_is_not_the_study(results, paper):
+    page = page_of(results, paper, paper, shorten=10, settings={"epsilon": 0.2}, reused=7)
+    assert "**This is a quick look, not the study.** Each run has 1/10 of the paper's steps" in page
+    assert "| Changed settings | epsilon 0.2 |" in page
+    assert "after 100 s; 7 of 27 instances had been stored before |" in page
+
+
+def test_the_page_says_for_how_many_instances_there_are_condition_numbers(page):
+    for claim in CLAIMS:
+        section = page.split(f'<a id="{claim.name}"></a>')[1].split("<a id")[0].split("## Printed")[0]
+        said = "Condition numbers are computed for the first 10 instances of a task at most." in section
+        assert said == (claim.about == "conditions")
+
+
 def test_the_page_says_how_often_and_why_not(page):
     section = page.split('<a id="double-chain-keeps-up"></a>')[1].split("<a id")[0]
     assert "By the paper's own tables: in 0 of 3 tasks." in section
@@ -86,8 +129,8 @@ def test_the_page_says_how_often_and_why_not(page):
 
 def test_the_page_names_cells_without_explanation(page, results, paper):
     table = page.split("## Printed numbers that no choice explains")[1]
-    assert "| Taxi | Double chain | 502 |" in table
-    clean = verdicts_page(verdict_table(CLAIMS, results), unexplained(results, paper), paper, "findings.md")
+    assert re.search(r"\| Taxi \| Double chain \| [^|]+ \| 502 \|", table)
+    clean = page_of(results, paper, paper)
     assert "None: ours is within a factor of 2 of each under some choice." in clean
 
 

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import os
+import warnings
 from collections.abc import Iterator, Sequence
 
 from gainbias.experiments.unit import Columns, Unit
 
 
-def execute(units: Sequence[Unit], workers: int | None = None) -> Iterator[tuple[Unit, dict[str, Columns]]]:
-    """Iterate over finished units and their results.
+def execute(units: Sequence[Unit], workers: int) -> Iterator[tuple[Unit, dict[str, Columns]]]:
+    """Iterate over finished units and their results; they are begun in their order.
 
     Parameters
     ----------
     units : sequence of Unit
         What is to be done.
-    workers : int, optional
-        Number of processes, by default one for each core; with 1 everything happens in this process.
+    workers : int
+        Number of processes; with 1 everything happens in this process.
     """
-    count = workers or os.cpu_count() or 1
-    if count == 1 or len(units) == 1:
+    if workers == 1 or len(units) == 1:
         for unit in units:
             yield unit, unit.compute()
         return
     from joblib import Parallel, delayed, parallel_config
 
-    with parallel_config(backend="loky", n_jobs=count, inner_max_num_threads=1):
+    with parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1), warnings.catch_warnings():
+        # Said when a study is interrupted, which is no fault.
+        warnings.filterwarnings("ignore", ".*limit unnecessary computation time", UserWarning)
         pool = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
         yield from pool(delayed(_computed)(unit) for unit in units)
 

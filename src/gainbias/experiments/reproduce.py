@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import json
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +17,13 @@ from gainbias.experiments.results import Results
 from gainbias.experiments.unit import Unit
 from gainbias.extras import require
 from gainbias.progress import Watch
-from gainbias.tasks.registry import TASKS
+from gainbias.tasks.registry import TASKS, task
 
 
 def reproduce(
     folder: Path | str = "results/reproduction",
     *,
-    protocols: Iterable[str] = tuple(PROTOCOLS),
+    protocols: Iterable[str] | None = None,
     tasks: Iterable[str] | None = None,
     instances: int = 30,
     shorten: int = 1,
@@ -36,8 +39,8 @@ def reproduce(
     ----------
     folder : path
         Results folder; it must be new unless `overwrite` or `resume` says otherwise.
-    protocols : iterable of str
-        Some of "literal", "inferred" and "fair".
+    protocols : iterable of str, optional
+        Some of "literal", "inferred" and "fair"; by default all three.
     tasks : iterable of str, optional
         Ids of tasks; by default the fifteen of the paper.
     instances : int
@@ -45,18 +48,20 @@ def reproduce(
     shorten : int
         Divide the number of steps by this, for a quick look; 1 is the study itself.
     settings : mapping, optional
-        Changes to the settings of all tasks.
+        Changes to the settings of tasks; each takes those that it has.
     workers : int, optional
         Number of processes, by default one for each core. It changes no result.
     overwrite, resume : bool
-        What to do with a folder that already holds results: start afresh, or keep what fits.
+        What to do with a folder that already holds a study: start afresh, or go on. A study can be resumed
+        with more or fewer instances, tasks and protocols, but not with other `settings` or `shorten`. What
+        other sources or versions made is computed again.
     command : str
         What is recorded as the command that was typed.
 
     Returns
     -------
     Results
-        Tables "runs" and "conditions", and the manifest.
+        Tables "runs", "instances" and "conditions", and the manifest.
 
     Examples
     --------
@@ -66,28 +71,64 @@ def reproduce(
     ...     options = {"tasks": ["random-walk-50"], "protocols": ["literal"], "shorten": 1000, "workers": 1}
     ...     results = gb.reproduce(f"{folder}/quick-look", **options)
     ...     sorted(results.frame("runs").algorithm.unique())
-    ['double-chain', 'implicit-td', 'lstd', 'single-chain', 'td-lambda']
+    ['double-chain', 'implicit-td', 'lstd', 'single-chain', 'td-lambda', 'vrtd', 'vrtd-all-data']
     """
     require(
         "gym,mo,data,cluster,report", "gymnasium", "mo_gymnasium", "pandas", "pyarrow", "joblib", "matplotlib"
     )
-    units = plan(protocols, tasks, instances, shorten, settings or {})
+    # As they are stored and read again, so that they can be compared.
+    settings = json.loads(json.dumps(dict(settings or {}), default=lambda array: array.tolist()))
+    count = _number_of(workers)
+    units = plan(protocols, tasks, instances, shorten, settings)
     results, started = Results(folder), time.monotonic()
-    results.prepare(units, overwrite=overwrite, resume=resume)
-    with results.log, Watch() as watch:
-        stored, _ = results.finished(units)
-        missing = [unit for unit in units if unit.id not in stored]
-        watch.show("starting the workers", len(units) - len(missing), len(units))
-        for number, (unit, tables) in enumerate(execute(missing, workers), len(units) - len(missing) + 1):
-            results.keep(unit, tables)
-            watch.show(f"{unit.protocol}: {unit.task}, instance {unit.run}", number, len(units))
+    choices = {"shorten": shorten, "settings": settings}
+    results.check(choices, overwrite=overwrite, resume=resume)
+    with Watch() as watch:
+        try_settings(units, watch)
+        with results.log:
+            results.begin(choices, overwrite=overwrite)
+            stored, _ = results.finished(units)
+            waiting = {unit.id: unit for unit in units if unit.id not in stored}
+            _show(watch, waiting, count, len(units))
+            for unit, tables in execute(list(waiting.values()), count):
+                results.keep(unit, tables)
+                del waiting[unit.id]
+                _show(watch, waiting, count, len(units))
     results.write_tables(units)
-    results.write_manifest(units, command, time.monotonic() - started)
+    results.write_manifest(
+        units,
+        settings=settings,
+        command=command,
+        reused=len(stored),
+        seconds=time.monotonic() - started,
+    )
     return results
 
 
+def _number_of(workers: int | None) -> int:
+    if workers is not None and (isinstance(workers, bool) or workers < 1):
+        raise ValueError(f"workers must be a positive integer, found {workers!r}")
+    return workers or os.cpu_count() or 1
+
+
+def _show(watch: Watch, waiting: Mapping[str, Unit], workers: int, total: int) -> None:
+    """Name the units that run: the first that wait, because units are begun in their order."""
+    running = [f"{unit.protocol}: {unit.task} {unit.run}" for unit in islice(waiting.values(), workers)]
+    watch.show(", ".join(running) or "writing tables", total - len(waiting), total)
+
+
+def try_settings(units: Sequence[Unit], watch: Watch) -> None:
+    """Make an instance of each task with changes: what it refuses is refused before work begins."""
+    for unit in {unit.task: unit for unit in reversed(units) if unit.settings}.values():
+        watch.show(f"trying the settings on {unit.task}")
+        try:
+            task(unit.task, seed=unit.run, protocol=PROTOCOLS[unit.protocol].name, **unit.settings)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{unit.task} refuses the settings {dict(unit.settings)}: {error}") from error
+
+
 def plan(
-    protocols: Iterable[str],
+    protocols: Iterable[str] | None,
     tasks: Iterable[str] | None,
     instances: int,
     shorten: int,
@@ -96,13 +137,17 @@ def plan(
     """Return all units of a study, instance by instance: an early stop has something of everything."""
     if isinstance(instances, bool) or instances < 1:
         raise ValueError(f"instances must be a positive integer, found {instances!r}")
-    if isinstance(shorten, bool) or shorten < 1:
-        raise ValueError(f"shorten must be a positive integer, found {shorten!r}")
-    of_the_paper = [name for name, recipe in TASKS.items() if recipe.paper is not None]
-    chosen = of_the_paper if tasks is None else _known(tasks, of_the_paper, "task of the paper")
+    of_the_paper = {name: recipe.paper for name, recipe in TASKS.items() if recipe.paper is not None}
+    most = min(paper.num_steps for paper in of_the_paper.values())
+    if isinstance(shorten, bool) or not 1 <= shorten <= most:
+        raise ValueError(f"shorten must be an integer between 1 and {most}, found {shorten!r}")
+    chosen = list(of_the_paper) if tasks is None else _known(tasks, list(of_the_paper), "task of the paper")
+    own = {name: {key: settings[key] for key in TASKS[name].settings if key in settings} for name in chosen}
+    for name in settings:
+        _known([name], sorted({key for task in chosen for key in TASKS[task].settings}), "setting")
     units = [
-        Unit(protocol, task, run, shorten, dict(settings))
-        for protocol in _known(protocols, list(PROTOCOLS), "protocol")
+        Unit(protocol, task, run, shorten, own[task])
+        for protocol in _known(PROTOCOLS if protocols is None else protocols, list(PROTOCOLS), "protocol")
         for run in range(instances if protocol == "fair" else PROTOCOLS[protocol].runs)
         for task in chosen
     ]

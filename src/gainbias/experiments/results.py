@@ -5,30 +5,28 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import platform
-import sys
-import time
-from collections.abc import Iterable
-from importlib import metadata
+import shutil
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gainbias.experiments.unit import Columns, Unit, code_version
+from gainbias.experiments.manifest import make_manifest
+from gainbias.experiments.unit import Columns, Unit
 from gainbias.store import DamagedError, Log, write_whole
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the layout of the folder and the columns of the tables."""
 
-TABLES = ("runs", "conditions")
+TABLES = ("runs", "instances", "conditions")
 SORTED_BY = {
     "runs": ["protocol", "task", "algorithm", "run", "kind", "target", "norm", "step"],
+    "instances": ["protocol", "task", "run"],
     "conditions": ["protocol", "task", "run"],
 }
-RECORDED = ("numpy", "scipy", "numba", "gymnasium", "mo-gymnasium", "pandas", "pyarrow")
 
 
 class Results:
@@ -63,40 +61,64 @@ class Results:
         return read
 
     def frame(self, table: str) -> pandas.DataFrame:
-        """Return a table of the finished study, "runs" or "conditions"."""
+        """Return a table of the finished study: "runs", "instances" or "conditions"."""
         import pandas
 
         return pandas.read_parquet(self.folder / f"{table}.parquet")
 
-    def prepare(self, units: list[Unit], *, overwrite: bool, resume: bool) -> None:
-        """Make the folder ready for a study, or refuse.
+    def check(self, choices: Mapping[str, Any], *, overwrite: bool, resume: bool) -> None:
+        """Refuse a folder that a study must not be written to.
+
+        Parameters
+        ----------
+        choices : mapping
+            What all units of a study share; studies that differ in it do not mix.
+        overwrite, resume : bool
+            What the user allows.
 
         Raises
         ------
         ValueError
-            If the folder holds another study, or this one and nobody said to resume it.
+            If the folder holds something else than a study, a study and nobody said what to do with it, or
+            one with other choices that was to be resumed.
         """
-        note, name = self.folder / "study.json", study_id(units)
-        if note.exists():
-            found = json.loads(note.read_text())
-            if found.get("schema", 0) > SCHEMA:
-                raise ValueError(f"{self.folder} was written by a newer version: use that, or another folder")
-            if found.get("study") != name and not (overwrite or resume):
+        note = self.folder / "study.json"
+        if not note.exists():
+            if self.folder.exists() and any(not path.name.startswith(".") for path in self.folder.iterdir()):
+                raise ValueError(f"{self.folder} is not empty and holds no study: choose another folder")
+            return
+        if overwrite:
+            return
+        found = _read_note(note)
+        if not resume:
+            raise ValueError(
+                f"{self.folder} already holds a study: go on with --resume, start afresh with --overwrite, "
+                "or choose another folder with --output"
+            )
+        if found["schema"] > SCHEMA:
+            raise ValueError(f"{self.folder} was written by a newer version: use that, or another folder")
+        for name, value in choices.items():
+            if found.get(name, value) != value:
                 raise ValueError(
-                    f"{self.folder} holds another study: choose another folder with --output, reuse what "
-                    "fits with --resume, or start afresh with --overwrite"
+                    f"{self.folder} holds a study with {name} = {found[name]!r}, which cannot be resumed "
+                    f"with {name} = {value!r}: choose another folder, or start afresh with --overwrite"
                 )
-            if found.get("study") == name and not (overwrite or resume):
-                raise ValueError(
-                    f"{self.folder} already holds this study: go on with --resume, or start afresh with "
-                    "--overwrite"
-                )
-        elif self.folder.exists() and any(self.folder.iterdir()) and not overwrite:
-            raise ValueError(f"{self.folder} is not empty and holds no study: choose another folder")
+
+    def begin(self, choices: Mapping[str, Any], *, overwrite: bool) -> None:
+        """Make the folder ready; the log must be open for writing.
+
+        Tables and report of an earlier study go: those that are there are of the study that is noted.
+        """
         if overwrite:
             for segment in self.log.segments():
                 segment.unlink()
-        write_whole(note, json.dumps({"schema": SCHEMA, "study": name}).encode())
+        write_whole(self.folder / "study.json", json.dumps({"schema": SCHEMA, **choices}).encode())
+        for name in (
+            "manifest.json",
+            *(f"{table}.{end}" for table in TABLES for end in ("parquet", "csv.gz")),
+        ):
+            (self.folder / name).unlink(missing_ok=True)
+        shutil.rmtree(self.folder / "report", ignore_errors=True)
 
     def finished(self, units: Iterable[Unit]) -> tuple[set[str], list[str]]:
         """Return the ids of units that are stored whole, and of those whose records are damaged."""
@@ -129,24 +151,21 @@ class Results:
             write_whole(self.folder / f"{name}.parquet", buffer.getvalue())
             write_whole(self.folder / f"{name}.csv.gz", _csv(table))
 
-    def write_manifest(self, units: list[Unit], command: str, seconds: float) -> None:
-        """Write what was run, how, and with what."""
-        manifest = {
-            "schema": SCHEMA,
-            "study": study_id(units),
-            "command": command,
-            "code": code_version(),
-            "python": sys.version.split()[0],
-            "platform": platform.machine(),
-            "packages": {name: _version(name) for name in RECORDED},
-            "units": len(units),
-            "seeds": sorted({unit.run for unit in units}),
-            "settings": sorted({json.dumps(dict(unit.settings), sort_keys=True) for unit in units}),
-            "shorten": sorted({unit.shorten for unit in units}),
-            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "seconds": round(seconds, 1),
-        }
-        write_whole(self.folder / "manifest.json", json.dumps(manifest, indent=2).encode())
+    def write_manifest(self, units: list[Unit], **facts: Any) -> None:
+        """Write what was run, how, and with what; `facts` are for `make_manifest`."""
+        instances = self.frame("instances").to_dict("records")
+        manifest = {"schema": SCHEMA, "study": study_id(units), **make_manifest(units, instances, **facts)}
+        write_whole(self.folder / "manifest.json", json.dumps(manifest, indent=2, allow_nan=False).encode())
+
+
+def _read_note(note: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(note.read_text())
+        return {**found, "schema": int(found["schema"])}
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"{note} is damaged: choose another folder, or start afresh with --overwrite"
+        ) from error
 
 
 def study_id(units: list[Unit]) -> str:
@@ -188,10 +207,3 @@ def _csv(table: pyarrow.Table) -> bytes:
     buffer = io.BytesIO()
     pyarrow.csv.write_csv(table, buffer)
     return gzip.compress(buffer.getvalue(), compresslevel=4, mtime=0)
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None

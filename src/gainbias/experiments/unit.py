@@ -7,23 +7,22 @@ import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from typing import Any, get_args
 
 import numpy as np
 
-import gainbias
 from gainbias.engine.errors import Kind, Target
 from gainbias.engine.run import run
 from gainbias.engine.schedules import Harmonic
 from gainbias.engine.trace import Trace
 from gainbias.experiments.protocols import PROTOCOLS, Protocol
-from gainbias.sources import kernel_sources
+from gainbias.experiments.provenance import code_version
 from gainbias.tasks.registry import task
 from gainbias.tasks.task import Task
 
+CONDITIONS = ("eta1", "eta2", "eta2_literal", "eta3")
 CONDITION_RUNS = 10
-"""Condition numbers are computed for so many instances of a task."""
+"""Condition numbers are computed for the first instances of a task only, because they take long."""
 
 HALVINGS = 12
 """The first checkpoint is at the last step divided by 2 so often."""
@@ -55,7 +54,7 @@ class Unit:
 
     @property
     def id(self) -> str:
-        """Hash of everything that determines the result, the sources of the algorithms included."""
+        """Hash of everything that determines the result, sources and versions included."""
         known = json.dumps([asdict(self), asdict(PROTOCOLS[self.protocol]), code_version()], sort_keys=True)
         return hashlib.sha256(known.encode()).hexdigest()[:24]
 
@@ -66,56 +65,65 @@ class Unit:
         -------
         dict
             Columns of the tables "runs", with a row for each algorithm, checkpoint and measure, and
-            "conditions", with one row.
+            "instances" and "conditions", with one row; "conditions" has none for later instances.
         """
         protocol = PROTOCOLS[self.protocol]
         made = task(self.task, seed=self.run, protocol=protocol.name, **self.settings)
-        assert made.paper is not None
-        steps = made.paper.num_steps // self.shorten
-        size = Harmonic(made.paper.step_numerator, made.paper.step_offset)
-        parts = [
-            self._rows(
-                protocol,
-                run(
-                    name,
-                    made.problem,
-                    steps,
-                    size,
-                    seeds=self.run,
-                    checkpoints=_checkpoints(steps),
-                    threads=1,
-                ),
+        steps, size = self.budget(made)
+        parts = []
+        for method in protocol.methods:
+            trace = run(
+                method.algorithm,
+                made.problem,
+                steps,
+                size if method.step_size is None else method.step_size,
+                seeds=self.run,
+                params=method.params,
+                checkpoints=_checkpoints(steps),
+                threads=1,
             )
-            for name in protocol.algorithms
-        ]
-        return {"runs": _joined(parts), "conditions": self._conditions(made, steps)}
+            parts.append(self._rows(method.name, protocol, trace))
+        tables = {"instances": self._instance(made), "conditions": self._conditions(made)}
+        return {"runs": _joined(parts), **tables}
 
-    def _conditions(self, made: Task, steps: int) -> Columns:
-        """Return one row of facts about the problem; none for later instances, because it takes long."""
+    def budget(self, made: Task) -> tuple[int, Harmonic]:
+        """Return the number of steps and the paper's step size."""
         assert made.paper is not None
+        return made.paper.num_steps // self.shorten, Harmonic(
+            made.paper.step_numerator, made.paper.step_offset
+        )
+
+    @property
+    def _key(self) -> Columns:
+        return {name: np.array([getattr(self, name)]) for name in ("protocol", "task", "run")}
+
+    def _instance(self, made: Task) -> Columns:
+        """Return one row of facts: what was run, and where it came from."""
+        steps, size = self.budget(made)
+        facts = {
+            "seed": self.run,
+            "num_states": made.problem.mrp.num_states,
+            "num_features": made.problem.num_features,
+            "gain": made.problem.solution.gain,
+            "ones_in_span": made.problem.ones_in_span,
+            "step_numerator": size.a,
+            "step_offset": size.c0,
+            "num_steps": steps,
+            "epsilon": float(made.settings.get("epsilon", 0.0)),
+            "fingerprint": made.fingerprint,
+            "settings": json.dumps(dict(made.settings)),
+            "source": json.dumps(dict(made.source)),
+        }
+        return self._key | {name: np.array([fact]) for name, fact in facts.items()}
+
+    def _conditions(self, made: Task) -> Columns:
+        """Return one row of condition numbers; none for later instances, because it takes long."""
         wanted = self.run < CONDITION_RUNS
         numbers = made.problem.condition_numbers if wanted else None
-        row = {
-            "protocol": [self.protocol],
-            "task": [self.task],
-            "run": [self.run],
-            **{
-                name: [float(getattr(numbers, name, 0.0))]
-                for name in ("eta1", "eta2", "eta2_literal", "eta3")
-            },
-            "num_states": [made.problem.mrp.num_states],
-            "num_features": [made.problem.num_features],
-            "gain": [made.problem.solution.gain],
-            "ones_in_span": [made.problem.ones_in_span],
-            "step_numerator": [made.paper.step_numerator],
-            "step_offset": [made.paper.step_offset],
-            "num_steps": [steps],
-            "epsilon": [float(made.settings.get("epsilon") or 0.0)],
-            "fingerprint": [made.fingerprint],
-        }
-        return {name: np.array(values)[: int(wanted)] for name, values in row.items()}
+        row = {name: np.array([getattr(numbers, name, 0.0)]) for name in CONDITIONS}
+        return {name: values[: int(wanted)] for name, values in (self._key | row).items()}
 
-    def _rows(self, protocol: Protocol, trace: Trace) -> Columns:
+    def _rows(self, method: str, protocol: Protocol, trace: Trace) -> Columns:
         measures = [
             (kind, target, norm)
             for kind, target, norm in itertools.product(get_args(Kind), get_args(Target), protocol.norms)
@@ -127,7 +135,7 @@ class Unit:
         return {
             "protocol": np.full(count * times, self.protocol),
             "task": np.full(count * times, self.task),
-            "algorithm": np.full(count * times, trace.algorithm.name),
+            "algorithm": np.full(count * times, method),
             "run": np.full(count * times, self.run),
             "seed": np.full(count * times, self.run),
             "step": np.tile(trace.steps, times),
@@ -138,15 +146,6 @@ class Unit:
             "error": np.concatenate(errors),
             "gain": np.tile(trace.gain[0], times),
         }
-
-
-@cache
-def code_version() -> str:
-    """Return the version of the package and a hash of the sources that results depend on."""
-    digest = hashlib.sha256()
-    for source in kernel_sources():
-        digest.update(source.read_bytes())
-    return f"{gainbias.__version__}+{digest.hexdigest()[:16]}"
 
 
 def _checkpoints(steps: int) -> list[int]:

@@ -96,6 +96,8 @@ def draw_curves(
 ) -> Figure:
     """Draw a panel of learning curves for each task.
 
+    Under the paper's own score the algorithms are those of its figure, and the floor.
+
     Parameters
     ----------
     results : Results
@@ -120,12 +122,15 @@ def draw_curves(
         figure = new_figure(shape.width, shape.panel_height * height + 0.75)
         axes = figure.subplots(height, shape.columns, squeeze=False).ravel()
         for panel, task in zip(axes, tasks, strict=False):
-            _draw_panel(panel, results, task, score, axis, _end_points(paper, task, score))
+            curves = _shown_curves(results, task, score, axis)
+            _draw_panel(panel, task, curves, _end_points(paper, task, score))
         for panel in axes[len(tasks) :]:
             panel.set_axis_off()
-        figure.supxlabel(axis.capitalize(), fontsize=shape.letters)
+        shorter = results.manifest.get("shorten", 1)
+        length = "" if shorter == 1 else f" (a quick look: 1/{shorter} of the paper's)"
+        figure.supxlabel(axis.capitalize() + length, fontsize=shape.letters)
         figure.supylabel(_described(score), fontsize=shape.letters)
-        _draw_legend(figure, results.algorithms(score.protocol), score, shape.legend_columns)
+        _draw_legend(figure, _drawn(results, score), score, shape.legend_columns)
         figure.draw_without_rendering()  # lays it out, once for all formats
         figure.set_layout_engine("none")
     return figure
@@ -143,11 +148,14 @@ def _end_points(paper: Paper, task: str, score: Score) -> DataFrame:
     return printed[(printed["task"] == task) & (score.kind == "paper")]
 
 
-def _draw_panel(
-    panel: Axes, results: Results, task: str, score: Score, axis: Axis, printed: DataFrame
-) -> None:
+def _drawn(results: Results, score: Score) -> list[str]:
+    """Return the algorithms that are drawn."""
+    found = results.algorithms(score.protocol)
+    return [name for name in found if score.kind != "paper" or name in (*STUDIED, FLOOR)]
+
+
+def _draw_panel(panel: Axes, task: str, curves: dict[str, Curve], printed: DataFrame) -> None:
     """Draw curves, spread and end points of a task."""
-    curves = _shown_curves(results, task, score, axis)
     for algorithm, curve in curves.items():
         _draw_curve(panel, algorithm, curve)
     end = max(curve.x[-1] for curve in curves.values())
@@ -166,7 +174,7 @@ def _draw_panel(
 def _shown_curves(results: Results, task: str, score: Score, axis: Axis) -> dict[str, Curve]:
     """Return the last part of the curves of a task."""
     curves = {}
-    for algorithm in results.algorithms(score.protocol):
+    for algorithm in _drawn(results, score):
         try:
             curves[algorithm] = learning_curve(results, algorithm, task, score, axis)
         except MissingDataError:

@@ -185,9 +185,13 @@ def ratio_text(ratio: float) -> str:
     --------
     >>> ratio_text(1.0), ratio_text(0.0123), ratio_text(123.4), ratio_text(1e6), ratio_text(float("nan"))
     ('1.00', '0.012', '123', '1e+06', '-')
+    >>> ratio_text(0.0)
+    '0'
     """
     if not math.isfinite(ratio):
         return "-"
+    if ratio == 0:
+        return "0"
     if ratio >= 10_000 or ratio < 0.001:
         return f"{ratio:.0e}"
     return f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"

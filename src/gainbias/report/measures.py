@@ -95,9 +95,13 @@ def bias_to_fixed_point(source: Source, score: Score) -> DataFrame:
     return targets[0] / (2 * targets[1])
 
 
-def baselines_to_variance_reduction(source: Source, score: Score) -> DataFrame:
-    """Compare twice the better baseline with variance-reduced TD."""
-    return 2 * _best(source, BASELINES, score) / source.errors("vrtd", score)
+def twice_baselines_to(algorithm: str) -> Measure:
+    """Compare twice the better baseline with an algorithm."""
+
+    def ratio(source: Source, score: Score) -> DataFrame:
+        return 2 * _best(source, BASELINES, score) / source.errors(algorithm, score)
+
+    return ratio
 
 
 def others_to_eta1(*names: str, factor: float = 1.0) -> Measure:

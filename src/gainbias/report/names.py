@@ -26,9 +26,11 @@ ALGORITHMS = {
     "td-lambda": "Coupled SA",
     "implicit-td": "Implicit TD",
     "relative-td": "Relative TD",
-    "lstd": "Least squares",
     "vrtd": "Variance-reduced TD",
+    "vrtd-all-data": "Variance-reduced TD, all data",
+    "lstd": "Least squares",
 }
+"""In the order in which they are listed and drawn."""
 
 
 def task_title(task: str) -> str:

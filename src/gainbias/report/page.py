@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pandas import DataFrame
@@ -14,6 +14,8 @@ from gainbias.report.names import algorithm_title, task_title
 from gainbias.report.printed import Paper, Printed
 from gainbias.report.results import MissingDataError
 from gainbias.report.scores import PAPER_SCORES
+from gainbias.report.sheets import FIRST_INSTANCES
+from gainbias.report.study import study_summary
 from gainbias.report.unexplained import NEAR
 from gainbias.report.verdicts import SCORES, judge
 
@@ -31,16 +33,23 @@ HOW_TO_READ = """\
   fixed point. Both score the paper's two algorithms by the full error and all others modulo constants, after
   equal numbers of steps.
 - **fair**: one metric for all (full, centred by the stationary mean, or modulo constants: the quotient),
-  errors against the bias, after equal numbers of transitions (a step of double chain uses two).
+  errors against the bias, after equal numbers of transitions (a step of double chain uses two). The full
+  error counts a constant that the baselines and variance-reduced TD do not set out to find.
 - *Runs*: in how many runs the claim held over the tasks, with a 95 % Clopper-Pearson interval of the share.
   *Pairs*: share of pairs of run and task in which it held. *Ratio*: typical value (interquartile mean of the
   logarithm) of the ratio in the heading, which is below 1 where the claim holds. Intervals of both are 95 %
   bootstrap intervals, stratified by task; from 3 runs they are too short.
-- *Seems to*: the runs are too few to tell their share from one half."""
+- *Seems to*: the runs are too few to tell their share from one half.
+- *Findings* are the numbered ones on the page "What we found in the paper" of the documentation."""
 
 
 def verdicts_page(
-    table: DataFrame, unexplained: DataFrame, paper: Paper, findings: str, claims: Iterable[Claim] = CLAIMS
+    table: DataFrame,
+    unexplained: DataFrame,
+    paper: Paper,
+    manifest: Mapping[str, Any],
+    findings: str,
+    claims: Iterable[Claim] = CLAIMS,
 ) -> str:
     """Return the page of verdicts.
 
@@ -52,12 +61,15 @@ def verdicts_page(
         Of `unexplained.unexplained`.
     paper : Paper
         Claims are judged by its own tables, too.
+    manifest : mapping
+        How the study was made.
     findings : str
-        Address of the page of findings about the paper, to which claims link.
+        Address of the page of findings about the paper, to which claims link; without one, they name it.
     claims : iterable of Claim
     """
     claims = list(claims)
-    parts = [INTRODUCTION, "## In short", _overview(claims, table, paper), "## Claim by claim"]
+    parts = [INTRODUCTION, study_summary(manifest)]
+    parts += ["## In short", _overview(claims, table, paper), "## Claim by claim"]
     parts += [_section(claim, table[table["claim"] == claim.name], paper, findings) for claim in claims]
     return "\n\n".join([*parts, _without_explanation(unexplained), HOW_TO_READ]) + "\n"
 
@@ -83,8 +95,10 @@ def _in_the_paper(claim: Claim, paper: Paper) -> str:
 
 
 def _section(claim: Claim, table: DataFrame, paper: Paper, findings: str) -> str:
-    links = ", ".join(f"[{name.removeprefix('finding-')}]({findings}#{name})" for name in claim.findings)
+    links = ", ".join(_finding(name, findings) for name in claim.findings)
     lines = [f'<a id="{claim.name}"></a>', "", f"### {claim.text}", "", f"{claim.where}. Findings: {links}."]
+    if claim.about == "conditions":
+        lines += ["", FIRST_INSTANCES]
     printed = _in_the_paper(claim, paper)
     if printed != "-":
         lines += ["", f"By the paper's own tables: in {printed}."]
@@ -94,6 +108,11 @@ def _section(claim: Claim, table: DataFrame, paper: Paper, findings: str) -> str
     ratio = f"Ratio: {claim.measures}" if claim.measures else "Ratio"
     header = ["Score", "Verdict", "Runs", "Pairs", ratio, "Why not"]
     return "\n".join([*lines, "", markdown(Sheet(claim.name, "", header, rows, text_columns=6))])
+
+
+def _finding(name: str, findings: str) -> str:
+    number = name.removeprefix("finding-")
+    return f"[{number}]({findings}#{name})" if findings else number
 
 
 def _verdict_texts(row: Any) -> tuple[str, ...]:
@@ -112,12 +131,12 @@ def _without_explanation(unexplained: DataFrame) -> str:
         is_eta = row.quantity.startswith("eta")
         name = row.quantity if is_eta else algorithm_title(row.quantity)
         numbers = [f"{x:.2e}" if is_eta else f"{x:.3g}" for x in (row.paper, row.nearest)]
-        cells = (task_title(row.task), name, *numbers, ratio_text(row.factor), row.choice)
+        cells = (task_title(row.task), name, row.choice, *numbers, ratio_text(row.factor))
         rows.append([[Cell(text) for text in cells]])
-    header = ["Task", "Number", "Paper", "Ours, nearest", "Off by a factor of", "Under"]
+    header = ["Task", "Number", "Nearest choice", "Paper", "Ours", "Off by a factor of"]
     note = (
         "Tried: every stored protocol, kind of error, target and norm. With so many choices some numbers "
         "agree by chance, so those above have no explanation that we know of."
     )
     caption = f"Further than a factor of {NEAR:g} from ours under every choice."
-    return f"{heading}\n\n{markdown(Sheet('unexplained', caption, header, rows, [note], text_columns=2))}"
+    return f"{heading}\n\n{markdown(Sheet('unexplained', caption, header, rows, [note], text_columns=3))}"

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from importlib import resources
 from pathlib import Path
 
 from gainbias.report.printed import Paper
 from gainbias.report.results import read_results
 from gainbias.report.write import write_report
+from gainbias.sources import PACKAGE
 
 
 def report_on(folder: Path) -> list[Path]:
     """Write tables, figures and verdicts into the folder of a reproduction, and return their paths."""
-    return write_report(read_results(folder), printed_numbers(), folder / "report")
+    return write_report(read_results(folder), printed_numbers(), folder / "report", findings_from(folder))
+
+
+def findings_from(folder: Path) -> str:
+    """Return the way from the report to the page of findings, if the sources are at hand."""
+    page = PACKAGE.parent.parent / "docs" / "paper.md"
+    return os.path.relpath(page, folder / "report") if page.exists() else ""
 
 
 def printed_numbers() -> Paper:

@@ -12,6 +12,8 @@ from typing import Any
 import pandas
 from pandas import DataFrame
 
+from gainbias.experiments.unit import CONDITIONS
+from gainbias.report.names import ALGORITHMS
 from gainbias.report.scores import Score
 
 RUN_COLUMNS = {
@@ -30,11 +32,11 @@ RUN_COLUMNS = {
 }
 """Columns of ``runs.parquet``: a row for each protocol, task, algorithm, run, checkpoint and metric."""
 
-CONDITIONS = ("eta1", "eta2", "eta2_literal", "eta3")
-CONDITION_COLUMNS = {"protocol": "category", "task": "category", "run": "int64"} | dict.fromkeys(
-    CONDITIONS, "float64"
-)
-"""Columns that ``conditions.parquet`` must have: a row for each protocol, task and run."""
+KEY_COLUMNS = {"protocol": "category", "task": "category", "run": "int64"}
+"""Columns that ``instances.parquet`` must have: a row for each protocol, task and run."""
+
+CONDITION_COLUMNS = KEY_COLUMNS | dict.fromkeys(CONDITIONS, "float64")
+"""Columns of ``conditions.parquet``: a row for each protocol, task and run, of the first few runs only."""
 
 
 class MissingDataError(LookupError):
@@ -49,13 +51,16 @@ class Results:
     ----------
     runs : DataFrame
         Columns of `RUN_COLUMNS`.
+    instances : DataFrame
+        Columns of `KEY_COLUMNS`, and facts about each problem.
     conditions : DataFrame
-        Columns of `CONDITION_COLUMNS`, and perhaps more.
+        Columns of `CONDITION_COLUMNS`.
     manifest : mapping
         How the study was made.
     """
 
     runs: DataFrame
+    instances: DataFrame
     conditions: DataFrame
     manifest: Mapping[str, Any]
 
@@ -91,9 +96,11 @@ class Results:
         return self.runs[["protocol", "algorithm"]].drop_duplicates()
 
     def algorithms(self, protocol: str) -> list[str]:
-        """Return the algorithms that were run under a protocol, in the order of the rows."""
+        """Return the algorithms that were run under a protocol, in the order of `ALGORITHMS`."""
         found = self._algorithms
-        return [str(name) for name in found.loc[found["protocol"] == protocol, "algorithm"]]
+        names = [str(name) for name in found.loc[found["protocol"] == protocol, "algorithm"]]
+        places = {name: place for place, name in enumerate(ALGORITHMS)}
+        return sorted(names, key=lambda name: places.get(name, len(places)))
 
     def tasks(self, protocol: str) -> list[str]:
         """Return the tasks that were run under a protocol, in the order of the rows."""
@@ -162,7 +169,7 @@ def read_results(folder: str | Path) -> Results:
     Parameters
     ----------
     folder : path
-        Holds ``manifest.json``, ``runs.parquet`` and ``conditions.parquet``.
+        Holds ``manifest.json``, ``runs.parquet``, ``instances.parquet`` and ``conditions.parquet``.
 
     Raises
     ------
@@ -170,12 +177,13 @@ def read_results(folder: str | Path) -> Results:
         If a file or a column is missing.
     """
     folder = Path(folder)
-    for name in ("manifest.json", "runs.parquet", "conditions.parquet"):
+    for name in ("manifest.json", "runs.parquet", "instances.parquet", "conditions.parquet"):
         if not (folder / name).is_file():
             raise ValueError(f"{folder} holds no {name}: it must be the results folder of a finished study")
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    runs = _read_table(folder / "runs.parquet", RUN_COLUMNS)
-    return Results(runs, _read_table(folder / "conditions.parquet", CONDITION_COLUMNS), manifest)
+    columns = {"runs": RUN_COLUMNS, "instances": KEY_COLUMNS, "conditions": CONDITION_COLUMNS}
+    tables = {name: _read_table(folder / f"{name}.parquet", columns[name]) for name in columns}
+    return Results(**tables, manifest=manifest)
 
 
 def _read_table(path: Path, columns: Mapping[str, str]) -> DataFrame:

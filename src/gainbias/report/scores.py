@@ -61,6 +61,9 @@ PAPER_SCORES = {
 }
 """How the paper scores, by its text and by its numbers."""
 
+TABLE_SCORES = PAPER_SCORES | {"fair": PAPER_SCORES["literal"].but(protocol="fair")}
+"""How the paper's tables are rebuilt: the fair protocol has the literal features, and many more instances."""
+
 FAIR_SCORES = {
     f"fair, {kind}": Score("fair", kind=kind, target="bias", budget="transitions")
     for kind in ("full", "centred", "quotient")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from pandas import DataFrame, Series
 
+from gainbias.experiments.unit import CONDITION_RUNS, CONDITIONS
 from gainbias.report.layout import Cell, Sheet, ratio_text, scaled_text, spread_text
 from gainbias.report.names import algorithm_title, task_title
-from gainbias.report.results import CONDITIONS
 from gainbias.report.scores import STUDIED
 
 PROTOCOL_NOTES = {
@@ -17,6 +17,8 @@ PROTOCOL_NOTES = {
     "bias.",
     "inferred": "Protocol inferred: what fits the paper's numbers best. Each feature row has norm 1; errors "
     "against the paper's fixed point.",
+    "fair": "Protocol fair: the literal features, and more instances than the paper's three; errors against "
+    "the bias, after equal numbers of steps.",
 }
 COMPARISON_NOTE = (
     "Ours: mean ± standard deviation over runs. Ratio: ours / paper; in brackets, how many of our runs are "
@@ -24,6 +26,9 @@ COMPARISON_NOTE = (
 )
 SCORE_NOTE = (
     "Double and single chain are scored by the full error, the others modulo constants, as in the paper."
+)
+FIRST_INSTANCES = (
+    f"Condition numbers are computed for the first {CONDITION_RUNS} instances of a task at most."
 )
 CONDITION_TITLES = {
     "eta1": "η₁",
@@ -67,7 +72,7 @@ def conditions_sheet(table: DataFrame, protocol: str) -> Sheet:
         caption,
         header,
         groups,
-        [PROTOCOL_NOTES[protocol].split(";")[0] + ".", reading, COMPARISON_NOTE],
+        [PROTOCOL_NOTES[protocol].split(";")[0] + ".", reading, COMPARISON_NOTE, FIRST_INSTANCES],
         text_columns=2,
     )
 
@@ -82,7 +87,7 @@ def parameters_sheet(table: DataFrame, protocol: str) -> Sheet:
             for row in part.itertuples()
             if row.agrees != "yes"
         ]
-        epsilon = "none" if math.isnan(printed["epsilon"]) else f"{printed['epsilon']:g}"
+        epsilon = f"{printed['epsilon']:g}" if printed["epsilon"] else "none"
         step_size = f"{printed['step_numerator']:g}/(t+{printed['step_offset']:g})"
         texts = [task_title(task), f"{printed['d']:g}", step_size, f"{printed['steps']:,.0f}", epsilon]
         groups.append([[Cell(text) for text in (*texts, ", ".join(differing) or "same")]])

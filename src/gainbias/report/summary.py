@@ -120,7 +120,7 @@ def draw_profiles(results: Results, scores: Mapping[str, Score], rng: Rng = 0) -
     """Draw the share of runs whose error is at most so many times that of least squares on the same data."""
     rng, shape = np.random.default_rng(rng), SIZES["two-column"]
     with drawing(shape):
-        figure = new_figure(shape.width, 2.2)
+        figure = new_figure(shape.width, 2.35)
         panels = figure.subplots(1, len(scores), sharey=True, squeeze=False)[0]
         for panel, (name, score) in zip(panels, scores.items(), strict=True):
             for algorithm, ratios in log_floor_ratios(score_arrays(results, score)).items():
@@ -147,4 +147,4 @@ def _legend(figure: Figure, algorithms: list[str]) -> None:
     looks = [look_of(name) for name in algorithms]
     handles = [Line2D([], [], color=k.colour, linestyle=k.dashes, linewidth=k.width) for k in looks]
     titles = [algorithm_title(name) for name in algorithms]
-    figure.legend(handles, titles, loc="outside upper center", ncols=len(titles))
+    figure.legend(handles, titles, loc="outside upper center", ncols=SIZES["two-column"].legend_columns)

@@ -14,11 +14,15 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from gainbias.experiments.statistics import Interval, proportion_interval
+from gainbias.experiments.unit import CONDITIONS
 from gainbias.report.printed import Paper
-from gainbias.report.results import CONDITIONS, MissingDataError, Results
-from gainbias.report.scores import PAPER_SCORES
+from gainbias.report.results import MissingDataError, Results
+from gainbias.report.scores import TABLE_SCORES
 
-OURS = ("our_mean", "our_std", "runs", "diverged", "ratio", "below", "equal", "above")
+OURS = (
+    *("our_mean", "our_std", "runs", "diverged", "ratio", "below", "equal", "above"),
+    *("percentile", "percentile_low", "percentile_high"),
+)
 """Columns that are computed from stored rows."""
 
 PARAMETERS = {
@@ -32,7 +36,7 @@ PARAMETERS = {
 
 
 def distances_table(results: Results, paper: Paper) -> DataFrame:
-    """Return the paper's table of distances, printed and rebuilt under its two protocols.
+    """Return the paper's table of distances, printed and rebuilt under each protocol.
 
     Returns
     -------
@@ -79,12 +83,12 @@ def parameters_table(results: Results, paper: Paper) -> DataFrame:
     Returns
     -------
     DataFrame
-        A row for each protocol, task and parameter: the printed value, ours, and whether they agree: "yes",
-        "no" or "not stored".
+        A row for each protocol, task and parameter: the printed value (an epsilon that is not printed is 0),
+        ours, and whether they agree: "yes", "no" or "not stored".
     """
     rows = []
     for protocol in _protocols(results):
-        for printed in paper.parameters.to_dict("records"):
+        for printed in paper.parameters.fillna({"epsilon": 0.0}).to_dict("records"):
             for parameter in PARAMETERS:
                 key = {"protocol": protocol, "task": printed["task"], "parameter": parameter}
                 stored = _parameter_rows(results, **key)
@@ -138,12 +142,12 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _protocols(results: Results) -> list[str]:
-    return [protocol for protocol in PAPER_SCORES if protocol in results.protocols]
+    return [protocol for protocol in TABLE_SCORES if protocol in results.protocols]
 
 
 def _distance_rows(results: Results, protocol: str, task: str, algorithm: str) -> DataFrame:
     try:
-        rows = results.last(algorithm, PAPER_SCORES[protocol])
+        rows = results.last(algorithm, TABLE_SCORES[protocol])
     except MissingDataError:  # this algorithm was not run
         return results.runs.iloc[:0]
     return rows[rows["task"] == task]
@@ -155,9 +159,9 @@ def _condition_rows(results: Results, protocol: str, task: str) -> DataFrame:
 
 def _parameter_rows(results: Results, protocol: str, task: str, parameter: str) -> DataFrame:
     if parameter != "steps":
-        return _condition_rows(results, protocol, task)
+        return results.instances.query("protocol == @protocol and task == @task")
     algorithm = results.algorithms(protocol)[0]
-    rows = results.last(algorithm, PAPER_SCORES[protocol])
+    rows = results.last(algorithm, TABLE_SCORES[protocol])
     return rows[rows["task"] == task]
 
 

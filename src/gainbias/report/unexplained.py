@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
+from gainbias.experiments.unit import CONDITIONS
 from gainbias.report.printed import Paper
-from gainbias.report.results import CONDITIONS, Results
+from gainbias.report.results import Results
 
 NEAR = 2.0
 """A number is explained if ours, under some choice, is within this factor of it."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from pandas import DataFrame
 
+from gainbias.progress import Watch
 from gainbias.report.claims import CLAIMS
 from gainbias.report.curves import draw_curves
 from gainbias.report.layout import Sheet, latex, markdown
@@ -28,9 +29,7 @@ TABLES = {
 }
 
 
-def write_report(
-    results: Results, paper: Paper, folder: str | Path, findings: str = "paper.md"
-) -> list[Path]:
+def write_report(results: Results, paper: Paper, folder: str | Path, findings: str = "") -> list[Path]:
     """Write tables, figures and verdicts.
 
     Parameters
@@ -42,7 +41,7 @@ def write_report(
     folder : path
         Files go to ``tables/``, ``figures/`` and ``scores/`` below it, and to ``verdicts.md``.
     findings : str
-        Address of the page of findings about the paper.
+        Address of the page of findings about the paper, for links.
 
     Returns
     -------
@@ -50,9 +49,13 @@ def write_report(
         All files, in the order in which they were written.
     """
     folder = Path(folder)
-    paths = [*write_tables(results, paper, folder / "tables"), *write_scores(results, folder / "scores")]
-    paths += write_figures(results, paper, folder / "figures")
-    return paths + write_verdicts(results, paper, folder, findings)
+    with Watch() as watch:
+        watch.show("report: tables", 0, 3)
+        paths = write_tables(results, paper, folder / "tables") + write_scores(results, folder / "scores")
+        watch.show("report: figures", 1, 3)
+        paths += write_figures(results, paper, folder / "figures")
+        watch.show("report: verdicts", 2, 3)
+        return paths + write_verdicts(results, paper, folder, findings)
 
 
 def write_verdicts(results: Results, paper: Paper, folder: Path, findings: str) -> list[Path]:
@@ -61,7 +64,7 @@ def write_verdicts(results: Results, paper: Paper, folder: Path, findings: str) 
     return [
         _write_csv(folder / "tables" / "verdicts.csv", verdicts),
         _write_csv(folder / "tables" / "unexplained.csv", cells),
-        _write(folder / "verdicts.md", verdicts_page(verdicts, cells, paper, findings)),
+        _write(folder / "verdicts.md", verdicts_page(verdicts, cells, paper, results.manifest, findings)),
     ]
 
 

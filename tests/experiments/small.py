@@ -1,0 +1,18 @@
+"""A small study."""
+
+from pathlib import Path
+
+import gainbias as gb
+from gainbias.experiments.results import Results
+
+SMALL = {"tasks": ["random-walk-50", "frozen-lake"], "instances": 2, "shorten": 200}
+
+
+def run_small(folder: Path, **options: object) -> Results:
+    return gb.reproduce(folder, **{"workers": 1, **SMALL, **options})  # type: ignore[arg-type]
+
+
+def table_bytes(results: Results) -> dict[str, bytes]:
+    paths = [path for ending in ("parquet", "csv.gz") for path in sorted(results.folder.glob(f"*.{ending}"))]
+    assert len(paths) == 6
+    return {path.name: path.read_bytes() for path in paths}

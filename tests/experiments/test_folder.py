@@ -1,0 +1,156 @@
+"""The results folder: what is kept of a study that was killed, and what is refused."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gainbias.experiments.results import Results
+from gainbias.experiments.unit import Unit
+from gainbias.store import LockedError
+from tests.experiments.small import run_small, table_bytes
+
+COMMAND = "gainbias reproduce --task random-walk-50 --task frozen-lake --instances 2 --shorten 200 --resume"
+
+
+def start(folder: Path, workers: int) -> subprocess.Popen[str]:
+    """Run the small study in processes of their own, which obey Ctrl-C even if those of the tests do not."""
+    words = [sys.executable, "-m", "gainbias.cli", *COMMAND.split()[1:]]
+    return subprocess.Popen(
+        [*words, "--output", str(folder), "--workers", str(workers)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sent", "workers"), [(signal.SIGINT, 2), (signal.SIGKILL, 1), (signal.SIGKILL, 2)], ids=str
+)
+def test_stopped_and_resumed_ends_with_the_same_bytes(
+    results: Results, tmp_path: Path, sent: signal.Signals, workers: int
+) -> None:
+    folder = tmp_path / "stopped"
+    for wanted in (1, 5, 11):
+        process = start(folder, workers)
+        while process.poll() is None and len(Results(folder).log.records()) < wanted:
+            time.sleep(0.01)
+        os.killpg(process.pid, sent)
+        said = process.communicate(timeout=60)
+        if sent == signal.SIGINT:
+            message = f"gainbias: interrupted; what was finished is kept in {folder}: go on with --resume\n"
+            assert (process.returncode, *said) == (1, "", message)
+        assert not (folder / "manifest.json").exists()
+    process = start(folder, workers)
+    said = process.communicate(timeout=300)
+    assert (process.returncode, said[1]) == (0, "")
+    assert 11 <= Results(folder).manifest["reused"] < 16
+    assert table_bytes(Results(folder)) == table_bytes(results)
+
+
+def test_a_finished_study_is_not_run_over(results: Results) -> None:
+    before = table_bytes(results)
+    with pytest.raises(ValueError, match="already holds a study: go on with --resume"):
+        run_small(results.folder)
+    assert table_bytes(results) == before
+
+
+def test_resuming_a_finished_study_computes_nothing(results: Results, tmp_path: Path, monkeypatch) -> None:
+    before = table_bytes(results)
+    monkeypatch.setattr(Unit, "compute", lambda self: pytest.fail("computed again"))
+    again = run_small(shutil.copytree(results.folder, tmp_path / "copy"), resume=True)
+    assert table_bytes(again) == before
+    assert again.manifest["reused"] == again.manifest["units"] == 16
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"shorten": 300},
+            "holds a study with shorten = 200, which cannot be resumed with shorten = 300",
+        ),
+        ({"settings": {"epsilon": 0.2}}, r"cannot be resumed with settings = \{'epsilon': 0.2\}"),
+    ],
+)
+def test_a_study_is_not_resumed_with_other_choices(results: Results, change, message) -> None:
+    before = table_bytes(results)
+    with pytest.raises(ValueError, match=message):
+        run_small(results.folder, resume=True, **change)
+    assert table_bytes(results) == before
+
+
+@pytest.mark.parametrize("allowed", [{}, {"resume": True}, {"overwrite": True}])
+def test_a_folder_of_something_else_is_refused(allowed, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(ValueError, match="is not empty and holds no study"):
+        run_small(tmp_path, **allowed)
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_a_newer_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text(json.dumps({"schema": 99}))
+    with pytest.raises(ValueError, match="was written by a newer version"):
+        run_small(tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("content", ["", '{"sche', "[]", '{"schema": null}'])
+def test_a_damaged_note_is_said_to_be_so(content, tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text(content)
+    with pytest.raises(ValueError, match=r"study.json is damaged: choose .* --overwrite"):
+        run_small(tmp_path, resume=True)
+
+
+def test_overwriting_leaves_nothing_of_before(tmp_path: Path) -> None:
+    small = {"tasks": ["random-walk-50"], "protocols": ["fair"]}
+    folder = run_small(tmp_path / "results", **small).folder
+    (folder / "report").mkdir()
+    (folder / "report" / "verdicts.md").write_text("of before")
+    changed = run_small(folder, **small, instances=1, shorten=300, overwrite=True)
+    assert changed.frame("runs").step.max() == 500
+    assert len(changed.log.records()) == 1
+    assert not (folder / "report").exists()
+
+
+def test_a_study_that_is_being_run_is_left_alone(tmp_path: Path) -> None:
+    small = {"tasks": ["random-walk-50"], "protocols": ["fair"]}
+    results = run_small(tmp_path / "results", **small)
+    before = table_bytes(results)
+    with results.log, pytest.raises(LockedError, match="another process is writing to"):
+        run_small(results.folder, **small, overwrite=True)
+    assert table_bytes(results) == before
+    assert len(results.log.records()) == 2
+
+
+def test_damaged_records_are_computed_again(tmp_path: Path, monkeypatch) -> None:
+    small = {"tasks": ["random-walk-50"], "protocols": ["fair"]}
+    results = run_small(tmp_path / "results", **small)
+    before = table_bytes(results)
+    [segment] = results.log.segments()
+    content = bytearray(segment.read_bytes())
+    content[len(content) * 3 // 4] ^= 0xFF  # in the second record
+    segment.write_bytes(content)
+    computed, compute = [], Unit.compute
+    monkeypatch.setattr(Unit, "compute", lambda self: computed.append(self.run) or compute(self))
+    assert table_bytes(run_small(results.folder, **small, resume=True)) == before
+    assert computed == [1]
+
+
+def test_extending_reuses_what_is_there(results: Results, tmp_path: Path, monkeypatch) -> None:
+    folder = tmp_path / "longer"
+    run_small(folder, instances=1, protocols=["fair"])
+    computed = []
+    compute = Unit.compute
+    monkeypatch.setattr(Unit, "compute", lambda self: computed.append(self.run) or compute(self))
+    longer = run_small(folder, instances=2, protocols=["fair"], resume=True)
+    assert computed == [1, 1]
+    assert set(longer.frame("runs").run) == {0, 1}
