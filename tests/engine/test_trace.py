@@ -195,7 +195,8 @@ def test_continuous_time_changes_the_unit_of_the_gain_alone(algorithm) -> None:
     timed = gb.MarkovRewardProcess.from_rates(rates, [1.0, 4.0, 9.0])
     steps = gb.MarkovRewardProcess(timed.transitions, timed.rewards)
     of_time, of_steps = (gb.Problem(mrp, gb.Tabular()) for mrp in (timed, steps))
-    assert timed.rate is not None and timed.rate > 1.0
+    assert timed.rate is not None
+    assert timed.rate > 1.0
     found, expected = (gb.run(algorithm, problem, 60, 0.1, checkpoints=3) for problem in (of_time, of_steps))
     np.testing.assert_array_equal(found.weights, expected.weights)
     np.testing.assert_allclose(found.gain, timed.rate * expected.gain, rtol=1e-12)
