@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import gymnasium
@@ -100,6 +101,12 @@ class TestIds:
         with pytest.warns(UserWarning, match=r"gymnasium .* has no Taxi-v3: Taxi-v4 is used instead"):
             old = gb.gymnasium_table("Taxi-v3")
         assert old.fingerprint == gb.gymnasium_table("Taxi-v4").fingerprint
+
+    @pytest.mark.parametrize("read", [gb.gymnasium_table, lambda id: gb.from_gymnasium(id, [0] * 500)])
+    def test_the_warning_is_about_the_line_of_the_caller(self, read):
+        with pytest.warns(UserWarning, match="Taxi-v4 is used instead") as warned:
+            read("Taxi-v3")
+        assert [Path(warning.filename) for warning in warned] == [Path(__file__)]
 
     def test_the_newest_of_several(self, monkeypatch):
         registry = {f"Boat-v{k}": SimpleNamespace(version=k) for k in (2, 10, 9)}

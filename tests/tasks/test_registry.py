@@ -235,9 +235,18 @@ class TestScalarisation:
         assert task.source["weights"] == (1.0, -0.01)
         assert task.problem.mrp.fingerprint != gb.task("deep-sea").problem.mrp.fingerprint
 
-    def test_weights_must_fit(self):
-        with pytest.raises(ValueError, match="one entry for each of the 2 components"):
-            gb.task("deep-sea", weights=[1.0])
+    @pytest.mark.parametrize(
+        ("weights", "message"),
+        [
+            ([1.0], "one entry for each of the 2 components"),
+            (5, "weights must be a list of numbers, found 5"),
+            ("ab", "weights must be a list of numbers, found 'ab'"),
+            (["a", 1.0], "each entry of weights must be a finite number, found 'a'"),
+        ],
+    )
+    def test_weights_must_fit(self, weights, message):
+        with pytest.raises(ValueError, match=message):
+            gb.task("deep-sea", weights=weights)
 
 
 class TestPaperNumbers:
@@ -293,11 +302,20 @@ class TestWrongInput:
             ({"episodes": True}, "episodes must be an integer of at least 1, found True"),
             ({"learning_rate": "x"}, "learning_rate must be above 0 and at most 1, found 'x'"),
             ({"initial_value": "x"}, "initial_value must be a finite number, found 'x'"),
+            ({"policy_seed": -3}, "policy_seed must be an integer that is not negative, found -3"),
+            ({"episodes": 10**20}, "episodes must be an integer .* at most 9223372036854775807, found 1000"),
+            ({"name": ["taxi"]}, r"unknown task \['taxi'\]: did you mean 'taxi'"),
+            ({"protocol": ["fair"]}, r"protocol must be one of literal, inferred, fair, found \['fair'\]"),
         ],
     )
     def test_is_named(self, arguments, message):
         with pytest.raises(ValueError, match=message):
             gb.task(**{"name": "frozen-lake", **arguments})
+
+    def test_a_truth_value_is_no_number_after_an_equal_one(self):
+        gb.task("frozen-lake", exploration=1)
+        with pytest.raises(ValueError, match="exploration must be at least 0 and at most 1, found True"):
+            gb.task("frozen-lake", exploration=True)
 
     def test_equal_keys_of_other_types_are_checked_too(self):
         gb.task("garnet", branching=10)

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+MOST = 2**63 - 1
+"""The largest integer of the compiled parts."""
+
 
 def as_integer(value: Any, name: str, least: int, most: int | None = None) -> int:
     """Return `value` as an integer between `least` and `most`.
@@ -18,9 +21,25 @@ def as_integer(value: Any, name: str, least: int, most: int | None = None) -> in
     ValueError: capacity must be an integer of at least 1, found 0
     """
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if most is None and is_integer and value > MOST:
+        most = MOST
     if not is_integer or value < least or (most is not None and value > most):
         limit = "" if most is None else f" and at most {most}"
         raise ValueError(f"{name} must be an integer of at least {least}{limit}, found {value!r}")
+    return int(value)
+
+
+def as_seed(value: Any, name: str = "seed") -> int:
+    """Return `value` as an integer that is not negative, however large.
+
+    Examples
+    --------
+    >>> as_seed(-1)
+    Traceback (most recent call last):
+    ValueError: seed must be an integer that is not negative, found -1
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise ValueError(f"{name} must be an integer that is not negative, found {value!r}")
     return int(value)
 
 

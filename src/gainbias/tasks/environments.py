@@ -68,7 +68,7 @@ def from_gymnasium(
     >>> lake.num_states, round(gb.solve(lake).gain, 6)
     (16, 0.001607)
     """
-    return continuing(gymnasium_table(env_or_id), policy, states=states, endings=endings)
+    return continuing(_read(env_or_id), policy, states=states, endings=endings)
 
 
 def gymnasium_table(env_or_id: Any) -> TransitionTable:
@@ -89,13 +89,18 @@ def gymnasium_table(env_or_id: Any) -> TransitionTable:
     >>> gb.gymnasium_table("CliffWalking-v1")
     TransitionTable(48 states, 4 actions, 192 outcomes)
     """
+    return _read(env_or_id)
+
+
+def _read(env_or_id: Any) -> TransitionTable:
+    """Read the table; public functions call this directly, so that warnings name the line of their caller."""
     gymnasium = optional("gymnasium")
     if not isinstance(env_or_id, str):
         return _table_of(gymnasium, env_or_id)
     name = installed_id(env_or_id)
     if name != env_or_id:
         version = metadata.version("gymnasium")
-        warnings.warn(f"gymnasium {version} has no {env_or_id}: {name} is used instead", stacklevel=2)
+        warnings.warn(f"gymnasium {version} has no {env_or_id}: {name} is used instead", stacklevel=3)
     env = gymnasium.make(name)
     try:
         return _table_of(gymnasium, env)

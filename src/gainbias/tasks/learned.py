@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any
 
 from gainbias.model.process import MarkovRewardProcess
+from gainbias.tasks.checks import as_numbers, as_seed
 from gainbias.tasks.continuing import continuing
 from gainbias.tasks.q_learning import LearnedPolicy, q_learning
 from gainbias.tasks.smoothing import ergodic
@@ -51,14 +52,16 @@ def learned_process(read: Callable[[], Model]) -> MakeProcess:
     def table(weights: tuple[float, ...] | None) -> TransitionTable:
         return model().table if weights is None else scalarise(model().table, weights)
 
-    @lru_cache(maxsize=1024)
+    @lru_cache(maxsize=1024, typed=True)  # 1 and True are the same key otherwise
     def policy(weights: tuple[float, ...] | None, **learning: Any) -> LearnedPolicy:
         return q_learning(table(weights), **learning)
 
     def make(seed: int, settings: Settings) -> tuple[MarkovRewardProcess, Source]:
         weights = _weights(settings.get("weights"), model().weights)
         learning = {name: settings[name] for name in LEARNING}
-        learning["seed"] = seed if settings["policy_seed"] is None else settings["policy_seed"]
+        learning["seed"] = seed
+        if settings["policy_seed"] is not None:
+            learning["seed"] = as_seed(settings["policy_seed"], "policy_seed")
         learned = policy(weights, **learning)
         if not learned.always_ends:
             raise ValueError(
@@ -74,5 +77,5 @@ def learned_process(read: Callable[[], Model]) -> MakeProcess:
     return make
 
 
-def _weights(given: Sequence[float] | None, default: tuple[float, ...] | None) -> tuple[float, ...] | None:
-    return default if given is None else tuple(map(float, given))
+def _weights(given: Any, default: tuple[float, ...] | None) -> tuple[float, ...] | None:
+    return default if given is None else tuple(as_numbers(given, "weights"))

@@ -11,7 +11,7 @@ C. J. C. H. Watkins and P. Dayan, "Q-learning", Machine Learning 8 (1992) 279-29
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gainbias.kernels import kernel
 from gainbias.model.checks import FloatArray, frozen
 from gainbias.progress import Watch
-from gainbias.tasks.checks import as_integer, as_number
+from gainbias.tasks.checks import as_integer, as_number, as_seed
 from gainbias.tasks.table import IntArray, TransitionTable
 
 
@@ -265,10 +265,4 @@ def _check(settings: Settings, seed: int) -> None:
     for name in ("discount", "exploration"):
         as_number(getattr(settings, name), name, at_least=0.0, at_most=1.0)
     as_number(settings.initial_value, "initial_value")
-    check_seed(seed)
-
-
-def check_seed(seed: Any) -> None:
-    """Raise unless `seed` is an integer that is not negative."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f"seed must be an integer that is not negative, found {seed!r}")
+    as_seed(seed)

@@ -27,7 +27,7 @@ from gainbias.tasks import (
     two_loop,
 )
 from gainbias.tasks.bernoulli import Normalisation, bernoulli_features
-from gainbias.tasks.q_learning import check_seed
+from gainbias.tasks.checks import as_seed
 from gainbias.tasks.task import Protocol, Recipe, Source, Task
 
 _PAPER = (random_walks, toy_text, grid_worlds, multi_objective)
@@ -75,8 +75,8 @@ def task(name: str, seed: int = 0, protocol: Protocol = "literal", **settings: A
     ValueError: unknown task 'frozenlake': did you mean 'frozen-lake'? ...
     """
     recipe = as_recipe(name)
-    check_seed(seed)
-    if protocol not in NORMALISATION:
+    seed = as_seed(seed)
+    if protocol not in list(NORMALISATION):  # a list, because what cannot be a key is wrong, too
         raise ValueError(f"protocol must be one of {', '.join(NORMALISATION)}, found {protocol!r}")
     unknown = settings.keys() - recipe.settings.keys()
     if unknown:
@@ -84,12 +84,12 @@ def task(name: str, seed: int = 0, protocol: Protocol = "literal", **settings: A
         raise ValueError(f"{name} has no setting {min(unknown)!r}, its settings are {known}")
     chosen = {key: _plain(value, key) for key, value in {**recipe.settings, **settings}.items()}
     made_from = tuple((key, type(chosen[key]), chosen[key]) for key in chosen if key != "num_features")
-    solution, source = _solved(name, int(seed), made_from)
-    features = _features(recipe, solution, int(seed), protocol, chosen["num_features"])
+    solution, source = _solved(name, seed, made_from)
+    features = _features(recipe, solution, seed, protocol, chosen["num_features"])
     return Task(
         name=name,
         problem=Problem(solution.mrp, features, solution=solution),
-        seed=int(seed),
+        seed=seed,
         protocol=protocol,
         settings=chosen,
         source={**source},
@@ -106,7 +106,7 @@ def as_recipe(name: str) -> Recipe:
     >>> as_recipe("taxi").num_states
     500
     """
-    if name in TASKS:
+    if name in list(TASKS):  # a list, because what cannot be a key is unknown, too
         return TASKS[name]
     near = difflib.get_close_matches(str(name), TASKS, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
