@@ -1,5 +1,6 @@
 """The command line: its answers, its examples and its exit codes."""
 
+import errno
 import json
 import re
 import subprocess
@@ -288,8 +289,24 @@ class TestTasks:
             (["solve", "random-walk-50", "--set", "size=3"], "random-walk-50 has no setting 'size'"),
             (["solve", "inventory", "--set", "reorder_at=20"], "reorder_at must be below order_up_to"),
             (["run", "garnet", "--set", "branching=x"], "branching must be an integer"),
+            (["run", "random-walk-50", "--steps", "0"], "num_steps must be a positive integer, found 0"),
         ],
     )
     def test_wrong_input(self, words, message, capsys):
         assert cli.main(words) == cli.WRONG_INPUT
+        assert message in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("error", "message"),
+        [
+            (MemoryError("Unable to allocate 6.94 EiB"), "not enough memory: Unable to allocate 6.94 EiB"),
+            (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+        ],
+    )
+    def test_a_machine_that_is_too_small_is_no_wrong_input(self, error, message, capsys, monkeypatch):
+        def fail(*_, **__):
+            raise error
+
+        monkeypatch.setattr(gb, "solve", fail)
+        assert cli.main(["solve", "two-loop"]) == cli.FAILED
         assert message in capsys.readouterr().err

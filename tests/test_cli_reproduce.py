@@ -52,9 +52,10 @@ class TestReproduce:
         [
             (["--task", "frozenlake"], "unknown task of the paper 'frozenlake': did you mean 'frozen-lake'?"),
             (["--protocol", "unfair"], "unknown protocol 'unfair': did you mean 'fair'?"),
-            (["--instances", "0"], "instances must be a positive integer, found 0"),
-            (["--shorten", "-1"], "shorten must be an integer between 1 and 150000, found -1"),
-            (["--workers", "0"], "workers must be a positive integer, found 0"),
+            (["--instances", "0"], "instances must be an integer of at least 1, found 0"),
+            (["--shorten", "-1"], "shorten must be an integer of at least 1 and at most 150000, found -1"),
+            (["--workers", "0"], "workers must be an integer of at least 1, found 0"),
+            (["--overwrite", "--resume"], "overwrite starts afresh and resume goes on: choose one"),
             (["--set", "epsilon"], "settings are NAME=VALUE, found 'epsilon'"),
             (["--set", "epsilom=0.1"], "unknown setting 'epsilom': did you mean 'epsilon'?"),
             (["--set", "epsilon=1"], "epsilon must be at least 0 and below 1, found 1"),

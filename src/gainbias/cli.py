@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the run failed, 2 the input was wrong.
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import math
 import os
@@ -45,9 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.command = shlex.join(["gainbias", *words])
     try:
         return int(options.run(options))
+    except MemoryError as error:
+        print(f"gainbias: not enough memory: {error}", file=sys.stderr)
+        return FAILED
     except (ValueError, OSError, ImportError) as error:
         print(f"gainbias: {error}", file=sys.stderr)
-        return WRONG_INPUT
+        return FAILED if getattr(error, "errno", None) == errno.ENOSPC else WRONG_INPUT
     except RuntimeError as error:  # of which ConvergenceError is one
         print(f"gainbias: {error}", file=sys.stderr)
         return FAILED
@@ -180,12 +184,12 @@ def _run(options: argparse.Namespace) -> int:
     from gainbias.report.terminal import show_trace
 
     task = _task(options, options.task)
-    steps = options.steps or (task.paper.num_steps if task.paper else 100_000)
+    default_steps = task.paper.num_steps if task.paper else 100_000
     start = time.perf_counter()
     trace = gainbias.run(
         options.algorithm,
         task.problem,
-        steps,
+        default_steps if options.steps is None else options.steps,
         _step_size(options.step_size, task),
         seeds=range(options.seeds),
         params=_settings(options.param),

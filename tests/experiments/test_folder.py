@@ -1,5 +1,6 @@
 """The results folder: what is kept of a study that was killed, and what is refused."""
 
+import errno
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gainbias.experiments import results as results_module
 from gainbias.experiments.results import Results
 from gainbias.experiments.unit import Unit
 from gainbias.store import LockedError
@@ -92,6 +94,46 @@ def test_a_folder_of_something_else_is_refused(allowed, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not empty and holds no study"):
         run_small(tmp_path, **allowed)
     assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_a_study_that_could_not_even_be_noted_is_begun_again(tmp_path: Path, monkeypatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    small = {"tasks": ["random-walk-50"], "protocols": ["fair"], "instances": 1}
+    with monkeypatch.context() as patch:
+        patch.setattr(results_module, "write_whole", full)
+        with pytest.raises(OSError, match="No space left"):
+            run_small(tmp_path / "results", **small)
+    assert run_small(tmp_path / "results", **small).manifest["units"] == 1
+
+
+def test_a_folder_whose_units_are_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "units").mkdir()
+    (tmp_path / "units" / "army.txt").write_text("roster")
+    with pytest.raises(ValueError, match="is not empty and holds no study"):
+        run_small(tmp_path, overwrite=True)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_said_to_be_so(tmp_path: Path) -> None:
+    process = start(tmp_path / "killed")
+    while process.poll() is None and not Results(tmp_path / "killed").log.records():
+        time.sleep(0.01)
+    children = subprocess.run(
+        ["ps", "-ww", "-o", "pid=", "-o", "args=", "--ppid", str(process.pid)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    workers = [int(line.split()[0]) for line in children if "LokyProcess" in line]
+    os.kill(workers[0], signal.SIGKILL)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert said.splitlines()[-1].startswith(
+        "gainbias: a worker process ended, perhaps because memory ran out"
+    )
+    assert said.endswith("go on with --resume, and with fewer workers if memory is short\n")
 
 
 def test_a_newer_folder_is_refused(tmp_path: Path) -> None:

@@ -186,16 +186,31 @@ def test_a_damaged_record_is_computed_again(results: Results, tmp_path: Path) ->
         ({"tasks": ["frozen-lak"]}, "unknown task of the paper 'frozen-lak': did you mean 'frozen-lake'"),
         ({"protocols": ["unfair"]}, "unknown protocol 'unfair': did you mean 'fair'"),
         ({"protocols": []}, "there is nothing to run"),
-        ({"instances": 0}, "instances must be a positive integer, found 0"),
-        ({"shorten": 0}, "shorten must be an integer between 1 and 150000, found 0"),
-        ({"shorten": 150_001}, "shorten must be an integer between 1 and 150000, found 150001"),
-        ({"workers": 0}, "workers must be a positive integer, found 0"),
+        ({"tasks": "frozen-lake"}, "tasks must be a list of ids, found 'frozen-lake'"),
+        ({"protocols": "fair"}, "protocols must be a list of ids, found 'fair'"),
+        ({"tasks": [3]}, "unknown task of the paper 3: known are random-walk-50"),
+        ({"instances": 0}, "instances must be an integer of at least 1, found 0"),
+        ({"instances": 2.5}, "instances must be an integer of at least 1, found 2.5"),
+        ({"instances": "3"}, "instances must be an integer of at least 1, found '3'"),
+        ({"shorten": 0}, "shorten must be an integer of at least 1 and at most 150000, found 0"),
+        ({"shorten": 2.5}, "shorten must be an integer of at least 1 and at most 150000, found 2.5"),
+        ({"shorten": 150_001}, "shorten must be an integer .* at most 150000, found 150001"),
+        ({"workers": 0}, "workers must be an integer of at least 1, found 0"),
+        ({"workers": 1.5}, "workers must be an integer of at least 1, found 1.5"),
+        ({"settings": {"epsilon": object()}}, "settings must be numbers, words and lists of these by name"),
+        ({"settings": [1]}, r"settings must be numbers, words and lists of these by name, found \[1\]"),
+        ({"overwrite": True, "resume": True}, "overwrite starts afresh and resume goes on: choose one"),
     ],
 )
 def test_bad_input(change, message, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
         run_small(tmp_path / "results", **change)
     assert not (tmp_path / "results").exists()
+
+
+def test_what_is_named_twice_is_run_once() -> None:
+    once = plan(["fair"], ["random-walk-50"], 2, 1, {})
+    assert plan(["fair", "fair"], ["random-walk-50", "random-walk-50"], 2, 1, {}) == once
 
 
 def test_ids_depend_on_everything_that_matters() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 
 from gainbias.experiments.unit import Columns, Unit
 
@@ -28,7 +29,13 @@ def execute(units: Sequence[Unit], workers: int) -> Iterator[tuple[Unit, dict[st
         # Said when a study is interrupted, which is no fault.
         warnings.filterwarnings("ignore", ".*limit unnecessary computation time", UserWarning)
         pool = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
-        yield from pool(delayed(_computed)(unit) for unit in units)
+        try:
+            yield from pool(delayed(_computed)(unit) for unit in units)
+        except BrokenProcessPool as error:
+            raise RuntimeError(
+                "a worker process ended, perhaps because memory ran out; what was finished is kept: go on "
+                "with --resume, and with fewer workers if memory is short"
+            ) from error
 
 
 def _computed(unit: Unit) -> tuple[Unit, dict[str, Columns]]:

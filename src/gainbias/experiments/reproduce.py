@@ -17,6 +17,7 @@ from gainbias.experiments.results import Results
 from gainbias.experiments.unit import Unit
 from gainbias.extras import require
 from gainbias.progress import Watch
+from gainbias.tasks.checks import as_integer
 from gainbias.tasks.registry import TASKS, task
 
 
@@ -76,8 +77,7 @@ def reproduce(
     require(
         "gym,mo,data,cluster,report", "gymnasium", "mo_gymnasium", "pandas", "pyarrow", "joblib", "matplotlib"
     )
-    # As they are stored and read again, so that they can be compared.
-    settings = json.loads(json.dumps(dict(settings or {}), default=lambda array: array.tolist()))
+    settings = _as_stored(settings or {})
     count = _number_of(workers)
     units = plan(protocols, tasks, instances, shorten, settings)
     results, started = Results(folder), time.monotonic()
@@ -105,10 +105,19 @@ def reproduce(
     return results
 
 
+def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as they are stored and read again, so that they can be compared."""
+    try:
+        stored: dict[str, Any] = json.loads(json.dumps(dict(settings), default=lambda array: array.tolist()))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"settings must be numbers, words and lists of these by name, found {settings!r}"
+        ) from error
+    return stored
+
+
 def _number_of(workers: int | None) -> int:
-    if workers is not None and (isinstance(workers, bool) or workers < 1):
-        raise ValueError(f"workers must be a positive integer, found {workers!r}")
-    return workers or os.cpu_count() or 1
+    return os.cpu_count() or 1 if workers is None else as_integer(workers, "workers", least=1)
 
 
 def _show(watch: Watch, waiting: Mapping[str, Unit], workers: int, total: int) -> None:
@@ -135,12 +144,13 @@ def plan(
     settings: Mapping[str, Any],
 ) -> list[Unit]:
     """Return all units of a study, instance by instance: an early stop has something of everything."""
-    if isinstance(instances, bool) or instances < 1:
-        raise ValueError(f"instances must be a positive integer, found {instances!r}")
+    for what, names in (("protocols", protocols), ("tasks", tasks)):
+        if isinstance(names, str):
+            raise ValueError(f"{what} must be a list of ids, found {names!r}")
+    instances = as_integer(instances, "instances", least=1)
     of_the_paper = {name: recipe.paper for name, recipe in TASKS.items() if recipe.paper is not None}
     most = min(paper.num_steps for paper in of_the_paper.values())
-    if isinstance(shorten, bool) or not 1 <= shorten <= most:
-        raise ValueError(f"shorten must be an integer between 1 and {most}, found {shorten!r}")
+    shorten = as_integer(shorten, "shorten", least=1, most=most)
     chosen = list(of_the_paper) if tasks is None else _known(tasks, list(of_the_paper), "task of the paper")
     own = {name: {key: settings[key] for key in TASKS[name].settings if key in settings} for name in chosen}
     for name in settings:
@@ -157,10 +167,11 @@ def plan(
 
 
 def _known(names: Iterable[str], known: Sequence[str], what: str) -> list[str]:
+    """Return the names, each once, or say which is unknown and what is near."""
     found = list(names)
     for name in found:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+            near = difflib.get_close_matches(str(name), known, n=1)
             hint = f": did you mean {near[0]!r}?" if near else f": known are {', '.join(known)}"
             raise ValueError(f"unknown {what} {name!r}{hint}")
-    return found
+    return list(dict.fromkeys(found))

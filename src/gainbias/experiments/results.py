@@ -82,9 +82,11 @@ class Results:
             If the folder holds something else than a study, a study and nobody said what to do with it, or
             one with other choices that was to be resumed.
         """
+        if overwrite and resume:
+            raise ValueError("overwrite starts afresh and resume goes on: choose one")
         note = self.folder / "study.json"
         if not note.exists():
-            if self.folder.exists() and any(not path.name.startswith(".") for path in self.folder.iterdir()):
+            if self.folder.exists() and self._holds_something():
                 raise ValueError(f"{self.folder} is not empty and holds no study: choose another folder")
             return
         if overwrite:
@@ -103,6 +105,13 @@ class Results:
                     f"{self.folder} holds a study with {name} = {found[name]!r}, which cannot be resumed "
                     f"with {name} = {value!r}: choose another folder, or start afresh with --overwrite"
                 )
+
+    def _holds_something(self) -> bool:
+        """Whether the folder holds more than a study leaves that ended before it was noted."""
+        found = [path for path in self.folder.iterdir() if not path.name.startswith(".")]
+        if found == [self.log.folder] and self.log.folder.is_dir():
+            found = [path for path in self.log.folder.iterdir() if path.name != "lock"]
+        return bool(found)
 
     def begin(self, choices: Mapping[str, Any], *, overwrite: bool) -> None:
         """Make the folder ready; the log must be open for writing.
