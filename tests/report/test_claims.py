@@ -1,6 +1,7 @@
 """Every claim: its verdict turns on data that contradict it."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,15 @@ def test_the_budget_decides_for_double_chain(tmp_path):
     score = FAIR_SCORES["fair, quotient"]
     assert not judge(BY_NAME["double-chain-keeps-up"], results, score).holds
     assert judge(BY_NAME["double-chain-keeps-up"], results, score.but(budget="steps")).holds
+
+
+@pytest.mark.parametrize("away", ["single-chain", "double-chain"])
+def test_both_new_algorithms_must_reach_the_bias(away, tmp_path):
+    results = make_results(tmp_path, tasks=FEW)
+    runs = results.runs
+    far = (runs["algorithm"] == away) & (runs["target"] == "bias")
+    results = replace(results, runs=runs.assign(error=runs["error"].mask(far, 9 * runs["error"])))
+    assert not judge(BY_NAME["reaches-the-bias"], results, PAPER_SCORES["literal"]).holds
 
 
 def test_two_decimals_make_draws(tmp_path):

@@ -28,7 +28,7 @@ def test_a_number_far_from_every_choice_is_found(study):
     assert found[["task", "quantity", "paper"]].to_numpy().tolist() == [
         ["random-walk-50", "td-lambda", 1000.0]
     ]
-    assert found["choice"][0] == "inferred, full, bias, euclidean"
+    assert found["choice"][0] == "inferred, full, bias"
     assert found["nearest"][0] == pytest.approx(3 * 110**0.5)
     assert found["factor"][0] == pytest.approx(1000 / (3 * 110**0.5))
 
@@ -40,12 +40,27 @@ def test_a_number_that_another_choice_explains_is_not(study):
 
 def test_a_printed_zero_needs_less_than_it_rounds_from(study):
     paper = with_distance(make_paper(FEW), "taxi", "single-chain", 0.0)
-    assert unexplained(study, paper)["factor"][0] == pytest.approx(0.1 * 0.5 / 0.005)
-    small = study.runs["error"].mask(study.runs["norm"] == "stationary", 0.004)
+    assert unexplained(study, paper)["factor"][0] == pytest.approx(0.5 / 0.005)
+    small = study.runs["error"].mask(study.runs["kind"] == "quotient", 0.004)
     assert unexplained(
         replace(study, runs=study.runs.assign(error=small)),
         paper._replace(distances=paper.distances.assign(mean=0.0)),
     ).empty
+
+
+def test_another_norm_than_the_papers_explains_nothing(study):
+    paper = with_distance(make_paper(FEW), "taxi", "single-chain", 0.0)
+    small = study.runs["error"].mask(study.runs["norm"] == "stationary", 0.004)
+    found = unexplained(replace(study, runs=study.runs.assign(error=small)), paper)
+    assert found[["task", "quantity"]].to_numpy().tolist() == [["taxi", "single-chain"]]
+
+
+def test_a_shortened_study_says_nothing_about_distances(study):
+    paper = with_distance(make_paper(FEW), "taxi", "single-chain", 1000.0)
+    shortened = replace(study, manifest={**study.manifest, "shorten": 10})
+    assert unexplained(shortened, paper).empty
+    off = paper._replace(condition_numbers=paper.condition_numbers.assign(eta2=3e-2))
+    assert set(unexplained(shortened, off)["quantity"]) == {"eta2"}
 
 
 def test_condition_numbers_may_be_read_in_two_ways(study):

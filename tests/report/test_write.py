@@ -132,6 +132,8 @@ def test_the_page_names_cells_without_explanation(page, results, paper):
     assert re.search(r"\| Taxi \| Double chain \| [^|]+ \| 502 \|", table)
     clean = page_of(results, paper, paper)
     assert "None: ours is within a factor of 2 of each under some choice." in clean
+    assert "a shortened study judges condition numbers only" not in clean
+    assert "a shortened study judges condition numbers only" in page_of(results, paper, paper, shorten=10)
 
 
 def test_the_page_is_plain_markdown(page):

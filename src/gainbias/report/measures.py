@@ -28,6 +28,10 @@ def _smaller(one: DataFrame, other: DataFrame) -> DataFrame:
     return one.where(one <= other, other)
 
 
+def _larger(one: DataFrame, other: DataFrame) -> DataFrame:
+    return one.where(one >= other, other)
+
+
 def _best(source: Source, names: tuple[str, str], score: Score) -> DataFrame:
     """Return the smaller error of two algorithms."""
     return _smaller(source.errors(names[0], score), source.errors(names[1], score))
@@ -78,21 +82,26 @@ def constant_to_baselines(source: Source, score: Score) -> DataFrame:
     ours, theirs = (
         [_constant(source, name, score) for name in names] for names in (PAPER_METHODS, BASELINES)
     )
-    return ours[0].where(ours[0] >= ours[1], ours[1]) / _smaller(*theirs)
+    return _larger(*ours) / _smaller(*theirs)
 
 
 def end_to_tenth(source: Source, score: Score) -> DataFrame:
     """Compare the error at the end with that after a tenth, for the worse of the new algorithms."""
     ratios = [source.errors(name, score) / source.errors(name, score, share=0.1) for name in PAPER_METHODS]
-    return ratios[0].where(ratios[0] >= ratios[1], ratios[1])
+    return _larger(*ratios)
 
 
 def bias_to_fixed_point(source: Source, score: Score) -> DataFrame:
-    """Compare the error to the bias with twice that to the fixed point: beyond, the two are apart."""
-    targets = [
-        source.errors("single-chain", score.but(kind="full", target=target)) for target in ("bias", "paper")
+    """Compare the error to the bias with twice that to the fixed point, for the worse new algorithm.
+
+    Where the ratio is above 1, bias and fixed point are apart.
+    """
+    full = score.but(kind="full")
+    ratios = [
+        source.errors(name, full.but(target="bias")) / (2 * source.errors(name, full.but(target="paper")))
+        for name in PAPER_METHODS
     ]
-    return targets[0] / (2 * targets[1])
+    return _larger(*ratios)
 
 
 def twice_baselines_to(algorithm: str) -> Measure:
@@ -110,7 +119,7 @@ def others_to_eta1(*names: str, factor: float = 1.0) -> Measure:
     def ratio(source: Source, score: Score) -> DataFrame:
         first, *rest = (source.condition(name, score) for name in names)
         for other in rest:
-            first = first.where(first >= other, other)
+            first = _larger(first, other)
         return factor * first / source.condition("eta1", score)
 
     return ratio

@@ -71,7 +71,7 @@ def verdicts_page(
     parts = [INTRODUCTION, study_summary(manifest)]
     parts += ["## In short", _overview(claims, table, paper), "## Claim by claim"]
     parts += [_section(claim, table[table["claim"] == claim.name], paper, findings) for claim in claims]
-    return "\n\n".join([*parts, _without_explanation(unexplained), HOW_TO_READ]) + "\n"
+    return "\n\n".join([*parts, _without_explanation(unexplained, manifest), HOW_TO_READ]) + "\n"
 
 
 def _overview(claims: list[Claim], table: DataFrame, paper: Paper) -> str:
@@ -122,8 +122,12 @@ def _verdict_texts(row: Any) -> tuple[str, ...]:
     return row.score, row.word, runs, pairs, ratio, row.reason or "-"
 
 
-def _without_explanation(unexplained: DataFrame) -> str:
+def _without_explanation(unexplained: DataFrame, manifest: Mapping[str, Any]) -> str:
     heading = "## Printed numbers that no choice explains"
+    if manifest["shorten"] != 1:
+        heading += (
+            "\n\nDistances depend on the number of steps: a shortened study judges condition numbers only."
+        )
     if unexplained.empty:
         return f"{heading}\n\nNone: ours is within a factor of {NEAR:g} of each under some choice."
     rows = []
@@ -135,8 +139,9 @@ def _without_explanation(unexplained: DataFrame) -> str:
         rows.append([[Cell(text) for text in cells]])
     header = ["Task", "Number", "Nearest choice", "Paper", "Ours", "Off by a factor of"]
     note = (
-        "Tried: every stored protocol, kind of error, target and norm. With so many choices some numbers "
-        "agree by chance, so those above have no explanation that we know of."
+        "Tried: every stored protocol, kind of error and target, in the Euclidean norm, which the paper "
+        "names. With so many choices some numbers agree by chance, so those above have no explanation that "
+        "we know of."
     )
     caption = f"Further than a factor of {NEAR:g} from ours under every choice."
     return f"{heading}\n\n{markdown(Sheet('unexplained', caption, header, rows, [note], text_columns=3))}"

@@ -21,9 +21,10 @@ PRINTED_ZERO = 0.005
 def unexplained(results: Results, paper: Paper) -> DataFrame:
     """Return the printed numbers that no choice explains.
 
-    Every stored combination of protocol, kind of error, target and norm is tried for each distance, every
-    protocol and reading for each condition number. With so many choices some come near by chance, so what is
-    left is hard to explain.
+    Every stored combination of protocol, kind of error and target is tried for each distance, in the
+    Euclidean norm, which the paper names, and every protocol and reading for each condition number. With so
+    many choices some come near by chance, so what is left is hard to explain. A shortened study says nothing
+    about distances, because they depend on the number of steps.
 
     Returns
     -------
@@ -31,7 +32,8 @@ def unexplained(results: Results, paper: Paper) -> DataFrame:
         Columns task, quantity (an algorithm or a condition number), paper, nearest (our mean that is nearest
         in ratio), factor (by which it is off) and choice (under which).
     """
-    rows = _distances(results, paper) + _conditions(results, paper)
+    rows = _distances(results, paper) if results.manifest["shorten"] == 1 else []
+    rows += _conditions(results, paper)
     columns = ["task", "quantity", "paper", "nearest", "factor", "choice"]
     found = DataFrame(rows, columns=columns)
     order = {task: place for place, task in enumerate(paper.tasks)}
@@ -40,8 +42,8 @@ def unexplained(results: Results, paper: Paper) -> DataFrame:
 
 
 def _distances(results: Results, paper: Paper) -> list[dict[str, Any]]:
-    runs = results.runs
-    keys = ["task", "algorithm", "protocol", "kind", "target", "norm"]
+    runs = results.runs[results.runs["norm"] == "euclidean"]
+    keys = ["task", "algorithm", "protocol", "kind", "target"]
     last = runs[
         runs["step"]
         == runs.groupby(["protocol", "task", "algorithm"], observed=True)["step"].transform("max")

@@ -110,6 +110,7 @@ def _typical(claim: Claim, source: Source, score: Score) -> Interval:
 
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "if all are scored by the full error": {"kind": "full"},
+    "if all are scored by the centred error": {"kind": "centred"},
     "if all are scored modulo constants": {"kind": "quotient"},
     "with the paper's mixed metric": {"kind": "paper"},
     "against the bias": {"target": "bias"},
@@ -143,8 +144,11 @@ def reason(claim: Claim, verdict: Verdict, source: Source, score: Score) -> str:
     parts = [claim.because] if claim.because else []
     if claim.about == "errors":
         turning = turning_choices(claim, source, score)
-        unturned = "no other metric, target or budget turns it"
-        parts.append(f"it would hold {' or '.join(turning)}" if turning else unturned)
+        if turning:
+            parts.append(f"it would hold {' or '.join(turning)}")
+        elif not claim.because:
+            metric = "metric, " if claim.metric == "any" else ""
+            parts.append(f"no other {metric}target or budget alone turns it")
     return "; ".join([*parts, _where_it_fails(verdict)])
 
 
