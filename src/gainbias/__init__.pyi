@@ -12,6 +12,10 @@ from gainbias.experiments.reproduce import reproduce as reproduce
 from gainbias.experiments.results import Results as Results
 from gainbias.features import Tabular as Tabular
 from gainbias.features import normalise_features as normalise_features
+from gainbias.features.maps import FourierBasis as FourierBasis
+from gainbias.features.maps import PolynomialBasis as PolynomialBasis
+from gainbias.features.maps import RadialBasis as RadialBasis
+from gainbias.features.maps import TileCoding as TileCoding
 from gainbias.model.conditioning import ConditionNumbers as ConditionNumbers
 from gainbias.model.deviation import deviation as deviation
 from gainbias.model.deviation import deviation_matrix as deviation_matrix
