@@ -56,6 +56,11 @@ def test_stopped_and_resumed_ends_with_the_same_bytes(
     assert table_bytes(resumed) == table_bytes(results)
 
 
+def test_what_is_kept_to_go_on_takes_little_more_room_than_the_tables(results: Results) -> None:
+    kept = sum(segment.stat().st_size for segment in results.log.segments())
+    assert kept < 4 * sum(map(len, table_bytes(results).values()))
+
+
 def test_a_finished_study_is_not_run_over(results: Results) -> None:
     before = table_bytes(results)
     with pytest.raises(ValueError, match="already holds a study: go on with --resume"):

@@ -136,6 +136,11 @@ def test_the_page_names_cells_without_explanation(page, results, paper):
     assert "a shortened study judges condition numbers only" in page_of(results, paper, paper, shorten=10)
 
 
+def test_the_page_says_what_it_means_to_fail_in_a_task(page):
+    explained = " ".join(page.split("## How to read this page")[1].split())
+    assert "*Fails in a task*: in more than half of its runs." in explained
+
+
 def test_the_page_is_plain_markdown(page):
     for line in page.splitlines():
         if line.startswith("|"):

@@ -183,14 +183,14 @@ def study_id(units: list[Unit]) -> str:
 
 
 def _packed(tables: dict[str, Columns]) -> bytes:
-    """Return tables as one piece of bytes, each in Arrow's stream format."""
+    """Return tables as one piece of bytes, each in Arrow's stream format, compressed."""
     import pyarrow
 
-    parts = []
+    parts, small = [], pyarrow.ipc.IpcWriteOptions(compression="zstd")
     for name in TABLES:
         sink = pyarrow.BufferOutputStream()
         table = pyarrow.table({key: pyarrow.array(values) for key, values in tables[name].items()})
-        with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        with pyarrow.ipc.new_stream(sink, table.schema, options=small) as writer:
             writer.write_table(table)
         parts.append(sink.getvalue().to_pybytes())
     sizes = json.dumps([len(part) for part in parts]).encode()

@@ -39,7 +39,8 @@ HOW_TO_READ = """\
   *Pairs*: share of pairs of run and task in which it held. *Ratio*: typical value (interquartile mean of the
   logarithm) of the ratio in the heading, which is below 1 where the claim holds. Intervals of both are 95 %
   bootstrap intervals, stratified by task; from 3 runs they are too short.
-- *Seems to*: the runs are too few to tell their share from one half.
+- *Seems to*: the runs are too few to tell their share from one half. *Fails in a task*: in more than half of
+  its runs.
 - *Findings* are the numbered ones on the page "What we found in the paper" of the documentation."""
 
 
