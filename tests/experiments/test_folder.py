@@ -120,10 +120,10 @@ def test_a_folder_whose_units_are_something_else_is_refused(tmp_path: Path) -> N
         run_small(tmp_path, overwrite=True)
 
 
-@pytest.mark.slow
-def test_a_killed_worker_is_said_to_be_so(tmp_path: Path) -> None:
-    process = start(tmp_path / "killed")
-    while process.poll() is None and not Results(tmp_path / "killed").log.records():
+def start_and_find_workers(folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
+    """Return a study of which one unit is finished, and the ids of its workers."""
+    process = start(folder)
+    while process.poll() is None and not Results(folder).log.records():
         time.sleep(0.01)
     children = subprocess.run(
         ["ps", "-ww", "-o", "pid=", "-o", "args=", "--ppid", str(process.pid)],
@@ -131,7 +131,20 @@ def test_a_killed_worker_is_said_to_be_so(tmp_path: Path) -> None:
         text=True,
         check=True,
     ).stdout.splitlines()
-    workers = [int(line.split()[0]) for line in children if "LokyProcess" in line]
+    return process, [int(line.split()[0]) for line in children if "LokyProcess" in line]
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_study_that_is_killed(tmp_path: Path) -> None:
+    process, workers = start_and_find_workers(tmp_path / "killed")
+    assert len(workers) == 2
+    process.kill()
+    process.communicate(timeout=60)  # which waits for the workers: they write to the same pipes
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_said_to_be_so(tmp_path: Path) -> None:
+    process, workers = start_and_find_workers(tmp_path / "killed")
     os.kill(workers[0], signal.SIGKILL)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from functools import cache
 
 from gainbias.experiments.unit import Columns, Unit
 
@@ -39,4 +43,18 @@ def execute(units: Sequence[Unit], workers: int) -> Iterator[tuple[Unit, dict[st
 
 
 def _computed(unit: Unit) -> tuple[Unit, dict[str, Columns]]:
+    _end_with_the_study()
     return unit, unit.compute()
+
+
+@cache
+def _end_with_the_study() -> None:
+    """Let a worker end when the process that began it does: one that is killed cannot end its workers."""
+    study = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == study:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
