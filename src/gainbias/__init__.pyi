@@ -41,5 +41,9 @@ from gainbias.tasks.table import TransitionTable as TransitionTable
 from gainbias.tasks.table import scalarise as scalarise
 from gainbias.tasks.task import Recipe as Recipe
 from gainbias.tasks.task import Task as Task
+from gainbias.theory.bounds.bound import bound as bound
+from gainbias.theory.bounds.mixing import mixing_constants as mixing_constants
+from gainbias.theory.bounds.radii import projection_radii as projection_radii
+from gainbias.theory.bounds.record import Bound as Bound
 
 __version__: str

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+import math
+from collections.abc import Callable
+from typing import NamedTuple
 
-from gainbias.engine.schedules import Schedule
+from gainbias.algorithms.algorithm import Algorithm
+from gainbias.engine.schedules import Constant
+from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
+from gainbias.tasks.task import Task
 from gainbias.theory.bounds.record import Bound
+from gainbias.theory.bounds.steps import OFFSET, Decay
+from gainbias.theory.bounds.theorems import Sampling, Theorems, find_theorems
+
+FINENESS = 2.0 ** (-1 / 8)
+"""Ratio of successive step sizes that are tried: the best number of steps is missed by less than 1%."""
+
+MOST_STEPS = 2**200
+"""No theorem is asked for more steps."""
+
+ENOUGH_WORSE = 4
+"""The search for a step size ends when the steps it needs are so many times the fewest."""
 
 
 class Certified(NamedTuple):
@@ -14,36 +30,167 @@ class Certified(NamedTuple):
 
     Attributes
     ----------
-    step_size : Schedule
-        `Constant`.
+    step_size : Constant
+        The step size.
     num_steps : int
-        The fewest steps, to about one in a million.
+        The fewest steps with this step size.
     bound : Bound
         The guarantee: ``bound.certified`` and ``bound.value <= epsilon``.
     """
 
-    step_size: Schedule
+    step_size: Constant
     num_steps: int
     bound: Bound
 
 
 def certified(
-    algorithm: str,
-    problem: Problem,
+    algorithm: Algorithm | str,
+    problem: Problem | Task,
     epsilon: float,
-    sampling: Literal["iid", "markov"] = "markov",
-    **params: Any,
+    sampling: Sampling = "markov",
+    *,
+    initial_weights: Floats | None = None,
+    **params: float,
 ) -> Certified:
     """Return a constant step size and the fewest steps with which a theorem guarantees the wanted error.
 
-    `epsilon` is the expected squared distance to the fixed point, in the norm of the theorem
-    (``bound.quantity``), not its root. A `ValueError` says so if no theorem covers the algorithm.
+    Parameters
+    ----------
+    algorithm, problem, sampling, initial_weights, **params
+        As in `bound`.
+    epsilon : float
+        Wanted expected squared distance from the fixed point (``bound.quantity``), not its root.
+
+    Returns
+    -------
+    Certified
+        The tuple ``(step_size, num_steps, bound)``. The number of steps is within about 1% of the fewest that
+        any constant step size needs.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> problem = gb.Problem(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0]), [[1.0], [0.0]])
+    >>> step_size, num_steps, bound = certified("double-chain", problem, 0.01, "iid")
+    >>> bound.certified, bound.value <= 0.01
+    (True, True)
     """
-    raise NotImplementedError
+    if not 0.0 < epsilon < math.inf:
+        raise ValueError(f"epsilon must be positive and finite, found {epsilon!r}")
+    theorems = find_theorems(algorithm, problem, sampling, initial_weights, params=params)
+    constant, alpha = _constant(theorems, algorithm)
+    best: Certified | None = None
+    while True:
+        steps = _fewest_steps(lambda count, size=alpha: constant(size, count), epsilon)  # type: ignore[misc]
+        if steps is not None and (best is None or steps < best.num_steps):
+            best = Certified(Constant(alpha), steps, constant(alpha, steps))
+        if best and (steps is None or steps >= ENOUGH_WORSE * best.num_steps or best.num_steps == 1):
+            return best
+        alpha *= FINENESS
+        if alpha < 1e-300:
+            broken = "; ".join(condition.remedy for condition in constant(alpha, MOST_STEPS).violated)
+            raise ValueError(
+                f"no constant step size certifies epsilon = {epsilon:g}: {broken or 'too small'}"
+            )
 
 
 def largest_step_size(
-    algorithm: str, problem: Problem, sampling: Literal["iid", "markov"] = "markov", **params: Any
+    algorithm: Algorithm | str,
+    problem: Problem | Task,
+    sampling: Sampling = "markov",
+    *,
+    initial_weights: Floats | None = None,
+    **params: float,
 ) -> float:
-    """Return the largest constant step size that the theorem of the algorithm allows."""
-    raise NotImplementedError
+    """Return the largest constant step size that the theorem of an algorithm allows.
+
+    It is infinite where nothing ever moves. The parameters are those of `bound`.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> problem = gb.Problem(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0]), [[1.0], [0.0]])
+    >>> round(18 * largest_step_size("double-chain", problem, "iid"), 6)
+    0.7
+    """
+    theorems = find_theorems(algorithm, problem, sampling, initial_weights, params=params)
+    if theorems.largest_step is None:
+        raise ValueError(f"{algorithm} has no constant step size")
+    return theorems.largest_step()
+
+
+def certified_offset(
+    algorithm: Algorithm | str,
+    problem: Problem | Task,
+    num_steps: int,
+    a: float,
+    xi: float = 1.0,
+    *,
+    initial_weights: Floats | None = None,
+    **params: float,
+) -> float:
+    """Return an offset c0 for which the steps a / (t + c0)^xi meet a theorem, nearly the least.
+
+    "Sufficiently large" in the paper. Only what depends on c0 is asked for: the bound may still want more
+    steps, or another a. The mixing time depends on the last step and so on c0, hence the search.
+
+    Parameters
+    ----------
+    algorithm, problem, initial_weights, **params
+        As in `bound`, with Markov sampling.
+    num_steps : int
+        The number of steps T.
+    a, xi : float
+        The other numbers of the schedule.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> problem = gb.Problem(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0]), [[1.0], [0.0]])
+    >>> c0 = certified_offset("double-chain", problem, 10**9, a=3.0)
+    >>> gb.bound("double-chain", problem, step_size=gb.Harmonic(3.0, c0), num_steps=10**9).certified
+    True
+    >>> gb.bound("double-chain", problem, step_size=gb.Harmonic(3.0, 0.99 * c0), num_steps=10**9).certified
+    False
+    """
+    theorems = find_theorems(algorithm, problem, "markov", initial_weights, params=params)
+    decaying = theorems.decaying
+    if decaying is None:
+        raise ValueError(f"no theorem about {algorithm} covers decaying step sizes")
+
+    def enough(c0: float) -> bool:
+        violated = decaying(Decay(a, c0, xi), num_steps).violated
+        return all(condition.name != OFFSET for condition in violated)
+
+    low, high = 0.0, 1.0
+    while not enough(high):
+        low, high = high, 2.0 * high
+        if math.isinf(high):
+            raise ValueError(f"no offset certifies steps {a:g} / (t + c0)^{xi:g}")
+    while high - low > 1e-9 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _constant(theorems: Theorems, algorithm: Algorithm | str) -> tuple[Callable[[float, int], Bound], float]:
+    if theorems.constant is None or theorems.largest_step is None:
+        raise ValueError(f"no theorem about {algorithm} covers constant step sizes")
+    return theorems.constant, min(theorems.largest_step(), 1.0)
+
+
+def _fewest_steps(bound: Callable[[int], Bound], epsilon: float) -> int | None:
+    """Return the first number of steps whose bound is at most epsilon, None if more steps do not help."""
+
+    def enough(steps: int) -> bool:
+        return bound(steps).value <= epsilon  # never, if it is not a number
+
+    if not enough(MOST_STEPS):
+        return None
+    low, high = 0, 1
+    while not enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
