@@ -16,6 +16,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gainbias
+from gainbias.options import num_steps as _num_steps
+from gainbias.options import settings as _settings
+from gainbias.options import step_size as _step_size
+from gainbias.options import task as _task
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
@@ -65,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gainbias {gainbias.__version__}")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    for add in (_add_list, _add_solve, _add_run, _add_reproduce, _add_doctor):
+    for add in (_add_list, _add_solve, _add_run, _add_bound, _add_reproduce, _add_doctor):
         add(verbs)
     return parser
 
@@ -103,6 +107,24 @@ def _add_solve(verbs: Any) -> None:
 def _add_run(verbs: Any) -> None:
     example = "example:\n  gainbias run frozen-lake --algorithm single-chain --seeds 3"
     verb = _verb(verbs, "run", _run, "run one algorithm on a task, beside the exact answer", example)
+    _add_run_options(verb)
+    verb.add_argument("--seeds", type=int, default=1, help="number of sample paths (default: %(default)s)")
+    verb.add_argument(
+        "--tail-average", type=float, help="average the weights after this fraction of the steps"
+    )
+
+
+def _add_bound(verbs: Any) -> None:
+    example = (
+        "example:\n  gainbias bound frozen-lake --algorithm double-chain --step-size 1e-8 --steps 1000000000"
+    )
+    about = "what a theorem guarantees on a task: the bound, its conditions and its constants"
+    verb = _verb(verbs, "bound", _bound, about, example)
+    _add_run_options(verb)
+    verb.add_argument("--as-printed", action="store_true", help="the paper's letter, not the corrected form")
+
+
+def _add_run_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("task", metavar="TASK", help="id of a task")
     verb.add_argument("--algorithm", default="single-chain", help="id of an algorithm (default: %(default)s)")
     verb.add_argument("--steps", type=int, help="number of steps (default: the paper's, or 100000)")
@@ -111,12 +133,8 @@ def _add_run(verbs: Any) -> None:
         metavar="A[,C0[,XI]]",
         help="constant a, or a/(t+c0), or a/(t+c0)^xi (default: the paper's)",
     )
-    verb.add_argument("--seeds", type=int, default=1, help="number of sample paths (default: %(default)s)")
     verb.add_argument("--sampling", default="markov", help="markov or iid (default: %(default)s)")
     verb.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="of the algorithm")
-    verb.add_argument(
-        "--tail-average", type=float, help="average the weights after this fraction of the steps"
-    )
     _add_task_options(verb)
 
 
@@ -178,12 +196,11 @@ def _run(options: argparse.Namespace) -> int:
     from gainbias.report.terminal import show_trace
 
     task = _task(options, options.task)
-    steps = options.steps or (task.paper.num_steps if task.paper else 100_000)
     start = time.perf_counter()
     trace = gainbias.run(
         options.algorithm,
         task.problem,
-        steps,
+        _num_steps(options.steps, task),
         _step_size(options.step_size, task),
         seeds=range(options.seeds),
         params=_settings(options.param),
@@ -193,41 +210,21 @@ def _run(options: argparse.Namespace) -> int:
     return _answer(options, trace_summary(trace, time.perf_counter() - start), show_trace)
 
 
-def _step_size(words: str | None, task: gainbias.Task) -> Any:
-    if words is None:
-        paper = task.paper
-        return (
-            gainbias.Harmonic(paper.step_numerator, paper.step_offset)
-            if paper
-            else gainbias.Harmonic(150, 1000)
-        )
-    try:
-        numbers = [float(word) for word in words.split(",")]
-    except ValueError as error:
-        raise ValueError(
-            f"--step-size must be one to three numbers, as in 150,1000, found {words!r}"
-        ) from error
-    kinds = {1: gainbias.Constant, 2: gainbias.Harmonic, 3: gainbias.Polynomial}
-    if len(numbers) not in kinds:
-        raise ValueError(f"--step-size must be one to three numbers, found {words!r}")
-    return kinds[len(numbers)](*numbers)
+def _bound(options: argparse.Namespace) -> int:
+    from gainbias.report.guarantees import show_bound
 
-
-def _task(options: argparse.Namespace, name: str) -> gainbias.Task:
-    return gainbias.task(name, seed=options.seed, protocol=options.protocol, **_settings(options.set))
-
-
-def _settings(pairs: list[str]) -> dict[str, Any]:
-    settings = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise ValueError(f"settings are NAME=VALUE, found {pair!r}")
-        try:
-            settings[name.replace("-", "_")] = json.loads(value)
-        except ValueError:
-            settings[name.replace("-", "_")] = float(value) if value in ("inf", "-inf") else value
-    return settings
+    task = _task(options, options.task)
+    rewards_only = options.algorithm == "reward-estimate" and options.step_size is None
+    bound = gainbias.bound(
+        options.algorithm,
+        task,
+        num_steps=_num_steps(options.steps, task),
+        step_size=None if rewards_only else _step_size(options.step_size, task),
+        sampling=options.sampling,
+        as_printed=options.as_printed,
+        **_settings(options.param),
+    )
+    return _answer(options, bound.to_dict(), show_bound)
 
 
 def _reproduce(options: argparse.Namespace) -> int:

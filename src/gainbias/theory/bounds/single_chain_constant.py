@@ -24,17 +24,18 @@ def markov_constant(run: Projected, alpha: float, steps: int, as_printed: bool =
     facts, R = run.facts, run.weights_radius
     zeta, rho_0 = run.curvature, run.mean_ratio
     tau = facts.mixing_time(min(alpha, rho_0 * alpha))
-    kappa, G_1 = 1.0 - 2.0 * alpha * zeta, math.exp(-2.0 * rho_0 * alpha)
-    rho = max(kappa, G_1)
     waiting = steps - tau
+    kappa, G_1 = 1.0 - 2.0 * alpha * zeta, math.exp(-2.0 * rho_0 * alpha)
     G_const = (1.0 if as_printed else rho_0) * (16 * tau + 6) * run.price + (88 * tau + 4) * run.size
     exponent = "T - tau_mix" if as_printed else "T - tau_mix - 1"
     limit = largest_step(run, as_printed)
 
     def value() -> float:
-        overlap = waiting * rho ** (waiting - (0 if as_printed else 1)) if waiting else 0.0
+        log_kappa = math.log1p(-2.0 * alpha * zeta)  # kappa itself has lost the digits of small steps
+        log_rho = max(log_kappa, -2.0 * rho_0 * alpha)
+        overlap = waiting * math.exp(log_rho * (waiting if as_printed else max(waiting - 1, 0)))
         noise = alpha * G_const / (2.0 * zeta)
-        return 4.0 * alpha * run.price * overlap + 4.0 * R**2 * kappa**waiting + noise
+        return 4.0 * alpha * run.price * overlap + 4.0 * R**2 * math.exp(log_kappa * waiting) + noise
 
     conditions = [
         *run.conditions,
@@ -65,7 +66,7 @@ def markov_constant(run: Projected, alpha: float, steps: int, as_printed: bool =
             "zeta": zeta,
             "kappa": kappa,
             "G_1": G_1,
-            "rho": rho,
+            "rho": max(kappa, G_1),
             "G_const": G_const,
         },
         conditions,
