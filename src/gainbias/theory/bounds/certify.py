@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from gainbias.algorithms.algorithm import Algorithm
@@ -18,11 +19,14 @@ from gainbias.theory.bounds.theorems import Sampling, Theorems, find_theorems
 FINENESS = 2.0 ** (-1 / 8)
 """Ratio of successive step sizes that are tried: the best number of steps is missed by less than 1%."""
 
+TINY = 1e-300
+"""Step sizes are not smaller."""
+
 MOST_STEPS = 2**200
 """No theorem is asked for more steps."""
 
-ENOUGH_WORSE = 4
-"""The search for a step size ends when the steps it needs are so many times the fewest."""
+MOST_TRIES = 16
+"""The search for a step size ends when so many smaller ones have not needed fewer steps."""
 
 
 class Certified(NamedTuple):
@@ -79,19 +83,21 @@ def certified(
         raise ValueError(f"epsilon must be positive and finite, found {epsilon!r}")
     theorems = find_theorems(algorithm, problem, sampling, initial_weights, params=params)
     constant, alpha = _constant(theorems, algorithm)
+    if violated := constant(alpha, MOST_STEPS).violated:
+        raise ValueError(f"no step size is certified here: {'; '.join(each.remedy for each in violated)}")
     best: Certified | None = None
-    while True:
-        steps = _fewest_steps(lambda count, size=alpha: constant(size, count), epsilon)  # type: ignore[misc]
-        if steps is not None and (best is None or steps < best.num_steps):
-            best = Certified(Constant(alpha), steps, constant(alpha, steps))
-        if best and (steps is None or steps >= ENOUGH_WORSE * best.num_steps or best.num_steps == 1):
-            return best
-        alpha *= FINENESS
-        if alpha < 1e-300:
-            broken = "; ".join(condition.remedy for condition in constant(alpha, MOST_STEPS).violated)
-            raise ValueError(
-                f"no constant step size certifies epsilon = {epsilon:g}: {broken or 'too small'}"
-            )
+    tries = 0
+    while best is None or tries < MOST_TRIES:
+        limit = constant(alpha, MOST_STEPS).value  # what even unlimited steps leave
+        if limit <= epsilon:
+            steps = _fewest_steps(partial(constant, alpha), epsilon)
+            tries += 1
+            if best is None or steps < best.num_steps:
+                best, tries = Certified(Constant(alpha), steps, constant(alpha, steps)), 0
+        alpha *= epsilon / limit if limit > 2.0 * epsilon else FINENESS
+        if alpha < TINY:
+            raise ValueError(f"epsilon = {epsilon:g} needs steps that are too small for double precision")
+    return best
 
 
 def largest_step_size(
@@ -179,14 +185,12 @@ def _constant(theorems: Theorems, algorithm: Algorithm | str) -> tuple[Callable[
     return theorems.constant, min(theorems.largest_step(), 1.0)
 
 
-def _fewest_steps(bound: Callable[[int], Bound], epsilon: float) -> int | None:
-    """Return the first number of steps whose bound is at most epsilon, None if more steps do not help."""
+def _fewest_steps(bound: Callable[[int], Bound], epsilon: float) -> int:
+    """Return the first number of steps whose bound is at most epsilon, which it is in the end."""
 
     def enough(steps: int) -> bool:
         return bound(steps).value <= epsilon  # never, if it is not a number
 
-    if not enough(MOST_STEPS):
-        return None
     low, high = 0, 1
     while not enough(high):
         low, high = high, 2 * high

@@ -16,7 +16,7 @@ from gainbias.algorithms import discounted_td
 from gainbias.features.rows import Floats
 from gainbias.theory.bounds.arithmetic import ratio
 from gainbias.theory.bounds.facts import Facts, positive
-from gainbias.theory.bounds.record import Bound, Condition, at_least, at_most, conclude
+from gainbias.theory.bounds.record import Bound, Condition, at_least, at_most, below, conclude
 from gainbias.theory.bounds.steps import OFFSET, Decay
 from gainbias.theory.moves import move_law
 
@@ -181,4 +181,4 @@ def markov_constant(run: Discounted, alpha: float, steps: int) -> Bound:
 
 def largest_markov_step(run: Discounted) -> float:
     """Return the largest step below 1 / (2 omega (1 - gamma))."""
-    return math.nextafter(ratio(1.0, 2.0 * run.rate), 0.0)
+    return below(below(ratio(1.0, 2.0 * run.rate)))

@@ -10,6 +10,9 @@ from typing import Any
 WEIGHTS_ERROR = "E|theta_T - theta*|^2"
 """Expected squared Euclidean distance of the last weights from the fixed point."""
 
+CLOSE = 1e-9
+"""Relative error of limits: what must stay below one counts as equal if it is closer than this."""
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -101,14 +104,21 @@ def at_most(
     name: str, formula: str, value: float, limit: float, remedy: str, strict: bool = False
 ) -> Condition:
     """Return the condition that a value is at most its limit, or below it."""
-    return Condition(name, formula, value, limit, value < limit if strict else value <= limit, remedy)
+    holds = value < below(limit) if strict else value <= limit
+    return Condition(name, formula, value, limit, holds, remedy)
+
+
+def below(limit: float) -> float:
+    """Return the nearest number that is told from a limit above it."""
+    return limit - CLOSE * abs(limit) if math.isfinite(limit) else limit
 
 
 def at_least(
     name: str, formula: str, value: float, limit: float, remedy: str, strict: bool = False
 ) -> Condition:
     """Return the condition that a value is at least its limit, or above it."""
-    return Condition(name, formula, value, limit, value > limit if strict else value >= limit, remedy)
+    holds = value > -below(-limit) if strict else value >= limit
+    return Condition(name, formula, value, limit, holds, remedy)
 
 
 def conclude(

@@ -6,7 +6,7 @@ import math
 
 from gainbias.theory.bounds.arithmetic import ratio
 from gainbias.theory.bounds.projected import Projected
-from gainbias.theory.bounds.record import Bound, at_most, conclude
+from gainbias.theory.bounds.record import Bound, at_most, below, conclude
 
 
 def markov_constant(run: Projected, alpha: float, steps: int, as_printed: bool = False) -> Bound:
@@ -75,5 +75,5 @@ def markov_constant(run: Projected, alpha: float, steps: int, as_printed: bool =
 
 def largest_step(run: Projected, as_printed: bool = False) -> float:
     """Return the largest step below 1 / (2 zeta) with a step of the mean of at most 1."""
-    below = math.nextafter(ratio(1.0, 2.0 * max(run.curvature, 0.0)), 0.0)
-    return below if as_printed else min(below, 1.0 / run.mean_ratio)
+    stable = below(below(ratio(1.0, 2.0 * max(run.curvature, 0.0))))
+    return stable if as_printed else min(stable, 1.0 / run.mean_ratio)
