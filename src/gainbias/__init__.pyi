@@ -45,5 +45,7 @@ from gainbias.theory.bounds.bound import bound as bound
 from gainbias.theory.bounds.mixing import mixing_constants as mixing_constants
 from gainbias.theory.bounds.radii import projection_radii as projection_radii
 from gainbias.theory.bounds.record import Bound as Bound
+from gainbias.theory.curve import Curve as Curve
+from gainbias.theory.curve import exact_curve as exact_curve
 
 __version__: str

@@ -225,6 +225,12 @@ class Algorithm:
     sample_field : callable (sample, params, step_size) -> (X, y) or None, optional
         The step as ``x + step_size * (y - X x)``, with x the affine fields put one after the other; None
         if with these parameters the step is not affine.
+    frozen_field : callable (sample, params, step_size) -> (X, y) or None, optional
+        For a step that is affine in the weights only while running means of features and rewards stay at
+        their limits: the step of the weights, with the mean of the features in `sample.other` and the gain
+        in `sample.other_reward`.
+    mean_ratio : callable (params) -> float, optional
+        Step size of those means over that of the weights; without it, step t of a mean has the size 1 / t.
     limit : callable (problem, params, first weights) -> (d,) array or None, optional
         The weights it converges to on a chain; None if not known for these parameters.
     limit_is_line : bool
@@ -285,6 +291,8 @@ class Algorithm:
     small_steps_only: bool = False
     affine: tuple[str, ...] = ()
     sample_field: Callable[[Sample, Any, float], tuple[Floats, Floats] | None] | None = None
+    frozen_field: Callable[[Sample, Any, float], tuple[Floats, Floats] | None] | None = None
+    mean_ratio: Callable[[Any], float] | None = None
     limit: Callable[[Problem, Any, Floats], Floats | None] | None = None
     limit_is_line: bool = False
     needs_ones_outside_span: bool = False
