@@ -19,7 +19,7 @@ def markov_constant(run: Projected, alpha: float, steps: int, as_printed: bool =
 
     The paper has the exponent T - tau, with which a geometric sum is one power short (finding 5), and its
     G_const lacks the factor rho_0 that the proof has (finding 13): it is larger, and so also valid. Besides,
-    the mean w must not overshoot: beta <= 1.
+    the mean w must not overshoot: beta <= 1 (finding 35). The findings are those of docs/paper.md.
     """
     facts, R = run.facts, run.weights_radius
     zeta, rho_0 = run.curvature, run.mean_ratio

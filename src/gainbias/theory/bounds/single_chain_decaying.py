@@ -25,8 +25,8 @@ def markov_decaying(run: Projected, decay: Decay, steps: int, as_printed: bool =
     (finding 6); tau is that of rho_0 alpha_T, not of alpha_T (finding 7); tau itself stands where the paper
     has L_1 times a logarithm (finding 8); lambda^2 may not be at an end of its interval (finding 14); the
     proof's products need 2 c_1 alpha_0 <= 1 (finding 15) and 2 rho_0 alpha_0 <= 1, its sums c0 >= 1 and
-    c0 >= c_0_1; and for xi < 1 a sum of decreasing steps is bounded by the integral from tau - 1 to T - 1
-    (Delta'_T), as the printed one from tau to T (Delta_T) is smaller than the sum.
+    c0 >= c_0_1 (finding 35); and for xi < 1 a sum of decreasing steps is bounded by the integral from tau - 1
+    to T - 1 (Delta'_T), as the printed one from tau to T (Delta_T) is smaller than the sum (finding 34).
     """
     c0, xi = decay.c0, decay.xi
     level = decay.at(steps) if as_printed else run.mean_ratio * decay.at(steps)
