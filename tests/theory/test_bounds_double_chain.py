@@ -140,6 +140,8 @@ class TestDecaying:
             "c0 >= 1",
             "c0 >= eta a",
         }
+        limits = {broken.formula: broken.limit for broken in harmonic.violated}
+        assert limits["c0 >= eta a"] == pytest.approx(2.1)
         slow = gb.bound("double-chain", PROBLEM, step_size=gb.Polynomial(1e-6, 1e6, 0.5), num_steps=10**9)
         (broken,) = slow.violated
         assert broken.formula == "c0 >= (2 xi / (a eta))^(1/(1-xi))"

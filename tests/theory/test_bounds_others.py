@@ -88,6 +88,7 @@ class TestRewardEstimate:
         assert bound.value == pytest.approx(4 * (1 + C / (1 - BETA)) / 50, rel=1e-9)
         assert bound.quantity == "E(r_T - g)^2"
         assert gb.bound("reward-estimate", PROBLEM, num_steps=50, sampling="iid").value == 1 / 50
+        assert gb.bound("reward-estimate", flipping((2.0, 0.0)), num_steps=50, sampling="iid").value == 4 / 50
         doubled = gb.bound("reward-estimate", flipping((2.0, 0.0)), num_steps=50)
         assert doubled.value == pytest.approx(4 * bound.value, rel=1e-12)
 
