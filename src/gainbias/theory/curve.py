@@ -221,7 +221,8 @@ def exact_curve(
     limit = weights_limit(chosen, problem, own, first)
     away = np.append(system.read @ system.origin - limit, 1.0)
     lift = np.block([[system.read, away[:-1, None]], [np.zeros((1, system.read.shape[1])), np.ones((1, 1))]])
-    seen = lift @ second @ lift.T
+    with np.errstate(over="ignore", invalid="ignore"):  # moments may diverge
+        seen = lift @ second @ lift.T
     settings = {**settings, "frozen": frozen}
     return Curve(
         chosen, problem, own, steps, limit + seen[:, :-1, -1], limit, seen[:, :-1, :-1], None, first, settings
@@ -265,9 +266,10 @@ def _sampled(
     )
     limit = weights_limit(algorithm, problem, params, first)
     away = trace.weights - limit
-    missed = np.einsum("lti,ltj->tij", away, away, optimize=True) / lanes
-    squares = np.einsum("lti,ij,ltj->lt", away, error_form(algorithm, problem), away, optimize=True)
-    error = squares.std(axis=0, ddof=1) / np.sqrt(lanes) if lanes > 1 else np.full(len(steps), np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):  # lanes may diverge
+        missed = np.einsum("lti,ltj->tij", away, away, optimize=True) / lanes
+        squares = np.einsum("lti,ij,ltj->lt", away, error_form(algorithm, problem), away, optimize=True)
+        error = squares.std(axis=0, ddof=1) / np.sqrt(lanes) if lanes > 1 else np.full(len(steps), np.inf)
+        mean = trace.weights.mean(axis=0)
     settings = {**settings, "lanes": lanes}
-    mean = trace.weights.mean(axis=0)
     return Curve(algorithm, problem, params, steps, mean, limit, missed, error, first, settings)

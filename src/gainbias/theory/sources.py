@@ -50,12 +50,12 @@ class Source:
     @cached_property
     def reward_mean(self) -> Floats:
         """Mean reward of each state, (n,)."""
-        return self._mean_of(self.rewards)
+        return self.mean_of(self.rewards)
 
     @cached_property
     def reward_square(self) -> Floats:
         """Mean squared reward of each state, (n,)."""
-        return self._mean_of(self.rewards**2)
+        return self.mean_of(self.rewards**2)
 
     @cached_property
     def reward_after(self) -> Floats:
@@ -64,9 +64,21 @@ class Source:
         paid = sparse.csr_array((table.data * self.rewards, table.indices, table.indptr), shape=table.shape)
         return np.asarray(paid @ self.rows)
 
-    def _mean_of(self, entries: Floats) -> Floats:
+    def mean_of(self, entries: Floats) -> Floats:
+        """Return the mean of a number of each transition, given the state: (n,)."""
         table = self.transitions
         return np.add.reduceat(table.data * entries, table.indptr[:-1])
+
+    def arrivals(self, entries: Floats, vectors: Floats) -> Floats:
+        """Return, for each next state, the stationary mean of a number of the transition times a vector, (n, k)."""
+        table = self.transitions
+        flow = sparse.csr_array((table.data * entries, table.indices, table.indptr), shape=table.shape)
+        return np.asarray(flow.T @ (self.law[:, None] * vectors))
+
+    def deviation(self, values: Floats) -> Floats:
+        """Return the sum over t >= 0 of P^t applied to values of mean 0, (n, k)."""
+        fundamental = np.eye(self.size) - self.transitions.toarray() + self.law
+        return np.asarray(np.linalg.solve(fundamental, values))
 
 
 def chain_source(problem: Problem, origin: Floats, start: Floats) -> Source:

@@ -130,13 +130,13 @@ def affine_field(algorithm: Algorithm, params: Any, frozen: bool = False) -> Sam
         raise ValueError(
             f"with {', '.join(f'{name}={getattr(params, name):g}' for name in guilty)} a step of "
             f"{algorithm.name} is not affine in its weights, so its moments follow no recursion: use {advice}, "
-            "or lanes=1000 for the mean over so many runs"
+            "or exact_curve(..., lanes=1000) for the mean over so many runs"
         )
     return bound_field(declared, params)
 
 
 def _no_field(algorithm: Algorithm, frozen: bool) -> str:
-    runs = "lanes=1000 for the mean over so many runs, with its error"
+    runs = "exact_curve(..., lanes=1000) for the mean over so many runs, with its error"
     if frozen and algorithm.sample_field is not None:
         return f"{algorithm.name} is affine in its weights as it is: leave out frozen=True"
     if algorithm.frozen_field is not None:
