@@ -8,10 +8,9 @@ import pytest
 
 import gainbias as gb
 from gainbias.engine.schedules import Listed
-from gainbias.progress import OutOfTimeError
 from gainbias.testing.cases import FEW, SEVERAL, small_problem
 from gainbias.testing.drive import first_weights
-from gainbias.theory import advance, blocks
+from gainbias.theory import blocks, foresight
 from gainbias.theory.advance import moments_at
 from gainbias.theory.system import make_system
 
@@ -23,7 +22,9 @@ def random_problem(num_states=30, num_features=25, seed=0):
     features = rng.normal(size=(num_states, num_features))
     features /= np.linalg.norm(features, axis=1).max()
     rewards = rng.uniform(size=(num_states, num_states))
-    return gb.Problem(gb.MarkovRewardProcess(rng.dirichlet(np.ones(num_states), num_states), rewards), features)
+    return gb.Problem(
+        gb.MarkovRewardProcess(rng.dirichlet(np.ones(num_states), num_states), rewards), features
+    )
 
 
 def recursion_of(name, problem, sampling="iid", largest=1.0):
@@ -79,6 +80,14 @@ class TestWays:
         schedule, checkpoints = gb.Harmonic(5.0, 1000), np.array([0, 133, 400])
         found = moments_at(recursion, first, schedule, checkpoints)
         expected = all_steps(recursion, first, schedule.values(0, 400), checkpoints)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+    @pytest.mark.parametrize("schedule", [gb.Constant(0.05), gb.Harmonic(20, 400)], ids=str)
+    def test_blocks_that_are_too_long_are_made_shorter(self, schedule, monkeypatch):
+        recursion, first = recursion_of("double-chain", random_problem())
+        monkeypatch.setattr(blocks, "_fastest_rate", lambda *_: (1e-3, 0.0))
+        found = moments_at(recursion, first, schedule, np.array([100, 2500]))
+        expected = all_steps(recursion, first, schedule.values(0, 2500), np.array([100, 2500]))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
     def test_step_sizes_that_jump_are_taken_one_by_one(self):
@@ -163,9 +172,7 @@ class TestAgainstRuns:
     def test_frozen_means_are_those_that_the_mean_field_has(self, name):
         """The mean of the weights follows the mean field; late, the curve is near that of runs."""
         problem, algorithm = small_problem("dense", FEW), gb.ALGORITHMS[name]
-        curve = gb.exact_curve(
-            name, problem, 3, 0.2, sampling="iid", frozen=True, checkpoints=[0, 1, 2, 3]
-        )
+        curve = gb.exact_curve(name, problem, 3, 0.2, sampling="iid", frozen=True, checkpoints=[0, 1, 2, 3])
         field = algorithm.mean_field(problem, algorithm.params())
         for before, after in zip(curve.mean_weights, curve.mean_weights[1:], strict=False):
             expected = before + 0.2 * (field.vector - field.matrix @ before)
@@ -236,7 +243,9 @@ class TestRefused:
             gb.exact_curve("double-chain", self.problem, 10, 0.1, start=3)
 
     def test_moments_beyond_memory(self):
-        problem = gb.Problem(gb.MarkovRewardProcess(np.full((300, 300), 1 / 300), np.arange(300.0)), gb.Tabular())
+        problem = gb.Problem(
+            gb.MarkovRewardProcess(np.full((300, 300), 1 / 300), np.arange(300.0)), gb.Tabular()
+        )
         with pytest.raises(ValueError, match=r"90000 pair of states.*use sampling='iid'"):
             gb.exact_curve("double-chain", problem, 10, 0.1)
 
@@ -245,7 +254,7 @@ class TestRefused:
             gb.exact_curve("td-lambda", random_problem(), 10**6, gb.Harmonic(1, 10), time_limit=0.01)
 
     def test_long_work_is_announced(self, monkeypatch):
-        monkeypatch.setattr(advance, "LONG", 1e-6)
+        monkeypatch.setattr(foresight, "LONG", 1e-6)
         with pytest.warns(UserWarning, match="this curve takes about"):
             gb.exact_curve("td-lambda", random_problem(), 100, gb.Harmonic(1, 10))
         with warnings.catch_warnings():

@@ -22,19 +22,18 @@ def by_enumeration(case, law, num_steps):
     moves_from = [np.flatnonzero(law.source == node) for node in range(len(law.first))]
     paths = [(probability, node, begin) for node, probability in enumerate(law.first) if probability > 0]
     found = []
-    for size in [*SIZES[:num_steps], None]:
-        weight = np.array([probability for probability, *_ in paths])
-        ends = np.array([rig.output(state) for *_, state in paths])
-        found.append((weight @ ends, np.einsum("p,pi,pj->ij", weight, ends, ends)))
-        if size is None:
-            return found
-        longer = []
-        for probability, node, state in paths:
+    for size in [None, *SIZES[:num_steps]]:
+        longer = [] if size else paths
+        for probability, node, state in paths if size else []:
             for k in moves_from[node]:
                 after = copied(state)
                 rig.step(after, law.move(k), size)
                 longer.append((probability * law.probability[k], law.target[k], after))
         paths = longer
+        weight = np.array([probability for probability, *_ in paths])
+        ends = np.array([rig.output(state) for *_, state in paths])
+        found.append((weight @ ends, np.einsum("p,pi,pj->ij", weight, ends, ends)))
+    return found
 
 
 def exact(algorithm, problem, num_steps, **options):

@@ -22,7 +22,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Algorithm, Field, Form, Move, PerLane, Sample, Setting, Weights, always
+from gainbias.algorithms.algorithm import (
+    Algorithm,
+    Field,
+    Form,
+    Move,
+    PerLane,
+    Sample,
+    Setting,
+    Weights,
+    always,
+)
 from gainbias.algorithms.fields import average_features, solve_field, td_field
 from gainbias.algorithms.intervals import POSITIVE
 from gainbias.features.rows import Floats, Rows, add_row, values

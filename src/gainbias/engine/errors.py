@@ -65,7 +65,7 @@ class Scale:
         return errors
 
     def form(self, kind: Kind = "full", norm: Norm = "euclidean", space: Space = "values") -> Floats:
-        """Return the matrix K of the squared error: that of weights v away from a target is v^T K v, (d, d)."""
+        """Return K, (d, d): weights that are v away from a target have the squared error v^T K v."""
         mu, ones, d = self.problem.solution.stationary, self.problem.ones_weights, self.problem.num_features
         if space == "weights":
             keep = np.eye(d)

@@ -10,8 +10,6 @@ one.
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -21,15 +19,14 @@ from gainbias.engine.schedules import Constant, Schedule
 from gainbias.features.rows import Floats
 from gainbias.model.elimination.types import Ints
 from gainbias.progress import Watch
+from gainbias.theory.blocks import Smooth, by_blocks
+from gainbias.theory.foresight import Foresight
 
 MOST_FOR_POWERS = 700
 """So many moments make a matrix that is squared in milliseconds."""
 
 MOST_FOR_MATRIX = 150
 """A product with a matrix this large takes less time than the shortest step written out."""
-
-LONG = 60.0
-"""A curve that takes more seconds than this says so first."""
 
 STRETCH = 4096
 """Step sizes are asked for in stretches of this length."""
@@ -86,9 +83,7 @@ def _way(
         return _by_powers(recursion, begin, schedule.a, checkpoints)
     if recursion.fixed and count <= MOST_FOR_MATRIX:
         return _by_matrix(recursion, begin, schedule, checkpoints)
-    if hasattr(recursion, "slope"):
-        from gainbias.theory.blocks import by_blocks
-
+    if isinstance(recursion, Smooth):
         return by_blocks(recursion, begin, schedule, checkpoints, time_limit)
     return _by_steps(recursion, begin, schedule, checkpoints, time_limit)
 
@@ -98,7 +93,7 @@ def _by_steps(
 ) -> Iterator[Floats]:
     """Make all steps."""
     done, last = 0, int(checkpoints[-1])
-    asked = _Foresight(last, time_limit)
+    asked = Foresight(last, time_limit)
     for checkpoint in checkpoints:
         while done < checkpoint:
             until = min(done + STRETCH, int(checkpoint))
@@ -107,33 +102,6 @@ def _by_steps(
                 asked.count()
             done = until
         yield now
-
-
-class _Foresight:
-    """Says how long steps will take, after the second one."""
-
-    def __init__(self, num_steps: int, time_limit: float | None) -> None:
-        self.num_steps, self.time_limit = num_steps, time_limit
-        self.done, self.began = 0, 0.0
-
-    def count(self) -> None:
-        """Count a step."""
-        self.done += 1
-        if self.done == 1:
-            self.began = time.perf_counter()
-        elif self.done == 3:
-            say_time((time.perf_counter() - self.began) / 2.0 * (self.num_steps - 3), self.time_limit)
-
-
-def say_time(seconds: float, time_limit: float | None) -> None:
-    """Refuse what takes longer than its limit, and warn of what takes long."""
-    if time_limit is not None and seconds > time_limit:
-        raise ValueError(
-            f"this curve would take about {seconds:.0f} s, more than time_limit={time_limit:g}: allow more "
-            "time, ask for fewer steps, or use sampling='iid', which costs less"
-        )
-    if time_limit is None and seconds > LONG:
-        warnings.warn(f"this curve takes about {seconds:.0f} s", stacklevel=2)
 
 
 class _Packing:

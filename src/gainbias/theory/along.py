@@ -144,7 +144,7 @@ class Along:
     @cached_property
     def _rows_after(self) -> dict[int, Floats]:
         """Rows of the next states, (nodes, degree, m + 1)."""
-        target = self._padded(self.transitions.indices).astype(np.int64)
+        target = self._padded(self.transitions.indices.astype(np.float64)).astype(np.int64)
         found = {1: self.first.rows[self.here[target]]}
         if self.second is not None:
             found[3] = self.second.rows[self.other[target]]

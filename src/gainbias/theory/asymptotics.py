@@ -170,7 +170,7 @@ def least_covariance(algorithm: Algorithm, problem: Problem, params: Any, sampli
 
 
 def _mean_weight(algorithm: Algorithm, problem: Problem, params: Any) -> float:
-    """Return kappa for which an algorithm's mean field is that of least squares with the mean weight kappa."""
+    """Return the mean weight with which least squares solves the mean equation of an algorithm."""
     if algorithm.mean_field is None:
         raise ValueError(f"{algorithm.name} declares no mean_field, so its equation is not known")
     mean = problem.features.adjoint(problem.solution.stationary)
@@ -222,8 +222,9 @@ def _with_harmonic_steps(algorithm: Algorithm, params: Any, linear: Linear, a: f
         if rates.min() <= 0.5:
             needed = 0.5 * a / rates.min() if rates.min() > 0.0 else np.inf
             raise ValueError(
-                f"with steps {a:g} / t the slowest part of the error shrinks like t^-{max(rates.min(), 0.0):.3g}, "
-                f"more slowly than t^-1/2, so there is no covariance: use a above {needed:.4g}"
+                f"with steps {a:g} / t the slowest part of the error shrinks like "
+                f"t^-{max(rates.min(), 0.0):.3g}, more slowly than t^-1/2, so there is no covariance: use a "
+                f"above {needed:.4g}"
             )
         shifted = matrix - 0.5 * np.eye(len(matrix))
         return np.asarray(linalg.solve_continuous_lyapunov(shifted, noise))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from gainbias.engine.schedules import Constant, Schedule
 from gainbias.features.rows import Floats
 from gainbias.model.elimination.types import Ints
-from gainbias.theory.advance import STRETCH, say_time
+from gainbias.theory.foresight import say_time
 
 REACH = 1.5
 """A block is so long that its step sizes times the fastest rate of the moments add up to this."""
@@ -30,9 +30,15 @@ LONGEST = 100_000
 """Steps of a block at most: weights are computed for each of them."""
 
 SMOOTH = 1e-14
-"""How far step sizes, between the nodes, may be from their polynomial, relative to themselves."""
+"""How far step sizes between the nodes may be from a polynomial, relative to the largest."""
+
+TRUE = 1e-11
+"""How far a slope may be from the polynomial, relative to the largest: the sum is then more precise."""
+
+TINY = 1e-300
 
 
+@runtime_checkable
 class Smooth(Protocol):
     """A recursion that knows its slope."""
 
@@ -48,65 +54,54 @@ def by_blocks(
 ) -> Iterator[Floats]:
     """Return the moments at checkpoints, one after the other."""
     last, done = int(checkpoints[-1]), 0
-    sizes = _Sizes(schedule, last)
-    rate, seconds = _fastest_rate(recursion, now, float(sizes.at(0)))
-    foreseen = False
-    waiting = [int(c) for c in checkpoints]
+    rate, seconds = _fastest_rate(recursion, now, _size_at(schedule, 0))
+    say_time(seconds * _products_needed(schedule, rate, last), time_limit)
+    waiting = [int(checkpoint) for checkpoint in checkpoints]
     while waiting:
-        length = last - done
-        block = _plan_block(sizes, rate, done, last, constant=isinstance(schedule, Constant))
-        if not foreseen:
-            say_time(_foreseen(sizes, rate, last, seconds, isinstance(schedule, Constant)), time_limit)
-            foreseen = True
-        length = block if block else min(WORTH, length)
-        outputs = [c for c in waiting if c <= done + length]
-        waiting = waiting[len(outputs) :]
-        ends = np.array([c - done for c in outputs] + [length])
+        block = _block_length(schedule, rate, done, last)
+        length = block or min(WORTH, last - done)
+        reached = [checkpoint for checkpoint in waiting if checkpoint <= done + length]
+        ends = np.array([checkpoint - done for checkpoint in reached] + [length])
         if block and isinstance(schedule, Constant):
             found = _binomial(recursion, now, schedule.a, ends)
-        elif block:
-            found = _between_nodes(recursion, now, sizes.range(done, done + length), ends)
         else:
-            found = _one_by_one(recursion, now, sizes.range(done, done + length), ends)
+            advance = _between_nodes if block else _one_by_one
+            found = advance(recursion, now, schedule.values(done, done + length), ends)
+        if found is None:
+            rate *= 2.0  # moments change faster than was thought: blocks must be shorter
+            continue
         yield from found[:-1]
+        waiting = waiting[len(reached) :]
         now, done = found[-1], done + length
 
 
-class _Sizes:
-    """Step sizes, asked for in stretches."""
-
-    def __init__(self, schedule: Schedule, last: int) -> None:
-        self.schedule, self.last = schedule, last
-
-    def at(self, t: int) -> Floats:
-        return self.schedule.values(t, t + 1)[0]
-
-    def range(self, first: int, until: int) -> Floats:
-        return self.schedule.values(first, until)
+def _size_at(schedule: Schedule, t: int) -> float:
+    return float(schedule.values(t, t + 1)[0])
 
 
-def _plan_block(sizes: _Sizes, rate: float, done: int, last: int, constant: bool) -> int:
+def _block_length(schedule: Schedule, rate: float, done: int, last: int) -> int:
     """Return the length of the next block, or 0 if steps are to be made one by one."""
-    length = min(last - done, LONGEST, int(REACH / (rate * float(sizes.at(done)) + 1e-300)))
-    if constant:
+    if done == last:
+        return 0
+    length = min(last - done, LONGEST, int(REACH / (rate * _size_at(schedule, done) + TINY)))
+    if isinstance(schedule, Constant):
         return length if length > MOST_TERMS // 2 else 0
     while length > WORTH:
         nodes, weights = _nodes(length)
-        own = sizes.range(done, done + length)
-        missed = np.abs(_interpolate(nodes, weights, own[nodes], np.arange(length)) / own - 1.0).max()
-        if missed < SMOOTH:
+        sizes = schedule.values(done, done + length)
+        fit = _basis(nodes, weights, np.arange(length)) @ sizes[nodes]
+        if np.abs(fit - sizes).max() <= SMOOTH * sizes.max():
             return length
         length //= 2
     return 0
 
 
-def _foreseen(sizes: _Sizes, rate: float, last: int, seconds: float, constant: bool) -> float:
-    """Return about how many seconds all blocks take."""
+def _products_needed(schedule: Schedule, rate: float, last: int) -> float:
+    """Return about how many slopes all blocks need."""
     times = np.unique(np.geomspace(1, last, 50).astype(np.int64)) - 1
-    speed = np.array([rate * float(sizes.at(int(t))) / REACH for t in times])
-    each = 24.0 if constant else NODES * 18.0
-    work = np.minimum(1.0, each * speed)
-    return float(np.trapezoid(work, times) * seconds) if len(times) > 1 else seconds
+    blocks = np.array([rate * _size_at(schedule, int(t)) / REACH for t in times])
+    each = MOST_TERMS / 2 if isinstance(schedule, Constant) else NODES * MOST_SWEEPS / 2
+    return float(np.trapezoid(np.minimum(1.0, each * blocks), times)) if len(times) > 1 else 1.0
 
 
 def _fastest_rate(recursion: Smooth, like: Floats, step_size: float) -> tuple[float, float]:
@@ -124,7 +119,8 @@ def _fastest_rate(recursion: Smooth, like: Floats, step_size: float) -> tuple[fl
     return rate, (time.perf_counter() - began) / count
 
 
-def _one_by_one(recursion: Smooth, now: Floats, sizes: Floats, ends: Ints) -> list[Floats]:
+def _one_by_one(recursion: Smooth, now: Floats, sizes: Floats, ends: Ints) -> list[Floats] | None:
+    """Return the moments after several numbers of steps."""
     found, done = [], 0
     for end in ends:
         for step_size in sizes[done:end]:
@@ -134,8 +130,11 @@ def _one_by_one(recursion: Smooth, now: Floats, sizes: Floats, ends: Ints) -> li
     return found
 
 
-def _binomial(recursion: Smooth, now: Floats, step_size: float, ends: Ints) -> list[Floats]:
-    """Return (I + alpha B)^K S for several K: the sum over j of the binomials of K and j, and alpha^j B^j S."""
+def _binomial(recursion: Smooth, now: Floats, step_size: float, ends: Ints) -> list[Floats] | None:
+    """Return (I + alpha B)^K S for several K: the sum over j of (K choose j) (alpha B)^j S.
+
+    None if that takes too many terms.
+    """
     found = [now.copy() for _ in ends]
     term, choose = now, np.ones(len(ends))
     for j in range(MOST_TERMS):
@@ -145,29 +144,41 @@ def _binomial(recursion: Smooth, now: Floats, step_size: float, ends: Ints) -> l
             if factor != 0.0:
                 found[k] += factor * term
         if np.abs(choose).max() * np.abs(term).max() <= EXACT * np.abs(found[-1]).max():
-            break
-    return found
+            return found
+    return None
 
 
-def _between_nodes(recursion: Smooth, now: Floats, sizes: Floats, ends: Ints) -> list[Floats]:
-    """Solve S_t = S_0 + sum over i < t of alpha_i slope_i by repeated substitution."""
+def _between_nodes(recursion: Smooth, now: Floats, sizes: Floats, ends: Ints) -> list[Floats] | None:
+    """Solve S_t = S_0 + sum over i < t of alpha_i slope_i by repeated substitution.
+
+    None if that does not end, or if slopes between nodes are not those of the polynomial.
+    """
     nodes, weights = _nodes(len(sizes))
     shares = sizes[:, None] * _basis(nodes, weights, np.arange(len(sizes)))
     sums = np.concatenate([np.zeros((1, len(nodes))), np.cumsum(shares, axis=0)])
     at_nodes, at_ends = sums[nodes], sums[ends]
-    flat = np.repeat(now.reshape(1, -1), len(nodes), axis=0)
-    slopes = np.empty_like(flat)
+    begin = now.reshape(1, -1)
+    flat = np.repeat(begin, len(nodes), axis=0)
     for _ in range(MOST_SWEEPS):
-        for k, t in enumerate(nodes):
-            slopes[k] = recursion.slope(flat[k].reshape(now.shape), float(sizes[t])).ravel()
-        better = now.reshape(1, -1) + at_nodes @ slopes
+        slopes = _slopes(recursion, now.shape, flat, sizes[nodes])
+        better = begin + at_nodes @ slopes
         change = np.abs(better - flat).max()
         flat = better
         if change <= EXACT * np.abs(flat).max():
             break
-    for k, t in enumerate(nodes):
-        slopes[k] = recursion.slope(flat[k].reshape(now.shape), float(sizes[t])).ravel()
-    return list((now.reshape(1, -1) + at_ends @ slopes).reshape(-1, *now.shape))
+    else:
+        return None
+    between = (nodes[0] + nodes[1]) // 2  # where polynomials are worst
+    there = _slopes(recursion, now.shape, begin + sums[[between]] @ slopes, sizes[[between]])
+    if np.abs(shares[between] / sizes[between] @ slopes - there).max() > TRUE * np.abs(slopes).max():
+        return None
+    return list((begin + at_ends @ slopes).reshape(-1, *now.shape))
+
+
+def _slopes(recursion: Smooth, shape: tuple[int, ...], flat: Floats, sizes: Floats) -> Floats:
+    """Return the slope for each row of moments and each step size."""
+    pairs = zip(flat, sizes, strict=True)
+    return np.array([recursion.slope(row.reshape(shape), float(size)).ravel() for row, size in pairs])
 
 
 class Nodes(NamedTuple):
@@ -196,7 +207,3 @@ def _basis(nodes: Ints, weights: Floats, at: Ints) -> Floats:
     hit = exact.any(axis=1)
     parts[hit] = exact[hit]
     return np.asarray(parts / parts.sum(axis=1, keepdims=True))
-
-
-def _interpolate(nodes: Ints, weights: Floats, values: Floats, at: Ints) -> Floats:
-    return np.asarray(_basis(nodes, weights, at) @ values)

@@ -102,10 +102,10 @@ class Plan:
     def _table(self, left: int) -> Floats:
         """Return the rows of a left without the last entry's share of the origin, or its unit."""
         if left in (HERE, OTHER):
-            rows = self.sources[FIRST if left == HERE else SECOND].rows.copy()
+            rows: Floats = self.sources[FIRST if left == HERE else SECOND].rows.copy()
             rows[:, -1] = 0.0
             return rows
-        unit = self.units[left - STATES].copy()
+        unit: Floats = self.units[left - STATES].copy()
         unit[-1] = 0.0
         return unit
 
@@ -184,7 +184,7 @@ class Plan:
     ) -> Floats:
         """Return the mean of rho_i^T S rho_k for two lefts of one chain, given its state, times its law."""
         chain = self.chain_of[i]
-        weight = products[chain][i, k].copy()
+        weight: Floats = products[chain][i, k].copy()
         for other in range(len(self.sources)):
             if other != chain:
                 one, two = self.means[other][i], self.means[other][k]
@@ -264,4 +264,4 @@ class Plan:
         if len(part) == 1:
             pairs = self._squared_parts[chain] @ gram.reshape(-1, source.size)
             return np.asarray(pairs.reshape(*2 * [len(self.lefts)], -1))
-        return np.einsum("nij,jln,nkl->ikn", part, gram, part, optimize=True)
+        return np.asarray(np.einsum("nij,jln,nkl->ikn", part, gram, part, optimize=True))

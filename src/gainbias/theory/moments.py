@@ -1,7 +1,9 @@
 """Second moments of any affine step, by listing every move: for few moves, and for steps of any kind.
 
-With z = (x - origin, 1) a step is z <- M z, with a matrix M that depends on the move alone. The second moments
-S(u) = E[z z^T, the chain is in u] obey S'(v) = sum over moves from u to v of probability * M S(u) M^T.
+With z = (x - origin, 1) a step is z <- M z, with a matrix M that depends on the move alone. The second
+moments S(u) = E[z z^T, the chain is in u] obey
+
+    S'(v) = sum over moves from u to v of probability * M S(u) M^T.
 """
 
 from __future__ import annotations

@@ -116,7 +116,9 @@ def first_law(problem: Problem, start: Start) -> Floats:
     n = problem.mrp.num_states
     known = start in ("uniform", "stationary") if isinstance(start, str) else 0 <= start < n
     if not known:
-        raise ValueError(f"start must be 'uniform', 'stationary' or a state from 0 to {n - 1}, found {start!r}")
+        raise ValueError(
+            f"start must be 'uniform', 'stationary' or a state from 0 to {n - 1}, found {start!r}"
+        )
     if start == "stationary":
         return problem.solution.stationary
     return np.full(n, 1.0 / n) if start == "uniform" else np.eye(n)[int(start)]

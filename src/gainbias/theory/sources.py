@@ -70,7 +70,7 @@ class Source:
         return np.add.reduceat(table.data * entries, table.indptr[:-1])
 
     def arrivals(self, entries: Floats, vectors: Floats) -> Floats:
-        """Return, for each next state, the stationary mean of a number of the transition times a vector, (n, k)."""
+        """Return the stationary mean of a number of each transition times a vector, by next state: (n, k)."""
         table = self.transitions
         flow = sparse.csr_array((table.data * entries, table.indices, table.indptr), shape=table.shape)
         return np.asarray(flow.T @ (self.law[:, None] * vectors))

@@ -129,8 +129,8 @@ def affine_field(algorithm: Algorithm, params: Any, frozen: bool = False) -> Sam
         advice = ", ".join(f"{name}={getattr(algorithm.params(), name):g}" for name in guilty)
         raise ValueError(
             f"with {', '.join(f'{name}={getattr(params, name):g}' for name in guilty)} a step of "
-            f"{algorithm.name} is not affine in its weights, so its moments follow no recursion: use {advice}, "
-            "or exact_curve(..., lanes=1000) for the mean over so many runs"
+            f"{algorithm.name} is not affine in its weights, so its moments follow no recursion: use "
+            f"{advice}, or exact_curve(..., lanes=1000) for the mean over so many runs"
         )
     return bound_field(declared, params)
 
@@ -141,12 +141,13 @@ def _no_field(algorithm: Algorithm, frozen: bool) -> str:
         return f"{algorithm.name} is affine in its weights as it is: leave out frozen=True"
     if algorithm.frozen_field is not None:
         return (
-            f"a step of {algorithm.name} multiplies its weights by running means, so no finite set of moments "
-            f"follows a recursion: use {runs}, or frozen=True for the curve with these means at their limits"
+            f"a step of {algorithm.name} multiplies its weights by running means, so no finite set of "
+            f"moments follows a recursion: use {runs}, or frozen=True for the curve with these means at "
+            "their limits"
         )
     return (
-        f"{algorithm.name} declares no step that is affine in its weights, so its moments follow no recursion: "
-        f"use {runs}"
+        f"{algorithm.name} declares no step that is affine in its weights, so its moments follow no "
+        f"recursion: use {runs}"
     )
 
 
