@@ -82,7 +82,7 @@ def _way(
     if isinstance(schedule, Constant) and count <= MOST_FOR_POWERS:
         return _by_powers(recursion, begin, schedule.a, checkpoints)
     if recursion.fixed and count <= MOST_FOR_MATRIX:
-        return _by_matrix(recursion, begin, schedule, checkpoints)
+        return _by_matrix(recursion, begin, schedule, checkpoints, time_limit)
     if isinstance(recursion, Smooth):
         return by_blocks(recursion, begin, schedule, checkpoints, time_limit)
     return _by_steps(recursion, begin, schedule, checkpoints, time_limit)
@@ -144,18 +144,20 @@ def _by_powers(recursion: Recursion, begin: Floats, size: float, checkpoints: In
 
 
 def _by_matrix(
-    recursion: Recursion, begin: Floats, schedule: Schedule, checkpoints: Ints
+    recursion: Recursion, begin: Floats, schedule: Schedule, checkpoints: Ints, time_limit: float | None
 ) -> Iterator[Floats]:
     """Multiply with matrices that are polynomials of degree 2 in the step size."""
     packing = _Packing(begin.shape)
     none, half, one = (packing.matrix(recursion, size) for size in (0.0, 0.5, 1.0))
     parts = np.concatenate([none, 4.0 * half - one - 3.0 * none, 2.0 * (one + none - 2.0 * half)])
     now, done = packing.pack(begin), 0
+    asked = Foresight(int(checkpoints[-1]), time_limit, after=500)
     for checkpoint in checkpoints:
         while done < checkpoint:
             until = min(done + STRETCH, int(checkpoint))
             sizes = schedule.values(done, until)
             for weights in np.stack([np.ones_like(sizes), sizes, sizes**2], axis=1):
                 now = weights @ (parts @ now).reshape(3, -1)
+                asked.count()
             done = until
         yield packing.unpack(now)

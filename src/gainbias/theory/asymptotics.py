@@ -7,7 +7,9 @@ Write B for its matrix A with rows scaled by the step sizes of the entries of x,
   scaled in the same way. All rates of B must exceed 1/2; otherwise errors shrink more slowly than t^-1/2.
 - Averages of the weights over steps with slowly shrinking step sizes: A^-1 C A^-T, whatever the step sizes
   (Polyak and Ruppert). Means that have steps 1/t enter with the weight that their history has.
-- Least squares, the sample's own version of the equation, has the smallest covariance: all noise counts once.
+- Least squares, the sample's own version of the equation: all noise counts once. Along a chain no covariance
+  is smaller. Independent transitions hold more: there the mean of V(s') - V(s) is known to be 0 while its
+  sample mean is not, and differential-td, whose gain is the mean of r + V(s') - V(s), makes use of that.
 """
 
 from __future__ import annotations
@@ -122,8 +124,9 @@ def efficiency(
 ) -> float:
     """Return how many times more transitions than least squares an algorithm needs, for the same small error.
 
-    Least squares solves the sample's version of the algorithm's own mean equation, which has the smallest
-    covariance for that limit. 1 is the best, and double-chain methods count two transitions for each step.
+    Least squares solves the sample's version of the algorithm's own mean equation. Along a chain 1 is the
+    best; with independent transitions differential-td can need fewer. Double-chain methods count two
+    transitions for each step.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ def say_time(seconds: float, time_limit: float | None) -> None:
 
 
 class Foresight:
-    """Says how long steps of equal cost will take, after the third one; the first may prepare something.
+    """Says how long steps of equal cost will take, after some of them; the first may prepare something.
 
     Parameters
     ----------
@@ -29,10 +29,12 @@ class Foresight:
         How many there are.
     time_limit : float, optional
         Seconds.
+    after : int
+        So many steps are timed.
     """
 
-    def __init__(self, num_steps: int, time_limit: float | None) -> None:
-        self.num_steps, self.time_limit = num_steps, time_limit
+    def __init__(self, num_steps: int, time_limit: float | None, after: int = 2) -> None:
+        self.num_steps, self.time_limit, self.after = num_steps, time_limit, after
         self.done, self.began = 0, 0.0
 
     def count(self) -> None:
@@ -40,5 +42,6 @@ class Foresight:
         self.done += 1
         if self.done == 1:
             self.began = time.perf_counter()
-        elif self.done == 3:
-            say_time((time.perf_counter() - self.began) / 2.0 * (self.num_steps - 3), self.time_limit)
+        elif self.done == self.after + 1:
+            seconds = (time.perf_counter() - self.began) / self.after
+            say_time(seconds * (self.num_steps - self.done), self.time_limit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from gainbias.engine.paths import Sampling
 from gainbias.engine.schedules import Constant, Harmonic, Schedule
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
+from gainbias.progress import OutOfTimeError
 from gainbias.tasks.task import Task
 from gainbias.theory.bounds.certify import Certified, certified
 from gainbias.theory.curve import Curve, exact_curve
@@ -39,16 +40,8 @@ PATIENCE = 30.0
 class Practical(NamedTuple):
     """The fewest steps, over a grid of step sizes, after which the expected squared error is small enough.
 
-    Attributes
-    ----------
-    step_size : Schedule or None
-        The best of the grid; None for an algorithm without step sizes.
-    num_steps : int
-        How many steps it needs.
-    mean_squared_error : float
-        The expected squared error then.
-    standard_error : float or None
-        Its error if it is a mean over runs; None if it is exact.
+    `step_size` is None for an algorithm without step sizes. `standard_error` is that of the
+    `mean_squared_error` if it is a mean over runs, and None if it is exact.
     """
 
     step_size: Schedule | None
@@ -138,8 +131,9 @@ class Recommendation:
             lines.append(f"  certified: {self.certified.step_size}, {_said(self.certified.num_steps)} steps")
         if self.practical is not None:
             how = "exact" if self.practical.standard_error is None else "by runs"
+            step_size = self.practical.step_size or "without step sizes"
             lines.append(
-                f"  practical: {self.practical.step_size}, {_said(self.practical.num_steps)} steps "
+                f"  practical: {step_size}, {_said(self.practical.num_steps)} steps "
                 f"({how}, best of {len(self.grid)})"
             )
         return "\n".join([*lines, f"  {self.gap}"])
@@ -167,14 +161,15 @@ def recommend(
     max_steps : int
         Practical choices with more steps are not looked for.
     lanes : int
-        So many runs replace an exact curve where there is none, or where it takes more than half a minute.
-        The error must then be below epsilon by two standard errors.
+        So many runs replace exact curves where there are none, or where they take too long. The error must
+        then be below epsilon by two standard errors.
 
     Returns
     -------
     Recommendation
         The practical choice is the best of 16 constant step sizes, each half of the one before, and six
         harmonic ones that suit the slowest rate of the mean update. Its number of steps is right to about 4%.
+        Step sizes whose exact curve takes more than half a minute are left out of `grid`, unless all do.
 
     Examples
     --------
@@ -186,6 +181,8 @@ def recommend(
       practical: Harmonic(a=1.42857..., c0=5.71428...), 45 steps (exact, best of 22)
       the theorem asks for 35,276 steps, the practical choice needs 45: 780 times fewer
     """
+    if not 0.0 < epsilon < np.inf:
+        raise ValueError(f"epsilon must be positive and finite, found {epsilon!r}")
     chosen = as_algorithm(algorithm)
     problem = problem.problem if isinstance(problem, Task) else problem
     own = dict(make_lanes(chosen, 0, 1.0, params or {})[0].params)
@@ -200,6 +197,7 @@ def recommend(
     grid = _grid(chosen, problem, own)
     search = _Search(chosen, problem, own, sampling, initial_weights, epsilon, lanes)
     practical = search.best(grid, max_steps)
+    grid = tuple(schedule for schedule in grid if schedule not in search.too_slow)
     return Recommendation(chosen.name, epsilon, sampling, guarantee, reason, practical, grid, max_steps)
 
 
@@ -230,14 +228,15 @@ class _Search:
     first: Floats | None
     epsilon: float
     lanes: int
+    too_slow: list[Schedule] = field(default_factory=list)
 
     def best(self, grid: tuple[Schedule, ...], max_steps: int) -> Practical | None:
         """Return the best of a grid."""
         if self.algorithm.sample_field is not None:
             try:
                 return self._best_of(grid, max_steps, time_limit=PATIENCE)
-            except ValueError:
-                pass  # not affine with these parameters, too large, or too slow
+            except (ValueError, OutOfTimeError):
+                self.too_slow.clear()  # not affine with these parameters, too large, or too slow
         length, best = min(FIRST_LENGTH, max_steps), None
         while best is None:
             best = self._best_of(grid, length, lanes=self.lanes)
@@ -250,7 +249,13 @@ class _Search:
         """Return the best within some number of steps; one that is found lowers the number for the rest."""
         best = None
         for schedule in grid:
-            found = self._first_below(schedule, self._curve(schedule, limit, **how))
+            try:
+                found = self._first_below(schedule, self._curve(schedule, limit, **how))
+            except (ValueError, OutOfTimeError):
+                if best is None:
+                    raise
+                self.too_slow.append(schedule)
+                continue
             if found is not None and (best is None or found.num_steps < best.num_steps):
                 best, limit = found, found.num_steps
         return best
