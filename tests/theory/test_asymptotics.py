@@ -129,7 +129,7 @@ class TestEfficiency:
 
     @pytest.mark.parametrize("kind", ["dense", "constants"])
     def test_independent_transitions_have_more_in_them(self, kind):
-        """The mean of V(s') - V(s) is known to be 0, and differential-td uses it; along a chain it sums to 0."""
+        """The mean of V(s') - V(s) is known to be 0: differential-td uses it; along a chain it sums to 0."""
         problem = small_problem(kind, FEW)
         assert gb.efficiency("differential-td", problem, sampling="iid") < 0.95
         assert gb.efficiency("differential-td", problem) == pytest.approx(1.0, rel=1e-8)
