@@ -13,6 +13,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import gainbias
@@ -69,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gainbias {gainbias.__version__}")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    for add in (_add_list, _add_solve, _add_run, _add_bound, _add_reproduce, _add_doctor):
+    for add in (_add_list, _add_solve, _add_run, _add_bound, _add_claims, _add_reproduce, _add_doctor):
         add(verbs)
     return parser
 
@@ -144,6 +145,17 @@ def _add_task_options(verb: argparse.ArgumentParser) -> None:
         "--protocol", default="literal", help="literal, inferred or fair (default: %(default)s)"
     )
     verb.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the task")
+
+
+def _add_claims(verbs: Any) -> None:
+    example = (
+        "examples:\n  gainbias claims reward-estimate splitting\n  gainbias claims --output results/claims"
+    )
+    verb = _verb(verbs, "claims", _claims, "put the paper's headline claims to the test", example)
+    verb.add_argument("claims", nargs="*", metavar="CLAIM", help="id of a claim (default: all, some minutes)")
+    verb.add_argument("--quick", action="store_true", help="a small version, for a first look")
+    verb.add_argument("--seed", type=int, default=0, help="of everything random (default: %(default)s)")
+    verb.add_argument("--output", metavar="FOLDER", help="also store figures, a page and JSON in this folder")
 
 
 def _add_reproduce(verbs: Any) -> None:
@@ -227,6 +239,16 @@ def _bound(options: argparse.Namespace) -> int:
     return _answer(options, bound.to_dict(), show_bound)
 
 
+def _claims(options: argparse.Namespace) -> int:
+    from gainbias.experiments.claims.registry import check_claims
+    from gainbias.report.headline import show_claims, write_claims
+
+    results = check_claims(options.claims or None, seed=options.seed, quick=options.quick)
+    if options.output:
+        write_claims(results, Path(options.output))
+    return _answer(options, [result.to_dict() for result in results], show_claims)
+
+
 def _reproduce(options: argparse.Namespace) -> int:
     results = gainbias.reproduce(
         options.output,
@@ -268,7 +290,7 @@ def _plain(answer: Any) -> Any:
     """Return an answer in which null stands for numbers that JSON does not have."""
     if isinstance(answer, dict):
         return {name: _plain(value) for name, value in answer.items()}
-    if isinstance(answer, list):
+    if isinstance(answer, list | tuple):
         return [_plain(value) for value in answer]
     return None if isinstance(answer, float) and not math.isfinite(answer) else answer
 
