@@ -96,11 +96,10 @@ def judge(numbers: list[Numbers]) -> Outcome:
     )
     first = numbers[0]
     reason = (
-        f"eta1 >= eta3 / 2 {_says(parts[0])}. The lemma on eta2 {_says(parts[1])}: two states that swap with "
-        f"probability 0.9 have eta1 = {first.eta1:.2g}, eta2 = {first.eta2:.2g}, eta3 = {first.eta3:.2g} "
-        "and the factor "
-        f"{first.factor:.2g}. Whether eta1 or the right eta2 is the larger depends on the span of the "
-        "features."
+        f"eta1 >= eta3 / 2 {_says(parts[0])}. The lemma on eta2 {_says(parts[1])}: two states that swap "
+        f"with probability 0.9 have eta1 = {first.eta1:.2g}, eta2 = {first.eta2:.2g}, eta3 = "
+        f"{first.eta3:.2g} and the factor {first.factor:.2g}. Whether eta1 or the right eta2 is the larger "
+        "depends on the span of the features."
     )
     return Outcome(parts, reason, (_chart(numbers),))
 
@@ -146,8 +145,7 @@ CLAIM = Claim(
     "from uniform.",
     where="Comparison table, note 2; appendix on condition numbers",
     how="Exact condition numbers of 600 random problems: fast and slow chains, tabular features, features "
-    "that span the "
-    "constants and that do not; and the two states of finding 3.",
+    "that span the constants and that do not; and the two states of finding 3.",
     interval="Clopper-Pearson interval of the share, 95 %",
     collect=collect,
     judge=judge,

@@ -107,7 +107,7 @@ def _schedule(algorithm: Algorithm, problem: Problem) -> Harmonic | Constant | N
 
 def judge(found: list[Ends]) -> Outcome:
     """Ask whether the spread goes away."""
-    parts, lines = [], []
+    parts = []
     for ends in found:
         name = f"{ends.algorithm}, {ends.features}"
         ratio = spread_ratio(ends.weights)
@@ -119,14 +119,21 @@ def judge(found: list[Ends]) -> Outcome:
         if ratio.low > TURN:
             seeds_alone = spread_ratio(ends.weights - ends.weights.mean(axis=1, keepdims=True))
             parts.append(shown(f"the same, from one start: {name}", seeds_alone))
-        lines.append(Line(name, [1.0, float(LONGER)], [_spread(ends.weights[:, :, k]) for k in (0, 1)]))
     several = sorted({part.name.split(": ")[1] for part in parts if part.low > TURN and "16 T" in part.name})
     wrong = [part.name for part in parts if part.verdict == "fails"]
     reason = f"Runs do not end in one point with: {'; '.join(several) or 'none'}. All others do."
     if wrong:
         reason += f" Against the paper: {'; '.join(wrong)}."
-    chart = Chart("Distance between runs", "steps / T", "root mean squared spread of weights", tuple(lines))
-    return Outcome(tuple(parts), reason, (chart,))
+    return Outcome(tuple(parts), reason, tuple(_chart(found, features) for features in (INSIDE, OUTSIDE)))
+
+
+def _chart(found: list[Ends], features: str) -> Chart:
+    lines = tuple(
+        Line(ends.algorithm, [1.0, float(LONGER)], [_spread(ends.weights[:, :, k]) for k in (0, 1)])
+        for ends in found
+        if ends.features == features
+    )
+    return Chart(f"Distance between runs, {features}", "steps / T", "root mean squared spread", lines)
 
 
 def _part(name: str, ratio: Interval, one_point: bool | None) -> Part:
@@ -156,12 +163,10 @@ def spread_ratio(weights: Floats) -> Interval:
 CLAIM = Claim(
     id="one-limit",
     text="Double-chain and single-chain converge to one point that depends neither on the sample path nor "
-    "on the first weights; "
-    "of the earlier methods some do.",
+    "on the first weights; of the earlier methods some do.",
     where='Introduction, first item; comparison table, column "Converges to a sample independent point"',
     how="24 seeds from 3 first weights on a random chain of 5 states, for every algorithm; T = 10,000, "
-    "steps a / (t + 4a) with "
-    "a = 2 / the slowest rate of the mean field, for all that have such steps.",
+    "steps a / (t + 4a) with a = 2 / the slowest rate of the mean field, for all that have such steps.",
     interval="95 % bootstrap interval over seeds",
     collect=collect,
     judge=judge,

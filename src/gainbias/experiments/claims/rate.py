@@ -159,8 +159,7 @@ def _of_tasks(tasks: list[Setting]) -> tuple[Part, str]:
     computed = sum(each.strength > 0.5 for each in tasks)
     told = (
         f"Of the paper's {len(tasks)} settings {enough} have a eta1 > 1/2 by its printed eta1 ({computed} "
-        "by ours), "
-        "so only these are promised the rate 1/T"
+        "by ours), so only these are promised the rate 1/T"
     )
     part = at_least(f"power minus min(1, 2 a eta1), worst task ({worst.name})", ahead(worst), -MARGIN)
     says = {"holds": "falls", "fails": "does not fall", "undecided": "perhaps falls"}[
@@ -197,9 +196,8 @@ CLAIM = Claim(
     where="Theorem on double chain with decaying steps (there min(1, a eta1), which is weaker), and the "
     "steps of the experiments",
     how="Power of the fall over the last decade of steps: exact curves on a reversible chain of 3 states; "
-    "mean over 256 "
-    "runs for single-chain; mean over 20 to 400 "
-    "runs (2000 / d) on the paper's tasks, where eta1 is a lower bound on the rate.",
+    "mean over 256 runs for single-chain; mean over 20 to 400 runs (2000 / d) on the paper's tasks, where "
+    "eta1 is a lower bound on the rate.",
     interval="95 % interval of the slope of a straight line (exact curves) or over runs",
     collect=collect,
     judge=judge,

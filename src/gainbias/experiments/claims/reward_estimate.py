@@ -103,8 +103,10 @@ def judge(found: list[Errors]) -> Outcome:
         shown("T times the error, largest over all T / its limit", _largest(found)),
     )
     says = "falls as 1/T" if parts[0].verdict == "holds" else f"falls with the power {ends.estimate:.3f}"
-    reason = f"On {len(found)} chains, fast and slow, the error {says}, and T times it goes to the "
-    "asymptotic variance."
+    reason = (
+        f"On {len(found)} chains, fast and slow, the error {says}, and T times it goes to the asymptotic "
+        "variance."
+    )
     lines = [Line(each.chain, [float(t) for t in each.steps], each.errors) for each in found[:4]]
     x = lines[0].x
     lines.append(Line("1/T", x, [lines[0].y[-1] * x[-1] / each for each in x], reference=True))
@@ -124,8 +126,7 @@ CLAIM = Claim(
     text="The average of the rewards estimates the gain with a mean squared error of order 1/T.",
     where="Main results, remark on the estimate of the average reward",
     how="Exact variance and bias of the average along 20 random chains, ten of them slow, from a fixed "
-    "first state, up to "
-    "T = 2^30; slope of the last ten powers of 2.",
+    "first state, up to T = 2^30; slope of the last ten powers of 2.",
     interval="range over the chains, including the 95 % interval of each slope",
     collect=collect,
     judge=judge,
