@@ -184,7 +184,9 @@ class TestDoctor:
 
 
 class TestHelp:
-    @pytest.mark.parametrize("verb", [[], ["list"], ["solve"], ["run"], ["reproduce"], ["doctor"]])
+    @pytest.mark.parametrize(
+        "verb", [[], ["list"], ["solve"], ["run"], ["claims"], ["reproduce"], ["doctor"]]
+    )
     def test_each_help_shows_an_example(self, verb, capsys):
         with pytest.raises(SystemExit) as caught:
             cli.main([*verb, "--help"])
