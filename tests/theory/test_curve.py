@@ -90,6 +90,15 @@ class TestWays:
         expected = all_steps(recursion, first, schedule.values(0, 2500), np.array([100, 2500]))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
+    def test_blocks_with_too_few_nodes_are_made_shorter(self, monkeypatch):
+        monkeypatch.setattr(blocks, "NODES", 6)
+        monkeypatch.setattr(blocks, "WORTH", 20)
+        recursion, first = recursion_of("double-chain", random_problem())
+        sizes = np.full(600, 0.02)
+        found = moments_at(recursion, first, Listed(sizes), np.array([100, 600]))
+        expected = all_steps(recursion, first, sizes, np.array([100, 600]))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+
     def test_step_sizes_that_jump_are_taken_one_by_one(self):
         sizes = np.where(np.arange(2000) % 7 < 3, 0.02, 0.001)
         recursion, first = recursion_of("double-chain", random_problem())

@@ -67,6 +67,16 @@ def test_moments_are_those_of_all_paths(name, sampling, kind):
     agree(exact(name, problem, steps, sampling=sampling), expected)
 
 
+@pytest.mark.parametrize("name", ["double-chain-symmetric", "td-lambda"])
+def test_states_with_different_numbers_of_successors(name):
+    transitions = [[0.5, 0.25, 0.25], [1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]
+    process = gb.MarkovRewardProcess(transitions, [[1.0, 2.0, 0.0], [-1.0, 0.0, 0.0], [3.0, 0.5, 0.0]])
+    algorithm, problem = gb.ALGORITHMS[name], gb.Problem(process, gb.Tabular())
+    law = move_law(problem, algorithm.chains, "markov")
+    expected = by_enumeration(Case(algorithm, "tabular", problem, algorithm.params()), law, 2)
+    agree(exact(name, problem, 2, sampling="markov"), expected)
+
+
 @pytest.mark.parametrize("start", ["stationary", 1])
 @pytest.mark.parametrize("name", ["double-chain", "implicit-td"])
 def test_any_start(name, start):

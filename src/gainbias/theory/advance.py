@@ -20,7 +20,7 @@ from gainbias.features.rows import Floats
 from gainbias.model.elimination.types import Ints
 from gainbias.progress import Watch
 from gainbias.theory.blocks import Smooth, by_blocks
-from gainbias.theory.foresight import Foresight
+from gainbias.theory.foresight import say_time, seconds_of
 
 MOST_FOR_POWERS = 700
 """So many moments make a matrix that is squared in milliseconds."""
@@ -93,13 +93,13 @@ def _by_steps(
 ) -> Iterator[Floats]:
     """Make all steps."""
     done, last = 0, int(checkpoints[-1])
-    asked = Foresight(last, time_limit)
+    begin, size = now, float(schedule.values(0, 1)[0])
+    say_time(last * seconds_of(lambda: recursion.step(begin, size), repeats=2), time_limit)
     for checkpoint in checkpoints:
         while done < checkpoint:
             until = min(done + STRETCH, int(checkpoint))
             for step_size in schedule.values(done, until):
                 now = recursion.step(now, float(step_size))
-                asked.count()
             done = until
         yield now
 
@@ -151,13 +151,13 @@ def _by_matrix(
     none, half, one = (packing.matrix(recursion, size) for size in (0.0, 0.5, 1.0))
     parts = np.concatenate([none, 4.0 * half - one - 3.0 * none, 2.0 * (one + none - 2.0 * half)])
     now, done = packing.pack(begin), 0
-    asked = Foresight(int(checkpoints[-1]), time_limit, after=500)
+    vector = now
+    say_time(int(checkpoints[-1]) * 1.5 * seconds_of(lambda: parts @ vector, repeats=100), time_limit)
     for checkpoint in checkpoints:
         while done < checkpoint:
             until = min(done + STRETCH, int(checkpoint))
             sizes = schedule.values(done, until)
             for weights in np.stack([np.ones_like(sizes), sizes, sizes**2], axis=1):
                 now = weights @ (parts @ now).reshape(3, -1)
-                asked.count()
             done = until
         yield packing.unpack(now)
