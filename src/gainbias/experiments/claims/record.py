@@ -1,8 +1,7 @@
 """What a claim is, what is measured for it, and how a verdict follows from an interval.
 
 A claim has two halves. `collect` measures and returns plain data; `judge` turns data into figures with
-intervals and verdicts. The rules of judging are written here and in the files of the claims, not chosen after
-a look at the data.
+intervals and verdicts, by rules and margins that are written here and in the files of the claims.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from gainbias.experiments.claims import (
     dimension,
     double_sampling,
     eta_order,
+    eta_order_markov,
     one_limit,
     rate,
     reward_estimate,
@@ -23,6 +24,7 @@ CLAIMS: dict[str, Claim] = {
     module.CLAIM.id: module.CLAIM
     for module in (
         eta_order,
+        eta_order_markov,
         rate,
         dimension,
         one_limit,
