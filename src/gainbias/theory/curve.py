@@ -14,6 +14,7 @@ from gainbias.engine.errors import Kind, Norm, Scale, Space, Target
 from gainbias.engine.lanes import Lane, StepSize, make_lanes
 from gainbias.engine.paths import Sampling
 from gainbias.engine.run import as_checkpoints, as_first_weights, check_problem, run
+from gainbias.engine.schedules import Constant
 from gainbias.features.rows import Floats
 from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import Problem
@@ -215,7 +216,15 @@ def exact_curve(
     lane.step_size.values(int(num_steps) - 1, int(num_steps))  # an array that is too short is refused now
     largest = _largest(lane, int(num_steps))
     system = make_system(
-        chosen, problem, own, first, sampling=sampling, start=start, frozen=frozen, largest_step=largest
+        chosen,
+        problem,
+        own,
+        first,
+        sampling=sampling,
+        start=start,
+        frozen=frozen,
+        largest_step=largest,
+        constant=isinstance(lane.step_size, Constant),
     )
     second = moments_at(system.recursion, system.first - system.origin, lane.step_size, steps, time_limit)
     limit = weights_limit(chosen, problem, own, first)

@@ -264,4 +264,5 @@ class Plan:
         if len(part) == 1:
             pairs = self._squared_parts[chain] @ gram.reshape(-1, source.size)
             return np.asarray(pairs.reshape(*2 * [len(self.lefts)], -1))
-        return np.asarray(np.einsum("nij,jln,nkl->ikn", part, gram, part, optimize=True))
+        pairs = part @ gram.transpose(2, 0, 1) @ part.transpose(0, 2, 1)
+        return np.asarray(pairs.transpose(1, 2, 0))

@@ -62,6 +62,7 @@ def make_system(
     start: Start = "uniform",
     frozen: bool = False,
     largest_step: float = 1.0,
+    constant: bool = False,
 ) -> System:
     """Return the recursion of an algorithm's moments.
 
@@ -77,6 +78,8 @@ def make_system(
         Whether running means stay at their limits.
     largest_step : float
         No step size is larger.
+    constant : bool
+        Whether all step sizes are as large.
 
     Examples
     --------
@@ -102,8 +105,8 @@ def make_system(
     _check_memory(nodes, len(origin), sampling, chains)
     kind = Independent if sampling == "iid" else Along
     units = unit_rows(origin, len(origin) - problem.num_features)
-    coefficients = terms.between(largest_step)
-    recursion = kind(coefficients, not terms.depends_on_step, first, second, units)
+    coefficients = terms.at if constant else terms.between(largest_step)
+    recursion = kind(coefficients, constant or not terms.depends_on_step, first, second, units)
     return System(recursion, probe.first, origin, probe.read())
 
 
