@@ -33,10 +33,10 @@ def a_result(value=1.0):
 
 def test_page():
     page = claims_page([a_result(), a_result(3.0)])
-    assert "| [an-id](#an-id) | Text. | **holds** |" in page
-    assert "| [an-id](#an-id) | Text. | **fails** |" in page
+    assert "| an-id | Text. | **holds** |" in page
+    assert "| an-id | Text. | **fails** |" in page
     assert r"| \|x\| of it | 1.000 | 1.000 to 1.000 | at most 2 | holds |" in page
-    assert "[finding 3](paper.md#finding-3)" in page
+    assert "See [What we found in the paper](paper.md): 3." in page
 
 
 def test_figure():

@@ -58,17 +58,27 @@ def show_claims(results: list[dict[str, Any]]) -> None:
 def claims_page(results: Sequence[ClaimResult]) -> str:
     """Return all results as Markdown: a table of verdicts, then a section for each claim."""
     lines = ["| Claim | What the paper says | Verdict |", "|---|---|---|"]
-    lines += [f"| [{each.id}](#{each.id}) | {each.text} | **{each.verdict}** |" for each in results]
+    lines += [_row(each.id, each.text, f"**{each.verdict}**") for each in results]
     for result in results:
-        lines += ["", f"## {result.id}", "", f"**Claim.** {result.text}", f"Where: {result.where}.", ""]
-        lines += [f"**How it is measured.** {result.how} Intervals: {result.interval}.", ""]
-        lines += [f"**{result.verdict.capitalize()}.** {result.reason}", *_see(result), ""]
-        lines += ["| Measured | Figure | Interval | Claimed | Verdict |", "|---|---|---|---|---|"]
         lines += [
-            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in _cells(part))} |"
-            for part in result.parts
+            "",
+            f"## {result.id}",
+            "",
+            f"**Claim.** {result.text} Where: {result.where}.",
+            "",
+            f"**How it is measured.** {result.how} Intervals: {result.interval}.",
+            "",
+            f"**{result.verdict.capitalize()}.** {result.reason}{_see(result)}",
+            "",
+            "| Measured | Figure | Interval | Claimed | Verdict |",
+            "|---|---|---|---|---|",
+            *(_row(*_cells(part)) for part in result.parts),
         ]
     return "\n".join(lines) + "\n"
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def write_claims(results: Sequence[ClaimResult], folder: Path) -> list[Path]:
@@ -132,6 +142,6 @@ def _number(value: float) -> str:
     return f"{value:.1e}"
 
 
-def _see(result: ClaimResult) -> list[str]:
-    links = ", ".join(f"[finding {name.split('-')[1]}](paper.md#{name})" for name in result.findings)
-    return [f"See {links}."] if links else []
+def _see(result: ClaimResult) -> str:
+    numbers = ", ".join(name.removeprefix("finding-") for name in result.findings)
+    return f" See [What we found in the paper](paper.md): {numbers}." if numbers else ""

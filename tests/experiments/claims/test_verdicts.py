@@ -40,6 +40,7 @@ def quick():
     return data
 
 
+@pytest.mark.slow
 class TestEtaOrder:
     def test_growth_is_quadratic_at_most(self, quick):
         assert verdict(eta_order, quick(eta_order)) == "holds"

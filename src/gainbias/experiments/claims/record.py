@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from gainbias.experiments.statistics import Interval
@@ -48,8 +48,8 @@ class Line:
     name: str
     x: Sequence[float]
     y: Sequence[float]
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
+    low: Sequence[float] = field(default_factory=list)
+    high: Sequence[float] = field(default_factory=list)
     reference: bool = False
     """Whether it is what theory predicts, drawn faintly and without marks."""
 
