@@ -151,7 +151,7 @@ def judge(checks: list[Check]) -> Outcome:
     broken = [part.name for part in parts if part.verdict != "holds"]
     reason = (
         f"In {len(checks)} cases no error is above its bound; the closest reaches "
-        f"{max(p.value for p in parts):.2g} of it."
+        f"{max(p.value for p in parts):.4f} of it."
         if not broken
         else f"Not surely below the bound: {'; '.join(broken)}."
     )

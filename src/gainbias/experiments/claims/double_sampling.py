@@ -104,7 +104,7 @@ def judge(landings: list[Landing]) -> Outcome:
         end = landing.mean_distance[-1]
         found = Interval(end, max(end - landing.spread / 10, 0.0), end + landing.spread / 10)
         name = f"distance from theta* / |theta*|: {landing.version}"
-        part = about(name, found, landing.predicted, MARGIN)
+        part = about(name, found, round(landing.predicted, 9), MARGIN)
         if landing.version != TWO and within(found.low, found.high, 2.0 * MARGIN, np.inf) != "holds":
             part = Part(part.name, part.value, part.low, part.high, f"above {2 * MARGIN:g}", "fails")
         parts.append(part)
