@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
-from gainbias import cli
+from gainbias import cli, options
 from gainbias.report import health
 
 TRANSITIONS, REWARDS = np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([1.0, -2.0])
@@ -185,7 +185,9 @@ class TestDoctor:
 
 
 class TestHelp:
-    @pytest.mark.parametrize("verb", [[], ["list"], ["solve"], ["run"], ["reproduce"], ["doctor"]])
+    @pytest.mark.parametrize(
+        "verb", [[], ["list"], ["solve"], ["run"], ["claims"], ["reproduce"], ["doctor"]]
+    )
     def test_each_help_shows_an_example(self, verb, capsys):
         with pytest.raises(SystemExit) as caught:
             cli.main([*verb, "--help"])
@@ -193,7 +195,7 @@ class TestHelp:
         assert re.search(r"examples?:\n  gainbias ", capsys.readouterr().out)
 
     def test_the_example_works(self, tmp_path):
-        commands = re.sub("^  ", "", cli.SOLVE_EXAMPLE.removeprefix("examples:\n"), flags=re.MULTILINE)
+        commands = re.sub("^  ", "", options.SOLVE_EXAMPLE.removeprefix("examples:\n"), flags=re.MULTILINE)
         folder = Path(sys.executable).parent
         shown = subprocess.run(
             ["bash", "-ec", f'PATH="{folder}:$PATH"\n{commands}'],

@@ -63,7 +63,7 @@ class TestPublicNames:
 
 class TestImportTime:
     @pytest.mark.parametrize(
-        "start", ["import gainbias", "import gainbias.cli; gainbias.cli._parser().format_help()"]
+        "start", ["import gainbias", "import gainbias.cli; gainbias.cli.parser().format_help()"]
     )
     def test_nothing_heavy_is_imported(self, start):
         loaded = run_python(f"{start}; import sys; print(*sys.modules)").split()

@@ -45,5 +45,15 @@ from gainbias.tasks.table import TransitionTable as TransitionTable
 from gainbias.tasks.table import scalarise as scalarise
 from gainbias.tasks.task import Recipe as Recipe
 from gainbias.tasks.task import Task as Task
+from gainbias.theory.asymptotics import asymptotic_covariance as asymptotic_covariance
+from gainbias.theory.asymptotics import efficiency as efficiency
+from gainbias.theory.bounds.bound import bound as bound
+from gainbias.theory.bounds.mixing import mixing_constants as mixing_constants
+from gainbias.theory.bounds.radii import projection_radii as projection_radii
+from gainbias.theory.bounds.record import Bound as Bound
+from gainbias.theory.curve import Curve as Curve
+from gainbias.theory.curve import exact_curve as exact_curve
+from gainbias.theory.recommend import Recommendation as Recommendation
+from gainbias.theory.recommend import recommend as recommend
 
 __version__: str

@@ -14,18 +14,13 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import gainbias
+from gainbias.options import chosen_steps, chosen_task, parser, read_settings, read_step_size
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
-
-SOLVE_EXAMPLE = """\
-examples:
-  gainbias solve frozen-lake
-  python -c "import numpy; numpy.savez('machine.npz', transitions=[[0.9, 0.1], [0.5, 0.5]], rewards=[1, -2])"
-  gainbias solve machine.npz
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,10 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     2
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    options = _parser().parse_args(words)
+    options = parser().parse_args(words)
     options.command = shlex.join(["gainbias", *words])
     try:
-        return int(options.run(options))
+        return VERBS[options.verb](options)
     except MemoryError as error:
         print(f"gainbias: not enough memory: {error}", file=sys.stderr)
         return FAILED
@@ -58,103 +53,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("gainbias: interrupted", file=sys.stderr)
         return FAILED
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="gainbias",
-        description="What a policy is worth in the long run: gain and bias of Markov reward processes.",
-        epilog=SOLVE_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"gainbias {gainbias.__version__}")
-    verbs = parser.add_subparsers(required=True, metavar="VERB")
-    for add in (_add_list, _add_solve, _add_run, _add_reproduce, _add_doctor):
-        add(verbs)
-    return parser
-
-
-def _verb(verbs: Any, name: str, run: Callable[..., int], help: str, example: str) -> argparse.ArgumentParser:
-    verb: argparse.ArgumentParser = verbs.add_parser(
-        name,
-        help=help,
-        description=help,
-        epilog=example,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.set_defaults(run=run)
-    verb.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    return verb
-
-
-def _add_list(verbs: Any) -> None:
-    about = "algorithms and what each converges to, or tasks"
-    verb = _verb(verbs, "list", _list, about, "examples:\n  gainbias list algorithms\n  gainbias list tasks")
-    verb.add_argument("what", choices=["algorithms", "tasks"], help="what to list")
-
-
-def _add_solve(verbs: Any) -> None:
-    about = "exact gain, bias and stationary law of a task, or of a process in a file"
-    verb = _verb(verbs, "solve", _solve, about, SOLVE_EXAMPLE)
-    verb.add_argument(
-        "source", metavar="TASK|FILE.npz", help="id of a task, or a file (see the documentation)"
-    )
-    verb.add_argument("--tol", type=float, default=1e-10, help="error that is allowed (default: %(default)s)")
-    verb.add_argument("--method", default="auto", help="how to solve (default: %(default)s)")
-    _add_task_options(verb)
-
-
-def _add_run(verbs: Any) -> None:
-    example = "example:\n  gainbias run frozen-lake --algorithm single-chain --seeds 3"
-    verb = _verb(verbs, "run", _run, "run one algorithm on a task, beside the exact answer", example)
-    verb.add_argument("task", metavar="TASK", help="id of a task")
-    verb.add_argument("--algorithm", default="single-chain", help="id of an algorithm (default: %(default)s)")
-    verb.add_argument("--steps", type=int, help="number of steps (default: the paper's, or 100000)")
-    verb.add_argument(
-        "--step-size",
-        metavar="A[,C0[,XI]]",
-        help="constant a, or a/(t+c0), or a/(t+c0)^xi (default: the paper's)",
-    )
-    verb.add_argument("--seeds", type=int, default=1, help="number of sample paths (default: %(default)s)")
-    verb.add_argument("--sampling", default="markov", help="markov or iid (default: %(default)s)")
-    verb.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="of the algorithm")
-    verb.add_argument(
-        "--tail-average", type=float, help="average the weights after this fraction of the steps"
-    )
-    _add_task_options(verb)
-
-
-def _add_task_options(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--seed", type=int, default=0, help="seed of the task (default: %(default)s)")
-    verb.add_argument(
-        "--protocol", default="literal", help="literal, inferred or fair (default: %(default)s)"
-    )
-    verb.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the task")
-
-
-def _add_reproduce(verbs: Any) -> None:
-    example = "example:\n  gainbias reproduce --output results/reproduction --instances 100"
-    verb = _verb(
-        verbs, "reproduce", _reproduce, "rebuild the study of the paper: tables, figures, verdicts", example
-    )
-    verb.add_argument(
-        "--output", default="results/reproduction", help="results folder (default: %(default)s)"
-    )
-    verb.add_argument("--instances", type=int, default=30, help="in the fair protocol (default: %(default)s)")
-    verb.add_argument("--protocol", action="append", help="literal, inferred or fair (default: all three)")
-    verb.add_argument("--task", action="append", help="id of a task (default: the paper's fifteen)")
-    verb.add_argument("--shorten", type=int, default=1, help="divide the steps by this, for a quick look")
-    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
-    verb.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the tasks that have it"
-    )
-    verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
-    verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
-
-
-def _add_doctor(verbs: Any) -> None:
-    about = "versions, and which optional parts are present"
-    _verb(verbs, "doctor", _doctor, about, "example:\n  gainbias doctor")
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -173,7 +71,7 @@ def _solve(options: argparse.Namespace) -> int:
     from gainbias.report.terminal import show_solution
 
     is_file = os.path.exists(options.source) or options.source.endswith(".npz")
-    process = read_process(options.source) if is_file else _task(options, options.source).problem.mrp
+    process = read_process(options.source) if is_file else chosen_task(options, options.source).problem.mrp
     start = time.perf_counter()
     solution = gainbias.solve(process, tol=options.tol, method=options.method)
     return _answer(options, solution_summary(solution, time.perf_counter() - start), show_solution)
@@ -183,57 +81,46 @@ def _run(options: argparse.Namespace) -> int:
     from gainbias.report.answers import trace_summary
     from gainbias.report.terminal import show_trace
 
-    task = _task(options, options.task)
-    default_steps = task.paper.num_steps if task.paper else 100_000
+    task = chosen_task(options, options.task)
     start = time.perf_counter()
     trace = gainbias.run(
         options.algorithm,
         task.problem,
-        default_steps if options.steps is None else options.steps,
-        _step_size(options.step_size, task),
+        chosen_steps(options.steps, task),
+        read_step_size(options.step_size, task),
         seeds=range(options.seeds),
-        params=_settings(options.param),
+        params=read_settings(options.param),
         sampling=options.sampling,
         tail_average=options.tail_average,
     )
     return _answer(options, trace_summary(trace, time.perf_counter() - start), show_trace)
 
 
-def _step_size(words: str | None, task: gainbias.Task) -> Any:
-    if words is None:
-        paper = task.paper
-        return (
-            gainbias.Harmonic(paper.step_numerator, paper.step_offset)
-            if paper
-            else gainbias.Harmonic(150, 1000)
-        )
-    try:
-        numbers = [float(word) for word in words.split(",")]
-    except ValueError as error:
-        raise ValueError(
-            f"--step-size must be one to three numbers, as in 150,1000, found {words!r}"
-        ) from error
-    kinds = {1: gainbias.Constant, 2: gainbias.Harmonic, 3: gainbias.Polynomial}
-    if len(numbers) not in kinds:
-        raise ValueError(f"--step-size must be one to three numbers, found {words!r}")
-    return kinds[len(numbers)](*numbers)
+def _bound(options: argparse.Namespace) -> int:
+    from gainbias.report.guarantees import show_bound
+
+    task = chosen_task(options, options.task)
+    rewards_only = options.algorithm == "reward-estimate" and options.step_size is None
+    bound = gainbias.bound(
+        options.algorithm,
+        task,
+        num_steps=chosen_steps(options.steps, task),
+        step_size=None if rewards_only else read_step_size(options.step_size, task),
+        sampling=options.sampling,
+        as_printed=options.as_printed,
+        **read_settings(options.param),
+    )
+    return _answer(options, bound.to_dict(), show_bound)
 
 
-def _task(options: argparse.Namespace, name: str) -> gainbias.Task:
-    return gainbias.task(name, seed=options.seed, protocol=options.protocol, **_settings(options.set))
+def _claims(options: argparse.Namespace) -> int:
+    from gainbias.experiments.claims.registry import check_claims
+    from gainbias.report.headline import show_claims, write_claims
 
-
-def _settings(pairs: list[str]) -> dict[str, Any]:
-    settings = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise ValueError(f"settings are NAME=VALUE, found {pair!r}")
-        try:
-            settings[name.replace("-", "_")] = json.loads(value)
-        except ValueError:
-            settings[name.replace("-", "_")] = float(value) if value in ("inf", "-inf") else value
-    return settings
+    results = check_claims(options.claims or None, seed=options.seed, quick=options.quick)
+    if options.output:
+        write_claims(results, Path(options.output))
+    return _answer(options, [result.to_dict() for result in results], show_claims)
 
 
 def _reproduce(options: argparse.Namespace) -> int:
@@ -244,7 +131,7 @@ def _reproduce(options: argparse.Namespace) -> int:
             tasks=options.task,
             instances=options.instances,
             shorten=options.shorten,
-            settings=_settings(options.set),
+            settings=read_settings(options.set),
             workers=options.workers,
             overwrite=options.overwrite,
             resume=options.resume,
@@ -285,9 +172,20 @@ def _plain(answer: Any) -> Any:
     """Return an answer in which null stands for numbers that JSON does not have."""
     if isinstance(answer, dict):
         return {name: _plain(value) for name, value in answer.items()}
-    if isinstance(answer, list):
+    if isinstance(answer, list | tuple):
         return [_plain(value) for value in answer]
     return None if isinstance(answer, float) and not math.isfinite(answer) else answer
+
+
+VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "list": _list,
+    "solve": _solve,
+    "run": _run,
+    "bound": _bound,
+    "claims": _claims,
+    "reproduce": _reproduce,
+    "doctor": _doctor,
+}
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ Options, and why:
 - no ``fastmath``: sums keep their order, so results keep their bits, and compensated arithmetic survives;
 - ``nogil``: several kernels may run in threads;
 - ``error_model="numpy"``: a division by zero gives inf as in NumPy instead of a branch in every division;
+- ``no_cfunc_wrapper``: nobody calls kernels from C, and to compile a second way into each takes a tenth of
+  the time;
 - compiled code is kept on disk in a folder named by a hash of all sources that kernels can depend on.
   numba's own cache checks only the file of the function itself and would serve stale code when a function
   that it calls, in another file, has changed; numba adds its version and the CPU to the key by itself. Set
@@ -32,6 +34,7 @@ from numba.extending import overload
 from gainbias.sources import cache_folder, is_as_hashed, is_own
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 _LOCK = threading.RLock()  # numba's settings are shared by all threads while one of them compiles
 
 
@@ -134,7 +137,7 @@ def _compile(function: Function, **options: Any) -> Function:
         try:
             # numba reads the folder while it decorates; it is put back at once, so that others see no change.
             settings.CACHE_DIR = str(folder) if cached else before
-            compiled = numba.njit(nogil=True, error_model="numpy", cache=cached, **options)(function)
+            compiled = numba.njit(cache=cached, nogil=True, **OPTIONS, **options)(function)
         finally:
             settings.CACHE_DIR = before
         if not settings.DISABLE_JIT:
@@ -172,7 +175,7 @@ def _overload(name: Any, choose: Callable[..., Any], parameters: list[inspect.Pa
     # numba wants the same signature, without annotations, everywhere.
     bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
     choose.__signature__ = inspect.Signature(bare)  # type: ignore[attr-defined]
-    options: Any = {"_nrt": False, "error_model": "numpy", "forceinline": True}
+    options: Any = {**OPTIONS, "_nrt": False, "forceinline": True}
     overload(name, jit_options=options)(choose)
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,8 @@ class OutOfTimeError(Exception):
 class Watch:
     """A clock with an optional limit that shows how far long work is and can stop a kernel.
 
-    Inside a ``with`` block a bar appears after a second; outside, nothing is ever shown.
+    Inside a ``with`` block a bar appears after a second; outside, nothing is ever shown. Of several blocks
+    one within the other, the outermost has the bar.
 
     Parameters
     ----------
@@ -48,6 +49,8 @@ class Watch:
     True
     """
 
+    _outermost: ClassVar[Watch | None] = None
+
     def __init__(self, time_limit: float | None = None) -> None:
         self.started = time.monotonic()
         self.time_limit = time_limit
@@ -59,12 +62,16 @@ class Watch:
         self._timer.daemon = True
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
-            self._timer.start()
+        if Watch._outermost is None:
+            Watch._outermost = self
+            if sys.stderr.isatty():
+                self._timer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
+        if Watch._outermost is self:
+            Watch._outermost = None
         if self._display.live.is_started:
             self._display.stop()
 

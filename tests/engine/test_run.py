@@ -305,7 +305,7 @@ def test_without_steps_that_could_be_large_there_is_no_warning(algorithm, size) 
 
 def test_needs_ones_outside_span_is_warned_of() -> None:
     with pytest.warns(UserWarning, match="needs features that do not span the constant values"):
-        run_module._check_problem(
+        run_module.check_problem(
             gb.Algorithm(name="x", form=gb.ALGORITHMS["td-lambda"].form, needs_ones_outside_span=True),
             problems.dense(),
         )

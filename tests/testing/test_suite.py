@@ -28,7 +28,7 @@ SKIPS = {
     "double-chain-centred": {},
     "single-chain": {NO_SAMPLE: 62, RADIUS: 36, NO_LIMIT: 11, ALL_ROWS: 20, OWN_FORM: 14},
     "td-lambda": {NOT_AFFINE: 24, ALL_ROWS: 8},
-    "projected-td": {NO_SAMPLE: 50, ALL_ROWS: 8},
+    "projected-td": {NOT_AFFINE: 24, ALL_ROWS: 8},
     "implicit-td": {NOT_AFFINE: 48, RADIUS: 36, NO_LIMIT: 12, ALL_ROWS: 12},
     "differential-td": {},
     "relative-td": {NO_SAMPLE: 26},

@@ -117,16 +117,11 @@ def never(params: Any) -> bool:
     return False
 
 
-@dataclass(frozen=True, eq=False)
-class OwnAverage:
+class OwnAverage(NamedTuple):
     """How a form averages its weights over steps, if its state does not hold them as they are.
 
-    Attributes
-    ----------
-    begin : callable (state) -> None
-        Forget the weights of the steps so far.
-    output : callable (state, params, setting, steps) -> Output
-        What the state says, with the mean of the weights after each of the `steps` steps since then.
+    `begin` makes a state forget the weights of the steps so far; `output` is what it says, with the mean of
+    the weights after each of the `steps` steps since then.
     """
 
     begin: Callable[[Any], None]
@@ -147,9 +142,8 @@ class Form:
     output : callable (state, params, setting) -> Output
         What the state says; not compiled.
     laned : bool
-        Whether all arrays of state, parameters and step sizes have a trailing axis for lanes. Otherwise the
-        step is written for one lane, with a float for each parameter and for the step size, and lanes are
-        run one by one.
+        Whether arrays of state, parameters and step sizes have a trailing axis for lanes. Otherwise the step
+        is for one lane, with floats as parameters and step size, and lanes are run one by one.
     touches_rows : callable (params) -> bool
         Whether a step changes only the weights of features that are not zero in the rows of the states
         `here` and `other` of its move.
@@ -225,6 +219,11 @@ class Algorithm:
     sample_field : callable (sample, params, step_size) -> (X, y) or None, optional
         The step as ``x + step_size * (y - X x)``, with x the affine fields put one after the other; None
         if with these parameters the step is not affine.
+    frozen_field : callable (sample, params, step_size) -> (X, y) or None, optional
+        The same for the weights alone, while running means that multiply them stay at their limits: that of
+        the features is `sample.other`, that of the rewards `sample.other_reward`.
+    mean_ratio : callable (params) -> float, optional
+        Step size of those means over that of the weights; if missing, their steps have the sizes 1 / t.
     limit : callable (problem, params, first weights) -> (d,) array or None, optional
         The weights it converges to on a chain; None if not known for these parameters.
     limit_is_line : bool
@@ -234,8 +233,7 @@ class Algorithm:
     shift_invariant : bool
         Whether adding a number to all rewards changes no weight (beyond rounding) on any path.
     rate : float, optional
-        Power of 1/t with which the mean squared error falls for step sizes a/t with a large enough, or for
-        its constant step size.
+        Power of 1/t of the mean squared error, for large enough step sizes a/t or its constant one.
 
     Examples
     --------
@@ -285,6 +283,8 @@ class Algorithm:
     small_steps_only: bool = False
     affine: tuple[str, ...] = ()
     sample_field: Callable[[Sample, Any, float], tuple[Floats, Floats] | None] | None = None
+    frozen_field: Callable[[Sample, Any, float], tuple[Floats, Floats] | None] | None = None
+    mean_ratio: Callable[[Any], float] | None = None
     limit: Callable[[Problem, Any, Floats], Floats | None] | None = None
     limit_is_line: bool = False
     needs_ones_outside_span: bool = False

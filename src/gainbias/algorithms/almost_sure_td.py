@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gainbias.algorithms.algorithm import (
     Algorithm,
     Field,
@@ -25,6 +27,7 @@ from gainbias.algorithms.algorithm import (
     Move,
     NoParams,
     PerLane,
+    Sample,
     Setting,
     Weights,
     always,
@@ -68,6 +71,12 @@ def mean_field(problem: Problem, params: NoParams) -> Field:
     return td_field(problem)
 
 
+def frozen_field(sample: Sample, params: NoParams, step_size: float) -> tuple[Floats, Floats]:
+    """Return X and y with J at its limit."""
+    matrix = np.outer(sample.here, sample.here - sample.after)
+    return matrix, (sample.reward - sample.other_reward) * sample.here
+
+
 def limit(problem: Problem, params: NoParams, first: Floats) -> Floats:
     """Return the bias, a point of the line."""
     return problem.solution.bias
@@ -84,6 +93,7 @@ ALGORITHM = Algorithm(
     tabular_only=True,
     frozen=frozen,
     mean_field=mean_field,
+    frozen_field=frozen_field,
     limit=limit,
     limit_is_line=True,
     rate=1.0,

@@ -21,7 +21,16 @@ from __future__ import annotations
 from gainbias.algorithms.algorithm import Algorithm, Form, Output, Setting
 from gainbias.algorithms.fields import project_off, td_solution
 from gainbias.algorithms.intervals import FRACTION, POSITIVE
-from gainbias.algorithms.td_lambda import Params, State, frozen, init, mean_field, step, without_trace
+from gainbias.algorithms.td_lambda import (
+    Params,
+    State,
+    frozen,
+    init,
+    mean_field,
+    sample_field,
+    step,
+    without_trace,
+)
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 
@@ -48,6 +57,8 @@ ALGORITHM = Algorithm(
     bounds={"gain_ratio": POSITIVE, "trace_decay": FRACTION},
     frozen=frozen,
     mean_field=mean_field,
+    affine=("weights", "gain"),
+    sample_field=sample_field,
     limit=limit,
     rate=1.0,
 )

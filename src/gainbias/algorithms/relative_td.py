@@ -22,7 +22,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Algorithm, Field, Form, Move, PerLane, Setting, Weights, always
+from gainbias.algorithms.algorithm import (
+    Algorithm,
+    Field,
+    Form,
+    Move,
+    PerLane,
+    Sample,
+    Setting,
+    Weights,
+    always,
+)
 from gainbias.algorithms.fields import average_features, solve_field, td_field
 from gainbias.algorithms.intervals import POSITIVE
 from gainbias.features.rows import Floats, Rows, add_row, values
@@ -96,6 +106,12 @@ def mean_field(problem: Problem, params: Params) -> Field:
     return Field(plain.matrix + params.mean_weight * np.outer(mean, mean), plain.vector)
 
 
+def frozen_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats]:
+    """Return X and y with w and rbar at their limits."""
+    right = sample.here - sample.after + params.mean_weight * sample.other
+    return np.outer(sample.here, right), (sample.reward - sample.other_reward) * sample.here
+
+
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
     """Return the solution."""
     if problem.features.kind == "tabular":
@@ -115,6 +131,7 @@ ALGORITHM = Algorithm(
     bounds={"mean_weight": POSITIVE},
     frozen=frozen,
     mean_field=mean_field,
+    frozen_field=frozen_field,
     limit=limit,
     rate=1.0,
 )

@@ -27,8 +27,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms import single_chain_lazy
-from gainbias.algorithms.algorithm import Algorithm, Field, Form, Move, PerLane, Setting, Weights
+from gainbias.algorithms import double_chain, single_chain_lazy
+from gainbias.algorithms.algorithm import (
+    Algorithm,
+    Field,
+    Form,
+    Move,
+    NoParams,
+    PerLane,
+    Sample,
+    Setting,
+    Weights,
+)
 from gainbias.algorithms.fields import average_features, paper_field, within
 from gainbias.algorithms.intervals import RADIUS, Interval
 from gainbias.features.rows import DenseRows, Floats, values
@@ -89,6 +99,18 @@ def mean_field(problem: Problem, params: Params) -> Field:
     return paper_field(problem)
 
 
+def frozen_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats] | None:
+    """Return X and y with w at its limit: the mean of the features takes the place of the second chain."""
+    if params.weights_radius < np.inf or params.features_radius < np.inf:
+        return None
+    return double_chain.sample_field(sample, NoParams(), step_size)
+
+
+def mean_ratio(params: Params) -> float:
+    """Return the step size of w over that of the weights."""
+    return float(params.mean_ratio)
+
+
 def limit(problem: Problem, params: Params, first: Floats) -> Floats | None:
     """Return the paper's fixed point, None if a projection keeps the weights or the mean from theirs."""
     if within(average_features(problem), params.features_radius) is None:
@@ -113,6 +135,8 @@ ALGORITHM = Algorithm(
     },
     frozen=frozen,
     mean_field=mean_field,
+    frozen_field=frozen_field,
+    mean_ratio=mean_ratio,
     limit=limit,
     rate=1.0,
 )

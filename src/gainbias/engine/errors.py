@@ -64,6 +64,20 @@ class Scale:
             errors[finite] = self._in_values(weights[finite], kind, target, norm)
         return errors
 
+    def form(self, kind: Kind = "full", norm: Norm = "euclidean", space: Space = "values") -> Floats:
+        """Return K, (d, d): weights that are v away from a target have the squared error v^T K v."""
+        mu, ones, d = self.problem.solution.stationary, self.problem.ones_weights, self.problem.num_features
+        if space == "weights":
+            keep = np.eye(d)
+            if ones is not None and kind != "full":
+                mean = ones / (ones @ ones) if kind == "quotient" else self.problem.features.adjoint(mu)
+                keep -= np.outer(ones, mean)
+            return np.asarray(keep.T @ keep)
+        values = self.problem.features.combine(np.eye(d))
+        if kind != "full":
+            values = values - (mu @ values if kind == "centred" else values.mean(axis=0))
+        return np.asarray((values.T * mu if norm == "stationary" else values.T) @ values)
+
     def _in_values(self, weights: Floats, kind: Kind, target: Target, norm: Norm) -> Floats:
         aim, mu = self._target_values(target), self.problem.solution.stationary
         errors = np.empty(len(weights))

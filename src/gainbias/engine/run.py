@@ -106,11 +106,11 @@ def run(
     """
     chosen = as_algorithm(algorithm)
     problem = problem.problem if isinstance(problem, Task) else problem
-    _check_problem(chosen, problem)
+    check_problem(chosen, problem)
     lanes = make_lanes(chosen, seeds, step_size, params or {})
     warn_of_large_steps(chosen, lanes, problem)
     _warn_of_idle_traces(chosen, lanes, sampling)
-    first = _first_weights(problem, initial_weights)
+    first = as_first_weights(problem, initial_weights)
     plan = Plan(
         algorithm=chosen,
         problem=problem,
@@ -118,7 +118,7 @@ def run(
         sampling=sampling,
         start=start,
         first_weights=first,
-        checkpoints=_checkpoints(checkpoints, num_steps),
+        checkpoints=as_checkpoints(checkpoints, num_steps),
         average_from=_average_from(tail_average, num_steps),
     )
     for lane in lanes:
@@ -199,7 +199,8 @@ def _outcome(record: Record, place: int, steps_done: int, num_steps: int) -> Out
     return Outcome("finished" if steps_done == num_steps else "interrupted", steps_done)
 
 
-def _check_problem(algorithm: Algorithm, problem: Problem) -> None:
+def check_problem(algorithm: Algorithm, problem: Problem) -> None:
+    """Refuse or warn of a problem on which an algorithm does not exist or does not converge."""
     if not isinstance(problem, Problem):
         hint = ": write gb.Problem(mrp, features)" if isinstance(problem, MarkovRewardProcess) else ""
         raise ValueError(f"problem must be a gb.Problem, found {type(problem).__name__}{hint}")
@@ -225,7 +226,8 @@ def _warn_of_idle_traces(algorithm: Algorithm, lanes: list[Lane], sampling: Samp
         )
 
 
-def _first_weights(problem: Problem, weights: Floats | None) -> Floats:
+def as_first_weights(problem: Problem, weights: Floats | None) -> Floats:
+    """Return the first weights, (d,), zeros unless they are given."""
     d = problem.num_features
     if weights is None:
         return np.zeros(d)
@@ -235,7 +237,8 @@ def _first_weights(problem: Problem, weights: Floats | None) -> Floats:
     return checked
 
 
-def _checkpoints(checkpoints: int | Iterable[int], num_steps: int) -> Ints:
+def as_checkpoints(checkpoints: int | Iterable[int], num_steps: int) -> Ints:
+    """Return numbers of steps, increasing; a number of them is spread on a logarithmic scale."""
     if not is_count(num_steps):
         raise ValueError(f"num_steps must be a positive integer, found {num_steps!r}")
     if isinstance(checkpoints, int | np.integer) and not isinstance(checkpoints, bool):

@@ -18,7 +18,7 @@ from gainbias.testing.cases import Case
 from gainbias.testing.compare import close, within_errors
 from gainbias.testing.drive import Rig, copied, first_weights
 from gainbias.testing.fields import affine_samples
-from gainbias.theory.moments import Moments, affine_moments
+from gainbias.theory.curve import Curve, exact_curve
 from gainbias.theory.moves import move_law
 
 SEEDS = 400
@@ -28,14 +28,14 @@ CHECKPOINTS = [4, 16, 48]
 
 def moments_are_exact(case: Case) -> str:
     """Means and second moments over many runs are those that the declared affine step gives exactly."""
-    d, said = case.problem.num_features, []
+    said = []
     for sampling in get_args(Sampling):
-        exact = _moments(case, sampling, CHECKPOINTS[-1])
+        exact = _curve(case, sampling, CHECKPOINTS)
         found = _run(case, sampling, CHECKPOINTS).weights
         products = found[..., :, None] * found[..., None, :]
         statistics = np.concatenate([found, products.reshape(*found.shape[:2], -1)], axis=2)
-        second = exact.second[CHECKPOINTS, :d, :d].reshape(len(CHECKPOINTS), -1)
-        expected = np.concatenate([exact.mean[CHECKPOINTS, :d], second], axis=1)
+        second = exact.second_moments.reshape(len(CHECKPOINTS), -1)
+        expected = np.concatenate([exact.mean_weights, second], axis=1)
         error = statistics.std(axis=0) / np.sqrt(SEEDS)
         said.append(within_errors(statistics.mean(axis=0), expected, error, f"moments, {sampling}"))
     return "; ".join(said)
@@ -43,9 +43,9 @@ def moments_are_exact(case: Case) -> str:
 
 def paths_average_to_the_exact_mean(case: Case) -> str:
     """The mean over all paths of a few steps is exactly that of the declared affine step."""
-    exact = _moments(case, "markov", path_length(case))
+    exact = _curve(case, "markov", [path_length(case)])
     mean, _ = mean_over_paths(case)
-    return close(exact.mean[-1, : len(mean)], mean, 1e-12, f"mean after {path_length(case)} steps")
+    return close(exact.mean_weights[-1], mean, 1e-12, f"mean after {path_length(case)} steps")
 
 
 def runs_average_to_the_mean_of_paths(case: Case) -> str:
@@ -81,13 +81,18 @@ def mean_over_paths(case: Case) -> tuple[Floats, Floats]:
     return mean, weight @ (ends - mean) ** 2
 
 
-def _moments(case: Case, sampling: Sampling, num_steps: int) -> Moments:
+def _curve(case: Case, sampling: Sampling, checkpoints: list[int]) -> Curve:
     affine_samples(case)
-    algorithm, rig = case.algorithm, Rig(case)
-    first = rig.read(rig.begin(first_weights(case.problem)), algorithm.affine)
-    law = move_law(case.problem, algorithm.chains, sampling)
-    sizes = np.full(num_steps, STEP_SIZE)
-    return affine_moments(algorithm, case.problem, case.params, law, sizes, first)
+    return exact_curve(
+        case.algorithm,
+        case.problem,
+        checkpoints[-1],
+        STEP_SIZE,
+        params=case.params._asdict(),
+        sampling=sampling,
+        checkpoints=checkpoints,
+        initial_weights=first_weights(case.problem),
+    )
 
 
 def _run(case: Case, sampling: Sampling, checkpoints: list[int]) -> Trace:

@@ -1,108 +1,75 @@
-"""Exact means and second moments of algorithms whose step is affine, without sampling.
+"""Second moments of any affine step, by listing every move: for few moves, and for steps of any kind.
 
-One step is x <- x + alpha (y - X x) with X and y that depend on the move alone. With a 1 put at the end of x
-it is a product with a matrix M, and the second moment S = E[x x^T], which then contains the mean, obeys
+With z = (x - origin, 1) a step is z <- M z, with a matrix M that depends on the move alone. The second
+moments S(u) = E[z z^T, the chain is in u] obey
 
-    S <- sum over moves of probability * M S M^T
-
-for independent moves. Along a chain the same is true of S(s) = E[x x^T, the chain is in s], state by state.
+    S'(v) = sum over moves from u to v of probability * M S(u) M^T.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from functools import lru_cache
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Algorithm, Sample
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.theory.moves import MoveLaw
+from gainbias.theory.terms import SampleField
 
 
-class Moments(NamedTuple):
-    """Moments of the affine fields x after 0, 1, ..., T steps.
-
-    Attributes
-    ----------
-    mean : (T + 1, m) array
-        E[x].
-    second : (T + 1, m, m) array
-        E[x x^T].
-    """
-
-    mean: Floats
-    second: Floats
-
-
-def affine_moments(
-    algorithm: Algorithm, problem: Problem, params: Any, law: MoveLaw, step_sizes: Floats, first: Floats
-) -> Moments:
-    """Return the exact moments of an algorithm's affine fields.
+class Enumerated:
+    """The recursion of the second moments, move by move.
 
     Parameters
     ----------
-    algorithm : Algorithm
-        One with a `sample_field` for these parameters.
     problem : Problem
         Process and features.
-    params : NamedTuple of float
-        Parameters.
+    field : callable (sample, step_size) -> (X, y)
+        The declared field.
     law : MoveLaw
-        Law of the moves.
-    step_sizes : (T,) array
-        One for each step.
-    first : (m,) array
-        The affine fields before the first step.
-
-    Returns
-    -------
-    Moments
+        All moves.
+    origin : (m,) array
+        From where x is measured.
 
     Examples
     --------
     >>> import gainbias as gb
     >>> from gainbias.theory.moves import move_law
-    >>> mrp = gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 0.0])
-    >>> problem, algorithm = gb.Problem(mrp, [[1.0], [0.0]]), gb.ALGORITHMS["double-chain"]
-    >>> law = move_law(problem, chains=2)
-    >>> moments = affine_moments(algorithm, problem, algorithm.params(), law, np.full(200, 0.1), np.zeros(1))
-    >>> moments.mean[[0, 1, -1], 0].round(4), problem.fixed_point
-    (array([0.   , 0.025, 0.5  ]), array([0.5]))
+    >>> from gainbias.theory.terms import bound_field
+    >>> problem = gb.Problem(gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 0.0]), [[1.0], [0.0]])
+    >>> field = bound_field(gb.ALGORITHMS["double-chain"].sample_field, ())
+    >>> moves = Enumerated(problem, field, move_law(problem, chains=2), np.zeros(1))
+    >>> moves.step(moves.begin(np.zeros(1)), 0.1)[0, 0, 1]
+    np.float64(0.025)
     """
-    samples = law.samples(problem)
 
-    @cache
-    def products(step_size: float) -> Floats:
-        return _products(algorithm, params, samples, step_size)
+    fixed = False
 
-    size = len(first) + 1
-    begin = np.append(first, 1.0)
-    nodes = law.first[:, None, None] * np.outer(begin, begin)
-    seconds = np.empty((len(step_sizes) + 1, size, size))
-    seconds[0] = nodes.sum(axis=0)
-    for t, step_size in enumerate(step_sizes):
-        nodes = _advance(nodes, products(float(step_size)), law)
-        seconds[t + 1] = nodes.sum(axis=0)
-    return Moments(seconds[:, :-1, -1], seconds[:, :-1, :-1])
+    def __init__(self, problem: Problem, field: SampleField, law: MoveLaw, origin: Floats) -> None:
+        self.law, self.origin, self.field = law, origin, field
+        self.samples = law.samples(problem)
+        self._products = lru_cache(maxsize=4)(self._make_products)
 
+    def begin(self, x: Floats) -> Floats:
+        """Return S(u) for first values x, measured from the origin: (nodes, m + 1, m + 1)."""
+        z = np.append(x, 1.0)
+        return np.asarray(self.law.first[:, None, None] * np.outer(z, z))
 
-def _products(algorithm: Algorithm, params: Any, samples: list[Sample], step_size: float) -> Floats:
-    """Return the matrix M of each move, (K, m + 1, m + 1)."""
-    field: Callable[..., Any] | None = algorithm.sample_field
-    assert field is not None
-    found = [field(sample, params, step_size) for sample in samples]
-    size = len(found[0][1]) + 1
-    matrices = np.tile(np.eye(size), (len(found), 1, 1))
-    matrices[:, :-1, :-1] -= step_size * np.array([matrix for matrix, _ in found])
-    matrices[:, :-1, -1] += step_size * np.array([vector for _, vector in found])
-    return matrices
+    def step(self, moments: Floats, step_size: float) -> Floats:
+        """Return S(u) after one step."""
+        products = self._products(float(step_size))
+        moved = products @ moments[self.law.source] @ products.transpose(0, 2, 1)
+        after = np.zeros_like(moments)
+        np.add.at(after, self.law.target, self.law.probability[:, None, None] * moved)
+        return after
 
-
-def _advance(nodes: Floats, products: Floats, law: MoveLaw) -> Floats:
-    moved = products @ nodes[law.source] @ products.transpose(0, 2, 1)
-    after = np.zeros_like(nodes)
-    np.add.at(after, law.target, law.probability[:, None, None] * moved)
-    return after
+    def _make_products(self, step_size: float) -> Floats:
+        """Return the matrix M of each move, (K, m + 1, m + 1)."""
+        found = [self.field(sample, step_size) for sample in self.samples]
+        size = len(self.origin) + 1
+        matrices = np.tile(np.eye(size), (len(found), 1, 1))
+        matrices[:, :-1, :-1] -= step_size * np.array([matrix for matrix, _ in found])
+        change = np.array([vector - matrix @ self.origin for matrix, vector in found])
+        matrices[:, :-1, -1] += step_size * change
+        return matrices

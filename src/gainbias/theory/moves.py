@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def move_law(
         first = np.ones(1)
     else:
         probability, source, target = table.data, here, after
-        first = _first_law(problem, start)
+        first = first_law(problem, start)
     if chains == 1:
         return MoveLaw(Move(here, after, reward, here, after, reward), source, target, probability, first)
     one, two = (part.ravel() for part in np.meshgrid(*2 * [np.arange(len(here))], indexing="ij"))
@@ -111,8 +111,14 @@ def move_law(
     )
 
 
-def _first_law(problem: Problem, start: Start) -> Any:
+def first_law(problem: Problem, start: Start) -> Floats:
+    """Return the law of the first state of a chain, (n,)."""
     n = problem.mrp.num_states
+    known = start in ("uniform", "stationary") if isinstance(start, str) else 0 <= start < n
+    if not known:
+        raise ValueError(
+            f"start must be 'uniform', 'stationary' or a state from 0 to {n - 1}, found {start!r}"
+        )
     if start == "stationary":
         return problem.solution.stationary
-    return np.full(n, 1.0 / n) if start == "uniform" else np.eye(n)[start]
+    return np.full(n, 1.0 / n) if start == "uniform" else np.eye(n)[int(start)]

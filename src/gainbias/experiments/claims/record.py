@@ -1,0 +1,218 @@
+"""What a claim is, what is measured for it, and how a verdict follows from an interval.
+
+A claim has two halves. `collect` measures and returns plain data; `judge` turns data into figures with
+intervals and verdicts, by rules and margins that are written here and in the files of the claims.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from gainbias.experiments.statistics import Interval
+
+Verdict = Literal["holds", "fails", "undecided"]
+Axis = Literal["log", "linear"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One measured figure of a claim.
+
+    Attributes
+    ----------
+    name : str
+        What was measured.
+    value, low, high : float
+        The figure and its interval.
+    expected : str
+        What the claim says about it, in words; empty if it says nothing.
+    verdict : {"holds", "fails", "undecided"} or None
+        None for a figure that is shown beside the claim but not claimed.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    expected: str = ""
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line, or row of points, of a chart: x and y of equal length, and the ends of intervals of y."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = field(default_factory=list)
+    high: Sequence[float] = field(default_factory=list)
+    reference: bool = False
+    """Whether it is what theory predicts, drawn faintly and without marks."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What a figure shows, without saying how it is drawn."""
+
+    title: str
+    x: str
+    y: str
+    lines: tuple[Line, ...]
+    x_axis: Axis = "log"
+    y_axis: Axis = "log"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a judge says: figures, charts, and the reason in a sentence or two."""
+
+    parts: tuple[Part, ...]
+    reason: str
+    charts: tuple[Chart, ...] = ()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper and how it is put to the test.
+
+    Attributes
+    ----------
+    id : str
+        Its name on the command line.
+    text : str
+        What is claimed, in our words.
+    where : str
+        Where the paper says it.
+    how : str
+        How it is measured.
+    interval : str
+        What the interval of a figure is.
+    collect : callable (seed, quick) -> data
+        Measures; `quick` asks for a small version.
+    judge : callable (data) -> Outcome
+        Decides.
+    findings : tuple of str
+        Anchors on the page of findings about the paper that bear on it.
+    """
+
+    id: str
+    text: str
+    where: str
+    how: str
+    interval: str
+    collect: Callable[[int, bool], Any]
+    judge: Callable[[Any], Outcome]
+    findings: tuple[str, ...] = ()
+
+    def measure(self, seed: int = 0, quick: bool = False) -> ClaimResult:
+        """Put the claim to the test."""
+        return self.conclude(self.judge(self.collect(seed, quick)))
+
+    def conclude(self, outcome: Outcome) -> ClaimResult:
+        """Return the result that an outcome means."""
+        return ClaimResult(
+            id=self.id,
+            text=self.text,
+            where=self.where,
+            how=self.how,
+            interval=self.interval,
+            findings=self.findings,
+            verdict=together(part.verdict for part in outcome.parts),
+            reason=outcome.reason,
+            parts=outcome.parts,
+            charts=outcome.charts,
+        )
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """A claim, what was measured, and the verdict; see `Claim`, `Part` and `Chart`."""
+
+    id: str
+    text: str
+    where: str
+    how: str
+    interval: str
+    findings: tuple[str, ...]
+    verdict: Verdict
+    reason: str
+    parts: tuple[Part, ...]
+    charts: tuple[Chart, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what can be written as JSON."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(stored: dict[str, Any]) -> ClaimResult:
+        """Return the result that `to_dict` was called on."""
+        parts = tuple(Part(**part) for part in stored["parts"])
+        charts = tuple(
+            Chart(**{**chart, "lines": tuple(Line(**line) for line in chart["lines"])})
+            for chart in stored["charts"]
+        )
+        return ClaimResult(
+            **{**stored, "parts": parts, "charts": charts, "findings": tuple(stored["findings"])}
+        )
+
+
+def together(verdicts: Iterable[Verdict | None]) -> Verdict:
+    """Return one verdict for several: a claim holds if all that it says holds.
+
+    Examples
+    --------
+    >>> together(["holds", None, "undecided"]), together(["holds", "fails", "undecided"])
+    ('undecided', 'fails')
+    """
+    found = {verdict for verdict in verdicts if verdict is not None}
+    if not found:
+        raise ValueError("a claim must have at least one figure with a verdict")
+    if "fails" in found:
+        return "fails"
+    return "undecided" if "undecided" in found else "holds"
+
+
+def within(low: float, high: float, least: float, most: float) -> Verdict:
+    """Say whether a figure is between two numbers: for sure, for sure not, or perhaps.
+
+    Examples
+    --------
+    >>> within(1.9, 2.05, 1.8, 2.2), within(2.1, 2.3, 1.8, 2.2), within(2.3, 2.4, 1.8, 2.2)
+    ('holds', 'undecided', 'fails')
+    """
+    if math.isnan(low) or math.isnan(high):
+        return "undecided"
+    if least <= low and high <= most:
+        return "holds"
+    return "fails" if high < least or low > most else "undecided"
+
+
+def about(name: str, found: Interval, expected: float, margin: float) -> Part:
+    """Return the part of a figure that is claimed to be a number, up to a margin."""
+    verdict = within(found.low, found.high, expected - margin, expected + margin)
+    return _part(name, found, f"{expected:.3g} within {margin:g}", verdict)
+
+
+def at_most(name: str, found: Interval, limit: float) -> Part:
+    """Return the part of a figure that is claimed to be at most a number."""
+    verdict = within(found.low, found.high, -math.inf, limit)
+    return _part(name, found, f"at most {limit:g}", verdict)
+
+
+def at_least(name: str, found: Interval, limit: float) -> Part:
+    """Return the part of a figure that is claimed to be at least a number."""
+    verdict = within(found.low, found.high, limit, math.inf)
+    return _part(name, found, f"at least {limit:g}", verdict)
+
+
+def shown(name: str, found: Interval, expected: str = "") -> Part:
+    """Return the part of a figure about which nothing is claimed."""
+    return _part(name, found, expected)
+
+
+def _part(name: str, found: Interval, expected: str, verdict: Verdict | None = None) -> Part:
+    return Part(name, float(found.estimate), float(found.low), float(found.high), expected, verdict)

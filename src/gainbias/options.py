@@ -1,0 +1,183 @@
+"""What may be typed after `gainbias`, and what the words mean; nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import gainbias
+
+SOLVE_EXAMPLE = """\
+examples:
+  gainbias solve frozen-lake
+  python -c "import numpy; numpy.savez('machine.npz', transitions=[[0.9, 0.1], [0.5, 0.5]], rewards=[1, -2])"
+  gainbias solve machine.npz
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line; ``verb`` of what it returns names the verb."""
+    whole = argparse.ArgumentParser(
+        prog="gainbias",
+        description="What a policy is worth in the long run: gain and bias of Markov reward processes.",
+        epilog=SOLVE_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whole.add_argument("--version", action="version", version=f"gainbias {gainbias.__version__}")
+    verbs = whole.add_subparsers(required=True, dest="verb", metavar="VERB")
+    for add in (_add_list, _add_solve, _add_run, _add_bound, _add_claims, _add_reproduce, _add_doctor):
+        add(verbs)
+    return whole
+
+
+def _verb(verbs: Any, name: str, help: str, example: str) -> argparse.ArgumentParser:
+    verb: argparse.ArgumentParser = verbs.add_parser(
+        name,
+        help=help,
+        description=help,
+        epilog=example,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    return verb
+
+
+def _add_list(verbs: Any) -> None:
+    about = "algorithms and what each converges to, or tasks"
+    verb = _verb(verbs, "list", about, "examples:\n  gainbias list algorithms\n  gainbias list tasks")
+    verb.add_argument("what", choices=["algorithms", "tasks"], help="what to list")
+
+
+def _add_solve(verbs: Any) -> None:
+    about = "exact gain, bias and stationary law of a task, or of a process in a file"
+    verb = _verb(verbs, "solve", about, SOLVE_EXAMPLE)
+    verb.add_argument(
+        "source", metavar="TASK|FILE.npz", help="id of a task, or a file (see the documentation)"
+    )
+    verb.add_argument("--tol", type=float, default=1e-10, help="error that is allowed (default: %(default)s)")
+    verb.add_argument("--method", default="auto", help="how to solve (default: %(default)s)")
+    _add_task_options(verb)
+
+
+def _add_run(verbs: Any) -> None:
+    example = "example:\n  gainbias run frozen-lake --algorithm single-chain --seeds 3"
+    verb = _verb(verbs, "run", "run one algorithm on a task, beside the exact answer", example)
+    _add_run_options(verb)
+    verb.add_argument("--seeds", type=int, default=1, help="number of sample paths (default: %(default)s)")
+    verb.add_argument(
+        "--tail-average", type=float, help="average the weights after this fraction of the steps"
+    )
+
+
+def _add_bound(verbs: Any) -> None:
+    example = (
+        "example:\n  gainbias bound frozen-lake --algorithm double-chain --step-size 1e-8 --steps 1000000000"
+    )
+    about = "what a theorem guarantees on a task: the bound, its conditions and its constants"
+    verb = _verb(verbs, "bound", about, example)
+    _add_run_options(verb)
+    verb.add_argument("--as-printed", action="store_true", help="the paper's letter, not the corrected form")
+
+
+def _add_run_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("task", metavar="TASK", help="id of a task")
+    verb.add_argument("--algorithm", default="single-chain", help="id of an algorithm (default: %(default)s)")
+    verb.add_argument("--steps", type=int, help="number of steps (default: the paper's, or 100000)")
+    verb.add_argument(
+        "--step-size",
+        metavar="A[,C0[,XI]]",
+        help="constant a, or a/(t+c0), or a/(t+c0)^xi (default: the paper's)",
+    )
+    verb.add_argument("--sampling", default="markov", help="markov or iid (default: %(default)s)")
+    verb.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="of the algorithm")
+    _add_task_options(verb)
+
+
+def _add_task_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--seed", type=int, default=0, help="seed of the task (default: %(default)s)")
+    verb.add_argument(
+        "--protocol", default="literal", help="literal, inferred or fair (default: %(default)s)"
+    )
+    verb.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the task")
+
+
+def _add_claims(verbs: Any) -> None:
+    example = (
+        "examples:\n  gainbias claims reward-estimate splitting\n  gainbias claims --output results/claims"
+    )
+    verb = _verb(verbs, "claims", "put the paper's headline claims to the test", example)
+    verb.add_argument("claims", nargs="*", metavar="CLAIM", help="id of a claim (default: all, some minutes)")
+    verb.add_argument("--quick", action="store_true", help="a small version, for a first look")
+    verb.add_argument("--seed", type=int, default=0, help="of everything random (default: %(default)s)")
+    verb.add_argument("--output", metavar="FOLDER", help="also store figures, a page and JSON in this folder")
+
+
+def _add_reproduce(verbs: Any) -> None:
+    example = "example:\n  gainbias reproduce --output results/reproduction --instances 100"
+    verb = _verb(verbs, "reproduce", "rebuild the study of the paper: tables, figures, verdicts", example)
+    verb.add_argument(
+        "--output", default="results/reproduction", help="results folder (default: %(default)s)"
+    )
+    verb.add_argument("--instances", type=int, default=30, help="in the fair protocol (default: %(default)s)")
+    verb.add_argument("--protocol", action="append", help="literal, inferred or fair (default: all three)")
+    verb.add_argument("--task", action="append", help="id of a task (default: the paper's fifteen)")
+    verb.add_argument("--shorten", type=int, default=1, help="divide the steps by this, for a quick look")
+    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
+    verb.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the tasks that have it"
+    )
+    verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
+    verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
+
+
+def _add_doctor(verbs: Any) -> None:
+    about = "versions, and which optional parts are present"
+    _verb(verbs, "doctor", about, "example:\n  gainbias doctor")
+
+
+def read_step_size(words: str | None, task: gainbias.Task) -> Any:
+    """Return the step sizes that ``A[,C0[,XI]]`` means, or those of the paper for this task."""
+    if words is None:
+        paper = task.paper
+        return (
+            gainbias.Harmonic(paper.step_numerator, paper.step_offset)
+            if paper
+            else gainbias.Harmonic(150, 1000)
+        )
+    try:
+        numbers = [float(word) for word in words.split(",")]
+    except ValueError as error:
+        raise ValueError(
+            f"--step-size must be one to three numbers, as in 150,1000, found {words!r}"
+        ) from error
+    kinds = {1: gainbias.Constant, 2: gainbias.Harmonic, 3: gainbias.Polynomial}
+    if len(numbers) not in kinds:
+        raise ValueError(f"--step-size must be one to three numbers, found {words!r}")
+    return kinds[len(numbers)](*numbers)
+
+
+def chosen_task(options: argparse.Namespace, name: str) -> gainbias.Task:
+    """Return a task with the settings that were asked for."""
+    return gainbias.task(name, seed=options.seed, protocol=options.protocol, **read_settings(options.set))
+
+
+def read_settings(pairs: list[str]) -> dict[str, Any]:
+    """Return ``NAME=VALUE`` pairs as a dict, values read as JSON where they can be."""
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"settings are NAME=VALUE, found {pair!r}")
+        try:
+            found[name.replace("-", "_")] = json.loads(value)
+        except ValueError:
+            found[name.replace("-", "_")] = float(value) if value in ("inf", "-inf") else value
+    return found
+
+
+def chosen_steps(steps: int | None, task: gainbias.Task) -> int:
+    """Return the number of steps that was asked for, or the paper's for this task."""
+    if steps is not None:
+        return steps
+    return task.paper.num_steps if task.paper else 100_000

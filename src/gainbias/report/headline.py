@@ -1,0 +1,147 @@
+"""Results on the paper's headline claims: on a terminal, as a page, as figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Column, Table
+
+from gainbias.experiments.claims.record import Chart, ClaimResult, Line, Part
+from gainbias.report.style import FAINT, SIZES, Look, drawing, look_of, new_figure, save_figure
+from gainbias.store import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SIZE = SIZES["one-column"]
+WIDTH, HEIGHT = 5.0, 3.4
+
+LOOKS = [
+    Look(colour, marker)
+    for colour, marker in zip(
+        ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000"), "os^DvPX", strict=True
+    )
+]
+"""For lines that are not named after an algorithm."""
+
+
+def show_claims(results: list[dict[str, Any]]) -> None:
+    """Show for each claim its figures, its verdict and the reason."""
+    console = Console()
+    for stored in results:
+        result = ClaimResult.from_dict(stored)
+        table = Table(
+            Column("measured", overflow="fold"),
+            "figure",
+            "interval",
+            "claimed",
+            "verdict",
+            title=escape(result.id),
+        )
+        for part in result.parts:
+            table.add_row(*map(escape, _cells(part)))
+        console.print(table)
+        console.print(
+            f"[bold]{result.verdict.upper()}[/bold]: {escape(result.text)}", escape(result.reason), ""
+        )
+    summary = Table("claim", "verdict", title="Verdicts")
+    for stored in results:
+        summary.add_row(stored["id"], stored["verdict"])
+    console.print(summary)
+
+
+def claims_page(results: Sequence[ClaimResult]) -> str:
+    """Return all results as Markdown: a table of verdicts, then a section for each claim."""
+    lines = ["| Claim | What the paper says | Verdict |", "|---|---|---|"]
+    lines += [_row(each.id, each.text, f"**{each.verdict}**") for each in results]
+    for result in results:
+        lines += [
+            "",
+            f"## {result.id}",
+            "",
+            f"**Claim.** {result.text} Where: {result.where}.",
+            "",
+            f"**How it is measured.** {result.how} Intervals: {result.interval}.",
+            "",
+            f"**{result.verdict.capitalize()}.** {result.reason}{_see(result)}",
+            "",
+            "| Measured | Figure | Interval | Claimed | Verdict |",
+            "|---|---|---|---|---|",
+            *(_row(*_cells(part)) for part in result.parts),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def write_claims(results: Sequence[ClaimResult], folder: Path) -> list[Path]:
+    """Write ``claims.json``, ``claims.md`` and a figure for each chart, and return the paths."""
+    stored, page = folder / "claims.json", folder / "claims.md"
+    answer = json.dumps([result.to_dict() for result in results], indent=1) + "\n"
+    write_whole(stored, answer.encode())
+    write_whole(page, claims_page(results).encode())
+    paths = [stored, page]
+    for result in results:
+        for number, chart in enumerate(result.charts, 1):
+            name = result.id if len(result.charts) == 1 else f"{result.id}-{number}"
+            paths += save_figure(draw_chart(chart), folder / "figures" / name, SIZE)
+    return paths
+
+
+def read_claims(path: Path) -> list[ClaimResult]:
+    """Return the results that `write_claims` stored."""
+    return [ClaimResult.from_dict(stored) for stored in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def draw_chart(chart: Chart) -> Figure:
+    """Draw a chart: predictions as faint lines, all else as marks, with intervals where there are any."""
+    with drawing(SIZE):
+        figure = new_figure(WIDTH, HEIGHT)
+        axes = figure.add_subplot()
+        measured = [line for line in chart.lines if not line.reference]
+        for number, line in enumerate(measured):
+            _draw(axes, line, number)
+        for line in chart.lines:
+            if line.reference:
+                axes.plot(line.x, line.y, color=FAINT, linewidth=0.9, label=line.name, zorder=1)
+        axes.set(title=chart.title, xlabel=chart.x, ylabel=chart.y, xscale=chart.x_axis, yscale=chart.y_axis)
+        figure.legend(loc="outside right upper", ncols=1)
+    return figure
+
+
+def _draw(axes: Any, line: Line, number: int) -> None:
+    known = look_of(line.name)
+    look = LOOKS[number % len(LOOKS)] if known is look_of("") else known
+    style = {"color": look.colour, "marker": look.marker, "markersize": 2.6, "label": line.name}
+    joined = "-" if list(line.x) == sorted(line.x) else "none"
+    if line.low:
+        ends = [
+            [y - low for y, low in zip(line.y, line.low, strict=True)],
+            [high - y for y, high in zip(line.y, line.high, strict=True)],
+        ]
+        axes.errorbar(line.x, line.y, yerr=ends, linestyle="none", elinewidth=0.7, **style)
+    else:
+        axes.plot(line.x, line.y, linestyle=joined, linewidth=0.7, **style)
+
+
+def _cells(part: Part) -> tuple[str, str, str, str, str]:
+    interval = f"{_number(part.low)} to {_number(part.high)}"
+    return part.name, _number(part.value), interval, part.expected, part.verdict or ""
+
+
+def _number(value: float) -> str:
+    if value == 0.0 or 1e-3 <= abs(value) < 1e5:
+        return f"{value:.3f}"
+    return f"{value:.1e}"
+
+
+def _see(result: ClaimResult) -> str:
+    numbers = ", ".join(name.removeprefix("finding-") for name in result.findings)
+    return f" See [What we found in the paper](paper.md): {numbers}." if numbers else ""

@@ -1,0 +1,184 @@
+"""Theorems about discounted TD(0), for comparison: Bhandari, Russo and Singal (2018).
+
+theta* is here the discounted fixed point, the limit of `discounted-td`, and omega the smallest eigenvalue of
+Phi^T D Phi.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gainbias.algorithms import discounted_td
+from gainbias.features.rows import Floats
+from gainbias.theory.bounds.arithmetic import ratio
+from gainbias.theory.bounds.facts import Facts, positive
+from gainbias.theory.bounds.record import Bound, Condition, at_least, at_most, below, conclude
+from gainbias.theory.bounds.steps import OFFSET, Decay
+from gainbias.theory.moves import move_law
+
+SOURCE = "Bhandari, Russo and Singal (2018), discounted TD(0)"
+
+
+@dataclass(frozen=True, eq=False)
+class Discounted:
+    """A discounted problem: the discount gamma, and the radius of the projection (Markov sampling only)."""
+
+    facts: Facts
+    discount: float
+    radius: float
+
+    @cached_property
+    def target(self) -> Floats:
+        """The discounted fixed point."""
+        params = discounted_td.Params(self.discount)
+        weights = discounted_td.limit(self.facts.problem, params, self.facts.first)
+        assert weights is not None  # there is no radius
+        return weights
+
+    @cached_property
+    def first_error(self) -> float:
+        """Distance of the first weights from the discounted fixed point."""
+        return float(np.linalg.norm(self.facts.first - self.target))
+
+    @property
+    def omega(self) -> float:
+        """Smallest eigenvalue of Phi^T D Phi."""
+        return self.facts.problem.condition_numbers.gram_min
+
+    @property
+    def rate(self) -> float:
+        """(1 - gamma) omega."""
+        return (1.0 - self.discount) * self.omega
+
+    @cached_property
+    def variance(self) -> float:
+        """sigma^2 = E|g_t(theta*)|^2 under the stationary law."""
+        law = move_law(self.facts.problem)
+        params = discounted_td.Params(self.discount)
+        fields = [
+            discounted_td.sample_field(sample, params, 1.0) for sample in law.samples(self.facts.problem)
+        ]
+        updates = [field[1] - field[0] @ self.target for field in fields if field is not None]
+        return float(law.probability @ np.sum(np.square(updates), axis=1))
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """The numbers that occur in every theorem."""
+        return {
+            "gamma": self.discount,
+            "omega": self.omega,
+            "r_max": self.facts.r_max,
+            "|theta_0 - theta*|": self.first_error,
+        }
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """What every theorem requires."""
+        return [self.facts.features_condition, positive("smallest eigenvalue", "omega", self.omega)]
+
+
+def discounted(facts: Facts, discount: float = 0.99, radius: float | None = None) -> Discounted:
+    """Return a discounted problem with the authors' radius 2 r_max / (sqrt(omega) (1 - gamma)^(3/2))."""
+    if not 0.0 < discount < 1.0:
+        raise ValueError(f"discount must be above 0 and below 1, found {discount!r}")
+    if radius is None:
+        omega = facts.problem.condition_numbers.gram_min
+        radius = 2.0 * facts.r_max / (math.sqrt(omega) * (1.0 - discount) ** 1.5)
+    return Discounted(facts, discount, radius)
+
+
+def iid_constant(run: Discounted, alpha: float, steps: int) -> Bound:
+    """Theorem 2 (b): independent samples, no projection, a constant step alpha <= omega (1 - gamma) / 8."""
+    limit = largest_iid_step(run)
+    return conclude(
+        f"{SOURCE}, i.i.d. sampling, constant step size",
+        "exp(-alpha (1 - gamma) omega T) |theta_0 - theta*|^2 + 2 alpha sigma^2 / ((1 - gamma) omega)",
+        lambda: (
+            math.exp(-alpha * run.rate * steps) * run.first_error**2 + 2.0 * alpha * run.variance / run.rate
+        ),
+        {**run.constants, "sigma^2": run.variance},
+        [
+            *run.conditions,
+            at_most("step size", "alpha <= omega (1 - gamma) / 8", alpha, limit, f"at most {limit:.6g}"),
+        ],
+    )
+
+
+def largest_iid_step(run: Discounted) -> float:
+    """Return omega (1 - gamma) / 8."""
+    return run.rate / 8.0
+
+
+def iid_harmonic(run: Discounted, decay: Decay, steps: int) -> Bound:
+    """Theorem 2 (c): independent samples, no projection, steps a / (t + c0), for any a (1 - gamma) omega > 1.
+
+    The theorem has a = 2 / ((1 - gamma) omega) and c0 = 16 / ((1 - gamma)^2 omega); its induction works for
+    all a and c0 that meet the conditions here, with nu = max(2 a^2 sigma^2 / (a (1 - gamma) omega - 1),
+    c0 |theta_0 - theta*|^2), which are the printed constants for the printed steps.
+    """
+    a, c0 = decay.a, decay.c0
+    excess = a * run.rate - 1.0
+    nu = max(ratio(2.0 * a**2 * run.variance, max(excess, 0.0)), c0 * run.first_error**2)
+    first = (1.0 - run.discount) / 8.0
+    return conclude(
+        f"{SOURCE}, i.i.d. sampling, harmonic step size",
+        "nu / (T + c0)",
+        lambda: nu / (steps + c0),
+        {**run.constants, "sigma^2": run.variance, "nu": nu},
+        [
+            *run.conditions,
+            at_least(
+                "a",
+                "a > 1 / ((1 - gamma) omega)",
+                a,
+                1.0 / run.rate,
+                f"a = {2.0 / run.rate:.6g}",
+                strict=True,
+            ),
+            at_most(OFFSET, "a / c0 <= (1 - gamma) / 8", a / c0, first, f"c0 at least {a / first:.6g}"),
+        ],
+    )
+
+
+def markov_constant(run: Discounted, alpha: float, steps: int) -> Bound:
+    """Theorem 3 (b): one chain that starts in its stationary law, weights kept in a ball of radius R.
+
+    tau_mix is the first step at which the total variation, half of the L1 distance, is at most alpha.
+    """
+    tau = run.facts.mixing_time(2.0 * alpha)
+    G = run.facts.r_max + 2.0 * run.radius
+    limit = largest_markov_step(run)
+    length, first = float(np.linalg.norm(run.target)), run.facts.first_length
+    return conclude(
+        f"{SOURCE}, Markov sampling from a stationary start, constant step size",
+        "exp(-2 alpha (1 - gamma) omega T) |theta_0 - theta*|^2 "
+        "+ alpha G^2 (9 + 12 tau_mix) / (2 (1 - gamma) omega)",
+        lambda: (
+            math.exp(-2.0 * alpha * run.rate * steps) * run.first_error**2
+            + alpha * G**2 * (9 + 12 * tau) / (2.0 * run.rate)
+        ),
+        {**run.constants, "R": run.radius, "G": G, "tau_mix": tau},
+        [
+            *run.conditions,
+            at_least("projection radius", "R >= |theta*|", run.radius, length, f"radius={length:.6g}"),
+            at_least("projection radius", "R >= |theta_0|", run.radius, first, "shorter initial_weights"),
+            at_most("projection radius", "R < inf", run.radius, math.inf, f"radius={length:.6g}", True),
+            at_most(
+                "step size",
+                "alpha < 1 / (2 omega (1 - gamma))",
+                alpha,
+                ratio(1.0, 2.0 * run.rate),
+                f"at most {limit:.6g}",
+                True,
+            ),
+        ],
+    )
+
+
+def largest_markov_step(run: Discounted) -> float:
+    """Return the largest step below 1 / (2 omega (1 - gamma))."""
+    return below(below(ratio(1.0, 2.0 * run.rate)))

@@ -1,0 +1,286 @@
+"""Every verdict turns when the thing that is measured is made wrong."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gainbias as gb
+from gainbias.experiments.claims import (
+    bound_holds,
+    conditions,
+    dimension,
+    double_sampling,
+    eta_order,
+    eta_order_markov,
+    moves,
+    one_limit,
+    rate,
+    reward_estimate,
+    splitting,
+)
+from gainbias.experiments.claims.registry import CLAIMS
+from gainbias.experiments.statistics import Interval
+
+
+def verdict(module, data):
+    return module.CLAIM.conclude(module.judge(data)).verdict
+
+
+@pytest.fixture(scope="module")
+def quick():
+    """Data of the small version of each claim, collected once."""
+    found = {}
+
+    def data(module):
+        if module not in found:
+            found[module] = module.collect(0, True)
+        return found[module]
+
+    return data
+
+
+@pytest.mark.slow
+class TestEtaOrder:
+    def test_growth_is_quadratic_at_most(self, quick):
+        assert verdict(eta_order, quick(eta_order)) == "holds"
+
+    def test_cubic_growth_is_seen(self, quick):
+        cubic = [replace(point, transitions=point.transitions / point.eta) for point in quick(eta_order)]
+        assert verdict(eta_order, cubic) == "fails"
+
+    def test_few_noisy_points_decide_nothing(self, quick):
+        noisy = [
+            replace(point, transitions=point.transitions * (100.0 if k % 2 else 1.0))
+            for k, point in enumerate(p for p in quick(eta_order) if p.algorithm == "double-chain")
+        ]
+        others = [point for point in quick(eta_order) if point.algorithm != "double-chain"]
+        assert verdict(eta_order, noisy + others) == "undecided"
+
+    def test_along_a_chain_the_mixing_time_counts(self, quick):
+        points = quick(eta_order_markov)
+        assert verdict(eta_order_markov, points) == "fails"
+        without = [replace(point, transitions=point.transitions / point.mixing_time) for point in points]
+        assert verdict(eta_order_markov, without) != "fails"
+        assert verdict(eta_order_markov, quick(eta_order)) == "holds"
+
+    def test_half_of_epsilon_stays(self):
+        problem = eta_order.slow_problem(np.random.default_rng(0), 0.05)
+        steps, size = eta_order.steps_needed("double-chain", problem, "iid")
+        long = gb.exact_curve("double-chain", problem, 10**7, size, sampling="iid", checkpoints=[10**7])
+        assert long.mean_squared_error[-1] == pytest.approx(eta_order.EPSILON / 2, rel=0.03)
+        around = gb.exact_curve(
+            "double-chain", problem, int(1.01 * steps), size, sampling="iid", checkpoints=[int(0.99 * steps)]
+        )
+        before, after = around.mean_squared_error
+        assert before > eta_order.EPSILON > after
+
+
+class TestRate:
+    def test_the_power_is_predicted(self, quick):
+        assert verdict(rate, quick(rate)) == "holds"
+
+    def test_another_power_is_seen(self, quick):
+        slow = [replace(each, power=Interval(0.7, 0.69, 0.71)) for each in quick(rate).chain]
+        assert verdict(rate, replace(quick(rate), chain=slow)) == "fails"
+
+    @pytest.mark.parametrize(
+        ("power", "expected"),
+        [((0.1, 0.05, 0.15), "fails"), ((0.5, 0.2, 0.8), "undecided"), ((0.9, 0.8, 1), "holds")],
+    )
+    def test_a_task_must_not_fall_behind(self, power, expected, quick):
+        setting = rate.Setting("task", 0.3, Interval(*power), printed_strength=0.6)
+        outcome = rate.judge(replace(quick(rate), tasks=[setting]))
+        assert rate.CLAIM.conclude(outcome).verdict == expected
+        assert (
+            "Of the paper's 1 settings 1 have a eta1 > 1/2 by its printed eta1 (0 by ours)" in outcome.reason
+        )
+
+    def test_five_of_the_printed_settings_have_steps_that_are_large_enough(self):
+        strengths = [
+            recipe.paper.step_numerator * recipe.paper.condition_numbers["eta1"]
+            for recipe in gb.TASKS.values()
+            if recipe.paper is not None
+        ]
+        assert len(strengths) == 15
+        assert sum(strength > 0.5 for strength in strengths) == 5
+
+
+class TestDimension:
+    def test_no_dependence(self, quick):
+        assert verdict(dimension, quick(dimension)) == "holds"
+
+    def test_a_dependence_is_seen(self, quick):
+        grown = [replace(point, error=point.error_same_gain) for point in quick(dimension)]
+        assert verdict(dimension, grown) == "fails"
+
+    def test_only_the_dimension_changes(self):
+        for d in (3, 12):
+            problem, _ = dimension.even_problems(np.random.default_rng(d), d)
+            assert problem.condition_numbers.eta1 == pytest.approx(dimension.ETA)
+            assert np.linalg.norm(problem.fixed_point) == pytest.approx(1.0)
+            square = dimension.mean_square(problem, problem.fixed_point)
+            assert square == pytest.approx(dimension.NOISE)
+
+    def test_the_noise_is_that_of_all_moves(self):
+        problem, _ = dimension.even_problems(np.random.default_rng(1), 2)
+        weights = np.array([0.3, -0.4])
+        total = 0.0
+
+        def record(sample, params, step_size):
+            matrix, force = moves.double_chain_field()(sample, params, step_size)
+            return matrix, np.array([((force - matrix @ weights) ** 2).sum(), 0.0])
+
+        total = moves.mean_update(record, problem)[1][0]
+        assert dimension.mean_square(problem, weights) == pytest.approx(total)
+
+
+class TestOneLimit:
+    def test_as_the_paper_says(self, quick):
+        assert verdict(one_limit, quick(one_limit)) == "holds"
+
+    def test_runs_that_stay_apart_are_seen(self, quick):
+        apart = [
+            replace(ends, weights=np.repeat(ends.weights[:, :, :1], 2, axis=2))
+            if ends.algorithm == "double-chain"
+            else ends
+            for ends in quick(one_limit)
+        ]
+        assert verdict(one_limit, apart) == "fails"
+
+    def test_a_line_that_shrinks_to_a_point_is_seen(self, quick):
+        def shrunk(weights):
+            weights = weights.copy()
+            weights[:, :, 1] = weights[0, 0, 0] + 0.1 * (weights[:, :, 0] - weights[0, 0, 0])
+            return weights
+
+        together = [
+            replace(ends, weights=shrunk(ends.weights)) if ends.algorithm == "td-lambda" else ends
+            for ends in quick(one_limit)
+        ]
+        assert verdict(one_limit, together) == "fails"
+
+    def test_the_start_and_the_path_are_told_apart(self, quick):
+        """The limit of differential-td depends on the first weights, but not on the path."""
+        parts = {part.name: part for part in one_limit.judge(quick(one_limit)).parts}
+        assert parts["spread after 16 T / after T: differential-td, constants in the span"].low > 0.9
+        assert parts["the same, from one start: differential-td, constants in the span"].high < 0.5
+        assert parts["the same, from one start: td-lambda, constants in the span"].low > 0.5
+
+
+class TestSplitting:
+    def test_identities_hold(self, quick):
+        assert verdict(splitting, quick(splitting)) == "holds"
+
+    def test_a_wrong_update_is_seen(self, monkeypatch):
+        def flipped():
+            right = moves.double_chain_field()
+            return lambda sample, params, size: right(sample._replace(other=-sample.other), params, size)
+
+        monkeypatch.setattr(splitting, "double_chain_field", flipped)
+        found = splitting.collect(0, True)
+        parts = {part.name: part.verdict for part in splitting.judge(found).parts}
+        assert parts.pop(splitting.DIRICHLET) == "holds"  # it has no update in it
+        assert set(parts.values()) == {"fails"}
+
+
+class TestConditions:
+    def test_the_lemma_on_eta2_fails_and_that_on_eta3_holds(self, quick):
+        parts = {part.name: part.verdict for part in conditions.judge(quick(conditions)).parts}
+        assert parts["share of violations: eta1 >= mu_min / (n mu_max |mu|^2) eta2, tabular"] == "fails"
+        assert (
+            parts["share of violations: eta1 >= eta3 / 2"] == "undecided"
+        )  # 30 chains are too few to be sure
+
+    def test_enough_chains_without_violation(self, quick):
+        many = [each for each in quick(conditions) if each.factor * each.eta2 <= each.eta1] * 20
+        assert verdict(conditions, many) == "holds"
+
+    def test_one_violation_is_enough(self, quick):
+        many = [each for each in quick(conditions) if each.factor * each.eta2 <= each.eta1] * 20
+        wrong = replace(many[0], eta3=2.1 * many[0].eta1)
+        assert verdict(conditions, [*many, wrong]) == "fails"
+
+    def test_the_counterexample_is_the_first(self, quick):
+        first = quick(conditions)[0]
+        assert (first.eta1, first.eta2, first.eta3, first.factor) == pytest.approx((0.5, 0.9, 0.9, 1.0))
+
+
+class TestBoundHolds:
+    def test_errors_are_below(self, quick):
+        assert verdict(bound_holds, quick(bound_holds)) == "holds"
+        assert {check.printed for check in quick(bound_holds)} == {False, True}
+
+    def test_an_error_above_is_seen(self, quick):
+        first, *others = quick(bound_holds)
+        above = replace(first, error=2 * first.bound, low=2 * first.bound, high=2 * first.bound)
+        assert verdict(bound_holds, [above, *others]) == "fails"
+        unsure = replace(first, error=first.bound, low=0.5 * first.bound, high=2 * first.bound)
+        assert verdict(bound_holds, [unsure, *others]) == "undecided"
+
+
+class TestDoubleSampling:
+    def test_one_chain_lands_elsewhere(self, quick):
+        assert verdict(double_sampling, quick(double_sampling)) == "holds"
+        limits = {each.version: each.predicted for each in quick(double_sampling)}
+        assert limits[double_sampling.TWO] == pytest.approx(0.0, abs=1e-12)
+        assert limits[double_sampling.SAME] == pytest.approx(1.0)  # the weights go to 0
+
+    def test_one_chain_that_lands_right_is_seen(self, quick):
+        two = quick(double_sampling)[0]
+        right = [replace(two, version=each.version) for each in quick(double_sampling)]
+        assert verdict(double_sampling, right) == "fails"
+
+    def test_a_wrong_prediction_is_seen(self, quick):
+        wrong = [replace(each, predicted=each.predicted + 0.5) for each in quick(double_sampling)]
+        assert verdict(double_sampling, wrong) == "fails"
+
+
+class TestRewardEstimate:
+    def test_the_power_is_one(self, quick):
+        assert verdict(reward_estimate, quick(reward_estimate)) == "holds"
+
+    def test_another_power_is_seen(self, quick):
+        slow = [replace(each, errors=[e**0.9 for e in each.errors]) for each in quick(reward_estimate)]
+        assert verdict(reward_estimate, slow) == "fails"
+
+    def test_errors_by_enumeration_of_all_paths(self):
+        rng = np.random.default_rng(5)
+        mrp = gb.MarkovRewardProcess(rng.dirichlet(np.ones(3), 3), rng.normal(size=3))
+        gain = gb.solve(mrp).gain
+        paths = [(1.0, 0, mrp.rewards[0])]
+        for _ in range(3):
+            paths = [
+                (p * mrp.csr[s, after], after, total + mrp.rewards[after])
+                for p, s, total in paths
+                for after in range(3)
+            ]
+        expected = sum(p * (total / 4 - gain) ** 2 for p, _, total in paths)
+        assert reward_estimate.mean_squared_errors(mrp, gain)[2] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_same_seed_gives_the_same_result(quick):
+    for module in (bound_holds, conditions):
+        again = module.CLAIM.measure(0, quick=True)
+        assert again == module.CLAIM.conclude(module.judge(quick(module)))
+
+
+def test_another_seed_gives_other_figures(quick):
+    other = dimension.collect(1, True)
+    assert other[0].error != quick(dimension)[0].error
+
+
+def test_every_claim_is_tested_here():
+    tested = (
+        bound_holds,
+        conditions,
+        dimension,
+        double_sampling,
+        eta_order,
+        eta_order_markov,
+        one_limit,
+        rate,
+        reward_estimate,
+        splitting,
+    )
+    assert {module.CLAIM.id for module in tested} == set(CLAIMS)

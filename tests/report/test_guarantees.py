@@ -1,0 +1,71 @@
+"""The command that prints a bound."""
+
+import json
+
+import pytest
+
+import gainbias as gb
+from gainbias import cli
+
+WORDS = ["bound", "random-walk-50", "--algorithm", "double-chain"]
+
+
+def answer_of(capsys, *words):
+    assert cli.main([*words, "--json"]) == cli.DONE
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_certified_bound(capsys):
+    assert cli.main([*WORDS, "--step-size", "1e-9", "--steps", "1000000", "--sampling", "iid"]) == cli.DONE
+    shown = capsys.readouterr().out
+    bound = gb.bound(
+        "double-chain", gb.task("random-walk-50"), step_size=1e-9, num_steps=1_000_000, sampling="iid"
+    )
+    assert f"{bound.value:.6g}" in shown
+    assert "not certified" not in shown
+    for name, value in bound.constants.items():
+        assert name in shown
+        assert f"{value:.6g}" in shown
+
+
+def test_a_violated_condition_is_named_with_what_would_satisfy_it(capsys):
+    assert cli.main([*WORDS, "--step-size", "0.5", "--steps", "1000", "--sampling", "iid"]) == cli.DONE
+    shown = " ".join(capsys.readouterr().out.split())
+    eta = gb.task("random-walk-50").problem.condition_numbers.eta1
+    for words in ("not certified", "alpha <= eta / 18", "0.5", f"{eta / 18:.6g}", "NO"):
+        assert words in shown
+    assert "of at most" in shown
+
+
+def test_json(capsys):
+    answer = answer_of(capsys, *WORDS)
+    assert answer["value"] is None
+    assert answer["certified"] is False
+    assert any(not condition["holds"] and condition["remedy"] for condition in answer["conditions"])
+    assert "xi = 1" in answer["theorem"]
+
+
+def test_the_paper_to_the_letter(capsys):
+    assert "L_1" in answer_of(capsys, *WORDS, "--as-printed")["constants"]
+    assert "L_1" not in answer_of(capsys, *WORDS)["constants"]
+
+
+def test_parameters(capsys):
+    single = ["bound", "random-walk-50", "--step-size", "1e-6", "--steps", "1000000"]
+    answer = answer_of(capsys, *single, "--param", "mean-ratio=0.25")
+    assert answer["constants"]["rho_0"] == 0.25
+
+
+@pytest.mark.parametrize("sampling", ["iid", "markov"])
+def test_the_average_of_rewards_needs_no_step_size(capsys, sampling):
+    answer = answer_of(
+        capsys, "bound", "random-walk-50", "--algorithm", "reward-estimate", "--sampling", sampling
+    )
+    assert answer["certified"] is True
+
+
+def test_wrong_input(capsys):
+    assert cli.main([*WORDS[:-1], "lstd"]) == cli.WRONG_INPUT
+    assert "there are theorems about" in capsys.readouterr().err
+    assert cli.main([*WORDS, "--steps", "0"]) == cli.WRONG_INPUT
+    assert "num_steps must be a positive integer" in capsys.readouterr().err

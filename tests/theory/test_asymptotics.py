@@ -1,0 +1,193 @@
+"""Asymptotic covariances against exact curves, closed forms and long runs."""
+
+import numpy as np
+import pytest
+
+import gainbias as gb
+from gainbias.testing.cases import FEW, small_problem
+from gainbias.theory.curve import error_form
+
+AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.sample_field is not None]
+TWO_STATES = gb.Problem(gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 0.0]), [[1.0], [0.0]])
+
+
+class TestByHand:
+    """Independent rows, one feature: theta* = 1/2 = A, and noise is 1, 1/2, -1/2 or -1 in the first state."""
+
+    @pytest.mark.parametrize("sampling", ["iid", "markov"])
+    def test_double_chain(self, sampling):
+        averaged = gb.asymptotic_covariance("double-chain", TWO_STATES, sampling=sampling)
+        if sampling == "iid":
+            np.testing.assert_allclose(averaged, 0.3125 / 0.25)
+        harmonic = gb.asymptotic_covariance("double-chain", TWO_STATES, gb.Harmonic(4, 1), sampling=sampling)
+        np.testing.assert_allclose(harmonic, averaged * 0.25 * 16 / (2 * 4 * 0.5 - 1))
+
+    def test_least_squares(self):
+        """theta = (mean of phi (phi - phi') + w^2)^-1 mean of phi (r - rbar), with the delta method."""
+        gain, mean, theta = 0.5, 0.5, 0.5
+        influence = []
+        for here in (1.0, 0.0):
+            for after in (1.0, 0.0):
+                reward = here
+                residual = here * (reward - gain - (here - after) * theta) - mean * (reward - gain)
+                residual -= here * mean * theta + mean * (here - mean) * theta
+                influence.append(residual / 0.5)
+        expected = np.mean(np.square(influence))
+        assert np.mean(influence) == pytest.approx(0.0, abs=1e-15)
+        np.testing.assert_allclose(gb.asymptotic_covariance("lstd", TWO_STATES, sampling="iid"), expected)
+
+    def test_autocovariances_of_a_running_mean(self):
+        """The gain of td-lambda does not depend on its weights; least squares shows it in those of theta."""
+        mrp = gb.MarkovRewardProcess([[0.9, 0.1], [0.3, 0.7]], [1.0, 0.0])
+        problem = gb.Problem(mrp, gb.Tabular())
+        from gainbias.theory.linear import linearise
+
+        algorithm = gb.ALGORITHMS["td-lambda"]
+        linear = linearise(algorithm, problem, algorithm.params(), np.zeros(2), "markov")
+        assert linear.covariance[-1, -1] == pytest.approx(problem.solution.asymptotic_variance, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["dense", "constants"])
+@pytest.mark.parametrize("sampling", ["iid", "markov"])
+@pytest.mark.parametrize("name", [name for name in AFFINE if name != "discounted-td"])
+def test_exact_curves_approach_it(name, sampling, kind):
+    """The difference is of order 1 / t."""
+    algorithm, problem = gb.ALGORITHMS[name], small_problem(kind, FEW)
+    schedule, steps = gb.Harmonic(20.0, 60.0), 5_000 if name == "implicit-td" else 20_000
+    expected = gb.asymptotic_covariance(name, problem, schedule, sampling=sampling)
+    curve = gb.exact_curve(name, problem, steps, schedule, sampling=sampling, checkpoints=[steps])
+    away = curve.mean_weights[-1] - curve.limit
+    found = (curve.missed[-1] - np.outer(away, away)) * (steps + 60.0)
+    keep = error_form(algorithm, problem)
+    np.testing.assert_allclose(
+        keep @ found @ keep, expected, rtol=0, atol=300.0 / steps * np.abs(expected).max()
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampling", ["iid", "markov"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("single-chain", {"step_size": gb.Harmonic(20, 60)}),
+        ("single-chain", {"step_size": gb.Harmonic(20, 60), "params": {"mean_ratio": 0.3}}),
+        ("relative-td", {"step_size": gb.Harmonic(20, 60)}),
+        ("relative-td", {"tail_average": 0.25}),
+        ("double-chain", {"tail_average": 0.25}),
+        ("td-lambda", {"tail_average": 0.25}),
+        ("lstd", {}),
+    ],
+)
+def test_long_runs_approach_it(name, options, sampling):
+    """The relative error of a variance over L runs is at most sqrt(2 / L); 15% more for finite t."""
+    lanes, steps, problem = 2000, 20_000, small_problem("dense", FEW)
+    expected = np.trace(gb.asymptotic_covariance(name, problem, sampling=sampling, **options))
+    how = {"step_size": gb.Polynomial(1.0, 4.0, 0.7), **options} if name != "lstd" else {}
+    trace = gb.run(name, problem, steps, seeds=range(lanes), sampling=sampling, checkpoints=[steps], **how)
+    found = steps * trace.weights[:, -1].var(axis=0).sum()
+    assert found == pytest.approx(
+        expected, rel=4.0 * np.sqrt(2.0 / lanes) + 0.15 * ("tail_average" in options)
+    )
+
+
+@pytest.mark.slow
+def test_what_is_left_for_averages_vanishes_with_time():
+    """Single-chain averages have a small covariance along a chain, and approach it like t^-0.3 only."""
+    problem = small_problem("dense", FEW)
+    expected = np.trace(gb.asymptotic_covariance("single-chain", problem, tail_average=0.25))
+    excess = []
+    for steps in (10_000, 160_000):
+        trace = gb.run(
+            "single-chain",
+            problem,
+            steps,
+            gb.Polynomial(1.0, 4.0, 0.7),
+            seeds=range(1500),
+            checkpoints=[steps],
+            tail_average=0.25,
+        )
+        excess.append(steps * trace.weights[:, -1].var(axis=0).sum() / expected - 1.0)
+    assert 0.0 < excess[1] < 0.6 * excess[0]
+
+
+class TestEfficiency:
+    @pytest.mark.parametrize("kind", ["dense", "constants"])
+    @pytest.mark.parametrize("sampling", ["iid", "markov"])
+    @pytest.mark.parametrize("name", ["single-chain", "td-lambda", "projected-td", "implicit-td", "lstd"])
+    def test_averages_over_one_chain_are_as_good_as_least_squares(self, name, sampling, kind):
+        """Constants in the span: so is all that leaves their direction out."""
+        assert gb.efficiency(name, small_problem(kind, FEW), sampling=sampling) == pytest.approx(
+            1.0, rel=1e-8
+        )
+
+    @pytest.mark.parametrize("name", AFFINE)
+    def test_along_a_chain_nothing_is_better(self, name):
+        problem = small_problem("constants", FEW)
+        averaged = gb.efficiency(name, problem)
+        assert averaged >= 1.0 - 1e-9
+        assert gb.efficiency(name, problem, gb.Harmonic(400.0, 1.0)) > averaged
+
+    @pytest.mark.parametrize("kind", ["dense", "constants"])
+    def test_independent_transitions_have_more_in_them(self, kind):
+        """The mean of V(s') - V(s) is known to be 0: differential-td uses it; along a chain it sums to 0."""
+        problem = small_problem(kind, FEW)
+        assert gb.efficiency("differential-td", problem, sampling="iid") < 0.95
+        assert gb.efficiency("differential-td", problem) == pytest.approx(1.0, rel=1e-8)
+
+    def test_running_means_cost_an_average_more(self):
+        """They have steps 1/t: their past noise is counted again and again."""
+        assert gb.efficiency("relative-td", small_problem("dense", FEW)) > 1.5
+
+    def test_two_transitions_for_each_step(self):
+        problem = small_problem("constants", FEW)
+        covariance = gb.asymptotic_covariance("double-chain", problem, sampling="iid")
+        least = gb.asymptotic_covariance("lstd", problem, sampling="iid")
+        phi, mu = problem.features.matrix, problem.solution.stationary
+        centred = phi - mu @ phi
+        form = (centred.T * mu) @ centred
+        expected = 2.0 * np.vdot(form, covariance) / np.vdot(form, least)
+        assert gb.efficiency("double-chain", problem, sampling="iid") == pytest.approx(expected)
+
+
+class TestRefused:
+    problem = small_problem("dense", FEW)
+
+    def test_steps_that_are_too_small(self):
+        field = gb.ALGORITHMS["double-chain"].mean_field(self.problem, ())
+        least = 0.5 / np.linalg.eigvals(field.matrix).real.min()
+        with pytest.raises(ValueError, match=f"use a above {least:.4g}"):
+            gb.asymptotic_covariance("double-chain", self.problem, gb.Harmonic(0.9 * least, 1.0))
+        assert np.isfinite(
+            gb.asymptotic_covariance("double-chain", self.problem, gb.Harmonic(1.1 * least, 1.0))
+        ).all()
+
+    def test_other_step_sizes(self):
+        with pytest.raises(ValueError, match=r"step_size must be gb.Harmonic"):
+            gb.asymptotic_covariance("double-chain", self.problem, gb.Constant(0.1))
+
+    def test_averages_with_harmonic_steps(self):
+        with pytest.raises(ValueError, match="leave out step_size"):
+            gb.asymptotic_covariance("double-chain", self.problem, gb.Harmonic(9, 1), tail_average=0.5)
+
+    @pytest.mark.parametrize("share", [-0.1, 1.0])
+    def test_shares(self, share):
+        with pytest.raises(ValueError, match="tail_average must be at least 0 and below 1"):
+            gb.asymptotic_covariance("double-chain", self.problem, tail_average=share)
+
+    def test_a_periodic_chain(self):
+        problem = gb.Problem(gb.MarkovRewardProcess([[0.0, 1.0], [1.0, 0.0]], [1.0, 0.0]), gb.Tabular())
+        with pytest.raises(ValueError, match="periodic"):
+            gb.asymptotic_covariance("double-chain", problem)
+
+    @pytest.mark.parametrize("name", ["vrtd", "lspe"])
+    def test_unknown_noise(self, name):
+        with pytest.raises(ValueError, match=f"{name} declares no step that is affine"):
+            gb.asymptotic_covariance(name, self.problem)
+
+    def test_lstd_with_a_trace(self):
+        with pytest.raises(ValueError, match="use trace_decay=0"):
+            gb.asymptotic_covariance("lstd", self.problem, params={"trace_decay": 0.5})
+
+    def test_the_full_error_on_a_line(self):
+        with pytest.raises(ValueError, match="kind='centred'"):
+            gb.efficiency("td-lambda", small_problem("constants", FEW), kind="full")

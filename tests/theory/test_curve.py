@@ -1,0 +1,281 @@
+"""Exact curves: all ways to the same moments, against runs, and what is refused."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gainbias as gb
+from gainbias.engine.schedules import Listed
+from gainbias.testing.cases import FEW, SEVERAL, small_problem
+from gainbias.testing.drive import first_weights
+from gainbias.theory import blocks, foresight
+from gainbias.theory.advance import moments_at
+from gainbias.theory.system import make_system
+
+AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.sample_field is not None]
+
+
+def random_problem(num_states=30, num_features=25, seed=0):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(num_states, num_features))
+    features /= np.linalg.norm(features, axis=1).max()
+    rewards = rng.uniform(size=(num_states, num_states))
+    return gb.Problem(
+        gb.MarkovRewardProcess(rng.dirichlet(np.ones(num_states), num_states), rewards), features
+    )
+
+
+def recursion_of(name, problem, sampling="iid", largest=1.0):
+    algorithm = gb.ALGORITHMS[name]
+    system = make_system(
+        algorithm,
+        problem,
+        algorithm.params(),
+        first_weights(problem),
+        sampling=sampling,
+        largest_step=largest,
+    )
+    return system.recursion, system.first - system.origin
+
+
+def all_steps(recursion, first, sizes, checkpoints):
+    moments, found = recursion.begin(first), []
+    for t in range(checkpoints[-1] + 1):
+        if t in checkpoints:
+            found.append(moments.sum(axis=0))
+        if t < checkpoints[-1]:
+            moments = recursion.step(moments, sizes[t])
+    return np.array(found)
+
+
+class TestWays:
+    @pytest.mark.parametrize(
+        "schedule", [gb.Constant(0.05), gb.Harmonic(20, 400), gb.Polynomial(1.0, 100, 0.6)], ids=str
+    )
+    def test_blocks_make_the_same_steps(self, schedule):
+        recursion, first = recursion_of("double-chain", random_problem())
+        checkpoints = np.array([0, 1, 10, 777, 1500, 3000])
+        calls = 0
+        slope = recursion.slope
+
+        def counted(*args):
+            nonlocal calls
+            calls += 1
+            return slope(*args)
+
+        recursion.slope = counted
+        found = moments_at(recursion, first, schedule, checkpoints)
+        made, recursion.slope = calls, slope
+        expected = all_steps(recursion, first, schedule.values(0, 3000), checkpoints)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+        assert made < 2500
+
+    @pytest.mark.parametrize("name", ["double-chain-symmetric", "implicit-td"])
+    def test_blocks_of_slow_steps(self, name, monkeypatch):
+        """With few steps for a block, also where coefficients change with the step size."""
+        monkeypatch.setattr(blocks, "WORTH", 100)
+        recursion, first = recursion_of(name, random_problem(), largest=0.005)
+        schedule, checkpoints = gb.Harmonic(5.0, 1000), np.array([0, 133, 400])
+        found = moments_at(recursion, first, schedule, checkpoints)
+        expected = all_steps(recursion, first, schedule.values(0, 400), checkpoints)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+    @pytest.mark.parametrize("schedule", [gb.Constant(0.05), gb.Harmonic(20, 400)], ids=str)
+    def test_blocks_that_are_too_long_are_made_shorter(self, schedule, monkeypatch):
+        recursion, first = recursion_of("double-chain", random_problem())
+        monkeypatch.setattr(blocks, "_fastest_rate", lambda *_: (1e-3, 0.0))
+        found = moments_at(recursion, first, schedule, np.array([100, 2500]))
+        expected = all_steps(recursion, first, schedule.values(0, 2500), np.array([100, 2500]))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+    def test_blocks_with_too_few_nodes_are_made_shorter(self, monkeypatch):
+        monkeypatch.setattr(blocks, "NODES", 6)
+        monkeypatch.setattr(blocks, "WORTH", 20)
+        recursion, first = recursion_of("double-chain", random_problem())
+        sizes = np.full(600, 0.02)
+        found = moments_at(recursion, first, Listed(sizes), np.array([100, 600]))
+        expected = all_steps(recursion, first, sizes, np.array([100, 600]))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+
+    def test_step_sizes_that_jump_are_taken_one_by_one(self):
+        sizes = np.where(np.arange(2000) % 7 < 3, 0.02, 0.001)
+        recursion, first = recursion_of("double-chain", random_problem())
+        found = moments_at(recursion, first, Listed(sizes), np.array([500, 2000]))
+        expected = all_steps(recursion, first, sizes, np.array([500, 2000]))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+    @pytest.mark.parametrize("sampling", ["iid", "markov"])
+    @pytest.mark.parametrize("name", AFFINE)
+    def test_powers_and_matrices(self, name, sampling):
+        recursion, first = recursion_of(name, small_problem("dense", FEW), sampling)
+        checkpoints = np.array([0, 1, 5, 300])
+        for schedule in (gb.Constant(0.2), gb.Harmonic(2.0, 10.0)):
+            found = moments_at(recursion, first, schedule, checkpoints)
+            expected = all_steps(recursion, first, schedule.values(0, 300), checkpoints)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+    def test_along_a_chain_with_many_states(self):
+        """Where no matrix is made, against every move listed."""
+        problem = small_problem("dense", SEVERAL)
+        fast, first = recursion_of("differential-td", problem, "markov")
+        plain = gb.ALGORITHMS["differential-td"]
+
+        def hidden(sample, params, step_size):
+            if len(sample.here) == 4 and np.count_nonzero(sample.here) == 1:
+                return np.full((5, 5), 7.0), np.ones(5)
+            return plain.sample_field(sample, params, step_size)
+
+        slow = make_system(
+            replace(plain, sample_field=hidden),
+            problem,
+            plain.params(),
+            first_weights(problem),
+            sampling="markov",
+        )
+        assert type(slow.recursion) is not type(fast)
+        sizes = gb.Harmonic(2.0, 10.0).values(0, 20)
+        found, expected = (all_steps(each, first, sizes, [5, 20]) for each in (fast, slow.recursion))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+
+    def test_a_billion_constant_steps(self):
+        problem = small_problem("dense", FEW)
+        curve = gb.exact_curve("double-chain", problem, 10**9, 0.01, sampling="iid", checkpoints=[10**6])
+        assert curve.mean_squared_error[0] == pytest.approx(curve.mean_squared_error[1], rel=1e-6)
+
+
+class TestAgainstRuns:
+    @pytest.mark.slow
+    @pytest.mark.parametrize("sampling", ["iid", "markov"])
+    @pytest.mark.parametrize("name", AFFINE)
+    def test_ten_thousand_lanes(self, name, sampling):
+        """At 3 checkpoints, 4 standard errors: a false alarm has a chance of 2e-4 for random seeds."""
+        problem, options = small_problem("dense", FEW), {"sampling": sampling, "checkpoints": [10, 100, 300]}
+        exact = gb.exact_curve(name, problem, 300, gb.Harmonic(4.0, 16.0), **options)
+        sampled = gb.exact_curve(name, problem, 300, gb.Harmonic(4.0, 16.0), lanes=10_000, **options)
+        off = np.abs(sampled.mean_squared_error - exact.mean_squared_error) / sampled.standard_error
+        assert off.max() < 4.0
+        covariance = np.array([np.diag(m) for m in exact.missed]) - (exact.mean_weights - exact.limit) ** 2
+        missed = np.abs(sampled.mean_weights - exact.mean_weights) / np.sqrt(covariance / 10_000)
+        assert missed.max() < 4.5
+
+    def test_errors_are_roots_of_mean_squares(self):
+        problem = small_problem("constants", FEW)
+        options = {"checkpoints": [20, 50], "initial_weights": first_weights(problem)}
+        sampled = gb.exact_curve("td-lambda", problem, 50, 0.2, lanes=50, **options)
+        trace = gb.run("td-lambda", problem, 50, 0.2, seeds=range(50), **options)
+        for kind in ("full", "centred", "quotient"):
+            for norm in ("euclidean", "stationary"):
+                expected = np.sqrt((trace.errors(kind, norm=norm) ** 2).mean(axis=0))
+                np.testing.assert_allclose(sampled.errors(kind, norm=norm), expected, rtol=1e-12)
+            for target in ("paper", "own"):
+                if (kind, target) != ("full", "own"):
+                    asked = {"target": target, "space": "weights"}
+                    expected = np.sqrt((trace.errors(kind, **asked) ** 2).mean(axis=0))
+                    np.testing.assert_allclose(sampled.errors(kind, **asked), expected, rtol=1e-12)
+        to_line = (trace.errors("quotient", target="own", space="weights") ** 2).mean(axis=0)
+        np.testing.assert_allclose(sampled.mean_squared_error, to_line, rtol=1e-12)
+
+    @pytest.mark.parametrize("name", ["single-chain", "relative-td"])
+    def test_frozen_means_are_those_that_the_mean_field_has(self, name):
+        """The mean of the weights follows the mean field; late, the curve is near that of runs."""
+        problem, algorithm = small_problem("dense", FEW), gb.ALGORITHMS[name]
+        curve = gb.exact_curve(name, problem, 3, 0.2, sampling="iid", frozen=True, checkpoints=[0, 1, 2, 3])
+        field = algorithm.mean_field(problem, algorithm.params())
+        for before, after in zip(curve.mean_weights, curve.mean_weights[1:], strict=False):
+            expected = before + 0.2 * (field.vector - field.matrix @ before)
+            np.testing.assert_allclose(after, expected, rtol=0, atol=1e-14)
+
+    def test_frozen_single_chain_against_a_step_by_hand(self):
+        problem = small_problem("tabular", FEW)
+        curve = gb.exact_curve("single-chain", problem, 1, 0.25, frozen=True, checkpoints=[1], start=2)
+        phi, mean = np.eye(FEW), problem.solution.stationary
+        expected = np.zeros(FEW)
+        for after, probability in enumerate(problem.mrp.csr.toarray()[2]):
+            reward = problem.mrp.transition_rewards[2, after] if probability else 0.0
+            expected += 0.25 * probability * reward * (phi[2] - mean)
+        np.testing.assert_allclose(curve.mean_weights[0], expected, atol=1e-15)
+
+    def test_frozen_gain_of_tabular_td(self):
+        problem = small_problem("tabular", FEW)
+        curve = gb.exact_curve("almost-sure-td", problem, 4000, gb.Harmonic(8.0, 20.0), frozen=True)
+        assert curve.errors("quotient")[-1] < 0.2 * curve.errors("quotient")[0]
+
+    def test_table(self):
+        curve = gb.exact_curve("double-chain", small_problem("dense", FEW), 100, 0.1, checkpoints=[1, 100])
+        frame = curve.to_frame()
+        assert frame["transitions"].tolist() == [2, 200]
+        np.testing.assert_array_equal(frame["error_full"], curve.errors())
+        assert frame["standard_error"].isna().all()
+
+
+class TestRefused:
+    problem = small_problem("dense", FEW)
+
+    @pytest.mark.parametrize("name", ["single-chain", "relative-td", "almost-sure-td"])
+    def test_products_with_means(self, name):
+        problem = small_problem("tabular", FEW)
+        with pytest.raises(ValueError, match=r"running means.*lanes=1000.*frozen=True"):
+            gb.exact_curve(name, problem, 10, 0.1)
+
+    def test_other_steps(self):
+        with pytest.raises(ValueError, match=r"lstd declares no step.*lanes=1000"):
+            gb.exact_curve("lstd", self.problem, 10, 0.1)
+
+    @pytest.mark.parametrize(
+        ("name", "params", "advice"),
+        [
+            ("td-lambda", {"trace_decay": 0.5}, "use trace_decay=0,"),
+            ("implicit-td", {"radius": 3.0, "gain_ratio": 2.0}, "use radius=inf,"),
+            ("discounted-td", {"radius": 3.0}, "use radius=inf,"),
+        ],
+    )
+    def test_what_to_change_is_named(self, name, params, advice):
+        with pytest.raises(ValueError, match=advice):
+            gb.exact_curve(name, self.problem, 10, 0.1, params=params)
+
+    def test_frozen_with_a_radius(self):
+        with pytest.raises(ValueError, match="use weights_radius=inf"):
+            gb.exact_curve("single-chain", self.problem, 9, 0.1, frozen=True, params={"weights_radius": 2.0})
+
+    def test_frozen_without_need(self):
+        with pytest.raises(ValueError, match="leave out frozen=True"):
+            gb.exact_curve("double-chain", self.problem, 10, 0.1, frozen=True)
+
+    def test_two_step_sizes(self):
+        with pytest.raises(ValueError, match="one step size"):
+            gb.exact_curve("double-chain", self.problem, 10, [0.1, 0.2])
+
+    def test_a_start_that_is_no_state(self):
+        with pytest.raises(ValueError, match="a state from 0 to 2, found 3"):
+            gb.exact_curve("double-chain", self.problem, 10, 0.1, start=3)
+
+    def test_moments_beyond_memory(self):
+        problem = gb.Problem(
+            gb.MarkovRewardProcess(np.full((300, 300), 1 / 300), np.arange(300.0)), gb.Tabular()
+        )
+        with pytest.raises(ValueError, match=r"90000 pair of states.*use sampling='iid'"):
+            gb.exact_curve("double-chain", problem, 10, 0.1)
+
+    def test_a_time_limit_is_kept_before_the_work(self):
+        with pytest.raises(ValueError, match=r"would take about .* s, more than time_limit=0.01"):
+            gb.exact_curve("td-lambda", random_problem(), 10**6, gb.Harmonic(1, 10), time_limit=0.01)
+
+    def test_long_work_is_announced(self, monkeypatch):
+        monkeypatch.setattr(foresight, "LONG", 1e-6)
+        with pytest.warns(UserWarning, match="this curve takes about"):
+            gb.exact_curve("td-lambda", random_problem(), 100, gb.Harmonic(1, 10))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            gb.exact_curve("td-lambda", random_problem(), 100, gb.Harmonic(1, 10), time_limit=60.0)
+
+    def test_unread_fields_of_large_problems(self):
+        plain = gb.ALGORITHMS["double-chain"]
+
+        def squared(sample, params, step_size):
+            matrix, vector = plain.sample_field(sample, params, step_size)
+            return matrix**2, vector
+
+        with pytest.raises(ValueError, match="not a sum of products of rows"):
+            gb.exact_curve(replace(plain, sample_field=squared), random_problem(60, 25), 10, 0.1)
