@@ -10,6 +10,7 @@ from gainbias.engine.schedules import Listed
 from gainbias.testing.cases import FEW, Case, small_problem
 from gainbias.testing.drive import Rig, copied, first_weights
 from gainbias.theory.moves import move_law
+from gainbias.theory.terms import bound_field, read_terms
 
 SIZES = np.array([0.5, 0.25, 0.125, 0.5, 0.0625, 0.25])
 AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.sample_field is not None]
@@ -110,6 +111,26 @@ def test_a_field_that_is_no_sum_of_products_is_listed_move_by_move(name, samplin
     found = exact(replace(plain, sample_field=hidden), problem, 4, sampling=sampling)
     expected = exact(plain, problem, 4, sampling=sampling)
     np.testing.assert_allclose(found.second_moments, expected.second_moments, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("largest", [0.15, 1000.0])
+def test_coefficients_between_step_sizes(largest):
+    """Small steps need few nodes; what no polynomial fits, such as 1 / (1 + alpha) up to 1000, is read."""
+    plain, problem, calls = gb.ALGORITHMS["implicit-td"], small_problem("dense", FEW), 0
+
+    def counted(*args):
+        nonlocal calls
+        calls += 1
+        return plain.sample_field(*args)
+
+    terms = read_terms(problem, bound_field(counted, plain.params()), problem.num_features + 1, 1)
+    calls = 0
+    between = terms.between(largest)
+    if largest < 1.0:
+        assert calls <= (2 + 16) * 3 * len(terms.lengths)
+    for share in (0.0, 1e-3, 0.1, 0.7, 1.0):
+        size = share * largest
+        np.testing.assert_allclose(between(size), terms.at(size), rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("chains", [1, 2])

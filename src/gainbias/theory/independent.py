@@ -64,7 +64,7 @@ class Independent:
     def slope(self, moments: Floats, step_size: float) -> Floats:
         """Return the change of S in one step, divided by the step size."""
         plan, now = self.plan(step_size), moments[0]
-        drift = plan.mean @ now
+        drift = plan.mean @ now if self.fixed else plan.drift(now)
         change = plan.noise(now)
         change *= step_size
         change -= drift
@@ -87,8 +87,8 @@ class Plan:
     def __init__(self, coefficients: Floats, sources: tuple[Source, ...], units: Floats) -> None:
         self.sources, self.units = sources, units
         num_units = len(units) - 1
-        lefts = [i for i in range(STATES + num_units) if np.any(coefficients[:, i])]
-        self.lefts = lefts
+        lefts = np.flatnonzero(coefficients.any(axis=(0, 2))).tolist()
+        self.lefts: list[int] = lefts
         self.chain_of = [SECOND if i == OTHER else FIRST for i in lefts]
         same = bool((coefficients == coefficients[:1]).all())
         rights = STATES + num_units
@@ -102,9 +102,7 @@ class Plan:
     def _table(self, left: int) -> Floats:
         """Return the rows of a left without the last entry's share of the origin, or its unit."""
         if left in (HERE, OTHER):
-            rows: Floats = self.sources[FIRST if left == HERE else SECOND].rows.copy()
-            rows[:, -1] = 0.0
-            return rows
+            return self.sources[FIRST if left == HERE else SECOND].lefts
         unit: Floats = self.units[left - STATES].copy()
         unit[-1] = 0.0
         return unit
@@ -114,11 +112,15 @@ class Plan:
         """Mean right side of each left, for each state of a chain: (lefts, n, m + 1) for each chain."""
         found = []
         for source, part in zip(self.sources, self.parts, strict=True):
-            rows = [source.rows, source.after, np.outer(source.reward_mean, self.units[-1])]
-            if part.shape[2] > len(rows):
-                rows += [np.broadcast_to(unit, source.rows.shape) for unit in self.units]
-            weights = np.broadcast_to(part, (source.size, *part.shape[1:]))
-            found.append(np.einsum("nij,jnm->inm", weights, np.array(rows)))
+            right = np.zeros((len(self.lefts), *source.rows.shape))
+            if part.shape[2] > 3:
+                right[:, :, self._first_unit :] = (
+                    part[:, :, 3:] @ self.units[:, self._first_unit :]
+                ).transpose(1, 0, 2)
+            right[:, :, -1] += part[:, :, 2].T * source.reward_mean
+            for i, j in np.argwhere(part[:, :, :2].any(axis=0)):
+                right[i] += part[:, i, j, None] * (source.rows, source.after)[j]
+            found.append(right)
         return found
 
     @cached_property
@@ -146,6 +148,18 @@ class Plan:
             for other in range(len(self.sources)):
                 if other != chain:
                     total += np.outer(self.left_mean[i], self.means[other][i])
+        return total
+
+    def drift(self, moments: Floats) -> Floats:
+        """Return A S for one S, (m + 1, m + 1), at less cost than A itself if there is one chain."""
+        if len(self.sources) == 2:
+            return np.asarray(self.mean @ moments)
+        total = np.zeros_like(moments)
+        for i, table in enumerate(self.tables):
+            if table.ndim == 1:
+                total += np.outer(table, self.means[FIRST][i] @ moments)
+            else:
+                total += self._left_times(i, self.rights[FIRST][i] @ moments)
         return total
 
     @cached_property
@@ -264,5 +278,4 @@ class Plan:
         if len(part) == 1:
             pairs = self._squared_parts[chain] @ gram.reshape(-1, source.size)
             return np.asarray(pairs.reshape(*2 * [len(self.lefts)], -1))
-        pairs = part @ gram.transpose(2, 0, 1) @ part.transpose(0, 2, 1)
-        return np.asarray(pairs.transpose(1, 2, 0))
+        return np.asarray(np.einsum("nik,nlk->iln", np.einsum("nij,jkn->nik", part, gram), part))

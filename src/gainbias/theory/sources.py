@@ -43,6 +43,13 @@ class Source:
         return len(self.law)
 
     @cached_property
+    def lefts(self) -> Floats:
+        """Rows without the last entry's share of the origin, (n, m + 1)."""
+        rows = self.rows.copy()
+        rows[:, -1] = 0.0
+        return rows
+
+    @cached_property
     def after(self) -> Floats:
         """Mean row of the next state, (n, m + 1)."""
         return np.asarray(self.transitions @ self.rows)

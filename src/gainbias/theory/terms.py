@@ -40,6 +40,9 @@ TOLERANCE = 1e-11
 SHORTEST = 1e-6
 """Length of the row that stands in for a row of zeros."""
 
+ROUNDING = 5e-15
+"""Terms of an interpolation that are smaller than this, relative to the largest, are those of rounding."""
+
 MOST_NODES = 256
 """Step sizes at which coefficients are read, at most, to know them at all others."""
 
@@ -73,25 +76,27 @@ class Terms:
         return np.asarray(found[self.which])
 
     def between(self, largest: float) -> Callable[[float], Floats]:
-        """Return what `at` does for step sizes from 0 to the largest: an interpolation if they matter."""
+        """Return what `at` does for step sizes up to the largest, by interpolation if that is exact."""
         if self._fixed is not None:
             fixed = self.at(largest)
             return lambda step_size: fixed
-        count = 16
-        while True:
+        count, rounded = 16, False
+        while not rounded:
+            if count > MOST_NODES:
+                return self.at
             angles = (np.arange(count) + 0.5) * np.pi / count
             table = np.array([self._read(0.5 * largest * (1.0 + np.cos(angle))) for angle in angles])
             weights = 2.0 / count * np.cos(np.outer(np.arange(count), angles))
             weights[0] /= 2.0
             fit = np.tensordot(weights, table, axes=1)
-            if np.abs(fit[-2:]).max() < 1e-16 * np.abs(fit).max() or count >= MOST_NODES:
-                break
-            count *= 2
-        order = np.arange(count)
+            matters = np.abs(fit).max(axis=(1, 2, 3)) > ROUNDING * np.abs(fit).max()
+            count, rounded = 2 * count, not matters[-2:].any()
+        order = np.arange(np.flatnonzero(matters)[-1] + 1)
+        shape, flat = fit.shape[1:], fit[: len(order)].reshape(len(order), -1)
 
         def interpolated(step_size: float) -> Floats:
             basis = np.cos(order * np.arccos(min(1.0, 2.0 * step_size / largest - 1.0)))
-            return np.asarray(np.tensordot(basis, fit, axes=1)[self.which])
+            return np.asarray((basis @ flat).reshape(shape)[self.which])
 
         return interpolated
 
