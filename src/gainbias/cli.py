@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import errno
 import json
-import math
 import os
 import shlex
 import sys
@@ -17,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gainbias
+from gainbias.report.plain import as_json
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gainbias {gainbias.__version__}")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    for add in (_add_list, _add_solve, _add_run, _add_reproduce, _add_doctor):
+    for add in (_add_list, _add_solve, _add_run, _add_reproduce, _add_report, _add_doctor):
         add(verbs)
     return parser
 
@@ -150,6 +150,13 @@ def _add_reproduce(verbs: Any) -> None:
     )
     verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
     verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
+
+
+def _add_report(verbs: Any) -> None:
+    example = "example:\n  gainbias report results/reproduction --output study.html"
+    verb = _verb(verbs, "report", _report, "write the interactive page of a finished study", example)
+    verb.add_argument("results", metavar="RESULTS", help="results folder of the study")
+    verb.add_argument("--output", metavar="FILE", help="the page (default: report/index.html in RESULTS)")
 
 
 def _add_doctor(verbs: Any) -> None:
@@ -265,6 +272,13 @@ def _reproduce(options: argparse.Namespace) -> int:
     )
 
 
+def _report(options: argparse.Namespace) -> int:
+    from gainbias.report.interactive.folder import page_on
+    from gainbias.report.terminal import show_page
+
+    return _answer(options, page_on(options.results, options.output), show_page)
+
+
 def _doctor(options: argparse.Namespace) -> int:
     from gainbias.report.health import health
     from gainbias.report.terminal import show_health
@@ -275,19 +289,10 @@ def _doctor(options: argparse.Namespace) -> int:
 def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None]) -> int:
     """Print an answer as JSON or as a table."""
     if options.json:
-        print(json.dumps(_plain(answer), indent=2, allow_nan=False))
+        print(as_json(answer))
     else:
         show(answer)
     return DONE
-
-
-def _plain(answer: Any) -> Any:
-    """Return an answer in which null stands for numbers that JSON does not have."""
-    if isinstance(answer, dict):
-        return {name: _plain(value) for name, value in answer.items()}
-    if isinstance(answer, list):
-        return [_plain(value) for value in answer]
-    return None if isinstance(answer, float) and not math.isfinite(answer) else answer
 
 
 if __name__ == "__main__":
