@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pandas import DataFrame
 
-from gainbias.experiments.statistics import Floats, tail_of
+from gainbias.experiments.statistics import Floats
 from gainbias.report.names import algorithm_title, task_title
 from gainbias.report.printed import Paper
-from gainbias.report.results import MissingDataError, Results
+from gainbias.report.results import MissingDataError, Results, tail_of
 from gainbias.report.scores import FLOOR, STUDIED, Score
 from gainbias.report.style import FAINT, INK, SIZES, drawing, look_of, new_figure
 

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from gainbias.experiments.statistics import tail_of
 from gainbias.report.names import ALGORITHMS, algorithm_title, task_title
 from gainbias.report.printed import Paper
-from gainbias.report.results import Results, refuse_gaps
+from gainbias.report.results import Results, refuse_gaps, tail_of
 from gainbias.report.scores import FLOOR, PAPER_SCORES, STUDIED, TABLE_SCORES, Score
 from gainbias.report.style import look_of
 
