@@ -49,6 +49,22 @@ class Browser:
     def toggle(self, algorithm):
         self.find(f'#algorithms input[value="{algorithm}"]').click()
 
+    def hover(self, name, place):
+        """Move the mouse to a point of a curve, and return what appears."""
+        from selenium.webdriver.common.action_chains import ActionChains
+        from selenium.webdriver.support.wait import WebDriverWait
+
+        x, y = (values[place] for values in self.lines()[name])
+        right, down = self.run(
+            "const {xaxis, yaxis} = document.getElementById('chart')._fullLayout;"
+            "const fromMiddle = (axis, value) => axis.d2p(value) - axis._length / 2;"
+            "return [fromMiddle(xaxis, arguments[0]), fromMiddle(yaxis, arguments[1])]",
+            *(x, y),
+        )
+        plot = self.find("#chart .nsewdrag")
+        ActionChains(self.driver).move_to_element_with_offset(plot, round(right), round(down)).perform()
+        return WebDriverWait(self.driver, 5).until(lambda _: self.find("#chart .hoverlayer").text)
+
     def lines(self):
         """Return the drawn curves: numbers by the names that hovering shows."""
         drawn = self.run(

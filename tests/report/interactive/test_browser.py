@@ -113,15 +113,15 @@ class TestCurves:
             assert browser.lines()[title][1][-1] == stored
             assert float(shown[title]) == stored
 
-    def test_hovering_shows_values(self, browser):
-        browser.run(
-            "Plotly.Fx.hover('chart', [...Array(document.getElementById('chart').data.length).keys()]"
-            ".map(curveNumber => ({curveNumber, pointNumber: 6})))"
-        )
-        hover = browser.find("#chart .hoverlayer").text
-        assert "Single chain" in hover
-        mean = browser.lines()["Single chain"][1][6]
-        assert f"{mean:.4g} (" in hover
+    @pytest.mark.parametrize(
+        ("axis", "words"), [("steps", "1,000 steps"), ("transitions", "2,000 transitions")]
+    )
+    def test_hovering_shows_values(self, browser, axis, words):
+        browser.choose("axis", axis)
+        shown = browser.hover("Double chain", 4)
+        assert words in shown
+        assert f"{browser.lines()['Double chain'][1][4]:.4g} (" in shown
+        assert ("Single chain" in shown) == (axis == "steps")  # where checkpoints agree, all are in one box
 
 
 class TestState:

@@ -20,6 +20,8 @@ const Chart = (() => {
   // Four digits, as stored.
   const digits = (number) => (number === null ? "diverged" : String(Number(number.toPrecision(4))));
 
+  const asPrinted = ([mean, spread]) => `${mean.toFixed(2)} ± ${spread.toFixed(2)}`;
+
   // Dark ink would vanish on a dark page.
   function colourOf(algorithm) {
     const colour = algorithm.isFloor ? style("--ink") : algorithm.colour;
@@ -85,7 +87,7 @@ const Chart = (() => {
 
   function endPointsOf(data, state, printed, names, end, axes) {
     return names.map((name, place) => {
-      const [mean, spread] = printed[name];
+      const [mean] = printed[name];
       const algorithm = data.algorithms[name];
       return {
         ...axes,
@@ -99,7 +101,7 @@ const Chart = (() => {
           size: 9,
           line: { color: style("--ink"), width: 1 },
         },
-        hovertemplate: `printed: ${mean} ± ${spread}`,
+        hovertemplate: asPrinted(printed[name]),
       };
     });
   }
@@ -131,7 +133,7 @@ const Chart = (() => {
     const shared = { type: "log", gridcolor: style("--line"), linecolor: style("--line"), zeroline: false,
       tickcolor: style("--line"), ticks: "outside", tickfont: { size: 12 } };
     layout[`xaxis${suffix}`] = { ...shared, anchor: `y${suffix}`, domain: [corner.x, corner.x + size.x],
-      range: [last - DECADES, last + strip], hoverformat: ",d", dtick: 1, exponentformat: "power", showgrid: false };
+      range: [last - DECADES, last + strip], hoverformat: ",d", unifiedhovertitle: { text: `%{x:,d} ${state.axis}` }, dtick: 1, exponentformat: "power", showgrid: false };
     layout[`yaxis${suffix}`] = { ...shared, tickformat: "~g", nticks: 6, anchor: `x${suffix}`, domain: [corner.y, corner.y + size.y],
       range: heights(data, curves, Object.fromEntries(names.map((name) => [name, printed[name]])),
         end / 10 ** DECADES) };
@@ -155,6 +157,8 @@ const Chart = (() => {
     const tasks = alone ? [state.task] : Object.keys(data.tasks);
     const width = element.clientWidth;
     const isWide = width > 640;
+    // All methods in one box only where their checkpoints agree: a box must not mix different numbers of transitions.
+    const together = alone && isWide && state.axis === "steps";
     const columns = alone ? 1 : width > 1000 ? 4 : isWide ? 3 : width > 420 ? 2 : 1;
     const rows = Math.ceil(tasks.length / columns);
     const height = alone ? Math.min(520, Math.max(320, 0.55 * width)) : 60 + 210 * rows;
@@ -165,7 +169,7 @@ const Chart = (() => {
       margin: { l: 64, r: 8, t: alone ? 10 : 28, b: 52 },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: style("--ink"), family: getComputedStyle(document.body).fontFamily, size: 13 },
-      hovermode: alone && isWide ? "x unified" : "closest",
+      hovermode: together ? "x unified" : "closest",
       dragmode: isWide ? "zoom" : false, // on a phone a finger scrolls the page
       hoverlabel: { bgcolor: style("--panel"), bordercolor: style("--line"), namelength: -1,
         font: { color: style("--ink") } },
@@ -180,6 +184,11 @@ const Chart = (() => {
       }
       return panel(data, state, task, number, layout, corner, size);
     });
+    if (!together) {
+      for (const trace of traces.filter(({ customdata }) => customdata)) {
+        trace.hovertemplate = `%{x:,d} ${state.axis}<br>${trace.hovertemplate}`;
+      }
+    }
     if (alone) {
       layout.xaxis.title = { text: state.axis === "steps" ? "Steps" : "Transitions" };
       layout.yaxis.title = { text: yTitle(state), standoff: 12 };
@@ -189,5 +198,5 @@ const Chart = (() => {
       modeBarButtons: BUTTONS });
   }
 
-  return { EVERY_TASK, colourOf, curveOf, digits, draw, printedOf, shownCurves, yTitle };
+  return { EVERY_TASK, asPrinted, colourOf, curveOf, digits, draw, printedOf, shownCurves, yTitle };
 })();

@@ -219,7 +219,7 @@
     const body = make("tbody");
     for (const [name, curve] of curves) {
       const [mean, low, high] = ["mean", "low", "high"].map((part) => Chart.digits(curve[part].at(-1)));
-      const paper = printed[name] ? `${printed[name][0]} ± ${printed[name][1]}` : "-";
+      const paper = printed[name] ? Chart.asPrinted(printed[name]) : "-";
       const row = make("tr");
       row.append(make("th", data.algorithms[name].title, { scope: "row" }),
         ...[mean, `${low} to ${high}`, curve.runs, curve.diverged, paper].map((text) => make("td", text)));
