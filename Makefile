@@ -9,6 +9,8 @@ export OPENBLAS_NUM_THREADS ?= 1
 .PHONY: test lint bench bench-engine docs reproduce clean
 
 test: lint
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+		echo "No Chromium with chromedriver here: the tests of the interactive page are left out."
 	$(BIN)/pytest -n $(WORKERS) --durations=20
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m kernels tests
 

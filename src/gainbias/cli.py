@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import json
-import math
 import os
 import shlex
 import sys
@@ -19,6 +17,7 @@ from typing import Any
 
 import gainbias
 from gainbias.options import chosen_steps, chosen_task, parser, read_settings, read_step_size
+from gainbias.report.plain import as_json
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
@@ -152,6 +151,13 @@ def _reproduce(options: argparse.Namespace) -> int:
     )
 
 
+def _report(options: argparse.Namespace) -> int:
+    from gainbias.report.interactive.folder import page_on
+    from gainbias.report.terminal import show_page
+
+    return _answer(options, page_on(options.results, options.output), show_page)
+
+
 def _doctor(options: argparse.Namespace) -> int:
     from gainbias.report.health import health
     from gainbias.report.terminal import show_health
@@ -162,19 +168,10 @@ def _doctor(options: argparse.Namespace) -> int:
 def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None]) -> int:
     """Print an answer as JSON or as a table."""
     if options.json:
-        print(json.dumps(_plain(answer), indent=2, allow_nan=False))
+        print(as_json(answer))
     else:
         show(answer)
     return DONE
-
-
-def _plain(answer: Any) -> Any:
-    """Return an answer in which null stands for numbers that JSON does not have."""
-    if isinstance(answer, dict):
-        return {name: _plain(value) for name, value in answer.items()}
-    if isinstance(answer, list | tuple):
-        return [_plain(value) for value in answer]
-    return None if isinstance(answer, float) and not math.isfinite(answer) else answer
 
 
 VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
@@ -184,6 +181,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "bound": _bound,
     "claims": _claims,
     "reproduce": _reproduce,
+    "report": _report,
     "doctor": _doctor,
 }
 

@@ -26,7 +26,16 @@ def parser() -> argparse.ArgumentParser:
     )
     whole.add_argument("--version", action="version", version=f"gainbias {gainbias.__version__}")
     verbs = whole.add_subparsers(required=True, dest="verb", metavar="VERB")
-    for add in (_add_list, _add_solve, _add_run, _add_bound, _add_claims, _add_reproduce, _add_doctor):
+    for add in (
+        _add_list,
+        _add_solve,
+        _add_run,
+        _add_bound,
+        _add_claims,
+        _add_reproduce,
+        _add_report,
+        _add_doctor,
+    ):
         add(verbs)
     return whole
 
@@ -129,6 +138,13 @@ def _add_reproduce(verbs: Any) -> None:
     )
     verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
     verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
+
+
+def _add_report(verbs: Any) -> None:
+    example = "example:\n  gainbias report results/reproduction --output study.html"
+    verb = _verb(verbs, "report", "write the interactive page of a finished study", example)
+    verb.add_argument("results", metavar="RESULTS", help="results folder of the study")
+    verb.add_argument("--output", metavar="FILE", help="the page (default: report/index.html in RESULTS)")
 
 
 def _add_doctor(verbs: Any) -> None:

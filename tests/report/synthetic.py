@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 
+from gainbias.experiments.results import SCHEMA
 from gainbias.report.names import TASKS
 from gainbias.report.printed import PAPER_NAMES, Paper
 from gainbias.report.results import Results, read_results
@@ -32,6 +33,7 @@ FACTS = {"num_states": 50, "num_features": 5, "step_numerator": 150.0, "step_off
 FEW = ("taxi", "deep-sea", "random-walk-50")
 
 MANIFEST = {
+    "schema": SCHEMA,
     "command": "gainbias reproduce",
     "finished": "2026-01-02T03:04:05Z",
     "seconds": 100.0,

@@ -1,5 +1,7 @@
 """Reading stored results: what is asked for is found, what is missing is named."""
 
+import json
+
 import numpy as np
 import pandas
 import pytest
@@ -86,7 +88,28 @@ def test_categories_on_disk_keep_the_order_of_rows(tmp_path):
 def test_a_missing_file_is_named(tmp_path, name):
     write_study(tmp_path, make_runs(FEW, num_runs=1), make_conditions(FEW, num_runs=1))
     (tmp_path / name).unlink()
-    with pytest.raises(ValueError, match=f"holds no {name}"):
+    with pytest.raises(ValueError, match=f"holds no {name}: name the folder of a finished study"):
+        read_results(tmp_path)
+    (tmp_path / "study.json").touch()
+    with pytest.raises(ValueError, match=f"holds no {name}: finish the study with --resume"):
+        read_results(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "runs.parquet", "conditions.parquet"])
+def test_a_file_that_was_cut_short_is_named(tmp_path, name):
+    write_study(tmp_path, make_runs(FEW, num_runs=1), make_conditions(FEW, num_runs=1))
+    whole = (tmp_path / name).read_bytes()
+    for kept in (whole[: len(whole) // 2], b"", b"3"):
+        (tmp_path / name).write_bytes(kept)
+        with pytest.raises(ValueError, match=f"{name} is damaged: write it again with --resume"):
+            read_results(tmp_path)
+
+
+@pytest.mark.parametrize("schema", [{}, {"schema": 1}, {"schema": 99}])
+def test_results_of_another_version_are_refused(tmp_path, schema):
+    write_study(tmp_path, make_runs(FEW, num_runs=1), make_conditions(FEW, num_runs=1))
+    (tmp_path / "manifest.json").write_text(json.dumps(schema))
+    with pytest.raises(ValueError, match=f"another version, with schema {schema.get('schema')} where"):
         read_results(tmp_path)
 
 

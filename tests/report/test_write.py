@@ -8,6 +8,7 @@ import pytest
 
 from gainbias.report.claims import CLAIMS
 from gainbias.report.page import verdicts_page
+from gainbias.report.study_tables import study_tables
 from gainbias.report.unexplained import unexplained
 from gainbias.report.verdicts import verdict_table
 from gainbias.report.write import write_report, write_scores, write_tables
@@ -36,13 +37,19 @@ def test_a_report_is_complete(results, paper, tmp_path):
             assert {f"tables/{table}-{protocol}.{form}" for form in ("md", "tex")} <= names
     for figure in ("curves-literal-steps", "curves-fair-transitions", "profiles"):
         assert {f"figures/{figure}.{form}" for form in ("png", "svg", "pdf")} <= names
-    assert {"verdicts.md", "tables/verdicts.csv", "tables/unexplained.csv", "tables/summary.md"} <= names
+    assert {
+        "index.html",
+        "verdicts.md",
+        "tables/verdicts.csv",
+        "tables/unexplained.csv",
+        "tables/summary.md",
+    } <= names
     assert names == {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
 
 
 def test_a_study_of_one_protocol_is_reported(tmp_path, paper):
     results = make_results(tmp_path / "study", tasks=FEW, protocols=("literal",))
-    names = {path.name for path in write_tables(results, paper, tmp_path / "tables")}
+    names = {path.name for path in write_tables(study_tables(results, paper), tmp_path / "tables")}
     assert "distances-literal.tex" in names
     assert "distances-inferred.tex" not in names
     assert "summary.md" not in names
@@ -63,7 +70,7 @@ def test_scores_can_be_loaded_for_rliable(results, tmp_path):
 
 
 def test_csv_files_are_the_tidy_tables(results, paper, tmp_path):
-    write_tables(results, paper, tmp_path)
+    write_tables(study_tables(results, paper), tmp_path)
     table = pandas.read_csv(tmp_path / "distances.csv")
     assert len(table) == 3 * len(FEW) * 4
     assert {"paper_mean", "our_mean", "our_std", "ratio", "percentile"} <= set(table.columns)
@@ -153,6 +160,6 @@ def test_the_page_is_plain_markdown(page):
 
 def test_tasks_that_are_not_the_papers_are_left_out(tmp_path):
     results = make_results(tmp_path, tasks=(*FEW, "river-swim"))
-    names = write_tables(results, make_paper(FEW), tmp_path / "tables")
+    names = write_tables(study_tables(results, make_paper(FEW)), tmp_path / "tables")
     assert "river-swim" not in (tmp_path / "tables" / "distances.csv").read_text()
     assert names

@@ -104,3 +104,35 @@ class TestWrongInput:
             largest_step_size("reward-estimate", PROBLEM)
         with pytest.raises(ValueError, match="no theorem about discounted-td covers decaying"):
             certified_offset("discounted-td", PROBLEM, 1000, 1.0)
+
+
+class TestAdvice:
+    """Doing what the remedy says, to the printed digits, satisfies the condition."""
+
+    PROBLEM = gb.Problem(
+        gb.MarkovRewardProcess([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3], [0.1, 0.3, 0.6]], [1.0, -0.5, 0.2]),
+        [[0.8, 0.1], [-0.3, 0.6], [0.2, -0.7]],
+    )
+
+    @pytest.mark.parametrize("as_printed", [False, True])
+    @pytest.mark.parametrize(("a", "xi"), [(1.0, 1.0), (20.0, 1.0), (1.0, 0.6), (5.0, 0.8)])
+    @pytest.mark.parametrize("name", ["double-chain", "single-chain"])
+    def test_offsets(self, name, a, xi, as_printed):
+        """A larger offset makes the last step smaller and the mixing time longer."""
+
+        def violated(c0):
+            schedule = gb.Polynomial(a, c0, xi) if xi < 1.0 else gb.Harmonic(a, c0)
+            bound = gb.bound(name, self.PROBLEM, step_size=schedule, num_steps=10**6, as_printed=as_printed)
+            return [broken for broken in bound.violated if broken.name == "offset c0"]
+
+        if begun := violated(1.0):
+            assert not violated(max(float(broken.remedy.split()[-1]) for broken in begun))
+
+    @pytest.mark.parametrize(("algorithm", "sampling"), CASES)
+    @pytest.mark.parametrize("scale", [1.0, 0.9, 0.8, 0.7])
+    def test_step_sizes(self, algorithm, sampling, scale):
+        problem = gb.Problem(self.PROBLEM.mrp, scale * self.PROBLEM.features.matrix)
+        options = {"num_steps": 10**6, "sampling": sampling}
+        broken = gb.bound(algorithm, problem, step_size=1e4, **options).violated
+        [remedy] = {each.remedy for each in broken}
+        assert gb.bound(algorithm, problem, step_size=float(remedy.split()[-1]), **options).certified

@@ -41,7 +41,7 @@ class TestIid:
         assert broken.name == "step size"
         assert broken.value == 0.04
         assert broken.limit == pytest.approx(0.7 / 18)
-        assert "0.0388889" in broken.remedy
+        assert "at most 0.0388888" in broken.remedy
         assert "alpha <= eta / 18 fails with 0.04 against 0.0389" in repr(bound)
 
 
@@ -130,7 +130,7 @@ class TestDecaying:
         assert broken.value == pytest.approx(sum(3 / (1000 + i) for i in range(mixed)))
         c02 = bound.constants["c_0_2"]
         assert sum(3 / (c02 + i) for i in range(mixed)) == pytest.approx(limit, rel=1e-9)
-        assert f"{c02:.6g}" in broken.remedy
+        assert float(broken.remedy.split()[-1]) > c02  # the mixing time grows with the offset
 
     def test_every_other_condition_on_the_offset(self):
         harmonic = gb.bound("double-chain", PROBLEM, step_size=gb.Harmonic(3.0, 0.5), num_steps=10**9)

@@ -12,7 +12,7 @@ from pandas import DataFrame
 from gainbias.experiments.statistics import Floats
 from gainbias.report.names import algorithm_title, task_title
 from gainbias.report.printed import Paper
-from gainbias.report.results import MissingDataError, Results
+from gainbias.report.results import MissingDataError, Results, tail_of
 from gainbias.report.scores import FLOOR, STUDIED, Score
 from gainbias.report.style import FAINT, INK, SIZES, drawing, look_of, new_figure
 
@@ -80,7 +80,7 @@ def learning_curve(results: Results, algorithm: str, task: str, score: Score, ax
         raise MissingDataError(f"the results hold no run of {algorithm} on {task}")
     wide = rows.pivot(index="step" if axis == "steps" else "transitions", columns="run", values="error")
     ordered = np.sort(wide.to_numpy(), axis=1)
-    edge = math.floor(0.1 * (ordered.shape[1] - 1))
+    edge = tail_of(ordered.shape[1])
     return Curve(
         x=wide.index.to_numpy(dtype=np.float64),
         mean=ordered.mean(axis=1),

@@ -44,6 +44,10 @@ HOW_TO_READ = """\
 - *Findings* are the numbered ones on the page "What we found in the paper" of the documentation."""
 
 
+ONLY_CONDITIONS = "Distances depend on the number of steps: a shortened study judges condition numbers only."
+ALL_EXPLAINED = f"None: ours is within a factor of {NEAR:g} of each under some choice."
+
+
 def verdicts_page(
     table: DataFrame,
     unexplained: DataFrame,
@@ -81,12 +85,12 @@ def _overview(claims: list[Claim], table: DataFrame, paper: Paper) -> str:
     for claim in claims:
         cells = [texts.get((claim.name, score), "-") for score in (*SCORES, "fair")]
         link = f"[{claim.text}](#{claim.name})"
-        rows.append([[Cell(text) for text in (link, _in_the_paper(claim, paper), *cells)]])
+        rows.append([[Cell(text) for text in (link, in_the_paper(claim, paper), *cells)]])
     header = ["Claim", "The paper's table", *SCORES, "fair, no metric"]
     return markdown(Sheet("verdicts", "In how many runs each claim held.", header, rows, text_columns=8))
 
 
-def _in_the_paper(claim: Claim, paper: Paper) -> str:
+def in_the_paper(claim: Claim, paper: Paper) -> str:
     """Say in how many tasks a claim holds by the paper's own numbers."""
     try:
         verdict = judge(claim, Printed(paper), PAPER_SCORES["literal"])
@@ -100,15 +104,20 @@ def _section(claim: Claim, table: DataFrame, paper: Paper, findings: str) -> str
     lines = [f'<a id="{claim.name}"></a>', "", f"### {claim.text}", "", f"{claim.where}. Findings: {links}."]
     if claim.about == "conditions":
         lines += ["", FIRST_INSTANCES]
-    printed = _in_the_paper(claim, paper)
+    printed = in_the_paper(claim, paper)
     if printed != "-":
         lines += ["", f"By the paper's own tables: in {printed}."]
     if table.empty:
         return "\n".join([*lines, "", "The stored runs do not hold what it takes to judge this."])
-    rows = [[[Cell(text) for text in _verdict_texts(row)]] for row in table.itertuples()]
+    rows = [[[Cell(text) for text in verdict_texts(row)]] for row in table.itertuples()]
+    sheet = Sheet(claim.name, "", verdict_header(claim), rows, text_columns=6)
+    return "\n".join([*lines, "", markdown(sheet)])
+
+
+def verdict_header(claim: Claim) -> list[str]:
+    """Return the header of the table of a claim's verdicts."""
     ratio = f"Ratio: {claim.measures}" if claim.measures else "Ratio"
-    header = ["Score", "Verdict", "Runs", "Pairs", ratio, "Why not"]
-    return "\n".join([*lines, "", markdown(Sheet(claim.name, "", header, rows, text_columns=6))])
+    return ["Score", "Verdict", "Runs", "Pairs", ratio, "Why not"]
 
 
 def _finding(name: str, findings: str) -> str:
@@ -116,7 +125,8 @@ def _finding(name: str, findings: str) -> str:
     return f"[{number}]({findings}#{name})" if findings else number
 
 
-def _verdict_texts(row: Any) -> tuple[str, ...]:
+def verdict_texts(row: Any) -> tuple[str, ...]:
+    """Return the cells of a row of `verdicts.verdict_table`, under `verdict_header`."""
     runs = f"{row.held} of {row.of} [{row.runs_low:.0%}, {row.runs_high:.0%}]"
     pairs = f"{row.pairs:.0%} [{row.pairs_low:.0%}, {row.pairs_high:.0%}]"
     ratio = "-" if math.isnan(row.typical) else range_text(row.typical, row.typical_low, row.typical_high)
@@ -126,11 +136,14 @@ def _verdict_texts(row: Any) -> tuple[str, ...]:
 def _without_explanation(unexplained: DataFrame, manifest: Mapping[str, Any]) -> str:
     heading = "## Printed numbers that no choice explains"
     if manifest["shorten"] != 1:
-        heading += (
-            "\n\nDistances depend on the number of steps: a shortened study judges condition numbers only."
-        )
+        heading += f"\n\n{ONLY_CONDITIONS}"
     if unexplained.empty:
-        return f"{heading}\n\nNone: ours is within a factor of {NEAR:g} of each under some choice."
+        return f"{heading}\n\n{ALL_EXPLAINED}"
+    return f"{heading}\n\n{markdown(unexplained_sheet(unexplained))}"
+
+
+def unexplained_sheet(unexplained: DataFrame) -> Sheet:
+    """Lay out the printed numbers that no choice explains."""
     rows = []
     for row in unexplained.itertuples():
         is_eta = row.quantity.startswith("eta")
@@ -145,4 +158,4 @@ def _without_explanation(unexplained: DataFrame, manifest: Mapping[str, Any]) ->
         "we know of."
     )
     caption = f"Further than a factor of {NEAR:g} from ours under every choice."
-    return f"{heading}\n\n{markdown(Sheet('unexplained', caption, header, rows, [note], text_columns=3))}"
+    return Sheet("unexplained", caption, header, rows, [note], text_columns=3)

@@ -13,7 +13,7 @@ from gainbias.sources import PACKAGE
 
 
 def report_on(folder: Path) -> list[Path]:
-    """Write tables, figures and verdicts into the folder of a reproduction, and return their paths."""
+    """Write all of a report into the folder of a reproduction, and return the paths of its files."""
     return write_report(read_results(folder), printed_numbers(), folder / "report", findings_from(folder))
 
 

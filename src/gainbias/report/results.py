@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import Any
 import pandas
 from pandas import DataFrame
 
+from gainbias.experiments.results import SCHEMA
 from gainbias.experiments.unit import CONDITIONS
 from gainbias.report.names import ALGORITHMS
 from gainbias.report.scores import Score
@@ -117,12 +119,7 @@ class Results:
         if key not in self._places:
             raise MissingDataError(f"the results hold no rows of {', '.join(key)}")
         rows = self.runs.iloc[self._places[key]]
-        if rows["error"].isna().any():
-            first = rows[rows["error"].isna()].iloc[0]
-            raise ValueError(
-                f"{algorithm} on {first['task']}, run {first['run']}, has no error at step {first['step']}: "
-                "was the study interrupted? resume it first"
-            )
+        refuse_gaps(rows)
         return rows
 
     def last(self, algorithm: str, score: Score, share: float = 1.0) -> DataFrame:
@@ -157,6 +154,28 @@ class Results:
         return wide(rows, name)
 
 
+def refuse_gaps(rows: DataFrame) -> None:
+    """Raise ValueError where a run has no error."""
+    gaps = rows["error"].isna()
+    if gaps.any():
+        first = rows[gaps].iloc[0]
+        raise ValueError(
+            f"{first['algorithm']} on {first['task']}, run {first['run']}, has no error at step "
+            f"{first['step']}: was the study interrupted? resume it first"
+        )
+
+
+def tail_of(runs: int) -> int:
+    """Return how many runs on either side are not among the middle 80 %.
+
+    Examples
+    --------
+    >>> tail_of(3), tail_of(30)
+    (0, 2)
+    """
+    return math.floor(0.1 * (runs - 1))
+
+
 def wide(rows: DataFrame, value: str) -> DataFrame:
     """Return a row for each run and a column for each task, in the order of the rows."""
     rows = rows.astype({"task": object})
@@ -174,21 +193,39 @@ def read_results(folder: str | Path) -> Results:
     Raises
     ------
     ValueError
-        If a file or a column is missing.
+        If a file or a column is missing, a file is damaged, or another version wrote it.
     """
     folder = Path(folder)
     for name in ("manifest.json", "runs.parquet", "instances.parquet", "conditions.parquet"):
         if not (folder / name).is_file():
-            raise ValueError(f"{folder} holds no {name}: it must be the results folder of a finished study")
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+            begun = (folder / "study.json").is_file()
+            advice = "finish the study with --resume" if begun else "name the folder of a finished study"
+            raise ValueError(f"{folder} holds no {name}: {advice}")
+    manifest = _read_manifest(folder / "manifest.json")
     columns = {"runs": RUN_COLUMNS, "instances": KEY_COLUMNS, "conditions": CONDITION_COLUMNS}
     tables = {name: _read_table(folder / f"{name}.parquet", columns[name]) for name in columns}
     return Results(**tables, manifest=manifest)
 
 
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest: dict[str, Any] = {"schema": None, **json.loads(path.read_text(encoding="utf-8"))}
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: write it again with --resume") from error
+    if manifest["schema"] != SCHEMA:
+        raise ValueError(
+            f"{path} was written by another version, with schema {manifest['schema']} where this one has "
+            f"{SCHEMA}: use that version, or run the study again"
+        )
+    return manifest
+
+
 def _read_table(path: Path, columns: Mapping[str, str]) -> DataFrame:
     names = [name for name, kind in columns.items() if kind == "category"]
-    table = pandas.read_parquet(path, engine="pyarrow", read_dictionary=names).reset_index(drop=True)
+    try:
+        table = pandas.read_parquet(path, engine="pyarrow", read_dictionary=names).reset_index(drop=True)
+    except (ValueError, OSError) as error:  # of which pyarrow's are
+        raise ValueError(f"{path} is damaged: write it again with --resume") from error
     missing = [name for name in columns if name not in table]
     if missing:
         raise ValueError(f"{path} must have the columns {', '.join(columns)}; it has no {', '.join(missing)}")

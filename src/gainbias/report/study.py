@@ -25,13 +25,14 @@ def study_summary(manifest: Mapping[str, Any]) -> str:
     parts = []
     if manifest["shorten"] != 1:
         parts.append(WARNING.format(shorten=manifest["shorten"]))
-    rows = [[[Cell(words), Cell(text)]] for words, text in _facts(manifest).items()]
+    rows = [[[Cell(words), Cell(text)]] for words, text in study_facts(manifest).items()]
     parts.append(markdown(Sheet("study", "", ["What was run", ""], rows, text_columns=2)))
     parts.append("All of it, with the fingerprint of every instance, is in `manifest.json`.")
     return "\n\n".join(parts)
 
 
-def _facts(manifest: Mapping[str, Any]) -> dict[str, str]:
+def study_facts(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return what was run, each fact under its name."""
     versions = {"Python": manifest["python"], **manifest["packages"]}
     protocols = manifest["protocols"]
     return {

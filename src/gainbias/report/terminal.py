@@ -96,12 +96,22 @@ def show_trace(answer: dict[str, Any]) -> None:
     console.print(f"exact gain {answer['exact_gain']:.12g}; errors are distances to the exact bias")
 
 
+LABELS = {"index.html": "page", "verdicts.md": "verdicts"}
+"""What files of a report are called, where it is not their name."""
+
+
 def show_study(answer: dict[str, Any]) -> None:
     """Show how much was run, and where to begin to read."""
     report = Path(answer["folder"], "report")
     table = Table(show_header=False, title="Study")
     table.add_row("instances", f"{answer['units']}, of which {answer['reused']} had been stored before")
     table.add_row("seconds", f"{answer['seconds']:g}")
-    for name in ("verdicts.md", "tables", "figures", "scores"):
-        table.add_row(name.removesuffix(".md"), Text(str(report / name), overflow="fold"))
+    for name in ("index.html", "verdicts.md", "tables", "figures", "scores"):
+        table.add_row(LABELS.get(name, name), Text(str(report / name), overflow="fold"))
     Console().print(table)
+
+
+def show_page(answer: dict[str, Any]) -> None:
+    """Show where the interactive page is."""
+    size = f"{answer['bytes'] / 1e6:.1f} MB"
+    Console().print(Text(f"{answer['page']}: {size}, opens in a browser", overflow="fold"))

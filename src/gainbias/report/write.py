@@ -8,29 +8,21 @@ import numpy as np
 from pandas import DataFrame
 
 from gainbias.progress import Watch
-from gainbias.report.claims import CLAIMS
 from gainbias.report.curves import draw_curves
+from gainbias.report.interactive.html import PAGE, write_page
 from gainbias.report.layout import Sheet, latex, markdown
 from gainbias.report.page import verdicts_page
 from gainbias.report.printed import Paper
 from gainbias.report.results import Results
 from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES, Score
 from gainbias.report.sheets import conditions_sheet, distances_sheet, parameters_sheet
+from gainbias.report.study_tables import StudyTables, study_tables
 from gainbias.report.style import SIZES, save_figure
-from gainbias.report.summary import draw_profiles, score_arrays, summary_sheet, summary_table
-from gainbias.report.tables import conditions_table, distances_table, parameters_table
-from gainbias.report.unexplained import unexplained
-from gainbias.report.verdicts import verdict_table
-
-TABLES = {
-    "distances": (distances_table, distances_sheet),
-    "condition-numbers": (conditions_table, conditions_sheet),
-    "parameters": (parameters_table, parameters_sheet),
-}
+from gainbias.report.summary import draw_profiles, score_arrays, summary_sheet
 
 
 def write_report(results: Results, paper: Paper, folder: str | Path, findings: str = "") -> list[Path]:
-    """Write tables, figures and verdicts.
+    """Write tables, figures, verdicts and the interactive page.
 
     Parameters
     ----------
@@ -39,7 +31,8 @@ def write_report(results: Results, paper: Paper, folder: str | Path, findings: s
     paper : Paper
         The printed numbers.
     folder : path
-        Files go to ``tables/``, ``figures/`` and ``scores/`` below it, and to ``verdicts.md``.
+        Files go to ``tables/``, ``figures/`` and ``scores/`` below it, and to ``verdicts.md`` and
+        ``index.html``.
     findings : str
         Address of the page of findings about the paper, for links.
 
@@ -51,34 +44,33 @@ def write_report(results: Results, paper: Paper, folder: str | Path, findings: s
     folder = Path(folder)
     with Watch() as watch:
         watch.show("report: tables", 0, 3)
-        paths = write_tables(results, paper, folder / "tables") + write_scores(results, folder / "scores")
+        tables = study_tables(results, paper)
+        page = verdicts_page(tables.verdicts, tables.unexplained, paper, results.manifest, findings)
+        paths = [*write_tables(tables, folder / "tables"), _write(folder / "verdicts.md", page)]
+        paths += write_scores(results, folder / "scores")
         watch.show("report: figures", 1, 3)
         paths += write_figures(results, paper, folder / "figures")
-        watch.show("report: verdicts", 2, 3)
-        return paths + write_verdicts(results, paper, folder, findings)
+        watch.show("report: page", 2, 3)
+        return [*paths, write_page(results, paper, tables, folder / PAGE)]
 
 
-def write_verdicts(results: Results, paper: Paper, folder: Path, findings: str) -> list[Path]:
-    """Write the page of verdicts, and what it says as CSV."""
-    verdicts, cells = verdict_table(CLAIMS, results), unexplained(results, paper)
-    return [
-        _write_csv(folder / "tables" / "verdicts.csv", verdicts),
-        _write_csv(folder / "tables" / "unexplained.csv", cells),
-        _write(folder / "verdicts.md", verdicts_page(verdicts, cells, paper, results.manifest, findings)),
+def write_tables(tables: StudyTables, folder: Path) -> list[Path]:
+    """Write all tables as CSV; the paper's three and the summary also as Markdown and LaTeX."""
+    paths = [
+        _write_csv(folder / "verdicts.csv", tables.verdicts),
+        _write_csv(folder / "unexplained.csv", tables.unexplained),
     ]
-
-
-def write_tables(results: Results, paper: Paper, folder: Path) -> list[Path]:
-    """Write the paper's three tables and the summary of the fair protocol as CSV, Markdown and LaTeX."""
-    paths = []
-    for name, (make, lay_out) in TABLES.items():
-        table = make(results, paper)
+    for name, (table, lay_out) in {
+        "distances": (tables.distances, distances_sheet),
+        "condition-numbers": (tables.conditions, conditions_sheet),
+        "parameters": (tables.parameters, parameters_sheet),
+    }.items():
         paths.append(_write_csv(folder / f"{name}.csv", table))
         for protocol in table["protocol"].unique() if len(table) else ():
             paths += _write_sheet(folder, lay_out(table, protocol))
-    if "fair" in results.protocols:
-        summary = summary_table(results, FAIR_SCORES)
-        paths += [_write_csv(folder / "summary.csv", summary), *_write_sheet(folder, summary_sheet(summary))]
+    if len(tables.summary):
+        paths.append(_write_csv(folder / "summary.csv", tables.summary))
+        paths += _write_sheet(folder, summary_sheet(tables.summary))
     return paths
 
 

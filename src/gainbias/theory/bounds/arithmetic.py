@@ -1,8 +1,9 @@
-"""Quotients and powers that are infinite, not an error, where they are out of range."""
+"""Quotients and powers that are infinite, not an error, where they are out of range; rounding to one side."""
 
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 
 def ratio(above: float, below: float) -> float:
@@ -28,3 +29,19 @@ def exponential(exponent: float) -> float:
 def close(one: float, other: float) -> bool:
     """Whether numbers are equal up to rounding: which of a theorem's cases is meant."""
     return math.isclose(one, other, rel_tol=1e-12)
+
+
+def rounded_up(number: float) -> str:
+    """Return six digits that are no less than a number, for advice that must be enough.
+
+    Examples
+    --------
+    >>> rounded_up(2 / 3), rounded_down(2 / 3)
+    ('0.666667', '0.666666')
+    """
+    return f"{float(Context(6, ROUND_CEILING).create_decimal_from_float(number)):.6g}"
+
+
+def rounded_down(number: float) -> str:
+    """Return six digits that are no more than a number."""
+    return f"{float(Context(6, ROUND_FLOOR).create_decimal_from_float(number)):.6g}"

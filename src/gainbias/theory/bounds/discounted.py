@@ -14,7 +14,7 @@ import numpy as np
 
 from gainbias.algorithms import discounted_td
 from gainbias.features.rows import Floats
-from gainbias.theory.bounds.arithmetic import ratio
+from gainbias.theory.bounds.arithmetic import ratio, rounded_down, rounded_up
 from gainbias.theory.bounds.facts import Facts, positive
 from gainbias.theory.bounds.record import Bound, Condition, at_least, at_most, below, conclude
 from gainbias.theory.bounds.steps import OFFSET, Decay
@@ -103,7 +103,9 @@ def iid_constant(run: Discounted, alpha: float, steps: int) -> Bound:
         {**run.constants, "sigma^2": run.variance},
         [
             *run.conditions,
-            at_most("step size", "alpha <= omega (1 - gamma) / 8", alpha, limit, f"at most {limit:.6g}"),
+            at_most(
+                "step size", "alpha <= omega (1 - gamma) / 8", alpha, limit, f"at most {rounded_down(limit)}"
+            ),
         ],
     )
 
@@ -139,7 +141,9 @@ def iid_harmonic(run: Discounted, decay: Decay, steps: int) -> Bound:
                 f"a = {2.0 / run.rate:.6g}",
                 strict=True,
             ),
-            at_most(OFFSET, "a / c0 <= (1 - gamma) / 8", a / c0, first, f"c0 at least {a / first:.6g}"),
+            at_most(
+                OFFSET, "a / c0 <= (1 - gamma) / 8", a / c0, first, f"c0 at least {rounded_up(a / first)}"
+            ),
         ],
     )
 
@@ -164,15 +168,19 @@ def markov_constant(run: Discounted, alpha: float, steps: int) -> Bound:
         {**run.constants, "R": run.radius, "G": G, "tau_mix": tau},
         [
             *run.conditions,
-            at_least("projection radius", "R >= |theta*|", run.radius, length, f"radius={length:.6g}"),
+            at_least(
+                "projection radius", "R >= |theta*|", run.radius, length, f"radius={rounded_up(length)}"
+            ),
             at_least("projection radius", "R >= |theta_0|", run.radius, first, "shorter initial_weights"),
-            at_most("projection radius", "R < inf", run.radius, math.inf, f"radius={length:.6g}", True),
+            at_most(
+                "projection radius", "R < inf", run.radius, math.inf, f"radius={rounded_up(length)}", True
+            ),
             at_most(
                 "step size",
                 "alpha < 1 / (2 omega (1 - gamma))",
                 alpha,
                 ratio(1.0, 2.0 * run.rate),
-                f"at most {limit:.6g}",
+                f"at most {rounded_down(limit)}",
                 True,
             ),
         ],

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 
-from gainbias.theory.bounds.arithmetic import close, power, ratio
+from gainbias.theory.bounds.arithmetic import close, power, ratio, rounded_down
 from gainbias.theory.bounds.facts import Facts
 from gainbias.theory.bounds.mixing import mixing_constants
 from gainbias.theory.bounds.record import Bound, Condition, at_most, conclude
-from gainbias.theory.bounds.steps import OFFSET, Decay, offset_for_ratio, offset_for_sum
+from gainbias.theory.bounds.steps import OFFSET, Decay, offset_for_ratio, offset_for_sum, slow_decay
 
 NAME = "Double-chain"
 
@@ -32,7 +32,13 @@ def iid_constant(facts: Facts, alpha: float, steps: int) -> Bound:
         {**facts.constants, "|theta_0 - theta*|": facts.first_error, "constant of O(.)": 18.0},
         [
             *facts.conditions,
-            at_most("step size", "alpha <= eta / 18", alpha, limit, f"a step size of at most {limit:.6g}"),
+            at_most(
+                "step size",
+                "alpha <= eta / 18",
+                alpha,
+                limit,
+                f"a step size of at most {rounded_down(limit)}",
+            ),
         ],
     )
 
@@ -65,7 +71,7 @@ def markov_constant(facts: Facts, alpha: float, steps: int) -> Bound:
                 "alpha <= eta B^2 / ((3 tau_mix + 1) G)",
                 alpha,
                 limit,
-                f"a step size of at most {largest:.6g}",
+                f"a step size of at most {rounded_down(largest)}",
             ),
         ],
     )
@@ -187,7 +193,12 @@ def _offset_conditions(
 ) -> list[Condition]:
     """What "c0 sufficiently large" means: the two parts of the lemma on sums of steps, and the rest."""
     a, xi, eta = decay.a, decay.xi, facts.eta
-    total, remedy = decay.sum_of_first(tau), f"c0 at least {constants['c_0_2']:.6g}"
+    total = decay.sum_of_first(tau)
+
+    def needed(now: Decay) -> float:
+        return offset_for_sum(a, xi, facts.mixing_time(now.at(steps)), _largest_sum(eta))
+
+    remedy = decay.advice(needed) if total > _largest_sum(eta) else ""
     conditions = [
         at_most(
             OFFSET,
@@ -200,9 +211,9 @@ def _offset_conditions(
     if as_printed:
         limit = 2.0 * constants["L_1"] * decay.at(tau) * (1.0 - math.log(decay.at(steps)))
         formula = "sum of the first tau_mix steps <= 2 L_1 alpha_tau (log(1/alpha_T) + 1)"
-        conditions.append(at_most(OFFSET, formula, total, limit, remedy))
+        conditions.append(at_most(OFFSET, formula, total, limit, remedy or "a larger c0"))
     else:
-        conditions.append(decay.large_offset("c0 >= c_0_1 = tau_mix / (2^(1/xi) - 1)", constants["c_0_1"]))
+        conditions.append(slow_decay(decay, tau, lambda now: facts.mixing_time(now.at(steps))))
         conditions.append(decay.large_offset("c0 >= 1", 1.0))
     if xi == 1.0:
         conditions.append(decay.large_offset("c0 >= eta a", eta * a))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gainbias.theory.bounds.arithmetic import ratio
+from gainbias.theory.bounds.arithmetic import ratio, rounded_down
 from gainbias.theory.bounds.projected import Projected
 from gainbias.theory.bounds.record import Bound, at_most, below, conclude
 
@@ -45,14 +45,18 @@ def markov_constant(run: Projected, alpha: float, steps: int, as_printed: bool =
             "alpha < 1 / (2 zeta)",
             alpha,
             ratio(1.0, 2.0 * max(zeta, 0.0)),
-            f"a step size of at most {limit:.6g}",
+            f"a step size of at most {rounded_down(limit)}",
             strict=True,
         ),
     ]
     if not as_printed:
         conditions.append(
             at_most(
-                "step of the mean", "beta <= 1", rho_0 * alpha, 1.0, f"a step size of at most {limit:.6g}"
+                "step of the mean",
+                "beta <= 1",
+                rho_0 * alpha,
+                1.0,
+                f"a step size of at most {rounded_down(limit)}",
             )
         )
     return conclude(

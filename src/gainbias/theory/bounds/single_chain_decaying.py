@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from gainbias.theory.bounds.arithmetic import close, exponential, power, ratio
+from gainbias.theory.bounds.arithmetic import close, exponential, power, ratio, rounded_down, rounded_up
 from gainbias.theory.bounds.double_chain import paper_mixing
 from gainbias.theory.bounds.projected import Projected
 from gainbias.theory.bounds.record import Bound, Condition, at_least, at_most, conclude
-from gainbias.theory.bounds.steps import OFFSET, Decay, offset_for_ratio
+from gainbias.theory.bounds.steps import OFFSET, Decay, offset_for_ratio, slow_decay
 
 
 def markov_decaying(run: Projected, decay: Decay, steps: int, as_printed: bool = False) -> Bound:
@@ -35,7 +35,7 @@ def markov_decaying(run: Projected, decay: Decay, steps: int, as_printed: bool =
     conditions = [
         *run.conditions,
         run.facts.enough_steps(steps, tau),
-        *([] if as_printed else _product_conditions(run, decay, constants["c_0_1"])),
+        *([] if as_printed else _product_conditions(run, decay, steps, tau)),
     ]
     name = f"Single-chain, Markov sampling, decaying step size, {'as printed' if as_printed else 'corrected'}"
     first, c_1 = 4.0 * run.weights_radius**2, run.curvature
@@ -121,19 +121,19 @@ def _polynomial_value(run: Projected, decay: Decay, steps: int, constants: dict[
     )
 
 
-def _product_conditions(run: Projected, decay: Decay, c_0_1: float) -> list[Condition]:
+def _product_conditions(run: Projected, decay: Decay, steps: int, tau: int) -> list[Condition]:
     """What the proof uses and the theorem does not say."""
     first, xi = decay.at(0), decay.xi
     slowest = 2.0 * max(run.curvature, run.mean_ratio)
     return [
         decay.large_offset("c0 >= 1", 1.0),
-        decay.large_offset("c0 >= c_0_1 = tau_mix / (2^(1/xi) - 1)", c_0_1),
+        slow_decay(decay, tau, lambda now: run.facts.mixing_time(run.mean_ratio * now.at(steps))),
         at_most(
             OFFSET,
             "2 max(c_1, rho_0) alpha_0 <= 1",
             slowest * first,
             1.0,
-            f"c0 at least {power(slowest * decay.a, 1.0 / xi):.6g}",
+            f"c0 at least {rounded_up(power(slowest * decay.a, 1.0 / xi))}",
         ),
     ]
 
@@ -142,13 +142,20 @@ def _harmonic_conditions(run: Projected, decay: Decay) -> list[Condition]:
     eta, rho_0 = run.facts.eta, run.mean_ratio
     least = ratio(2.0 * eta - 4.0 * rho_0, run.reach)
     return [
-        at_most("a", "a < 1 / eta", decay.a, ratio(1.0, eta), f"a below {ratio(1.0, eta):.6g}", strict=True),
+        at_most(
+            "a",
+            "a < 1 / eta",
+            decay.a,
+            ratio(1.0, eta),
+            f"a below {rounded_down(ratio(1.0, eta))}",
+            strict=True,
+        ),
         at_least(
             "lambda^2",
             "lambda^2 > (2 eta - 4 rho_0) / (r_max + 2 R_theta)",
             run.lambda_squared,
             least,
-            f"lambda_squared above {least:.6g}",
+            f"lambda_squared above {rounded_up(least)}",
             strict=True,
         ),
     ]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gainbias.theory.bounds.arithmetic import power
+from gainbias.theory.bounds.arithmetic import power, rounded_up
 from gainbias.theory.bounds.record import Condition, at_least
 
 OFFSET = "offset c0"
@@ -46,7 +47,25 @@ class Decay:
 
     def large_offset(self, formula: str, limit: float) -> Condition:
         """Return the condition that c0 is at least `limit`."""
-        return at_least(OFFSET, formula, self.c0, limit, f"c0 at least {limit:.6g}")
+        return at_least(OFFSET, formula, self.c0, limit, f"c0 at least {rounded_up(limit)}")
+
+    def advice(self, needed: Callable[[Decay], float]) -> str:
+        """Return how large c0 has to be, where a larger c0 needs more: mixing times grow as steps shrink."""
+        now = self
+        while now.c0 < (more := needed(now)) < math.inf:
+            now = replace(now, c0=more)
+        return f"c0 at least {rounded_up(max(now.c0, more))}"
+
+
+def slow_decay(decay: Decay, tau: int, mixing_time: Callable[[Decay], int]) -> Condition:
+    """Return the condition that c0 is at least c_0_1, which depends on the mixing time and so on c0."""
+
+    def needed(now: Decay) -> float:
+        return offset_for_ratio(mixing_time(now), now.xi)
+
+    limit = offset_for_ratio(tau, decay.xi)
+    remedy = decay.advice(needed) if decay.c0 < limit else ""
+    return at_least(OFFSET, "c0 >= c_0_1 = tau_mix / (2^(1/xi) - 1)", decay.c0, limit, remedy)
 
 
 def offset_for_ratio(tau: int, xi: float) -> float:

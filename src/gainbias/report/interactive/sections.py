@@ -1,0 +1,186 @@
+"""Parts of the page that are there without a script: tables, verdicts and what was run."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from pandas import DataFrame
+
+from gainbias.report.claims import CLAIMS, Claim
+from gainbias.report.interactive.grids import (
+    Entry,
+    Grid,
+    conditions_grid,
+    distances_grid,
+    parameters_grid,
+    summary_grid,
+)
+from gainbias.report.layout import Sheet
+from gainbias.report.page import (
+    ALL_EXPLAINED,
+    HOW_TO_READ,
+    ONLY_CONDITIONS,
+    in_the_paper,
+    unexplained_sheet,
+    verdict_header,
+    verdict_texts,
+)
+from gainbias.report.printed import Paper
+from gainbias.report.sheets import FIRST_INSTANCES
+from gainbias.report.study import WARNING, study_facts
+from gainbias.report.study_tables import StudyTables
+from gainbias.report.summary import summary_sheet
+from gainbias.report.verdicts import SCORES
+
+
+def tables_section(tables: StudyTables) -> str:
+    """Return all sortable tables, the best known first."""
+    grids = []
+    for table, lay_out in (
+        (tables.distances, distances_grid),
+        (tables.conditions, conditions_grid),
+        (tables.parameters, parameters_grid),
+    ):
+        grids += [lay_out(table, protocol) for protocol in table["protocol"].unique()] if len(table) else []
+    if len(tables.summary):
+        sheet = summary_sheet(tables.summary)
+        grids.append(summary_grid(tables.summary, sheet.header, sheet.notes))
+    if not grids:
+        return _paragraph("The stored runs hold no protocol that the paper's tables are rebuilt under.")
+    return "\n".join(_figure(grid) for grid in grids)
+
+
+def _figure(grid: Grid) -> str:
+    notes = "".join(_paragraph(note) for note in grid.notes)
+    return (
+        f'<figure class="grid" data-table="{escape(grid.name)}" data-protocol="{escape(grid.protocol)}">'
+        f"{_table(grid.title, grid.header, grid.rows)}<figcaption>{notes}</figcaption></figure>"
+    )
+
+
+def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Entry]]) -> str:
+    """Return a table that can be sorted."""
+    cells = ["".join(map(_cell, range(len(row)), row)) for row in rows]
+    return _framed("sortable", caption, header, cells)
+
+
+def _framed(kind: str, caption: str, header: Sequence[str], rows: Iterable[str]) -> str:
+    """Return a table in a frame that scrolls, also by keyboard, where the screen is narrow."""
+    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in header)
+    body = "\n".join(f"<tr>{cells}</tr>" for cells in rows)
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
+        f'<table class="{kind}"><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cell(place: int, entry: Entry) -> str:
+    text = f"<strong>{escape(entry.text)}</strong>" if entry.best else escape(entry.text)
+    if place == 0:
+        return f'<th scope="row">{text}</th>'
+    if entry.number is None or math.isnan(entry.number):
+        return f"<td>{text}</td>"
+    return f'<td data-number="{entry.number:.10g}">{text}</td>'
+
+
+def _plain_table(sheet: Sheet) -> str:
+    rows = [[Entry(cell.text) for cell in row] for group in sheet.groups for row in group]
+    return _table(sheet.caption, sheet.header, rows) + "".join(_paragraph(note) for note in sheet.notes)
+
+
+def verdicts_section(tables: StudyTables, paper: Paper, manifest: Mapping[str, Any]) -> str:
+    """Return how often each claim of the paper held, in short and claim by claim."""
+    verdicts = tables.verdicts
+    parts = [_overview(verdicts, paper), "<h3>Claim by claim</h3>"]
+    parts += [_claim(claim, verdicts[verdicts["claim"] == claim.name], paper) for claim in CLAIMS]
+    parts.append("<h3>Printed numbers that no choice explains</h3>")
+    if manifest["shorten"] != 1:
+        parts.append(_paragraph(ONLY_CONDITIONS))
+    found = tables.unexplained
+    parts.append(_paragraph(ALL_EXPLAINED) if found.empty else _plain_table(unexplained_sheet(found)))
+    return "\n".join([*parts, _how_to_read()])
+
+
+def _overview(verdicts: DataFrame, paper: Paper) -> str:
+    found = {(row.claim, row.score): row for row in verdicts.itertuples()}
+    scores = [score for score in (*SCORES, "fair") if (verdicts["score"] == score).any()]
+    rows = []
+    for claim in CLAIMS:
+        link = f'<a href="#view=verdicts&amp;claim={claim.name}">{escape(claim.text)}</a>'
+        cells = "".join(_verdict_cell(found.get((claim.name, score))) for score in scores)
+        rows.append(f'<th scope="row">{link}</th><td>{escape(in_the_paper(claim, paper))}</td>{cells}')
+    titles = ["fair, no metric" if name == "fair" else name for name in scores]
+    header = ["Claim", "The paper's table", *titles]
+    return _framed("overview", "In how many runs each claim held", header, rows)
+
+
+def _verdict_cell(row: Any) -> str:
+    return "<td>-</td>" if row is None else f"<td>{_badge(row.word)} {row.held} of {row.of}</td>"
+
+
+def _badge(word: str) -> str:
+    kind = "held" if "hold" in word else "failed" if "fail" in word else "open"
+    return f'<span class="verdict {kind}">{word}</span>'
+
+
+def _claim(claim: Claim, verdicts: DataFrame, paper: Paper) -> str:
+    numbers = ", ".join(name.removeprefix("finding-") for name in claim.findings)
+    parts = [_paragraph(f"{claim.where}. Findings: {numbers}.")]
+    if claim.about == "conditions":
+        parts.append(_paragraph(FIRST_INSTANCES))
+    printed = in_the_paper(claim, paper)
+    if printed != "-":
+        parts.append(_paragraph(f"By the paper's own tables: in {printed}."))
+    if verdicts.empty:
+        parts.append(_paragraph("The stored runs do not hold what it takes to judge this."))
+    else:
+        rows = [_verdict_row(*verdict_texts(row)) for row in verdicts.itertuples()]
+        parts.append(_framed("reasons", claim.text, verdict_header(claim), rows))
+    summary = f"<summary>{escape(claim.text)}</summary>"
+    return f'<details class="claim" data-claim="{claim.name}">{summary}{"".join(parts)}</details>'
+
+
+def _verdict_row(score: str, word: str, *others: str) -> str:
+    cells = "".join(f"<td>{escape(text)}</td>" for text in others)
+    return f'<th scope="row">{escape(score)}</th><td>{_badge(word)}</td>{cells}'
+
+
+def _how_to_read() -> str:
+    """Return the words of the page of verdicts, whose Markdown is a heading and a list."""
+    heading, *items = re.split(r"\n+- ", HOW_TO_READ)
+    lines = "".join(f"<li>{_emphasised(' '.join(item.split()))}</li>" for item in items)
+    return f"<h3>{escape(heading.removeprefix('## '))}</h3><ul>{lines}</ul>"
+
+
+def _emphasised(text: str) -> str:
+    bold = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text))
+    return re.sub(r"\*(.+?)\*", r"<em>\1</em>", bold)
+
+
+def study_section(manifest: Mapping[str, Any]) -> str:
+    """Return what was run, and the whole manifest."""
+    facts = "".join(
+        f"<dt>{escape(words)}</dt><dd>{escape(text)}</dd>" for words, text in study_facts(manifest).items()
+    )
+    whole = escape(json.dumps(manifest, indent=1, ensure_ascii=False))
+    return (
+        f"<dl>{facts}</dl><details><summary>The whole manifest, with the fingerprint of every "
+        f'instance</summary><pre tabindex="0">{whole}</pre></details>'
+    )
+
+
+def warning(manifest: Mapping[str, Any]) -> str:
+    """Return what must be said first of a study that is not the paper's; empty if there is nothing."""
+    if manifest["shorten"] == 1:
+        return ""
+    return f'<p class="warning" role="note">{_emphasised(WARNING.format(shorten=manifest["shorten"]))}</p>'
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{escape(text)}</p>"

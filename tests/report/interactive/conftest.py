@@ -1,0 +1,75 @@
+"""A real browser: the system's Chromium and its driver, never one that a package downloads."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gainbias.report.interactive.html import write_page
+from gainbias.report.study_tables import study_tables
+from tests.report.interactive.browser import Browser
+
+REQUIRED = "GAINBIAS_REQUIRE_BROWSER"
+"""Set where these tests must not be skipped."""
+
+
+@pytest.fixture(scope="session")
+def programs():
+    """Paths of browser and driver."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not (browser and driver):
+        message = "no Chromium with chromedriver here: apt-get install chromium chromium-driver"
+        if os.environ.get(REQUIRED):
+            pytest.fail(message)
+        pytest.skip(message)
+    return browser, driver
+
+
+@pytest.fixture(scope="session")
+def screenshots(tmp_path_factory):
+    """Where pictures go, for a person to look at."""
+    chosen = os.environ.get("GAINBIAS_SCREENSHOTS")
+    if not chosen:
+        return tmp_path_factory.mktemp("screenshots")
+    Path(chosen).mkdir(parents=True, exist_ok=True)
+    return Path(chosen)
+
+
+@pytest.fixture(scope="session")
+def driver(programs):
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = programs[0]
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(programs[1]))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="session")
+def tables(results, paper):
+    return study_tables(results, paper)
+
+
+@pytest.fixture(scope="session")
+def page(results, paper, tables, tmp_path_factory):
+    """Return the page of the small study."""
+    return write_page(results, paper, tables, tmp_path_factory.mktemp("page") / "index.html")
+
+
+@pytest.fixture
+def window(driver, page):
+    """Return a browser that has not opened the page yet."""
+    return Browser(driver, page)
+
+
+@pytest.fixture
+def browser(window):
+    """Return a browser that shows the page as it opens."""
+    return window.open()

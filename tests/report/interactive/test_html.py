@@ -1,0 +1,116 @@
+"""The file itself: self-contained, small, and written from a finished study only."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from gainbias import cli
+from gainbias.report.claims import CLAIMS
+from gainbias.report.interactive.html import page_html, script_data
+from gainbias.report.study_tables import study_tables
+from tests.report import synthetic
+from tests.report.synthetic import (
+    FEW,
+    LEVELS,
+    make_conditions,
+    make_paper,
+    make_results,
+    make_runs,
+    write_study,
+)
+
+LARGEST = 8_000_000
+
+
+def test_nothing_is_loaded_from_elsewhere(page):
+    text = page.read_text()
+    ours = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+    assert re.findall(r"""(?:src|href)=["'](?!#|data:)[^"']*""", ours) == []
+    assert "@import" not in ours
+    assert "url(" not in ours
+
+
+def test_data_cannot_end_its_element():
+    hostile = {"<!--<script>": "</script>"}
+    assert "<" not in script_data(hostile)
+    assert json.loads(script_data(hostile)) == hostile
+
+
+def test_the_library_names_its_licence_and_version(page):
+    text = page.read_text()
+    assert re.search(r"plotly\.js \(cartesian - minified\) v\d+\.\d+\.\d+", text)
+    assert "Licensed under the MIT license" in text
+
+
+def test_all_verdicts_are_there(page, tables):
+    text = page.read_text()
+    for claim in CLAIMS:
+        assert f'data-claim="{claim.name}"' in text
+    assert text.count('<table class="reasons">') == tables.verdicts["claim"].nunique()
+    assert "The stored runs do not hold what it takes to judge this." in text
+
+
+def test_a_quick_look_says_so(results, paper, tables, page):
+    from dataclasses import replace
+
+    look = replace(results, manifest={**results.manifest, "shorten": 10})
+    warning = "<strong>This is a quick look, not the study.</strong> Each run has 1/10"
+    assert warning in page_html(look, paper, tables)
+    assert warning not in page.read_text()
+
+
+def test_a_study_of_one_protocol_and_few_algorithms(tmp_path, paper):
+    few = {"td-lambda": 1.0, "single-chain": 0.5}
+    results = make_results(tmp_path, tasks=FEW[:1], protocols=("inferred",), levels=few, num_runs=1)
+    text = page_html(results, paper, study_tables(results, paper))
+    assert 'data-table="distances" data-protocol="inferred"' in text
+    assert 'data-table="summary"' not in text
+    assert "not run" in text
+
+
+@pytest.mark.slow
+def test_the_largest_study_is_small_enough(tmp_path, monkeypatch, tables):
+    """All tasks, methods and metrics, more checkpoints than are drawn; room is left for the longer tables."""
+    monkeypatch.setattr(synthetic, "CHECKPOINTS", np.unique(np.geomspace(10, 10_000, 70).astype(int)))
+    levels = LEVELS | {"vrtd": 1.0, "vrtd-all-data": 1.0}
+    results = make_results(tmp_path, levels=levels, num_runs=1)
+    assert len(page_html(results, make_paper(), tables).encode()) < LARGEST - 500_000
+
+
+class TestVerb:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        how = {"tasks": FEW, "num_runs": 1, "protocols": ("literal",)}
+        return write_study(tmp_path / "study", make_runs(**how), make_conditions(**how))
+
+    def test_a_page_in_the_folder_or_elsewhere(self, folder, capsys):
+        assert cli.main(["report", str(folder)]) == cli.DONE
+        page = folder / "report" / "index.html"
+        assert str(page) in capsys.readouterr().out.replace("\n", "")
+        other = folder.parent / "new" / "other.html"
+        assert cli.main(["report", str(folder), "--output", str(other), "--json"]) == cli.DONE
+        assert json.loads(capsys.readouterr().out) == {"page": str(other), "bytes": other.stat().st_size}
+        assert other.read_bytes() == page.read_bytes()
+
+    @pytest.mark.parametrize(
+        ("harm", "message"),
+        [
+            (
+                lambda folder: [path.unlink() for path in folder.iterdir()],
+                "holds no manifest.json: name the folder",
+            ),
+            (lambda folder: (folder / "runs.parquet").write_bytes(b"PAR1"), "runs.parquet is damaged"),
+            (
+                lambda folder: (folder / "manifest.json").write_text('{"schema": 1}'),
+                "written by another version",
+            ),
+        ],
+        ids=["empty", "half-written", "another version"],
+    )
+    def test_what_cannot_be_shown_is_named(self, folder, capsys, harm, message):
+        harm(folder)
+        assert cli.main(["report", str(folder)]) == cli.WRONG_INPUT
+        assert message in capsys.readouterr().err
+        assert not (folder / "report").exists()
