@@ -247,9 +247,27 @@ class TestRefused:
         with pytest.raises(ValueError, match="one step size"):
             gb.exact_curve("double-chain", self.problem, 10, [0.1, 0.2])
 
-    def test_a_start_that_is_no_state(self):
-        with pytest.raises(ValueError, match="a state from 0 to 2, found 3"):
-            gb.exact_curve("double-chain", self.problem, 10, 0.1, start=3)
+    @pytest.mark.parametrize("start", [3, 1.5, True, "second"])
+    def test_a_start_that_is_no_state(self, start):
+        with pytest.raises(ValueError, match=f"a state from 0 to 2, found {start!r}"):
+            gb.exact_curve("double-chain", self.problem, 10, 0.1, start=start)
+
+    def test_a_misspelt_sampling(self):
+        """It must not pass for Markov sampling."""
+        for function, options in (
+            (gb.exact_curve, {"num_steps": 10, "step_size": 0.1}),
+            (gb.asymptotic_covariance, {}),
+            (gb.efficiency, {}),
+            (gb.recommend, {"epsilon": 0.1}),
+            (gb.bound, {"num_steps": 10, "step_size": 0.1}),
+        ):
+            with pytest.raises(ValueError, match="sampling must be 'iid' or 'markov', found 'idd'"):
+                function("double-chain", self.problem, sampling="idd", **options)
+
+    @pytest.mark.parametrize("options", [{"lanes": 0}, {"lanes": 2.5}, {"lanes": 5, "frozen": True}])
+    def test_lanes(self, options):
+        with pytest.raises(ValueError, match="lanes must be a positive integer, without frozen"):
+            gb.exact_curve("single-chain", self.problem, 10, 0.1, **options)
 
     def test_moments_beyond_memory(self):
         problem = gb.Problem(

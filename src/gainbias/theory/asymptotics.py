@@ -33,6 +33,7 @@ from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.tasks.task import Task
 from gainbias.theory.linear import Linear, linear_field, linearise
+from gainbias.theory.moves import check_sampling
 from gainbias.theory.system import affine_field, weights_limit
 from gainbias.theory.terms import bound_field
 
@@ -95,6 +96,7 @@ def asymptotic_covariance(
     chosen = as_algorithm(algorithm)
     problem = problem.problem if isinstance(problem, Task) else problem
     check_problem(chosen, problem)
+    check_sampling(sampling)
     own = chosen.params(**make_lanes(chosen, 0, 1.0, params or {})[0].params)
     if chosen.name == "lstd":
         return _of_lstd(problem, own, sampling)

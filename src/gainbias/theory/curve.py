@@ -12,15 +12,15 @@ from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
 from gainbias.engine.errors import Kind, Norm, Scale, Space, Target
 from gainbias.engine.lanes import Lane, StepSize, make_lanes
-from gainbias.engine.paths import Sampling
-from gainbias.engine.run import as_checkpoints, as_first_weights, check_problem, run
+from gainbias.engine.paths import Sampling, Start
+from gainbias.engine.run import as_checkpoints, as_first_weights, check_problem, is_count, run
 from gainbias.engine.schedules import Constant
 from gainbias.features.rows import Floats
 from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import Problem
 from gainbias.tasks.task import Task
 from gainbias.theory.advance import moments_at
-from gainbias.theory.moves import Start
+from gainbias.theory.moves import check_sampling
 from gainbias.theory.system import make_system, weights_limit
 
 
@@ -206,12 +206,15 @@ def exact_curve(
     chosen = as_algorithm(algorithm)
     problem = problem.problem if isinstance(problem, Task) else problem
     check_problem(chosen, problem)
+    check_sampling(sampling)
     lane = _one_lane(chosen, step_size, params or {})
     steps = as_checkpoints(checkpoints, num_steps)
     first = as_first_weights(problem, initial_weights)
     own = chosen.params(**lane.params)
     settings = {"sampling": sampling, "start": start, "step_size": str(lane.step_size)}
     if lanes is not None:
+        if frozen or not is_count(lanes):
+            raise ValueError(f"lanes must be a positive integer, without frozen=True, found {lanes!r}")
         return _sampled(chosen, problem, own, lane, steps, first, lanes, settings)
     lane.step_size.values(int(num_steps) - 1, int(num_steps))  # an array that is too short is refused now
     largest = _largest(lane, int(num_steps))

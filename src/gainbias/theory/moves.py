@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from gainbias.algorithms.algorithm import Move, Sample
 from gainbias.algorithms.fields import dense_features
+from gainbias.engine.paths import Sampling, Start
 from gainbias.features.rows import Floats
 from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import Problem
-
-Start = int | Literal["uniform", "stationary"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +56,7 @@ class MoveLaw:
 def move_law(
     problem: Problem,
     chains: Literal[1, 2] = 1,
-    sampling: Literal["markov", "iid"] = "iid",
+    sampling: Sampling = "iid",
     start: Start = "uniform",
 ) -> MoveLaw:
     """List all moves with their probabilities.
@@ -114,7 +113,8 @@ def move_law(
 def first_law(problem: Problem, start: Start) -> Floats:
     """Return the law of the first state of a chain, (n,)."""
     n = problem.mrp.num_states
-    known = start in ("uniform", "stationary") if isinstance(start, str) else 0 <= start < n
+    state = isinstance(start, int | np.integer) and not isinstance(start, bool) and 0 <= start < n
+    known = state or (isinstance(start, str) and start in ("uniform", "stationary"))
     if not known:
         raise ValueError(
             f"start must be 'uniform', 'stationary' or a state from 0 to {n - 1}, found {start!r}"
@@ -122,3 +122,9 @@ def first_law(problem: Problem, start: Start) -> Floats:
     if start == "stationary":
         return problem.solution.stationary
     return np.full(n, 1.0 / n) if start == "uniform" else np.eye(n)[int(start)]
+
+
+def check_sampling(sampling: Any) -> None:
+    """Refuse a word that would otherwise be taken for one of the two."""
+    if sampling not in ("markov", "iid"):
+        raise ValueError(f"sampling must be 'iid' or 'markov', found {sampling!r}")

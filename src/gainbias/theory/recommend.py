@@ -19,6 +19,7 @@ from gainbias.progress import OutOfTimeError
 from gainbias.tasks.task import Task
 from gainbias.theory.bounds.certify import Certified, certified
 from gainbias.theory.curve import Curve, exact_curve
+from gainbias.theory.moves import check_sampling
 
 HALVINGS = 16
 """Constant step sizes that are tried: the largest sensible one, halved so many times less one."""
@@ -183,6 +184,7 @@ def recommend(
     """
     if not 0.0 < epsilon < np.inf:
         raise ValueError(f"epsilon must be positive and finite, found {epsilon!r}")
+    check_sampling(sampling)
     chosen = as_algorithm(algorithm)
     problem = problem.problem if isinstance(problem, Task) else problem
     own = dict(make_lanes(chosen, 0, 1.0, params or {})[0].params)

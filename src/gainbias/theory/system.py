@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, Sample, Setting, read_state
-from gainbias.engine.paths import Sampling
+from gainbias.engine.paths import Sampling, Start
 from gainbias.features.matrix import column_lengths
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
@@ -16,7 +16,7 @@ from gainbias.theory.advance import Recursion
 from gainbias.theory.along import Along
 from gainbias.theory.independent import Independent
 from gainbias.theory.moments import Enumerated
-from gainbias.theory.moves import Start, first_law, move_law
+from gainbias.theory.moves import first_law, move_law
 from gainbias.theory.sources import chain_source, mean_source, unit_rows
 from gainbias.theory.terms import SampleField, bound_field, read_terms
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.engine.lanes import StepSize
+from gainbias.engine.paths import Sampling
 from gainbias.engine.run import is_count
 from gainbias.engine.schedules import as_schedule
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.tasks.task import Task
 from gainbias.theory.bounds.record import Bound
-from gainbias.theory.bounds.theorems import Sampling, find_theorems
+from gainbias.theory.bounds.theorems import find_theorems
 
 
 def bound(

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm
+from gainbias.engine.paths import Sampling
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial, Schedule
 from gainbias.features.rows import Floats
 from gainbias.model.checks import float_array
@@ -27,8 +28,7 @@ from gainbias.theory.bounds.facts import Facts
 from gainbias.theory.bounds.projected import projected
 from gainbias.theory.bounds.record import Bound
 from gainbias.theory.bounds.steps import Decay
-
-Sampling: TypeAlias = Literal["iid", "markov"]
+from gainbias.theory.moves import check_sampling
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "double-chain": (),
@@ -97,8 +97,7 @@ def find_theorems(
     name = algorithm.name if isinstance(algorithm, Algorithm) else algorithm
     if name not in PARAMETERS:
         raise ValueError(f"there are theorems about {', '.join(PARAMETERS)} only, found {name!r}")
-    if sampling not in ("iid", "markov"):
-        raise ValueError(f"sampling must be 'iid' or 'markov', found {sampling!r}")
+    check_sampling(sampling)
     given = dict(params or {})
     _check_params(name, given)
     facts = _facts(problem, initial_weights)
