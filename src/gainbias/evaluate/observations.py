@@ -249,7 +249,8 @@ def _called(function: Callable[[NDArray[Any]], Any], limits: Limits, first: NDAr
 def _checked_rows(given: Any, count: int, width: int | None) -> Matrix:
     rows: Matrix
     if isinstance(given, sparse.sparray | sparse.spmatrix):
-        rows = sparse.csr_array(given).astype(np.float64)
+        anything: Any = given
+        rows = sparse.csr_array(anything).astype(np.float64)
     else:
         rows = np.asarray(given, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[0] != count or width not in (None, rows.shape[1]):
