@@ -83,6 +83,8 @@ def first_flaw(values: NDArray[Any], limits: Limits) -> Flaw | None:
     >>> first_flaw(np.array([[0.5, 0.5], [0.5, np.nan]]), unit)
     Flaw(place=1, what='[0.5 nan], not a finite number')
     """
+    if not len(values):
+        return None
     slack = 0.0 if limits.whole else ROUNDING
     with np.errstate(invalid="ignore"):
         low = limits.low - slack * np.maximum(1.0, np.abs(limits.low))
