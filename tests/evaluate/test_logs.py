@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 from types import SimpleNamespace
 
 import gymnasium
@@ -120,7 +121,7 @@ class TestForms:
         states = [0]
         for _ in range(30_000):
             states.append(rng.choice(process.num_states, p=process.transitions[states[-1]]))
-        rewards = [process.transition_rewards[a, b] for a, b in zip(states[:-1], states[1:], strict=True)]
+        rewards = [process.transition_rewards[a, b] for a, b in pairwise(states)]
         check_against(
             process, list(log_stream((np.array(states), np.array([*rewards, 0.0])), batch_size=999))
         )
@@ -266,7 +267,7 @@ print(count, peaks[1] - peaks[0])
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_length(tmp_path):
-    """After a short file, one that is 50 times as long takes hardly more memory, though it is large itself."""
+    """After a short file, one that is 50 times as long takes hardly more memory."""
     rng = np.random.default_rng(0)
     states = pyarrow.FixedSizeListArray.from_arrays(rng.uniform(size=8 * 100_000), 8)
     part = pyarrow.table({"state": states, "reward": rng.uniform(size=100_000)})

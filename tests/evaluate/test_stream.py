@@ -138,7 +138,8 @@ class TestObservations:
         first = np.array([[10.0, 0.2], [14.0, 0.3]])
         seen = observation_map(box((-np.inf, 3.4e38), (0, 1)), "auto", first, "zero")
         assert "bounds of 1 of 2 numbers taken from the first 2 observations" in seen.description
-        rows = seen.rows(np.array([[8.0, 0.5], [7.9, 0.5], [16.0, 0.5], [99.0, 0.5]])).toarray()
+        rows = seen.rows(np.array([[8.0, 0.5], [7.9, 0.5], [16.0, 0.5], [99.0, 0.5], [9.5, 0.5]])).toarray()
+        assert not np.array_equal(rows[0], rows[4])
         assert np.array_equal(rows[0], rows[1])
         assert np.array_equal(rows[2], rows[3])
         assert not np.array_equal(rows[0], rows[2])

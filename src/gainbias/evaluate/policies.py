@@ -119,9 +119,8 @@ def _drawing(table: NDArray[Any], start: int, first: int, rng: np.random.Generat
             f"the probabilities of actions at observation {start + wrong[0]} are {table[wrong[0]]}, they "
             "must be at least 0 and sum to 1"
         )
-    edges = np.cumsum(table, axis=1) / sums[:, None]
-    # Rounding must not leave room for an action of probability 0 at the end.
-    edges[edges >= edges[:, -1:]] = 1.0
+    edges = np.cumsum(table, axis=1)
+    edges = edges / edges[:, -1:]  # rounding leaves no room for an action of probability 0 at the end
     if batched:
         return lambda seen: first + (rng.random(len(seen))[:, None] >= edges[seen - start]).sum(axis=1)
     return lambda seen: first + int(edges[seen - start].searchsorted(rng.random(), side="right"))
