@@ -93,9 +93,9 @@ def transient_length(series: FloatArray) -> int:
 
     The rule MSER (White 1997) proposes the cut after which the mean has the smallest squared standard
     error, as if entries were independent. It is made only if the mean before it is further from the mean
-    after it than `SIGNIFICANT` standard errors, now with autocorrelations, and than any other piece of the
-    same length. So a stationary series is left as it is, even if its rewards are rare, where MSER alone would
-    often cut it.
+    after it than `SIGNIFICANT` standard errors, now with autocorrelations, and than twice the distance of any
+    other piece of the same length. So a stationary series is left as it is, even if its rewards are rare,
+    where MSER alone would often cut it.
 
     Parameters
     ----------
@@ -128,6 +128,6 @@ def transient_length(series: FloatArray) -> int:
     variance = rest.var() * autocorrelation_time(rest) / len(series)
     sums = np.cumsum(np.insert(average - average[cut:].mean(), 0, 0.0))
     distances = np.abs(sums[cut:] - sums[:-cut]) / cut  # of all pieces of this length
-    stands_out = distances[0] > distances[cut:].max()
+    stands_out = distances[0] > 2.0 * distances[cut:].max()
     is_significant = distances[0] ** 2 > SIGNIFICANT**2 * variance * (1 / cut + 1 / (n - cut))
     return cut if stands_out and is_significant else 0

@@ -20,6 +20,9 @@ from gainbias.features.matrix import FloatArray
 ENOUGH_TIMES = 500
 """A run of fewer autocorrelation times than this is called too short."""
 
+ENOUGH_STEPS = 2_000
+"""So is one of fewer steps: rare events, and rewards that make up for each other later, need room to show."""
+
 TIMES_PER_BATCH = 12
 """Batches are at least so many autocorrelation times long: their means are then nearly independent, and the
 variance between them is about 4 % too small."""
@@ -49,6 +52,8 @@ class GainEstimate:
         Confidence interval. It may reach further to one side, where rewards are skewed.
     confidence : float
         Nominal coverage of the interval.
+    standard_error : float
+        Standard error of the gain, from the autocorrelation time.
     autocorrelation_time : float
         Integrated autocorrelation time of the rewards, in steps.
     effective_sample_size : float
@@ -68,6 +73,7 @@ class GainEstimate:
     gain: float
     interval: tuple[float, float]
     confidence: float
+    standard_error: float
     autocorrelation_time: float
     effective_sample_size: float
     r_hat: float
@@ -130,22 +136,26 @@ def estimate_gain(rewards: BatchMeans, confidence: float = 0.95) -> GainEstimate
     time = _time_in_steps(means, variance, size)
     r_hat = split_r_hat(means, squares, size)
     groups = regrouped(means, _batches_per_chain(steps / time, chains, r_hat))
+    low, high = skewed_interval(gain, groups.ravel(), confidence)
     effective = chains * steps / time
     return GainEstimate(
         gain=gain,
-        interval=skewed_interval(gain, groups.ravel(), confidence),
+        interval=(float(low), float(high)),
         confidence=confidence,
+        standard_error=float(np.sqrt(variance / effective)),
         autocorrelation_time=time,
         effective_sample_size=effective,
         r_hat=r_hat,
         transient=cut * size,
         num_steps=chains * steps,
         num_batches=groups.size,
-        warnings=_warnings(min(effective, chains * steps), r_hat, variance, cut / (cut + means.shape[1])),
+        warnings=_warnings(effective, chains * steps, r_hat, variance, cut / (cut + means.shape[1])),
     )
 
 
-def skewed_interval(estimate: float, batches: FloatArray, confidence: float) -> tuple[float, float]:
+def skewed_interval(
+    estimate: FloatArray | float, batches: FloatArray, confidence: float
+) -> tuple[FloatArray, FloatArray]:
     """Return Student's interval from independent batches, corrected for their skewness.
 
     The correction (Willink 2005, as in the procedure Skart of Tafazzoli et al. 2011) moves the interval
@@ -154,37 +164,42 @@ def skewed_interval(estimate: float, batches: FloatArray, confidence: float) -> 
 
     Parameters
     ----------
-    estimate : float
-        The mean.
-    batches : (k,) array
-        Means over batches of equal length, up to a common constant.
+    estimate : (n,) array or float
+        The means.
+    batches : (k, n) or (k,) array
+        Means over k batches of equal length, up to a constant; at least two.
     confidence : float
         Nominal coverage.
+
+    Returns
+    -------
+    low, high : (n,) arrays or numbers
 
     Examples
     --------
     >>> low, high = skewed_interval(2.0, np.array([1.0, 2.0, 3.0]), 0.95)
-    >>> round(low, 3), round(high, 3)
+    >>> round(float(low), 3), round(float(high), 3)
     (-0.484, 4.484)
     >>> low, high = skewed_interval(1.0, np.array([0.0, 0.0, 0.0, 4.0]), 0.95)
-    >>> high - 1.0 > 1.0 - low
+    >>> bool(high - 1.0 > 1.0 - low)
     True
     """
     k = len(batches)
-    quantile = float(stats.t.ppf((1.0 + confidence) / 2.0, k - 1)) if k > 1 else np.inf
-    deviations = batches - batches.mean()
-    error = float(np.sqrt(deviations @ deviations / max(k - 1, 1) / k))
-    beta = 0.0
-    if k > 2 and error > 0.0:
-        third = float(np.sum(deviations**3)) * k / ((k - 1) * (k - 2))
-        beta = third / (error * np.sqrt(k)) ** 3 / (6.0 * np.sqrt(k))
+    quantile = float(stats.t.ppf((1.0 + confidence) / 2.0, k - 1))
+    deviations = batches - batches.mean(axis=0)
+    spread = np.sqrt((deviations**2).sum(axis=0) / (k - 1))
+    third = (deviations**3).sum(axis=0) * k / ((k - 1) * max(k - 2, 1))
+    skewness = third / np.where(spread > 0.0, spread, 1.0) ** 3
+    beta = skewness / (6.0 * np.sqrt(k))
+    error = spread / np.sqrt(k)
     return estimate - error * _stretched(quantile, beta), estimate - error * _stretched(-quantile, beta)
 
 
-def _stretched(quantile: float, beta: float) -> float:
-    if abs(beta) < 1e-6:
-        return quantile
-    return float((np.cbrt(1.0 + 6.0 * beta * (quantile - beta)) - 1.0) / (2.0 * beta))
+def _stretched(quantile: float, beta: FloatArray) -> FloatArray:
+    """Willink's transformation of a quantile, which is the identity without skewness."""
+    divisor = np.where(np.abs(beta) > 1e-6, beta, 1.0)
+    bent = (np.cbrt(1.0 + 6.0 * divisor * (quantile - divisor)) - 1.0) / (2.0 * divisor)
+    return np.where(np.abs(beta) > 1e-6, bent, quantile)
 
 
 def regrouped(means: FloatArray, per_chain: int) -> FloatArray:
@@ -210,15 +225,23 @@ def _batches_per_chain(times: float, chains: int, r_hat: float) -> int:
     return max(fewest, min(wanted, int(times / TIMES_PER_BATCH)))
 
 
-def _warnings(effective: float, r_hat: float, variance: float, cut_share: float) -> tuple[str, ...]:
-    found = []
+def too_short(effective: float, steps: int, of: str) -> list[str]:
+    """Return a warning if a run has too few autocorrelation times or steps."""
+    if effective >= ENOUGH_TIMES and steps >= ENOUGH_STEPS:
+        return []
+    longer = max(ENOUGH_TIMES / max(effective, 1.0), ENOUGH_STEPS / steps)
+    return [
+        f"too short: {effective:.0f} autocorrelation times of the {of} in {steps} steps, and intervals can "
+        f"be trusted from {ENOUGH_TIMES} and {ENOUGH_STEPS} on: run at least {longer:.1f} times as long"
+    ]
+
+
+def _warnings(
+    effective: float, steps: int, r_hat: float, variance: float, cut_share: float
+) -> tuple[str, ...]:
+    found = too_short(effective, steps, "rewards")
     if variance == 0.0:
         found.append("the rewards never change: what was not seen cannot be estimated")
-    if effective < ENOUGH_TIMES:
-        found.append(
-            f"too short: {effective:.0f} autocorrelation times, and an interval can be trusted from "
-            f"{ENOUGH_TIMES} on; run at least {ENOUGH_TIMES / effective:.1f} times as long"
-        )
     if r_hat > LARGEST_R_HAT:
         found.append(
             f"chains or halves of chains disagree: split R-hat is {r_hat:.2f}, above {LARGEST_R_HAT}"

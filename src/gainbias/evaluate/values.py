@@ -23,10 +23,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import linalg, stats
+from scipy import linalg
 
 from gainbias.evaluate.autocorrelation import autocorrelation_time
-from gainbias.evaluate.intervals import ENOUGH_TIMES, FEWEST_BATCHES, TIMES_PER_BATCH
+from gainbias.evaluate.intervals import FEWEST_BATCHES, TIMES_PER_BATCH, skewed_interval, too_short
 from gainbias.evaluate.values_sums import ValueSums
 from gainbias.features.matrix import FloatArray
 
@@ -80,12 +80,10 @@ class ValueEstimate:
     def intervals(self, features: ArrayLike) -> FloatArray:
         """Confidence intervals of the values, (n, 2) for (n, d); infinite where too little was observed."""
         rows = np.asarray(features, dtype=np.float64)
-        deviations = rows @ self.weight_deviations.T + self.offset_deviations
-        k = self.num_batches
-        errors = np.sqrt((deviations**2).sum(axis=1) / (k * (k - 1)))
-        half = stats.t.ppf((1.0 + self.confidence) / 2.0, k - 1) * errors
-        half[self.observations(rows) < ENOUGH_OBSERVATIONS] = np.inf
-        return self.values(rows)[:, None] + np.outer(half, [-1.0, 1.0])
+        deviations = self.weight_deviations @ rows.T + self.offset_deviations[:, None]
+        ends = np.stack(skewed_interval(self.values(rows), deviations, self.confidence), axis=1)
+        ends[self.observations(rows) < ENOUGH_OBSERVATIONS] = -np.inf, np.inf
+        return ends
 
     def observations(self, features: ArrayLike) -> FloatArray:
         """How many visits the data weigh at these features: (n,) for (n, d).
@@ -145,19 +143,19 @@ def estimate_values(sums: ValueSums, transient: int = 0, confidence: float = 0.9
         )
     total, gram = sums.totals(skipped)
     fit = _Fit.of(total, _lengths(gram))
-    times = _independent_pieces(sums, transient, fit.weights)
+    times = _independent_pieces(sums, transient, fit, gram)
     grouped = _grouped(batches, times / sums.num_chains)
     weights, offsets = fit.deviations(grouped)
-    effective = min(times, float(total[-1, -2]))
+    steps = int(total[-1, -2])
     return ValueEstimate(
         weights=fit.weights,
         offset=-float(fit.mean @ fit.weights),
         confidence=confidence,
-        effective_sample_size=effective,
+        effective_sample_size=times,
         weight_deviations=weights,
         offset_deviations=offsets,
         gram=gram,
-        warnings=_warnings(effective),
+        warnings=tuple(too_short(times, steps, "values")),
     )
 
 
@@ -208,30 +206,23 @@ def _lengths(gram: FloatArray) -> FloatArray:
     return np.where(lengths > 0.0, lengths, 1.0)
 
 
-def _independent_pieces(sums: ValueSums, transient: int, weights: FloatArray) -> float:
-    """How many autocorrelation times of the values all chains made together.
-
-    Of batches longer than a step it is at most their number, which is far above what is asked for.
-    """
-    series = weights @ sums.fine.complete[:, -(-transient // sums.fine.size) :]
-    return float(sums.num_chains * len(series) / autocorrelation_time(series[None]))
+def _independent_pieces(sums: ValueSums, transient: int, fit: _Fit, gram: FloatArray) -> float:
+    """How many autocorrelation times of the values all chains made together."""
+    fine, chains = sums.fine, sums.num_chains
+    skipped = -(-transient // fine.size)
+    series = fit.weights @ fine.complete[:, skipped:] / (fine.size * chains)
+    second = fit.weights @ gram @ fit.weights / (chains * sums.steps)
+    variance = max(float(second - (fit.mean @ fit.weights) ** 2), 0.0)
+    time = autocorrelation_time(series[None]) * fine.size * chains * float(series.var())
+    return (sums.steps - skipped * fine.size) * chains * variance / time if time > 0.0 else np.inf
 
 
 def _grouped(batches: FloatArray, times: float) -> FloatArray:
     """Add up neighbouring batches so that each has at least `TIMES_PER_BATCH` autocorrelation times."""
     count = batches.shape[-1]
-    wanted = min(count, max(FEWEST_BATCHES, int(times / TIMES_PER_BATCH)))
+    wanted = int(min(count, max(FEWEST_BATCHES, times / TIMES_PER_BATCH)))
     length = -(-count // wanted)
     groups = max(count // length, FEWEST_BATCHES)
     length = count // groups
     last = batches[..., count - groups * length :]
     return np.asarray(last.reshape(*batches.shape[:-1], groups, length).sum(axis=-1))
-
-
-def _warnings(effective: float) -> tuple[str, ...]:
-    if effective >= ENOUGH_TIMES:
-        return ()
-    return (
-        f"too short for the values: {effective:.0f} of their autocorrelation times, and intervals can be "
-        f"trusted from {ENOUGH_TIMES} on; run at least {ENOUGH_TIMES / effective:.1f} times as long",
-    )
