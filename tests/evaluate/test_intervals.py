@@ -163,6 +163,7 @@ class TestInterval:
         series = autoregressive(np.random.default_rng(0), (200, 1900), 0.9)  # 100 autocorrelation times
         estimates = [estimate_gain(BatchMeans.of(row)) for row in series]
         assert all("too short" in estimate.warnings[0] for estimate in estimates)
+        assert np.mean([estimate.num_batches for estimate in estimates]) < 12
         assert np.mean([covers(estimate, 0.0) for estimate in estimates]) > 0.95 - 4 * np.sqrt(
             0.05 * 0.95 / 200
         )
@@ -176,11 +177,11 @@ class TestInterval:
         assert "too short" in estimate_gain(BatchMeans.of(rewards[1:])).warnings[0]
         assert ENOUGH_TIMES < ENOUGH_STEPS
 
-    def test_chains_stuck_apart_give_a_wide_flagged_interval(self):
-        rng = np.random.default_rng(0)
-        places = np.array([[0.0], [0.0], [1.0], [1.0]])
-        estimate = estimate_gain(BatchMeans.of(places + 0.1 * rng.normal(size=(4, 10_000))))
-        assert estimate.num_batches == 4
+    @pytest.mark.parametrize("half", [1, 2])
+    def test_chains_stuck_apart_give_a_wide_flagged_interval(self, half):
+        noise = 0.1 * np.random.default_rng(0).normal(size=(2 * half, 10_000))
+        estimate = estimate_gain(BatchMeans.of(np.repeat([0.0, 1.0], half)[:, None] + noise))
+        assert estimate.num_batches == 2 * half
         assert estimate.half_width > 0.5
         assert "split R-hat" in " ".join(estimate.warnings)
 
@@ -213,6 +214,15 @@ class TestStopping:
         assert looks[-1].estimate.half_width <= 0.005
         # With a known variance 77,000 steps of two chains would do.
         assert looks[0].steps_left == pytest.approx(77_000 - FIRST_LOOK, rel=0.5)
+
+    def test_it_does_not_believe_a_flagged_interval(self):
+        series = autoregressive(np.random.default_rng(0), 10**6, 0.99)
+        rest = iter(series)
+        looks = looks_until(lambda count: [[next(rest) for _ in range(count)]], 10.0, max_steps=10**6)
+        first, *_, last = looks
+        assert first.estimate.half_width < 10.0
+        assert first.steps_left > 0
+        assert last.estimate.effective_sample_size >= ENOUGH_TIMES
 
     def test_it_ends_at_most_there(self):
         drawn = []

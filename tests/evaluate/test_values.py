@@ -11,9 +11,15 @@ from gainbias.evaluate.values import ENOUGH_OBSERVATIONS, estimate_values
 from gainbias.evaluate.values_sums import MOST_FEATURES, VALUE_BATCHES, ValueSums
 
 
-def added(rows, run, num_chains=1):
-    sums = ValueSums(rows.shape[1], num_chains)
-    sums.add(rows[run.here], run.reward, rows[run.next])
+def added(rows, run):
+    return together(rows, [run])
+
+
+def together(rows, runs):
+    """Sums of several runs as chains."""
+    here, after, reward, _ = (np.concatenate(part) for part in zip(*runs, strict=True))
+    sums = ValueSums(rows.shape[1], len(runs))
+    sums.add(rows[here], reward, rows[after])
     return sums
 
 
@@ -27,6 +33,14 @@ def plain_values(rows, here, reward, after):
     matrix = phi.T @ (phi - rows[after]) / len(here) + np.outer(mean, mean)
     weights = np.linalg.solve(matrix, phi.T @ (reward - gain) / len(here))
     return (rows - mean) @ weights, weights
+
+
+def values_of(rows, total):
+    """The same from sums of (phi, 1) (phi - phi', 1, r)^T."""
+    means = total / total[-1, -2]
+    mean, gain = means[:-1, -2], means[-1, -1]
+    weights = np.linalg.solve(means[:-1, :-2] + np.outer(mean, mean), means[:-1, -1] - gain * mean)
+    return (rows - mean) @ weights
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +63,9 @@ class TestSums:
 
     def test_chains_together_are_their_sum(self, walk):
         runs = list(walk.runs(2, 3000, 0))
-        both = ValueSums(walk.rows.shape[1], 2)
-        here, reward, after = (
-            np.concatenate([getattr(run, name) for run in runs]) for name in ("here", "reward", "next")
-        )
-        both.add(walk.rows[here], reward, walk.rows[after])
-        values, _ = plain_values(walk.rows, here.ravel(), reward.ravel(), after.ravel())
+        both = together(walk.rows, runs)
+        here, after, reward, _ = (np.concatenate(part, axis=1)[0] for part in zip(*runs, strict=True))
+        values, _ = plain_values(walk.rows, here, reward, after)
         assert estimate_values(both).values(walk.rows) == pytest.approx(values, abs=1e-10)
 
     def test_bad_input_is_named(self):
@@ -83,6 +94,19 @@ class TestEstimate:
         values, weights = plain_values(chain.rows, run.here[0], run.reward[0], run.next[0])
         assert estimate.values(chain.rows) == pytest.approx(values, abs=1e-8)
         assert estimate.weights == pytest.approx(weights, abs=1e-8)
+
+    @pytest.mark.parametrize("spans_constants", [True, False])
+    def test_deviations_are_derivatives_by_the_weights_of_batches(self, walk, spans_constants):
+        rows = walk.rows if spans_constants else np.linspace(1.0, 2.0, len(walk.rows))[:, None]
+        sums = added(rows, only_run(walk, 16_384))
+        batches, (total, _) = sums.products.complete, sums.totals(0)
+        estimate, share = estimate_values(sums), 1e-6
+        deviations = estimate.weight_deviations @ rows.T + estimate.offset_deviations[:, None]
+        assert walk.problem.ones_in_span
+        assert estimate.num_batches == batches.shape[-1] == 16
+        for own, batch in zip(deviations, np.moveaxis(batches, -1, 0), strict=True):
+            more, less = (values_of(rows, total + sign * share * batch) for sign in (1, -1))
+            assert own == pytest.approx(16 * (more - less) / (2 * share), abs=1e-6)
 
     def test_standard_errors_are_the_spread_of_many_runs(self, walk):
         estimates = [estimate_values(added(walk.rows, run)) for run in walk.runs(200, 4000, 0)]
@@ -148,13 +172,10 @@ class TestEstimate:
         assert VALUE_BATCHES / 2 <= estimate.num_batches < VALUE_BATCHES
         assert estimate.effective_sample_size == pytest.approx(1500, rel=0.25)
 
-    def test_many_chains_have_as_many_times(self):
+    @pytest.mark.parametrize(("times", "fewest", "most"), [(400, 16, 31), (50, 2, 6)])
+    def test_many_chains_have_as_many_times(self, times, fewest, most):
         chain = Chain.named("mm1k-admission")
-        steps = int(400 * chain.slowest_time)
-        runs = list(chain.runs(4, steps, 0))
-        sums = ValueSums(chain.rows.shape[1], 4)
-        here, reward, after = (
-            np.concatenate([getattr(run, name) for run in runs]) for name in ("here", "reward", "next")
-        )
-        sums.add(chain.rows[here], reward, chain.rows[after])
-        assert estimate_values(sums).effective_sample_size == pytest.approx(1600, rel=0.25)
+        sums = together(chain.rows, list(chain.runs(4, int(times * chain.slowest_time), 0)))
+        estimate = estimate_values(sums)
+        assert estimate.effective_sample_size == pytest.approx(4 * times, rel=0.3)
+        assert fewest <= estimate.num_batches <= most

@@ -37,7 +37,7 @@ SHORTEST_TIME = 1e-6
 """Rewards that cancel exactly, as in a cycle without chance, have no autocorrelation time at all."""
 
 LARGEST_R_HAT = 1.05
-"""Chains that disagree more than this have not mixed; each then counts as one observation."""
+"""Chains that disagree more than this have not mixed."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def estimate_gain(rewards: BatchMeans, confidence: float = 0.95) -> GainEstimate
     variance = variance if variance > ROUNDING * squares.max() else 0.0
     time = _time_in_steps(means, variance, size)
     r_hat = split_r_hat(means, squares, size)
-    groups = regrouped(means, _batches_per_chain(steps / time, chains, r_hat))
+    groups = regrouped(means, _batches_per_chain(steps / time, chains))
     low, high = skewed_interval(gain, groups.ravel(), confidence)
     effective = chains * steps / time
     return GainEstimate(
@@ -217,10 +217,11 @@ def _time_in_steps(means: FloatArray, variance: float, size: int) -> float:
     return max(autocorrelation_time(means) * size * float(means.var()) / variance, SHORTEST_TIME)
 
 
-def _batches_per_chain(times: float, chains: int, r_hat: float) -> int:
-    """How many batches each chain of so many autocorrelation times is cut into."""
-    if chains > 1 and r_hat > LARGEST_R_HAT:
-        return 1
+def _batches_per_chain(times: float, chains: int) -> int:
+    """How many batches each chain of so many autocorrelation times is cut into.
+
+    Chains that disagree have a very long time, and are then not cut.
+    """
     wanted, fewest = -(-MOST_BATCHES // chains), -(-FEWEST_BATCHES // chains)
     return max(fewest, min(wanted, int(times / TIMES_PER_BATCH)))
 
