@@ -1,6 +1,7 @@
 """All files of a report, and what the page of verdicts says."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -8,6 +9,7 @@ import pytest
 
 from gainbias.report.claims import CLAIMS
 from gainbias.report.page import verdicts_page
+from gainbias.report.reproduction import findings_from
 from gainbias.report.study_tables import study_tables
 from gainbias.report.unexplained import unexplained
 from gainbias.report.verdicts import verdict_table
@@ -93,6 +95,13 @@ def test_without_the_documentation_at_hand_findings_are_named(results, paper):
     page = page_of(results, paper, paper, findings="")
     assert "Findings: 23, 26." in page
     assert "](#finding" not in page
+
+
+def test_links_to_findings_stay_within_a_checkout(tmp_path):
+    checkout = Path(__file__).parents[2]
+    inside = findings_from(checkout / "results" / "study")
+    assert (checkout / "results" / "study" / "report" / inside).resolve() == checkout / "docs" / "paper.md"
+    assert findings_from(tmp_path) == ""
 
 
 def test_the_page_says_what_was_run(page):

@@ -18,9 +18,13 @@ def report_on(folder: Path) -> list[Path]:
 
 
 def findings_from(folder: Path) -> str:
-    """Return the way from the report to the page of findings, if the sources are at hand."""
-    page = PACKAGE.parent.parent / "docs" / "paper.md"
-    return os.path.relpath(page, folder / "report") if page.exists() else ""
+    """Return the way from the report to the page of findings, if both are in one checkout.
+
+    From elsewhere the way would break when the folder is sent on, and tell where the package was.
+    """
+    checkout = PACKAGE.parent.parent
+    page, report = checkout / "docs" / "paper.md", folder.resolve() / "report"
+    return os.path.relpath(page, report) if page.exists() and report.is_relative_to(checkout) else ""
 
 
 def printed_numbers() -> Paper:
