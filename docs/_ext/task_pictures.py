@@ -97,7 +97,7 @@ def _draw_maps(maps: Maps) -> Any:
         drawn = panel.imshow(values, cmap=COLOURS, norm=scale, aspect=aspect, interpolation="nearest")
         panel.set(title=title, xticks=[], yticks=[])
         panel.spines[:].set_visible(False)
-    ticks = np.quantile(known, [0.0, 0.5, 1.0])
+    ticks = [known.min(), known.max()]
     bar = figure.colorbar(drawn, ax=panels, shrink=0.9, pad=0.02, label="Bias", ticks=ticks, format="%.3g")
     bar.minorticks_off()
     bar.outline.set_visible(False)
