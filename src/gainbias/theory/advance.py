@@ -21,6 +21,7 @@ from gainbias.model.elimination.types import Ints
 from gainbias.progress import Watch
 from gainbias.theory.blocks import Smooth, by_blocks
 from gainbias.theory.foresight import say_time, seconds_of
+from gainbias.theory.krylov import by_krylov
 
 MOST_FOR_POWERS = 700
 """So many moments make a matrix that is squared in milliseconds."""
@@ -83,6 +84,8 @@ def _way(
         return _by_powers(recursion, begin, schedule.a, checkpoints)
     if recursion.fixed and count <= MOST_FOR_MATRIX:
         return _by_matrix(recursion, begin, schedule, checkpoints, time_limit)
+    if isinstance(recursion, Smooth) and isinstance(schedule, Constant):
+        return by_krylov(recursion, begin, schedule.a, checkpoints, time_limit)
     if isinstance(recursion, Smooth):
         return by_blocks(recursion, begin, schedule, checkpoints, time_limit)
     return _by_steps(recursion, begin, schedule, checkpoints, time_limit)

@@ -71,6 +71,10 @@ class Independent:
         change -= drift.T
         return change[None]
 
+    def forgetting(self, step_size: float) -> Floats:
+        """Return the rate at which each entry of z forgets itself, 0 for weights and for the 1: (m + 1,)."""
+        return self.plan(step_size).forgetting
+
     def plan(self, step_size: float) -> Plan:
         """Return what a step with this size needs."""
         if self._kept is None or not self.fixed:
@@ -149,6 +153,16 @@ class Plan:
                 if other != chain:
                     total += np.outer(self.left_mean[i], self.means[other][i])
         return total
+
+    @cached_property
+    def forgetting(self) -> Floats:
+        """The diagonal of A, for fields after the weights alone, (m + 1,)."""
+        law, part, found = self.sources[FIRST].law, self.parts[FIRST], np.zeros(self.units.shape[1])
+        for i, left in enumerate(self.lefts):
+            if left >= STATES:
+                own = np.broadcast_to(part[:, i, 3 + left - STATES], law.shape)
+                found[self._first_unit + left - STATES] = law @ own
+        return found
 
     def drift(self, moments: Floats) -> Floats:
         """Return A S for one S, (m + 1, m + 1), at less cost than A itself if there is one chain."""
