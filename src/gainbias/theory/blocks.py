@@ -1,7 +1,8 @@
 """Many steps at once, for moments that change little and smoothly in each of them.
 
-A field such as a learnt gain forgets itself faster than weights change, at a known rate c. Its entries of S are
-therefore followed exactly: with g = (1 - alpha c)(1 - alpha c') for the two fields of an entry, 1 for weights,
+A field such as a learnt gain forgets itself faster than weights change, at a known rate c. Its entries of S
+are therefore followed exactly: with g = (1 - alpha c)(1 - alpha c') for the two fields of an entry, and c = 0
+for weights,
 
     S_(t+1) = g_t S_t + alpha_t R_t,     R = slope + (1 - g) / alpha S,
 
@@ -43,7 +44,7 @@ SMOOTH = 1e-14
 TRUE = 1e-11
 """How far a slope may be from the polynomial, relative to the largest: the sum is then more precise."""
 
-FAST = 10.0
+FAST = 3.0
 """Fields that forget so many times as fast as other moments change are followed exactly."""
 
 FORGOTTEN = 40.0
@@ -108,7 +109,9 @@ def _size_at(schedule: Schedule, t: int) -> float:
     return float(schedule.values(t, t + 1)[0])
 
 
-def _fast_entries(recursion: Smooth, like: Floats, step_size: float) -> tuple[list[Fast], float, float, float]:
+def _fast_entries(
+    recursion: Smooth, like: Floats, step_size: float
+) -> tuple[list[Fast], float, float, float]:
     """Return fast entries, the fastest rate of all others, when the fast ones are settled, and seconds.
 
     They are settled once step sizes have added up to so much. The seconds are those of a slope.
@@ -116,7 +119,7 @@ def _fast_entries(recursion: Smooth, like: Floats, step_size: float) -> tuple[li
     rates = recursion.forgetting(step_size)
     fast = _entries_of(rates)
     rate, seconds = _fastest_rate(recursion, like, fast, step_size)
-    slowest = min(rates[rates > 0.0], default=np.inf)
+    slowest = float(min(rates[rates > 0.0], default=np.inf))
     if slowest >= FAST * rate:
         return fast, rate, FORGOTTEN / slowest, seconds
     return [], _fastest_rate(recursion, like, [], step_size)[0], 0.0, seconds
@@ -125,7 +128,7 @@ def _fast_entries(recursion: Smooth, like: Floats, step_size: float) -> tuple[li
 def _entries_of(rates: Floats) -> list[Fast]:
     pairs = np.stack(np.broadcast_arrays(rates[:, None], rates), axis=-1).reshape(-1, 2)
     found = np.unique(pairs[pairs.any(axis=1)], axis=0)
-    return [Fast(np.flatnonzero((pairs == pair).all(axis=1)), (pair[0], pair[1])) for pair in found]
+    return [Fast(np.flatnonzero((pairs == pair).all(axis=1)), (pair[0], pair[1])) for pair in found.tolist()]
 
 
 def _block_length(schedule: Schedule, rate: float, done: int, last: int) -> int:
@@ -151,9 +154,7 @@ def _products_needed(schedule: Schedule, rate: float, last: int) -> float:
     return float(np.trapezoid(np.minimum(1.0, each * blocks), times)) if len(times) > 1 else 1.0
 
 
-def _fastest_rate(
-    recursion: Smooth, like: Floats, fast: list[Fast], step_size: float
-) -> tuple[float, float]:
+def _fastest_rate(recursion: Smooth, like: Floats, fast: list[Fast], step_size: float) -> tuple[float, float]:
     """Return the largest rate at which moments change, found by powers, and the seconds of a slope."""
     rng = np.random.default_rng(0)
     vector = rng.normal(size=like.shape)

@@ -11,13 +11,12 @@ among each other (`_products`), and a step costs a few products of d x d and n x
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
 from gainbias.features.rows import Floats
-from gainbias.theory.sources import Source
+from gainbias.theory.sources import Ingredients, Source
 from gainbias.theory.terms import STATES
 
 HERE, OTHER = 0, 2
@@ -29,27 +28,13 @@ class Independent:
 
     Parameters
     ----------
-    coefficients : callable (step_size) -> (n, lefts, rights) array
-        Of the terms (see `Terms.at`).
-    fixed : bool
-        Whether they are the same for all step sizes.
-    first, second : Source
-        Where the rows of the two chains come from; the second may be missing.
-    units : (f + 1, m + 1) array
-        Units of the other fields, and of the number 1.
+    made_of : Ingredients
     """
 
-    def __init__(
-        self,
-        coefficients: Callable[[float], Floats],
-        fixed: bool,
-        first: Source,
-        second: Source | None,
-        units: Floats,
-    ) -> None:
-        self.coefficients, self.fixed = coefficients, fixed
+    def __init__(self, made_of: Ingredients) -> None:
+        self.coefficients, self.fixed, self.units = made_of.coefficients, made_of.fixed, made_of.units
+        first, second = made_of.first, made_of.second
         self.sources = (first,) if second is None else (first, second)
-        self.units = units
         self._kept: Plan | None = None
 
     def begin(self, x: Floats) -> Floats:

@@ -1,13 +1,13 @@
 """Powers of one step, where moments are too many for a matrix: within the small space that they move in.
 
-A step with a constant size is S <- M S with a linear map M. In K steps S changes by the sum over j < K of M^j b,
-where b = M S - S. An orthonormal basis V of b, M b, ..., M^(m-1) b (the Krylov space, by Arnoldi) obeys
-M V = V H + h v e_m^T with an m x m matrix H and one vector v more. So the change is |b| V y_K with
+A step with a constant size is S <- M S with a linear map M. In K steps S changes by the sum over j < K of
+M^j b, where b = M S - S. An orthonormal basis V of b, M b, ..., M^(m-1) b (the Krylov space, by Arnoldi)
+obeys M V = V H + h v e_m^T with an m x m matrix H and one vector v more. So the change is |b| V y_K with
 
     y_0 = 0,     y_(k+1) = H y_k + e_1,
 
-but for what leaves the space, h v e_m^T y_k in each step. Powers of a matrix of m + 2 rows give y_K and the sum
-of what left, for any K. K is as large as that sum allows; then a new space is made.
+but for what leaves the space, h v e_m^T y_k in each step. Powers of a matrix of m + 2 rows give y_K and the
+sum of what left, for any K. K is as large as that sum allows; then a new space is made.
 
 Changes, not the moments themselves, are in the space: the entry 1 of the moments never changes, and a limit
 that has been reached stays.
@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.linalg import blas
 
 from gainbias.features.rows import Floats
 from gainbias.model.elimination.types import Ints
@@ -70,7 +71,7 @@ class Space:
     def __init__(self, recursion: Smooth, begin: Floats, step_size: float) -> None:
         self.begin = begin
         change = step_size * recursion.slope(begin, step_size).ravel()
-        self.size = float(np.linalg.norm(change))
+        self.size = float(blas.dnrm2(change))
         self.basis = np.zeros((MOST_VECTORS + 1, change.size))
         step = np.zeros((MOST_VECTORS + 2, MOST_VECTORS + 2))
         self.count = 0
@@ -80,34 +81,36 @@ class Space:
             self.basis[self.count] = new
             self.count += 1
             basis = self.basis[: self.count]
-            new = new + step_size * recursion.slope(new.reshape(begin.shape), step_size).ravel()
-            whole = float(np.linalg.norm(new))
+            new = step_size * recursion.slope(new.reshape(begin.shape), step_size).ravel()
+            whole = float(blas.dnrm2(new))
             for _ in range(2):  # once is not enough: what is left may be small
                 shares = basis @ new
                 new -= shares @ basis
                 step[: self.count, self.count - 1] += shares
-            share = float(np.linalg.norm(new))
+            share = float(blas.dnrm2(new))
             share = 0.0 if share <= DEPENDENT * whole else share
             step[self.count, self.count - 1] = share
             new = new / share if share > 0.0 else new
         self._add_sums(step)
 
     def _add_sums(self, step: Floats) -> None:
-        """Make the matrix of (y, what left, 1) out of H, with h below it."""
+        """Make the matrix of (y, what left, 1) out of H - I, with h below it.
+
+        All powers are kept minus I: slow moments differ from it by little, and no digit of that is lost.
+        """
         m = self.count
         matrix = step[: m + 2, : m + 2].copy()
-        matrix[m, m] = matrix[m + 1, m + 1] = 1.0
-        matrix[0, m + 1] = 1.0
+        matrix[: min(m, 1), m + 1] = 1.0  # no space at all: nothing changes
         self._powers = [matrix]
         self._first = np.eye(m + 2)[-1]
 
     def reach(self, most: int) -> int:
         """Return the largest number of steps, up to the most, after which the change is known."""
         while 2 ** len(self._powers) <= most and self._known(self._powers[-1] @ self._first):
-            self._powers.append(self._powers[-1] @ self._powers[-1])
+            self._powers.append(2.0 * self._powers[-1] + self._powers[-1] @ self._powers[-1])
         length, now = 0, self._first
         for bit in reversed(range(len(self._powers))):
-            after = self._powers[bit] @ now
+            after = now + self._powers[bit] @ now
             if length + 2**bit <= most and self._known(after):
                 length, now = length + 2**bit, after
         return length
@@ -120,6 +123,6 @@ class Space:
         sums = self._first
         for bit, power in enumerate(self._powers):
             if num_steps >> bit & 1:
-                sums = power @ sums
+                sums = sums + power @ sums
         change = self.size * (sums[:-2] @ self.basis[: self.count])
         return np.asarray(self.begin + change.reshape(self.begin.shape))
