@@ -39,7 +39,7 @@ class TestWays:
 
     @pytest.mark.parametrize("name", ["td-lambda", "differential-td", "implicit-td"])
     def test_blocks_beside_a_fast_gain(self, name, monkeypatch):
-        monkeypatch.setattr(blocks, "WORTH", 150)
+        monkeypatch.setattr(blocks, "WORTH", 80)
         recursion, first = recursion_of(name, random_problem(), largest=0.1)
         covered, plain = 0, blocks._between_nodes
 
@@ -47,15 +47,16 @@ class TestWays:
             nonlocal covered
             assert fast
             found = plain(recursion, now, fast, sizes, ends)
-            covered += 0 if found is None else len(sizes)
+            assert found is not None
+            covered += len(sizes)
             return found
 
         monkeypatch.setattr(blocks, "_between_nodes", counted)
-        schedule, checkpoints = gb.Harmonic(40, 400), np.array([0, 3, 1000, 1833, 2500])
+        schedule, checkpoints = gb.Harmonic(40, 400), np.array([0, 3, 700, 1333, 2000])
         found = moments_at(recursion, first, schedule, checkpoints)
-        expected = all_steps(recursion, first, schedule.values(0, 2500), checkpoints)
+        expected = all_steps(recursion, first, schedule.values(0, 2000), checkpoints)
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-        assert covered > 1500
+        assert covered > 1000
 
     def test_a_slow_gain_is_not_followed_apart(self):
         algorithm, problem = gb.ALGORITHMS["td-lambda"], random_problem()

@@ -66,15 +66,23 @@ def test_a_space_that_is_closed_reaches_any_number_of_steps():
 
 def test_moments_that_stay():
     class Still:
-        def step(self, moments, step_size):
-            return moments
-
         def slope(self, moments, step_size):
             return np.zeros_like(moments)
 
     begin = np.arange(9.0).reshape(1, 3, 3)
     for found in krylov.by_krylov(Still(), begin, SIZE, np.array([0, 5, 10**9]), None):
         np.testing.assert_array_equal(found, begin)
+
+
+def test_a_first_step_beyond_all_numbers():
+    class Growing:
+        def slope(self, moments, step_size):
+            return 1e300 * moments
+
+    with np.errstate(over="ignore"):
+        ways = krylov.by_krylov(Growing(), np.full((1, 2, 2), 1e100), SIZE, np.array([1, 2]), None)
+        for found in ways:
+            assert np.isposinf(found).all()
 
 
 @pytest.mark.parametrize("name", ["double-chain", "td-lambda"])

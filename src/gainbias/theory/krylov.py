@@ -44,12 +44,12 @@ def by_krylov(
     while waiting:
         began = time.perf_counter()
         space = Space(recursion, now, step_size)
+        if not np.isfinite(space.size):  # beyond the largest number
+            yield from [np.full_like(now, np.inf)] * len(waiting)
+            return
         length = space.reach(last - done)
         if done == 0 and length:
             say_time((time.perf_counter() - began) * last / length, time_limit)
-        if length == 0 and done < last:  # beyond the largest number
-            yield from [np.full_like(now, np.inf)] * len(waiting)
-            return
         reached = [checkpoint for checkpoint in waiting if checkpoint <= done + length]
         yield from (space.after(checkpoint - done) for checkpoint in reached)
         waiting = waiting[len(reached) :]
@@ -77,7 +77,7 @@ class Space:
         self.count = 0
         new = change / self.size if self.size > 0.0 else change
         share = self.size
-        while self.count < MOST_VECTORS and share > 0.0:
+        while self.count < MOST_VECTORS and 0.0 < share < np.inf:
             self.basis[self.count] = new
             self.count += 1
             basis = self.basis[: self.count]
