@@ -75,7 +75,7 @@ class Space:
         self.basis = np.zeros((MOST_VECTORS + 1, change.size))
         step = np.zeros((MOST_VECTORS + 2, MOST_VECTORS + 2))
         self.count = 0
-        new = change / self.size if self.size > 0.0 else change
+        new = change / self.size if 0.0 < self.size < np.inf else change
         share = self.size
         while self.count < MOST_VECTORS and 0.0 < share < np.inf:
             self.basis[self.count] = new
