@@ -211,7 +211,7 @@ def exact_curve(
     Notes
     -----
     With independent samples the cost does not depend on the number of moves: about n d^2 for each step, and
-    less for many features, where blocks of steps are made at once. Along a chain it grows with the number of
+    far less where many steps are made at once. Along a chain it grows with the number of
     possible transitions (of pairs of states, for two chains) times d^2.
 
     Examples
