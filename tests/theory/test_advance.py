@@ -37,10 +37,16 @@ class TestWays:
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
         assert made < 2500
 
-    @pytest.mark.parametrize("name", ["td-lambda", "differential-td", "implicit-td"])
-    def test_blocks_beside_a_fast_gain(self, name, monkeypatch):
+    @pytest.mark.parametrize(
+        ("name", "tabular"),
+        [("td-lambda", False), ("td-lambda", True), ("differential-td", False), ("implicit-td", False)],
+    )
+    def test_blocks_beside_a_fast_gain(self, name, tabular, monkeypatch):
+        """Tabular features have a mean, and so the gain changes the mean of the weights."""
         monkeypatch.setattr(blocks, "WORTH", 80)
-        recursion, first = recursion_of(name, random_problem(), largest=0.1)
+        problem = random_problem()
+        problem = gb.Problem(problem.mrp, gb.Tabular()) if tabular else problem
+        recursion, first = recursion_of(name, problem, largest=0.1)
         covered, plain = 0, blocks._between_nodes
 
         def counted(recursion, now, fast, sizes, ends):

@@ -170,7 +170,11 @@ def _fastest_rate(recursion: Smooth, like: Floats, fast: list[Fast], step_size: 
 
 
 def _smooth_slope(recursion: Smooth, moments: Floats, fast: list[Fast], step_size: float) -> Floats:
-    """Return the slope without what fast entries forget."""
+    """Return the slope without what fast entries forget.
+
+    Slopes are those of symmetric moments. What rounding adds to that would grow at the rate of fast entries.
+    """
+    moments = 0.5 * (moments + moments.transpose(0, 2, 1))
     slope, flat = recursion.slope(moments, step_size), moments.reshape(-1)
     for entries, (one, two) in fast:
         slope.reshape(-1)[entries] += (one + two - step_size * one * two) * flat[entries]
