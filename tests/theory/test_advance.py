@@ -64,6 +64,18 @@ class TestWays:
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
         assert covered > 1000
 
+    def test_moments_that_are_not_symmetric_do_not_grow(self):
+        """Rounding makes them so, and nothing would damp them beside a fast gain."""
+        recursion, first = recursion_of("td-lambda", random_problem())
+        begin, rng = recursion.begin(first), np.random.default_rng(0)
+        fast = blocks._fast_entries(recursion, begin, 0.05)[0]
+        askew = rng.normal(size=begin.shape)
+        askew -= askew.transpose(0, 2, 1)
+        found, expected = (
+            blocks._smooth_slope(recursion, each, fast, 0.05) for each in (begin + askew, begin)
+        )
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+
     def test_a_slow_gain_is_not_followed_apart(self):
         algorithm, problem = gb.ALGORITHMS["td-lambda"], random_problem()
         for ratio, apart in ((1.0, True), (0.1, False)):
