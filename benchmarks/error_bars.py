@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 import gainbias as gb
 from gainbias.engine.paths import Sampler
 from gainbias.engine.sampling import Steps
-from gainbias.evaluate.batches import BatchMeans
-from gainbias.evaluate.intervals import ENOUGH_STEPS, ENOUGH_TIMES, GainEstimate, estimate_gain
-from gainbias.evaluate.intervals_stopping import looks_until
-from gainbias.evaluate.values import estimate_values
-from gainbias.evaluate.values_sums import ValueSums
+from gainbias.evaluation.batches import BatchMeans
+from gainbias.evaluation.intervals import ENOUGH_STEPS, ENOUGH_TIMES, GainEstimate, estimate_gain
+from gainbias.evaluation.intervals_stopping import looks_until
+from gainbias.evaluation.values import estimate_values
+from gainbias.evaluation.values_sums import ValueSums
 
 Floats = NDArray[np.float64]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gainbias.evaluate.policies import Act
-from gainbias.evaluate.spaces import FreeRecorder, Limits, Recorder, Wrong, limits_of, real_numbers
-from gainbias.evaluate.stream import BrokenStream, Left, Path
+from gainbias.evaluation.policies import Act
+from gainbias.evaluation.spaces import FreeRecorder, Limits, Recorder, Wrong, limits_of, real_numbers
+from gainbias.evaluation.stream import BrokenStream, Left, Path
 
 
 def single_path(env: Any, act: Act, limits: Limits, size: int, seed: int, chain: int) -> Iterator[Path]:

@@ -12,9 +12,9 @@ import pyarrow
 import pytest
 from pyarrow import dataset, parquet
 
-from gainbias.evaluate.environments import environment_stream
-from gainbias.evaluate.logs import log_stream
-from tests.evaluate.chains import Walk, check_against, column, queue_process
+from gainbias.evaluation.environments import environment_stream
+from gainbias.evaluation.logs import log_stream
+from tests.evaluation.chains import Walk, check_against, column, queue_process
 
 LOG = {
     "state": np.array([2, 1, 3, 0, 1, 4]),
@@ -256,7 +256,7 @@ class TestFlaws:
 
 MEASURE = """
 import resource, sys
-from gainbias.evaluate.logs import log_stream
+from gainbias.evaluation.logs import log_stream
 peaks = []
 for path in sys.argv[1:]:
     count = sum(len(batch) for batch in log_stream(path, features=lambda seen: seen))

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluate.policies import Act
-from gainbias.evaluate.spaces import Flaw, Limits, first_flaw, limits_of, not_a_number
-from gainbias.evaluate.stream import BrokenStream, Left, Path
+from gainbias.evaluation.policies import Act
+from gainbias.evaluation.spaces import Flaw, Limits, first_flaw, limits_of, not_a_number
+from gainbias.evaluation.stream import BrokenStream, Left, Path
 from gainbias.tasks.environments import optional
 
 BoolArray = NDArray[np.bool_]

@@ -9,9 +9,9 @@ from hypothesis import strategies as some
 from scipy import sparse
 
 import gainbias as gb
-from gainbias.evaluate.observations import observation_map
-from gainbias.evaluate.spaces import Limits
-from gainbias.evaluate.stream import Left, Path, Steps, joined
+from gainbias.evaluation.observations import observation_map
+from gainbias.evaluation.spaces import Limits
+from gainbias.evaluation.stream import Left, Path, Steps, joined
 
 KINDS = some.lists(some.sampled_from([Left.BY_STEP, Left.BY_STEP, Left.BY_END, Left.BY_CUT]), min_size=2)
 

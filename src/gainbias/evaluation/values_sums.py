@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gainbias.evaluate.batches import BatchSums
+from gainbias.evaluation.batches import BatchSums
 from gainbias.features.matrix import FloatArray
 
 MOST_FEATURES = 500

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from gainbias.evaluate.batches import BatchMeans
-from gainbias.evaluate.intervals import ENOUGH_TIMES, GainEstimate, estimate_gain
+from gainbias.evaluation.batches import BatchMeans
+from gainbias.evaluation.intervals import ENOUGH_TIMES, GainEstimate, estimate_gain
 
 GROWTH = 1.5
 """Each look comes after so many times the steps of the one before."""

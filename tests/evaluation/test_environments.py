@@ -7,8 +7,8 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import gainbias as gb
-from gainbias.evaluate.environments import environment_stream
-from tests.evaluate.chains import (
+from gainbias.evaluation.environments import environment_stream
+from tests.evaluation.chains import (
     Counter,
     Queue,
     Walk,

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gainbias.evaluate.logs_columns import Name, Table, chosen_columns, table_of
-from gainbias.evaluate.logs_episodes import episode_pieces
-from gainbias.evaluate.logs_rows import row_pieces
-from gainbias.evaluate.observations import Choice, observation_map
-from gainbias.evaluate.spaces import Limits, limits_of
-from gainbias.evaluate.stream import (
+from gainbias.evaluation.logs_columns import Name, Table, chosen_columns, table_of
+from gainbias.evaluation.logs_episodes import episode_pieces
+from gainbias.evaluation.logs_rows import row_pieces
+from gainbias.evaluation.observations import Choice, observation_map
+from gainbias.evaluation.spaces import Limits, limits_of
+from gainbias.evaluation.stream import (
     BrokenStream,
     OnTermination,
     Stream,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gainbias.evaluate.spaces import Limits, first_flaw
-from gainbias.evaluate.stream import BrokenStream, Left, Path
+from gainbias.evaluation.spaces import Limits, first_flaw
+from gainbias.evaluation.stream import BrokenStream, Left, Path
 
 
 def episode_pieces(episodes: Iterable[Any], limits: Limits, size: int) -> Iterator[Path]:

@@ -7,8 +7,8 @@ import pytest
 
 import gainbias as gb
 from benchmarks.error_bars import Chain, birth_death
-from gainbias.evaluate.values import ENOUGH_OBSERVATIONS, estimate_values
-from gainbias.evaluate.values_sums import MOST_FEATURES, VALUE_BATCHES, ValueSums
+from gainbias.evaluation.values import ENOUGH_OBSERVATIONS, estimate_values
+from gainbias.evaluation.values_sums import MOST_FEATURES, VALUE_BATCHES, ValueSums
 
 
 def added(rows, run):

@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gainbias.engine.seeds import stream as random_stream
-from gainbias.evaluate.environments_single import single_path
-from gainbias.evaluate.environments_vector import autoreset_mode, vector_paths
-from gainbias.evaluate.observations import Choice, observation_map
-from gainbias.evaluate.policies import Policy, acting
-from gainbias.evaluate.spaces import Limits, limits_of
-from gainbias.evaluate.stream import (
+from gainbias.evaluation.environments_single import single_path
+from gainbias.evaluation.environments_vector import autoreset_mode, vector_paths
+from gainbias.evaluation.observations import Choice, observation_map
+from gainbias.evaluation.policies import Policy, acting
+from gainbias.evaluation.spaces import Limits, limits_of
+from gainbias.evaluation.stream import (
     Left,
     OnTermination,
     Path,

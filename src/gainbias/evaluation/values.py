@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg
 
-from gainbias.evaluate.autocorrelation import autocorrelation_time
-from gainbias.evaluate.intervals import FEWEST_BATCHES, TIMES_PER_BATCH, skewed_interval, too_short
-from gainbias.evaluate.values_sums import ValueSums
+from gainbias.evaluation.autocorrelation import autocorrelation_time
+from gainbias.evaluation.intervals import FEWEST_BATCHES, TIMES_PER_BATCH, skewed_interval, too_short
+from gainbias.evaluation.values_sums import ValueSums
 from gainbias.features.matrix import FloatArray
 
 ENOUGH_OBSERVATIONS = 20

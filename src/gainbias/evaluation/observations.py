@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gainbias.evaluate.spaces import Limits
-from gainbias.evaluate.stream import OnTermination, Steps, Transitions
+from gainbias.evaluation.spaces import Limits
+from gainbias.evaluation.stream import OnTermination, Steps, Transitions
 from gainbias.features.maps import FeatureMap, PolynomialBasis, TileCoding
 from gainbias.features.matrix import FloatArray, Matrix, Tabular, as_features
 

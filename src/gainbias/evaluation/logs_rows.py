@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluate.logs_columns import Chunk
-from gainbias.evaluate.spaces import Flaw, Limits, first_flaw
-from gainbias.evaluate.stream import BrokenStream, Left, Path
+from gainbias.evaluation.logs_columns import Chunk
+from gainbias.evaluation.spaces import Flaw, Limits, first_flaw
+from gainbias.evaluation.stream import BrokenStream, Left, Path
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 

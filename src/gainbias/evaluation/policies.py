@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainbias.evaluate.spaces import Limits, limits_of
+from gainbias.evaluation.spaces import Limits, limits_of
 
 
 class Predictor(Protocol):
