@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import gainbias as gb
 from gainbias.engine.paths import Sampler
@@ -188,7 +188,7 @@ def stopped(chain: Chain, times: float, replications: int) -> tuple[float, float
     for seed in range(replications):
         paths = sampler.paths([seed])
         *_, last = looks_until(
-            lambda count, paths=paths: paths.take(count).reward,
+            reaching(lambda count, paths=paths: paths.take(count).reward),
             target,
             max_steps=int(50 * times * chain.slowest_time),
         )
@@ -196,6 +196,17 @@ def stopped(chain: Chain, times: float, replications: int) -> tuple[float, float
             covered.append(covers(last.estimate, solution.gain))
             lengths.append(last.estimate.num_steps / chain.slowest_time)
     return float(np.mean(covered)), len(covered) / replications, float(np.mean(lengths))
+
+
+def reaching(more: Callable[[int], ArrayLike], num_chains: int = 1) -> Callable[[int], BatchMeans]:
+    """From a function that draws so many more rewards to one that goes on to so many steps."""
+    rewards = BatchMeans(num_chains)
+
+    def reach(steps: int) -> BatchMeans:
+        rewards.add(more(steps - rewards.steps))
+        return rewards
+
+    return reach
 
 
 def _share(hits: Floats | NDArray[np.bool_]) -> str:

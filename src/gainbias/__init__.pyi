@@ -8,6 +8,11 @@ from gainbias.engine.schedules import Harmonic as Harmonic
 from gainbias.engine.schedules import Polynomial as Polynomial
 from gainbias.engine.trace import Outcome as Outcome
 from gainbias.engine.trace import Trace as Trace
+from gainbias.evaluation.diagnostics import Diagnostics as Diagnostics
+from gainbias.evaluation.estimate import Estimate as Estimate
+from gainbias.evaluation.evaluate import evaluate as evaluate
+from gainbias.evaluation.evaluate import evaluate_log as evaluate_log
+from gainbias.evaluation.files import load_estimate as load_estimate
 from gainbias.experiments.reproduce import reproduce as reproduce
 from gainbias.experiments.results import Results as Results
 from gainbias.features import Tabular as Tabular

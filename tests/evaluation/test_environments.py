@@ -350,11 +350,10 @@ class TestFlaws:
 
 class TestMemory:
     def test_arrays_that_change_later_are_copied(self):
-        batch = next(
-            environment_stream(Counter(), "random", features=lambda seen: seen, batch_size=9).batches
-        )
-        assert batch.here_rows[:, 0].tolist() == list(range(8))
-        assert batch.after_rows[:, 0].tolist() == list(range(1, 9))
+        stream = environment_stream(Counter(), "random", features=lambda seen: seen, batch_size=9)
+        batch = next(stream.batches)
+        assert (batch.here_rows[:, 0] * stream.observed.scale).tolist() == list(range(8))
+        assert (batch.after_rows[:, 0] * stream.observed.scale).tolist() == list(range(1, 9))
 
     def test_large_observations_come_in_small_batches(self):
         env = Counter()

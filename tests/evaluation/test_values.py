@@ -8,7 +8,7 @@ import pytest
 import gainbias as gb
 from benchmarks.error_bars import Chain, birth_death
 from gainbias.evaluation.values import ENOUGH_OBSERVATIONS, estimate_values
-from gainbias.evaluation.values_sums import MOST_FEATURES, VALUE_BATCHES, ValueSums
+from gainbias.evaluation.values_sums import MOST_FEATURES, VALUE_BATCHES, Moments, ValueSums
 
 
 def added(rows, run):
@@ -36,10 +36,9 @@ def plain_values(rows, here, reward, after):
 
 
 def values_of(rows, total):
-    """The same from sums of (phi, 1) (phi - phi', 1, r)^T."""
-    means = total / total[-1, -2]
-    mean, gain = means[:-1, -2], means[-1, -1]
-    weights = np.linalg.solve(means[:-1, :-2] + np.outer(mean, mean), means[:-1, -1] - gain * mean)
+    """The same from sums."""
+    matrix, mean, reward_features, gain, _ = total.means
+    weights = np.linalg.solve(matrix + np.outer(mean, mean), reward_features - gain * mean)
     return (rows - mean) @ weights
 
 
@@ -99,13 +98,16 @@ class TestEstimate:
     def test_deviations_are_derivatives_by_the_weights_of_batches(self, walk, spans_constants):
         rows = walk.rows if spans_constants else np.linspace(1.0, 2.0, len(walk.rows))[:, None]
         sums = added(rows, only_run(walk, 16_384))
-        batches, (total, _) = sums.products.complete, sums.totals(0)
+        batches, (total, _) = sums.batches(0), sums.totals(0)
         estimate, share = estimate_values(sums), 1e-6
         deviations = estimate.weight_deviations @ rows.T + estimate.offset_deviations[:, None]
         assert walk.problem.ones_in_span
-        assert estimate.num_batches == batches.shape[-1] == 16
-        for own, batch in zip(deviations, np.moveaxis(batches, -1, 0), strict=True):
-            more, less = (values_of(rows, total + sign * share * batch) for sign in (1, -1))
+        assert estimate.num_batches == len(batches) == 16
+        for own, batch in zip(deviations, batches, strict=True):
+            more, less = (
+                values_of(rows, Moments(*(a + sign * b for a, b in zip(total, batch, strict=True))))
+                for sign in (share, -share)
+            )
             assert own == pytest.approx(16 * (more - less) / (2 * share), abs=1e-6)
 
     def test_standard_errors_are_the_spread_of_many_runs(self, walk):

@@ -88,6 +88,13 @@ class BatchSums:
         joined._full, joined.size, joined.steps = self._full, self.size, self.steps
         return joined
 
+    def first(self, batches: int) -> BatchSums:
+        """Return what there was after so many of the complete batches."""
+        part = BatchSums(self.rest.shape, capacity=0)
+        part._sums, part._full = self._sums, batches
+        part.size, part.steps = self.size, batches * self.size
+        return part
+
     def _close(self) -> None:
         self._sums[..., self._full] = self.rest
         self._full, self.rest = self._full + 1, np.zeros_like(self.rest)
@@ -191,6 +198,12 @@ class BatchMeans:
         mean, square = self.sums.complete / self.sums.size
         shift = (self.origin - centre)[:, None]
         return mean + shift, square + shift * (2.0 * mean + shift)
+
+    def first(self, batches: int) -> BatchMeans:
+        """Return what there was after so many of the complete batches; only to look at."""
+        part = BatchMeans(self.num_chains)
+        part.origin, part.sums = self.origin, self.sums.first(batches)
+        return part
 
     def merge(self, other: BatchMeans) -> BatchMeans:
         """Return the batches of the chains of both, which must have the same length."""

@@ -24,16 +24,24 @@ from gainbias.evaluation.stream import (
     OnTermination,
     Path,
     Stream,
+    Timed,
+    check_counts,
     check_on_termination,
     peeked,
-    transitions,
 )
+from gainbias.evaluation.stream_joining import transitions
 from gainbias.tasks.environments import installed_id, optional
+
+USUAL_COPIES = 4
 
 PIECE_BYTES = 2**25
 """Observations of a piece take at most so much memory."""
 
 Environment: TypeAlias = "str | Any | Callable[[], Any]"
+
+
+class NoCopiesError(ValueError):
+    """Independent copies of an environment cannot be made."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +76,7 @@ def environment_stream(
     policy: Policy,
     *,
     features: Choice = "auto",
-    copies: int = 1,
+    copies: int | None = 1,
     seed: int = 0,
     on_termination: OnTermination = "zero",
     batch_size: int = 4096,
@@ -84,9 +92,9 @@ def environment_stream(
         See `acting`. For a vector environment a function is given the observations of all copies.
     features : {"auto"}, FeatureMap, Tabular, callable, or (n, d) array or sparse array
         See `observation_map`.
-    copies : int
+    copies : int or None
         Independent chains, seeded each on its own. They take turns, so a policy that remembers something
-        would mix them up.
+        would mix them up. ``None`` for `USUAL_COPIES`, or one where they cannot be made.
     seed : int
         Of the environment, of random actions and of drawn ones. Same seed, same stream, as far as the
         environment and the policy take all their random numbers from Gymnasium's generators.
@@ -111,18 +119,40 @@ def environment_stream(
     >>> stream.close()
     """
     check_on_termination(on_termination)
-    _check_counts(copies=copies, batch_size=batch_size)
+    check_counts(copies=1 if copies is None else copies, batch_size=batch_size)
     with ExitStack() as stack:
-        opened = open_environments(env, copies, stack)
+        opened = _opened_some(env, policy, stack) if copies is None else open_environments(env, copies, stack)
         limits = _numeric(opened.observation_space)
         size = max(1, min(batch_size, PIECE_BYTES // (8 * max(1, int(np.prod(limits.shape))))))
         paths = _vector_pieces if opened.is_vector else _single_pieces
-        first, pieces = peeked(
-            _kept_open(paths(opened, policy, limits, size, seed), stack.pop_all(), opened.notes)
-        )
+        walk = paths(opened, policy, limits, size, seed)
+        source = Timed(_kept_open(walk, stack.pop_all(), opened.notes))
+        first, pieces = peeked(source)
     observed = observation_map(limits, features, first.observations, on_termination)
     batches = transitions(pieces, observed, on_termination, opened.notes)
-    return Stream(observed, batches, opened.num_chains, opened.notes)
+    return Stream(observed, batches, opened.num_chains, opened.notes, source)
+
+
+def _opened_some(env: Environment, policy: Policy, stack: ExitStack) -> Opened:
+    """Open the usual number of copies, or one."""
+    made = isinstance(env, str) or (callable(env) and not hasattr(env, "step"))
+    if not made and callable(policy) and not hasattr(policy, "predict"):
+        opened = open_environments(env, 1, stack)
+        if not opened.is_vector:
+            opened.notes.append(
+                "one chain, because the policy may look at the environment it was given with: for "
+                "independent chains pass a function that makes environments, or chains=4"
+            )
+        return opened
+    try:
+        with ExitStack() as copies:
+            opened = open_environments(env, 1 if hasattr(env, "num_envs") else USUAL_COPIES, copies)
+            stack.push(copies.pop_all())
+            return opened
+    except NoCopiesError as error:
+        opened = open_environments(env, 1, stack)
+        opened.notes.append(f"one chain: {error}")
+        return opened
 
 
 def open_environments(env: Environment, copies: int, stack: ExitStack) -> Opened:
@@ -145,7 +175,7 @@ def open_environments(env: Environment, copies: int, stack: ExitStack) -> Opened
         if not isinstance(made[0], gymnasium.vector.VectorEnv):
             made += [_closed_later(env(), stack) for _ in range(copies - 1)]
         if len({id(one) for one in made}) < len(made):
-            raise ValueError("the function that makes environments must make a new one with each call")
+            raise NoCopiesError("the function that makes environments must make a new one with each call")
     else:
         made = [env]
     for one in made:
@@ -186,7 +216,7 @@ def _copied(gymnasium: Any, env: Any, stack: ExitStack) -> Any:
     except Exception:  # it holds something that cannot be copied
         if env.spec is not None:
             return _made(gymnasium, env.spec, stack)
-        raise ValueError(
+        raise NoCopiesError(
             f"{type(env).__name__} cannot be copied, and independent copies are needed: pass a function that "
             "makes one, such as lambda: MyEnv()"
         ) from None
@@ -255,9 +285,3 @@ def _kept_open(pieces: Iterator[Path], stack: ExitStack, notes: list[str]) -> It
                     "each the chain starts again, so the answer leans towards starts if cuts are frequent"
                 )
             yield piece
-
-
-def _check_counts(**counts: Any) -> None:
-    for name, count in counts.items():
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"{name} must be a positive integer, found {count!r}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from gainbias.evaluation.policies import Act
 from gainbias.evaluation.spaces import FreeRecorder, Limits, Recorder, Wrong, limits_of, real_numbers
-from gainbias.evaluation.stream import BrokenStream, Left, Path
+from gainbias.evaluation.stream import BrokenStream, Interrupted, Left, Path
 
 
 def single_path(env: Any, act: Act, limits: Limits, size: int, seed: int, chain: int) -> Iterator[Path]:
@@ -81,6 +81,8 @@ class _Walk:
             self._make_steps()
         except BrokenStream as error:
             stop = error
+        except KeyboardInterrupt:
+            stop = Interrupted()
         except Exception as error:
             stop = BrokenStream(self._what_failed(error))
             stop.__cause__ = None if isinstance(error, Wrong) else error

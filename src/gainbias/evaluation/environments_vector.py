@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gainbias.evaluation.policies import Act
 from gainbias.evaluation.spaces import Flaw, Limits, first_flaw, limits_of, not_a_number
-from gainbias.evaluation.stream import BrokenStream, Left, Path
+from gainbias.evaluation.stream import BrokenStream, Interrupted, Left, Path
 from gainbias.tasks.environments import optional
 
 BoolArray = NDArray[np.bool_]
@@ -101,6 +101,8 @@ class _VectorWalk:
                 calls.append(self._call())
         except BrokenStream as error:
             stop = error
+        except KeyboardInterrupt:
+            stop = Interrupted()
         flaw = self._first_flaw(calls, before)
         if flaw is not None:
             calls, stop = calls[: flaw.place], BrokenStream(flaw.what)

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from gainbias.evaluation.autocorrelation import LARGEST_CUT, autocorrelation_time, split_r_hat, transient_length
+from gainbias.evaluation.autocorrelation import (
+    LARGEST_CUT,
+    autocorrelation_time,
+    split_r_hat,
+    transient_length,
+)
 from gainbias.evaluation.batches import BatchMeans
 from gainbias.features.matrix import FloatArray
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from numpy.typing import ArrayLike
 from scipy import stats
 
 from gainbias.evaluation.batches import BatchMeans
@@ -40,25 +39,22 @@ class Look:
 
 
 def looks_until(
-    more: Callable[[int], ArrayLike],
+    reach: Callable[[int], BatchMeans],
     target_half_width: float,
     *,
     max_steps: int,
-    num_chains: int = 1,
     confidence: float = 0.95,
 ) -> Iterator[Look]:
-    """Draw rewards until the gain's interval is narrow enough, and report every look.
+    """Go on until the gain's interval is narrow enough, and report every look.
 
     Parameters
     ----------
-    more : function
-        Returns the next rewards for a number of steps, shape (chains, count).
+    reach : function
+        Goes on until each chain has made so many steps, and returns all rewards so far.
     target_half_width : float
         Half the width that is asked for, positive.
     max_steps : int
-        No more steps of each chain are drawn than this.
-    num_chains : int
-        Number of chains.
+        No more steps of each chain are made than this.
     confidence : float
         Nominal coverage of the interval.
 
@@ -70,18 +66,19 @@ def looks_until(
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> *_, last = looks_until(lambda count: rng.normal(size=(1, count)), 0.01, max_steps=10**6)
+    >>> rng, rewards = np.random.default_rng(0), BatchMeans()
+    >>> def reach(steps):
+    ...     rewards.add(rng.normal(size=steps - rewards.steps))
+    ...     return rewards
+    >>> *_, last = looks_until(reach, 0.01, max_steps=10**6)
     >>> last.steps_left, last.estimate.half_width <= 0.01
     (0, True)
     """
     if not target_half_width > 0.0:
         raise ValueError(f"target_half_width must be positive, found {target_half_width}")
-    rewards = BatchMeans(num_chains)
     steps = min(max_steps, FIRST_LOOK)
     while True:
-        rewards.add(more(steps - rewards.steps))
-        look = _look(estimate_gain(rewards, confidence), steps, target_half_width)
+        look = _look(estimate_gain(reach(steps), confidence), steps, target_half_width)
         yield look
         if look.steps_left == 0 or steps == max_steps:
             return

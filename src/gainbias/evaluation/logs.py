@@ -16,11 +16,12 @@ from gainbias.evaluation.stream import (
     BrokenStream,
     OnTermination,
     Stream,
+    Timed,
     Transitions,
     check_on_termination,
     peeked,
-    transitions,
 )
+from gainbias.evaluation.stream_joining import transitions
 
 
 def log_stream(
@@ -93,9 +94,11 @@ def log_stream(
         )
         limits = _state_limits(table, columns, num_states)
         pieces = row_pieces(table.chunks(columns), limits, gaps, notes)
-    first, pieces = peeked(pieces)
+    source = Timed(pieces)
+    first, pieces = peeked(source)
     observed = observation_map(limits, features, first.observations, on_termination)
-    return Stream(observed, _not_empty(transitions(pieces, observed, on_termination, notes)), 1, notes)
+    batches = _not_empty(transitions(pieces, observed, on_termination, notes))
+    return Stream(observed, batches, 1, notes, source)
 
 
 def _not_empty(batches: Iterator[Transitions]) -> Iterator[Transitions]:

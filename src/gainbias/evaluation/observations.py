@@ -10,23 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gainbias.evaluation.spaces import Limits
+from gainbias.evaluation.observations_automatic import automatic_map
+from gainbias.evaluation.spaces import Limits, first_flaw
 from gainbias.evaluation.stream import OnTermination, Steps, Transitions
-from gainbias.features.maps import FeatureMap, PolynomialBasis, TileCoding
-from gainbias.features.matrix import FloatArray, Matrix, Tabular, as_features
+from gainbias.features.maps import FeatureMap
+from gainbias.features.matrix import Matrix, Tabular, as_features, row_norms
 
 MOST_STATES = 2**24
 """More discrete observations than this are not made states by themselves."""
-
-MOST_AUTOMATIC_FEATURES = 1_500
-"""A map chosen by itself has at most so many features, for which least squares takes seconds."""
-
-TILES = {1: (16, 8), 2: (8, 8), 3: (6, 4)}
-"""Tiles along each dimension and tilings, for boxes of one to three dimensions: 136, 648, 1372 features."""
-
-HIGHEST_DEGREE = 3
-BEYOND = 1e18
-"""Bounds of this size mean that there is none: many spaces say 3.4e38, the largest float32."""
 
 Choice: TypeAlias = "Literal['auto'] | FeatureMap | Tabular | Matrix | Callable[[NDArray[Any]], Any]"
 
@@ -41,6 +32,13 @@ class ObservationMap:
         The choice in words.
     num_features : int
         Number of features d.
+    limits : Limits
+        Of observations.
+    choice : FeatureMap, Tabular, callable or matrix
+        What makes the features.
+    scale : float
+        Features of a user are divided by this power of two, so that rows have length at most 1, as far as is
+        known before the run. Maps of this package need no scale.
     states : callable or None
         From observations (m, ...) to states (m,), if they are discrete.
     rows : callable or None
@@ -49,6 +47,8 @@ class ObservationMap:
         Rows of features of discrete observations; ``None`` if features are tabular. The last is that of ends.
     end : int
         The state that stands for every end, if observations are discrete.
+    is_sparse : bool
+        Whether rows of features are sparse or tabular.
 
     Notes
     -----
@@ -59,10 +59,14 @@ class ObservationMap:
 
     description: str
     num_features: int
+    limits: Limits
+    choice: Choice
+    scale: float = 1.0
     states: Callable[[NDArray[Any]], NDArray[np.int64]] | None = None
     rows: Callable[[NDArray[Any]], Matrix] | None = None
     table: Matrix | None = None
     end: int = 0
+    is_sparse: bool = False
 
     @property
     def is_tabular(self) -> bool:
@@ -81,9 +85,38 @@ class ObservationMap:
                 rows = _with_zero_row(rows)
         return Transitions(steps.rewards, here, after, rows, steps.segments, steps.chain)
 
+    def rows_at(self, observations: NDArray[Any]) -> Matrix:
+        """Return the rows of features of observations, (m, d) for (m, ...)."""
+        if self.rows is not None:
+            return self.rows(observations)
+        assert self.states is not None
+        states = self.states(observations)
+        if self.table is not None:
+            return self.table[states]
+        return one_hot(states, self.num_features)
+
+    def checked(self, observations: Any) -> tuple[NDArray[Any], bool]:
+        """Return observations as an array (m, ...), and whether a single one was given."""
+        given, shape = np.asarray(observations), self.limits.shape
+        if given.shape not in (shape, (len(given) if given.ndim else 0, *shape)):
+            raise ValueError(f"observations must have shape {shape} or (m, ...), found {given.shape}")
+        if given.dtype.kind not in "iuf" or (self.limits.whole and given.dtype.kind == "f"):
+            kind = "integers" if self.limits.whole else "numbers"
+            raise ValueError(f"observations must be {kind}, found {given.dtype}")
+        single = given.shape == shape
+        many = given[None] if single else given
+        flaw = first_flaw(many, self.limits)
+        if flaw is not None:
+            raise ValueError(f"observation {flaw.place} is {flaw.what}")
+        return many, single
+
 
 def observation_map(
-    limits: Limits, features: Choice, first: NDArray[Any], on_termination: OnTermination
+    limits: Limits,
+    features: Choice,
+    first: NDArray[Any],
+    on_termination: OnTermination,
+    scale: float | None = None,
 ) -> ObservationMap:
     """Choose how observations become features.
 
@@ -99,6 +132,8 @@ def observation_map(
         Some observations. Where the space has no bounds, those of a map are twice as wide as these.
     on_termination : {"zero", "reward"}
         With ``"zero"`` there is a state for ends.
+    scale : float, optional
+        By which features of a user are divided, if that is known already.
 
     Returns
     -------
@@ -117,15 +152,16 @@ def observation_map(
             f"features must be 'auto', a feature map, a matrix or a function, found {features!r}"
         )
     if isinstance(features, FeatureMap):
-        return _mapped(features, limits, type(features).__name__)
+        words = f"{type(features).__name__}: {features.num_features} features"
+        return _mapped(features, words, limits)
     if limits.whole and isinstance(features, Tabular | str):
         return _tabular(limits, on_termination)
     if isinstance(features, Tabular):
         raise ValueError("tabular features need discrete observations, found a box: use features='auto'")
     if callable(features):
-        return _called(features, limits, first)
+        return _called(features, limits, first, scale)
     if isinstance(features, str):
-        return _automatic(limits, first)
+        return _mapped(*automatic_map(limits, first), limits)
     return _from_matrix(features, limits)
 
 
@@ -133,22 +169,34 @@ def _tabular(limits: Limits, on_termination: OnTermination) -> ObservationMap:
     size = _num_states(limits)
     ends = on_termination == "zero"
     description = f"tabular: a state for each of {size} observations" + (", and one for ends" if ends else "")
-    return ObservationMap(description, size + ends, states=_numbering(limits), end=size)
+    return ObservationMap(
+        description, size + ends, limits, Tabular(), states=_numbering(limits), end=size, is_sparse=True
+    )
 
 
 def _from_matrix(given: Any, limits: Limits) -> ObservationMap:
     if not limits.whole:
         raise ValueError("a matrix of features needs discrete observations, found a box: pass a feature map")
     size = _num_states(limits)
-    matrix = as_features(given).matrix
+    checked = as_features(given)
+    matrix, scale = checked.matrix, _power_of_two(checked.max_row_norm)
     if matrix.shape[0] != size:
         raise ValueError(
             f"features have {matrix.shape[0]} rows, one for each of {size} observations is expected"
         )
-    table = _with_zero_row(matrix)
-    width = int(matrix.shape[1])
-    description = f"the given matrix of {width} features"
-    return ObservationMap(description, width, states=_numbering(limits), table=table, end=size)
+    table = _with_zero_row(_divided(matrix, scale))
+    words = f"the given matrix of {checked.num_features} features"
+    return ObservationMap(
+        words,
+        checked.num_features,
+        limits,
+        matrix,
+        scale,
+        states=_numbering(limits),
+        table=table,
+        end=size,
+        is_sparse=not isinstance(table, np.ndarray),
+    )
 
 
 def _num_states(limits: Limits) -> int:
@@ -172,77 +220,42 @@ def _numbering(limits: Limits) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
     return lambda seen: (np.asarray(seen, dtype=np.int64) - low).reshape(len(seen), -1) @ strides
 
 
-def _mapped(chosen: FeatureMap, limits: Limits, description: str) -> ObservationMap:
+def _mapped(chosen: FeatureMap, description: str, limits: Limits) -> ObservationMap:
     size = int(np.prod(limits.shape))
     if chosen.num_dimensions != size:
         raise ValueError(
             f"the feature map is made for {chosen.num_dimensions} numbers, observations have {size}"
         )
     return ObservationMap(
-        f"{description}: {chosen.num_features} features",
+        description,
         chosen.num_features,
+        limits,
+        chosen,
         rows=lambda seen: chosen(seen.reshape(len(seen), -1)),
+        is_sparse=not isinstance(chosen(np.asarray(chosen.low)[None]), np.ndarray),
     )
 
 
-def _automatic(limits: Limits, first: NDArray[Any]) -> ObservationMap:
-    low, high, guessed = _bounds(limits, first)
-    size = len(low)
-    chosen: FeatureMap
-    if size in TILES:
-        tiles, tilings = TILES[size]
-        chosen = TileCoding(low, high, tiles=tiles, tilings=tilings)
-        what = f"tile coding, {tiles} tiles along each of {size} dimensions, {tilings} tilings"
-    else:
-        degree = HIGHEST_DEGREE
-        while degree > 1 and _polynomials(size, degree) > MOST_AUTOMATIC_FEATURES:
-            degree -= 1
-        if _polynomials(size, degree) > MOST_AUTOMATIC_FEATURES:
-            raise ValueError(
-                f"observations of {size} numbers are too many for features chosen by themselves: pass "
-                "features, a function from observations (m, ...) to rows of features (m, d)"
-            )
-        chosen = PolynomialBasis(low, high, degree=degree)
-        what = f"polynomials of degree {degree} of {size} numbers"
-    seen = _mapped(chosen, limits, what)
-    if not guessed:
-        return seen
-    words = f", bounds of {guessed} of {size} numbers taken from the first {len(first)} observations"
-    return ObservationMap(seen.description + words, seen.num_features, rows=seen.rows)
-
-
-def _polynomials(size: int, degree: int) -> float:
-    """Return the number of polynomials of a degree, cheaply."""
-    return float(np.prod([(size + k) / k for k in range(1, degree + 1)]))
-
-
-def _bounds(limits: Limits, first: NDArray[Any]) -> tuple[FloatArray, FloatArray, int]:
-    """Return finite bounds, and for how many numbers they had to be guessed."""
-    low, high = limits.low.ravel().copy(), limits.high.ravel().copy()
-    seen = first.reshape(len(first), -1).astype(np.float64)
-    least, most = seen.min(axis=0), seen.max(axis=0)
-    margin = np.where(most > least, 0.5 * (most - least), 1.0)
-    no_low, no_high = low < -BEYOND, high > BEYOND
-    low[no_low] = (least - margin)[no_low]
-    high[no_high] = (most + margin)[no_high]
-    flat = ~(low < high)
-    high[flat] = low[flat] + 1.0  # a number that is always the same tells nothing, and needs some width
-    return low, high, int(np.count_nonzero(no_low | no_high))
-
-
-def _called(function: Callable[[NDArray[Any]], Any], limits: Limits, first: NDArray[Any]) -> ObservationMap:
+def _called(
+    function: Callable[[NDArray[Any]], Any], limits: Limits, first: NDArray[Any], scale: float | None
+) -> ObservationMap:
     try:
-        width = _checked_rows(function(first[:2]), min(2, len(first)), None).shape[1]
+        rows = _checked_rows(function(first), len(first), None)
     except Exception as error:
         raise ValueError(
-            f"features failed on the first observations, an array of shape {first[:2].shape}: "
+            f"features failed on the first observations, an array of shape {first.shape}: "
             f"{type(error).__name__}: {error}; it must take many observations at a time and return a row of "
             "features for each"
         ) from error
+    width, scale = int(rows.shape[1]), scale or _power_of_two(float(row_norms(rows).max()))
     return ObservationMap(
         f"the given function: {width} features",
-        int(width),
-        rows=lambda seen: _checked_rows(function(seen), len(seen), int(width)),
+        width,
+        limits,
+        function,
+        scale,
+        rows=lambda seen: _divided(_checked_rows(function(seen), len(seen), width), scale),
+        is_sparse=not isinstance(rows, np.ndarray),
     )
 
 
@@ -267,3 +280,19 @@ def _with_zero_row(rows: Matrix) -> Matrix:
         return np.concatenate([rows, np.zeros((1, rows.shape[1]))])
     start = np.append(rows.indptr, rows.indptr[-1])
     return sparse.csr_array((rows.data, rows.indices, start), (rows.shape[0] + 1, rows.shape[1]))
+
+
+def one_hot(states: NDArray[np.int64], num_states: int) -> sparse.csr_array[Any]:
+    """Return rows of the identity."""
+    entries, starts = np.ones(len(states)), np.arange(len(states) + 1)
+    return sparse.csr_array((entries, states, starts), (len(states), num_states))
+
+
+def _divided(rows: Any, scale: float) -> Matrix:
+    quotient: Matrix = rows / scale
+    return quotient
+
+
+def _power_of_two(length: float) -> float:
+    """Return the smallest power of two that is at least `length`: dividing by it rounds nothing."""
+    return float(2.0 ** np.ceil(np.log2(length))) if length > 0.0 else 1.0

@@ -13,12 +13,13 @@ left. A batch of transitions is made of each piece.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import chain
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +29,16 @@ from gainbias.features.matrix import FloatArray, Matrix
 IntArray: TypeAlias = NDArray[np.int64]
 OnTermination: TypeAlias = Literal["zero", "reward"]
 
-ENOUGH_TO_TELL = 100
-"""Observations after which episodes that all end or are cut at their first step are spoken of."""
-
 
 class BrokenStream(ValueError):
     """The source went wrong on the way; all transitions before that were handed out."""
+
+
+class Interrupted(BrokenStream):
+    """Ctrl-C was pressed; all transitions before that were handed out."""
+
+    def __init__(self) -> None:
+        super().__init__("it was interrupted")
 
 
 class Left(IntEnum):
@@ -149,25 +154,18 @@ class Transitions:
             raise ValueError("tabular transitions have no rows of features: use here and after, the states")
         return self.rows
 
-    def first(self, count: int) -> Transitions:
-        """The first transitions, at most `count`.
+    def part(self, steps: slice) -> Transitions:
+        """Some of the transitions.
 
         Examples
         --------
-        >>> import numpy as np
         >>> states = np.array([0, 1, 0, 2])
-        >>> Transitions(np.ones(3), states[:-1], states[1:], None, np.zeros(3, dtype=np.int64)).first(2).after
+        >>> whole = Transitions(np.ones(3), states[:-1], states[1:], None, np.zeros(3, dtype=np.int64))
+        >>> whole.part(slice(2)).after
         array([1, 0])
         """
-        kept = {name: getattr(self, name)[:count] for name in ("rewards", "here", "after", "segments")}
+        kept = {name: getattr(self, name)[steps] for name in ("rewards", "here", "after", "segments")}
         return replace(self, **kept)
-
-
-class Observer(Protocol):
-    """What turns observations into features."""
-
-    def __call__(self, steps: Steps) -> Transitions:
-        """Return the steps as estimators see them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,12 +183,15 @@ class Stream:
         Independent copies.
     notes : list of str
         What a user should know, in words. It may grow while batches are read.
+    source : Timed
+        The pieces of paths behind it, and the seconds it took to get them.
     """
 
     observed: Any
     batches: Iterator[Transitions]
     num_chains: int
     notes: list[str]
+    source: Timed
 
     def __iter__(self) -> Iterator[Transitions]:
         return self.batches
@@ -198,12 +199,45 @@ class Stream:
     def close(self) -> None:
         """Stop, and close what was opened for it."""
         self.batches.close()  # type: ignore[attr-defined]  # they come from a generator
+        self.source.close()  # which the batches did not begin to read, perhaps
+
+
+class Timed(Iterator[Path]):
+    """Pieces of paths, and how long it took to get them.
+
+    Attributes
+    ----------
+    seconds : float
+        Spent on waiting for pieces so far.
+    """
+
+    def __init__(self, pieces: Iterator[Path]) -> None:
+        self._pieces = pieces
+        self.seconds = 0.0
+
+    def __next__(self) -> Path:
+        start = time.perf_counter()
+        try:
+            return next(self._pieces)
+        finally:
+            self.seconds += time.perf_counter() - start
+
+    def close(self) -> None:
+        """Stop, and close what was opened for it."""
+        self._pieces.close()  # type: ignore[attr-defined]  # they come from a generator
 
 
 def check_on_termination(on_termination: str) -> None:
     """Refuse a rule for ends that does not exist."""
     if on_termination not in get_args(OnTermination):
         raise ValueError(f"on_termination must be 'zero' or 'reward', found {on_termination!r}")
+
+
+def check_counts(**counts: Any) -> None:
+    """Refuse numbers of things that are no positive integers."""
+    for name, count in counts.items():
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise ValueError(f"{name} must be a positive integer, found {count!r}")
 
 
 def peeked(pieces: Iterator[Path]) -> tuple[Path, Iterator[Path]]:
@@ -217,81 +251,3 @@ def peeked(pieces: Iterator[Path]) -> tuple[Path, Iterator[Path]]:
 def _closing_chain(first: Path, pieces: Any) -> Iterator[Path]:
     with closing(pieces):
         yield from chain([first], pieces)
-
-
-def transitions(
-    pieces: Iterator[Path], observed: Observer, on_termination: OnTermination, notes: list[str]
-) -> Iterator[Transitions]:
-    """Turn pieces of paths into batches of transitions; pieces are closed with it."""
-    with closing(pieces) as opened:  # type: ignore[type-var]  # they come from a generator
-        for steps in joined(opened, on_termination, notes):
-            yield observed(steps)
-
-
-def joined(pieces: Iterable[Path], on_termination: OnTermination, notes: list[str]) -> Iterator[Steps]:
-    """Turn pieces of paths into steps.
-
-    The last observation of a piece waits for the next one of its chain. At the end of all pieces it is
-    dropped, unless an episode ended there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> path = Path(np.array([5, 6, 7, 8]), np.array([1.0, 2.0, 3.0, 4.0]), np.array([0, 1, 2, 0], np.int8))
-    >>> [steps] = joined([path], "zero", notes=[])
-    >>> steps.here, steps.after, steps.rewards, steps.segments
-    (array([0, 1, 4]), array([1, 4, 2]), array([1., 2., 0.]), array([0, 0, 0]))
-    """
-    waiting: dict[int, Path] = {}
-    segment: dict[int, int] = {}
-    for piece in pieces:
-        if piece.chain in waiting:
-            path = waiting[piece.chain].then(piece)
-        else:
-            path = piece
-            _speak_of_short_episodes(piece, notes)
-        steps = _steps(path, on_termination, segment.get(piece.chain, 0))
-        if len(steps.rewards):
-            yield steps
-        waiting[piece.chain] = path.part(slice(len(path) - 1, None))
-        cuts = np.count_nonzero(path.left[:-1] == Left.BY_CUT)
-        segment[piece.chain] = segment.get(piece.chain, 0) + int(cuts)
-    for number, last in waiting.items():
-        if last.left[0] == Left.BY_END and on_termination == "zero":
-            to_end, here = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-            yield Steps(last.observations, here, to_end, last.rewards, here + segment[number], number)
-
-
-def _steps(path: Path, on_termination: OnTermination, segment: int) -> Steps:
-    """Return the steps out of all observations but the last, which only is a place to go to."""
-    size = len(path)
-    left = path.left[:-1]
-    here = np.arange(size - 1, dtype=np.int64)
-    if not left.any():
-        return Steps(
-            path.observations, here, here + 1, path.rewards[:-1], np.full(size - 1, segment), path.chain
-        )
-    segments = segment + np.cumsum(left == Left.BY_CUT)
-    ended = left == Left.BY_END if on_termination == "zero" else np.zeros(size - 1, dtype=np.bool_)
-    source = np.repeat(here, np.where(left == Left.BY_CUT, 0, 1 + ended))
-    goes_back = np.flatnonzero(np.diff(source, prepend=-1) == 0)  # the second step out of the same place
-    here, after, rewards = source.copy(), source + 1, path.rewards[source]
-    here[goes_back] = after[goes_back - 1] = size
-    rewards[goes_back] = 0.0
-    return Steps(path.observations, here, after, rewards, segments[source], path.chain)
-
-
-def _speak_of_short_episodes(first: Path, notes: list[str]) -> None:
-    """Say if no episode of the first piece of a chain lasts for two steps."""
-    if len(first) < ENOUGH_TO_TELL:
-        return
-    going_on = (first.left[:-1] == Left.BY_STEP) & (first.left[1:] != Left.BY_CUT)
-    if going_on.any():
-        return
-    if (first.left == Left.BY_END).any():
-        notes.append("every episode ended at its first step: the values only compare first observations")
-    else:
-        raise BrokenStream(
-            "every episode is cut (truncated) at its first step, so it cannot be seen how the chain goes on: "
-            "take off the time limit, or set terminated where an episode really ends"
-        )

@@ -19,22 +19,31 @@ question.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import linalg
 
 from gainbias.evaluation.autocorrelation import autocorrelation_time
 from gainbias.evaluation.intervals import FEWEST_BATCHES, TIMES_PER_BATCH, skewed_interval, too_short
-from gainbias.evaluation.values_sums import ValueSums
-from gainbias.features.matrix import FloatArray
+from gainbias.evaluation.values_sparse import SparseValueSums
+from gainbias.evaluation.values_sums import Moments, ValueSums
+from gainbias.features.matrix import FloatArray, Matrix
 
 ENOUGH_OBSERVATIONS = 20
 """Where the data weigh less than so many visits, a value has no interval."""
 
+SOME_OBSERVATION = 1e-3
+"""Where the data weigh less than this, there is no value either."""
+
 SINGULAR = 1e-10
 """Directions in which features vary less than this, relative to the largest, have not been seen."""
+
+MOST_DECOMPOSED = 500
+"""For more features, singular directions are damped and not decomposed: that is far faster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +63,7 @@ class ValueEstimate:
     weight_deviations, offset_deviations : (k, d) and (k,) arrays
         What each of the k batches says about weights and offset, less the estimate.
     gram : (d, d) array
-        Sum of phi phi^T over all steps.
+        Sum of phi phi^T over all steps; or its diagonal, (d,), if there is nothing else.
     warnings : tuple of str
         Why intervals may be wrong; empty if nothing speaks against them.
     """
@@ -73,36 +82,55 @@ class ValueEstimate:
         """Batches behind the intervals."""
         return len(self.offset_deviations)
 
-    def values(self, features: ArrayLike) -> FloatArray:
-        """Values of states with these features: (n,) for (n, d)."""
-        return np.asarray(np.asarray(features) @ self.weights + self.offset)
+    def values(self, rows: Matrix) -> FloatArray:
+        """Values of states with these features: (n,) for (n, d); nan where nothing was observed."""
+        values = np.asarray(rows @ self.weights + self.offset)
+        return np.where(self.observations(rows) < SOME_OBSERVATION, np.nan, values)
 
-    def intervals(self, features: ArrayLike) -> FloatArray:
+    def intervals(self, rows: Matrix) -> FloatArray:
         """Confidence intervals of the values, (n, 2) for (n, d); infinite where too little was observed."""
-        rows = np.asarray(features, dtype=np.float64)
-        deviations = self.weight_deviations @ rows.T + self.offset_deviations[:, None]
+        deviations = (rows @ self.weight_deviations.T).T + self.offset_deviations[:, None]
         ends = np.stack(skewed_interval(self.values(rows), deviations, self.confidence), axis=1)
         ends[self.observations(rows) < ENOUGH_OBSERVATIONS] = -np.inf, np.inf
         return ends
 
-    def observations(self, features: ArrayLike) -> FloatArray:
+    def observations(self, rows: Matrix) -> FloatArray:
         """How many visits the data weigh at these features: (n,) for (n, d).
 
         The inverse of phi^T (sum of phi phi^T)^-1 phi: the number of visits for one feature per state.
         """
-        rows = np.asarray(features, dtype=np.float64)
-        lengths = _lengths(self.gram)
-        sizes, axes = linalg.eigh(self.gram / np.outer(lengths, lengths))
-        shares = (rows / lengths @ axes) ** 2 / np.maximum(sizes, SINGULAR * sizes[-1])
-        return np.asarray(1.0 / np.maximum(shares.sum(axis=1), 1e-300))
+        if self.gram.ndim == 1:
+            shares = rows**2 @ (1.0 / np.maximum(self.gram, SINGULAR))
+        else:
+            lengths, factor = self._factor
+            scaled = linalg.solve_triangular(factor, dense(rows / lengths).T, lower=True)
+            shares = (scaled**2).sum(axis=0)
+        return np.asarray(1.0 / np.maximum(shares, 1e-300))
+
+    def share_of_constant(self, features: FloatArray, steps: float) -> float:
+        """How much of the constant 1 the features express, given their sum over so many steps; 1 if all."""
+        if self.gram.ndim == 1:
+            return 1.0
+        lengths, factor = self._factor
+        return float((linalg.solve_triangular(factor, features / lengths, lower=True) ** 2).sum() / steps)
+
+    @cached_property
+    def _factor(self) -> tuple[FloatArray, FloatArray]:
+        """Lengths of the features, and the Cholesky factor of their correlations, lifted from singularity."""
+        lengths = _lengths(np.diag(self.gram))
+        correlations = self.gram / np.outer(lengths, lengths)
+        correlations[np.diag_indices(len(lengths))] += SINGULAR * len(lengths)
+        return lengths, linalg.cholesky(correlations, lower=True)
 
 
-def estimate_values(sums: ValueSums, transient: int = 0, confidence: float = 0.95) -> ValueEstimate:
+def estimate_values(
+    sums: ValueSums | SparseValueSums, transient: int = 0, confidence: float = 0.95
+) -> ValueEstimate:
     """Estimate relative values and their errors.
 
     Parameters
     ----------
-    sums : ValueSums
+    sums : ValueSums or SparseValueSums
         The transitions; at least four steps.
     transient : int
         Initial steps to leave out, rounded up to whole batches.
@@ -133,20 +161,18 @@ def estimate_values(sums: ValueSums, transient: int = 0, confidence: float = 0.9
     >>> bool(low[1] < 0.5 < high[1]), estimate.warnings
     (True, ())
     """
-    size = sums.products.size
+    size = sums.batch_size
     skipped = -(-transient // size)
-    batches = sums.products.complete[..., skipped:]
-    if batches.shape[-1] < FEWEST_BATCHES:
+    batches = sums.batches(skipped)
+    if len(batches) < FEWEST_BATCHES:
         raise ValueError(
-            f"intervals need at least {FEWEST_BATCHES} batches, found {batches.shape[-1]} of {size} steps "
+            f"intervals need at least {FEWEST_BATCHES} batches, found {len(batches)} of {size} steps "
             f"after a transient of {transient}: run longer"
         )
     total, gram = sums.totals(skipped)
-    fit = _Fit.of(total, _lengths(gram))
+    fit = _Fit.of(total.means, _lengths(gram if gram.ndim == 1 else np.diag(gram)))
     times = _independent_pieces(sums, transient, fit, gram)
-    grouped = _grouped(batches, times / sums.num_chains)
-    weights, offsets = fit.deviations(grouped)
-    steps = int(total[-1, -2])
+    weights, offsets = fit.deviations(_grouped(batches, times / sums.num_chains))
     return ValueEstimate(
         weights=fit.weights,
         offset=-float(fit.mean @ fit.weights),
@@ -155,7 +181,7 @@ def estimate_values(sums: ValueSums, transient: int = 0, confidence: float = 0.9
         weight_deviations=weights,
         offset_deviations=offsets,
         gram=gram,
-        warnings=tuple(too_short(times, steps, "values")),
+        warnings=tuple(too_short(times, int(total.steps), "values")),
     )
 
 
@@ -166,63 +192,72 @@ class _Fit:
     weights: FloatArray
     mean: FloatArray
     gain: float
-    inverse: FloatArray
+    solved: Callable[[FloatArray], FloatArray]
 
     @classmethod
-    def of(cls, total: FloatArray, lengths: FloatArray) -> _Fit:
-        averages = total / total[-1, -2]
-        matrix, mean, reward_features, gain = _parts(averages)
-        scales = np.outer(lengths, lengths)
-        matrix = matrix + np.outer(mean, mean)
-        inverse = linalg.pinv(matrix / scales, rtol=SINGULAR) / scales
-        return cls(inverse @ (reward_features - gain * mean), mean, float(gain), inverse)
+    def of(cls, means: Moments, lengths: FloatArray) -> _Fit:
+        mean, gain = means.features, means.reward
+        solved = _inverse(dense(means.matrix) + np.outer(mean, mean), lengths)
+        return cls(solved(means.reward_features - gain * mean), mean, gain, solved)
 
-    def deviations(self, batches: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def deviations(self, batches: list[Moments]) -> tuple[FloatArray, FloatArray]:
         """Return how weights, (k, d), and offset, (k,), would differ if only each batch's noise counted."""
         theta, mean = self.weights, self.mean
         weights, offsets = [], []
-        for batch in np.moveaxis(batches, -1, 0):
-            matrix, own_mean, reward_features, own_gain = _parts(batch / batch[-1, -2])
-            shift = own_mean - mean
-            noise = reward_features - self.gain * own_mean - (own_gain - self.gain) * mean - matrix @ theta
-            noise -= own_mean * (mean @ theta) + mean * (shift @ theta)
-            weights.append(self.inverse @ noise)
+        for own in (batch.means for batch in batches):
+            shift = own.features - mean
+            noise = own.reward_features - self.gain * own.features - (own.reward - self.gain) * mean
+            noise = noise - own.matrix @ theta - own.features * (mean @ theta) - mean * (shift @ theta)
+            weights.append(self.solved(noise))
             offsets.append(-mean @ weights[-1] - shift @ theta)
         return _centred(np.array(weights)), _centred(np.array(offsets))
 
 
-def _parts(averages: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """The means of phi (phi - phi')^T, phi, phi r and r."""
-    return averages[:-1, :-2], averages[:-1, -2], averages[:-1, -1], averages[-1, -1]
+def _inverse(matrix: FloatArray, lengths: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Return the function that multiplies by the inverse; what was never seen gets the weight 0."""
+    scaled = matrix / np.outer(lengths, lengths)
+    if len(matrix) <= MOST_DECOMPOSED:
+        inverse = linalg.pinv(scaled, rtol=SINGULAR) / np.outer(lengths, lengths)
+        return lambda right: np.asarray(inverse @ right)
+    scaled[np.diag_indices(len(scaled))] += SINGULAR * len(scaled) * np.abs(np.diag(scaled)).max()
+    factors = linalg.lu_factor(scaled, overwrite_a=True)
+    return lambda right: np.asarray(linalg.lu_solve(factors, right / lengths) / lengths)
 
 
 def _centred(array: FloatArray) -> FloatArray:
     return np.asarray(array - array.mean(axis=0))
 
 
-def _lengths(gram: FloatArray) -> FloatArray:
+def _lengths(squares: FloatArray) -> FloatArray:
     """Lengths of the columns of the features, 1 for those that are 0: small features are no rare ones."""
-    lengths = np.sqrt(np.diag(gram))
+    lengths = np.sqrt(squares)
     return np.where(lengths > 0.0, lengths, 1.0)
 
 
-def _independent_pieces(sums: ValueSums, transient: int, fit: _Fit, gram: FloatArray) -> float:
+def dense(rows: Any) -> FloatArray:
+    """Return a matrix as an array."""
+    return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
+
+
+def _independent_pieces(
+    sums: ValueSums | SparseValueSums, transient: int, fit: _Fit, gram: FloatArray
+) -> float:
     """How many autocorrelation times of the values all chains made together."""
     fine, chains = sums.fine, sums.num_chains
     skipped = -(-transient // fine.size)
     series = fit.weights @ fine.complete[:, skipped:] / (fine.size * chains)
-    second = fit.weights @ gram @ fit.weights / (chains * sums.steps)
-    variance = max(float(second - (fit.mean @ fit.weights) ** 2), 0.0)
+    squares = fit.weights**2 @ gram if gram.ndim == 1 else fit.weights @ gram @ fit.weights
+    variance = max(float(squares / (chains * sums.steps) - (fit.mean @ fit.weights) ** 2), 0.0)
     time = autocorrelation_time(series[None]) * fine.size * chains * float(series.var())
     return (sums.steps - skipped * fine.size) * chains * variance / time if time > 0.0 else np.inf
 
 
-def _grouped(batches: FloatArray, times: float) -> FloatArray:
+def _grouped(batches: list[Moments], times: float) -> list[Moments]:
     """Add up neighbouring batches so that each has at least `TIMES_PER_BATCH` autocorrelation times."""
-    count = batches.shape[-1]
+    count = len(batches)
     wanted = int(min(count, max(FEWEST_BATCHES, times / TIMES_PER_BATCH)))
     length = -(-count // wanted)
     groups = max(count // length, FEWEST_BATCHES)
     length = count // groups
-    last = batches[..., count - groups * length :]
-    return np.asarray(last.reshape(*batches.shape[:-1], groups, length).sum(axis=-1))
+    starts = range(count - groups * length, count, length)
+    return [reduce(Moments.plus, batches[start : start + length]) for start in starts]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -21,8 +23,39 @@ PIECE = 512
 """Products are taken over at most so many steps, always the same ones, however the stream was cut."""
 
 
+class Moments(NamedTuple):
+    """Sums over some transitions (s, r, s') with features phi and phi'.
+
+    Attributes
+    ----------
+    matrix : (d, d) ndarray or csr_array
+        Of phi (phi - phi')^T.
+    features, reward_features : (d,) arrays
+        Of phi and of phi r.
+    reward, steps : float
+        Of r and of 1.
+    """
+
+    matrix: Any
+    features: FloatArray
+    reward_features: FloatArray
+    reward: float
+    steps: float
+
+    def plus(self, other: Moments) -> Moments:
+        """Return the sums over both."""
+        sums: list[Any] = [one + another for one, another in zip(self, other, strict=True)]
+        return Moments(*sums)
+
+    @property
+    def means(self) -> Moments:
+        """The sums divided by their number."""
+        means: list[Any] = [part / self.steps for part in self]
+        return Moments(*means)
+
+
 class ValueSums:
-    """Batch sums behind the values, in bounded memory.
+    """Batch sums behind the values, in bounded memory, for dense features.
 
     Parameters
     ----------
@@ -89,12 +122,20 @@ class ValueSums:
         both = np.hstack([here, ones]).T @ right
         return both[:, : d + 2], both[:d, d + 2 :]
 
-    def totals(self, skipped: int) -> tuple[FloatArray, FloatArray]:
-        """Sums over all steps, those of the products without the first `skipped` batches."""
+    @property
+    def batch_size(self) -> int:
+        """Steps in a batch."""
+        return self.products.size
+
+    def batches(self, skipped: int) -> list[Moments]:
+        """Complete batches without the first `skipped`."""
+        return [_moments(batch) for batch in np.moveaxis(self.products.complete, -1, 0)[skipped:]]
+
+    def totals(self, skipped: int) -> tuple[Moments, FloatArray]:
+        """Sums over all steps, without the first `skipped` batches; and of phi phi^T over really all."""
         product, gram = self.product(self._pending)
-        return self.products.complete[..., skipped:].sum(
-            axis=-1
-        ) + self.products.rest + product, self.gram + gram
+        total = self.products.complete[..., skipped:].sum(axis=-1) + self.products.rest + product
+        return _moments(total), self.gram + gram
 
     def _take_pieces(self, rows: FloatArray) -> None:
         begin = 0
@@ -117,3 +158,8 @@ class ValueSums:
             chain, step, _ = np.argwhere(~np.isfinite(rows))[0]
             raise ValueError(f"{name} must be finite: look at chain {chain}, step {self.steps + step}")
         return rows
+
+
+def _moments(product: FloatArray) -> Moments:
+    reward, steps = float(product[-1, -1]), float(product[-1, -2])
+    return Moments(product[:-1, :-2], product[:-1, -2], product[:-1, -1], reward, steps)

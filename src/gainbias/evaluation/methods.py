@@ -1,0 +1,179 @@
+"""How values are learned from batches of transitions: least squares, or any algorithm of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from gainbias.algorithms.algorithm import Algorithm
+from gainbias.algorithms.registry import as_algorithm
+from gainbias.evaluation.observations import ObservationMap, one_hot
+from gainbias.evaluation.stream import Transitions
+from gainbias.evaluation.values import ValueEstimate, dense, estimate_values
+from gainbias.evaluation.values_sparse import MOST_SPARSE_FEATURES, SparseValueSums
+from gainbias.evaluation.values_sums import MOST_FEATURES, ValueSums
+from gainbias.features.matrix import FloatArray, Matrix
+
+FEW_FEATURES = 40
+"""Up to here dense sums are faster, even if most entries are 0."""
+
+PIECE = 2**22
+"""So many numbers are made dense at once."""
+
+
+class LearnedRecord(Protocol):
+    """What every method returns: values that are linear in features, with their errors."""
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weights, (d,)."""
+
+    @property
+    def num_batches(self) -> int:
+        """Batches behind the intervals."""
+
+    @property
+    def effective_sample_size(self) -> float:
+        """Steps of all chains, in autocorrelation times of the values."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why intervals may be wrong."""
+
+    def values(self, rows: Matrix) -> FloatArray:
+        """Values at rows of features, (n,) for (n, d)."""
+
+    def intervals(self, rows: Matrix) -> FloatArray:
+        """Intervals of these values, (n, 2)."""
+
+
+class ValueMethod(Protocol):
+    """What learns values from batches; those of all chains come in turn, with equal lengths."""
+
+    @property
+    def description(self) -> str:
+        """The method in words."""
+
+    def add(self, batch: Transitions) -> None:
+        """Learn from the next batch of a chain."""
+
+    def values(self, transient: int = 0, confidence: float = 0.95) -> LearnedRecord:
+        """Return what is known after all batches so far, without `transient` steps of each chain."""
+
+
+class LeastSquares:
+    """Average-reward least squares, the most accurate use of the data while there are not too many features.
+
+    Parameters
+    ----------
+    observed : ObservationMap
+        How observations become features: at most `MOST_FEATURES` dense ones, or `MOST_SPARSE_FEATURES` if
+        rows of features are sparse or tabular.
+    num_chains : int
+    """
+
+    def __init__(self, observed: ObservationMap, num_chains: int) -> None:
+        self._observed = observed
+        width = observed.num_features
+        self.sums: ValueSums | SparseValueSums
+        if width <= FEW_FEATURES or not observed.is_sparse:
+            self.sums = ValueSums(width, num_chains)
+        else:
+            self.sums = SparseValueSums(width, num_chains, one_hot=observed.is_tabular)
+        self._waiting: list[Transitions] = []
+
+    @property
+    def description(self) -> str:
+        """The method in words."""
+        return f"average-reward least squares (lstd), {self._observed.num_features} features"
+
+    def add(self, batch: Transitions) -> None:
+        """Add the next batch of a chain; when there is one of each, sum up."""
+        self._waiting.append(batch)
+        if len(self._waiting) < self.sums.num_chains:
+            return
+        chains, self._waiting = self._waiting, []
+        count = max(1, PIECE // (self.sums.num_features * len(chains)))
+        for begin in range(0, len(batch), count):
+            self._sum_up([chain.part(slice(begin, begin + count)) for chain in chains])
+
+    def values(self, transient: int = 0, confidence: float = 0.95) -> ValueEstimate:
+        """Solve the equation; see `estimate_values`."""
+        return estimate_values(self.sums, transient, confidence)
+
+    def _sum_up(self, chains: list[Transitions]) -> None:
+        rewards = np.stack([chain.rewards for chain in chains])
+        here, after = (
+            [self._rows(chain, getattr(chain, name)) for chain in chains] for name in ("here", "after")
+        )
+        if isinstance(self.sums, ValueSums):
+            self.sums.add(np.stack([*map(dense, here)]), rewards, np.stack([*map(dense, after)]))
+        else:
+            self.sums.add(_below(here), rewards, _below(after))
+
+    def _rows(self, chain: Transitions, places: Any) -> Matrix:
+        if chain.rows is None:
+            return one_hot(places, self._observed.num_features)
+        rows: Matrix = chain.rows[places]
+        return rows
+
+
+def value_method(
+    algorithm: Algorithm | str,
+    observed: ObservationMap,
+    num_chains: int,
+    *,
+    step_size: Any,
+    params: Mapping[str, float] | None,
+    num_steps: int | None,
+) -> ValueMethod:
+    """Return the method that was asked for; ``"auto"`` is least squares while there are few features.
+
+    Parameters
+    ----------
+    algorithm : Algorithm or str
+        Of the package or of a user, or ``"auto"``.
+    observed : ObservationMap
+    num_chains : int
+    step_size, params
+        Of an algorithm that learns step by step; least squares has none.
+    num_steps : int or None
+        Expected steps of each chain, if that is known.
+    """
+    most = MOST_SPARSE_FEATURES if observed.is_sparse else MOST_FEATURES
+    if algorithm == "auto":
+        algorithm = "lstd" if observed.num_features <= most else "single-chain"
+    chosen = as_algorithm(algorithm)
+    if num_chains % chosen.chains:
+        raise ValueError(
+            f"{chosen.name} needs {chosen.chains} independent chains, found {num_chains}: pass chains="
+            f"{chosen.chains}, and a function that makes environments if yours cannot be copied"
+        )
+    if chosen.name != "lstd":
+        return _learner(chosen, observed, num_chains, step_size, params, num_steps)
+    if step_size != "auto" or params:
+        raise ValueError("least squares has no step size and no parameters: leave out step_size and params")
+    if observed.num_features > most:
+        raise ValueError(
+            f"least squares is for at most {most} features of this kind, found {observed.num_features}: use "
+            "fewer, or algorithm='auto'"
+        )
+    return LeastSquares(observed, num_chains)
+
+
+def _learner(
+    algorithm: Algorithm,
+    observed: ObservationMap,
+    num_chains: int,
+    step_size: Any,
+    params: Mapping[str, float] | None,
+    num_steps: int | None,
+) -> ValueMethod:
+    raise ValueError(f"{algorithm.name} cannot evaluate streams yet: use algorithm='lstd' or fewer features")
+
+
+def _below(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
