@@ -4,10 +4,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import gainbias as gb
 from benchmarks.error_bars import Chain, birth_death
+from gainbias.evaluation import values
 from gainbias.evaluation.values import ENOUGH_OBSERVATIONS, estimate_values
+from gainbias.evaluation.values_sparse import SparseValueSums
 from gainbias.evaluation.values_sums import MOST_FEATURES, VALUE_BATCHES, Moments, ValueSums
 
 
@@ -181,3 +184,40 @@ class TestEstimate:
         estimate = estimate_values(sums)
         assert estimate.effective_sample_size == pytest.approx(4 * times, rel=0.3)
         assert fewest <= estimate.num_batches <= most
+
+
+class TestSparse:
+    @pytest.mark.parametrize("name", ["random-walk-50", "mm1k-admission"])
+    @pytest.mark.parametrize("num_chains", [1, 3])
+    def test_the_same_as_dense(self, name, num_chains):
+        chain = Chain.named(name)
+        runs = list(chain.runs(num_chains, 20_000, 0))
+        rows = sparse.csr_array(chain.rows)
+        here, after, reward, _ = (np.concatenate(part) for part in zip(*runs, strict=True))
+        one_hot = bool((chain.rows == np.eye(*chain.rows.shape)).all())
+        sums = SparseValueSums(chain.rows.shape[1], num_chains, one_hot=one_hot)
+        for begin, end in pairwise([0, 1, 700, 701, 9_000, 20_000]):
+            part = slice(begin, end)
+            sums.add(rows[here[:, part].ravel()], reward[:, part], rows[after[:, part].ravel()])
+        assert sums.steps == 20_000
+        sparsely, densely = estimate_values(sums), estimate_values(together(chain.rows, runs))
+        assert sparsely.weights == pytest.approx(densely.weights, abs=1e-9)
+        assert sparsely.intervals(rows) == pytest.approx(densely.intervals(chain.rows), abs=1e-7)
+        assert sparsely.observations(rows) == pytest.approx(densely.observations(chain.rows), rel=1e-6)
+        assert sparsely.effective_sample_size == pytest.approx(densely.effective_sample_size, rel=0.1)
+
+    def test_many_features_are_solved_the_other_way(self, walk, monkeypatch):
+        run = only_run(walk, 5000)
+        twice = np.hstack([walk.rows, walk.rows[:, :1], np.zeros_like(walk.rows[:, :1])])
+        one = estimate_values(added(twice, run))
+        monkeypatch.setattr(values, "MOST_DECOMPOSED", 2)
+        other = estimate_values(added(twice, run))
+        assert other.values(twice) == pytest.approx(one.values(twice), abs=1e-6)
+        assert other.intervals(twice) == pytest.approx(one.intervals(twice), abs=1e-6)
+
+    def test_where_nothing_was_seen_there_is_no_value(self):
+        states = np.random.default_rng(0).integers(0, 3, 5000)
+        rows = sparse.eye_array(4, format="csr")
+        for sums in (SparseValueSums(4, one_hot=True), SparseValueSums(4)):
+            sums.add(rows[states[:-1]], states[:-1], rows[states[1:]])
+            assert np.isnan(estimate_values(sums).values(rows)).tolist() == [False] * 3 + [True]

@@ -136,7 +136,7 @@ def diagnose(
         num_batches=gain.num_batches,
         value_batches=learned.num_batches,
         value_effective_sample_size=times,
-        mixing_time=gain.num_steps / times if times > 0.0 else float("inf"),
+        mixing_time=max(1.0, gain.num_steps / times) if times > 0.0 else float("inf"),
         eta=eta,
         constant_in_span=in_span,
         predictable_share=share,

@@ -110,7 +110,8 @@ class Estimate:
     def extremes(self, count: int = 1) -> tuple[list[Any], list[Any]]:
         """Return the worst and the best discrete observations, as pairs of observation and value.
 
-        Empty for boxes, and for more than 10,000 observations.
+        Only those that were observed often enough for an interval. Empty for boxes, and for more than 10,000
+        observations.
         """
         limits = self.observed.limits
         size = float(np.prod(limits.high - limits.low + 1.0)) if limits.whole else np.inf
@@ -119,8 +120,8 @@ class Estimate:
         axes = [np.arange(low, high + 1) for low, high in zip(limits.low.flat, limits.high.flat, strict=True)]
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).astype(np.int64)
         every = grid.reshape(-1, *limits.shape)
-        values = self.value(every)
-        order = [int(k) for k in np.argsort(values, kind="stable") if not np.isnan(values[k])]
+        values, known = self.value(every), np.isfinite(self.value_interval(every)).all(axis=1)
+        order = [int(k) for k in np.argsort(values, kind="stable") if known[k]]
         pairs = [(every[k].tolist(), float(values[k])) for k in order]
         return pairs[:count], pairs[::-1][:count]
 

@@ -46,7 +46,7 @@ def gain_history(rewards: BatchMeans, confidence: float) -> History:
     --------
     >>> history = gain_history(BatchMeans.of(np.random.default_rng(0).normal(size=20_000)), 0.95)
     >>> len(history.gain), int(history.transitions[-1]), bool(abs(history.gain[-1]) < 0.05)
-    (39, 20000, True)
+    (40, 20000, True)
     """
     batches = rewards.sums.complete.shape[-1]
     first = min(FEWEST_BATCHES, batches)

@@ -18,10 +18,12 @@ class Interruptions:
     --------
     >>> with Interruptions() as interruptions:
     ...     signal.raise_signal(signal.SIGINT)  # nothing happens yet
-    ...     with interruptions.waiting():
-    ...         pass
-    Traceback (most recent call last):
-    KeyboardInterrupt
+    ...     try:
+    ...         with interruptions.waiting():
+    ...             print("waiting")
+    ...     except KeyboardInterrupt:
+    ...         print("interrupted")
+    interrupted
     """
 
     def __init__(self) -> None:

@@ -56,8 +56,8 @@ def limits_of(space: Any) -> Limits | None:
         low, high = np.asarray(space.low), np.asarray(space.high)
     else:
         return None
-    whole = not isinstance(space, spaces.Box)
-    return Limits(low.shape, low.astype(np.float64), high.astype(np.float64), whole)
+    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    return Limits(low.shape, low, high, whole=not isinstance(space, spaces.Box))
 
 
 class Flaw(NamedTuple):
