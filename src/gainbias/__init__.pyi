@@ -8,6 +8,8 @@ from gainbias.engine.schedules import Harmonic as Harmonic
 from gainbias.engine.schedules import Polynomial as Polynomial
 from gainbias.engine.trace import Outcome as Outcome
 from gainbias.engine.trace import Trace as Trace
+from gainbias.evaluation.compare import Comparison as Comparison
+from gainbias.evaluation.compare import compare as compare
 from gainbias.evaluation.diagnostics import Diagnostics as Diagnostics
 from gainbias.evaluation.estimate import Estimate as Estimate
 from gainbias.evaluation.evaluate import evaluate as evaluate

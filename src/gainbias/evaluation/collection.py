@@ -14,6 +14,7 @@ from gainbias.evaluation.interruptions import Interruptions
 from gainbias.evaluation.methods import ValueMethod
 from gainbias.evaluation.stream import Interrupted, Stream, Transitions
 from gainbias.evaluation.visits import Visits
+from gainbias.features.matrix import FloatArray
 
 STRETCH = 2**15
 """So many of the last transitions are kept."""
@@ -30,6 +31,8 @@ class Collection:
     interruptions : Interruptions
     show : callable, optional
         Called with the number of steps now and then.
+    keep_rewards : bool
+        Whether all rewards are kept, and not only their sums.
 
     Attributes
     ----------
@@ -47,6 +50,7 @@ class Collection:
         method: ValueMethod,
         interruptions: Interruptions,
         show: Callable[[int], None] | None = None,
+        keep_rewards: bool = False,
     ) -> None:
         self.stream, self.method = stream, method
         self.rewards = BatchMeans(stream.num_chains)
@@ -55,6 +59,7 @@ class Collection:
         self.stretch: deque[Transitions] = deque()
         self._aligner = Aligner(stream.num_chains)
         self._interruptions, self._show = interruptions, show
+        self._kept: list[FloatArray] | None = [] if keep_rewards else None
         self._started = time.perf_counter()
 
     @property
@@ -79,6 +84,10 @@ class Collection:
             if self._show is not None:
                 self._show(self.rewards.steps)
 
+    def kept_rewards(self, steps: int) -> FloatArray:
+        """Return the first rewards of all chains, (chains, steps)."""
+        return np.concatenate(self._kept or [np.empty((self.rewards.num_chains, 0))], axis=1)[:, :steps]
+
     def _next(self) -> Transitions | None:
         try:
             with self._interruptions.waiting():
@@ -88,7 +97,10 @@ class Collection:
 
     def _take(self, count: int) -> None:
         chains = self._aligner.take(count)
-        self.rewards.add(np.stack([chain.rewards for chain in chains]))
+        rewards = np.stack([chain.rewards for chain in chains])
+        self.rewards.add(rewards)
+        if self._kept is not None:
+            self._kept.append(rewards)
         for chain in chains:
             self.method.add(chain)
             if self.visits is not None:

@@ -133,10 +133,15 @@ def environment_stream(
     return Stream(observed, batches, opened.num_chains, opened.notes, source)
 
 
+def may_look(env: Environment, policy: Policy) -> bool:
+    """Whether a policy may look at the environment it was given with: copies would mislead it."""
+    is_made_here = isinstance(env, str) or not hasattr(env, "step")
+    return not is_made_here and callable(policy) and not hasattr(policy, "predict")
+
+
 def _opened_some(env: Environment, policy: Policy, stack: ExitStack) -> Opened:
     """Open the usual number of copies, or one."""
-    made = isinstance(env, str) or (callable(env) and not hasattr(env, "step"))
-    if not made and callable(policy) and not hasattr(policy, "predict"):
+    if may_look(env, policy):
         opened = open_environments(env, 1, stack)
         if not opened.is_vector:
             opened.notes.append(
@@ -146,12 +151,13 @@ def _opened_some(env: Environment, policy: Policy, stack: ExitStack) -> Opened:
         return opened
     try:
         with ExitStack() as copies:
-            opened = open_environments(env, 1 if hasattr(env, "num_envs") else USUAL_COPIES, copies)
+            opened = open_environments(env, USUAL_COPIES, copies)
             stack.push(copies.pop_all())
             return opened
     except NoCopiesError as error:
         opened = open_environments(env, 1, stack)
-        opened.notes.append(f"one chain: {error}")
+        if not opened.is_vector:
+            opened.notes.append(f"one chain: {error}")
         return opened
 
 
@@ -194,7 +200,7 @@ def open_environments(env: Environment, copies: int, stack: ExitStack) -> Opened
 def _opened_vector(envs: Any, copies: int, notes: list[str]) -> Opened:
     autoreset_mode(envs)
     if envs.num_envs < copies:
-        raise ValueError(f"the vector environment has {envs.num_envs} copies, {copies} are needed")
+        raise NoCopiesError(f"the vector environment has {envs.num_envs} copies, {copies} are needed")
     return Opened((envs,), True, envs.single_observation_space, envs.single_action_space, notes)
 
 

@@ -149,7 +149,7 @@ class Estimate:
     def __repr__(self) -> str:
         low, high = self.gain_interval
         facts = self.diagnostics
-        digits = _digits(high - low)
+        digits = digits_for(high - low)
         lines = [
             f"gain      {self.gain:.{digits}f} per step, "
             f"{self.confidence:.0%} interval {low:.{digits}f} to {high:.{digits}f}",
@@ -172,7 +172,7 @@ class Estimate:
         return f"best {high:+.3g} at {high_at}, worst {low:+.3g} at {low_at}; relative, with mean 0"
 
 
-def _digits(width: float) -> int:
+def digits_for(width: float) -> int:
     """Return how many digits behind the point show two digits of the width of an interval."""
     if not (np.isfinite(width) and width > 0.0):
         return 6

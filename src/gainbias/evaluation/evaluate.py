@@ -7,27 +7,18 @@ from typing import Any, Literal
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.evaluation.collection import Collection
-from gainbias.evaluation.environments import Environment, environment_stream
+from gainbias.evaluation.environments import Environment
 from gainbias.evaluation.estimate import Estimate
+from gainbias.evaluation.following import Plan, follow
 from gainbias.evaluation.interruptions import Interruptions
 from gainbias.evaluation.logs import log_stream
 from gainbias.evaluation.logs_columns import Name
 from gainbias.evaluation.methods import value_method
 from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.policies import Policy
-from gainbias.evaluation.reading import (
-    FEWEST_STEPS,
-    Display,
-    check_confidence,
-    estimate_of,
-    opened,
-    read,
-)
-from gainbias.evaluation.stream import OnTermination, check_counts
+from gainbias.evaluation.reading import Display, check_confidence, estimate_of, opened, read
+from gainbias.evaluation.stream import OnTermination
 from gainbias.progress import Watch
-
-BATCH = 1024
-"""Steps of each chain between two looks at the clock."""
 
 
 def evaluate(
@@ -108,34 +99,21 @@ def evaluate(
     >>> estimate.gain_interval[0] < estimate.gain < estimate.gain_interval[1]
     True
     """
-    check_counts(num_steps=num_steps, max_steps=max_steps, chains=1 if chains is None else chains)
-    check_confidence(confidence)
-    most = num_steps if target_half_width is None else max_steps
+    plan = Plan(
+        features=features,
+        algorithm=algorithm,
+        num_steps=num_steps,
+        target_half_width=target_half_width,
+        max_steps=max_steps,
+        chains=chains,
+        seed=seed,
+        on_termination=on_termination,
+        confidence=confidence,
+        step_size=step_size,
+        params=params,
+    )
     with Watch(time_limit) as watch, Interruptions() as interruptions:
-        with opened(
-            interruptions,
-            lambda: environment_stream(
-                env,
-                policy,
-                features=features,
-                copies=chains,
-                seed=seed,
-                on_termination=on_termination,
-                batch_size=BATCH,
-            ),
-        ) as stream:
-            per_chain = max(FEWEST_STEPS, -(-most // stream.num_chains))
-            method = value_method(
-                algorithm,
-                stream.observed,
-                stream.num_chains,
-                step_size=step_size,
-                params=params,
-                num_steps=per_chain if target_half_width is None else None,
-            )
-            display = Display(watch, per_chain)
-            collection = Collection(stream, method, interruptions, display.show)
-            cut_short = read(collection, per_chain, confidence, target_half_width, display)
+        collection, cut_short = follow(env, policy, plan, watch, interruptions)
         return estimate_of(collection, confidence, cut_short)
 
 
