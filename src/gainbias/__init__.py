@@ -62,6 +62,7 @@ _HOMES = {
     "mixing_time": "gainbias.model.mixing",
     "mixing_time_bounds": "gainbias.model.mixing",
     "normalise_features": "gainbias.features",
+    "plot": "gainbias.report.plot",
     "projection_radii": "gainbias.theory.bounds.radii",
     "q_learning": "gainbias.tasks.q_learning",
     "recommend": "gainbias.theory.recommend",

@@ -33,6 +33,8 @@ class Diagnostics:
     ----------
     algorithm : str
         How the values were learned.
+    is_complete : bool
+        Whether the run went on to its goal. Otherwise the first of the warnings says why not.
     num_chains, num_transitions : int
         Independent chains, and transitions of all of them that were used.
     transient : int
@@ -78,6 +80,7 @@ class Diagnostics:
     """
 
     algorithm: str
+    is_complete: bool
     num_chains: int
     num_transitions: int
     transient: int
@@ -126,6 +129,7 @@ def diagnose(
     source, library = collection.seconds
     return Diagnostics(
         algorithm=collection.method.description,
+        is_complete=not cut_short,
         num_chains=collection.rewards.num_chains,
         num_transitions=gain.num_steps,
         transient=gain.transient,
