@@ -8,9 +8,9 @@ from scipy import sparse
 
 import gainbias as gb
 from benchmarks.error_bars import Chain, birth_death
-from gainbias.evaluation import values
+from gainbias.evaluation import values, values_sparse
 from gainbias.evaluation.values import ENOUGH_OBSERVATIONS, estimate_values
-from gainbias.evaluation.values_sparse import SparseValueSums
+from gainbias.evaluation.values_sparse import SparseValueSums, TabularValueSums
 from gainbias.evaluation.values_sums import MOST_FEATURES, VALUE_BATCHES, Moments, ValueSums
 
 
@@ -161,7 +161,7 @@ class TestEstimate:
         strange = run.reward.copy()
         strange[0, :1000] += 100.0 * (run.here[0, :1000] % 2)
         sums.add(walk.rows[run.here], strange, walk.rows[run.next])
-        cut = -(-1000 // sums.products.size) * sums.products.size
+        cut = -(-1000 // sums.batch_size) * sums.batch_size
         values, _ = plain_values(walk.rows, run.here[0, cut:], run.reward[0, cut:], run.next[0, cut:])
         assert estimate_values(sums, transient=1000).values(walk.rows) == pytest.approx(values, abs=1e-9)
         assert np.abs(estimate_values(sums).values(walk.rows) - values).max() > 0.1
@@ -194,8 +194,7 @@ class TestSparse:
         runs = list(chain.runs(num_chains, 20_000, 0))
         rows = sparse.csr_array(chain.rows)
         here, after, reward, _ = (np.concatenate(part) for part in zip(*runs, strict=True))
-        one_hot = bool((chain.rows == np.eye(*chain.rows.shape)).all())
-        sums = SparseValueSums(chain.rows.shape[1], num_chains, one_hot=one_hot)
+        sums = SparseValueSums(chain.rows.shape[1], num_chains)
         for begin, end in pairwise([0, 1, 700, 701, 9_000, 20_000]):
             part = slice(begin, end)
             sums.add(rows[here[:, part].ravel()], reward[:, part], rows[after[:, part].ravel()])
@@ -205,6 +204,23 @@ class TestSparse:
         assert sparsely.intervals(rows) == pytest.approx(densely.intervals(chain.rows), abs=1e-7)
         assert sparsely.observations(rows) == pytest.approx(densely.observations(chain.rows), rel=1e-6)
         assert sparsely.effective_sample_size == pytest.approx(densely.effective_sample_size, rel=0.1)
+
+    @pytest.mark.parametrize("few", [0, 128])
+    @pytest.mark.parametrize("num_chains", [1, 3])
+    def test_tabular_ones_too(self, few, num_chains, monkeypatch):
+        monkeypatch.setattr(values_sparse, "FEW_STATES", few)
+        chain = Chain.named("mm1k-admission")
+        runs = list(chain.runs(num_chains, 20_000, 0))
+        here, after, reward, _ = (np.concatenate(part) for part in zip(*runs, strict=True))
+        sums = TabularValueSums(chain.rows.shape[1], num_chains)
+        for begin, end in pairwise([0, 1, 700, 701, 9_000, 20_000]):
+            part = slice(begin, end)
+            sums.add(here[:, part], reward[:, part], after[:, part])
+        table, densely = estimate_values(sums), estimate_values(together(np.eye(len(chain.rows)), runs))
+        rows = sparse.eye_array(len(chain.rows), format="csr")
+        assert table.weights == pytest.approx(densely.weights, abs=1e-9)
+        assert table.intervals(rows) == pytest.approx(densely.intervals(rows.toarray()), abs=1e-7)
+        assert table.observations(rows) == pytest.approx(densely.observations(rows.toarray()), rel=1e-6)
 
     def test_many_features_are_solved_the_other_way(self, walk, monkeypatch):
         run = only_run(walk, 5000)
@@ -218,6 +234,8 @@ class TestSparse:
     def test_where_nothing_was_seen_there_is_no_value(self):
         states = np.random.default_rng(0).integers(0, 3, 5000)
         rows = sparse.eye_array(4, format="csr")
-        for sums in (SparseValueSums(4, one_hot=True), SparseValueSums(4)):
-            sums.add(rows[states[:-1]], states[:-1], rows[states[1:]])
-            assert np.isnan(estimate_values(sums).values(rows)).tolist() == [False] * 3 + [True]
+        sums, table = SparseValueSums(4), TabularValueSums(4)
+        sums.add(rows[states[:-1]], states[:-1], rows[states[1:]])
+        table.add(states[:-1], states[:-1], states[1:])
+        for found in (sums, table):
+            assert np.isnan(estimate_values(found).values(rows)).tolist() == [False] * 3 + [True]

@@ -10,18 +10,18 @@ from scipy import sparse
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
-from gainbias.evaluation.observations import ObservationMap, one_hot
+from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.stream import Transitions
 from gainbias.evaluation.values import ValueEstimate, dense, estimate_values
-from gainbias.evaluation.values_sparse import MOST_SPARSE_FEATURES, SparseValueSums
+from gainbias.evaluation.values_sparse import MOST_SPARSE_FEATURES, SparseValueSums, TabularValueSums
 from gainbias.evaluation.values_sums import MOST_FEATURES, ValueSums
 from gainbias.features.matrix import FloatArray, Matrix
 
 FEW_FEATURES = 40
 """Up to here dense sums are faster, even if most entries are 0."""
 
-PIECE = 2**22
-"""So many numbers are made dense at once."""
+PIECE = 2**17
+"""So many numbers are worked on at once, which stay near the processor."""
 
 
 class LearnedRecord(Protocol):
@@ -78,11 +78,13 @@ class LeastSquares:
     def __init__(self, observed: ObservationMap, num_chains: int) -> None:
         self._observed = observed
         width = observed.num_features
-        self.sums: ValueSums | SparseValueSums
-        if width <= FEW_FEATURES or not observed.is_sparse:
-            self.sums = ValueSums(width, num_chains)
+        self.sums: ValueSums | SparseValueSums | TabularValueSums
+        if observed.is_tabular:
+            self.sums = TabularValueSums(width, num_chains)
+        elif observed.is_sparse and width > FEW_FEATURES:
+            self.sums = SparseValueSums(width, num_chains)
         else:
-            self.sums = SparseValueSums(width, num_chains, one_hot=observed.is_tabular)
+            self.sums = ValueSums(width, num_chains)
         self._waiting: list[Transitions] = []
 
     @property
@@ -96,7 +98,8 @@ class LeastSquares:
         if len(self._waiting) < self.sums.num_chains:
             return
         chains, self._waiting = self._waiting, []
-        count = max(1, PIECE // (self.sums.num_features * len(chains)))
+        is_dense = isinstance(self.sums, ValueSums)
+        count = max(1, PIECE // (self.sums.num_features * len(chains))) if is_dense else len(batch)
         for begin in range(0, len(batch), count):
             self._sum_up([chain.part(slice(begin, begin + count)) for chain in chains])
 
@@ -106,19 +109,15 @@ class LeastSquares:
 
     def _sum_up(self, chains: list[Transitions]) -> None:
         rewards = np.stack([chain.rewards for chain in chains])
-        here, after = (
-            [self._rows(chain, getattr(chain, name)) for chain in chains] for name in ("here", "after")
-        )
-        if isinstance(self.sums, ValueSums):
-            self.sums.add(np.stack([*map(dense, here)]), rewards, np.stack([*map(dense, after)]))
+        if isinstance(self.sums, TabularValueSums):
+            here, after = (np.stack([getattr(chain, name) for chain in chains]) for name in ("here", "after"))
+            self.sums.add(here, rewards, after)
+            return
+        rows, next_rows = ([getattr(chain, name) for chain in chains] for name in ("here_rows", "after_rows"))
+        if isinstance(self.sums, SparseValueSums):
+            self.sums.add(_below(rows), rewards, _below(next_rows))
         else:
-            self.sums.add(_below(here), rewards, _below(after))
-
-    def _rows(self, chain: Transitions, places: Any) -> Matrix:
-        if chain.rows is None:
-            return one_hot(places, self._observed.num_features)
-        rows: Matrix = chain.rows[places]
-        return rows
+            self.sums.add(np.stack([*map(dense, rows)]), rewards, np.stack([*map(dense, next_rows)]))
 
 
 def value_method(

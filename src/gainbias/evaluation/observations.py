@@ -8,9 +8,15 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from gainbias.evaluation.observations_automatic import automatic_map
+from gainbias.evaluation.observations_rows import (
+    checked_rows,
+    divided,
+    one_hot,
+    power_of_two,
+    with_zero_row,
+)
 from gainbias.evaluation.spaces import Limits, first_flaw
 from gainbias.evaluation.stream import OnTermination, Steps, Transitions
 from gainbias.features.maps import FeatureMap
@@ -18,6 +24,9 @@ from gainbias.features.matrix import Matrix, Tabular, as_features, row_norms
 
 MOST_STATES = 2**24
 """More discrete observations than this are not made states by themselves."""
+
+MEASURED = 1024
+"""The scale of features from a function is that of so many rows."""
 
 Choice: TypeAlias = "Literal['auto'] | FeatureMap | Tabular | Matrix | Callable[[NDArray[Any]], Any]"
 
@@ -82,7 +91,7 @@ class ObservationMap:
             assert self.rows is not None
             here, after, rows = steps.here, steps.after, self.rows(steps.observations)
             if (after == rows.shape[0]).any():
-                rows = _with_zero_row(rows)
+                rows = with_zero_row(rows)
         return Transitions(steps.rewards, here, after, rows, steps.segments, steps.chain)
 
     def rows_at(self, observations: NDArray[Any]) -> Matrix:
@@ -179,12 +188,12 @@ def _from_matrix(given: Any, limits: Limits) -> ObservationMap:
         raise ValueError("a matrix of features needs discrete observations, found a box: pass a feature map")
     size = _num_states(limits)
     checked = as_features(given)
-    matrix, scale = checked.matrix, _power_of_two(checked.max_row_norm)
+    matrix, scale = checked.matrix, power_of_two(checked.max_row_norm)
     if matrix.shape[0] != size:
         raise ValueError(
             f"features have {matrix.shape[0]} rows, one for each of {size} observations is expected"
         )
-    table = _with_zero_row(_divided(matrix, scale))
+    table = with_zero_row(divided(matrix, scale))
     words = f"the given matrix of {checked.num_features} features"
     return ObservationMap(
         words,
@@ -240,59 +249,20 @@ def _called(
     function: Callable[[NDArray[Any]], Any], limits: Limits, first: NDArray[Any], scale: float | None
 ) -> ObservationMap:
     try:
-        rows = _checked_rows(function(first), len(first), None)
+        rows = checked_rows(function(first), len(first), None)
     except Exception as error:
         raise ValueError(
             f"features failed on the first observations, an array of shape {first.shape}: "
             f"{type(error).__name__}: {error}; it must take many observations at a time and return a row of "
             "features for each"
         ) from error
-    width, scale = int(rows.shape[1]), scale or _power_of_two(float(row_norms(rows).max()))
+    width, scale = int(rows.shape[1]), scale or power_of_two(float(row_norms(rows[:MEASURED]).max()))
     return ObservationMap(
         f"the given function: {width} features",
         width,
         limits,
         function,
         scale,
-        rows=lambda seen: _divided(_checked_rows(function(seen), len(seen), width), scale),
+        rows=lambda seen: divided(checked_rows(function(seen), len(seen), width), scale),
         is_sparse=not isinstance(rows, np.ndarray),
     )
-
-
-def _checked_rows(given: Any, count: int, width: int | None) -> Matrix:
-    rows: Matrix
-    if isinstance(given, sparse.sparray | sparse.spmatrix):
-        anything: Any = given
-        rows = sparse.csr_array(anything).astype(np.float64)
-    else:
-        rows = np.asarray(given, dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[0] != count or width not in (None, rows.shape[1]):
-        expected = f"({count}, {'d' if width is None else width})"
-        raise ValueError(f"features must have shape {expected}, found {rows.shape}")
-    entries = rows if isinstance(rows, np.ndarray) else rows.data
-    if not np.isfinite(entries).all():
-        raise ValueError("features must be finite numbers, found NaN or infinity")
-    return rows
-
-
-def _with_zero_row(rows: Matrix) -> Matrix:
-    if isinstance(rows, np.ndarray):
-        return np.concatenate([rows, np.zeros((1, rows.shape[1]))])
-    start = np.append(rows.indptr, rows.indptr[-1])
-    return sparse.csr_array((rows.data, rows.indices, start), (rows.shape[0] + 1, rows.shape[1]))
-
-
-def one_hot(states: NDArray[np.int64], num_states: int) -> sparse.csr_array[Any]:
-    """Return rows of the identity."""
-    entries, starts = np.ones(len(states)), np.arange(len(states) + 1)
-    return sparse.csr_array((entries, states, starts), (len(states), num_states))
-
-
-def _divided(rows: Any, scale: float) -> Matrix:
-    quotient: Matrix = rows / scale
-    return quotient
-
-
-def _power_of_two(length: float) -> float:
-    """Return the smallest power of two that is at least `length`: dividing by it rounds nothing."""
-    return float(2.0 ** np.ceil(np.log2(length))) if length > 0.0 else 1.0

@@ -29,8 +29,7 @@ from scipy import linalg
 
 from gainbias.evaluation.autocorrelation import autocorrelation_time
 from gainbias.evaluation.intervals import FEWEST_BATCHES, TIMES_PER_BATCH, skewed_interval, too_short
-from gainbias.evaluation.values_sparse import SparseValueSums
-from gainbias.evaluation.values_sums import Moments, ValueSums
+from gainbias.evaluation.values_sums import Moments, MomentSums
 from gainbias.features.matrix import FloatArray, Matrix
 
 ENOUGH_OBSERVATIONS = 20
@@ -123,14 +122,12 @@ class ValueEstimate:
         return lengths, linalg.cholesky(correlations, lower=True)
 
 
-def estimate_values(
-    sums: ValueSums | SparseValueSums, transient: int = 0, confidence: float = 0.95
-) -> ValueEstimate:
+def estimate_values(sums: MomentSums, transient: int = 0, confidence: float = 0.95) -> ValueEstimate:
     """Estimate relative values and their errors.
 
     Parameters
     ----------
-    sums : ValueSums or SparseValueSums
+    sums : ValueSums, SparseValueSums or TabularValueSums
         The transitions; at least four steps.
     transient : int
         Initial steps to leave out, rounded up to whole batches.
@@ -150,6 +147,7 @@ def estimate_values(
     --------
     A chain that forgets its state at once: the value of a state is its reward less the gain.
 
+    >>> from gainbias.evaluation.values_sums import ValueSums
     >>> states = np.random.default_rng(0).integers(0, 2, 20_001)
     >>> rows = np.eye(2)[states]
     >>> sums = ValueSums(2)
@@ -239,9 +237,7 @@ def dense(rows: Any) -> FloatArray:
     return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
 
 
-def _independent_pieces(
-    sums: ValueSums | SparseValueSums, transient: int, fit: _Fit, gram: FloatArray
-) -> float:
+def _independent_pieces(sums: MomentSums, transient: int, fit: _Fit, gram: FloatArray) -> float:
     """How many autocorrelation times of the values all chains made together."""
     fine, chains = sums.fine, sums.num_chains
     skipped = -(-transient // fine.size)

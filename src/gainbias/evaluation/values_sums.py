@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from functools import reduce
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from gainbias.evaluation.batches import BatchSums
 from gainbias.features.matrix import FloatArray
@@ -19,8 +22,7 @@ VALUE_BATCHES = 32
 FINE_BATCHES = 4096
 """Sums of the features alone are kept for shorter batches, which show the autocorrelation of the values."""
 
-PIECE = 512
-"""Products are taken over at most so many steps, always the same ones, however the stream was cut."""
+FEWEST_FINE_BATCHES = 512
 
 
 class Moments(NamedTuple):
@@ -54,15 +56,111 @@ class Moments(NamedTuple):
         return Moments(*means)
 
 
-class ValueSums:
-    """Batch sums behind the values, in bounded memory, for dense features.
+class MomentSums(ABC):
+    """Batches of moments that double in length, as those of `BatchSums` do.
 
     Parameters
     ----------
     num_features : int
-        Number of features d, at most `MOST_FEATURES`.
+        Number of features d, at most `most_features`.
     num_chains : int
         Number of chains that are followed together.
+
+    Attributes
+    ----------
+    fine : BatchSums
+        Sums of the features alone over shorter batches.
+    batch_size : int
+        Steps in a batch.
+    """
+
+    most_features: ClassVar[int]
+    piece: ClassVar[int]
+    """Products are taken over at most so many steps, always the same ones, however the stream was cut."""
+
+    def __init__(self, num_features: int, num_chains: int = 1) -> None:
+        if not 1 <= num_features <= self.most_features:
+            raise ValueError(
+                f"intervals of values need 1 to {self.most_features} features, found {num_features}: "
+                "use fewer"
+            )
+        self.num_features, self.num_chains = num_features, num_chains
+        fine = FINE_BATCHES
+        while fine * num_features > FINE_BATCHES * MOST_FEATURES and fine > FEWEST_FINE_BATCHES:
+            fine //= 2
+        self.fine = BatchSums((num_features,), fine)
+        self.batch_size = 1
+        self._complete: list[Moments] = []
+        self._rest: list[Moments] = []
+        self._rest_steps = 0
+        self._gram: Any = 0.0
+        self._pending: tuple[Any, Any, FloatArray] | None = None
+
+    @property
+    def steps(self) -> int:
+        """Steps of each chain."""
+        waiting = 0 if self._pending is None else len(self._pending[2])
+        return self.fine.steps + waiting // self.num_chains
+
+    def batches(self, skipped: int) -> list[Moments]:
+        """Complete batches without the first `skipped`."""
+        return self._complete[skipped:]
+
+    def totals(self, skipped: int) -> tuple[Moments, FloatArray]:
+        """Sums over all steps, without the first `skipped` batches; and of phi phi^T over really all."""
+        last, gram = list(self._rest), self._gram
+        if self._pending is not None and len(self._pending[2]):
+            moments, squares = self._product(*self._pending)
+            last, gram = [*last, moments], gram + squares
+        total = reduce(Moments.plus, self._complete[skipped:] + last)
+        return total, np.asarray(gram if isinstance(gram, np.ndarray) else gram.toarray())
+
+    def _add(self, here: Any, after: Any, rewards: FloatArray) -> None:
+        """Add transitions, one chain below the other."""
+        reward = rewards.ravel()
+        if self.num_chains > 1:
+            in_time = (
+                np.arange(rewards.size).reshape(rewards.shape).T.ravel()
+            )  # all chains of a step together
+            here, after, reward = here[in_time], after[in_time], reward[in_time]
+        if self._pending is not None:
+            here, after, reward = map(_joined, self._pending, (here, after, reward))
+        begin = 0
+        while begin + (rows := min(self.batch_size, self.piece) * self.num_chains) <= len(reward):
+            piece = slice(begin, begin + rows)
+            self._take(here[piece], after[piece], reward[piece])
+            begin += rows
+        self._pending = (here[begin:], after[begin:], reward[begin:])
+
+    def _take(self, here: Any, after: Any, reward: FloatArray) -> None:
+        """Add a piece, which ends at the latest where a batch does."""
+        steps = len(reward) // self.num_chains
+        moments, squares = self._product(here, after, reward)
+        self._gram = self._gram + squares
+        self._rest = [reduce(Moments.plus, [*self._rest, moments])]
+        length = min(steps, self.fine.size)  # both are powers of two
+        for total in self._sums(here, steps // length, length * self.num_chains):
+            self.fine.add_sum(total, length)
+        self._rest_steps += steps
+        if self._rest_steps == self.batch_size:
+            self._complete += self._rest
+            self._rest, self._rest_steps = [], 0
+        if len(self._complete) == VALUE_BATCHES:
+            pairs = zip(self._complete[::2], self._complete[1::2], strict=True)
+            self._complete = [one.plus(other) for one, other in pairs]
+            self.batch_size *= 2
+
+    @abstractmethod
+    def _product(self, here: Any, after: Any, reward: FloatArray) -> tuple[Moments, Any]:
+        """Return moments of transitions, and the sum of phi phi^T, or its diagonal if that is all."""
+
+    @abstractmethod
+    def _sums(self, here: Any, groups: int, length: int) -> FloatArray:
+        """Return the sums of phi over groups of equal length, (groups, d)."""
+
+
+class ValueSums(MomentSums):
+    """Batch sums behind the values, in bounded memory, for dense features.
 
     Examples
     --------
@@ -72,22 +170,7 @@ class ValueSums:
     2
     """
 
-    def __init__(self, num_features: int, num_chains: int = 1) -> None:
-        if not 1 <= num_features <= MOST_FEATURES:
-            raise ValueError(
-                f"intervals of values need 1 to {MOST_FEATURES} features, found {num_features}: use fewer"
-            )
-        d = self.num_features = num_features
-        self.num_chains = num_chains
-        self.products = BatchSums((d + 1, d + 2), VALUE_BATCHES)
-        self.fine = BatchSums((d,), FINE_BATCHES)
-        self.gram = np.zeros((d, d))
-        self._pending = np.empty((0, num_chains, 2 * d + 1))
-
-    @property
-    def steps(self) -> int:
-        """Steps of each chain."""
-        return self.fine.steps
+    most_features, piece = MOST_FEATURES, 512
 
     def add(self, features: ArrayLike, rewards: ArrayLike, next_features: ArrayLike) -> None:
         """Add the next transitions.
@@ -99,52 +182,27 @@ class ValueSums:
         rewards : (chains, count) or (count,) array
             Rewards of the transitions.
         """
-        here, after = (
-            self._rows(array, self.num_features, name)
-            for array, name in ((features, "features"), (next_features, "next_features"))
-        )
+        d = self.num_features
+        here, after = self._rows(features, d, "features"), self._rows(next_features, d, "next_features")
         reward = self._rows(np.asarray(rewards)[..., None], 1, "rewards")
         if not here.shape[:2] == after.shape[:2] == reward.shape[:2]:
             raise ValueError(
                 "features, rewards and next_features must have equal lengths, found "
                 f"{here.shape[1]}, {reward.shape[1]} and {after.shape[1]}"
             )
-        rows = np.concatenate([here, after, reward], axis=2).transpose(1, 0, 2)
-        self.fine.add(sum(here.transpose(0, 2, 1), np.zeros((self.num_features, here.shape[1]))))
-        self._take_pieces(np.concatenate([self._pending, rows]))
+        self._add(here.reshape(-1, d), after.reshape(-1, d), reward[:, :, 0])
 
-    def product(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Sums over rows of (phi, 1) (phi - phi', 1, r)^T and of phi phi^T."""
+    def _product(self, here: Any, after: Any, reward: FloatArray) -> tuple[Moments, Any]:
         d = self.num_features
-        flat = rows.reshape(-1, 2 * d + 1)
-        here, ones = flat[:, :d], np.ones((len(flat), 1))
-        right = np.hstack([here - flat[:, d : 2 * d], ones, flat[:, 2 * d :], here])
-        both = np.hstack([here, ones]).T @ right
-        return both[:, : d + 2], both[:d, d + 2 :]
+        right = np.empty((len(here), 2 * d + 2))
+        right[:, :d], right[:, d : 2 * d] = here - after, here
+        right[:, -2], right[:, -1] = 1.0, reward
+        both = here.T @ right  # one product of matrices is faster than four
+        moments = Moments(both[:, :d], both[:, -2], both[:, -1], float(reward.sum()), float(len(reward)))
+        return moments, both[:, d : 2 * d]
 
-    @property
-    def batch_size(self) -> int:
-        """Steps in a batch."""
-        return self.products.size
-
-    def batches(self, skipped: int) -> list[Moments]:
-        """Complete batches without the first `skipped`."""
-        return [_moments(batch) for batch in np.moveaxis(self.products.complete, -1, 0)[skipped:]]
-
-    def totals(self, skipped: int) -> tuple[Moments, FloatArray]:
-        """Sums over all steps, without the first `skipped` batches; and of phi phi^T over really all."""
-        product, gram = self.product(self._pending)
-        total = self.products.complete[..., skipped:].sum(axis=-1) + self.products.rest + product
-        return _moments(total), self.gram + gram
-
-    def _take_pieces(self, rows: FloatArray) -> None:
-        begin = 0
-        while begin + (length := min(self.products.size, PIECE)) <= len(rows):
-            product, gram = self.product(rows[begin : begin + length])
-            self.products.add_sum(product, length)
-            self.gram += gram
-            begin += length
-        self._pending = rows[begin:].copy()
+    def _sums(self, here: Any, groups: int, length: int) -> FloatArray:
+        return np.asarray(here.reshape(groups, length, -1).sum(axis=1))
 
     def _rows(self, array: ArrayLike, width: int, name: str) -> FloatArray:
         rows = np.asarray(array, dtype=np.float64)
@@ -160,6 +218,7 @@ class ValueSums:
         return rows
 
 
-def _moments(product: FloatArray) -> Moments:
-    reward, steps = float(product[-1, -1]), float(product[-1, -2])
-    return Moments(product[:-1, :-2], product[:-1, -2], product[:-1, -1], reward, steps)
+def _joined(above: Any, below: Any) -> Any:
+    if isinstance(above, np.ndarray):
+        return np.concatenate([above, below])
+    return sparse.vstack([above, below], format="csr") if above.shape[0] else below

@@ -12,6 +12,9 @@ from gainbias.model.structure import find_structure
 MOST_MOVES = 2**22
 """With more different moves than this the structure is not followed: 32 MB."""
 
+FEW_STATES = 512
+"""Up to here all moves are counted in a table, which is faster."""
+
 ENOUGH_TO_TELL = 100
 """A set of states that is not left in so many steps counts as closed."""
 
@@ -35,14 +38,19 @@ class Visits:
 
     def __init__(self, num_states: int) -> None:
         self._size = num_states
-        self._moves: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._counts: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        every = np.arange(num_states**2 if num_states <= FEW_STATES else 0)
+        self._moves: NDArray[np.int64] = every
+        self._counts: NDArray[np.int64] = np.zeros(len(every), dtype=np.int64)
 
     def add(self, batch: Transitions) -> None:
         """Add transitions between states."""
         if len(self._moves) > MOST_MOVES:
             return
-        moves, counts = np.unique(batch.here * self._size + batch.after, return_counts=True)
+        given = batch.here * self._size + batch.after
+        if self._size <= FEW_STATES:
+            self._counts += np.bincount(given, minlength=len(self._counts))
+            return
+        moves, counts = np.unique(given, return_counts=True)
         known = np.isin(moves, self._moves)
         self._counts[np.searchsorted(self._moves, moves[known])] += counts[known]
         if not known.all():
@@ -52,13 +60,14 @@ class Visits:
 
     def warnings(self) -> list[str]:
         """Say if sets of states were seen that do not lead to each other."""
-        if len(self._moves) > MOST_MOVES or not len(self._moves):
+        if len(self._moves) > MOST_MOVES:
             return []
-        here, after = np.divmod(self._moves, self._size)
+        seen_moves, counts = self._moves[self._counts > 0], self._counts[self._counts > 0]
+        here, after = np.divmod(seen_moves, self._size)
         seen = np.union1d(here, after)
         ends = np.searchsorted(seen, here), np.searchsorted(seen, after)
         graph = sparse.csr_array((np.ones(len(here)), ends), (len(seen), len(seen)))
-        visits = np.bincount(ends[0], weights=self._counts, minlength=len(seen))
+        visits = np.bincount(ends[0], weights=counts, minlength=len(seen))
         classes = find_structure(graph).recurrent
         closed = [seen[states] for states in classes if visits[states].sum() >= ENOUGH_TO_TELL]
         if len(closed) < 2:

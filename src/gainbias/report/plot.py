@@ -47,7 +47,7 @@ def plot(what: Estimate | Trace | Curve, *, ax: Any = None, kind: Kind = "centre
     >>> import gainbias as gb
     >>> estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=5_000)
     >>> figure = gb.plot(estimate)
-    >>> [panel.get_title() for panel in figure.axes]
+    >>> [panel.get_title(loc="left") for panel in figure.axes]
     ['Gain per step', 'Relative values, with intervals']
     """
     if not isinstance(what, Estimate | Trace | Curve):
