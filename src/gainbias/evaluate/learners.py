@@ -2,7 +2,8 @@
 
 Each chain of data is followed by the compiled steps of the engine (each pair of chains by an algorithm that
 samples two). The answer is the mean of the weights over the last half of the steps, at any time, over all
-chains. Its error comes from batch means of the same weights.
+chains. Its error comes from copies of the algorithm, each of which leaves out a part
+of the transitions.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, Setting
 from gainbias.algorithms.registry import as_algorithm
-from gainbias.engine.lanes import Lane, StepSize, make_lanes
+from gainbias.engine.lanes import StepSize, make_lanes
 from gainbias.engine.schedules import as_schedule
 from gainbias.evaluate.learners_chain import Diverged, Follower
 from gainbias.evaluate.learners_pilot import LEVEL, PILOT, Pilot, StepSizes, automatic_steps
@@ -128,8 +129,14 @@ class Learner:
             if not self._pilot:
                 raise ValueError("there is no transition to learn from")
             self._begin()
+        probes = [self._reader.piece(batch, batch) for batch in self._pilot]
         return learned_values(
-            self._followers, self._reader.scale, transient, confidence, self._steps.description, self.notes
+            self._followers,
+            self._reader.scale,
+            probes,
+            transient=transient,
+            confidence=confidence,
+            notes=self.notes,
         )
 
     @property
@@ -147,10 +154,9 @@ class Learner:
         if self._given is None:
             self._steps = automatic_steps(self.algorithm, pilot, self._level)
         else:
-            self._steps = StepSizes([self._given], [1.0], str(self._given))
+            self._steps = StepSizes([self._given], [1.0], [], str(self._given))
         restarts = len(self._steps.schedules) > 1
         bound = BEYOND * pilot.reward_range if restarts and pilot.reward_range > 0.0 else np.inf
-        lanes = [Lane(0, schedule, self._params) for schedule in self._steps.schedules]
         form = self.algorithm.form_for(self.kind)
         d = self.observed.num_features
         setting = Setting(
@@ -159,7 +165,7 @@ class Learner:
             max_abs_reward=pilot.max_abs_reward,
         )
         self._followers = [
-            Follower(self.algorithm, self.kind, setting, lanes, self._steps.coefficients, bound)
+            Follower(self.algorithm, self.kind, setting, self._params, self._steps, bound)
             for _ in self._teams
         ]
         self._learn(self._pilot)
@@ -214,9 +220,9 @@ def _check(algorithm: Algorithm, observed: ObservationMap, num_chains: int) -> N
         )
 
 
-def _one_lane(algorithm: Algorithm, params: Mapping[str, Any]) -> Mapping[str, float]:
+def _one_lane(algorithm: Algorithm, params: Mapping[str, Any]) -> dict[str, float]:
     """Return the parameters of the algorithm, all of them and checked."""
     lanes = make_lanes(algorithm, 0, 1.0, params)
     if len(lanes) > 1:
         raise ValueError(f"there may be one value of each parameter, found {dict(params)}")
-    return lanes[0].params
+    return dict(lanes[0].params)

@@ -46,11 +46,13 @@ class Piece:
     def __len__(self) -> int:
         return len(self.moves.here)
 
-    def part(self, begin: int, end: int) -> Piece:
-        """Some of the moves."""
-        largest = None if self.largest_steps is None else self.largest_steps[begin:end]
-        moves = Move(*(array[begin:end] for array in self.moves))
-        return Piece(self.matrix, self.rows, moves, largest)
+    def part(self, chosen: Any) -> Piece:
+        """Some of the moves: a slice, or for each whether it is chosen."""
+        largest = None if self.largest_steps is None else self.largest_steps[chosen]
+        first = [array[chosen] for array in self.moves[:3]]
+        alone = self.moves.other is self.moves.here
+        second = first if alone else [array[chosen] for array in self.moves[3:]]
+        return Piece(self.matrix, self.rows, Move(*first, *second), largest)
 
     def add_features(self, sums: FloatArray, squares: FloatArray) -> None:
         """Add up the features of all moves, and their squares, both (d,)."""
@@ -102,12 +104,14 @@ class Reader:
         if self._kept is None or self._kept.given is not given:  # a table of all states comes again and again
             self._kept = self._scaled(given)
         _, matrix, rows, squares = self._kept
-        here, other = _numbers(first.here), _numbers(second.here + shift)
-        moves = Move(
-            here, _numbers(first.after), first.rewards, other, _numbers(second.after + shift), second.rewards
-        )
+        here, after = _numbers(first.here), _numbers(first.after)
+        other, other_after = here, after
+        if second is not first:
+            other, other_after = _numbers(second.here + shift), _numbers(second.after + shift)
         largest = None if squares is None else 1.0 / np.maximum(squares[here], squares[other])
-        return Piece(matrix, rows, moves, largest)
+        return Piece(
+            matrix, rows, Move(here, after, first.rewards, other, other_after, second.rewards), largest
+        )
 
     def _scaled(self, given: Matrix | None) -> Kept:
         if given is None:
