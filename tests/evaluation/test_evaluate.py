@@ -88,11 +88,11 @@ class TestAnswers:
 class TestAlgorithms:
     @pytest.mark.parametrize("algorithm", ["single-chain", "double-chain", gb.ALGORITHMS["td-lambda"]])
     def test_any_algorithm_learns_the_values(self, algorithm, tmp_path):
-        estimate = gb.evaluate(Queue, ALWAYS, algorithm=algorithm, num_steps=400_000)
+        estimate = gb.evaluate(Queue, ALWAYS, algorithm=algorithm, num_steps=120_000)
         exact = gb.solve(queue_process()).bias
         values = estimate.value(np.arange(6))
         assert np.abs(values - exact).max() < 0.15 * np.ptp(exact)
-        assert estimate.gain == gb.evaluate(Queue, ALWAYS, num_steps=400_000).gain
+        assert estimate.gain == gb.evaluate(Queue, ALWAYS, num_steps=120_000).gain
         name = algorithm if isinstance(algorithm, str) else algorithm.name
         assert estimate.diagnostics.algorithm.startswith(f"{name}, step size")
         estimate.save(tmp_path / "estimate.npz")
