@@ -139,6 +139,21 @@ class TestStopping:
         assert high - low <= 0.2
         assert not estimate.diagnostics.warnings
 
+    @pytest.mark.parametrize("env", [lambda env: env, lambda env: SyncVectorEnv([lambda: env])])
+    def test_a_vector_environment_is_interrupted_too(self, env):
+        class Interrupting(Queue):
+            count = 0
+
+            def step(self, action):
+                self.count += 1
+                if self.count == 3_000:
+                    os.kill(os.getpid(), signal.SIGINT)
+                return super().step(action)
+
+        estimate = gb.evaluate(env(Interrupting()), ALWAYS, chains=1)
+        assert 2_990 <= estimate.diagnostics.num_transitions <= 3_000
+        assert "it was interrupted" in estimate.diagnostics.warnings[0]
+
     def test_max_steps_comes_first(self):
         estimate = gb.evaluate(Queue, ALWAYS, target_half_width=1e-4, max_steps=10_000)
         assert estimate.diagnostics.num_transitions == 10_000
