@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 
 import gymnasium
 import numpy as np
@@ -164,6 +165,17 @@ class TestStopping:
         assert "the time limit of 1 s has passed" in estimate.diagnostics.warnings[0]
         assert 0 < estimate.diagnostics.num_transitions < 10**7
         assert not estimate.diagnostics.is_complete
+
+    @pytest.mark.parametrize("make", [lambda env: env, lambda env: lambda: SyncVectorEnv([env])])
+    def test_time_limit_of_a_slow_environment(self, make):
+        class Slow(Queue):
+            def step(self, action):
+                time.sleep(0.003)
+                return super().step(action)
+
+        estimate = gb.evaluate(make(Slow), ALWAYS, chains=1, time_limit=0.6)
+        assert 0 < estimate.diagnostics.num_transitions < 1_000  # less than a batch
+        assert "the time limit of 0.6 s has passed" in estimate.diagnostics.warnings[0]
 
     def test_interrupted(self):
         class Interrupting(Queue):
