@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 import gainbias as gb
 from gainbias.evaluate.learners import Learner
+from gainbias.evaluate.observations import ObservationMap
 from tests.evaluate.streams import batches, centred, dense_rows, observed
 
 STEPS = 2048
@@ -189,3 +190,35 @@ class TestAutomaticSteps:
             error = problem.stationary_norm(found.values(dense_rows(problem)) - target)
             assert error < 0.15 * problem.stationary_norm(target), kind
             assert found.gain == pytest.approx(problem.solution.gain, abs=0.01)
+
+
+class TestIntervals:
+    def test_intervals_cover_and_are_as_wide_as_errors_are(self, problems):
+        problem = problems["dense"]
+        rows, target = dense_rows(problem), centred(problem)
+        found = [learned("single-chain", problem, steps=8192, seed=seed).values() for seed in range(60)]
+        ends = np.array([own.intervals(rows) for own in found])
+        covered = (ends[..., 0] <= target) & (target <= ends[..., 1])
+        assert 0.87 < covered.mean() < 0.999
+        errors = np.array([own.values(rows) for own in found]) - target
+        half_widths = (ends[..., 1] - ends[..., 0]) / 2
+        ratio = half_widths.mean(axis=0) / np.sqrt((errors**2).mean(axis=0))
+        assert ((ratio > 1.6) & (ratio < 4.5)).all()  # 2.4 for Student's law with 7 degrees of freedom
+        assert not any(own.warnings for own in found[:10])
+
+    def test_values_that_smaller_steps_would_change_are_spoken_of(self):
+        queue = gb.task("mm1k-admission").problem
+        warnings = learned("single-chain", queue, steps=60_000).values().warnings
+        assert any(warning.startswith("not converged: with half the step sizes") for warning in warnings)
+
+    def test_a_state_that_was_never_seen_has_no_interval(self, problems):
+        learner = Learner("single-chain", ObservationMap("one state more", 7))
+        for batch in batches(problems["tabular"], 4000):
+            learner.add(batch)
+        ends = learner.values().intervals(np.eye(7))
+        assert np.isfinite(ends[:6]).all()
+        assert np.isinf(ends[6]).all()
+
+    def test_a_short_run_is_called_short(self, problems):
+        warnings = learned("single-chain", problems["dense"], steps=500).values().warnings
+        assert any(warning.startswith("too short") for warning in warnings)
