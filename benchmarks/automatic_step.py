@@ -70,7 +70,8 @@ class Errors:
     def of(self, weights: NDArray[np.float64]) -> float:
         if not np.isfinite(weights).all():
             return np.inf
-        return self.problem.stationary_norm(self._centred(weights) - self.target)
+        with np.errstate(over="ignore"):  # weights that are about to diverge
+            return self.problem.stationary_norm(self._centred(weights) - self.target)
 
     def _centred(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         values = self.problem.features.combine(weights)

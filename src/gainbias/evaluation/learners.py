@@ -19,7 +19,14 @@ from gainbias.algorithms.registry import as_algorithm
 from gainbias.engine.lanes import StepSize, make_lanes
 from gainbias.engine.schedules import as_schedule
 from gainbias.evaluation.learners_chain import Diverged, Follower
-from gainbias.evaluation.learners_pilot import LEVEL, PILOT, Pilot, StepSizes, automatic_steps
+from gainbias.evaluation.learners_pilot import (
+    LEVEL,
+    PILOT,
+    Pilot,
+    StepSizes,
+    automatic_steps,
+    first_of_each,
+)
 from gainbias.evaluation.learners_rows import Reader
 from gainbias.evaluation.learners_values import LearnedValues, learned_values
 from gainbias.evaluation.observations import ObservationMap
@@ -129,7 +136,7 @@ class Learner:
             if not self._pilot:
                 raise ValueError("there is no transition to learn from")
             self._begin()
-        probes = [self._reader.piece(batch, batch) for batch in self._pilot]
+        probes = [self._reader.piece(batch, batch) for batch in first_of_each(self._pilot)]
         return learned_values(
             self._followers,
             self._reader.scale,
@@ -152,7 +159,7 @@ class Learner:
 
     def _begin(self) -> None:
         """Choose step sizes, and learn from the transitions that were kept for that."""
-        pilot = Pilot.of(self._pilot, self.observed.num_features)
+        pilot = Pilot.of(first_of_each(self._pilot), self.observed.num_features)
         automatic = self._given is None
         scale = pilot.longest if automatic else max(1.0, pilot.longest)
         self._reader = Reader(self.observed.num_features, scale)

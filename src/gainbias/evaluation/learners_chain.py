@@ -196,9 +196,10 @@ class Follower:
     def _close(self, part: Piece) -> None:
         """End a batch, of which this is the last part."""
         size, bound = self._sums.size, self._largest_value * self.steps
+        last = part.part(slice(-FIRST_SIZE, None))
         means = [run.running.mean_weights().ravel() for run in self._runs]
         for run, mean in zip(self._runs, means, strict=True):
-            if not (run.running.memory.is_finite and np.abs(part.values(mean)).max() <= bound):
+            if not (run.running.memory.is_finite and np.abs(last.values(mean)).max() <= bound):
                 raise Diverged
             run.running.begin_average()
         self._sums.add_sum(np.concatenate([size * np.array(means), self._features]), size)

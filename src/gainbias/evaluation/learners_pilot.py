@@ -38,6 +38,17 @@ VISITS = 30
 POWER = 0.6
 
 
+def first_of_each(batches: Sequence[Transitions], count: int = PILOT) -> list[Transitions]:
+    """Return the first transitions of each chain, one chain after the other, however the stream was cut."""
+    found, seen = [], dict[int, int]()
+    for batch in batches:
+        left = count - seen.get(batch.chain, 0)
+        if left > 0:
+            found.append(batch.part(slice(left)))
+            seen[batch.chain] = seen.get(batch.chain, 0) + len(found[-1])
+    return sorted(found, key=lambda batch: batch.chain)
+
+
 @dataclass(frozen=True, eq=False)
 class Pilot:
     """What was seen in the first transitions.

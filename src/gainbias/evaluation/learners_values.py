@@ -181,7 +181,8 @@ class _Spread:
 
     def autocorrelation_time(self, weights: FloatArray) -> float:
         """Of the values, in steps, at least 1."""
-        return max(1.0, autocorrelation_time(self._probes[0].values(weights)[None]))
+        values = np.concatenate([probe.values(weights) for probe in self._probes])
+        return max(1.0, autocorrelation_time(values[None]))
 
     def step_effect(self, change: FloatArray) -> list[str]:
         """Return a warning if values change with smaller steps."""
