@@ -38,6 +38,8 @@ from numba.extending import overload
 from gainbias.sources import cache_folder, is_as_hashed, is_own
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_Library: Any = JITCodeLibrary
+_Compiler: Any = Compiler
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 _LOCK = threading.RLock()  # numba's settings are shared by all threads while one of them compiles
 
@@ -193,7 +195,7 @@ def _without_collecting() -> Iterator[None]:
             gc.enable()
 
 
-class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+class _PartLibrary(_Library):  # type: ignore[misc]
     """Code that is only ever a part of kernels.
 
     numba would optimise it and make machine code of it, and then do both again for each kernel that it is
@@ -216,7 +218,7 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
         self._final_module = whole
 
 
-class _PartCompiler(Compiler):  # type: ignore[misc]
+class _PartCompiler(_Compiler):  # type: ignore[misc]
     """numba's compiler, with another place for what it makes."""
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
