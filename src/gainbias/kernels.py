@@ -203,6 +203,8 @@ class _PartLibrary(_Library):  # type: ignore[misc]
     own affair: should a later version not call them, parts take longer to compile and work as before.
     """
 
+    _final_module: Any
+
     def add_llvm_module(self, module: Any) -> None:
         self._final_module.link_in(module)
 
