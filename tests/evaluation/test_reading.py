@@ -50,8 +50,9 @@ class TestAligner:
             rows = form(start + np.arange(1.0, 4.0)[:, None])
             aligner.add(batch([0, 1], rows=rows))
         [joined] = aligner.take(4)
-        seen = joined.after_rows
-        assert (seen if isinstance(seen, np.ndarray) else seen.toarray()).ravel().tolist() == [2, 3, 12, 13]
+        for seen, expected in ((joined.here_rows, [1, 2, 11, 12]), (joined.after_rows, [2, 3, 12, 13])):
+            rows = seen if isinstance(seen, np.ndarray) else seen.toarray()
+            assert rows.ravel().tolist() == expected
 
 
 class TestHistory:

@@ -187,7 +187,7 @@ class TestEstimate:
 
 
 class TestSparse:
-    @pytest.mark.parametrize("name", ["random-walk-50", "mm1k-admission"])
+    @pytest.mark.parametrize("name", ["random-walk-50", "machine-replacement"])
     @pytest.mark.parametrize("num_chains", [1, 3])
     def test_the_same_as_dense(self, name, num_chains):
         chain = Chain.named(name)
@@ -209,7 +209,7 @@ class TestSparse:
     @pytest.mark.parametrize("num_chains", [1, 3])
     def test_tabular_ones_too(self, few, num_chains, monkeypatch):
         monkeypatch.setattr(values_sparse, "FEW_STATES", few)
-        chain = Chain.named("mm1k-admission")
+        chain = Chain.named("machine-replacement")  # not reversible
         runs = list(chain.runs(num_chains, 20_000, 0))
         here, after, reward, _ = (np.concatenate(part) for part in zip(*runs, strict=True))
         sums = TabularValueSums(chain.rows.shape[1], num_chains)

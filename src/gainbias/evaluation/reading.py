@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -11,7 +12,7 @@ from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.history import gain_history
 from gainbias.evaluation.interruptions import Interruptions
 from gainbias.evaluation.intervals import estimate_gain
-from gainbias.evaluation.intervals_stopping import Look, looks_until
+from gainbias.evaluation.intervals_stopping import GROWTH, Look, looks_until
 from gainbias.evaluation.stream import BrokenStream, Interrupted, Stream
 from gainbias.progress import OutOfTimeError, Watch
 
@@ -30,7 +31,9 @@ class Display:
     """
 
     def __init__(self, watch: Watch, steps: int | None) -> None:
-        self._watch, self._total, self._words = watch, steps, ""
+        self._watch, self._words = watch, ""
+        self._total: float | None = steps
+        self._most = steps or math.inf
 
     def show(self, steps: int) -> None:
         """Say how many steps of each chain were made."""
@@ -40,7 +43,8 @@ class Display:
         """Say what a look saw; the bar then shows how long it will still take."""
         estimate = look.estimate
         self._words = f", gain {estimate.gain:.5g} +- {estimate.half_width:.2g}"
-        self._total = steps + look.steps_left
+        looks = math.log((steps + look.steps_left) / steps, GROWTH)  # it ends with one of them
+        self._total = min(self._most, round(steps * GROWTH ** math.ceil(looks)))
         self.show(steps)
 
 
