@@ -12,6 +12,7 @@ from gymnasium.vector import SyncVectorEnv
 from scipy import sparse
 
 import gainbias as gb
+from gainbias.evaluation import methods
 from tests.evaluation.chains import Queue, Walk, queue_process, walk_process
 from tests.evaluation.test_environments import Flawed
 
@@ -82,6 +83,33 @@ class TestAnswers:
         first, again, other = (gb.evaluate(Queue, ALWAYS, num_steps=5_000, seed=seed) for seed in (1, 1, 2))
         assert first.gain == again.gain != other.gain
         assert first.weights.tobytes() == again.weights.tobytes()
+
+
+class TestAlgorithms:
+    @pytest.mark.parametrize("algorithm", ["single-chain", "double-chain", gb.ALGORITHMS["td-lambda"]])
+    def test_any_algorithm_learns_the_values(self, algorithm, tmp_path):
+        estimate = gb.evaluate(Queue, ALWAYS, algorithm=algorithm, num_steps=400_000)
+        exact = gb.solve(queue_process()).bias
+        values = estimate.value(np.arange(6))
+        assert np.abs(values - exact).max() < 0.15 * np.ptp(exact)
+        assert estimate.gain == gb.evaluate(Queue, ALWAYS, num_steps=400_000).gain
+        name = algorithm if isinstance(algorithm, str) else algorithm.name
+        assert estimate.diagnostics.algorithm.startswith(f"{name}, step size")
+        estimate.save(tmp_path / "estimate.npz")
+        assert gb.load_estimate(tmp_path / "estimate.npz").value(3) == estimate.value(3)
+
+    def test_many_features_are_learned_step_by_step(self, monkeypatch):
+        monkeypatch.setattr(methods, "MOST_SPARSE_FEATURES", 5)
+        estimate = gb.evaluate(Queue, ALWAYS, num_steps=20_000)
+        assert estimate.diagnostics.algorithm.startswith("single-chain")
+        with pytest.raises(ValueError, match="least squares is for at most 5 features of this kind, found 7"):
+            gb.evaluate(Queue, ALWAYS, algorithm="lstd")
+
+    def test_two_chains_for_double_chain(self):
+        with pytest.raises(ValueError, match="double-chain needs 2 independent chains of data, found 1"):
+            gb.evaluate(Queue(), lambda seen: 1, algorithm="double-chain")
+        with pytest.raises(ValueError, match="double-chain needs 2 independent chains of data, found 1"):
+            gb.evaluate_log(([0, 1, 0, 1, 0], [1.0] * 5), algorithm="double-chain")
 
 
 class TestChains:

@@ -30,11 +30,13 @@ class BatchSums:
         Shape of what arrives at a step.
     capacity : int
         Even; there are always fewer complete batches.
+    first_size : int
+        Steps in a batch at first.
 
     Attributes
     ----------
     size : int
-        Steps in a batch, a power of two.
+        Steps in a batch: the first size times a power of two.
     steps : int
         Steps so far.
     rest : array of this shape
@@ -48,10 +50,10 @@ class BatchSums:
     (2, [[1.0, 5.0, 9.0]], [6.0])
     """
 
-    def __init__(self, shape: tuple[int, ...], capacity: int = CAPACITY) -> None:
+    def __init__(self, shape: tuple[int, ...], capacity: int = CAPACITY, first_size: int = 1) -> None:
         self._sums = np.zeros((*shape, capacity))
         self._full = 0
-        self.size, self.steps, self.rest = 1, 0, np.zeros(shape)
+        self.size, self.steps, self.rest = first_size, 0, np.zeros(shape)
 
     @property
     def complete(self) -> FloatArray:

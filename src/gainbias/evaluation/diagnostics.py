@@ -118,7 +118,7 @@ def diagnose(
         warnings += collection.visits.warnings()
     if flat:
         warnings.append("the features are the same in all states that were seen: they cannot tell values")
-    notes = list(collection.stream.notes)
+    notes = [*collection.stream.notes, *getattr(learned, "notes", ())]
     if share > WORTH_SAYING and not flat:
         notes.append(
             f"{share:.0%} or more of the variance of TD errors can be predicted: the features, or the "

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.policies import Act
-from gainbias.evaluation.spaces import Flaw, Limits, first_flaw, limits_of, not_a_number
+from gainbias.evaluation.spaces import ANY_NUMBER, Flaw, Limits, first_flaw, limits_of, not_a_number
 from gainbias.evaluation.stream import BrokenStream, Interrupted, Left, Path
 from gainbias.tasks.environments import optional
 
@@ -187,12 +187,11 @@ class _VectorWalk:
         rewards = np.array([call.rewards for call in calls])
         if rewards.ndim != 2:
             return Flaw(0, f"the reward of step {before} is {not_a_number(rewards[0, 0])}")
-        anything = np.array(np.inf)
         checks = [
             ("the observation before step {step} of copy {copy} is {what}", self.limits, "observations"),
             (
                 "the reward of step {step} of copy {copy} is {what}",
-                Limits((), -anything, anything, False),
+                ANY_NUMBER,
                 "rewards",
             ),
         ]

@@ -14,6 +14,9 @@ from gainbias.evaluation.methods import LearnedRecord
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.features.matrix import FloatArray
 
+SOME_OBSERVATION = 1e-3
+"""Where the data weigh less than this, there is no value."""
+
 MOST_LISTED = 10_000
 """So many discrete observations are looked through for the best and the worst."""
 
@@ -86,7 +89,9 @@ class Estimate:
             nan where nothing alike was observed.
         """
         many, single = self.observed.checked(observations)
-        values = self.learned.values(self.observed.rows_at(many))
+        rows = self.observed.rows_at(many)
+        seen = self.learned.observations(rows) >= SOME_OBSERVATION
+        values = np.where(seen, self.learned.values(rows), np.nan)
         return float(values[0]) if single else values
 
     def value_interval(self, observations: Any) -> Any:

@@ -189,9 +189,7 @@ def evaluate_log(
             ),
         ) as stream:
             stream.notes.append("the answer is for the policy that made the log")
-            method = value_method(
-                algorithm, stream.observed, 1, step_size=step_size, params=params, num_steps=None
-            )
+            method = value_method(algorithm, stream.observed, 1, step_size=step_size, params=params)
             display = Display(watch, None)
             collection = Collection(stream, method, interruptions, display.show)
             cut_short = read(collection, None, confidence, None, display)

@@ -19,6 +19,7 @@ from scipy import sparse
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.history import History
+from gainbias.evaluation.learners_values import LearnedValues
 from gainbias.evaluation.observations import Choice, ObservationMap, observation_map
 from gainbias.evaluation.spaces import Limits
 from gainbias.evaluation.stream import OnTermination
@@ -30,7 +31,7 @@ from gainbias.store import DamagedError, write_whole
 KIND = "gainbias estimate"
 VERSION = 1
 
-RECORDS = {record.__name__: record for record in (Diagnostics, History, Limits, ValueEstimate)}
+RECORDS = {record.__name__: record for record in (Diagnostics, History, LearnedValues, Limits, ValueEstimate)}
 MAPS = {made.__name__: made for made in (FourierBasis, PolynomialBasis, RadialBasis, TileCoding)}
 
 Arrays = dict[str, Any]

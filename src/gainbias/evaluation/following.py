@@ -67,8 +67,7 @@ def follow(
         )
 
     with opened(interruptions, make) as stream:
-        is_open_ended = plan.target_half_width is not None
-        most = plan.max_steps if is_open_ended else plan.num_steps
+        most = plan.num_steps if plan.target_half_width is None else plan.max_steps
         per_chain = max(FEWEST_STEPS, -(-most // stream.num_chains))
         method = value_method(
             plan.algorithm,
@@ -76,7 +75,6 @@ def follow(
             stream.num_chains,
             step_size=plan.step_size,
             params=plan.params,
-            num_steps=None if is_open_ended else per_chain,
         )
         display = Display(watch, per_chain)
         collection = Collection(stream, method, interruptions, display.show, keep_rewards)

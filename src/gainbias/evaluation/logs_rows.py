@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.logs_columns import Chunk
-from gainbias.evaluation.spaces import Flaw, Limits, first_flaw
+from gainbias.evaluation.spaces import ANY_NUMBER, Flaw, Limits, first_flaw
 from gainbias.evaluation.stream import BrokenStream, Left, Path
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 ROUNDING = 1e-6
 """A next state and the state of the next row may differ by so much, relative to their size."""
-
-ANY_NUMBER = Limits((), np.array(-np.inf), np.array(np.inf), whole=False)
 
 
 def row_pieces(

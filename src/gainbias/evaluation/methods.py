@@ -10,6 +10,7 @@ from scipy import sparse
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
+from gainbias.evaluation.learners import Learner
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.stream import Transitions
 from gainbias.evaluation.values import ValueEstimate, dense, estimate_values
@@ -48,6 +49,9 @@ class LearnedRecord(Protocol):
 
     def intervals(self, rows: Matrix) -> FloatArray:
         """Intervals of these values, (n, 2)."""
+
+    def observations(self, rows: Matrix) -> FloatArray:
+        """How many visits the data weigh there, (n,)."""
 
 
 class ValueMethod(Protocol):
@@ -127,7 +131,6 @@ def value_method(
     *,
     step_size: Any,
     params: Mapping[str, float] | None,
-    num_steps: int | None,
 ) -> ValueMethod:
     """Return the method that was asked for; ``"auto"`` is least squares while there are few features.
 
@@ -139,21 +142,14 @@ def value_method(
     num_chains : int
     step_size, params
         Of an algorithm that learns step by step; least squares has none.
-    num_steps : int or None
-        Expected steps of each chain, if that is known.
     """
     most = MOST_SPARSE_FEATURES if observed.is_sparse else MOST_FEATURES
     if algorithm == "auto":
         algorithm = "lstd" if observed.num_features <= most else "single-chain"
     chosen = as_algorithm(algorithm)
-    if num_chains % chosen.chains:
-        raise ValueError(
-            f"{chosen.name} needs {chosen.chains} independent chains, found {num_chains}: pass chains="
-            f"{chosen.chains}, and a function that makes environments if yours cannot be copied"
-        )
     if chosen.name != "lstd":
-        return _learner(chosen, observed, num_chains, step_size, params, num_steps)
-    if step_size != "auto" or params:
+        return Learner(chosen, observed, num_chains=num_chains, step_size=step_size, params=params)
+    if not isinstance(step_size, str) or params:
         raise ValueError("least squares has no step size and no parameters: leave out step_size and params")
     if observed.num_features > most:
         raise ValueError(
@@ -161,17 +157,6 @@ def value_method(
             "fewer, or algorithm='auto'"
         )
     return LeastSquares(observed, num_chains)
-
-
-def _learner(
-    algorithm: Algorithm,
-    observed: ObservationMap,
-    num_chains: int,
-    step_size: Any,
-    params: Mapping[str, float] | None,
-    num_steps: int | None,
-) -> ValueMethod:
-    raise ValueError(f"{algorithm.name} cannot evaluate streams yet: use algorithm='lstd' or fewer features")
 
 
 def _below(parts: list[Any]) -> Any:

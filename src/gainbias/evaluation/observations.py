@@ -17,7 +17,7 @@ from gainbias.evaluation.observations_rows import (
     power_of_two,
     with_zero_row,
 )
-from gainbias.evaluation.spaces import Limits, first_flaw
+from gainbias.evaluation.spaces import ANY_NUMBER, Limits, first_flaw
 from gainbias.evaluation.stream import OnTermination, Steps, Transitions
 from gainbias.features.maps import FeatureMap
 from gainbias.features.matrix import Matrix, Tabular, as_features, row_norms
@@ -68,8 +68,8 @@ class ObservationMap:
 
     description: str
     num_features: int
-    limits: Limits
-    choice: Choice
+    limits: Limits = ANY_NUMBER
+    choice: Choice = "auto"
     scale: float = 1.0
     states: Callable[[NDArray[Any]], NDArray[np.int64]] | None = None
     rows: Callable[[NDArray[Any]], Matrix] | None = None

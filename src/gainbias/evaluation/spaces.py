@@ -35,6 +35,9 @@ class Limits:
     whole: bool
 
 
+ANY_NUMBER = Limits((), np.array(-np.inf), np.array(np.inf), whole=False)
+
+
 def limits_of(space: Any) -> Limits | None:
     """Return the limits of a Gymnasium space, or ``None`` if its elements are not arrays of numbers.
 

@@ -35,9 +35,6 @@ from gainbias.features.matrix import FloatArray, Matrix
 ENOUGH_OBSERVATIONS = 20
 """Where the data weigh less than so many visits, a value has no interval."""
 
-SOME_OBSERVATION = 1e-3
-"""Where the data weigh less than this, there is no value either."""
-
 SINGULAR = 1e-10
 """Directions in which features vary less than this, relative to the largest, have not been seen."""
 
@@ -82,9 +79,8 @@ class ValueEstimate:
         return len(self.offset_deviations)
 
     def values(self, rows: Matrix) -> FloatArray:
-        """Values of states with these features: (n,) for (n, d); nan where nothing was observed."""
-        values = np.asarray(rows @ self.weights + self.offset)
-        return np.where(self.observations(rows) < SOME_OBSERVATION, np.nan, values)
+        """Values of states with these features: (n,) for (n, d)."""
+        return np.asarray(rows @ self.weights + self.offset)
 
     def intervals(self, rows: Matrix) -> FloatArray:
         """Confidence intervals of the values, (n, 2) for (n, d); infinite where too little was observed."""
