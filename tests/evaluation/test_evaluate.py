@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 
 import gymnasium
 import numpy as np
@@ -88,11 +89,11 @@ class TestAnswers:
 class TestAlgorithms:
     @pytest.mark.parametrize("algorithm", ["single-chain", "double-chain", gb.ALGORITHMS["td-lambda"]])
     def test_any_algorithm_learns_the_values(self, algorithm, tmp_path):
-        estimate = gb.evaluate(Queue, ALWAYS, algorithm=algorithm, num_steps=400_000)
+        estimate = gb.evaluate(Queue, ALWAYS, algorithm=algorithm, num_steps=120_000)
         exact = gb.solve(queue_process()).bias
         values = estimate.value(np.arange(6))
         assert np.abs(values - exact).max() < 0.15 * np.ptp(exact)
-        assert estimate.gain == gb.evaluate(Queue, ALWAYS, num_steps=400_000).gain
+        assert estimate.gain == gb.evaluate(Queue, ALWAYS, num_steps=120_000).gain
         name = algorithm if isinstance(algorithm, str) else algorithm.name
         assert estimate.diagnostics.algorithm.startswith(f"{name}, step size")
         estimate.save(tmp_path / "estimate.npz")
@@ -142,6 +143,21 @@ class TestStopping:
         assert high - low <= 0.2
         assert not estimate.diagnostics.warnings
 
+    @pytest.mark.parametrize("env", [lambda env: env, lambda env: SyncVectorEnv([lambda: env])])
+    def test_a_vector_environment_is_interrupted_too(self, env):
+        class Interrupting(Queue):
+            count = 0
+
+            def step(self, action):
+                self.count += 1
+                if self.count == 3_000:
+                    os.kill(os.getpid(), signal.SIGINT)
+                return super().step(action)
+
+        estimate = gb.evaluate(env(Interrupting()), ALWAYS, chains=1)
+        assert 2_990 <= estimate.diagnostics.num_transitions <= 3_000
+        assert "it was interrupted" in estimate.diagnostics.warnings[0]
+
     def test_max_steps_comes_first(self):
         estimate = gb.evaluate(Queue, ALWAYS, target_half_width=1e-4, max_steps=10_000)
         assert estimate.diagnostics.num_transitions == 10_000
@@ -152,6 +168,17 @@ class TestStopping:
         assert "the time limit of 1 s has passed" in estimate.diagnostics.warnings[0]
         assert 0 < estimate.diagnostics.num_transitions < 10**7
         assert not estimate.diagnostics.is_complete
+
+    @pytest.mark.parametrize("make", [lambda env: env, lambda env: lambda: SyncVectorEnv([env])])
+    def test_time_limit_of_a_slow_environment(self, make):
+        class Slow(Queue):
+            def step(self, action):
+                time.sleep(0.003)
+                return super().step(action)
+
+        estimate = gb.evaluate(make(Slow), ALWAYS, chains=1, time_limit=0.6)
+        assert 0 < estimate.diagnostics.num_transitions < 1_000  # less than a batch
+        assert "the time limit of 0.6 s has passed" in estimate.diagnostics.warnings[0]
 
     def test_interrupted(self):
         class Interrupting(Queue):

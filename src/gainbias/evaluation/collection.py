@@ -75,14 +75,14 @@ class Collection:
             count = min(self._aligner.ready, room)
             if count:
                 self._take(count)
+                if self._show is not None:
+                    self._show(self.rewards.steps)
             if steps is not None and self.rewards.steps >= steps:
                 return self.rewards
             batch = self._next()
             if batch is None:
                 return self.rewards
             self._aligner.add(batch)
-            if self._show is not None:
-                self._show(self.rewards.steps)
 
     def kept_rewards(self, steps: int) -> FloatArray:
         """Return the first rewards of all chains, (chains, steps)."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.evaluation.batches import BatchMeans
-from gainbias.evaluation.environments import Environment, may_look
+from gainbias.evaluation.environments_opening import Environment, may_look
 from gainbias.evaluation.estimate import Estimate, digits_for
 from gainbias.evaluation.following import Plan, follow
 from gainbias.evaluation.interruptions import Interruptions

@@ -9,10 +9,13 @@ import numpy as np
 
 from gainbias.evaluation.policies import Act
 from gainbias.evaluation.spaces import FreeRecorder, Limits, Recorder, Wrong, limits_of, real_numbers
-from gainbias.evaluation.stream import BrokenStream, Interrupted, Left, Path
+from gainbias.evaluation.stream import BEAT, Beat, BrokenStream, Interrupted, Left, Path
+from gainbias.progress import OutOfTimeError
 
 
-def single_path(env: Any, act: Act, limits: Limits, size: int, seed: int, chain: int) -> Iterator[Path]:
+def single_path(
+    env: Any, act: Act, limits: Limits, size: int, seed: int, chain: int, beat: Beat
+) -> Iterator[Path]:
     """Step an environment for ever.
 
     Parameters
@@ -26,6 +29,8 @@ def single_path(env: Any, act: Act, limits: Limits, size: int, seed: int, chain:
     size : int
         Steps in each piece.
     seed, chain : int
+    beat : callable
+        Called with a number of steps, always after so many; it may end the walk by `OutOfTimeError`.
 
     Yields
     ------
@@ -36,7 +41,7 @@ def single_path(env: Any, act: Act, limits: Limits, size: int, seed: int, chain:
     BrokenStream
         After a last piece with what came before.
     """
-    walk = _Walk(env, act, limits, size)
+    walk = _Walk(env, act, limits, size, beat)
     walk.start(seed)
     while True:
         path, error = walk.piece(chain)
@@ -53,8 +58,8 @@ class _Walk:
     time. A cut takes a row of its own, for the observation behind which nothing follows.
     """
 
-    def __init__(self, env: Any, act: Act, limits: Limits, size: int) -> None:
-        self.env, self.act, self.size = env, act, size
+    def __init__(self, env: Any, act: Act, limits: Limits, size: int, beat: Beat) -> None:
+        self.env, self.act, self.size, self.beat = env, act, size, beat
         self.seen = Recorder(limits, 2 * size)
         of_actions = limits_of(env.action_space)
         self.done = FreeRecorder(env.action_space) if of_actions is None else Recorder(of_actions, 2 * size)
@@ -74,12 +79,15 @@ class _Walk:
             )
         self.observation = result[0]
 
-    def piece(self, chain: int) -> tuple[Path, BrokenStream | None]:
+    def piece(self, chain: int) -> tuple[Path, Exception | None]:
         """Make steps; return the path in front of the first thing that is wrong, and what that is."""
-        stop: BrokenStream | None = None
+        stop: Exception | None = None
         try:
-            self._make_steps()
-        except BrokenStream as error:
+            for begin in range(0, self.size, BEAT):
+                count = min(BEAT, self.size - begin)
+                self._make_steps(count)
+                self.beat(count)
+        except (BrokenStream, OutOfTimeError) as error:
             stop = error
         except KeyboardInterrupt:
             stop = Interrupted()
@@ -113,10 +121,10 @@ class _Walk:
             record.clear()
         return Path(observations[:size], rewards[:size], left[:size], chain), stop
 
-    def _make_steps(self) -> None:
+    def _make_steps(self, count: int) -> None:
         env_step, act = self.env.step, self.act
         see, do, rewards = self.seen.put, self.done.put, self.rewards
-        for _ in range(self.size):
+        for _ in range(count):
             observation = self.observation
             see(observation)
             action = act(observation)

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from gainbias.evaluation.policies import Act
 from gainbias.evaluation.spaces import ANY_NUMBER, Flaw, Limits, first_flaw, limits_of, not_a_number
-from gainbias.evaluation.stream import BrokenStream, Interrupted, Left, Path
+from gainbias.evaluation.stream import BEAT, Beat, BrokenStream, Interrupted, Left, Path
+from gainbias.progress import OutOfTimeError
 from gainbias.tasks.environments import optional
 
 BoolArray = NDArray[np.bool_]
 
 
-def vector_paths(envs: Any, act: Act, limits: Limits, size: int, seed: int) -> Iterator[Path]:
+def vector_paths(envs: Any, act: Act, limits: Limits, size: int, seed: int, beat: Beat) -> Iterator[Path]:
     """Step a vector environment for ever.
 
     Parameters
@@ -36,6 +37,8 @@ def vector_paths(envs: Any, act: Act, limits: Limits, size: int, seed: int) -> I
     size : int
         Calls of step in each piece.
     seed : int
+    beat : callable
+        Called with a number of steps, always after so many; it may end the walk by `OutOfTimeError`.
 
     Yields
     ------
@@ -49,7 +52,7 @@ def vector_paths(envs: Any, act: Act, limits: Limits, size: int, seed: int) -> I
     """
     walk = _VectorWalk(envs, act, limits, seed)
     while True:
-        paths, error = walk.pieces(size)
+        paths, error = walk.pieces(size, beat)
         yield from paths
         if error is not None:
             raise error
@@ -91,15 +94,17 @@ class _VectorWalk:
         self.resets: BoolArray = np.zeros(envs.num_envs, dtype=np.bool_)
         self.observations = self._copied(envs.reset(seed=seed)[0])
 
-    def pieces(self, size: int) -> tuple[list[Path], BrokenStream | None]:
+    def pieces(self, size: int, beat: Beat) -> tuple[list[Path], Exception | None]:
         """Make steps; return a path of each copy up to what is wrong, and what that is."""
         calls: list[_Call] = []
-        stop: BrokenStream | None = None
+        stop: Exception | None = None
         before = self.num_calls
         try:
             while len(calls) < size:
                 calls.append(self._call())
-        except BrokenStream as error:
+                if len(calls) % BEAT == 0:
+                    beat(BEAT * self.envs.num_envs)
+        except (BrokenStream, OutOfTimeError) as error:
             stop = error
         except KeyboardInterrupt:
             stop = Interrupted()

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.evaluation.collection import Collection
-from gainbias.evaluation.environments import Environment
+from gainbias.evaluation.environments_opening import Environment
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.following import Plan, follow
 from gainbias.evaluation.interruptions import Interruptions
@@ -190,7 +190,7 @@ def evaluate_log(
         ) as stream:
             stream.notes.append("the answer is for the policy that made the log")
             method = value_method(algorithm, stream.observed, 1, step_size=step_size, params=params)
-            display = Display(watch, None)
+            display = Display(watch)
             collection = Collection(stream, method, interruptions, display.show)
             cut_short = read(collection, None, confidence, None, display)
         return estimate_of(collection, confidence, cut_short)

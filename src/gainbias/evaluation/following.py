@@ -8,7 +8,8 @@ from typing import Any
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.evaluation.collection import Collection
-from gainbias.evaluation.environments import Environment, environment_stream
+from gainbias.evaluation.environments import environment_stream
+from gainbias.evaluation.environments_opening import Environment
 from gainbias.evaluation.interruptions import Interruptions
 from gainbias.evaluation.methods import value_method
 from gainbias.evaluation.observations import Choice
@@ -54,6 +55,7 @@ def follow(
 ) -> tuple[Collection, list[str]]:
     """Follow a policy, and return what was read, and in words why it ended before its goal."""
     plan.check()
+    display = Display(watch)
 
     def make() -> Any:
         return environment_stream(
@@ -64,6 +66,7 @@ def follow(
             seed=plan.seed,
             on_termination=plan.on_termination,
             batch_size=BATCH,
+            beat=display.beat,
         )
 
     with opened(interruptions, make) as stream:
@@ -76,6 +79,6 @@ def follow(
             step_size=plan.step_size,
             params=plan.params,
         )
-        display = Display(watch, per_chain)
+        display.begin(per_chain, stream.num_chains)
         collection = Collection(stream, method, interruptions, display.show, keep_rewards)
         return collection, read(collection, per_chain, plan.confidence, plan.target_half_width, display)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -16,6 +17,9 @@ from gainbias.evaluation.intervals_stopping import GROWTH, Look, looks_until
 from gainbias.evaluation.stream import BrokenStream, Interrupted, Stream
 from gainbias.progress import OutOfTimeError, Watch
 
+BETWEEN = 0.1
+"""Seconds between two signs of life."""
+
 FEWEST_STEPS = 4
 """An estimate needs so many steps of each chain."""
 
@@ -26,18 +30,30 @@ class Display:
     Parameters
     ----------
     watch : Watch
-    steps : int or None
-        Steps of each chain that will be made, if that is known.
     """
 
-    def __init__(self, watch: Watch, steps: int | None) -> None:
-        self._watch, self._words = watch, ""
-        self._total: float | None = steps
-        self._most = steps or math.inf
+    def __init__(self, watch: Watch) -> None:
+        self._watch, self._words, self._num_chains = watch, "", 1
+        self._total: float | None = None
+        self._most: float = math.inf
+        self._steps = self._ahead = 0
+        self._shown = 0.0
+
+    def begin(self, steps: int, num_chains: int) -> None:
+        """Say how many steps of each chain will be made, at most."""
+        self._total, self._most, self._num_chains = steps, steps, num_chains
+
+    def beat(self, steps: int) -> None:
+        """Count steps that no batch has brought yet, and show them now and then."""
+        self._ahead += steps
+        if time.monotonic() - self._shown > BETWEEN:
+            self._draw()
 
     def show(self, steps: int) -> None:
-        """Say how many steps of each chain were made."""
-        self._watch.show(f"{steps:,} steps of each chain{self._words}", steps, self._total)
+        """Say how many steps of each chain were read."""
+        if steps > self._steps:
+            self._steps, self._ahead = steps, 0
+        self._draw()
 
     def look(self, look: Look, steps: int) -> None:
         """Say what a look saw; the bar then shows how long it will still take."""
@@ -46,6 +62,12 @@ class Display:
         looks = math.log((steps + look.steps_left) / steps, GROWTH)  # it ends with one of them
         self._total = min(self._most, round(steps * GROWTH ** math.ceil(looks)))
         self.show(steps)
+
+    def _draw(self) -> None:
+        steps = self._steps + self._ahead // self._num_chains
+        steps = steps if self._total is None else min(steps, int(self._total))
+        self._shown = time.monotonic()
+        self._watch.show(f"{steps:,} steps of each chain{self._words}", steps, self._total)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ left. A batch of transitions is made of each piece.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -28,6 +28,11 @@ from gainbias.features.matrix import FloatArray, Matrix
 
 IntArray: TypeAlias = NDArray[np.int64]
 OnTermination: TypeAlias = Literal["zero", "reward"]
+
+BEAT = 64
+"""Steps of an environment between two signs of life."""
+
+Beat: TypeAlias = Callable[[int], None]
 
 
 class BrokenStream(ValueError):
