@@ -120,6 +120,9 @@ class TestChains:
         assert "one chain, because the policy may look" in estimate.diagnostics.notes[0]
         assert gb.evaluate(Queue(), lambda seen: 1, num_steps=3_000, chains=2).diagnostics.num_chains == 2
 
+    def test_a_class_and_a_function_are_four(self):
+        assert gb.evaluate(Queue, lambda seen: 1, num_steps=3_000).diagnostics.num_chains == 4
+
     def test_an_environment_and_an_array_are_four(self):
         assert gb.evaluate(Queue(), ALWAYS, num_steps=3_000).diagnostics.num_chains == 4
 
