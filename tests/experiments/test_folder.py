@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from gainbias.experiments import results as results_module
+from gainbias.experiments.instance import Instance
 from gainbias.experiments.results import Results
-from gainbias.experiments.unit import Unit
 from gainbias.store import LockedError
 from tests.experiments.small import run_small, table_bytes
 
@@ -48,11 +48,12 @@ def test_stopped_and_resumed_ends_with_the_same_bytes(
         os.killpg(process.pid, sent)
         said = process.communicate(timeout=60)
         if sent == signal.SIGINT:
-            message = f"gainbias: interrupted; what was finished is kept in {folder}: go on with --resume\n"
-            assert (process.returncode, *said) == (1, "", message)
+            message = f"gainbias: interrupted; what was finished is kept in {folder}: go on with --resume"
+            finishing = "finishing the units that run; Ctrl-C again stops now"
+            assert (process.returncode, said[0], said[1].splitlines()) == (1, "", [finishing, message])
         assert not (folder / "manifest.json").exists()
     resumed = run_small(folder, resume=True)
-    assert 7 <= resumed.manifest["reused"] < 16
+    assert 6 <= resumed.manifest["reused"] < 16  # one of the records names the machine
     assert table_bytes(resumed) == table_bytes(results)
 
 
@@ -70,7 +71,7 @@ def test_a_finished_study_is_not_run_over(results: Results) -> None:
 
 def test_resuming_a_finished_study_computes_nothing(results: Results, tmp_path: Path, monkeypatch) -> None:
     before = table_bytes(results)
-    monkeypatch.setattr(Unit, "compute", lambda self: pytest.fail("computed again"))
+    monkeypatch.setattr(Instance, "compute", lambda self: pytest.fail("computed again"))
     again = run_small(shutil.copytree(results.folder, tmp_path / "copy"), resume=True)
     assert table_bytes(again) == before
     assert again.manifest["reused"] == again.manifest["units"] == 16
@@ -143,15 +144,12 @@ def test_workers_end_with_a_study_that_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_worker_is_said_to_be_so(tmp_path: Path) -> None:
+def test_a_killed_worker_costs_nothing_but_time(results: Results, tmp_path: Path) -> None:
     process, workers = start_and_find_workers(tmp_path / "killed")
     os.kill(workers[0], signal.SIGKILL)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert said.splitlines()[-1].startswith(
-        "gainbias: a worker process ended, perhaps because memory ran out"
-    )
-    assert said.endswith("go on with --resume, and with fewer workers if memory is short\n")
+    _, said = process.communicate(timeout=100)
+    assert (process.returncode, said) == (0, "")
+    assert table_bytes(Results(tmp_path / "killed")) == table_bytes(results)
 
 
 def test_a_newer_folder_is_refused(tmp_path: Path) -> None:
@@ -196,8 +194,8 @@ def test_damaged_records_are_computed_again(tmp_path: Path, monkeypatch) -> None
     content = bytearray(segment.read_bytes())
     content[len(content) * 3 // 4] ^= 0xFF  # in the second record
     segment.write_bytes(content)
-    computed, compute = [], Unit.compute
-    monkeypatch.setattr(Unit, "compute", lambda self: computed.append(self.run) or compute(self))
+    computed, compute = [], Instance.compute
+    monkeypatch.setattr(Instance, "compute", lambda self: computed.append(self.run) or compute(self))
     assert table_bytes(run_small(results.folder, **small, resume=True)) == before
     assert computed == [1]
 
@@ -206,8 +204,8 @@ def test_extending_reuses_what_is_there(results: Results, tmp_path: Path, monkey
     folder = tmp_path / "longer"
     run_small(folder, instances=1, protocols=["fair"])
     computed = []
-    compute = Unit.compute
-    monkeypatch.setattr(Unit, "compute", lambda self: computed.append(self.run) or compute(self))
+    compute = Instance.compute
+    monkeypatch.setattr(Instance, "compute", lambda self: computed.append(self.run) or compute(self))
     longer = run_small(folder, instances=2, protocols=["fair"], resume=True)
     assert computed == [1, 1]
     assert set(longer.frame("runs").run) == {0, 1}

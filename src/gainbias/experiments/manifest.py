@@ -11,15 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from gainbias.experiments.instance import CONDITION_RUNS, Instance
 from gainbias.experiments.protocols import PROTOCOLS, Method
 from gainbias.experiments.provenance import code_version, package_versions
-from gainbias.experiments.unit import CONDITION_RUNS, Unit
+from gainbias.experiments.work import hash_of
 
 PAPER_STEP_SIZE = "the paper's, a / (t + c0)"
 
 
 def make_manifest(
-    units: Sequence[Unit],
+    units: Sequence[Instance],
     instances: Sequence[Mapping[str, Any]],
     *,
     settings: Mapping[str, Any],
@@ -31,7 +32,7 @@ def make_manifest(
 
     Parameters
     ----------
-    units : sequence of Unit
+    units : sequence of Instance
         The study.
     instances : sequence of mappings
         Rows of the table "instances".
@@ -55,6 +56,7 @@ def make_manifest(
         "platform": platform.machine(),
         "packages": package_versions(),
         "units": len(units),
+        "study": hash_of(sorted(unit.id for unit in units)),
         "reused": reused,
         "shorten": units[0].shorten,
         "settings": dict(settings),
@@ -64,7 +66,7 @@ def make_manifest(
     }
 
 
-def _protocol(name: str, units: Sequence[Unit]) -> dict[str, Any]:
+def _protocol(name: str, units: Sequence[Instance]) -> dict[str, Any]:
     protocol = PROTOCOLS[name]
     return {
         "summary": protocol.summary,

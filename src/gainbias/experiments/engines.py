@@ -1,0 +1,201 @@
+"""Where units are computed: in this process, in processes on this machine, or on a Dask cluster.
+
+Each engine is an executor as Python's own are, so everything else is the same for all.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from typing import Any, Literal, Protocol, get_args
+
+from gainbias.experiments.provenance import has_one_thread
+from gainbias.experiments.work import WrongEnvironmentError, be_a_worker, environment_fault
+from gainbias.extras import require
+
+EngineName = Literal["local", "dask"]
+
+CONNECT_SECONDS = 5.0
+"""A cluster that does not answer within this time is not there."""
+
+NO_WORKERS_SECONDS = 30.0
+"""A cluster that has no workers for so long is given up."""
+
+
+class Engine(Protocol):
+    """Something that computes."""
+
+    name: str
+
+    @property
+    def executor(self) -> Executor:
+        """Where to submit work now: another one after workers were lost."""
+
+    @property
+    def workers(self) -> int:
+        """How many there are now, at least 1."""
+
+    @property
+    def ahead(self) -> int:
+        """How many pieces of work to have submitted at a time."""
+
+
+class Here(Executor):
+    """The process itself: no start, no transport; for one worker, and to debug."""
+
+    name = "local"
+    workers = ahead = 1
+
+    @property
+    def executor(self) -> Executor:
+        """Itself."""
+        return self
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Do it at once."""
+        done: Future[Any] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+
+class Local:
+    """Processes on this machine, each with one thread for linear algebra and one for kernels."""
+
+    name = "local"
+
+    def __init__(self, workers: int) -> None:
+        self.workers, self.ahead = workers, 2 * workers
+
+    @property
+    def executor(self) -> Executor:
+        """The processes; new ones if some were lost."""
+        from joblib.externals.loky import get_reusable_executor
+
+        one = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        pool: Executor = get_reusable_executor(
+            self.workers, timeout=3600, env=one, initializer=be_a_worker, initargs=(os.getpid(),)
+        )
+        return pool
+
+
+class Dask:
+    """An existing cluster."""
+
+    name = "dask"
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.executor: Executor = client.get_executor(pure=False)
+        self._counted, self._seen, self._count = 0.0, time.monotonic(), 1
+
+    @property
+    def workers(self) -> int:
+        """How many threads the cluster has now; workers may come and go."""
+        now = time.monotonic()
+        if now - self._counted > 1.0:
+            self._counted = now
+            found = sum(self._client.nthreads().values())
+            if found:
+                self._seen, self._count = now, found
+            elif now - self._seen > NO_WORKERS_SECONDS:
+                raise RuntimeError(
+                    f"the cluster has had no workers for {NO_WORKERS_SECONDS:.0f} s; what was finished is "
+                    "kept: start workers, then go on with --resume"
+                )
+        return self._count
+
+    @property
+    def ahead(self) -> int:
+        """Twice the number of workers, so that none waits."""
+        return 2 * self.workers
+
+    def check(self, codes: set[str]) -> None:
+        """Refuse workers that would compute something else than this process."""
+        faults = self._client.run(environment_fault, codes, on_error="return")
+        if not faults:
+            raise RuntimeError("the cluster has no workers: start some, then try again")
+        for worker, fault in faults.items():
+            if isinstance(fault, ModuleNotFoundError | ImportError | AttributeError):
+                fault = f"cannot load gainbias ({fault}): install the same version there"
+            if fault:
+                raise WrongEnvironmentError(f"worker {worker} {fault}")
+
+
+@contextmanager
+def opened(name: EngineName, workers: int | None, address: str | None, codes: set[str]) -> Iterator[Engine]:
+    """Open an engine, and close it in the end.
+
+    Parameters
+    ----------
+    name : {"local", "dask"}
+    workers : int or None
+        Processes on this machine, by default one for each core.
+    address : str or None
+        Of the scheduler of a cluster.
+    codes : set of str
+        Versions of the sources that workers must have.
+    """
+    check_choice(name, workers, address)
+    if name == "dask":
+        with _connected(str(address)) as client:
+            engine = Dask(client)
+            engine.check(codes)
+            yield engine
+        return
+    count = workers or os.cpu_count() or 1
+    if count == 1 and has_one_thread():
+        yield Here()
+        return
+    require("cluster", "joblib")
+    local = Local(count)
+    try:
+        yield local
+    except BaseException:
+        local.executor.shutdown(kill_workers=True)  # type: ignore[call-arg]
+        raise
+    local.executor.shutdown()
+
+
+def check_choice(name: str, workers: int | None, address: str | None) -> None:
+    """Refuse engines that do not exist, or not so."""
+    if name not in get_args(EngineName):
+        raise ValueError(f"engine must be one of {', '.join(get_args(EngineName))}, found {name!r}")
+    if name == "dask" and not address:
+        raise ValueError(
+            "engine 'dask' needs the address of a scheduler, as in --address tcp://192.168.0.1:8786"
+        )
+    if name == "dask" and workers is not None:
+        raise ValueError("a cluster has its own number of workers: leave workers out with engine 'dask'")
+    if name == "local" and address:
+        raise ValueError(f"engine 'local' has no address, found {address!r}: choose engine 'dask'")
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    require("cluster", "distributed")
+    import logging
+
+    from distributed import Client
+
+    # What goes wrong is said by us, once.
+    for logger in ("distributed.client", "distributed.core", "distributed.comm"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
+    try:
+        client: Any = Client(  # type: ignore[no-untyped-call]
+            address, timeout=CONNECT_SECONDS, set_as_default=False
+        )
+    except (OSError, ValueError, TypeError) as error:
+        raise ConnectionError(
+            f"no Dask scheduler answers at {address!r} within {CONNECT_SECONDS:.0f} s: is it running, and "
+            "can it be reached from here?"
+        ) from error
+    try:
+        yield client
+    finally:
+        client.close(timeout=CONNECT_SECONDS)
