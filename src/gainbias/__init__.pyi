@@ -10,6 +10,8 @@ from gainbias.engine.trace import Outcome as Outcome
 from gainbias.engine.trace import Trace as Trace
 from gainbias.experiments.reproduce import reproduce as reproduce
 from gainbias.experiments.results import Results as Results
+from gainbias.experiments.study import Study as Study
+from gainbias.experiments.sweep import sweep as sweep
 from gainbias.features import Tabular as Tabular
 from gainbias.features import normalise_features as normalise_features
 from gainbias.features.maps import FourierBasis as FourierBasis

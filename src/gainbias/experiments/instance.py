@@ -18,7 +18,7 @@ from gainbias.engine.trace import Trace
 from gainbias.experiments.protocols import PROTOCOLS, Protocol
 from gainbias.experiments.provenance import code_version
 from gainbias.experiments.tables import Columns, Layout
-from gainbias.experiments.work import BATCH_SECONDS, hash_of, refuse_interrupted
+from gainbias.experiments.work import BATCH_SECONDS, hash_of, is_defined, refuse_interrupted
 from gainbias.tasks.registry import task
 from gainbias.tasks.task import Task
 
@@ -154,7 +154,7 @@ class Instance:
         measures = [
             (kind, target, norm)
             for kind, target, norm in itertools.product(get_args(Kind), get_args(Target), protocol.norms)
-            if _is_defined(trace, kind, target) and (norm == "euclidean" or target == "bias")
+            if is_defined(trace, kind, target) and (norm == "euclidean" or target == "bias")
         ]
         errors = [trace.errors(kind, target=target, norm=norm)[0] for kind, target, norm in measures]
         count, times = len(trace.steps), len(measures)
@@ -179,11 +179,6 @@ def _checkpoints(steps: int) -> list[int]:
     """Return steps that halve every second time, so that half of the steps, in transitions, is among them."""
     exponents = np.arange(2 * HALVINGS + 1) / 2
     return sorted({max(1, round(steps * 2.0**-exponent)) for exponent in exponents})
-
-
-def _is_defined(trace: Trace, kind: str, target: str) -> bool:
-    on_a_line = trace.algorithm.limit_is_line and trace.problem.ones_in_span
-    return not (target == "own" and kind == "full" and on_a_line)
 
 
 def _joined(parts: list[Columns]) -> Columns:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gainbias.experiments.tables import Layout, write_tables
+from gainbias.experiments.tables import Layout, Tables, unpacked, write_tables
 from gainbias.experiments.work import Unit
 from gainbias.store import DamagedError, Log, Record, write_whole
 
 if TYPE_CHECKING:
     import pandas
+
+Look = Callable[[Unit, Tables], None]
 
 SCHEMA = 3
 """Version of the layout of the folder and the columns of the tables."""
@@ -168,12 +171,31 @@ class Results:
             if FAILURE + unit.id in records and unit.id not in records
         ]
 
-    def write_tables(self, units: Sequence[Unit], layout: Layout) -> None:
-        """Write the tidy tables of all units that are stored; they come in the order of the rows."""
+    def write_tables(self, units: Sequence[Unit], layout: Layout, look: Look = lambda *_: None) -> None:
+        """Write the tidy tables of all units that are stored.
+
+        Parameters
+        ----------
+        units : sequence of Unit
+            In the order of their rows.
+        layout : Layout
+        look : callable
+            Called with each unit and its tables.
+        """
+        tables = self.stored_tables(units, look)
+        first = next(tables, None)
+        if first is not None:
+            with disk_full_in_words(self.folder):
+                write_tables(self.folder, layout, itertools.chain([first], tables))
+
+    def stored_tables(self, units: Iterable[Unit], look: Look = lambda *_: None) -> Iterator[Tables]:
+        """Iterate over the tables of the units that are stored."""
         records = self.log.records()
-        payloads = (records[unit.id].read() for unit in units if unit.id in records)
-        with disk_full_in_words(self.folder):
-            write_tables(self.folder, layout, payloads)
+        for unit in units:
+            if unit.id in records:
+                tables = unpacked(records[unit.id].read())
+                look(unit, tables)
+                yield tables
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write what was run, how, and with what."""

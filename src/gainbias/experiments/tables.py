@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 Columns = dict[str, Any]
+Tables = dict[str, "pyarrow.Table"]
 
 GROUP_ROWS = 2**18
 """Rows are written when so many have come together."""
@@ -87,7 +88,7 @@ def packed(tables: dict[str, Columns]) -> bytes:
     return sizes + b"\n" + b"".join(parts.values())
 
 
-def unpacked(payload: bytes) -> dict[str, pyarrow.Table]:
+def unpacked(payload: bytes) -> Tables:
     """Return the tables that were packed."""
     import pyarrow
 
@@ -99,14 +100,14 @@ def unpacked(payload: bytes) -> dict[str, pyarrow.Table]:
     return tables
 
 
-def write_tables(folder: Path, layout: Layout, payloads: Iterable[bytes]) -> None:
-    """Write the tables of all units, whose payloads come in the order of their rows."""
+def write_tables(folder: Path, layout: Layout, units: Iterable[Tables]) -> None:
+    """Write the tables of all units, which come in the order of their rows."""
     with contextlib.ExitStack() as files:
         writers = {
             name: files.enter_context(_writing(folder, name, layout.with_csv)) for name in layout.sorted_by
         }
-        for payload in payloads:
-            for name, table in unpacked(payload).items():
+        for tables in units:
+            for name, table in tables.items():
                 order = [(column, "ascending") for column in layout.sorted_by[name]]
                 rows = table.sort_by(order) if order else table
                 writers[name].add(_completed(rows, layout.optional))

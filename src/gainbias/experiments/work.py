@@ -10,11 +10,14 @@ import threading
 import time
 import traceback
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gainbias.experiments.provenance import code_version, has_one_thread, machine
 from gainbias.experiments.tables import Columns, packed
 from gainbias.progress import Watch
+
+if TYPE_CHECKING:
+    from gainbias.engine.trace import Trace
 
 BATCH_SECONDS = 2.0
 """Units are sent in batches that take about this long: what is lost when a worker is killed."""
@@ -127,7 +130,13 @@ def _answer(unit: Unit) -> Answer:
     return Answer(unit.id, payload, seconds=time.perf_counter() - started)
 
 
-def refuse_interrupted(trace: Any) -> None:
+def refuse_interrupted(trace: Trace) -> None:
     """Pass on Ctrl-C, which a run answers with what it has: half a result is none."""
     if any(outcome.status == "interrupted" for outcome in trace.outcomes):
         raise KeyboardInterrupt
+
+
+def is_defined(trace: Trace, kind: str, target: str) -> bool:
+    """Whether errors of a kind exist: a limit that is known up to a constant has no full distance."""
+    on_a_line = trace.algorithm.limit_is_line and trace.problem.ones_in_span
+    return not (target == "own" and kind == "full" and on_a_line)
