@@ -116,7 +116,13 @@ def _claims(options: argparse.Namespace) -> int:
     from gainbias.experiments.claims.registry import check_claims
     from gainbias.report.headline import show_claims, write_claims
 
-    results = check_claims(options.claims or None, seed=options.seed, quick=options.quick)
+    results = check_claims(
+        options.claims or None,
+        seed=options.seed,
+        quick=options.quick,
+        workers=options.workers,
+        folder=options.output,
+    )
     if options.output:
         write_claims(results, Path(options.output))
     return _answer(options, [result.to_dict() for result in results], show_claims)

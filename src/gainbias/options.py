@@ -120,6 +120,7 @@ def _add_claims(verbs: Any) -> None:
     verb.add_argument("claims", nargs="*", metavar="CLAIM", help="id of a claim (default: all, some minutes)")
     verb.add_argument("--quick", action="store_true", help="a small version, for a first look")
     verb.add_argument("--seed", type=int, default=0, help="of everything random (default: %(default)s)")
+    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
     verb.add_argument("--output", metavar="FOLDER", help="also store figures, a page and JSON in this folder")
 
 
@@ -143,8 +144,8 @@ def _add_reproduce(verbs: Any) -> None:
 
 def _add_sweep(verbs: Any) -> None:
     example = (
-        "examples:\n  gainbias sweep study.toml --dry-run\n  gainbias sweep study.toml --output results/study\n"
-        "  gainbias sweep study.toml --resume --engine dask --address tcp://192.168.0.1:8786\n"
+        "examples:\n  gainbias sweep study.toml --dry-run\n  gainbias sweep study.toml --resume\n"
+        "  gainbias sweep study.toml --engine dask --address tcp://192.168.0.1:8786\n"
         "  gainbias sweep --status results/study\n  gainbias sweep --verify results/study --sample 20"
     )
     verb = _verb(verbs, "sweep", "run a study of many runs, described in a file", example)

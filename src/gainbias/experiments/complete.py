@@ -6,11 +6,13 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
-from gainbias.experiments.engines import EngineName, opened
+from gainbias.experiments.engines import Engine
 from gainbias.experiments.execute import Finished, execute, patient_interrupt
 from gainbias.experiments.results import FAILURE, MACHINE, Results, disk_full_in_words
 from gainbias.experiments.work import Unit
+from gainbias.progress import Watch
 
 
 @dataclass
@@ -26,6 +28,8 @@ class Progress:
         were stored and found damaged.
     lane_steps : int
         Steps of lanes that were made by this process.
+    foreseen, left : float
+        Rough seconds of all units, and of those that are not finished.
     began : float
         Clock when the first unit was.
     """
@@ -36,6 +40,8 @@ class Progress:
     failed: int = 0
     damaged: int = 0
     lane_steps: int = 0
+    foreseen: float = 0.0
+    left: float = 0.0
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -45,13 +51,7 @@ class Progress:
 
 
 def complete(
-    units: Sequence[Unit],
-    results: Results,
-    show: Callable[[Progress], None],
-    *,
-    engine: EngineName = "local",
-    workers: int | None = None,
-    address: str | None = None,
+    units: Sequence[Unit], results: Results, engine: Engine, show: Callable[[Progress], None]
 ) -> Progress:
     """Compute what is missing of the units; the log of the results must be open for writing.
 
@@ -64,10 +64,10 @@ def complete(
         All of the study, in the order in which they are to be begun.
     results : Results
         Where answers are kept.
+    engine : Engine
+        Where units are computed.
     show : callable
         Called with the progress before the first and after every batch.
-    engine, workers, address
-        See `engines.opened`.
 
     Raises
     ------
@@ -76,14 +76,18 @@ def complete(
     """
     stored, damaged = results.finished(units)
     waiting = {unit.id: unit for unit in units if unit.id not in stored}
-    progress = Progress(waiting, len(units), reused=len(stored), damaged=len(damaged))
+    progress = Progress(
+        waiting,
+        total=len(units),
+        reused=len(stored),
+        damaged=len(damaged),
+        foreseen=sum(unit.seconds for unit in units),
+        left=sum(unit.seconds for unit in waiting.values()),
+    )
     show(progress)
-    if not waiting:
-        return progress
     machines = {name for name in results.log.records() if name.startswith(MACHINE)}
-    codes = {unit.code for unit in waiting.values()}
-    with patient_interrupt() as stop, opened(engine, workers, address, codes) as opened_engine:
-        for finished in execute(list(waiting.values()), opened_engine, stop):
+    with patient_interrupt() as stop:
+        for finished in execute(list(waiting.values()), engine, stop):
             _keep(finished, results, progress, machines)
             show(progress)
     if waiting:
@@ -96,6 +100,7 @@ def _keep(finished: Finished, results: Results, progress: Progress, machines: se
     records = []
     for answer in finished.answers:
         unit = progress.waiting.pop(answer.id)
+        progress.left -= unit.seconds
         if answer.payload is None:
             failure = {"unit": answer.id, "what": unit.label, "error": answer.error}
             records.append((FAILURE + answer.id, json.dumps(failure).encode()))
@@ -110,3 +115,20 @@ def _keep(finished: Finished, results: Results, progress: Progress, machines: se
     if records:
         with disk_full_in_words(results.folder):
             results.log.append_all(records)
+
+
+def show_labels(watch: Watch, progress: Progress, workers: int) -> None:
+    """Name the units that run: the first that wait, because units are begun in their order."""
+    running = [unit.label for unit in islice(progress.waiting.values(), workers)]
+    watch.show(", ".join(running) or "writing tables", progress.total - len(progress.waiting), progress.total)
+
+
+def refuse_failures(results: Results, units: Sequence[Unit]) -> None:
+    """Raise if units failed, for studies that must have no gaps."""
+    failures = results.failures(units, results.log.records())
+    if failures:
+        first = failures[0]
+        raise RuntimeError(
+            f"{len(failures)} of {len(units)} units failed, the first {first['what']}: {first['error']}; the "
+            "others are kept: go on with --resume, and with fewer workers if memory is short"
+        )

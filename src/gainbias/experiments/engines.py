@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, cast, get_args
 
-from gainbias.experiments.provenance import has_one_thread
+from gainbias.experiments.provenance import THREADS, code_version, has_one_thread
 from gainbias.experiments.work import WrongEnvironmentError, be_a_worker, environment_fault
 from gainbias.extras import require
 
@@ -71,17 +71,23 @@ class Local:
 
     def __init__(self, workers: int) -> None:
         self.workers, self.ahead = workers, 2 * workers
+        self._pool: Any = None
 
     @property
     def executor(self) -> Executor:
         """The processes; new ones if some were lost."""
         from joblib.externals.loky import get_reusable_executor
 
-        one = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        pool: Executor = get_reusable_executor(
+        one = dict.fromkeys((*THREADS, "MKL_NUM_THREADS", "GAINBIAS_THREADS"), "1")
+        self._pool = get_reusable_executor(
             self.workers, timeout=3600, env=one, initializer=be_a_worker, initargs=(os.getpid(),)
         )
-        return pool
+        return cast(Executor, self._pool)
+
+    def close(self, now: bool) -> None:
+        """End the processes, at once or when they have finished what they do."""
+        if self._pool is not None:
+            self._pool.shutdown(kill_workers=now)
 
 
 class Dask:
@@ -128,7 +134,7 @@ class Dask:
 
 
 @contextmanager
-def opened(name: EngineName, workers: int | None, address: str | None, codes: set[str]) -> Iterator[Engine]:
+def opened(name: EngineName, workers: int | None = None, address: str | None = None) -> Iterator[Engine]:
     """Open an engine, and close it in the end.
 
     Parameters
@@ -138,14 +144,12 @@ def opened(name: EngineName, workers: int | None, address: str | None, codes: se
         Processes on this machine, by default one for each core.
     address : str or None
         Of the scheduler of a cluster.
-    codes : set of str
-        Versions of the sources that workers must have.
     """
     check_choice(name, workers, address)
     if name == "dask":
         with _connected(str(address)) as client:
             engine = Dask(client)
-            engine.check(codes)
+            engine.check({code_version()})
             yield engine
         return
     count = workers or os.cpu_count() or 1
@@ -157,9 +161,9 @@ def opened(name: EngineName, workers: int | None, address: str | None, codes: se
     try:
         yield local
     except BaseException:
-        local.executor.shutdown(kill_workers=True)  # type: ignore[call-arg]
+        local.close(now=True)
         raise
-    local.executor.shutdown()
+    local.close(now=False)
 
 
 def check_choice(name: str, workers: int | None, address: str | None) -> None:

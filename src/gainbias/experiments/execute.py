@@ -98,8 +98,8 @@ class _Queue:
             ) from error
         except BrokenExecutor:
             return Finished(self._suspect(batch, deaths=int(alone)), "")
-        except _killed_worker():  # Dask has tried it several times by then
-            return Finished(self._suspect(batch, deaths=MOST_DEATHS), "")
+        except _killed_worker():  # Dask has tried it several times by then, and knows whose fault it was
+            return Finished(self._suspect(batch, deaths=1), "")
         self._learn(batch, answers)
         return Finished(answers, machine)
 

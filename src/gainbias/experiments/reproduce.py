@@ -7,11 +7,11 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gainbias.experiments.complete import Progress, complete
+from gainbias.experiments.complete import complete, refuse_failures, show_labels
+from gainbias.experiments.engines import opened
 from gainbias.experiments.instance import LAYOUT, Instance
 from gainbias.experiments.manifest import make_manifest
 from gainbias.experiments.protocols import PROTOCOLS
@@ -86,9 +86,9 @@ def reproduce(
     results.check(LAYOUT.kind, choices, overwrite=overwrite, resume=resume)
     with Watch() as watch:
         try_settings(units, watch)
-        with results.log:
+        with opened("local", count) as engine, results.log:
             results.begin(LAYOUT, choices, overwrite=overwrite)
-            progress = complete(units, results, lambda now: _show(watch, now, count), workers=count)
+            progress = complete(units, results, engine, lambda now: show_labels(watch, now, count))
         refuse_failures(results, units)
         in_order = sorted(units, key=lambda unit: unit.place)
         results.write_tables(in_order, LAYOUT)
@@ -117,23 +117,6 @@ def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _number_of(workers: int | None) -> int:
     return os.cpu_count() or 1 if workers is None else as_integer(workers, "workers", least=1)
-
-
-def _show(watch: Watch, progress: Progress, workers: int) -> None:
-    """Name the units that run: the first that wait, because units are begun in their order."""
-    running = [unit.label for unit in islice(progress.waiting.values(), workers)]
-    watch.show(", ".join(running) or "writing tables", progress.total - len(progress.waiting), progress.total)
-
-
-def refuse_failures(results: Results, units: Sequence[Instance]) -> None:
-    """Raise if units failed: the paper's study has no gaps."""
-    failures = results.failures(units, results.log.records())
-    if failures:
-        first = failures[0]
-        raise RuntimeError(
-            f"{len(failures)} of {len(units)} units failed, the first {first['what']}: {first['error']}; the "
-            "others are kept: go on with --resume, and with fewer workers if memory is short"
-        )
 
 
 def try_settings(units: Sequence[Instance], watch: Watch) -> None:

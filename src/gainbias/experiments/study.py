@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -124,7 +125,9 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description, which JSON and TOML can hold."""
-        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        plain: dict[str, Any] = json.loads(json.dumps(given, default=_plain))
+        return plain
 
     def __repr__(self) -> str:
         sizes = f"{len(self._tasks)} tasks, {len(self._methods)} algorithms, {len(self._instances)} instances"
@@ -237,6 +240,11 @@ class Study:
             return tuple(as_checkpoints(self.checkpoints, num_steps).tolist())
         except (ValueError, TypeError) as error:
             raise ValueError(f"checkpoints: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """Return an array, or another sequence, as a list."""
+    return value.tolist() if hasattr(value, "tolist") else list(value)
 
 
 def _sizes(method: Method, task: str) -> tuple[Sizes, ...]:

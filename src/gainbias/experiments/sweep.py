@@ -9,7 +9,7 @@ from typing import Any
 
 from gainbias.experiments.cell import Cell
 from gainbias.experiments.complete import Progress, complete
-from gainbias.experiments.engines import EngineName, check_choice
+from gainbias.experiments.engines import EngineName, check_choice, opened
 from gainbias.experiments.manifest import circumstances
 from gainbias.experiments.provenance import code_version
 from gainbias.experiments.results import MACHINE, Results
@@ -94,12 +94,10 @@ def sweep(
         if resume:
             _refuse_another_study(results, units)
         _try_settings(study, watch)
-        with results.log:
+        with opened(engine, workers, address) as where, results.log:
             note = {"name": study.name, "code": code_version(), "study": study.to_dict()}
             results.begin(study.layout, note, overwrite=overwrite)
-            where: dict[str, Any] = {"engine": engine, "workers": workers, "address": address}
-            bar = _Bar(watch, units)
-            progress = complete(units, results, bar.show, **where)
+            progress = complete(units, results, where, lambda now: _show(watch, now))
             watch.show("writing tables")
             in_order, divergence = sorted(units, key=lambda unit: unit.place), _Divergence()
             results.write_tables(in_order, study.layout, divergence.look)
@@ -120,26 +118,15 @@ def sweep(
     return results
 
 
-class _Bar:
-    """Units done, lane-steps per second and failures beside the bar, which counts foreseen seconds."""
-
-    def __init__(self, watch: Watch, units: Sequence[Cell]) -> None:
-        self._watch = watch
-        self._seconds = {unit.id: unit.seconds for unit in units}
-        self._total = sum(self._seconds.values())
-        self._left, self._waiting = self._total, set(self._seconds)
-
-    def show(self, progress: Progress) -> None:
-        done = self._waiting - progress.waiting.keys()
-        self._waiting -= done
-        self._left -= sum(self._seconds[name] for name in done)
-        words = [f"{progress.total - len(progress.waiting):,} of {progress.total:,} units"]
-        if progress.lane_steps:
-            words.append(f"{progress.lane_steps / progress.seconds / 1e6:.3g} M lane-steps/s")
-        if progress.damaged:
-            words.append(f"{progress.damaged} were damaged")
-        words.append(f"{progress.failed} failed")
-        self._watch.show(", ".join(words), self._total - self._left, self._total)
+def _show(watch: Watch, progress: Progress) -> None:
+    """Say how much is done, how fast, and what went wrong; the bar counts foreseen seconds."""
+    words = [f"{progress.total - len(progress.waiting):,} of {progress.total:,} units"]
+    if progress.lane_steps:
+        words.append(f"{progress.lane_steps / progress.seconds / 1e6:.3g} M lane-steps/s")
+    if progress.damaged:
+        words.append(f"{progress.damaged} were damaged")
+    words.append(f"{progress.failed} failed")
+    watch.show(", ".join(words), progress.foreseen - progress.left, progress.foreseen)
 
 
 def _refuse_another_study(results: Results, units: Sequence[Cell]) -> None:

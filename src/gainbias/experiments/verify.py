@@ -91,7 +91,7 @@ def verify(
     chosen = (rng or random.Random()).sample(sorted(units), count)
     again = {unit.id: name for name in chosen for unit in [replace(units[name], code=code_version())]}
     records, found = results.log.records(), dict[str, str]()
-    with Watch() as watch, opened(engine, workers, address, {code_version()}) as where:
+    with Watch() as watch, opened(engine, workers, address) as where:
         for finished in execute([replace(units[name], code=code_version()) for name in chosen], where):
             for answer in finished.answers:
                 name = again[answer.id]
