@@ -78,7 +78,7 @@ class _Queue:
         if self._suspects:
             return [self._suspects.popleft()]
         speed = self._measured / self._nominal if self._nominal else 1.0
-        room = min(BATCH_SECONDS / speed, self._left / (3 * workers))
+        room = min(BATCH_SECONDS / speed, self._left / (8 * workers))
         batch = [self._waiting.popleft()]
         seconds = batch[0].seconds
         while self._waiting and seconds + self._waiting[0].seconds <= room:
