@@ -67,8 +67,12 @@ def children(parent: int, words: str) -> list[int]:
 
 @contextmanager
 def cluster(folder: Path, workers: int = 2, **environment: str) -> Iterator[Cluster]:
+    from distributed import Client
+
     made = Cluster(folder, workers, **environment)
     try:
+        with Client(made.address) as client:  # type: ignore[no-untyped-call]
+            client.wait_for_workers(workers, timeout=60)
         yield made
     finally:
         made.end()

@@ -13,7 +13,7 @@ import pytest
 
 import gainbias as gb
 from gainbias.experiments.results import Results
-from tests.experiments.cluster import Cluster, children, cluster
+from tests.experiments.cluster import children, cluster
 
 STUDY = Path(__file__).parent / "chaos.toml"
 UNITS = 60
@@ -99,17 +99,9 @@ def test_on_this_machine(undisturbed: bytes, tmp_path: Path) -> None:
 def test_on_a_cluster(undisturbed: bytes, tmp_path: Path) -> None:
     folder = tmp_path / "results"
     with cluster(tmp_path) as dask:
-        _wait_for_workers(dask)
         words = ("--engine", "dask", "--address", dask.address)
         chaos = Chaos(folder, 8, words, lambda driver: dask.workers())
         chaos.rage(5, ["worker", "worker", "worker", "driver"])
     assert len(chaos.seen) >= 5
     assert any(0 < count < UNITS for count in chaos.seen)
     assert (folder / "runs.parquet").read_bytes() == undisturbed
-
-
-def _wait_for_workers(dask: Cluster) -> None:
-    from distributed import Client
-
-    with Client(dask.address) as client:  # type: ignore[no-untyped-call]
-        client.wait_for_workers(2, timeout=60)

@@ -123,9 +123,11 @@ class Dask:
 
     def check(self, codes: set[str]) -> None:
         """Refuse workers that would compute something else than this process."""
+        try:
+            self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        except TimeoutError as error:
+            raise RuntimeError("the cluster has no workers: start some, then try again") from error
         faults = self._client.run(environment_fault, codes, on_error="return")
-        if not faults:
-            raise RuntimeError("the cluster has no workers: start some, then try again")
         for worker, fault in faults.items():
             if isinstance(fault, ModuleNotFoundError | ImportError | AttributeError):
                 fault = f"cannot load gainbias ({fault}): install the same version there"

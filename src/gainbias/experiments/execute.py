@@ -77,8 +77,8 @@ class _Queue:
         """Return units for about `BATCH_SECONDS`, less near the end so that all workers have some."""
         if self._suspects:
             return [self._suspects.popleft()]
-        speed = self._measured / self._nominal if self._nominal else 1.0
-        room = min(BATCH_SECONDS / speed, self._left / (8 * workers))
+        slowness = self._measured / self._nominal if self._nominal else 1.0
+        room = min(BATCH_SECONDS / max(slowness, 1e-3), self._left / (8 * workers))
         batch = [self._waiting.popleft()]
         seconds = batch[0].seconds
         while self._waiting and seconds + self._waiting[0].seconds <= room:

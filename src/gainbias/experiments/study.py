@@ -107,9 +107,7 @@ class Study:
         seen = set[tuple[Any, ...]]()
         for place, method in enumerate(self._methods):
             if not seen.isdisjoint(_lanes(method)):
-                raise ValueError(
-                    f"algorithms[{place}]: has lanes of {method.algorithm} that are there already"
-                )
+                raise ValueError(f"algorithms[{place}]: repeats lanes of {method.algorithm}: name them once")
             seen.update(_lanes(method))
         next(self.cells())  # reads all that is left
 

@@ -126,8 +126,12 @@ def _answer(unit: Unit) -> Answer:
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{os.path.basename(last.filename)}, line {last.lineno}"
-        return Answer(unit.id, None, f"{type(error).__name__}: {error} ({where})")
-    return Answer(unit.id, payload, seconds=time.perf_counter() - started)
+        return Answer(unit.id, None, f"{type(error).__name__}: {error} ({where})", _since(started))
+    return Answer(unit.id, payload, seconds=_since(started))
+
+
+def _since(started: float) -> float:
+    return time.perf_counter() - started
 
 
 def refuse_interrupted(trace: Trace) -> None:
