@@ -73,9 +73,7 @@ def test_a_unit_that_kills_its_worker_is_given_up_and_the_others_are_done() -> N
 
 class TestEnvironment:
     def test_other_sources_are_refused(self) -> None:
-        with pytest.raises(
-            WrongEnvironmentError, match=r"was planned with 0\.0\.1: install"
-        ):
+        with pytest.raises(WrongEnvironmentError, match=r"was planned with 0\.0\.1: install"):
             compute_all([Trivial(0, code="0.0.1")])
 
     def test_many_threads_are_refused(self, monkeypatch) -> None:

@@ -19,6 +19,11 @@ SIZE = SIZES["two-column"]
 MOST_PANELS = 30
 """Figures have so many tasks at most; the page has all."""
 
+MOST_RATIO = 1000.0
+"""Of the largest error that is shown to the smallest."""
+
+FORMATS = ("svg", "pdf")
+
 
 def write_figures(points: DataFrame, best: DataFrame, common: str | None, folder: Path) -> list[Path]:
     """Write the figures of each metric, and return their paths."""
@@ -34,7 +39,7 @@ def write_figures(points: DataFrame, best: DataFrame, common: str | None, folder
         if common is not None:
             drawn["curves-common"] = _panels(own[own["schedule"] == common], metric, _draw_curves)
         for name, figure in drawn.items():
-            paths += save_figure(figure, folder / f"{name}-{number + 1}", SIZE)
+            paths += save_figure(figure, folder / f"{name}-{number + 1}", SIZE, FORMATS)
     return paths
 
 
@@ -76,6 +81,7 @@ def _draw_sensitivity(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None
             finite["a"], finite["mean"], np.nan_to_num(reach), **_style(look, series), elinewidth=0.7
         )
     axes.set(xscale="log", yscale="log", xlabel="step size a")
+    _limit_heights(axes, rows["mean"])
 
 
 def _draw_curves(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None:
@@ -86,6 +92,14 @@ def _draw_curves(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None:
             finite["step"], finite["low"], finite["high"], color=look.colour, alpha=0.15, linewidth=0
         )
     axes.set(xscale="log", yscale="log", xlabel="steps")
+    _limit_heights(axes, rows["mean"])
+
+
+def _limit_heights(axes: Any, means: Any) -> None:
+    """Leave out what would squeeze all others together: step sizes that are far too large."""
+    known = means[np.isfinite(means) & (means > 0)]
+    if len(known):
+        axes.set_ylim(0.8 * known.min(), 1.25 * min(known.max(), MOST_RATIO * known.min()))
 
 
 def _draw_best(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None:

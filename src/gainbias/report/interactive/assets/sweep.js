@@ -8,6 +8,7 @@
   const VIEWS = ["steps", "best", "curves", "study"];
   const BUTTONS = [["toImage"], ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]];
   const BEST = "best";
+  const MOST_RATIO = 1000; // of the largest error shown at first to the smallest
   const HINTS = {
     steps: "Mean error at the last step over all instances, with 95 % intervals. Step sizes with which an instance diverged are left out.",
     best: "Each series at its best step size, chosen on the instances with even numbers and measured on those with odd ones (with fewer than four, on all).",
@@ -127,6 +128,15 @@
     });
   }
 
+  // Step sizes that are far too large would squeeze all others together.
+  function heights(traces) {
+    const values = traces.flatMap(({ y }) => y).filter((value) => value > 0);
+    if (!values.length) return undefined;
+    const least = Math.min(...values), most = Math.min(Math.max(...values), MOST_RATIO * least);
+    const margin = Math.max(0.05, 0.07 * Math.log10(most / least));
+    return [Math.log10(least) - margin, Math.log10(most) + margin];
+  }
+
   function draw() {
     const element = find("#chart");
     const isWide = element.clientWidth > 640;
@@ -142,7 +152,7 @@
       hoverlabel: { bgcolor: style("--panel"), bordercolor: style("--line"), namelength: -1, font: { color: style("--ink") } },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: style("--soft"), activecolor: style("--accent") },
       xaxis: { ...axis, title: { text: titles[state.view] } },
-      yaxis: { ...axis, title: { text: plain(state.metric), standoff: 12 } },
+      yaxis: { ...axis, range: heights(traces), title: { text: plain(state.metric), standoff: 12 } },
     };
     if (state.view === "best") {
       layout.yaxis = { automargin: true, tickvals: traces.map((_, place) => place), ticktext: traces.map(({ name }) => name),
