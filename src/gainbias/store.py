@@ -182,10 +182,9 @@ class Log:
     @property
     def is_being_written(self) -> bool:
         """Whether a process has the log open for appending, this one or another."""
-        if not (self.folder / "lock").exists():
-            return False
         try:
-            Lock(self.folder / "lock").release()
+            if (self.folder / "lock").exists():
+                Lock(self.folder / "lock").release()
         except LockedError:
             return True
         return False

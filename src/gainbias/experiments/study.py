@@ -128,8 +128,15 @@ class Study:
         return plain
 
     def __repr__(self) -> str:
-        sizes = f"{len(self._tasks)} tasks, {len(self._methods)} algorithms, {len(self._instances)} instances"
-        return f"Study({self.name!r}: {sizes}, {self.count_units()} units, {self.count_lanes()} lanes)"
+        counts = {
+            "task": len(self._tasks),
+            "algorithm": len(self._methods),
+            "instance": len(self._instances),
+            "unit": self.count_units(),
+            "lane": self.count_lanes(),
+        }
+        words = [f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items()]
+        return f"Study({self.name!r}: {', '.join(words)})"
 
     def count_units(self) -> int:
         """Return how many units there are."""

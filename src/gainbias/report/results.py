@@ -46,7 +46,7 @@ class MissingDataError(LookupError):
 
 
 @dataclass(frozen=True, eq=False)
-class StoredRuns:
+class Archive:
     """The tables of one study.
 
     Attributes
@@ -182,7 +182,7 @@ def wide(rows: DataFrame, value: str) -> DataFrame:
     return rows.pivot(index="run", columns="task", values=value).reindex(columns=rows["task"].unique())
 
 
-def read_results(folder: str | Path) -> StoredRuns:
+def read_results(folder: str | Path) -> Archive:
     """Read the tables of a study.
 
     Parameters
@@ -204,7 +204,7 @@ def read_results(folder: str | Path) -> StoredRuns:
     manifest = _read_manifest(folder / "manifest.json")
     columns = {"runs": RUN_COLUMNS, "instances": KEY_COLUMNS, "conditions": CONDITION_COLUMNS}
     tables = {name: _read_table(folder / f"{name}.parquet", columns[name]) for name in columns}
-    return StoredRuns(**tables, manifest=manifest)
+    return Archive(**tables, manifest=manifest)
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:

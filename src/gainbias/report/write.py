@@ -13,7 +13,7 @@ from gainbias.report.interactive.html import PAGE, write_page
 from gainbias.report.layout import Sheet, latex, markdown
 from gainbias.report.page import verdicts_page
 from gainbias.report.printed import Paper
-from gainbias.report.results import StoredRuns
+from gainbias.report.results import Archive
 from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES, Score
 from gainbias.report.sheets import conditions_sheet, distances_sheet, parameters_sheet
 from gainbias.report.study_tables import StudyTables, study_tables
@@ -21,12 +21,12 @@ from gainbias.report.style import SIZES, save_figure
 from gainbias.report.summary import draw_profiles, score_arrays, summary_sheet
 
 
-def write_report(results: StoredRuns, paper: Paper, folder: str | Path, findings: str = "") -> list[Path]:
+def write_report(results: Archive, paper: Paper, folder: str | Path, findings: str = "") -> list[Path]:
     """Write tables, figures, verdicts and the interactive page.
 
     Parameters
     ----------
-    results : StoredRuns
+    results : Archive
         Of `read_results`.
     paper : Paper
         The printed numbers.
@@ -74,7 +74,7 @@ def write_tables(tables: StudyTables, folder: Path) -> list[Path]:
     return paths
 
 
-def write_scores(results: StoredRuns, folder: Path) -> list[Path]:
+def write_scores(results: Archive, folder: Path) -> list[Path]:
     """Write the last errors under each score as (runs, tasks) arrays by algorithm, for users of rliable."""
     paths = []
     for name, score in (PAPER_SCORES | FAIR_SCORES).items():
@@ -86,7 +86,7 @@ def write_scores(results: StoredRuns, folder: Path) -> list[Path]:
     return paths
 
 
-def write_figures(results: StoredRuns, paper: Paper, folder: Path) -> list[Path]:
+def write_figures(results: Archive, paper: Paper, folder: Path) -> list[Path]:
     """Write the learning curves of each protocol, for the fair one by transitions too, and the profiles."""
     size, paths = "two-column", []
     scores: dict[str, Score] = PAPER_SCORES | {"fair": FAIR_SCORES["fair, quotient"]}

@@ -14,7 +14,7 @@ from typing import Any
 from gainbias.report.interactive.data import chart_data
 from gainbias.report.interactive.sections import study_section, tables_section, verdicts_section, warning
 from gainbias.report.printed import Paper
-from gainbias.report.results import StoredRuns
+from gainbias.report.results import Archive
 from gainbias.report.study_tables import StudyTables
 from gainbias.store import write_whole
 
@@ -30,13 +30,13 @@ POLICY = (
 )
 
 
-def write_page(results: StoredRuns, paper: Paper, tables: StudyTables, path: Path) -> Path:
+def write_page(results: Archive, paper: Paper, tables: StudyTables, path: Path) -> Path:
     """Write the interactive page of a study, and return its path."""
     write_whole(path, page_html(results, paper, tables).encode())
     return path
 
 
-def page_html(results: StoredRuns, paper: Paper, tables: StudyTables) -> str:
+def page_html(results: Archive, paper: Paper, tables: StudyTables) -> str:
     """Return the interactive page of a study.
 
     The page may run these scripts, by their checksums, and no others; it may load nothing. So it works

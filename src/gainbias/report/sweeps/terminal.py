@@ -90,7 +90,7 @@ def duration(seconds: float) -> str:
     Examples
     --------
     >>> duration(0.25), duration(90), duration(10_000), duration(1e6)
-    ('0.25 s', '90 s', '2.8 h', '11.6 days')
+    ('0.25 s', '90 s', '2.78 h', '11.6 days')
     """
     for unit, length, most in (("s", 1.0, 120.0), ("min", 60.0, 7200.0), ("h", 3600.0, 172800.0)):
         if seconds < most:
