@@ -12,7 +12,7 @@ from pandas import DataFrame
 from gainbias.experiments.statistics import Floats
 from gainbias.report.names import algorithm_title, task_title
 from gainbias.report.printed import Paper
-from gainbias.report.results import MissingDataError, Archive, tail_of
+from gainbias.report.results import Archive, MissingDataError, tail_of
 from gainbias.report.scores import FLOOR, STUDIED, Score
 from gainbias.report.style import FAINT, INK, SIZES, drawing, look_of, new_figure
 

@@ -21,7 +21,7 @@ from gainbias.experiments.statistics import (
 )
 from gainbias.report.layout import Cell, Sheet, range_text
 from gainbias.report.names import algorithm_title
-from gainbias.report.results import MissingDataError, Archive
+from gainbias.report.results import Archive, MissingDataError
 from gainbias.report.scores import FLOOR, Score
 from gainbias.report.style import SIZES, drawing, look_of, new_figure
 

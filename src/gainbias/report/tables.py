@@ -16,7 +16,7 @@ from pandas import DataFrame, Series
 from gainbias.experiments.instance import CONDITIONS
 from gainbias.experiments.statistics import Interval, proportion_interval
 from gainbias.report.printed import Paper
-from gainbias.report.results import MissingDataError, Archive
+from gainbias.report.results import Archive, MissingDataError
 from gainbias.report.scores import TABLE_SCORES
 
 OURS = (
