@@ -109,16 +109,28 @@ class TestCluster:
                 pass
             assert time.monotonic() - began < 30.0
 
-    def test_workers_with_other_sources_are_refused(self, tmp_path: Path) -> None:
-        other = tmp_path / "other"
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ("edited", r"has gainbias .* and the study was planned with .*: install the same versions"),
+            ("incomplete", r"cannot load gainbias \(.*No module .*: install the same version there"),
+        ],
+    )
+    def test_workers_with_other_sources_are_refused(self, change: str, message: str, tmp_path: Path) -> None:
+        other = tmp_path / "other" / "gainbias"
         source = Path(gainbias.__file__).parent
-        shutil.copytree(source, other / "gainbias", ignore=shutil.ignore_patterns("__pycache__"))
-        with open(other / "gainbias" / "engine" / "paths.py", "a") as file:
-            file.write("# changed\n")
-        with cluster(tmp_path, workers=1, PYTHONPATH=str(other)) as dask:
-            message = r"worker tcp://.* has gainbias .* and the study was planned with .*: install the same"
-            with pytest.raises(WrongEnvironmentError, match=message), opened("dask", None, dask.address):
-                pass
+        shutil.copytree(source, other, ignore=shutil.ignore_patterns("__pycache__"))
+        if change == "edited":
+            with open(other / "engine" / "paths.py", "a") as file:
+                file.write("# changed\n")
+        else:
+            shutil.rmtree(other / "experiments")
+        with (
+            cluster(tmp_path, workers=1, PYTHONPATH=str(other.parent)) as dask,
+            pytest.raises(WrongEnvironmentError, match=f"worker tcp://.* {message}"),
+            opened("dask", None, dask.address),
+        ):
+            pass
 
 
 INTERRUPTED = """

@@ -5,6 +5,7 @@ Each engine is an executor as Python's own are, so everything else is the same f
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -129,7 +130,7 @@ class Dask:
             raise RuntimeError("the cluster has no workers: start some, then try again") from error
         faults = self._client.run(environment_fault, codes, on_error="return")
         for worker, fault in faults.items():
-            if isinstance(fault, ModuleNotFoundError | ImportError | AttributeError):
+            if not isinstance(fault, str):
                 fault = f"cannot load gainbias ({fault}): install the same version there"
             if fault:
                 raise WrongEnvironmentError(f"worker {worker} {fault}")
@@ -159,7 +160,19 @@ def opened(name: EngineName, workers: int | None = None, address: str | None = N
         yield Here()
         return
     require("cluster", "joblib")
-    local = Local(count)
+    with _closing(Local(count)) as local:
+        yield local
+
+
+@contextmanager
+def helper() -> Iterator[Executor]:
+    """Open one process for other work beside that of this one."""
+    with _closing(Local(1)) as local:
+        yield local.executor
+
+
+@contextmanager
+def _closing(local: Local) -> Iterator[Local]:
     try:
         yield local
     except BaseException:
@@ -185,23 +198,33 @@ def check_choice(name: str, workers: int | None, address: str | None) -> None:
 @contextmanager
 def _connected(address: str) -> Iterator[Any]:
     require("cluster", "distributed")
-    import logging
-
     from distributed import Client
 
-    # What goes wrong is said by us, once.
-    for logger in ("distributed.client", "distributed.core", "distributed.comm"):
-        logging.getLogger(logger).setLevel(logging.CRITICAL)
+    with _quiet():  # after the import, which sets up logging
+        try:
+            client: Any = Client(  # type: ignore[no-untyped-call]
+                address, timeout=CONNECT_SECONDS, set_as_default=False
+            )
+        except (OSError, ValueError, TypeError) as error:
+            raise ConnectionError(
+                f"no Dask scheduler answers at {address!r} within {CONNECT_SECONDS:.0f} s: is it running, "
+                "and can it be reached from here?"
+            ) from error
+        try:
+            yield client
+        finally:
+            client.close(timeout=CONNECT_SECONDS)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let Dask log nothing for a while: what goes wrong is said by us, once."""
+    loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "core", "comm")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
-        client: Any = Client(  # type: ignore[no-untyped-call]
-            address, timeout=CONNECT_SECONDS, set_as_default=False
-        )
-    except (OSError, ValueError, TypeError) as error:
-        raise ConnectionError(
-            f"no Dask scheduler answers at {address!r} within {CONNECT_SECONDS:.0f} s: is it running, and "
-            "can it be reached from here?"
-        ) from error
-    try:
-        yield client
+        yield
     finally:
-        client.close(timeout=CONNECT_SECONDS)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)

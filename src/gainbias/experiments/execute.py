@@ -116,16 +116,13 @@ class _Queue:
     def _suspect(self, batch: list[Unit], deaths: int) -> list[Answer]:
         """Queue the units of a lost batch again, or return why one of them is given up."""
         self._lost.update(unit.id for unit in batch)
-        if len(batch) > 1:
-            again = [unit for unit in batch if self._lost[unit.id] < 2]
-            self._suspects.extend(unit for unit in batch if self._lost[unit.id] >= 2)
-            self.put_back(again)
-            return []
-        [unit] = batch
-        self._deaths[unit.id] += deaths
-        if self._deaths[unit.id] >= MOST_DEATHS:
-            return [Answer(unit.id, None, "its worker was killed each time, perhaps because memory ran out")]
-        self._suspects.append(unit)
+        if len(batch) == 1:
+            self._deaths[batch[0].id] += deaths
+        if self._deaths[batch[0].id] >= MOST_DEATHS:
+            reason = "its worker was killed each time, perhaps because memory ran out"
+            return [Answer(batch[0].id, None, reason)]
+        self._suspects.extend(unit for unit in batch if self._lost[unit.id] > 1)
+        self.put_back([unit for unit in batch if self._lost[unit.id] == 1])
         return []
 
 

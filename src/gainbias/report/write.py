@@ -21,8 +21,8 @@ from gainbias.report.style import SIZES, save_figure
 from gainbias.report.summary import draw_profiles, score_arrays, summary_sheet
 
 
-def write_report(results: Archive, paper: Paper, folder: str | Path, findings: str = "") -> list[Path]:
-    """Write tables, figures, verdicts and the interactive page.
+def write_texts(results: Archive, paper: Paper, folder: Path, findings: str = "") -> list[Path]:
+    """Write all of a report but its figures: tables, verdicts and the interactive page.
 
     Parameters
     ----------
@@ -31,8 +31,7 @@ def write_report(results: Archive, paper: Paper, folder: str | Path, findings: s
     paper : Paper
         The printed numbers.
     folder : path
-        Files go to ``tables/``, ``figures/`` and ``scores/`` below it, and to ``verdicts.md`` and
-        ``index.html``.
+        Files go to ``tables/`` and ``scores/`` below it, and to ``verdicts.md`` and ``index.html``.
     findings : str
         Address of the page of findings about the paper, for links.
 
@@ -41,16 +40,13 @@ def write_report(results: Archive, paper: Paper, folder: str | Path, findings: s
     list of Path
         All files, in the order in which they were written.
     """
-    folder = Path(folder)
     with Watch() as watch:
-        watch.show("report: tables", 0, 3)
+        watch.show("report: tables", 0, 2)
         tables = study_tables(results, paper)
         page = verdicts_page(tables.verdicts, tables.unexplained, paper, results.manifest, findings)
         paths = [*write_tables(tables, folder / "tables"), _write(folder / "verdicts.md", page)]
         paths += write_scores(results, folder / "scores")
-        watch.show("report: figures", 1, 3)
-        paths += write_figures(results, paper, folder / "figures")
-        watch.show("report: page", 2, 3)
+        watch.show("report: page", 1, 2)
         return [*paths, write_page(results, paper, tables, folder / PAGE)]
 
 
