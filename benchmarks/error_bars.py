@@ -4,8 +4,9 @@ Runs are measured in autocorrelation times (of the slowest of rewards, values an
 step), known exactly; those of 500 times and more have at least 2,000 steps. Values of states that had too few
 visits for an interval are counted apart.
 
-    python benchmarks/error_bars.py                                # 1,000 replications, about half an hour
-    python benchmarks/error_bars.py --replications 200 --chains river-swim two-blocks
+    python -m benchmarks.error_bars                                # 1,000 replications, about half an hour
+    python -m benchmarks.error_bars --fresh --first-seed 1000000   # chains on which nothing was chosen
+    python -m benchmarks.error_bars --replications 200 --chains river-swim two-blocks
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import gainbias as gb
+from benchmarks.error_bars_fresh import FRESH
 from gainbias.engine.paths import Sampler
 from gainbias.engine.sampling import Steps
-from gainbias.evaluate.batches import BatchMeans
-from gainbias.evaluate.intervals import ENOUGH_STEPS, ENOUGH_TIMES, GainEstimate, estimate_gain
-from gainbias.evaluate.intervals_stopping import looks_until
-from gainbias.evaluate.values import estimate_values
-from gainbias.evaluate.values_sums import ValueSums
+from gainbias.evaluation.batches import BatchMeans
+from gainbias.evaluation.intervals import ENOUGH_STEPS, ENOUGH_TIMES, GainEstimate, estimate_gain
+from gainbias.evaluation.intervals_stopping import looks_until
+from gainbias.evaluation.values import estimate_values
+from gainbias.evaluation.values_sums import ValueSums
 
 Floats = NDArray[np.float64]
 
@@ -60,6 +62,7 @@ MADE: dict[str, Callable[[], gb.MarkovRewardProcess]] = {
     "birth-death": birth_death,
     "two-blocks": two_blocks,
     "rare-reward": rare_reward,
+    **FRESH,
 }
 CHAINS = (
     "mm1k-admission",
@@ -68,7 +71,9 @@ CHAINS = (
     "two-loop",
     "machine-replacement",
     "access-control",
-    *MADE,
+    "birth-death",
+    "two-blocks",
+    "rare-reward",
 )
 
 
@@ -177,7 +182,7 @@ def study(chain: Chain, steps: int, replications: int, first_seed: int = 0) -> C
     )
 
 
-def stopped(chain: Chain, times: float, replications: int) -> tuple[float, float, float]:
+def stopped(chain: Chain, times: float, replications: int, first_seed: int = 0) -> tuple[float, float, float]:
     """Coverage of stopped intervals, how many stopped, and their mean length in autocorrelation times.
 
     The target is what a run of so many autocorrelation times would give if the variance were known.
@@ -185,10 +190,10 @@ def stopped(chain: Chain, times: float, replications: int) -> tuple[float, float
     solution = chain.problem.solution
     target = 1.96 * np.sqrt(solution.asymptotic_variance / (times * chain.slowest_time))
     sampler, covered, lengths = Sampler(chain.problem.mrp), [], []
-    for seed in range(replications):
+    for seed in range(first_seed, first_seed + replications):
         paths = sampler.paths([seed])
         *_, last = looks_until(
-            lambda count, paths=paths: paths.take(count).reward,
+            reaching(lambda count, paths=paths: paths.take(count).reward),
             target,
             max_steps=int(50 * times * chain.slowest_time),
         )
@@ -196,6 +201,17 @@ def stopped(chain: Chain, times: float, replications: int) -> tuple[float, float
             covered.append(covers(last.estimate, solution.gain))
             lengths.append(last.estimate.num_steps / chain.slowest_time)
     return float(np.mean(covered)), len(covered) / replications, float(np.mean(lengths))
+
+
+def reaching(more: Callable[[int], ArrayLike], num_chains: int = 1) -> Callable[[int], BatchMeans]:
+    """From a function that draws so many more rewards to one that goes on to so many steps."""
+    rewards = BatchMeans(num_chains)
+
+    def reach(steps: int) -> BatchMeans:
+        rewards.add(more(steps - rewards.steps))
+        return rewards
+
+    return reach
 
 
 def _share(hits: Floats | NDArray[np.bool_]) -> str:
@@ -208,9 +224,9 @@ HEADER = (
 )
 
 
-def line(chain: Chain, times: float, replications: int) -> str:
+def line(chain: Chain, times: float, replications: int, first_seed: int) -> str:
     steps = max(int(np.ceil(times * chain.slowest_time)), ENOUGH_STEPS if times >= ENOUGH_TIMES else 1)
-    found = study(chain, steps, replications)
+    found = study(chain, steps, replications, first_seed)
     usual = np.isfinite(found.values).mean(axis=0) > 0.5
     by_state = np.nanmean(found.values[:, usual], axis=0) if usual.any() else np.array([np.nan])
     return (
@@ -227,18 +243,20 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--replications", type=int, default=1000)
-    parser.add_argument("--chains", nargs="+", choices=CHAINS, default=list(CHAINS))
+    parser.add_argument("--chains", nargs="+", choices=[*CHAINS, *FRESH], default=list(CHAINS))
+    parser.add_argument("--fresh", action="store_true", help="chains on which nothing was chosen")
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--times", nargs="+", type=float, default=[50, 500, 1000])
     parser.add_argument("--stopped", type=float, default=1000, help="length that the target stands for")
     options = parser.parse_args()
-    chains = [Chain.named(name) for name in options.chains]
+    chains = [Chain.named(name) for name in (FRESH if options.fresh else options.chains)]
     print(HEADER)
     for times in options.times:
         for chain in chains:
-            print(line(chain, times, options.replications), flush=True)
+            print(line(chain, times, options.replications, options.first_seed), flush=True)
     print("\nstopped at a half width    coverage  stopped  mean length in times")
     for chain in chains:
-        coverage, share, length = stopped(chain, options.stopped, options.replications)
+        coverage, share, length = stopped(chain, options.stopped, options.replications, options.first_seed)
         print(f"{chain.name:27s} {coverage:.3f}     {share:.2f}     {length:.0f}", flush=True)
 
 
