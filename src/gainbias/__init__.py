@@ -36,6 +36,7 @@ _HOMES = {
     "Results": "gainbias.experiments.results",
     "Solution": "gainbias.model.solution",
     "Structure": "gainbias.model.structure",
+    "Study": "gainbias.experiments.study",
     "TASKS": "gainbias.tasks.registry",
     "Tabular": "gainbias.features",
     "Task": "gainbias.tasks.task",
@@ -72,6 +73,7 @@ _HOMES = {
     "second_eigenvalue_modulus": "gainbias.model.spectrum",
     "solve": "gainbias.model.solve",
     "spectral_gap": "gainbias.model.spectrum",
+    "sweep": "gainbias.experiments.sweep",
     "task": "gainbias.tasks.registry",
     "testing": "gainbias",
 }

@@ -17,6 +17,8 @@ from gainbias.evaluation.evaluate import evaluate_log as evaluate_log
 from gainbias.evaluation.files import load_estimate as load_estimate
 from gainbias.experiments.reproduce import reproduce as reproduce
 from gainbias.experiments.results import Results as Results
+from gainbias.experiments.study import Study as Study
+from gainbias.experiments.sweep import sweep as sweep
 from gainbias.features import Tabular as Tabular
 from gainbias.features import normalise_features as normalise_features
 from gainbias.features.maps import FourierBasis as FourierBasis

@@ -162,7 +162,13 @@ def _claims(options: argparse.Namespace) -> int:
     from gainbias.experiments.claims.registry import check_claims
     from gainbias.report.headline import show_claims, write_claims
 
-    results = check_claims(options.claims or None, seed=options.seed, quick=options.quick)
+    results = check_claims(
+        options.claims or None,
+        seed=options.seed,
+        quick=options.quick,
+        workers=options.workers,
+        folder=options.output,
+    )
     if options.output:
         write_claims(results, Path(options.output))
     return _answer(options, [result.to_dict() for result in results], show_claims)
@@ -187,14 +193,57 @@ def _reproduce(options: argparse.Namespace) -> int:
 
         written = [str(path) for path in report_on(results.folder)]
     except KeyboardInterrupt:
-        print(
-            f"gainbias: interrupted; what was finished is kept in {options.output}: go on with --resume",
-            file=sys.stderr,
-        )
+        print(_kept(options.output), file=sys.stderr)
         return FAILED
     return _answer(
         options, {"folder": str(results.folder), "written": written, **results.manifest}, show_study
     )
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    from gainbias.report.sweeps import terminal
+
+    where = {"engine": options.engine, "workers": options.workers, "address": options.address}
+    if options.status:
+        from gainbias.experiments.status import status
+
+        return _answer(options, status(options.status).to_dict(), terminal.show_status)
+    if options.verify:
+        from gainbias.experiments.verify import verify
+
+        found = verify(options.verify, options.sample, **where)
+        _answer(options, found.to_dict(), terminal.show_verification)
+        return DONE if found.passed else FAILED
+    from gainbias.experiments.study import as_study
+
+    study = as_study(options.study, options.max_units)
+    if options.dry_run:
+        from gainbias.experiments.calibrate import estimate
+
+        return _answer(options, estimate(study, options.workers).to_dict(), terminal.show_estimate)
+    return _run_sweep(options, study, where)
+
+
+def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[str, Any]) -> int:
+    from gainbias.report.sweeps.terminal import show_sweep
+
+    folder = Path(options.output or Path("results") / study.name)
+    again = {"resume": options.resume, "overwrite": options.overwrite, "command": options.command}
+    try:
+        results = gainbias.sweep(study, folder, max_units=options.max_units, **where, **again)
+        from gainbias.report.sweeps.write import report_on_sweep
+
+        written = report_on_sweep(results)
+    except KeyboardInterrupt:
+        print(_kept(folder), file=sys.stderr)
+        return FAILED
+    answer = {"folder": str(folder), "written": written, **results.manifest}
+    _answer(options, answer, show_sweep)
+    return FAILED if answer["failures"] or answer["diverged_units"] else DONE
+
+
+def _kept(folder: Any) -> str:
+    return f"gainbias: interrupted; what was finished is kept in {folder}: go on with --resume"
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -229,6 +278,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "compare": _compare,
     "claims": _claims,
     "reproduce": _reproduce,
+    "sweep": _sweep,
     "report": _report,
     "doctor": _doctor,
 }

@@ -53,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
         _add_compare,
         _add_claims,
         _add_reproduce,
+        _add_sweep,
         _add_report,
         _add_doctor,
     ):
@@ -179,6 +180,7 @@ def _add_claims(verbs: Any) -> None:
     verb.add_argument("claims", nargs="*", metavar="CLAIM", help="id of a claim (default: all, some minutes)")
     verb.add_argument("--quick", action="store_true", help="a small version, for a first look")
     verb.add_argument("--seed", type=int, default=0, help="of everything random (default: %(default)s)")
+    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
     verb.add_argument("--output", metavar="FOLDER", help="also store figures, a page and JSON in this folder")
 
 
@@ -198,6 +200,28 @@ def _add_reproduce(verbs: Any) -> None:
     )
     verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
     verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
+
+
+def _add_sweep(verbs: Any) -> None:
+    example = (
+        "examples:\n  gainbias sweep study.toml --dry-run\n  gainbias sweep study.toml --resume\n"
+        "  gainbias sweep study.toml --engine dask --address tcp://192.168.0.1:8786\n"
+        "  gainbias sweep --status results/study\n  gainbias sweep --verify results/study --sample 20"
+    )
+    verb = _verb(verbs, "sweep", "run a study of many runs, described in a file", example)
+    what = verb.add_mutually_exclusive_group(required=True)
+    what.add_argument("study", nargs="?", metavar="STUDY.toml", help="tasks, algorithms, grids")
+    what.add_argument("--status", metavar="FOLDER", help="how far the study in a folder is")
+    what.add_argument("--verify", metavar="FOLDER", help="compute some stored units again, and compare")
+    verb.add_argument("--dry-run", action="store_true", help="only say how much it is, and how long it takes")
+    verb.add_argument("--output", metavar="FOLDER", help="results folder (default: results/ and the name)")
+    verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
+    verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
+    verb.add_argument("--engine", default="local", help="local or dask (default: %(default)s)")
+    verb.add_argument("--address", help="of the scheduler of a Dask cluster")
+    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
+    verb.add_argument("--max-units", type=int, default=100_000, help="refuse more (default: %(default)s)")
+    verb.add_argument("--sample", type=int, default=10, help="units to verify (default: %(default)s)")
 
 
 def _add_report(verbs: Any) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar, Self
 
 import numpy as np
@@ -60,6 +61,17 @@ class Watch:
         self._task = self._display.add_task("preparing (kernels are compiled on first use)", total=None)
         self._timer = threading.Timer(QUIET_SECONDS, self._display.start)
         self._timer.daemon = True
+
+    @staticmethod
+    @contextmanager
+    def silence() -> Iterator[None]:
+        """Show nothing in this process: it works for another, which has the bar."""
+        before = Watch._outermost
+        Watch._outermost = before or Watch()
+        try:
+            yield
+        finally:
+            Watch._outermost = before
 
     def __enter__(self) -> Self:
         if Watch._outermost is None:

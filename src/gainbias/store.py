@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -43,11 +43,29 @@ def write_whole(path: Path, content: bytes) -> None:
     'all of it'
     >>> folder.cleanup()
     """
+    with whole_file(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file under a temporary name, which becomes its own when all of it is on the disk.
+
+    Examples
+    --------
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with whole_file(Path(folder.name, "note.txt")) as file:
+    ...     _ = file.write(b"part one, ")
+    ...     _ = file.write(b"part two")
+    >>> os.listdir(folder.name), Path(folder.name, "note.txt").read_text()
+    (['note.txt'], 'part one, part two')
+    >>> folder.cleanup()
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o666 & ~_umask())
@@ -95,6 +113,11 @@ class Log:
     folder : Path
         Made if it does not exist.
 
+    Attributes
+    ----------
+    damaged_segments : list of Path
+        Where `records` last passed over bytes that belong to no whole record; a crash leaves some, too.
+
     Examples
     --------
     >>> folder = tempfile.TemporaryDirectory()
@@ -107,6 +130,7 @@ class Log:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.damaged_segments: list[Path] = []
         self._lock: Lock | None = None
         self._file: BinaryIO | None = None
 
@@ -125,13 +149,17 @@ class Log:
 
     def append(self, name: str, payload: bytes) -> None:
         """Add a record, and return when it is on the disk."""
+        self.append_all([(name, payload)])
+
+    def append_all(self, named: Iterable[tuple[str, bytes]]) -> None:
+        """Add records, and return when all of them are on the disk: many at once take no longer than one."""
         if self._lock is None:
             raise RuntimeError("records are appended inside a with block, which holds the lock")
-        head = {"name": name, "length": len(payload), "checksum": _checksum(payload)}
+        content = b"".join(_framed(name, payload) for name, payload in named)
         file = self._segment()
         start = file.tell()
         try:
-            file.write(MAGIC + json.dumps(head).encode() + b"\n" + payload + b"\n")
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         except OSError:  # a full disk: what was written of it is taken back
@@ -142,7 +170,24 @@ class Log:
 
     def records(self) -> dict[str, Record]:
         """Return all whole records by name, the latest of each; payloads are checked when they are read."""
-        return {record.name: record for segment in self.segments() for record in _scan(segment)}
+        found, self.damaged_segments = {}, []
+        for segment in self.segments():
+            for record in _scan(segment):
+                if record is None:
+                    self.damaged_segments.append(segment)
+                else:
+                    found[record.name] = record
+        return found
+
+    @property
+    def is_being_written(self) -> bool:
+        """Whether a process has the log open for appending, this one or another."""
+        try:
+            if (self.folder / "lock").exists():
+                Lock(self.folder / "lock").release()
+        except LockedError:
+            return True
+        return False
 
     def segments(self) -> list[Path]:
         """Return the segment files, oldest first."""
@@ -189,19 +234,27 @@ class Lock:
         self._file.close()
 
 
-def _scan(segment: Path) -> Iterator[Record]:
-    """Iterate over the records of a segment, up to where it is cut short; damaged heads are passed over."""
-    size = segment.stat().st_size
+def _scan(segment: Path) -> Iterator[Record | None]:
+    """Iterate over the records of a segment; None once if it has bytes that belong to no whole record."""
+    size, whole = segment.stat().st_size, True
     with open(segment, "rb") as file:
         while line := file.readline():
             head = _head(line)
-            if head is None:
-                continue
             start = file.tell()
-            if start + head["length"] + 1 > size:
+            if head is None or start + head["length"] + 1 > size:
+                if whole:
+                    yield None
+                whole = False
+                if head is None:
+                    continue
                 return
             yield Record(head["name"], segment, start, head["length"], head["checksum"])
             file.seek(start + head["length"] + 1)
+
+
+def _framed(name: str, payload: bytes) -> bytes:
+    head = {"name": name, "length": len(payload), "checksum": _checksum(payload)}
+    return MAGIC + json.dumps(head).encode() + b"\n" + payload + b"\n"
 
 
 def _head(line: bytes) -> dict[str, Any] | None:

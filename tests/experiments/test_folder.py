@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from gainbias.experiments import results as results_module
+from gainbias.experiments.instance import Instance
 from gainbias.experiments.results import Results
-from gainbias.experiments.unit import Unit
 from gainbias.store import LockedError
-from tests.experiments.small import run_small, table_bytes
+from tests.experiments.small import run_small, stored_units, table_bytes
 
 COMMAND = (
     "reproduce --task random-walk-50 --task frozen-lake --instances 2 --shorten 200 --workers 2 --resume"
@@ -43,13 +43,14 @@ def test_stopped_and_resumed_ends_with_the_same_bytes(
     folder = tmp_path / "stopped"
     for wanted in (1, 7):
         process = start(folder)
-        while process.poll() is None and len(Results(folder).log.records()) < wanted:
+        while process.poll() is None and stored_units(Results(folder)) < wanted:
             time.sleep(0.01)
         os.killpg(process.pid, sent)
         said = process.communicate(timeout=60)
         if sent == signal.SIGINT:
-            message = f"gainbias: interrupted; what was finished is kept in {folder}: go on with --resume\n"
-            assert (process.returncode, *said) == (1, "", message)
+            message = f"gainbias: interrupted; what was finished is kept in {folder}: go on with --resume"
+            finishing = "finishing the units that run; Ctrl-C again stops now"
+            assert (process.returncode, said[0], said[1].splitlines()) == (1, "", [finishing, message])
         assert not (folder / "manifest.json").exists()
     resumed = run_small(folder, resume=True)
     assert 7 <= resumed.manifest["reused"] < 16
@@ -70,7 +71,7 @@ def test_a_finished_study_is_not_run_over(results: Results) -> None:
 
 def test_resuming_a_finished_study_computes_nothing(results: Results, tmp_path: Path, monkeypatch) -> None:
     before = table_bytes(results)
-    monkeypatch.setattr(Unit, "compute", lambda self: pytest.fail("computed again"))
+    monkeypatch.setattr(Instance, "compute", lambda self: pytest.fail("computed again"))
     again = run_small(shutil.copytree(results.folder, tmp_path / "copy"), resume=True)
     assert table_bytes(again) == before
     assert again.manifest["reused"] == again.manifest["units"] == 16
@@ -123,7 +124,7 @@ def test_a_folder_whose_units_are_something_else_is_refused(tmp_path: Path) -> N
 def start_and_find_workers(folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
     """Return a study of which one unit is finished, and the ids of its workers."""
     process = start(folder)
-    while process.poll() is None and not Results(folder).log.records():
+    while process.poll() is None and not stored_units(Results(folder)):
         time.sleep(0.01)
     children = subprocess.run(
         ["ps", "-ww", "-o", "pid=", "-o", "args=", "--ppid", str(process.pid)],
@@ -143,15 +144,12 @@ def test_workers_end_with_a_study_that_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_worker_is_said_to_be_so(tmp_path: Path) -> None:
+def test_a_killed_worker_costs_nothing_but_time(results: Results, tmp_path: Path) -> None:
     process, workers = start_and_find_workers(tmp_path / "killed")
     os.kill(workers[0], signal.SIGKILL)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert said.splitlines()[-1].startswith(
-        "gainbias: a worker process ended, perhaps because memory ran out"
-    )
-    assert said.endswith("go on with --resume, and with fewer workers if memory is short\n")
+    _, said = process.communicate(timeout=100)
+    assert (process.returncode, said) == (0, "")
+    assert table_bytes(Results(tmp_path / "killed")) == table_bytes(results)
 
 
 def test_a_newer_folder_is_refused(tmp_path: Path) -> None:
@@ -174,7 +172,7 @@ def test_overwriting_leaves_nothing_of_before(tmp_path: Path) -> None:
     (folder / "report" / "verdicts.md").write_text("of before")
     changed = run_small(folder, **small, instances=1, shorten=300, overwrite=True)
     assert changed.frame("runs").step.max() == 500
-    assert len(changed.log.records()) == 1
+    assert stored_units(changed) == 1
     assert not (folder / "report").exists()
 
 
@@ -185,7 +183,7 @@ def test_a_study_that_is_being_run_is_left_alone(tmp_path: Path) -> None:
     with results.log, pytest.raises(LockedError, match="another process is writing to"):
         run_small(results.folder, **small, overwrite=True)
     assert table_bytes(results) == before
-    assert len(results.log.records()) == 2
+    assert stored_units(results) == 2
 
 
 def test_damaged_records_are_computed_again(tmp_path: Path, monkeypatch) -> None:
@@ -196,8 +194,8 @@ def test_damaged_records_are_computed_again(tmp_path: Path, monkeypatch) -> None
     content = bytearray(segment.read_bytes())
     content[len(content) * 3 // 4] ^= 0xFF  # in the second record
     segment.write_bytes(content)
-    computed, compute = [], Unit.compute
-    monkeypatch.setattr(Unit, "compute", lambda self: computed.append(self.run) or compute(self))
+    computed, compute = [], Instance.compute
+    monkeypatch.setattr(Instance, "compute", lambda self: computed.append(self.run) or compute(self))
     assert table_bytes(run_small(results.folder, **small, resume=True)) == before
     assert computed == [1]
 
@@ -206,8 +204,8 @@ def test_extending_reuses_what_is_there(results: Results, tmp_path: Path, monkey
     folder = tmp_path / "longer"
     run_small(folder, instances=1, protocols=["fair"])
     computed = []
-    compute = Unit.compute
-    monkeypatch.setattr(Unit, "compute", lambda self: computed.append(self.run) or compute(self))
+    compute = Instance.compute
+    monkeypatch.setattr(Instance, "compute", lambda self: computed.append(self.run) or compute(self))
     longer = run_small(folder, instances=2, protocols=["fair"], resume=True)
     assert computed == [1, 1]
     assert set(longer.frame("runs").run) == {0, 1}

@@ -12,11 +12,11 @@ import pytest
 
 import gainbias as gb
 from gainbias.experiments import provenance
+from gainbias.experiments.instance import Instance
 from gainbias.experiments.protocols import PAPER_METHODS, PROTOCOLS, VARIANCE_REDUCED
 from gainbias.experiments.provenance import code_version
 from gainbias.experiments.reproduce import plan
 from gainbias.experiments.results import Results
-from gainbias.experiments.unit import Unit
 from gainbias.progress import Watch
 from tests.experiments.small import run_small, table_bytes
 
@@ -56,7 +56,7 @@ def test_methods_are_run_as_their_record_says() -> None:
     """After so many steps variance-reduced TD has answered, even with the chain thinned."""
     steps, task = 150_000 // 3, gb.task("random-walk-50", seed=0, protocol="fair")
     assert VARIANCE_REDUCED[1].params == {**VARIANCE_REDUCED[0].params, "skip": 1.0}
-    runs = pandas.DataFrame(Unit("fair", "random-walk-50", 0, shorten=3).compute()["runs"])
+    runs = pandas.DataFrame(Instance("fair", "random-walk-50", 0, shorten=3).compute()["runs"])
     for method in (*VARIANCE_REDUCED, PAPER_METHODS[1]):
         size = method.step_size or gb.Harmonic(150, 1000)
         trace = gb.run(method.algorithm, task.problem, steps, size, seeds=0, params=method.params)
@@ -68,7 +68,7 @@ def test_methods_are_run_as_their_record_says() -> None:
 
 
 def test_condition_numbers_are_of_the_first_instances_only(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("gainbias.experiments.unit.CONDITION_RUNS", 1)
+    monkeypatch.setattr("gainbias.experiments.instance.CONDITION_RUNS", 1)
     results = run_small(tmp_path / "results", tasks=["random-walk-50"], protocols=["fair"])
     assert results.frame("conditions").run.tolist() == [0]
     assert results.frame("instances").run.tolist() == [0, 1]
@@ -142,7 +142,7 @@ class TestSettings:
     def test_what_a_task_refuses_is_refused_before_work_begins(
         self, settings, message, tmp_path: Path, monkeypatch
     ) -> None:
-        monkeypatch.setattr(Unit, "compute", lambda self: pytest.fail("work has begun"))
+        monkeypatch.setattr(Instance, "compute", lambda self: pytest.fail("work has begun"))
         with pytest.raises(ValueError, match=message):
             run_small(tmp_path / "results", settings=settings)
         assert not (tmp_path / "results").exists()
@@ -155,8 +155,8 @@ class TestSettings:
 def test_the_bar_names_what_runs(tmp_path: Path, monkeypatch) -> None:
     shown, running = [], []
     monkeypatch.setattr(Watch, "show", lambda self, *words: shown.append(words))
-    compute = Unit.compute
-    monkeypatch.setattr(Unit, "compute", lambda self: running.append(shown[-1][0]) or compute(self))
+    compute = Instance.compute
+    monkeypatch.setattr(Instance, "compute", lambda self: running.append(shown[-1][0]) or compute(self))
     run_small(tmp_path / "results", protocols=["fair"], instances=1)
     assert running == ["fair: random-walk-50 0", "fair: frozen-lake 0"]
     assert [words[1] for words in shown if words[2] == 2] == [0, 1, 2]
@@ -216,11 +216,11 @@ def test_what_is_named_twice_is_run_once() -> None:
 def test_ids_depend_on_everything_that_matters() -> None:
     units = plan(["literal", "fair"], ["random-walk-50"], 2, 1, {})
     units += [
-        Unit("fair", "random-walk-50", 0, shorten=2),
-        Unit("fair", "random-walk-50", 0, 1, {"epsilon": 0.5}),
+        Instance("fair", "random-walk-50", 0, shorten=2),
+        Instance("fair", "random-walk-50", 0, 1, {"epsilon": 0.5}),
     ]
     assert len({unit.id for unit in units}) == len(units)
-    assert Unit("fair", "taxi", 3).id == Unit("fair", "taxi", 3).id
+    assert Instance("fair", "taxi", 3).id == Instance("fair", "taxi", 3).id
 
 
 def test_sources_of_tasks_and_versions_of_packages_are_part_of_an_id(tmp_path: Path, monkeypatch) -> None:

@@ -11,7 +11,7 @@ import pandas
 from gainbias.experiments.results import SCHEMA
 from gainbias.report.names import TASKS
 from gainbias.report.printed import PAPER_NAMES, Paper
-from gainbias.report.results import Results, read_results
+from gainbias.report.results import Archive, read_results
 
 PROTOCOLS = ("literal", "inferred", "fair")
 CHECKPOINTS = np.array([10, 30, 100, 300, 1000, 3000, 10000])
@@ -120,7 +120,7 @@ def write_study(folder: Path, runs, conditions, **facts) -> Path:
     return folder
 
 
-def make_results(folder: Path, etas=ETAS, **how) -> Results:
+def make_results(folder: Path, etas=ETAS, **how) -> Archive:
     """Write and read a study; `how` goes to `make_runs`."""
     shared = {key: how[key] for key in ("tasks", "protocols", "num_runs") if key in how}
     return read_results(write_study(folder, make_runs(**how), make_conditions(etas=etas, **shared)))

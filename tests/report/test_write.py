@@ -14,7 +14,7 @@ from gainbias.report.study_tables import study_tables
 from gainbias.report.style import SIZES
 from gainbias.report.unexplained import unexplained
 from gainbias.report.verdicts import verdict_table
-from gainbias.report.write import write_report, write_scores, write_tables
+from gainbias.report.write import write_figures, write_scores, write_tables, write_texts
 from tests.report.synthetic import FEW, make_paper, make_results
 
 
@@ -31,7 +31,7 @@ def page_of(results, odd, paper, findings="findings.md", **changes):
 
 @pytest.mark.slow
 def test_a_report_is_complete(results, paper, tmp_path):
-    paths = write_report(results, paper, tmp_path)
+    paths = write_texts(results, paper, tmp_path) + write_figures(results, paper, tmp_path / "figures")
     names = {str(path.relative_to(tmp_path)) for path in paths}
     assert all(path.stat().st_size > 20 for path in paths)
     for table in ("distances", "condition-numbers", "parameters"):

@@ -90,7 +90,8 @@ def run(
         Weights at all checkpoints; or, where they would be too large, the usual errors, or the values of
         some states. The last weights are always kept.
     threads : int, optional
-        At most so many at once; no number changes a result. By default all cores.
+        At most so many at once; no number changes a result. By default all cores, or as many as
+        GAINBIAS_THREADS in the environment says.
 
     Returns
     -------
@@ -186,7 +187,7 @@ def _shares(groups: list[Group], threads: int) -> list[list[Group]]:
 
 def _threads(threads: int | None) -> int:
     if threads is None:
-        return os.cpu_count() or 1
+        return int(os.environ.get("GAINBIAS_THREADS", 0)) or os.cpu_count() or 1
     if not is_count(threads):
         raise ValueError(f"threads must be a positive integer, found {threads!r}")
     return int(threads)

@@ -11,15 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from gainbias.experiments.instance import CONDITION_RUNS, Instance
 from gainbias.experiments.protocols import PROTOCOLS, Method
 from gainbias.experiments.provenance import code_version, package_versions
-from gainbias.experiments.unit import CONDITION_RUNS, Unit
+from gainbias.experiments.work import Unit, hash_of
 
 PAPER_STEP_SIZE = "the paper's, a / (t + c0)"
 
 
 def make_manifest(
-    units: Sequence[Unit],
+    units: Sequence[Instance],
     instances: Sequence[Mapping[str, Any]],
     *,
     settings: Mapping[str, Any],
@@ -31,7 +32,7 @@ def make_manifest(
 
     Parameters
     ----------
-    units : sequence of Unit
+    units : sequence of Instance
         The study.
     instances : sequence of mappings
         Rows of the table "instances".
@@ -44,8 +45,21 @@ def make_manifest(
     seconds : float
         How long the others took.
     """
+    return {
+        **circumstances(units, command=command, reused=reused, seconds=seconds),
+        "shorten": units[0].shorten,
+        "settings": dict(settings),
+        "condition_instances": CONDITION_RUNS,
+        "protocols": {name: _protocol(name, units) for name in dict.fromkeys(u.protocol for u in units)},
+        "tasks": {name: _task(name, instances) for name in dict.fromkeys(u.task for u in units)},
+    }
+
+
+def circumstances(units: Sequence[Unit], *, command: str, reused: int, seconds: float) -> dict[str, Any]:
+    """Return what is to be known of any study; see `make_manifest`."""
     finished = time.time()
     return {
+        "study": hash_of(sorted(unit.id for unit in units)),
         "command": command,
         "started": _clock(finished - seconds),
         "finished": _clock(finished),
@@ -56,15 +70,10 @@ def make_manifest(
         "packages": package_versions(),
         "units": len(units),
         "reused": reused,
-        "shorten": units[0].shorten,
-        "settings": dict(settings),
-        "condition_instances": CONDITION_RUNS,
-        "protocols": {name: _protocol(name, units) for name in dict.fromkeys(u.protocol for u in units)},
-        "tasks": {name: _task(name, instances) for name in dict.fromkeys(u.task for u in units)},
     }
 
 
-def _protocol(name: str, units: Sequence[Unit]) -> dict[str, Any]:
+def _protocol(name: str, units: Sequence[Instance]) -> dict[str, Any]:
     protocol = PROTOCOLS[name]
     return {
         "summary": protocol.summary,

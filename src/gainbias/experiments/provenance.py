@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import platform
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 
 import gainbias
 from gainbias.sources import PACKAGE
@@ -12,8 +15,11 @@ from gainbias.sources import PACKAGE
 RECORDED = ("numpy", "scipy", "numba", "gymnasium", "mo-gymnasium", "pandas", "pyarrow")
 """Packages whose versions are recorded."""
 
-NOT_OF_RESULTS = ("report", "testing", "theory", "cli.py", "evaluate.py")
-"""Parts of this package that no stored result depends on."""
+NOT_OF_RESULTS = ("report", "testing", "theory", "evaluation", "cli.py", "options.py")
+"""Parts of this package that no stored run depends on."""
+
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+"""What sets the threads of linear algebra, the first that is set."""
 
 
 @cache
@@ -29,11 +35,16 @@ def package_versions() -> dict[str, str | None]:
 
 
 @cache
-def code_version() -> str:
+def code_version(without: tuple[str, ...] = NOT_OF_RESULTS) -> str:
     """Return the version of this package, and a hash of its sources and of the versions of others.
 
     A change of any of them makes stored results out of date: tasks come from gymnasium, and the last digits
     of results from numpy and the compiler.
+
+    Parameters
+    ----------
+    without : tuple of str
+        Parts of this package that do not matter.
 
     Examples
     --------
@@ -43,9 +54,31 @@ def code_version() -> str:
     digest = hashlib.sha256(repr(package_versions()).encode())
     for source in sorted(path for ending in ("py", "csv") for path in PACKAGE.rglob(f"*.{ending}")):
         name = source.relative_to(PACKAGE)
-        if name.parts[0] not in NOT_OF_RESULTS:
+        if name.parts[0] not in without:
             digest.update(f"{name}\n".encode() + source.read_bytes())
     return f"{gainbias.__version__}+{digest.hexdigest()[:16]}"
+
+
+@cache
+def machine() -> str:
+    """Return the kind of processor; between kinds, the last digits of results may differ.
+
+    Examples
+    --------
+    >>> machine().startswith(platform.machine())
+    True
+    """
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return " ".join([platform.machine(), *names[:1]] if names else [platform.machine(), platform.processor()])
+
+
+def has_one_thread() -> bool:
+    """Whether linear algebra in this process has one thread; with more, the last digits may differ."""
+    return next((os.environ[name] for name in THREADS if name in os.environ), "") == "1"
 
 
 def _version(name: str) -> str | None:

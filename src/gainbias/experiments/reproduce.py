@@ -7,14 +7,15 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gainbias.experiments.execute import execute
+from gainbias.experiments.complete import complete, refuse_failures, show_labels
+from gainbias.experiments.engines import opened
+from gainbias.experiments.instance import LAYOUT, Instance
+from gainbias.experiments.manifest import make_manifest
 from gainbias.experiments.protocols import PROTOCOLS
 from gainbias.experiments.results import Results
-from gainbias.experiments.unit import Unit
 from gainbias.extras import require
 from gainbias.progress import Watch
 from gainbias.tasks.checks import as_integer
@@ -82,26 +83,24 @@ def reproduce(
     units = plan(protocols, tasks, instances, shorten, settings)
     results, started = Results(folder), time.monotonic()
     choices = {"shorten": shorten, "settings": settings}
-    results.check(choices, overwrite=overwrite, resume=resume)
+    results.check(LAYOUT.kind, choices, overwrite=overwrite, resume=resume)
     with Watch() as watch:
         try_settings(units, watch)
-        with results.log:
-            results.begin(choices, overwrite=overwrite)
-            stored, _ = results.finished(units)
-            waiting = {unit.id: unit for unit in units if unit.id not in stored}
-            _show(watch, waiting, count, len(units))
-            for unit, tables in execute(list(waiting.values()), count):
-                results.keep(unit, tables)
-                del waiting[unit.id]
-                _show(watch, waiting, count, len(units))
-    results.write_tables(units)
-    results.write_manifest(
+        with opened("local", count) as engine, results.log:
+            results.begin(LAYOUT, choices, overwrite=overwrite)
+            progress = complete(units, results, engine, lambda now: show_labels(watch, now, count))
+        refuse_failures(results, units)
+        in_order = sorted(units, key=lambda unit: unit.place)
+        results.write_tables(in_order, LAYOUT)
+    manifest = make_manifest(
         units,
+        results.frame("instances").to_dict("records"),
         settings=settings,
         command=command,
-        reused=len(stored),
+        reused=progress.reused,
         seconds=time.monotonic() - started,
     )
+    results.write_manifest(manifest)
     return results
 
 
@@ -120,13 +119,7 @@ def _number_of(workers: int | None) -> int:
     return os.cpu_count() or 1 if workers is None else as_integer(workers, "workers", least=1)
 
 
-def _show(watch: Watch, waiting: Mapping[str, Unit], workers: int, total: int) -> None:
-    """Name the units that run: the first that wait, because units are begun in their order."""
-    running = [f"{unit.protocol}: {unit.task} {unit.run}" for unit in islice(waiting.values(), workers)]
-    watch.show(", ".join(running) or "writing tables", total - len(waiting), total)
-
-
-def try_settings(units: Sequence[Unit], watch: Watch) -> None:
+def try_settings(units: Sequence[Instance], watch: Watch) -> None:
     """Make an instance of each task with changes: what it refuses is refused before work begins."""
     for unit in {unit.task: unit for unit in reversed(units) if unit.settings}.values():
         watch.show(f"trying the settings on {unit.task}")
@@ -142,7 +135,7 @@ def plan(
     instances: int,
     shorten: int,
     settings: Mapping[str, Any],
-) -> list[Unit]:
+) -> list[Instance]:
     """Return all units of a study, instance by instance: an early stop has something of everything."""
     for what, names in (("protocols", protocols), ("tasks", tasks)):
         if isinstance(names, str):
@@ -156,7 +149,7 @@ def plan(
     for name in settings:
         _known([name], sorted({key for task in chosen for key in TASKS[task].settings}), "setting")
     units = [
-        Unit(protocol, task, run, shorten, own[task])
+        Instance(protocol, task, run, shorten, own[task])
         for protocol in _known(PROTOCOLS if protocols is None else protocols, list(PROTOCOLS), "protocol")
         for run in range(instances if protocol == "fair" else PROTOCOLS[protocol].runs)
         for task in chosen

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
+import errno
+import itertools
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gainbias.experiments.manifest import make_manifest
-from gainbias.experiments.unit import Columns, Unit
-from gainbias.store import DamagedError, Log, write_whole
+from gainbias.experiments.tables import Layout, Tables, unpacked, write_tables
+from gainbias.experiments.work import Unit
+from gainbias.store import DamagedError, Log, Record, write_whole
 
 if TYPE_CHECKING:
     import pandas
-    import pyarrow
 
-SCHEMA = 2
+Look = Callable[[Unit, Tables], None]
+
+SCHEMA = 3
 """Version of the layout of the folder and the columns of the tables."""
 
-TABLES = ("runs", "instances", "conditions")
-SORTED_BY = {
-    "runs": ["protocol", "task", "algorithm", "run", "kind", "target", "norm", "step"],
-    "instances": ["protocol", "task", "run"],
-    "conditions": ["protocol", "task", "run"],
-}
+FAILURE, MACHINE = "failure ", "machine "
+"""Names of records that are not units begin with these."""
 
 
 class Results:
@@ -54,23 +52,52 @@ class Results:
         self.folder = Path(folder)
         self.log = Log(self.folder / "units")
 
+    def __repr__(self) -> str:
+        return f"Results({str(self.folder)!r})"
+
     @property
     def manifest(self) -> dict[str, Any]:
         """What was run, with which versions: the file ``manifest.json``."""
         read: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text())
         return read
 
+    @property
+    def note(self) -> dict[str, Any]:
+        """What the folder was begun for: the file ``study.json``."""
+        note = self.folder / "study.json"
+        if not note.exists():
+            raise ValueError(f"{self.folder} holds no study: name the folder of one")
+        try:
+            found = json.loads(note.read_text())
+            found = {"kind": "reproduction", **found, "schema": int(found["schema"])}
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(
+                f"{note} is damaged: choose another folder, or start afresh with --overwrite"
+            ) from error
+        if found["schema"] > SCHEMA:
+            raise ValueError(f"{self.folder} was written by a newer version: use that, or another folder")
+        return found
+
     def frame(self, table: str) -> pandas.DataFrame:
-        """Return a table of the finished study: "runs", "instances" or "conditions"."""
+        """Return a table of the finished study, such as "runs"."""
         import pandas
 
-        return pandas.read_parquet(self.folder / f"{table}.parquet")
+        path = self.folder / f"{table}.parquet"
+        if not path.exists():
+            raise ValueError(f"{self.folder} holds no table {table!r}: finish the study with --resume")
+        return pandas.read_parquet(path)
 
-    def check(self, choices: Mapping[str, Any], *, overwrite: bool, resume: bool) -> None:
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the table "runs" of the finished study: a row for each lane, checkpoint and metric."""
+        return self.frame("runs")
+
+    def check(self, kind: str, choices: Mapping[str, Any], *, overwrite: bool, resume: bool) -> None:
         """Refuse a folder that a study must not be written to.
 
         Parameters
         ----------
+        kind : str
+            Of study; see `Layout`.
         choices : mapping
             What all units of a study share; studies that differ in it do not mix.
         overwrite, resume : bool
@@ -80,26 +107,23 @@ class Results:
         ------
         ValueError
             If the folder holds something else than a study, a study and nobody said what to do with it, or
-            one with other choices that was to be resumed.
+            one of another kind or with other choices that was to be resumed.
         """
         if overwrite and resume:
             raise ValueError("overwrite starts afresh and resume goes on: choose one")
-        note = self.folder / "study.json"
-        if not note.exists():
+        if not (self.folder / "study.json").exists():
             if self.folder.exists() and self._holds_something():
                 raise ValueError(f"{self.folder} is not empty and holds no study: choose another folder")
             return
         if overwrite:
             return
-        found = _read_note(note)
+        found = self.note
         if not resume:
             raise ValueError(
                 f"{self.folder} already holds a study: go on with --resume, start afresh with --overwrite, "
                 "or choose another folder with --output"
             )
-        if found["schema"] > SCHEMA:
-            raise ValueError(f"{self.folder} was written by a newer version: use that, or another folder")
-        for name, value in choices.items():
+        for name, value in {"kind": kind, **choices}.items():
             if found.get(name, value) != value:
                 raise ValueError(
                     f"{self.folder} holds a study with {name} = {found[name]!r}, which cannot be resumed "
@@ -113,7 +137,7 @@ class Results:
             found = [path for path in self.log.folder.iterdir() if path.name != "lock"]
         return bool(found)
 
-    def begin(self, choices: Mapping[str, Any], *, overwrite: bool) -> None:
+    def begin(self, layout: Layout, note: Mapping[str, Any], *, overwrite: bool) -> None:
         """Make the folder ready; the log must be open for writing.
 
         Tables and report of an earlier study go: those that are there are of the study that is noted.
@@ -121,11 +145,9 @@ class Results:
         if overwrite:
             for segment in self.log.segments():
                 segment.unlink()
-        write_whole(self.folder / "study.json", json.dumps({"schema": SCHEMA, **choices}).encode())
-        for name in (
-            "manifest.json",
-            *(f"{table}.{end}" for table in TABLES for end in ("parquet", "csv.gz")),
-        ):
+        content = {"schema": SCHEMA, "kind": layout.kind, **note}
+        write_whole(self.folder / "study.json", json.dumps(content).encode())
+        for name in ("manifest.json", *layout.files):
             (self.folder / name).unlink(missing_ok=True)
         shutil.rmtree(self.folder / "report", ignore_errors=True)
 
@@ -141,78 +163,56 @@ class Results:
                     damaged.append(unit.id)
         return whole, damaged
 
-    def keep(self, unit: Unit, tables: dict[str, Columns]) -> None:
-        """Store the result of a unit; the log must be open for writing."""
-        self.log.append(unit.id, _packed(tables))
+    def failures(self, units: Sequence[Unit], records: Mapping[str, Record]) -> list[dict[str, str]]:
+        """Return why units have no result, in their order."""
+        return [
+            json.loads(records[FAILURE + unit.id].read())
+            for unit in units
+            if FAILURE + unit.id in records and unit.id not in records
+        ]
 
-    def write_tables(self, units: list[Unit]) -> None:
-        """Write the tidy tables of all units, in an order that does not depend on who finished first."""
-        import pyarrow
-        import pyarrow.parquet
+    def write_tables(self, units: Sequence[Unit], layout: Layout, look: Look = lambda *_: None) -> None:
+        """Write the tidy tables of all units that are stored.
 
+        Parameters
+        ----------
+        units : sequence of Unit
+            In the order of their rows.
+        layout : Layout
+        look : callable
+            Called with each unit and its tables.
+        """
+        tables = self.stored_tables(units, look)
+        first = next(tables, None)
+        if first is not None:
+            with disk_full_in_words(self.folder):
+                write_tables(self.folder, layout, itertools.chain([first], tables))
+
+    def stored_tables(self, units: Iterable[Unit], look: Look = lambda *_: None) -> Iterator[Tables]:
+        """Iterate over the tables of the units that are stored."""
         records = self.log.records()
-        unpacked = [_unpacked(records[unit.id].read()) for unit in units]
-        for name in TABLES:
-            table = pyarrow.concat_tables([tables[name] for tables in unpacked])
-            table = table.sort_by([(column, "ascending") for column in SORTED_BY[name]])
-            buffer = io.BytesIO()
-            pyarrow.parquet.write_table(table, buffer, compression="zstd")
-            write_whole(self.folder / f"{name}.parquet", buffer.getvalue())
-            write_whole(self.folder / f"{name}.csv.gz", _csv(table))
+        for unit in units:
+            if unit.id in records:
+                tables = unpacked(records[unit.id].read())
+                look(unit, tables)
+                yield tables
 
-    def write_manifest(self, units: list[Unit], **facts: Any) -> None:
-        """Write what was run, how, and with what; `facts` are for `make_manifest`."""
-        instances = self.frame("instances").to_dict("records")
-        manifest = {"schema": SCHEMA, "study": study_id(units), **make_manifest(units, instances, **facts)}
-        write_whole(self.folder / "manifest.json", json.dumps(manifest, indent=2, allow_nan=False).encode())
+    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        """Write what was run, how, and with what."""
+        content = json.dumps({"schema": SCHEMA, **manifest}, indent=2, allow_nan=False).encode()
+        with disk_full_in_words(self.folder):
+            write_whole(self.folder / "manifest.json", content)
 
 
-def _read_note(note: Path) -> dict[str, Any]:
+@contextmanager
+def disk_full_in_words(folder: Path) -> Iterator[None]:
+    """Say what to do when the disk is full."""
     try:
-        found = json.loads(note.read_text())
-        return {**found, "schema": int(found["schema"])}
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(
-            f"{note} is damaged: choose another folder, or start afresh with --overwrite"
-        ) from error
-
-
-def study_id(units: list[Unit]) -> str:
-    """Return a name for a set of units."""
-    return hashlib.sha256("\n".join(sorted(unit.id for unit in units)).encode()).hexdigest()[:24]
-
-
-def _packed(tables: dict[str, Columns]) -> bytes:
-    """Return tables as one piece of bytes, each in Arrow's stream format, compressed."""
-    import pyarrow
-
-    parts, small = [], pyarrow.ipc.IpcWriteOptions(compression="zstd")
-    for name in TABLES:
-        sink = pyarrow.BufferOutputStream()
-        table = pyarrow.table({key: pyarrow.array(values) for key, values in tables[name].items()})
-        with pyarrow.ipc.new_stream(sink, table.schema, options=small) as writer:
-            writer.write_table(table)
-        parts.append(sink.getvalue().to_pybytes())
-    sizes = json.dumps([len(part) for part in parts]).encode()
-    return sizes + b"\n" + b"".join(parts)
-
-
-def _unpacked(payload: bytes) -> dict[str, pyarrow.Table]:
-    import pyarrow
-
-    head, _, body = payload.partition(b"\n")
-    tables, start = {}, 0
-    for name, size in zip(TABLES, json.loads(head), strict=True):
-        tables[name] = pyarrow.ipc.open_stream(body[start : start + size]).read_all()
-        start += size
-    return tables
-
-
-def _csv(table: pyarrow.Table) -> bytes:
-    import gzip
-
-    import pyarrow.csv
-
-    buffer = io.BytesIO()
-    pyarrow.csv.write_csv(table, buffer)
-    return gzip.compress(buffer.getvalue(), compresslevel=4, mtime=0)
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        message = (
+            f"the disk of {folder} is full; what was finished is kept: make room, then go on with --resume"
+        )
+        raise OSError(errno.ENOSPC, message) from error

@@ -12,7 +12,7 @@ from pandas import DataFrame
 from gainbias.experiments.statistics import Floats
 from gainbias.report.names import algorithm_title, task_title
 from gainbias.report.printed import Paper
-from gainbias.report.results import MissingDataError, Results, tail_of
+from gainbias.report.results import Archive, MissingDataError, tail_of
 from gainbias.report.scores import FLOOR, STUDIED, Score
 from gainbias.report.style import FAINT, INK, SIZES, drawing, look_of, new_figure
 
@@ -69,7 +69,7 @@ class Curve(NamedTuple):
         return self._replace(x=self.x[kept], mean=self.mean[kept], low=self.low[kept], high=self.high[kept])
 
 
-def learning_curve(results: Results, algorithm: str, task: str, score: Score, axis: Axis = "steps") -> Curve:
+def learning_curve(results: Archive, algorithm: str, task: str, score: Score, axis: Axis = "steps") -> Curve:
     """Summarise the runs of an algorithm on a task at each checkpoint.
 
     With few runs the middle 80 % reach from the smallest to the largest.
@@ -92,7 +92,7 @@ def learning_curve(results: Results, algorithm: str, task: str, score: Score, ax
 
 
 def draw_curves(
-    results: Results, score: Score, paper: Paper, axis: Axis = "steps", size: str = "two-column"
+    results: Archive, score: Score, paper: Paper, axis: Axis = "steps", size: str = "two-column"
 ) -> Figure:
     """Draw a panel of learning curves for each task.
 
@@ -100,7 +100,7 @@ def draw_curves(
 
     Parameters
     ----------
-    results : Results
+    results : Archive
     score : Score
         How errors are measured. The paper's end points are marked if it is measured as in the paper.
     paper : Paper
@@ -148,7 +148,7 @@ def _end_points(paper: Paper, task: str, score: Score) -> DataFrame:
     return printed[(printed["task"] == task) & (score.kind == "paper")]
 
 
-def _drawn(results: Results, score: Score) -> list[str]:
+def _drawn(results: Archive, score: Score) -> list[str]:
     """Return the algorithms that are drawn."""
     found = results.algorithms(score.protocol)
     return [name for name in found if score.kind != "paper" or name in (*STUDIED, FLOOR)]
@@ -171,7 +171,7 @@ def _draw_panel(panel: Axes, task: str, curves: dict[str, Curve], printed: DataF
     panel.yaxis.set_major_formatter(lambda value, _: tick_text(value))
 
 
-def _shown_curves(results: Results, task: str, score: Score, axis: Axis) -> dict[str, Curve]:
+def _shown_curves(results: Archive, task: str, score: Score, axis: Axis) -> dict[str, Curve]:
     """Return the last part of the curves of a task."""
     curves = {}
     for algorithm in _drawn(results, score):

@@ -41,7 +41,7 @@ class Paper(NamedTuple):
 
 
 class Printed:
-    """The paper's tables behind the same questions as `Results`: one run, one score."""
+    """The paper's tables behind the same questions as `Archive`: one run, one score."""
 
     def __init__(self, paper: Paper) -> None:
         self.paper = paper

@@ -13,8 +13,8 @@ from typing import Any
 import pandas
 from pandas import DataFrame
 
+from gainbias.experiments.instance import CONDITIONS
 from gainbias.experiments.results import SCHEMA
-from gainbias.experiments.unit import CONDITIONS
 from gainbias.report.names import ALGORITHMS
 from gainbias.report.scores import Score
 
@@ -46,7 +46,7 @@ class MissingDataError(LookupError):
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class Archive:
     """The tables of one study.
 
     Attributes
@@ -182,7 +182,7 @@ def wide(rows: DataFrame, value: str) -> DataFrame:
     return rows.pivot(index="run", columns="task", values=value).reindex(columns=rows["task"].unique())
 
 
-def read_results(folder: str | Path) -> Results:
+def read_results(folder: str | Path) -> Archive:
     """Read the tables of a study.
 
     Parameters
@@ -204,7 +204,7 @@ def read_results(folder: str | Path) -> Results:
     manifest = _read_manifest(folder / "manifest.json")
     columns = {"runs": RUN_COLUMNS, "instances": KEY_COLUMNS, "conditions": CONDITION_COLUMNS}
     tables = {name: _read_table(folder / f"{name}.parquet", columns[name]) for name in columns}
-    return Results(**tables, manifest=manifest)
+    return Archive(**tables, manifest=manifest)
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:

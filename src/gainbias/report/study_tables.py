@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 from gainbias.report.claims import CLAIMS
 from gainbias.report.printed import Paper
-from gainbias.report.results import Results
+from gainbias.report.results import Archive
 from gainbias.report.scores import FAIR_SCORES
 from gainbias.report.summary import summary_table
 from gainbias.report.tables import conditions_table, distances_table, parameters_table
@@ -27,7 +27,7 @@ class StudyTables(NamedTuple):
     unexplained: DataFrame
 
 
-def study_tables(results: Results, paper: Paper) -> StudyTables:
+def study_tables(results: Archive, paper: Paper) -> StudyTables:
     """Make all tables of a study."""
     return StudyTables(
         distances_table(results, paper),

@@ -21,7 +21,7 @@ from gainbias.experiments.statistics import (
 )
 from gainbias.report.layout import Cell, Sheet, range_text
 from gainbias.report.names import algorithm_title
-from gainbias.report.results import MissingDataError, Results
+from gainbias.report.results import Archive, MissingDataError
 from gainbias.report.scores import FLOOR, Score
 from gainbias.report.style import SIZES, drawing, look_of, new_figure
 
@@ -35,7 +35,7 @@ LOG_THRESHOLDS = np.linspace(0.0, 2.0, 81)
 """Profiles reach from the floor to a hundred times it."""
 
 
-def score_arrays(results: Results, score: Score) -> dict[str, Floats]:
+def score_arrays(results: Archive, score: Score) -> dict[str, Floats]:
     """Return the last errors under a score: a (runs, tasks) array for each algorithm, as for rliable."""
     tables = []
     for algorithm in results.algorithms(score.protocol):
@@ -56,7 +56,7 @@ def log_floor_ratios(arrays: Mapping[str, Floats]) -> dict[str, Floats]:
     return {name: np.where(np.isnan(ratio), 0.0, ratio) for name, ratio in ratios.items()}
 
 
-def summary_table(results: Results, scores: Mapping[str, Score], rng: Rng = 0) -> DataFrame:
+def summary_table(results: Archive, scores: Mapping[str, Score], rng: Rng = 0) -> DataFrame:
     """Summarise each algorithm over all runs and tasks.
 
     Returns
@@ -117,7 +117,7 @@ def summary_sheet(table: DataFrame) -> Sheet:
 
 
 def draw_profiles(
-    results: Results, scores: Mapping[str, Score], size: str = "two-column", rng: Rng = 0
+    results: Archive, scores: Mapping[str, Score], size: str = "two-column", rng: Rng = 0
 ) -> Figure:
     """Draw the share of runs whose error is at most so many times that of least squares on the same data."""
     rng, shape = np.random.default_rng(rng), SIZES[size]

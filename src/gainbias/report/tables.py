@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame, Series
 
+from gainbias.experiments.instance import CONDITIONS
 from gainbias.experiments.statistics import Interval, proportion_interval
-from gainbias.experiments.unit import CONDITIONS
 from gainbias.report.printed import Paper
-from gainbias.report.results import MissingDataError, Results
+from gainbias.report.results import Archive, MissingDataError
 from gainbias.report.scores import TABLE_SCORES
 
 OURS = (
@@ -35,7 +35,7 @@ PARAMETERS = {
 """The paper's parameters and the stored column of each."""
 
 
-def distances_table(results: Results, paper: Paper) -> DataFrame:
+def distances_table(results: Archive, paper: Paper) -> DataFrame:
     """Return the paper's table of distances, printed and rebuilt under each protocol.
 
     Returns
@@ -57,7 +57,7 @@ def distances_table(results: Results, paper: Paper) -> DataFrame:
     return DataFrame(rows)
 
 
-def conditions_table(results: Results, paper: Paper) -> DataFrame:
+def conditions_table(results: Archive, paper: Paper) -> DataFrame:
     """Return the paper's condition numbers beside ours; its eta2 stands beside both readings of eta2.
 
     Returns
@@ -77,7 +77,7 @@ def conditions_table(results: Results, paper: Paper) -> DataFrame:
     return DataFrame(rows)
 
 
-def parameters_table(results: Results, paper: Paper) -> DataFrame:
+def parameters_table(results: Archive, paper: Paper) -> DataFrame:
     """Return the paper's parameters beside those that the stored runs used.
 
     Returns
@@ -99,12 +99,12 @@ def parameters_table(results: Results, paper: Paper) -> DataFrame:
     return DataFrame(rows)
 
 
-def rows_behind(results: Results, cell: Series) -> DataFrame:
+def rows_behind(results: Archive, cell: Series) -> DataFrame:
     """Return the stored rows from which a row of one of the three tables was computed.
 
     Parameters
     ----------
-    results : Results
+    results : Archive
     cell : Series
         A row of a table of this module.
     """
@@ -115,7 +115,7 @@ def rows_behind(results: Results, cell: Series) -> DataFrame:
     return _parameter_rows(results, cell["protocol"], cell["task"], cell["parameter"])
 
 
-def untraceable(table: DataFrame, results: Results) -> list[str]:
+def untraceable(table: DataFrame, results: Archive) -> list[str]:
     """Return the cells of a table that the stored rows do not give: empty if all is well."""
     wrong = []
     for _, cell in table.iterrows():
@@ -125,7 +125,7 @@ def untraceable(table: DataFrame, results: Results) -> list[str]:
     return wrong
 
 
-def _recomputed(cell: Series, results: Results) -> dict[str, Any]:
+def _recomputed(cell: Series, results: Archive) -> dict[str, Any]:
     """Compute a row once more, from the rows behind it."""
     rows = rows_behind(results, cell)
     if "parameter" in cell:
@@ -141,11 +141,11 @@ def _same(one: Any, other: Any) -> bool:
     return bool(np.isclose(one, other, rtol=1e-12, atol=0, equal_nan=True))
 
 
-def _protocols(results: Results) -> list[str]:
+def _protocols(results: Archive) -> list[str]:
     return [protocol for protocol in TABLE_SCORES if protocol in results.protocols]
 
 
-def _distance_rows(results: Results, protocol: str, task: str, algorithm: str) -> DataFrame:
+def _distance_rows(results: Archive, protocol: str, task: str, algorithm: str) -> DataFrame:
     try:
         rows = results.last(algorithm, TABLE_SCORES[protocol])
     except MissingDataError:  # this algorithm was not run
@@ -153,11 +153,11 @@ def _distance_rows(results: Results, protocol: str, task: str, algorithm: str) -
     return rows[rows["task"] == task]
 
 
-def _condition_rows(results: Results, protocol: str, task: str) -> DataFrame:
+def _condition_rows(results: Archive, protocol: str, task: str) -> DataFrame:
     return results.conditions.query("protocol == @protocol and task == @task")
 
 
-def _parameter_rows(results: Results, protocol: str, task: str, parameter: str) -> DataFrame:
+def _parameter_rows(results: Archive, protocol: str, task: str, parameter: str) -> DataFrame:
     if parameter != "steps":
         return results.instances.query("protocol == @protocol and task == @task")
     algorithm = results.algorithms(protocol)[0]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from gainbias.experiments.unit import CONDITIONS
+from gainbias.experiments.instance import CONDITIONS
 from gainbias.report.printed import Paper
-from gainbias.report.results import Results
+from gainbias.report.results import Archive
 
 NEAR = 2.0
 """A number is explained if ours, under some choice, is within this factor of it."""
@@ -18,7 +18,7 @@ PRINTED_ZERO = 0.005
 """The paper rounds distances to two decimals: 0.00 means less than this."""
 
 
-def unexplained(results: Results, paper: Paper) -> DataFrame:
+def unexplained(results: Archive, paper: Paper) -> DataFrame:
     """Return the printed numbers that no choice explains.
 
     Every stored combination of protocol, kind of error and target is tried for each distance, in the
@@ -41,7 +41,7 @@ def unexplained(results: Results, paper: Paper) -> DataFrame:
     return found.sort_values("task", key=lambda tasks: tasks.map(order), kind="stable").reset_index(drop=True)
 
 
-def _distances(results: Results, paper: Paper) -> list[dict[str, Any]]:
+def _distances(results: Archive, paper: Paper) -> list[dict[str, Any]]:
     runs = results.runs[results.runs["norm"] == "euclidean"]
     keys = ["task", "algorithm", "protocol", "kind", "target"]
     last = runs[
@@ -58,7 +58,7 @@ def _distances(results: Results, paper: Paper) -> list[dict[str, Any]]:
     return rows
 
 
-def _conditions(results: Results, paper: Paper) -> list[dict[str, Any]]:
+def _conditions(results: Archive, paper: Paper) -> list[dict[str, Any]]:
     means = results.conditions.groupby(["task", "protocol"], observed=True)[list(CONDITIONS)].mean()
     rows = []
     for printed in paper.condition_numbers.to_dict("records"):

@@ -13,7 +13,7 @@ from gainbias.report.interactive.html import PAGE, write_page
 from gainbias.report.layout import Sheet, latex, markdown
 from gainbias.report.page import verdicts_page
 from gainbias.report.printed import Paper
-from gainbias.report.results import Results
+from gainbias.report.results import Archive
 from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES
 from gainbias.report.sheets import conditions_sheet, distances_sheet, parameters_sheet
 from gainbias.report.study_tables import StudyTables, study_tables
@@ -21,18 +21,17 @@ from gainbias.report.style import SIZES, save_figure
 from gainbias.report.summary import draw_profiles, score_arrays, summary_sheet
 
 
-def write_report(results: Results, paper: Paper, folder: str | Path, findings: str = "") -> list[Path]:
-    """Write tables, figures, verdicts and the interactive page.
+def write_texts(results: Archive, paper: Paper, folder: Path, findings: str = "") -> list[Path]:
+    """Write all of a report but its figures: tables, verdicts and the interactive page.
 
     Parameters
     ----------
-    results : Results
+    results : Archive
         Of `read_results`.
     paper : Paper
         The printed numbers.
     folder : path
-        Files go to ``tables/``, ``figures/`` and ``scores/`` below it, and to ``verdicts.md`` and
-        ``index.html``.
+        Files go to ``tables/`` and ``scores/`` below it, and to ``verdicts.md`` and ``index.html``.
     findings : str
         Address of the page of findings about the paper, for links.
 
@@ -41,16 +40,13 @@ def write_report(results: Results, paper: Paper, folder: str | Path, findings: s
     list of Path
         All files, in the order in which they were written.
     """
-    folder = Path(folder)
     with Watch() as watch:
-        watch.show("report: tables", 0, 3)
+        watch.show("report: tables", 0, 2)
         tables = study_tables(results, paper)
         page = verdicts_page(tables.verdicts, tables.unexplained, paper, results.manifest, findings)
         paths = [*write_tables(tables, folder / "tables"), _write(folder / "verdicts.md", page)]
         paths += write_scores(results, folder / "scores")
-        watch.show("report: figures", 1, 3)
-        paths += write_figures(results, paper, folder / "figures")
-        watch.show("report: page", 2, 3)
+        watch.show("report: page", 1, 2)
         return [*paths, write_page(results, paper, tables, folder / PAGE)]
 
 
@@ -74,7 +70,7 @@ def write_tables(tables: StudyTables, folder: Path) -> list[Path]:
     return paths
 
 
-def write_scores(results: Results, folder: Path) -> list[Path]:
+def write_scores(results: Archive, folder: Path) -> list[Path]:
     """Write the last errors under each score as (runs, tasks) arrays by algorithm, for users of rliable."""
     paths = []
     for name, score in (PAPER_SCORES | FAIR_SCORES).items():
@@ -86,7 +82,7 @@ def write_scores(results: Results, folder: Path) -> list[Path]:
     return paths
 
 
-def write_figures(results: Results, paper: Paper, folder: Path) -> list[Path]:
+def write_figures(results: Archive, paper: Paper, folder: Path) -> list[Path]:
     """Write the learning curves of each protocol, for the fair one by transitions too, and the profiles.
 
     Each comes in all sizes, in a folder for each.

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import json
+import os
+import tempfile
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
 
 from gainbias.experiments.claims import (
     bound_holds,
@@ -18,6 +25,13 @@ from gainbias.experiments.claims import (
     splitting,
 )
 from gainbias.experiments.claims.record import Claim, ClaimResult
+from gainbias.experiments.complete import complete, refuse_failures, show_labels
+from gainbias.experiments.engines import opened
+from gainbias.experiments.provenance import code_version
+from gainbias.experiments.results import Results
+from gainbias.experiments.tables import Columns
+from gainbias.experiments.work import BATCH_SECONDS, hash_of
+from gainbias.extras import require
 from gainbias.progress import Watch
 
 CLAIMS: dict[str, Claim] = {
@@ -38,8 +52,41 @@ CLAIMS: dict[str, Claim] = {
 """The claims by id, in the order in which they are shown."""
 
 
+@dataclass(frozen=True)
+class ClaimUnit:
+    """One claim, put to the test by one worker."""
+
+    claim: str
+    seed: int
+    quick: bool
+    code: str = field(default_factory=lambda: code_version(()))  # claims depend on theory, too
+
+    seconds = BATCH_SECONDS  # one at a time
+    lane_steps = 0
+
+    @cached_property
+    def id(self) -> str:
+        """Hash of everything that determines the result, sources and versions included."""
+        return hash_of(asdict(self))
+
+    @property
+    def label(self) -> str:
+        """What it is."""
+        return f"claim {self.claim}"
+
+    def compute(self) -> dict[str, Columns]:
+        """Return the result as JSON, in a table of one cell."""
+        result = CLAIMS[self.claim].measure(self.seed, self.quick)
+        return {"claim": {"result": [json.dumps(result.to_dict())]}}
+
+
 def check_claims(
-    names: Iterable[str] | None = None, *, seed: int = 0, quick: bool = False
+    names: Iterable[str] | None = None,
+    *,
+    seed: int = 0,
+    quick: bool = False,
+    workers: int | None = None,
+    folder: Path | str | None = None,
 ) -> list[ClaimResult]:
     """Put the paper's claims to the test.
 
@@ -51,6 +98,10 @@ def check_claims(
         Of everything random; the same seed gives the same figures.
     quick : bool
         A small version, for a first look: its intervals are wide and some figures are missing.
+    workers : int, optional
+        Number of processes, by default one for each core, and no more than claims.
+    folder : path, optional
+        Where finished claims are kept: those of the same sources are not measured again.
 
     Examples
     --------
@@ -58,13 +109,19 @@ def check_claims(
     >>> result.verdict, result.parts[0].name, round(result.parts[0].value, 3)
     ('holds', 'power of 1/T', 1.0)
     """
+    require("data", "pyarrow")
     chosen = list(CLAIMS) if names is None else [_known(name) for name in names]
-    results = []
-    with Watch() as watch:
-        for number, name in enumerate(chosen):
-            watch.show(f"claim {number + 1} of {len(chosen)}: {name}", number, len(chosen))
-            results.append(CLAIMS[name].measure(seed, quick))
-    return results
+    units = [ClaimUnit(name, seed, quick) for name in dict.fromkeys(chosen)]
+    count = min(workers or os.cpu_count() or 1, len(units))
+    with contextlib.ExitStack() as stack:
+        results = Results(folder or stack.enter_context(tempfile.TemporaryDirectory()))
+        watch = stack.enter_context(Watch())
+        engine = stack.enter_context(opened("local", count))
+        with results.log:
+            complete(units, results, engine, lambda now: show_labels(watch, now, count))
+        refuse_failures(results, units)
+        stored = [tables["claim"]["result"][0].as_py() for tables in results.stored_tables(units)]
+    return [ClaimResult.from_dict(json.loads(result)) for result in stored]
 
 
 def _known(name: str) -> str:

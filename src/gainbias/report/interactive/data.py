@@ -9,7 +9,7 @@ from pandas import DataFrame
 
 from gainbias.report.names import ALGORITHMS, algorithm_title, task_title
 from gainbias.report.printed import Paper
-from gainbias.report.results import Results, refuse_gaps, tail_of
+from gainbias.report.results import Archive, refuse_gaps, tail_of
 from gainbias.report.scores import FLOOR, PAPER_SCORES, STUDIED, TABLE_SCORES, Score
 from gainbias.report.style import look_of
 
@@ -23,7 +23,7 @@ MARKERS = {"s": "square", "o": "circle", "^": "triangle-up", "D": "diamond"}
 """The charts' names for the markers of figures."""
 
 
-def chart_data(results: Results, paper: Paper) -> dict[str, Any]:
+def chart_data(results: Archive, paper: Paper) -> dict[str, Any]:
     """Return all that the charts need, ready for JSON.
 
     Returns
@@ -112,12 +112,12 @@ def _curves(points: DataFrame) -> dict[str, Any]:
     return curves
 
 
-def _protocols(results: Results) -> list[str]:
+def _protocols(results: Archive) -> list[str]:
     """Return the stored protocols: those of the paper's tables in their order, then any others."""
     return [name for name in dict.fromkeys((*TABLE_SCORES, *results.protocols)) if name in results.protocols]
 
 
-def _algorithms(results: Results) -> list[str]:
+def _algorithms(results: Archive) -> list[str]:
     found = {name for protocol in results.protocols for name in results.algorithms(protocol)}
     return [name for name in ALGORITHMS if name in found] + sorted(found - set(ALGORITHMS))
 

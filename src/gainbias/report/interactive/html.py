@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -13,7 +14,7 @@ from typing import Any
 from gainbias.report.interactive.data import chart_data
 from gainbias.report.interactive.sections import study_section, tables_section, verdicts_section, warning
 from gainbias.report.printed import Paper
-from gainbias.report.results import Results
+from gainbias.report.results import Archive
 from gainbias.report.study_tables import StudyTables
 from gainbias.store import write_whole
 
@@ -29,27 +30,36 @@ POLICY = (
 )
 
 
-def write_page(results: Results, paper: Paper, tables: StudyTables, path: Path) -> Path:
+def write_page(results: Archive, paper: Paper, tables: StudyTables, path: Path) -> Path:
     """Write the interactive page of a study, and return its path."""
     write_whole(path, page_html(results, paper, tables).encode())
     return path
 
 
-def page_html(results: Results, paper: Paper, tables: StudyTables) -> str:
+def page_html(results: Archive, paper: Paper, tables: StudyTables) -> str:
     """Return the interactive page of a study.
 
     The page may run these scripts, by their checksums, and no others; it may load nothing. So it works
     without a network, and text that got into a name cannot become a program.
     """
-    scripts = [_asset(name) for name in SCRIPTS]
-    return Template(_asset("page.html")).substitute(
-        policy=f"{POLICY}; script-src {' '.join(map(_checksum, scripts))}",
-        style=_asset("page.css"),
+    return assembled(
+        "page.html",
+        SCRIPTS,
         warning=warning(results.manifest),
         study=study_section(results.manifest),
         tables=tables_section(tables),
         verdicts=verdicts_section(tables, paper, results.manifest),
         data=script_data(chart_data(results, paper)),
+    )
+
+
+def assembled(template: str, names: Sequence[str], **parts: str) -> str:
+    """Return a page: a template with its parts, our style, and the scripts that it alone may run."""
+    scripts = [_asset(name) for name in names]
+    return Template(_asset(template)).substitute(
+        parts,
+        policy=f"{POLICY}; script-src {' '.join(map(_checksum, scripts))}",
+        style=_asset("page.css"),
         scripts="\n".join(f"<script>{script}</script>" for script in scripts),
     )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
@@ -17,6 +17,8 @@ from gainbias.engine.schedules import Harmonic
 from gainbias.engine.trace import Trace
 from gainbias.experiments.protocols import PROTOCOLS, Protocol
 from gainbias.experiments.provenance import code_version
+from gainbias.experiments.tables import Columns, Layout
+from gainbias.experiments.work import BATCH_SECONDS, hash_of, is_defined, refuse_interrupted
 from gainbias.tasks.registry import task
 from gainbias.tasks.task import Task
 
@@ -27,11 +29,20 @@ CONDITION_RUNS = 10
 HALVINGS = 12
 """The first checkpoint is at the last step divided by 2 so often."""
 
-Columns = dict[str, Any]
+LAYOUT = Layout(
+    "reproduction",
+    {
+        "runs": ["algorithm", "kind", "target", "norm", "step"],
+        "instances": [],
+        "conditions": [],
+    },
+    with_csv=True,
+)
+"""The tables; units come by protocol, task and run."""
 
 
 @dataclass(frozen=True)
-class Unit:
+class Instance:
     """What one worker does at a time.
 
     Attributes
@@ -44,6 +55,8 @@ class Unit:
         Steps are divided by this number; 1 for the study itself.
     settings : mapping of str to number or str
         Changes to the settings of the task.
+    code : str
+        Version of the sources that the result is to come from.
     """
 
     protocol: str
@@ -51,12 +64,25 @@ class Unit:
     run: int
     shorten: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict)
+    code: str = field(default_factory=code_version)
 
-    @property
+    seconds = BATCH_SECONDS  # one at a time
+    lane_steps = 0
+
+    @cached_property
     def id(self) -> str:
         """Hash of everything that determines the result, sources and versions included."""
-        known = json.dumps([asdict(self), asdict(PROTOCOLS[self.protocol]), code_version()], sort_keys=True)
-        return hashlib.sha256(known.encode()).hexdigest()[:24]
+        return hash_of([asdict(self), asdict(PROTOCOLS[self.protocol])])
+
+    @property
+    def label(self) -> str:
+        """What it is."""
+        return f"{self.protocol}: {self.task} {self.run}"
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Where its rows are in the tables."""
+        return self.protocol, self.task, self.run
 
     def compute(self) -> dict[str, Columns]:
         """Run it.
@@ -82,6 +108,7 @@ class Unit:
                 checkpoints=_checkpoints(steps),
                 threads=1,
             )
+            refuse_interrupted(trace)
             parts.append(self._rows(method.name, protocol, trace))
         tables = {"instances": self._instance(made), "conditions": self._conditions(made)}
         return {"runs": _joined(parts), **tables}
@@ -127,7 +154,7 @@ class Unit:
         measures = [
             (kind, target, norm)
             for kind, target, norm in itertools.product(get_args(Kind), get_args(Target), protocol.norms)
-            if _is_defined(trace, kind, target) and (norm == "euclidean" or target == "bias")
+            if is_defined(trace, kind, target) and (norm == "euclidean" or target == "bias")
         ]
         errors = [trace.errors(kind, target=target, norm=norm)[0] for kind, target, norm in measures]
         count, times = len(trace.steps), len(measures)
@@ -152,11 +179,6 @@ def _checkpoints(steps: int) -> list[int]:
     """Return steps that halve every second time, so that half of the steps, in transitions, is among them."""
     exponents = np.arange(2 * HALVINGS + 1) / 2
     return sorted({max(1, round(steps * 2.0**-exponent)) for exponent in exponents})
-
-
-def _is_defined(trace: Trace, kind: str, target: str) -> bool:
-    on_a_line = trace.algorithm.limit_is_line and trace.problem.ones_in_span
-    return not (target == "own" and kind == "full" and on_a_line)
 
 
 def _joined(parts: list[Columns]) -> Columns:

@@ -1,0 +1,207 @@
+"""The unit of a sweep: one algorithm on one instance of a task along one sample path, in all its lanes."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from gainbias.engine.run import run
+from gainbias.engine.schedules import Constant, Harmonic, Polynomial
+from gainbias.engine.trace import Trace
+from gainbias.experiments.tables import Columns
+from gainbias.experiments.work import hash_of, is_defined, refuse_interrupted
+from gainbias.tasks.registry import TASKS, task
+from gainbias.tasks.task import Task
+
+Sizes = tuple[float, ...]
+"""A step size: (a,) is constant, (a, c0) is a / (t + c0), (a, c0, xi) is a / (t + c0)**xi."""
+
+SCHEDULES: dict[int, tuple[str, Any]] = {
+    1: ("constant", Constant),
+    2: ("harmonic", Harmonic),
+    3: ("polynomial", Polynomial),
+}
+"""What a step size of so many numbers is."""
+
+MAKING_SECONDS, LANE_STEP_SECONDS, FEATURE_SECONDS = 0.02, 2e-9, 0.35e-9
+"""Rough times: to make a task, and for a step of a lane, alone and for each feature."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One algorithm, one instance, one path; lanes for all step sizes and parameters.
+
+    Attributes
+    ----------
+    task : str
+        Id of the task.
+    settings : tuple of pairs
+        Changes to its settings.
+    protocol : str
+        Whose features it has.
+    instance : int
+        Seed of the task.
+    seed : int
+        Seed of the sample path.
+    algorithm : str
+        Id of the algorithm.
+    step_sizes : tuple of tuple of float
+        See `Sizes`; none for algorithms without step sizes.
+    params : tuple of pairs
+        Names of parameters and tuples of their values, of which all combinations are run.
+    num_steps : int
+    checkpoints : tuple of int
+        Numbers of steps.
+    sampling : str
+    metrics : tuple of triples
+        Kind, target and norm of errors.
+    code : str
+        Version of the sources that the result is to come from.
+    """
+
+    task: str
+    settings: tuple[tuple[str, Any], ...]
+    protocol: str
+    instance: int
+    seed: int
+    algorithm: str
+    step_sizes: tuple[Sizes, ...]
+    params: tuple[tuple[str, tuple[float, ...]], ...]
+    num_steps: int
+    checkpoints: tuple[int, ...]
+    sampling: str
+    metrics: tuple[tuple[str, str, str], ...]
+    code: str
+
+    @cached_property
+    def id(self) -> str:
+        """Hash of everything that determines the result, sources and versions included."""
+        return hash_of([getattr(self, name) for name in self.__dataclass_fields__])
+
+    @property
+    def label(self) -> str:
+        """What it is."""
+        return f"{self.algorithm} on {self.task}, instance {self.instance}, seed {self.seed}"
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Where its rows are in the table."""
+        return self.task, json.dumps(self.settings), self.instance, self.seed, self.algorithm, self.id
+
+    @property
+    def lanes(self) -> int:
+        """How many."""
+        grid = math.prod(len(values) for _, values in self.params)
+        return max(1, len(self.step_sizes)) * grid
+
+    @property
+    def lane_steps(self) -> int:
+        """Steps of all lanes."""
+        return self.lanes * self.num_steps
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes, roughly."""
+        features = dict(self.settings).get("num_features") or TASKS[self.task].settings.get("num_features")
+        each = LANE_STEP_SECONDS + FEATURE_SECONDS * (features or 1)
+        return MAKING_SECONDS + self.lane_steps * each + self.num_steps * 30e-9
+
+    def made(self) -> Task:
+        """Return the task; the last few are kept, because algorithms share them."""
+        return _made(self.task, self.instance, self.protocol, self.settings)
+
+    def run(self, num_steps: int | None = None) -> Trace:
+        """Run all lanes, or only so many steps of each."""
+        steps = num_steps or self.num_steps
+        sizes = [SCHEDULES[len(numbers)][1](*numbers) for numbers in self.step_sizes]
+        with warnings.catch_warnings():
+            # A sweep is made to find the step sizes that are too large.
+            warnings.filterwarnings("ignore", "the first step size", UserWarning)
+            trace = run(
+                self.algorithm,
+                self.made().problem,
+                steps,
+                sizes or None,
+                seeds=self.seed,
+                params=dict(self.params),
+                sampling=self.sampling,  # type: ignore[arg-type]
+                checkpoints=[step for step in self.checkpoints if step < steps] or [steps],
+                threads=1,
+            )
+        refuse_interrupted(trace)
+        return trace
+
+    def compute(self) -> dict[str, Columns]:
+        """Return the rows of the table "runs": one for each lane, metric and checkpoint."""
+        trace, made = self.run(), self.made()
+        metrics = [metric for metric in self.metrics if is_defined(trace, *metric[:2])]
+        lanes, count = len(trace.lanes), len(trace.steps)
+        errors = np.stack(
+            [trace.errors(kind, target=target, norm=norm) for kind, target, norm in metrics]  # type: ignore[arg-type]
+            or [np.full((lanes, count), np.nan)],
+            axis=1,
+        )
+        shape = errors.shape  # lanes, metrics, checkpoints
+
+        def of_lanes(values: Any) -> Any:
+            return np.broadcast_to(np.asarray(values)[:, None, None], shape).ravel()
+
+        def of_metrics(place: int) -> Any:
+            names = np.array([metric[place] for metric in metrics] or [""])
+            return np.broadcast_to(names[None, :, None], shape).ravel()
+
+        def of_steps(values: Any) -> Any:
+            return np.broadcast_to(values[None, None, :], shape).ravel()
+
+        facts = {name: np.full(errors.size, value) for name, value in self._facts(made).items()}
+        return {
+            "runs": facts
+            | {name: of_lanes(values) for name, values in self._of_lanes(trace).items()}
+            | {name: of_metrics(place) for place, name in enumerate(("kind", "target", "norm"))}
+            | {"step": of_steps(trace.steps), "transitions": of_steps(trace.transitions)}
+            | {"error": errors.ravel(), "gain": np.broadcast_to(trace.gain[:, None, :], shape).ravel()}
+            | {name: of_lanes([lane.params[name] for lane in trace.lanes]) for name, _ in self.params}
+        }
+
+    def _facts(self, made: Task) -> dict[str, Any]:
+        """Return what all rows share."""
+        return {
+            "task": self.task,
+            "settings": json.dumps(dict(self.settings)),
+            "protocol": self.protocol,
+            "instance": self.instance,
+            "seed": self.seed,
+            "sampling": self.sampling,
+            "num_states": made.problem.mrp.num_states,
+            "num_features": made.problem.num_features,
+            "exact_gain": made.problem.solution.gain,
+            "fingerprint": made.fingerprint,
+            "algorithm": self.algorithm,
+        }
+
+    def _of_lanes(self, trace: Trace) -> Mapping[str, list[Any]]:
+        """Return what the rows of a lane share, but for its parameters."""
+        grid = len(trace.lanes) // max(1, len(self.step_sizes))
+        sizes = [numbers for numbers in self.step_sizes or ((),) for _ in range(grid)]
+        kinds = [SCHEDULES[len(numbers)][0] if numbers else "none" for numbers in sizes]
+        padded = [(*numbers, math.nan, math.nan, math.nan)[:3] for numbers in sizes]
+        return {
+            "step_size": kinds,
+            "a": [numbers[0] for numbers in padded],
+            "c0": [numbers[1] for numbers in padded],
+            "xi": [numbers[2] for numbers in padded],
+            "outcome": [outcome.status for outcome in trace.outcomes],
+            "outcome_step": [outcome.step for outcome in trace.outcomes],
+        }
+
+
+@lru_cache(maxsize=4)
+def _made(name: str, instance: int, protocol: Any, settings: tuple[tuple[str, Any], ...]) -> Task:
+    return task(name, seed=instance, protocol=protocol, **dict(settings))

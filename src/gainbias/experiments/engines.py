@@ -1,0 +1,233 @@
+"""Where units are computed: in this process, in processes on this machine, or on a Dask cluster.
+
+Each engine is an executor as Python's own are, so everything else is the same for all.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from typing import Any, Literal, Protocol, cast, get_args
+
+from gainbias.experiments.provenance import THREADS, code_version, has_one_thread
+from gainbias.experiments.work import StoppedError, WrongEnvironmentError, be_a_worker, environment_fault
+from gainbias.extras import require
+
+EngineName = Literal["local", "dask"]
+
+CONNECT_SECONDS = 5.0
+"""A cluster that does not answer within this time is not there."""
+
+NO_WORKERS_SECONDS = 30.0
+"""A cluster that has no workers for so long is given up."""
+
+
+class Engine(Protocol):
+    """Something that computes."""
+
+    name: str
+
+    @property
+    def executor(self) -> Executor:
+        """Where to submit work now: another one after workers were lost."""
+
+    @property
+    def workers(self) -> int:
+        """How many there are now, at least 1."""
+
+    @property
+    def ahead(self) -> int:
+        """How many pieces of work to have submitted at a time."""
+
+
+class Here(Executor):
+    """The process itself: no start, no transport; for one worker, and to debug."""
+
+    name = "local"
+    workers = ahead = 1
+
+    @property
+    def executor(self) -> Executor:
+        """Itself."""
+        return self
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Do it at once."""
+        done: Future[Any] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+
+class Local:
+    """Processes on this machine, each with one thread for linear algebra and one for kernels."""
+
+    name = "local"
+
+    def __init__(self, workers: int) -> None:
+        self.workers, self.ahead = workers, 2 * workers
+        self._pool: Any = None
+
+    @property
+    def executor(self) -> Executor:
+        """The processes; new ones if some were lost."""
+        from joblib.externals.loky import get_reusable_executor
+
+        one = dict.fromkeys((*THREADS, "MKL_NUM_THREADS", "GAINBIAS_THREADS"), "1")
+        self._pool = get_reusable_executor(
+            self.workers, timeout=3600, env=one, initializer=be_a_worker, initargs=(os.getpid(),)
+        )
+        return cast(Executor, self._pool)
+
+    def close(self, now: bool) -> None:
+        """End the processes, at once or when they have finished what they do."""
+        if self._pool is not None:
+            self._pool.shutdown(kill_workers=now)
+
+
+class Dask:
+    """An existing cluster."""
+
+    name = "dask"
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.executor: Executor = client.get_executor(pure=False)
+        self._counted, self._seen, self._count = 0.0, time.monotonic(), 1
+
+    @property
+    def workers(self) -> int:
+        """How many threads the cluster has now; workers may come and go."""
+        now = time.monotonic()
+        if now - self._counted > 1.0:
+            self._counted = now
+            found = sum(self._client.nthreads().values())
+            if found:
+                self._seen, self._count = now, found
+            elif now - self._seen > NO_WORKERS_SECONDS:
+                raise RuntimeError(
+                    f"the cluster has had no workers for {NO_WORKERS_SECONDS:.0f} s; what was finished is "
+                    "kept: start workers, then go on with --resume"
+                )
+        return self._count
+
+    @property
+    def ahead(self) -> int:
+        """Twice the number of workers, so that none waits."""
+        return 2 * self.workers
+
+    def check(self, codes: set[str]) -> None:
+        """Refuse workers that would compute something else than this process."""
+        try:
+            self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        except TimeoutError as error:
+            raise RuntimeError("the cluster has no workers: start some, then try again") from error
+        faults = self._client.run(environment_fault, codes, on_error="return")
+        for worker, fault in faults.items():
+            if not isinstance(fault, str):
+                fault = f"cannot load gainbias ({fault}): install the same version there"
+            if fault:
+                raise WrongEnvironmentError(f"worker {worker} {fault}")
+
+
+@contextmanager
+def opened(name: EngineName, workers: int | None = None, address: str | None = None) -> Iterator[Engine]:
+    """Open an engine, and close it in the end.
+
+    Parameters
+    ----------
+    name : {"local", "dask"}
+    workers : int or None
+        Processes on this machine, by default one for each core.
+    address : str or None
+        Of the scheduler of a cluster.
+    """
+    check_choice(name, workers, address)
+    if name == "dask":
+        with _connected(str(address)) as client:
+            engine = Dask(client)
+            engine.check({code_version()})
+            yield engine
+        return
+    count = workers or os.cpu_count() or 1
+    if count == 1 and has_one_thread():
+        yield Here()
+        return
+    require("cluster", "joblib")
+    with _closing(Local(count)) as local:
+        yield local
+
+
+@contextmanager
+def helper() -> Iterator[Executor]:
+    """Open one process for other work beside that of this one."""
+    with _closing(Local(1)) as local:
+        yield local.executor
+
+
+@contextmanager
+def _closing(local: Local) -> Iterator[Local]:
+    try:
+        yield local
+    except StoppedError:
+        local.close(now=False)  # nothing runs any more
+        raise
+    except BaseException:
+        local.close(now=True)
+        raise
+    local.close(now=False)
+
+
+def check_choice(name: str, workers: int | None, address: str | None) -> None:
+    """Refuse engines that do not exist, or not so."""
+    if name not in get_args(EngineName):
+        raise ValueError(f"engine must be one of {', '.join(get_args(EngineName))}, found {name!r}")
+    if name == "dask" and not address:
+        raise ValueError(
+            "engine 'dask' needs the address of a scheduler, as in --address tcp://192.168.0.1:8786"
+        )
+    if name == "dask" and workers is not None:
+        raise ValueError("a cluster has its own number of workers: leave workers out with engine 'dask'")
+    if name == "local" and address:
+        raise ValueError(f"engine 'local' has no address, found {address!r}: choose engine 'dask'")
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    require("cluster", "distributed")
+    from distributed import Client
+
+    with _quiet():  # after the import, which sets up logging
+        try:
+            client: Any = Client(  # type: ignore[no-untyped-call]
+                address, timeout=CONNECT_SECONDS, set_as_default=False
+            )
+        except (OSError, ValueError, TypeError) as error:
+            raise ConnectionError(
+                f"no Dask scheduler answers at {address!r} within {CONNECT_SECONDS:.0f} s: is it running, "
+                "and can it be reached from here?"
+            ) from error
+        try:
+            yield client
+        finally:
+            client.close(timeout=CONNECT_SECONDS)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let Dask log nothing for a while: what goes wrong is said by us, once."""
+    loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "core", "comm")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)

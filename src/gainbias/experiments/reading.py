@@ -1,0 +1,225 @@
+"""Values of a study's description: every message names the key, what it must be and what was found."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_args
+
+import numpy as np
+
+from gainbias.algorithms.registry import ALGORITHMS
+from gainbias.engine.errors import Kind, Norm, Target
+from gainbias.engine.lanes import make_lanes
+from gainbias.engine.schedules import Constant
+from gainbias.experiments.cell import SCHEDULES, Sizes
+from gainbias.tasks.checks import as_integer, as_number, as_seed
+from gainbias.tasks.registry import TASKS
+
+GRIDS: dict[str, Any] = {"log": np.geomspace, "linear": np.linspace}
+PAPER = "paper"
+"""Instead of a number: what the paper has for the task."""
+
+
+def known(name: Any, names: Iterable[str], where: str, what: str) -> str:
+    """Return a name that is known, or say which is near.
+
+    Examples
+    --------
+    >>> known("taxy", ["taxi", "deep-sea"], "tasks[0]", "task")
+    Traceback (most recent call last):
+    ValueError: tasks[0]: unknown task 'taxy': did you mean 'taxi'?
+    """
+    choices = list(names)
+    if isinstance(name, str) and name in choices:
+        return name
+    near = difflib.get_close_matches(str(name), choices, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(choices)}"
+    raise ValueError(f"{where}: unknown {what} {name!r}: {hint}")
+
+
+def known_keys(table: Mapping[str, Any], keys: Iterable[str], where: str) -> None:
+    """Refuse keys that mean nothing."""
+    for key in table:
+        known(key, keys, f"{where}.{key}" if where else str(key), "key")
+
+
+def a_list(value: Any, where: str) -> list[Any]:
+    """Return a list with something in it."""
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise ValueError(f"{where}: must be a list, found {value!r}")
+    found = list(value)
+    if not found:
+        raise ValueError(f"{where}: the list is empty, so there is nothing to run: name at least one")
+    return found
+
+
+def numbers(value: Any, where: str) -> tuple[float, ...]:
+    """Return the numbers of a grid, each once, in ascending order: a number, a list, or ``{log = [...]}``.
+
+    Examples
+    --------
+    >>> numbers({"log": [0.01, 1, 3]}, "step_size"), numbers([2, 1, 2], "params.skip")
+    ((0.01, 0.1, 1.0), (1.0, 2.0))
+    """
+    if isinstance(value, Mapping):
+        found = _spaced(value, where)
+    else:
+        several = isinstance(value, Iterable) and not isinstance(value, str)
+        entries = a_list(value, where) if several else [value]
+        found = [_number(entry, where) for entry in entries]
+    return tuple(sorted(set(found)))
+
+
+def _number(value: Any, where: str) -> float:
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or math.isnan(value):
+        raise ValueError(
+            f"{where}: must be a number, a list of numbers, or a grid such as {{log = [0.01, 1, 5]}}, found "
+            f"{value!r}"
+        )
+    return float(value)
+
+
+def _spaced(grid: Mapping[str, Any], where: str) -> list[float]:
+    known_keys(grid, GRIDS, where)
+    if len(grid) != 1:
+        raise ValueError(f"{where}: a grid is either log or linear, found {dict(grid)!r}")
+    [(kind, ends)] = grid.items()
+    where = f"{where}.{kind}"
+    if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 3:
+        raise ValueError(f"{where}: must be [lowest, highest, how many], found {ends!r}")
+    with _at(where):
+        lowest, highest = (as_number(end, "an end of the grid") for end in ends[:2])
+        count = as_integer(ends[2], "the number of points", least=1)
+        if kind == "log" and not (lowest > 0 and highest > 0):
+            raise ValueError(f"the ends of a log grid must be positive, found {ends!r}")
+    # Nine digits are enough, and are the same on every machine.
+    return [float(f"{point:.9g}") for point in GRIDS[kind](lowest, highest, count)]
+
+
+class _at:
+    """Say at which key something is wrong."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, _: Any) -> None:
+        if isinstance(error, ValueError | TypeError | OverflowError):
+            raise ValueError(f"{self.where}: {error}") from error
+
+
+def step_sizes(value: Any, where: str) -> tuple[Sizes, ...] | str:
+    """Return step sizes, each once, in ascending order: from grids, tables with a kind, or "paper".
+
+    Examples
+    --------
+    >>> step_sizes({"kind": "harmonic", "a": [10, 100], "c0": 1000}, "step_size")
+    ((10.0, 1000.0), (100.0, 1000.0))
+    """
+    if value == PAPER:
+        return PAPER
+    entries = value if isinstance(value, list | tuple) else [value]
+    found: set[Sizes] = set()
+    for place, entry in enumerate(a_list(entries, where)):
+        own = f"{where}[{place}]" if isinstance(value, list | tuple) else where
+        found |= set(_schedules(entry, own))
+    return tuple(sorted(found))
+
+
+def _schedules(entry: Any, where: str) -> list[Sizes]:
+    if not (isinstance(entry, Mapping) and entry.keys() - GRIDS.keys()):
+        entry = {"a": entry}
+    kinds = {kind: count for count, (kind, _) in SCHEDULES.items()}
+    kind = known(entry.get("kind", "constant"), kinds, f"{where}.kind", "kind of step size")
+    names = ("a", "c0", "xi")[: kinds[kind]]
+    known_keys(entry, ("kind", *names), where)
+    columns = []
+    for name in names:
+        if name not in entry:
+            raise ValueError(f"{where}: {kind} step sizes need {' and '.join(names)}, found no {name}")
+        columns.append(numbers(entry[name], where if entry.keys() == {"a"} else f"{where}.{name}"))
+    found = list(itertools.product(*columns))
+    with _at(where):
+        for size in found:
+            SCHEDULES[len(size)][1](*size)
+    return found
+
+
+def parameters(algorithm: str, value: Any, where: str) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    """Return the values of each parameter of an algorithm, by default its own."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{where}: must be a table of parameters, found {value!r}")
+    record = ALGORITHMS[algorithm]
+    fields = record.params._fields
+    for name in value:
+        known(name, fields, f"{where}.{name}", f"parameter of {algorithm}")
+    given = {name: numbers(value[name], f"{where}.{name}") for name in value}
+    for name in given:
+        with _at(f"{where}.{name}"):
+            make_lanes(record, 0, Constant(1.0), {name: given[name]})
+    defaults = record.params._field_defaults
+    return tuple((name, given.get(name, (float(defaults[name]),))) for name in fields)
+
+
+def tasks(value: Any) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
+    """Return ids of tasks with the settings that are changed, all combinations where there are lists."""
+    found = []
+    for place, entry in enumerate(a_list(value, "tasks")):
+        where = f"tasks[{place}]"
+        table = {"id": entry} if isinstance(entry, str) else entry
+        if not isinstance(table, Mapping) or "id" not in table:
+            raise ValueError(
+                f"{where}: must be the id of a task, or a table with id and settings, found {entry!r}"
+            )
+        name = known(table["id"], TASKS, where if isinstance(entry, str) else f"{where}.id", "task")
+        recipe = TASKS[name]
+        known_keys(table, ("id", *recipe.settings), where)
+        columns = [
+            [(key, choice) for choice in _choices(table[key], recipe.settings[key], f"{where}.{key}")]
+            for key in sorted(table.keys() - {"id"})
+        ]
+        found += [(name, settings) for settings in itertools.product(*columns)]
+    return tuple(dict.fromkeys(found))
+
+
+def _choices(value: Any, default: Any, where: str) -> list[Any]:
+    """Return the values of a setting; for one that is a list itself, a list of lists has several."""
+    is_grid = isinstance(value, list | tuple)
+    if isinstance(default, tuple) and is_grid:
+        is_grid = bool(value) and isinstance(value[0], list | tuple)
+    choices = a_list(value, where) if is_grid else [value]
+    return [tuple(choice) if isinstance(choice, list) else choice for choice in choices]
+
+
+def integers(value: Any, where: str) -> tuple[int, ...]:
+    """Return 0, 1, ... so many, or the numbers of a list, each once, in ascending order."""
+    if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
+        with _at(where):
+            return tuple(sorted({as_seed(entry, "each entry") for entry in a_list(value, where)}))
+    with _at(where):
+        return tuple(range(as_integer(value, "the number", least=1)))
+
+
+def metrics(value: Any) -> tuple[tuple[str, str, str], ...]:
+    """Return kind, target and norm of each metric, which is given in words in any order.
+
+    Examples
+    --------
+    >>> metrics(["quotient", "centred stationary"])
+    (('quotient', 'bias', 'euclidean'), ('centred', 'bias', 'stationary'))
+    """
+    found = []
+    for place, words in enumerate(a_list(value, "metrics")):
+        where, chosen = f"metrics[{place}]", ["quotient", "bias", "euclidean"]
+        groups = [get_args(Kind), get_args(Target), get_args(Norm)]
+        for word in str(words).split():
+            known(word, itertools.chain(*groups), where, "word of a metric")
+            chosen[next(number for number, group in enumerate(groups) if word in group)] = word
+        found.append((chosen[0], chosen[1], chosen[2]))
+    return tuple(dict.fromkeys(found))

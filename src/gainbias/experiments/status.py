@@ -1,0 +1,72 @@
+"""How far a sweep is, whether it is running or dead."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gainbias.experiments.cell import Cell
+from gainbias.experiments.results import Results
+from gainbias.experiments.study import Study
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a sweep is.
+
+    Attributes
+    ----------
+    state : {"running", "finished", "stopped"}
+    units, done, failed, damaged : int
+        Numbers of units; those that are stored whole, that failed, and whose records are damaged.
+    quiet_seconds : float or None
+        Since something was stored; None if nothing was.
+    code : str
+        Version of the sources that the folder was begun with.
+    failures : list of dict
+        Which units failed, and why.
+    """
+
+    state: str
+    units: int
+    done: int
+    failed: int
+    damaged: int
+    quiet_seconds: float | None
+    code: str
+    failures: list[dict[str, str]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what can be written as JSON."""
+        return asdict(self)
+
+
+def status(folder: str | Path) -> Status:
+    """Return how far the sweep in a folder is, whether it is running or not."""
+    results = Results(folder)
+    units = planned(results)
+    done, damaged = results.finished(units)
+    failures = results.failures(units, results.log.records())
+    running = results.log.is_being_written
+    finished = (results.folder / "manifest.json").exists()
+    times = [segment.stat().st_mtime for segment in results.log.segments()]
+    return Status(
+        state="running" if running else "finished" if finished else "stopped",
+        units=len(units),
+        done=len(done),
+        failed=len(failures),
+        damaged=len(damaged),
+        quiet_seconds=round(time.time() - max(times), 1) if times else None,
+        code=results.note["code"],
+        failures=failures,
+    )
+
+
+def planned(results: Results) -> list[Cell]:
+    """Return the units that the sweep in a folder has, with the sources that it was begun with."""
+    note = results.note
+    if note["kind"] != "sweep":
+        raise ValueError(f"{results.folder} holds a {note['kind']}, not a sweep")
+    return list(Study.from_dict(note["study"]).cells(note["code"]))

@@ -1,0 +1,182 @@
+"""Run a study: thousands of runs described once, on a laptop or a cluster, stopped and resumed at will."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gainbias.experiments.cell import Cell
+from gainbias.experiments.complete import Progress, complete
+from gainbias.experiments.engines import EngineName, check_choice, opened
+from gainbias.experiments.manifest import circumstances
+from gainbias.experiments.provenance import code_version
+from gainbias.experiments.results import MACHINE, Results
+from gainbias.experiments.study import MOST_UNITS, Study, as_study
+from gainbias.experiments.work import Unit
+from gainbias.extras import require
+from gainbias.progress import Watch
+from gainbias.tasks.checks import as_integer
+from gainbias.tasks.registry import task
+
+
+def sweep(
+    study: Study | Mapping[str, Any] | str | Path,
+    folder: Path | str | None = None,
+    *,
+    engine: EngineName = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    max_units: int = MOST_UNITS,
+    command: str = "gainbias.sweep",
+) -> Results:
+    """Run a study and store it.
+
+    However it is run, stopped and resumed, the tables have the same bytes on one kind of machine with the
+    same versions of packages.
+
+    Parameters
+    ----------
+    study : Study, mapping or path
+        What to run: a record, the same as a mapping, or the path of a TOML file.
+    folder : path, optional
+        Results folder, by default ``results/`` and the name of the study. It must be new unless `overwrite`
+        or `resume` says otherwise.
+    engine : {"local", "dask"}
+        Processes on this machine, or an existing Dask cluster.
+    workers : int, optional
+        Processes on this machine, by default one for each core.
+    address : str, optional
+        Of the cluster's scheduler.
+    overwrite, resume : bool
+        What to do with a folder that already holds a study: start afresh, or go on. A study can be resumed
+        with more or less of anything: only what is new is computed.
+    max_units : int
+        A study with more units is refused.
+    command : str
+        What is recorded as the command that was typed.
+
+    Returns
+    -------
+    Results
+        Its table "runs", also by `Results.to_frame`, has a row for each lane, metric and checkpoint; its
+        manifest says what was run and which units failed.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C: what was finished is kept. The first waits for units that run, the second does not.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import gainbias as gb
+    >>> choices = {"step_size": [0.1, 0.5], "num_steps": 1000, "instances": 3}
+    >>> study = gb.Study(tasks=["boyan-chain"], algorithms=["td-lambda"], **choices)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     runs = gb.sweep(study, f"{folder}/results", workers=1).to_frame()
+    >>> runs[runs.step == 1000].groupby("a").instance.count().to_dict()
+    {0.1: 3, 0.5: 3}
+    """
+    require("data,cluster", "pandas", "pyarrow", "joblib")
+    study = as_study(study, max_units)
+    check_choice(engine, workers, address)
+    if workers is not None:
+        workers = as_integer(workers, "workers", least=1)
+    results, started = Results(folder or Path("results") / study.name), time.monotonic()
+    results.check("sweep", {"name": study.name}, overwrite=overwrite, resume=resume)
+    with Watch() as watch:
+        watch.show("planning")
+        units = list(study.cells())
+        if resume:
+            _refuse_another_study(results, units)
+        _try_settings(study, watch)
+        with opened(engine, workers, address) as where, results.log:
+            note = {"name": study.name, "code": code_version(), "study": study.to_dict()}
+            results.begin(study.layout, note, overwrite=overwrite)
+            progress = complete(units, results, where, lambda now: _show(watch, now))
+            watch.show("writing tables")
+            in_order, divergence = sorted(units, key=lambda unit: unit.place), _Divergence()
+            results.write_tables(in_order, study.layout, divergence.look)
+            results.write_manifest(
+                {
+                    **circumstances(
+                        in_order,
+                        command=command,
+                        reused=progress.reused,
+                        seconds=time.monotonic() - started,
+                    ),
+                    **_facts(study, in_order, results, progress),
+                    "engine": engine,
+                    "diverged_lanes": divergence.lanes,
+                    "diverged_units": divergence.units,
+                }
+            )
+    return results
+
+
+def _show(watch: Watch, progress: Progress) -> None:
+    """Say how much is done, how fast, and what went wrong; the bar counts foreseen seconds."""
+    words = [f"{progress.total - len(progress.waiting):,} of {progress.total:,} units"]
+    if progress.lane_steps:
+        words.append(f"{progress.lane_steps / progress.seconds / 1e6:.3g} M lane-steps/s")
+    if progress.damaged:
+        words.append(f"{progress.damaged} were damaged")
+    words.append(f"{progress.failed} failed")
+    watch.show(", ".join(words), progress.foreseen - progress.left, progress.foreseen)
+
+
+def _refuse_another_study(results: Results, units: Sequence[Cell]) -> None:
+    """Refuse a folder whose units, made by the same sources, have nothing in common with the study."""
+    if not (results.folder / "study.json").exists() or results.note.get("code") != code_version():
+        return
+    stored = results.log.records()
+    if any(len(name) == len(units[0].id) for name in stored) and not any(u.id in stored for u in units):
+        raise ValueError(
+            f"{results.folder} holds none of the units of this study, so it is another one: choose another "
+            "folder with --output, or start afresh with --overwrite"
+        )
+
+
+def _try_settings(study: Study, watch: Watch) -> None:
+    """Make an instance of each task with changed settings: what it refuses is refused before work begins."""
+    cells = {(cell.task, cell.settings): cell for cell in study.cells(first_only=True) if cell.settings}
+    for cell in cells.values():
+        watch.show(f"trying the settings on {cell.task}")
+        settings = dict(cell.settings)
+        try:
+            task(cell.task, seed=cell.instance, protocol=cell.protocol, **settings)  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"tasks: {cell.task} refuses the settings {settings}: {error}") from error
+
+
+class _Divergence:
+    """How many lanes diverged, and which units have no other lanes."""
+
+    def __init__(self) -> None:
+        self.lanes, self.units = 0, list[str]()
+
+    def look(self, unit: Unit, tables: Mapping[str, Any]) -> None:
+        outcomes = tables["runs"]["outcome"].to_pylist()
+        diverged = outcomes.count("diverged")
+        self.lanes += round(diverged / len(outcomes) * unit.lanes)  # type: ignore[attr-defined]
+        if diverged == len(outcomes):
+            self.units.append(unit.label)
+
+
+def _facts(study: Study, units: Sequence[Cell], results: Results, progress: Progress) -> dict[str, Any]:
+    """Return what a manifest says beside its circumstances."""
+    records = results.log.records()
+    return {
+        "kind": "sweep",
+        "name": study.name,
+        "damaged": progress.damaged,
+        "machines": sorted(name.removeprefix(MACHINE) for name in records if name.startswith(MACHINE)),
+        "lanes": sum(unit.lanes for unit in units),
+        "lane_steps": sum(unit.lane_steps for unit in units),
+        "description": study.to_dict(),
+        "failures": results.failures(units, records),
+    }

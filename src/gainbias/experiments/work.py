@@ -1,0 +1,150 @@
+"""What a unit of work is, and how a worker does several of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from gainbias.experiments.provenance import code_version, has_one_thread, machine
+from gainbias.experiments.tables import Columns, packed
+from gainbias.progress import Watch
+
+if TYPE_CHECKING:
+    from gainbias.engine.trace import Trace
+
+BATCH_SECONDS = 2.0
+"""Units are sent in batches that take about this long: what is lost when a worker is killed."""
+
+
+def hash_of(known: Any) -> str:
+    """Return a name for something that JSON can hold.
+
+    Examples
+    --------
+    >>> hash_of({"task": "taxi"}) == hash_of({"task": "boyan-chain"})
+    False
+    """
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:24]
+
+
+class Unit(Protocol):
+    """A piece of work with a result that depends on nothing but the unit itself."""
+
+    @property
+    def id(self) -> str:
+        """Hash of everything that determines the result, `code` included."""
+
+    @property
+    def code(self) -> str:
+        """Version of the sources that the result is to come from."""
+
+    @property
+    def label(self) -> str:
+        """What it is, in a few words."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes, roughly, on a core of 2020."""
+
+    @property
+    def lane_steps(self) -> int:
+        """How many steps all its lanes make; 0 if nobody counts."""
+
+    def compute(self) -> dict[str, Columns]:
+        """Return columns of tables."""
+
+
+class Answer(NamedTuple):
+    """What became of a unit: the packed tables, or why there are none."""
+
+    id: str
+    payload: bytes | None
+    error: str = ""
+    seconds: float = 0.0
+
+
+class WrongEnvironmentError(RuntimeError):
+    """A worker would compute something else than this process."""
+
+
+class StoppedError(KeyboardInterrupt):
+    """Ctrl-C was pressed once: what ran is finished and kept, the rest was not begun."""
+
+
+def compute_all(units: Sequence[Unit]) -> tuple[list[Answer], str]:
+    """Do some units, and return their answers and the kind of machine they come from.
+
+    What a unit raises is its answer, too. Called in workers.
+    """
+    check_environment({unit.code for unit in units})
+    with Watch.silence():
+        return [_answer(unit) for unit in units], machine()
+
+
+def check_environment(codes: set[str]) -> None:
+    """Refuse to compute with other sources or versions, or with more threads, than was planned."""
+    fault = environment_fault(codes)
+    if fault:
+        raise WrongEnvironmentError(fault)
+
+
+def environment_fault(codes: set[str]) -> str:
+    """Say what is wrong with this process as a worker; empty if nothing is."""
+    own = {code_version(), code_version(())}
+    if not codes <= own:
+        return (
+            f"has gainbias {code_version()} with its dependencies, and the study was planned with "
+            f"{', '.join(sorted(codes - own))}: install the same versions everywhere, then start workers anew"
+        )
+    if not has_one_thread():
+        return (
+            "may use several threads for linear algebra, which changes last digits: set "
+            "OPENBLAS_NUM_THREADS=1 where it is started"
+        )
+    return ""
+
+
+def be_a_worker(parent: int) -> None:
+    """Prepare a process on this machine: Ctrl-C is for its parent, and it ends when that does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _answer(unit: Unit) -> Answer:
+    started = time.perf_counter()
+    try:
+        payload = packed(unit.compute())
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{os.path.basename(last.filename)}, line {last.lineno}"
+        return Answer(unit.id, None, f"{type(error).__name__}: {error} ({where})", _since(started))
+    return Answer(unit.id, payload, seconds=_since(started))
+
+
+def _since(started: float) -> float:
+    return time.perf_counter() - started
+
+
+def refuse_interrupted(trace: Trace) -> None:
+    """Pass on Ctrl-C, which a run answers with what it has: half a result is none."""
+    if any(outcome.status == "interrupted" for outcome in trace.outcomes):
+        raise KeyboardInterrupt
+
+
+def is_defined(trace: Trace, kind: str, target: str) -> bool:
+    """Whether errors of a kind exist: a limit that is known up to a constant has no full distance."""
+    on_a_line = trace.algorithm.limit_is_line and trace.problem.ones_in_span
+    return not (target == "own" and kind == "full" and on_a_line)

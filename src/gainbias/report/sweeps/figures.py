@@ -1,0 +1,124 @@
+"""Figures of a sweep: sensitivity to the step size, learning curves, and the best steps side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pandas import DataFrame
+
+from gainbias.report.style import SIZES, drawing, new_figure, save_figure
+from gainbias.report.sweeps.looks import looks_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SIZE = SIZES["two-column"]
+MOST_PANELS = 30
+"""Figures have so many tasks at most; the page has all."""
+
+MOST_RATIO = 1000.0
+"""Of the largest error that is shown to the smallest."""
+
+FORMATS = ("svg", "pdf")
+
+
+def write_figures(points: DataFrame, best: DataFrame, common: str | None, folder: Path) -> list[Path]:
+    """Write the figures of each metric, and return their paths."""
+    paths = []
+    for number, metric in enumerate(points["metric"].unique()):
+        own, chosen = points[points["metric"] == metric], best[best["metric"] == metric]
+        at_best = own.merge(chosen[["task", "series", "schedule"]], on=["task", "series", "schedule"])
+        drawn = {
+            "sensitivity": _panels(own, metric, _draw_sensitivity),
+            "best-steps": _panels(chosen, metric, _draw_best),
+            "curves-best": _panels(at_best, metric, _draw_curves),
+        }
+        if common is not None:
+            drawn["curves-common"] = _panels(own[own["schedule"] == common], metric, _draw_curves)
+        for name, figure in drawn.items():
+            paths += save_figure(figure, folder / f"{name}-{number + 1}", SIZE, FORMATS)
+    return paths
+
+
+def _panels(rows: DataFrame, title: str, draw: Callable[[Any, DataFrame, dict[str, Any]], None]) -> Figure:
+    """Return a figure with a panel for each task and one legend."""
+    tasks = list(rows["task"].unique())[:MOST_PANELS]
+    looks = looks_of(sorted(rows["series"].unique()))
+    height = -(-len(tasks) // SIZE.columns)
+    with drawing(SIZE):
+        figure = new_figure(SIZE.width, 0.9 + 1.25 * SIZE.panel_height * height)
+        figure.suptitle(title[:1].upper() + title[1:], x=0.01, ha="left", fontsize=SIZE.letters)
+        for place, task in enumerate(tasks):
+            axes = figure.add_subplot(height, SIZE.columns, place + 1)
+            axes.set_title(task)
+            draw(axes, rows[rows["task"] == task], looks)
+        handles = dict(pair for axes in figure.axes for pair in _legend(axes))
+        figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=3)
+    return figure
+
+
+def _legend(axes: Any) -> list[tuple[str, Any]]:
+    handles, labels = axes.get_legend_handles_labels()
+    return list(zip(labels, handles, strict=True))
+
+
+def _draw_sensitivity(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None:
+    """Errors at the last step against the step size, with intervals; what diverged is left out."""
+    ends = rows.groupby("series")["step"].transform("max")
+    for series, own in rows[rows["step"] == ends].groupby("series"):
+        own, look = own.sort_values("a"), looks[series]
+        finite = own[np.isfinite(own["mean"])]
+        if own["a"].isna().all():
+            axes.axhline(
+                finite["mean"].min(), color=look.colour, linestyle=look.dashes, label=series, linewidth=0.9
+            )
+            continue
+        reach = [finite["mean"] - finite["low"], finite["high"] - finite["mean"]]
+        axes.errorbar(
+            finite["a"], finite["mean"], np.nan_to_num(reach), **_style(look, series), elinewidth=0.7
+        )
+    axes.set(xscale="log", yscale="log", xlabel="step size a")
+    _limit_heights(axes, rows["mean"])
+
+
+def _draw_curves(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None:
+    for series, own in rows[rows["step"] > 0].groupby("series"):
+        look, finite = looks[series], own[np.isfinite(own["mean"])]
+        axes.plot(finite["step"], finite["mean"], **{**_style(look, series), "marker": ""})
+        axes.fill_between(
+            finite["step"], finite["low"], finite["high"], color=look.colour, alpha=0.15, linewidth=0
+        )
+    axes.set(xscale="log", yscale="log", xlabel="steps")
+    _limit_heights(axes, rows["mean"])
+
+
+def _limit_heights(axes: Any, means: Any) -> None:
+    """Leave out what would squeeze all others together: step sizes that are far too large."""
+    known = means[np.isfinite(means) & (means > 0)]
+    if len(known):
+        axes.set_ylim(0.8 * known.min(), 1.25 * min(known.max(), MOST_RATIO * known.min()))
+
+
+def _draw_best(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None:
+    """One row for each series, the best on top."""
+    finite = rows[np.isfinite(rows["mean"])].sort_values("mean", ascending=False)
+    for height, row in enumerate(finite.itertuples()):
+        reach = np.nan_to_num([[row.mean - row.low], [row.high - row.mean]])
+        axes.errorbar(
+            [row.mean], [height], xerr=reach, **_style(looks[row.series], row.series), elinewidth=0.9
+        )
+    axes.set(xscale="log", yticks=[], xlabel="error at the end, at the best step size")
+
+
+def _style(look: Any, label: str) -> dict[str, Any]:
+    return {
+        "color": look.colour,
+        "marker": look.marker,
+        "linestyle": look.dashes,
+        "markersize": 2.4,
+        "linewidth": 1.0,
+        "label": label,
+    }

@@ -1,0 +1,143 @@
+"""The interactive page of a sweep: one HTML file that needs no server and no internet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from pandas import DataFrame
+
+from gainbias.report.interactive.data import short, thinned
+from gainbias.report.interactive.html import assembled, script_data
+from gainbias.report.sweeps.best import NOTE, interval_text, number_text
+from gainbias.report.sweeps.looks import looks_of
+
+SCRIPTS = ("plotly-cartesian.min.js", "sweep.js")
+"""In the order in which they run: the library, and ours."""
+
+MOST_CURVES = 4000
+"""A page has so many learning curves at most; those at best and shared steps come first."""
+
+
+def sweep_page(points: DataFrame, best: DataFrame, manifest: Mapping[str, Any]) -> str:
+    """Return the interactive page of a sweep."""
+    name = escape(str(manifest["name"]))
+    about = (
+        f"{manifest['units']:,} units with {manifest['lanes']:,} lanes: how errors depend on the step size, "
+        "which step sizes are best, and how errors fall."
+    )
+    return assembled(
+        "sweep.html",
+        SCRIPTS,
+        title=f"Sweep {name}",
+        about=about,
+        warning=_warning(manifest),
+        best=_best_table(best),
+        study=_study(manifest),
+        data=script_data(chart_data(points, best)),
+    )
+
+
+def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
+    """Return all that the charts need, ready for JSON.
+
+    Returns
+    -------
+    dict
+        "tasks" and "metrics"; "series" by name, with their looks; "shared", step sizes that several series
+        have; "points" by task, metric and series: errors at the last step by step size, the best step
+        size, and learning curves by step size.
+    """
+    owners = points[points["schedule"] != "none"].groupby("schedule")["series"].nunique()
+    sizes = points.drop_duplicates("schedule").set_index("schedule")["a"]
+    shared = sorted(owners[owners > 1].index, key=lambda schedule: float(sizes[schedule]))
+    looks = looks_of(sorted(points["series"].unique()))
+    bests = {(row.task, row.metric, row.series): row for row in best.itertuples()}
+    found: dict[str, Any] = {}
+    curves = 0
+    for (task, metric, series), rows in points.groupby(["task", "metric", "series"], sort=False):
+        chosen = bests[task, metric, series]
+        kept = {}
+        for schedule, curve in rows.groupby("schedule", sort=False):
+            if schedule == chosen.schedule or (schedule in shared and curves < MOST_CURVES):
+                kept[schedule] = _curve(curve)
+                curves += 1
+        found.setdefault(task, {}).setdefault(metric, {})[series] = {
+            **_sensitivity(rows),
+            "best": {"schedule": chosen.schedule, **_numbers(chosen)},
+            "curves": kept,
+        }
+    return {
+        "tasks": list(found),
+        "metrics": [str(metric) for metric in points["metric"].unique()],
+        "series": {name: {"colour": look.colour, "dashes": _dashes(look)} for name, look in looks.items()},
+        "shared": shared,
+        "points": found,
+    }
+
+
+def _sensitivity(rows: DataFrame) -> dict[str, Any]:
+    last = rows[rows["step"] == rows["step"].max()].sort_values("a")
+    numbers = {name: [short(number) for number in last[name]] for name in ("a", "mean", "low", "high")}
+    return {**numbers, "schedules": last["schedule"].tolist()}
+
+
+def _curve(rows: DataFrame) -> dict[str, Any]:
+    rows = rows[rows["step"] > 0].sort_values("step")
+    rows = rows.iloc[thinned(len(rows))]
+    numbers = {name: [short(number) for number in rows[name]] for name in ("mean", "low", "high")}
+    return {**numbers, "steps": rows["step"].tolist(), "transitions": rows["transitions"].tolist()}
+
+
+def _numbers(row: Any) -> dict[str, Any]:
+    return {name: short(getattr(row, name)) for name in ("mean", "low", "high")}
+
+
+def _dashes(look: Any) -> str:
+    return "solid" if look.dashes == "-" else ",".join(f"{3 * part:g}px" for part in look.dashes[1])
+
+
+def _best_table(best: DataFrame) -> str:
+    """Return the best steps of all tasks and metrics; a script shows those that are asked for."""
+    header = ["Task", "Series", "Best step size", "Error at the end", "95 % interval", "Instances"]
+    head = "".join(f'<th scope="col">{title}</th>' for title in header)
+    rows = []
+    for row in best.itertuples():
+        edge = " (at the edge of the grid)" if row.at_edge else ""
+        texts = [row.series, row.schedule + edge, number_text(row.mean), interval_text(row.low, row.high)]
+        cells = "".join(f"<td>{escape(text)}</td>" for text in [*texts, str(row.runs)])
+        marks = f'data-task="{escape(row.task)}" data-metric="{escape(row.metric)}"'
+        rows.append(f'<tr {marks}><th scope="row">{escape(row.task)}</th>{cells}</tr>')
+    body = "\n".join(rows)
+    return (
+        '<div class="scroll" role="region" tabindex="0" aria-label="Best steps"><table>'
+        f"<caption>Best steps</caption><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+        f"<p>{escape(NOTE)}</p>"
+    )
+
+
+def _study(manifest: Mapping[str, Any]) -> str:
+    facts = {
+        "Command": manifest["command"],
+        "Finished": manifest["finished"],
+        "Units": f"{manifest['units']:,}, of which {manifest['reused']:,} had been stored before",
+        "Lanes": f"{manifest['lanes']:,}, of which {manifest['diverged_lanes']:,} diverged",
+        "Machines": ", ".join(manifest["machines"]),
+        "gainbias": manifest["code"],
+    }
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts.items())
+    whole = escape(json.dumps(manifest, indent=1, ensure_ascii=False))
+    details = f'<summary>The whole manifest</summary><pre tabindex="0">{whole}</pre>'
+    return f"<dl>{listed}</dl><details>{details}</details>"
+
+
+def _warning(manifest: Mapping[str, Any]) -> str:
+    failed = len(manifest["failures"])
+    if not failed:
+        return ""
+    text = (
+        f"{failed:,} of {manifest['units']:,} units failed and are missing here; --resume tries them again."
+    )
+    return f'<p class="warning" role="note">{escape(text)}</p>'

@@ -1,0 +1,56 @@
+"""All files of a report on a sweep."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from gainbias.experiments.results import Results
+from gainbias.experiments.study import Study
+from gainbias.progress import Watch
+from gainbias.report.interactive.html import PAGE
+from gainbias.report.layout import markdown
+from gainbias.report.sweeps.best import best_sheet, best_steps, common_schedule
+from gainbias.report.sweeps.figures import write_figures
+from gainbias.report.sweeps.page import sweep_page
+from gainbias.report.sweeps.summary import Summary
+from gainbias.store import write_whole
+
+
+def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str]:
+    """Write tables, figures and the interactive page of a finished sweep, and return where they are.
+
+    Figures are left out where matplotlib is not installed. A sweep of which every unit failed has no report.
+
+    Parameters
+    ----------
+    results : Results
+        The folder; files go to ``report/`` below it.
+    page : path, optional
+        Where to write the page alone.
+    """
+    table = results.folder / "runs.parquet"
+    if not table.exists():
+        return {}
+    manifest = results.manifest
+    with Watch() as watch:
+        watch.show("report: means and intervals", 0, 3)
+        summary = Summary(table, Study.from_dict(manifest["description"]).layout.optional)
+        points, best = summary.points, best_steps(summary)
+        html = sweep_page(points, best, manifest).encode()
+        if page is not None:
+            write_whole(page, html)
+            return {"page": str(page)}
+        folder = results.folder / "report"
+        write_whole(folder / PAGE, html)
+        watch.show("report: tables", 1, 3)
+        sheets = [markdown(best_sheet(best, metric)) for metric in points["metric"].unique()]
+        write_whole(folder / "best-steps.md", ("\n\n".join(sheets) + "\n").encode())
+        write_whole(folder / "best-steps.csv", best.to_csv(index=False).encode())
+        write_whole(folder / "summary.csv", points.to_csv(index=False).encode())
+        written = {"page": folder / PAGE, "best steps": folder / "best-steps.md", "table": table}
+        if find_spec("matplotlib"):
+            watch.show("report: figures", 2, 3)
+            write_figures(points, best, common_schedule(points), folder / "figures")
+            written["figures"] = folder / "figures"
+    return {name: str(path) for name, path in written.items()}

@@ -1,0 +1,179 @@
+"""Engines: units that kill their workers, workers with other sources, clusters that are lost, Ctrl-C."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import gainbias
+from gainbias.experiments import work
+from gainbias.experiments.engines import Here, opened
+from gainbias.experiments.execute import execute
+from gainbias.experiments.provenance import THREADS
+from gainbias.experiments.results import Results
+from gainbias.experiments.work import WrongEnvironmentError, compute_all
+from tests.experiments.cluster import cluster
+from tests.experiments.trivial import Trivial
+
+ROOT = str(Path(__file__).parents[2])
+
+
+def answers(units, engine) -> dict[str, str]:
+    """Return the errors of all units, by their labels; empty where there is none."""
+    labels = {unit.id: unit.label for unit in units}
+    found = [answer for finished in execute(units, engine) for answer in finished.answers]
+    assert len(found) == len({answer.id for answer in found})
+    return {labels[answer.id]: answer.error for answer in found}
+
+
+class TestBatches:
+    class Counting(Here):
+        """Remembers the sizes of batches."""
+
+        def __init__(self) -> None:
+            self.sizes: list[int] = []
+
+        def submit(self, fn, /, *args, **kwargs):
+            self.sizes.append(len(args[0]))
+            return super().submit(fn, *args, **kwargs)
+
+    def test_short_units_go_together_and_the_last_ones_do_not(self) -> None:
+        engine = self.Counting()
+        assert len(answers([Trivial(number, takes=0.01) for number in range(1000)], engine)) == 1000
+        assert engine.sizes[0] in (124, 125)  # an eighth, for one worker
+        assert max(engine.sizes[1:]) > engine.sizes[-1] == 1
+
+    def test_they_grow_when_units_are_faster_than_foreseen(self) -> None:
+        engine = self.Counting()
+        answers([Trivial(number, takes=1.0) for number in range(1000)], engine)
+        assert engine.sizes[0] == 2
+        assert max(engine.sizes) > 50
+
+    def test_long_units_go_alone(self) -> None:
+        engine = self.Counting()
+        answers([Trivial(number, takes=5.0) for number in range(3)], engine)
+        assert engine.sizes == [1, 1, 1]
+
+
+@pytest.mark.slow
+def test_a_unit_that_kills_its_worker_is_given_up_and_the_others_are_done() -> None:
+    units = [Trivial(number, "kill" if number == 3 else "nothing", takes=0.5) for number in range(8)]
+    with opened("local", 2) as engine:
+        found = answers(units, engine)
+    killed = found.pop("number 3")
+    assert killed == "its worker was killed each time, perhaps because memory ran out"
+    assert found == {f"number {number}": "" for number in range(8) if number != 3}
+
+
+class TestEnvironment:
+    def test_other_sources_are_refused(self) -> None:
+        with pytest.raises(WrongEnvironmentError, match=r"was planned with 0\.0\.1: install"):
+            compute_all([Trivial(0, code="0.0.1")])
+
+    def test_many_threads_are_refused(self, monkeypatch) -> None:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", "8")
+        with pytest.raises(WrongEnvironmentError, match="set OPENBLAS_NUM_THREADS=1 where it is started"):
+            compute_all([Trivial(0)])
+
+    def test_the_first_variable_that_is_set_counts(self, monkeypatch) -> None:
+        for name in THREADS:
+            monkeypatch.delenv(name, raising=False)
+        assert work.environment_fault(set())
+        monkeypatch.setenv("OMP_NUM_THREADS", "1")
+        assert not work.environment_fault(set())
+
+
+@pytest.mark.slow
+class TestCluster:
+    def test_it_computes_gives_up_killers_and_says_when_it_is_lost(self, tmp_path: Path) -> None:
+        with cluster(tmp_path, workers=1, PYTHONPATH=os.pathsep.join([*sys.path, ROOT])) as dask:
+            with opened("dask", None, dask.address) as engine:
+                units = [Trivial(number, "raise" if number == 1 else "nothing") for number in range(4)]
+                found = answers(units, engine)
+                assert found.pop("number 1").startswith("ArithmeticError: number 1 is too large (trivial.py")
+                assert set(found.values()) == {""}
+            with opened("dask", None, dask.address) as engine:
+                asleep = [Trivial(number, "sleep", takes=30.0) for number in range(2)]
+                threading.Timer(1.0, dask.scheduler.kill).start()
+                with pytest.raises(RuntimeError, match="scheduler was lost; what was finished is kept"):
+                    answers(asleep, engine)
+            began = time.monotonic()
+            message = "no Dask scheduler answers at .* within 5 s"
+            with pytest.raises(ConnectionError, match=message), opened("dask", None, dask.address):
+                pass
+            assert time.monotonic() - began < 30.0
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ("edited", r"has gainbias .* and the study was planned with .*: install the same versions"),
+            ("incomplete", r"cannot load gainbias \(.*No module .*: install the same version there"),
+        ],
+    )
+    def test_workers_with_other_sources_are_refused(self, change: str, message: str, tmp_path: Path) -> None:
+        other = tmp_path / "other" / "gainbias"
+        source = Path(gainbias.__file__).parent
+        shutil.copytree(source, other, ignore=shutil.ignore_patterns("__pycache__"))
+        if change == "edited":
+            with open(other / "engine" / "paths.py", "a") as file:
+                file.write("# changed\n")
+        else:
+            shutil.rmtree(other / "experiments")
+        with (
+            cluster(tmp_path, workers=1, PYTHONPATH=str(other.parent)) as dask,
+            pytest.raises(WrongEnvironmentError, match=f"worker tcp://.* {message}"),
+            opened("dask", None, dask.address),
+        ):
+            pass
+
+
+INTERRUPTED = """
+import signal, sys
+from pathlib import Path
+from gainbias.experiments.complete import complete
+from gainbias.experiments.engines import opened
+from gainbias.experiments.provenance import THREADS
+from gainbias.experiments.results import Results
+from tests.experiments.trivial import Trivial
+
+folder = Path(sys.argv[1])
+units = [Trivial(n, f"touch {folder / str(n)}", takes=float(sys.argv[2])) for n in range(40)]
+results = Results(folder / "results")
+with opened("local", 2) as engine, results.log:
+    complete(units, results, engine, lambda now: None)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_once_finishes_what_runs_and_twice_does_not(times: int, tmp_path: Path) -> None:
+    seconds = "1.0" if times == 1 else "60.0"
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, str(tmp_path), seconds],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, *sys.path])},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    while not (tmp_path / "1").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    began = time.monotonic()
+    for _ in range(times):
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        time.sleep(0.5)
+    _, said = process.communicate(timeout=100)
+    assert said.startswith("finishing the units that run; Ctrl-C again stops now\n")
+    assert ("StoppedError" if times == 1 else "KeyboardInterrupt") in said
+    assert time.monotonic() - began < 30.0
+    begun = {name for name in os.listdir(tmp_path) if name.isdigit()}
+    stored = [name for name in Results(tmp_path / "results").log.records() if len(name) == 24]
+    assert len(begun) < 40
+    assert len(stored) == (len(begun) if times == 1 else 0)

@@ -1,0 +1,48 @@
+"""Units that do next to nothing, or misbehave."""
+
+import os
+import signal
+import time
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from gainbias.experiments.provenance import code_version
+from gainbias.experiments.work import hash_of
+
+
+@dataclass(frozen=True)
+class Trivial:
+    """A number; `does` may be "nothing", "sleep", "raise" or "kill", which is what too much memory does."""
+
+    number: int
+    does: str = "nothing"
+    takes: float = 0.0
+    code: str = field(default_factory=code_version)
+
+    lane_steps = 1
+
+    @property
+    def seconds(self) -> float:
+        return self.takes
+
+    @cached_property
+    def id(self) -> str:
+        return hash_of(asdict(self))
+
+    @property
+    def label(self) -> str:
+        return f"number {self.number}"
+
+    def compute(self) -> dict[str, dict[str, list[int]]]:
+        if self.does == "raise":
+            raise ArithmeticError(f"number {self.number} is too large")
+        if self.does == "kill":
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.does == "sleep":
+            time.sleep(self.takes)
+        if self.does.startswith("touch "):
+            Path(self.does.removeprefix("touch ")).touch()
+            time.sleep(self.takes)
+        return {"runs": {"number": [self.number]}}
