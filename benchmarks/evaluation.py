@@ -33,8 +33,8 @@ MOST_SHARE = 0.20
 FEWEST_PER_SECOND = 1e6
 MOST_GROWTH = 200.0
 SLOW_ENOUGH = 20e-6
-"""Seconds of a step from which on the share of the library is bounded. It does the same whatever a step takes,
-so it is measured beside steps that take no time, and compared with this."""
+"""Seconds of a step from which on the share of the library is bounded. It does the same whatever a step
+takes, so it is measured beside steps that take no time, and compared with this."""
 
 
 class Row(NamedTuple):
