@@ -28,13 +28,13 @@ from gymnasium import spaces
 import gainbias as gb
 
 ROUNDS = 4
-SHORT, LONG = 16_384, 131_072
+SHORT, LONG = 65_536, 262_144
 MOST_SHARE = 0.20
 FEWEST_PER_SECOND = 1e6
 MOST_GROWTH = 200.0
 SLOW_ENOUGH = 20e-6
-"""Seconds of a step from which on the share of the library is bounded. It does the same whatever a step
-takes, so it is measured beside steps that take no time, and compared with this."""
+"""Seconds of a step from which on the share of the library is bounded. What the library does does not depend
+on what a step takes, so it is measured beside steps that take no time, and compared with this."""
 
 
 class Row(NamedTuple):

@@ -24,6 +24,9 @@ FEW_FEATURES = 40
 PIECE = 2**17
 """So many numbers are worked on at once, which stay near the processor."""
 
+TOGETHER = 2**14
+"""Transitions with sparse features are gathered until there are so many: each call of SciPy takes time."""
+
 
 class LearnedRecord(Protocol):
     """What every method returns: values that are linear in features, with their errors."""
@@ -97,27 +100,46 @@ class LeastSquares:
         return f"average-reward least squares (lstd), {self._observed.num_features} features"
 
     def add(self, batch: Transitions) -> None:
-        """Add the next batch of a chain; when there is one of each, sum up."""
+        """Add the next batch of a chain; when there is one of each, and enough of them, sum up."""
         self._waiting.append(batch)
-        if len(self._waiting) < self.sums.num_chains:
-            return
-        chains, self._waiting = self._waiting, []
-        is_dense = isinstance(self.sums, ValueSums)
-        count = max(1, PIECE // (self.sums.num_features * len(chains))) if is_dense else len(batch)
-        for begin in range(0, len(batch), count):
-            self._sum_up([chain.part(slice(begin, begin + count)) for chain in chains])
+        complete = len(self._waiting) % self.sums.num_chains == 0
+        if complete and (self._is_dense or sum(map(len, self._waiting)) >= TOGETHER):
+            self._sum_up()
 
     def values(self, transient: int = 0, confidence: float = 0.95) -> ValueEstimate:
         """Solve the equation; see `estimate_values`."""
+        self._sum_up()
         return estimate_values(self.sums, transient, confidence)
 
-    def _sum_up(self, chains: list[Transitions]) -> None:
-        rewards = np.stack([chain.rewards for chain in chains])
+    @property
+    def _is_dense(self) -> bool:
+        return isinstance(self.sums, ValueSums)
+
+    def _sum_up(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        if self._is_dense:
+            count = max(1, PIECE // (self.sums.num_features * len(waiting)))
+            for begin in range(0, len(waiting[0]), count):
+                self._add_to_sums([chain.part(slice(begin, begin + count)) for chain in waiting])
+            return
+        chains = self.sums.num_chains
+        self._add_to_sums([batch for chain in range(chains) for batch in waiting[chain::chains]])
+
+    def _add_to_sums(self, batches: list[Transitions]) -> None:
+        """Add batches, all of a chain behind each other."""
+        rewards = np.concatenate([batch.rewards for batch in batches]).reshape(self.sums.num_chains, -1)
         if isinstance(self.sums, TabularValueSums):
-            here, after = (np.stack([getattr(chain, name) for chain in chains]) for name in ("here", "after"))
+            here, after = (
+                np.concatenate([getattr(batch, name) for batch in batches]).reshape(rewards.shape)
+                for name in ("here", "after")
+            )
             self.sums.add(here, rewards, after)
             return
-        rows, next_rows = ([getattr(chain, name) for chain in chains] for name in ("here_rows", "after_rows"))
+        rows, next_rows = (
+            [getattr(batch, name) for batch in batches] for name in ("here_rows", "after_rows")
+        )
         if isinstance(self.sums, SparseValueSums):
             self.sums.add(_below(rows), rewards, _below(next_rows))
         else:

@@ -48,9 +48,10 @@ class SparseValueSums(MomentSums):
     def _product(self, here: Any, after: Any, reward: FloatArray) -> tuple[Moments, Any]:
         columns = here.T.tocsr()
         features = columns @ np.stack([np.ones(len(reward)), reward], axis=1)
-        change = sparse.csr_array(columns @ (here - after))
+        squares = columns @ here
+        change = sparse.csr_array(squares - columns @ after)
         total, steps = float(reward.sum()), float(len(reward))
-        return Moments(change, features[:, 0], features[:, 1], total, steps), columns @ here
+        return Moments(change, features[:, 0], features[:, 1], total, steps), squares
 
     def _sums(self, here: Any, groups: int, length: int) -> FloatArray:
         group = np.repeat(np.arange(here.shape[0]) // length, np.diff(here.indptr))

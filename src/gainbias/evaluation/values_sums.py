@@ -193,13 +193,10 @@ class ValueSums(MomentSums):
         self._add(here.reshape(-1, d), after.reshape(-1, d), reward[:, :, 0])
 
     def _product(self, here: Any, after: Any, reward: FloatArray) -> tuple[Moments, Any]:
-        d = self.num_features
-        right = np.empty((len(here), 2 * d + 2))
-        right[:, :d], right[:, d : 2 * d] = here - after, here
-        right[:, -2], right[:, -1] = 1.0, reward
-        both = here.T @ right  # one product of matrices is faster than four
-        moments = Moments(both[:, :d], both[:, -2], both[:, -1], float(reward.sum()), float(len(reward)))
-        return moments, both[:, d : 2 * d]
+        squares = here.T @ here
+        sums, earned = np.ones(len(here)) @ here, reward @ here
+        change = squares - here.T @ after
+        return Moments(change, sums, earned, float(reward.sum()), float(len(reward))), squares
 
     def _sums(self, here: Any, groups: int, length: int) -> FloatArray:
         return np.asarray(here.reshape(groups, length, -1).sum(axis=1))

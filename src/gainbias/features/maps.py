@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.polynomial.legendre import legvander
 from scipy import sparse
-from scipy.special import eval_legendre
 
 from gainbias.features.matrix import FloatArray, Matrix
 
@@ -267,11 +267,12 @@ class PolynomialBasis(FeatureMap):
         return math.comb(self.degree + self.num_dimensions, self.num_dimensions)
 
     def _rows(self, places: FloatArray) -> Matrix:
-        factors = eval_legendre(np.arange(self.degree + 1), 2.0 * places[:, :, None] - 1.0)
-        rows = np.ones((len(places), self.num_features))
-        for k in range(self.num_dimensions):
-            rows *= factors[:, k, self._degrees[:, k]]
-        return np.asarray(rows / np.sqrt(self.num_features))
+        factors = legvander(2.0 * places - 1.0, self.degree).transpose(1, 2, 0).copy()
+        columns = np.full((self.num_features, len(places)), 1.0 / np.sqrt(self.num_features))
+        for degrees, values in zip(self._degrees.T, factors, strict=True):
+            used = np.flatnonzero(degrees)  # most degrees are 0
+            columns[used] *= values[degrees[used]]
+        return columns.T.copy()
 
 
 def _grid(count: int, dimensions: int) -> npt.NDArray[np.int64]:
