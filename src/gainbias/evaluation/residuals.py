@@ -33,7 +33,7 @@ SURE = 5.0
 def predictable_share(
     stretch: list[Transitions], weights: FloatArray, gain: float, reward_variance: float
 ) -> float:
-    """Return the share of the variance of TD errors that was predictable; nan for too few steps.
+    """Return the share of the variance of TD errors that was predictable; nan for too few steps, or no weights.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def predictable_share(
         Between 0 and 1; 0 if nothing was found, or nothing that could not be chance.
     """
     parts = [part for batch in stretch for part in _regression(batch, weights, gain)]
-    if sum(len(errors) for errors, _, _ in parts) < FEWEST:
+    if sum(len(errors) for errors, _, _ in parts) < FEWEST or not np.isfinite(weights).all():
         return float("nan")
     errors, before, value = (np.concatenate([part[k] for part in parts]) for k in range(3))
     saved, whole = _saved_by_predicting(errors, np.column_stack([before, _levels(value)]))
