@@ -231,9 +231,7 @@ class TestFlaws:
 
     def test_the_gain_stands_where_no_values_could_be_learned(self, tmp_path):
         options = {"num_steps": 20_000, "algorithm": "single-chain"}
-        estimate, usual = (
-            gb.evaluate(Queue, ALWAYS, step_size=size, **options) for size in (1000.0, "auto")
-        )
+        estimate, usual = (gb.evaluate(Queue, ALWAYS, step_size=size, **options) for size in (1000.0, "auto"))
         assert (estimate.gain, estimate.gain_interval) == (usual.gain, usual.gain_interval)
         [words] = estimate.diagnostics.warnings
         assert words.startswith("there are no values: single-chain diverged within")

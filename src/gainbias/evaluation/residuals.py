@@ -33,7 +33,7 @@ SURE = 5.0
 def predictable_share(
     stretch: list[Transitions], weights: FloatArray, gain: float, reward_variance: float
 ) -> float:
-    """Return the share of the variance of TD errors that was predictable; nan for too few steps, or no weights.
+    """Return the share of the variance of TD errors that was predictable; nan if that cannot be said.
 
     Parameters
     ----------
@@ -48,7 +48,8 @@ def predictable_share(
     Returns
     -------
     float
-        Between 0 and 1; 0 if nothing was found, or nothing that could not be chance.
+        Between 0 and 1; 0 if nothing was found, or nothing that could not be chance; nan for too few steps,
+        or weights that are not numbers.
     """
     parts = [part for batch in stretch for part in _regression(batch, weights, gain)]
     if sum(len(errors) for errors, _, _ in parts) < FEWEST or not np.isfinite(weights).all():
