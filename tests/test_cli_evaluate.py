@@ -19,7 +19,9 @@ def folder(tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
     np.save(tmp_path / "left.npy", [0] * 16)
     name = f"rules_{tmp_path.name}"
-    (tmp_path / f"{name}.py").write_text("def right(observation):\n    return 2\n")
+    (tmp_path / f"{name}.py").write_text(
+        "def right(observation):\n    return 2\n\n\ndef line(seen):\n    return seen[:, None] / 48.0\n"
+    )
     states = np.random.default_rng(0).integers(0, 3, 3_000)
     frame = pandas.DataFrame({"position": states, "earned": 1.0 * states, "x": states / 2, "y": -states})
     frame.to_parquet(tmp_path / "log.parquet")
@@ -53,6 +55,31 @@ class TestEvaluate:
         assert sure["diagnostics"]["num_chains"] == 2
         assert sure["gain"] == 0.0
         assert any("never change" in warning for warning in sure["diagnostics"]["warnings"])
+
+    def test_features_and_step_sizes(self, folder, capsys):
+        words = ["evaluate", "CliffWalking-v1", "--policy", "random", "--steps", "8000"]
+        learning = ["--algorithm", "single-chain", "--step-size", "2,50"]
+        answer = answer_of(capsys, *words, "--features", "fourier,4", *learning)
+        assert answer["features"] == "fourier,4: 5 features"
+        assert "Harmonic(a=2.0, c0=50.0)" in answer["diagnostics"]["algorithm"]
+        np.save("rows.npy", np.stack([np.ones(48), np.arange(48)], axis=1))
+        assert "matrix of 2 features" in answer_of(capsys, *words, "--features", "rows.npy")["features"]
+        function = answer_of(capsys, *words, "--features", f"{folder}:line")
+        assert function["features"] == "the given function: 1 features"
+
+    @pytest.mark.parametrize(
+        ("features", "message"),
+        [
+            ("tile", "features must be 'auto', 'tiles', 'fourier', 'radial', 'polynomial'"),
+            ("tiles,x", "numbers are expected behind tiles, as in 'tiles,8,4', found 'tiles,x'"),
+            ("fourier,3,3", "FourierBasis has fewer settings than 'fourier,3,3'"),
+            ("fourier,0", "order must be a positive integer"),
+        ],
+    )
+    def test_features_that_do_not_exist(self, capsys, features, message):
+        words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--features", features]
+        assert cli.main(words) == cli.WRONG_INPUT
+        assert message in capsys.readouterr().err
 
     def test_a_table_for_people(self, folder, capsys):
         assert cli.main(["evaluate", "FrozenLake-v1", "--policy", "random", "--steps", "8000"]) == cli.DONE

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import gainbias
-from gainbias.options import chosen_steps, chosen_task, parser, read_settings, read_step_size
+from gainbias.options import chosen_step_size, chosen_steps, chosen_task, parser, read_settings
 from gainbias.report.plain import as_json
 from gainbias.words import chosen_environment, evaluation_settings, log_columns, read_policy
 
@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace) -> int:
         options.algorithm,
         task.problem,
         chosen_steps(options.steps, task),
-        read_step_size(options.step_size, task),
+        chosen_step_size(options.step_size, task),
         seeds=range(options.seeds),
         params=read_settings(options.param),
         sampling=options.sampling,
@@ -105,7 +105,7 @@ def _bound(options: argparse.Namespace) -> int:
         options.algorithm,
         task,
         num_steps=chosen_steps(options.steps, task),
-        step_size=None if rewards_only else read_step_size(options.step_size, task),
+        step_size=None if rewards_only else chosen_step_size(options.step_size, task),
         sampling=options.sampling,
         as_printed=options.as_printed,
         **read_settings(options.param),

@@ -21,6 +21,7 @@ examples:
   gainbias evaluate FrozenLake-v1 --policy random --steps 20000
   python -c "import numpy; numpy.save('left.npy', [0] * 16)"
   gainbias evaluate FrozenLake-v1 --policy left.npy --set is_slippery=false --steps 20000 --json
+  gainbias evaluate Pendulum-v1 --policy random --features fourier,4 --steps 20000
   gainbias evaluate log.parquet --state position --reward earned
 
 A policy is random, FILE.npy with the action of each discrete observation or the probabilities of all actions,
@@ -164,6 +165,18 @@ def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--seed", type=int, default=0, help="of environment and actions (default: %(default)s)")
     verb.add_argument("--algorithm", default="auto", help="that learns the values (default: %(default)s)")
     verb.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="of the algorithm")
+    verb.add_argument(
+        "--step-size",
+        default="auto",
+        metavar="A[,C0[,XI]]",
+        help="of an algorithm that learns step by step: auto, or constant a, a/(t+c0), a/(t+c0)^xi",
+    )
+    verb.add_argument(
+        "--features",
+        default="auto",
+        help="auto; tiles[,TILES[,TILINGS]], fourier[,ORDER], radial[,CENTRES[,WIDTH]] or "
+        "polynomial[,DEGREE]; FILE.npy with a row for each discrete observation; or MODULE:NAME",
+    )
     verb.add_argument("--confidence", type=float, default=0.95, help="of intervals (default: %(default)s)")
     verb.add_argument("--on-termination", default="zero", help="zero or reward (default: %(default)s)")
     verb.add_argument(
@@ -236,15 +249,18 @@ def _add_doctor(verbs: Any) -> None:
     _verb(verbs, "doctor", about, "example:\n  gainbias doctor")
 
 
-def read_step_size(words: str | None, task: gainbias.Task) -> Any:
-    """Return the step sizes that ``A[,C0[,XI]]`` means, or those of the paper for this task."""
-    if words is None:
-        paper = task.paper
-        return (
-            gainbias.Harmonic(paper.step_numerator, paper.step_offset)
-            if paper
-            else gainbias.Harmonic(150, 1000)
-        )
+def chosen_step_size(words: str | None, task: gainbias.Task) -> Any:
+    """Return the step sizes that were asked for, or those of the paper for this task."""
+    if words is not None:
+        return read_step_size(words)
+    paper = task.paper
+    return (
+        gainbias.Harmonic(paper.step_numerator, paper.step_offset) if paper else gainbias.Harmonic(150, 1000)
+    )
+
+
+def read_step_size(words: str) -> Any:
+    """Return the step sizes that ``A[,C0[,XI]]`` means."""
     try:
         numbers = [float(word) for word in words.split(",")]
     except ValueError as error:

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any
 
-from gainbias.options import read_settings
+from gainbias.options import read_settings, read_step_size
 
 
 def chosen_environment(options: argparse.Namespace) -> Any:
@@ -26,15 +26,20 @@ def read_policy(words: str | None) -> Any:
     """Return the policy that ``random``, ``FILE.npy`` or ``MODULE:NAME`` means; modules here are found."""
     if words is None:
         raise ValueError("an environment needs a policy: --policy random, FILE.npy or MODULE:NAME")
-    if words == "random":
-        return words
+    if words != "random" and not words.endswith(".npy") and ":" not in words:
+        raise ValueError(f"--policy must be random, FILE.npy or MODULE:NAME, found {words!r}")
+    return _meant(words)
+
+
+def _meant(words: str) -> Any:
+    """Return the array that ``FILE.npy`` means, what ``MODULE:NAME`` does, or the words themselves."""
     if words.endswith(".npy"):
         import numpy
 
         return numpy.load(words, allow_pickle=False)
     module, colon, name = words.partition(":")
     if not colon:
-        raise ValueError(f"--policy must be random, FILE.npy or MODULE:NAME, found {words!r}")
+        return words
     sys.path.insert(0, os.getcwd())
     try:
         return getattr(importlib.import_module(module), name)
@@ -47,7 +52,12 @@ def read_policy(words: str | None) -> Any:
 def evaluation_settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return what `evaluate`, `evaluate_log` and `compare` are all given."""
     names = ("algorithm", "confidence", "on_termination", "time_limit")
-    return {name: getattr(options, name) for name in names} | {"params": read_settings(options.param)}
+    steps = options.step_size
+    return {name: getattr(options, name) for name in names} | {
+        "params": read_settings(options.param),
+        "step_size": steps if steps == "auto" else read_step_size(steps),
+        "features": _meant(options.features),
+    }
 
 
 def log_columns(options: argparse.Namespace) -> dict[str, Any]:

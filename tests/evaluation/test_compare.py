@@ -1,6 +1,7 @@
 """Two policies side by side, against exact differences."""
 
 import json
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import gainbias as gb
+from gainbias.evaluation.batches import BatchMeans
+from gainbias.evaluation.compare import _Pairing
 from gainbias.report.plain import as_json
 from tests.evaluation.chains import Queue, queue_process
 from tests.evaluation.test_environments import Flawed
@@ -66,6 +69,24 @@ class TestDifference:
         answer = json.loads(as_json(comparison.to_dict()))
         assert answer["difference"] == comparison.difference
         assert answer["first"]["gain"] == comparison.first.gain
+
+
+class TestPairing:
+    def test_rewards_are_not_held_in_memory(self):
+        rng = np.random.default_rng(0)
+        first, second = (rng.normal(size=(2, 400_000)) for _ in range(2))
+        tracemalloc.start()
+        with _Pairing() as pairing:
+            for part in np.split(first, 400, axis=1):
+                pairing.keep(part)
+            pairing.turn(2)
+            for part in np.split(second, 100, axis=1):
+                pairing.subtract(part)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < first.nbytes / 4
+        exact = BatchMeans.of(first - second)
+        assert pairing.differences.sums.complete.tobytes() == exact.sums.complete.tobytes()
 
 
 class TestFlaws:

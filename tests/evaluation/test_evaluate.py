@@ -14,6 +14,7 @@ from scipy import sparse
 
 import gainbias as gb
 from gainbias.evaluation import methods
+from gainbias.report.plain import as_json
 from tests.evaluation.chains import Queue, Walk, queue_process, walk_process
 from tests.evaluation.test_environments import Flawed
 
@@ -230,6 +231,21 @@ class TestFlaws:
         assert "the policy chose 2, outside the space" in estimate.diagnostics.warnings[0]
         with pytest.raises(ValueError, match="the policy chose 2"):
             gb.evaluate(Queue(), lambda seen: 2)
+
+    def test_the_gain_stands_where_no_values_could_be_learned(self, tmp_path):
+        options = {"num_steps": 20_000, "algorithm": "single-chain"}
+        estimate, usual = (gb.evaluate(Queue, ALWAYS, step_size=size, **options) for size in (1000.0, "auto"))
+        assert (estimate.gain, estimate.gain_interval) == (usual.gain, usual.gain_interval)
+        [words] = estimate.diagnostics.warnings
+        assert words.startswith("there are no values: single-chain diverged within")
+        assert np.isnan(estimate.value(0))
+        assert estimate.value_interval([0, 1]).tolist() == [[-np.inf, np.inf]] * 2
+        assert "values    none" in repr(estimate)
+        estimate.save(tmp_path / "estimate")
+        assert as_json(gb.load_estimate(tmp_path / "estimate").to_dict()) == as_json(estimate.to_dict())
+        assert len(gb.plot(estimate).axes) == 1
+        short = gb.evaluate(Queue, ALWAYS, num_steps=100, algorithm="single-chain")
+        assert any("there are no values" in word for word in short.diagnostics.warnings)
 
     @pytest.mark.filterwarnings("ignore:.*precision lowered")
     def test_rewards_that_are_vectors(self):

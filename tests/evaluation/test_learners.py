@@ -166,7 +166,7 @@ class TestRefusals:
 
     def test_given_steps_that_diverge_are_named(self, problems):
         with pytest.raises(ValueError, match=r"single-chain diverged within \d+ steps \(step size: Constant"):
-            learned("single-chain", problems["dense"], 60.0)
+            learned("single-chain", problems["dense"], 60.0).values()
 
 
 class TestAutomaticSteps:

@@ -84,7 +84,27 @@ class TestPredictableShare:
         chain = Chain.named(name)
         solution = chain.problem.solution
         stretch = [self.steps(chain, np.eye(len(solution.bias)))]
-        assert predictable_share(stretch, solution.bias, solution.gain) < 0.01
+        assert predictable_share(stretch, solution.bias, solution.gain, 0.0) < 0.01
+
+    @pytest.mark.parametrize("rows", [None, np.eye(2)])
+    def test_few_rare_rewards_are_not_taken_for_a_pattern(self, rows):
+        """A state that comes 20 times in a run, by chance, with a reward one time in three."""
+        rare, segments = 20 / 8_000, np.zeros(8_000, dtype=np.int64)
+        bias = np.array([-rare / 3, (1.0 - rare) / 3])
+        for seed in range(100):
+            rng = np.random.default_rng(seed)
+            states = (rng.random(8_001) < rare).astype(np.int64)
+            rewards = 1.0 * (states[:-1] * rng.random(8_000) < 1 / 3) * states[:-1]
+            steps = Transitions(rewards, states[:-1], states[1:], rows, segments)
+            assert predictable_share([steps], bias, rare / 3, 0.0) == 0.0
+
+    def test_an_event_that_the_stretch_happens_to_miss(self):
+        """While it does not come, errors are -g in one state of two, and 0 in the other."""
+        states = np.random.default_rng(0).integers(0, 2, 8_001)
+        gain, bias = 1e-3 / 2, np.array([0.0, 1e-3])
+        steps = Transitions(np.zeros(8_000), states[:-1], states[1:], None, np.zeros(8_000, dtype=np.int64))
+        assert predictable_share([steps], bias, gain, 0.0) > 0.3
+        assert predictable_share([steps], bias, gain, gain * (1.0 - gain)) < 0.002
 
     def test_it_is_at_most_the_share_of_the_bellman_residual(self):
         chain = Chain.named("birth-death")
@@ -96,12 +116,12 @@ class TestPredictableShare:
         law = solution.stationary
         whole = law @ (moves * errors**2).sum(axis=1) - (law @ residual) ** 2
         exact = (law @ residual**2 - (law @ residual) ** 2) / whole
-        found = predictable_share([self.steps(chain, np.eye(20))], values, solution.gain)
+        found = predictable_share([self.steps(chain, np.eye(20))], values, solution.gain, 0.0)
         assert 0.1 < found < exact + 0.02
 
     def test_too_few_steps_tell_nothing(self):
         steps = batch(np.arange(FEWEST))
-        assert np.isnan(predictable_share([steps], np.zeros(FEWEST + 1), 0.0))
+        assert np.isnan(predictable_share([steps], np.zeros(FEWEST + 1), 0.0, 0.0))
 
     def test_segments_are_not_joined(self):
         """Errors that depend on the one before, except across cuts."""
@@ -109,8 +129,8 @@ class TestPredictableShare:
         signs = np.repeat(rng.choice([-1.0, 1.0], 5_000), 5)
         here = np.zeros(25_000, dtype=np.int64)
         segments = np.repeat(np.arange(5_000), 5)
-        joined = predictable_share([Transitions(signs, here, here, None, here)], np.zeros(1), 0.0)
-        apart = predictable_share([Transitions(signs, here, here, None, segments)], np.zeros(1), 0.0)
+        joined = predictable_share([Transitions(signs, here, here, None, here)], np.zeros(1), 0.0, 0.0)
+        apart = predictable_share([Transitions(signs, here, here, None, segments)], np.zeros(1), 0.0, 0.0)
         assert apart == pytest.approx(1.0)
         assert joined < 0.8
 

@@ -31,8 +31,8 @@ class Collection:
     interruptions : Interruptions
     show : callable, optional
         Called with the number of steps now and then.
-    keep_rewards : bool
-        Whether all rewards are kept, and not only their sums.
+    hear : callable, optional
+        Called with all rewards, (chains, count) at a time.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Collection:
         method: ValueMethod,
         interruptions: Interruptions,
         show: Callable[[int], None] | None = None,
-        keep_rewards: bool = False,
+        hear: Callable[[FloatArray], None] | None = None,
     ) -> None:
         self.stream, self.method = stream, method
         self.rewards = BatchMeans(stream.num_chains)
@@ -58,8 +58,7 @@ class Collection:
         self.visits = None if observed.states is None else Visits(observed.end + 1)
         self.stretch: deque[Transitions] = deque()
         self._aligner = Aligner(stream.num_chains)
-        self._interruptions, self._show = interruptions, show
-        self._kept: list[FloatArray] | None = [] if keep_rewards else None
+        self._interruptions, self._show, self._hear = interruptions, show, hear
         self._started = time.perf_counter()
 
     @property
@@ -84,10 +83,6 @@ class Collection:
                 return self.rewards
             self._aligner.add(batch)
 
-    def kept_rewards(self, steps: int) -> FloatArray:
-        """Return the first rewards of all chains, (chains, steps)."""
-        return np.concatenate(self._kept or [np.empty((self.rewards.num_chains, 0))], axis=1)[:, :steps]
-
     def _next(self) -> Transitions | None:
         try:
             with self._interruptions.waiting():
@@ -99,8 +94,8 @@ class Collection:
         chains = self._aligner.take(count)
         rewards = np.stack([chain.rewards for chain in chains])
         self.rewards.add(rewards)
-        if self._kept is not None:
-            self._kept.append(rewards)
+        if self._hear is not None:
+            self._hear(rewards)
         for chain in chains:
             self.method.add(chain)
             if self.visits is not None:

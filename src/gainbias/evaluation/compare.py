@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, Self
+
+import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.evaluation.batches import BatchMeans
@@ -17,6 +20,7 @@ from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.policies import Policy
 from gainbias.evaluation.reading import estimate_of
 from gainbias.evaluation.stream import OnTermination
+from gainbias.features.matrix import FloatArray
 from gainbias.progress import Watch
 
 
@@ -160,20 +164,46 @@ def compare(
         params=params,
     )
     half = None if time_limit is None else time_limit / 2
-    with Interruptions() as interruptions:
+    with Interruptions() as interruptions, _Pairing() as pairing:
         with Watch(half) as watch:
-            first, first_cut = follow(env, policy_a, plan, watch, interruptions, keep_rewards=True)
+            first, first_cut = follow(env, policy_a, plan, watch, interruptions, pairing.keep)
         made = first.rewards.num_chains * first.rewards.steps
         plan = replace(plan, chains=first.rewards.num_chains, num_steps=made)
+        pairing.turn(first.rewards.num_chains)
         with Watch(half) as watch:
-            second, second_cut = follow(env, policy_b, plan, watch, interruptions, keep_rewards=True)
-        steps = second.rewards.steps
-        differences = BatchMeans.of(first.kept_rewards(steps) - second.kept_rewards(steps))
+            second, second_cut = follow(env, policy_b, plan, watch, interruptions, pairing.subtract)
         estimates = [
             estimate_of(collection, confidence, cut)
             for collection, cut in ((first, first_cut), (second, second_cut))
         ]
-    return _comparison(estimate_gain(differences, confidence), *estimates)
+    return _comparison(estimate_gain(pairing.differences, confidence), *estimates)
+
+
+class _Pairing:
+    """Rewards of the first policy wait in a temporary file, however many, for those of the second."""
+
+    differences: BatchMeans
+
+    def __enter__(self) -> Self:
+        self._file = TemporaryFile()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def keep(self, rewards: FloatArray) -> None:
+        """Take the next rewards of the first policy, (chains, count)."""
+        self._file.write(rewards.T.tobytes())
+
+    def turn(self, num_chains: int) -> None:
+        """Let the second policy begin."""
+        self._file.seek(0)
+        self.differences = BatchMeans(num_chains)
+
+    def subtract(self, rewards: FloatArray) -> None:
+        """Take the next rewards of the second policy, (chains, count)."""
+        kept = np.frombuffer(self._file.read(rewards.nbytes)).reshape(rewards.T.shape)
+        self.differences.add(kept.T - rewards)
 
 
 def _comparison(paired: GainEstimate, first: Estimate, second: Estimate) -> Comparison:

@@ -112,7 +112,8 @@ def diagnose(
     eta, in_span, flat = None, None, False
     if isinstance(collection.method, LeastSquares) and isinstance(learned, ValueEstimate):
         eta, in_span, flat = _curvature(collection.method, learned)
-    share = predictable_share(list(collection.stretch), learned.weights, gain.gain)
+    reward_variance = gain.standard_error**2 * gain.effective_sample_size
+    share = predictable_share(list(collection.stretch), learned.weights, gain.gain, reward_variance)
     warnings = [*cut_short, *gain.warnings, *learned.warnings]
     if collection.visits is not None:
         warnings += collection.visits.warnings()

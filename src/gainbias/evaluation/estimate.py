@@ -10,7 +10,7 @@ import numpy as np
 
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.history import History
-from gainbias.evaluation.methods import LearnedRecord
+from gainbias.evaluation.methods import LearnedRecord, NoValues
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.features.matrix import FloatArray
 
@@ -39,8 +39,8 @@ class Estimate:
         How the gain settled down.
     observed : ObservationMap
         How observations become features.
-    learned : ValueEstimate or LearnedValues
-        The values as functions of features.
+    learned : ValueEstimate, LearnedValues or NoValues
+        The values as functions of features; if none could be learned, the reason is among the warnings.
 
     Examples
     --------
@@ -170,6 +170,8 @@ class Estimate:
         return "\n".join(lines)
 
     def _values_in_words(self) -> str:
+        if isinstance(self.learned, NoValues):
+            return "none"
         worst, best = self.extremes()
         if not best:
             return "for any observation: value(obs), value_interval(obs)"

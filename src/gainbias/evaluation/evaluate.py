@@ -49,8 +49,10 @@ def evaluate(
         A function from an observation to an action (for a vector environment: from all observations to all
         actions); an agent, as Stable-Baselines3 makes them; for discrete observations the action of each, or
         the probability of each action, (n, A); or ``"random"``.
-    features : {"auto"}, FeatureMap, Tabular, callable, or (n, d) array or sparse array
-        ``"auto"`` makes discrete observations states and chooses a map for boxes. A function takes
+    features : str, FeatureMap, Tabular, callable, or (n, d) array or sparse array
+        ``"auto"`` makes discrete observations states and chooses a map for boxes. ``"tiles"``, ``"fourier"``,
+        ``"radial"`` and ``"polynomial"`` name a map of the package, with bounds from the space; its settings
+        may follow, as in ``"tiles,8,4"`` for 8 tiles in each of 4 tilings. A function takes
         observations (m, ...) and returns rows of features (m, d). A matrix has a row for each discrete
         observation. They may have any scale.
     algorithm : str or Algorithm

@@ -20,6 +20,7 @@ from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.history import History
 from gainbias.evaluation.learners_values import LearnedValues
+from gainbias.evaluation.methods import NoValues
 from gainbias.evaluation.observations import Choice, ObservationMap, observation_map
 from gainbias.evaluation.spaces import Limits
 from gainbias.evaluation.stream import OnTermination
@@ -31,7 +32,10 @@ from gainbias.store import DamagedError, write_whole
 KIND = "gainbias estimate"
 VERSION = 1
 
-RECORDS = {record.__name__: record for record in (Diagnostics, History, LearnedValues, Limits, ValueEstimate)}
+RECORDS = {
+    record.__name__: record
+    for record in (Diagnostics, History, LearnedValues, Limits, NoValues, ValueEstimate)
+}
 MAPS = {made.__name__: made for made in (FourierBasis, PolynomialBasis, RadialBasis, TileCoding)}
 
 Arrays = dict[str, Any]

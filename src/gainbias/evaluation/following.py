@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.policies import Policy
 from gainbias.evaluation.reading import FEWEST_STEPS, Display, check_confidence, opened, read
 from gainbias.evaluation.stream import OnTermination, check_counts
+from gainbias.features.matrix import FloatArray
 from gainbias.progress import Watch
 
 BATCH = 1024
@@ -51,9 +52,12 @@ def follow(
     plan: Plan,
     watch: Watch,
     interruptions: Interruptions,
-    keep_rewards: bool = False,
+    hear: Callable[[FloatArray], None] | None = None,
 ) -> tuple[Collection, list[str]]:
-    """Follow a policy, and return what was read, and in words why it ended before its goal."""
+    """Follow a policy, and return what was read, and in words why it ended before its goal.
+
+    All rewards are passed on to `hear`, (chains, count) at a time.
+    """
     plan.check()
     display = Display(watch)
 
@@ -80,5 +84,5 @@ def follow(
             params=plan.params,
         )
         display.begin(per_chain, stream.num_chains)
-        collection = Collection(stream, method, interruptions, display.show, keep_rewards)
+        collection = Collection(stream, method, interruptions, display.show, hear)
         return collection, read(collection, per_chain, plan.confidence, plan.target_half_width, display)

@@ -250,7 +250,7 @@ def _warnings(
         found.append("the rewards never change: what was not seen cannot be estimated")
     if r_hat > LARGEST_R_HAT:
         found.append(
-            f"chains or halves of chains disagree: split R-hat is {r_hat:.2f}, above {LARGEST_R_HAT}"
+            f"chains or halves of chains disagree: split R-hat is {r_hat:.3f}, above {LARGEST_R_HAT}"
         )
     if cut_share > 0.9 * LARGEST_CUT:
         found.append("the rewards still drift in the second half of the run")

@@ -93,6 +93,7 @@ class Learner:
         self._pilot: list[Transitions] = []
         self._level = LEVEL
         self._followers: list[Follower] = []
+        self._failed = ""
         self.notes: list[str] = []
         if left := num_chains % together:
             self.notes.append(
@@ -100,13 +101,9 @@ class Learner:
             )
 
     def add(self, batch: Transitions) -> None:
-        """Learn from the next transitions of a chain; batches of several chains take turns.
-
-        Raises
-        ------
-        ValueError
-            If weights diverge with step sizes that the user gave, or with all others.
-        """
+        """Learn from the next transitions of a chain; batches of several chains take turns."""
+        if self._failed:
+            return
         if self._followers:
             self._learn([batch])
             return
@@ -130,12 +127,15 @@ class Learner:
         Raises
         ------
         ValueError
-            If there are too few steps.
+            If there are too few steps, or if weights diverged with step sizes that the user gave, or with all
+            others.
         """
         if not self._followers:
             if not self._pilot:
                 raise ValueError("there is no transition to learn from")
             self._begin()
+        if self._failed:
+            raise ValueError(self._failed)
         probes = [self._reader.piece(batch, batch) for batch in first_of_each(self._pilot)]
         return learned_values(
             self._followers,
@@ -208,10 +208,11 @@ class Learner:
         steps = max(follower.steps for follower in self._followers)
         name, chosen = self.algorithm.name, self._steps.description
         if len(self._steps.schedules) == 1 or self._level <= SMALLEST_LEVEL:
-            raise ValueError(
+            self._failed = (
                 f"{name} diverged within {steps} steps (step size: {chosen}): take smaller ones, or another "
                 "algorithm"
             )
+            return
         self._level /= 2.0
         self.notes.append(f"weights diverged within {steps} steps: begun anew with half the step sizes")
         for queue in self._waiting:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -57,6 +58,40 @@ class LearnedRecord(Protocol):
         """How many visits the data weigh there, (n,)."""
 
 
+@dataclass(frozen=True)
+class NoValues:
+    """In the place of values that could not be learned; the gain stands without them.
+
+    Attributes
+    ----------
+    num_features : int
+    warnings : tuple of str
+        Why there are none.
+    """
+
+    num_features: int
+    warnings: tuple[str, ...]
+    num_batches: ClassVar[int] = 0
+    effective_sample_size: ClassVar[float] = 0.0
+
+    @property
+    def weights(self) -> FloatArray:
+        """Not a number, (d,) times."""
+        return np.full(self.num_features, np.nan)
+
+    def values(self, rows: Matrix) -> FloatArray:
+        """Not a number, (n,) times."""
+        return np.full(rows.shape[0], np.nan)
+
+    def intervals(self, rows: Matrix) -> FloatArray:
+        """Everything is possible, (n, 2)."""
+        return np.tile([-np.inf, np.inf], (rows.shape[0], 1))
+
+    def observations(self, rows: Matrix) -> FloatArray:
+        """Nothing is known, (n,)."""
+        return np.zeros(rows.shape[0])
+
+
 class ValueMethod(Protocol):
     """What learns values from batches; those of all chains come in turn, with equal lengths."""
 
@@ -68,7 +103,13 @@ class ValueMethod(Protocol):
         """Learn from the next batch of a chain."""
 
     def values(self, transient: int = 0, confidence: float = 0.95) -> LearnedRecord:
-        """Return what is known after all batches so far, without `transient` steps of each chain."""
+        """Return what is known after all batches so far, without `transient` steps of each chain.
+
+        Raises
+        ------
+        ValueError
+            If there are no values, with the reason.
+        """
 
 
 class LeastSquares:

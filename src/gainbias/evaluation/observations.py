@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.observations_automatic import automatic_map
+from gainbias.evaluation.observations_automatic import automatic_map, named_map
 from gainbias.evaluation.observations_rows import (
     checked_rows,
     divided,
@@ -28,7 +28,7 @@ MOST_STATES = 2**24
 MEASURED = 1024
 """The scale of features from a function is that of so many rows."""
 
-Choice: TypeAlias = "Literal['auto'] | FeatureMap | Tabular | Matrix | Callable[[NDArray[Any]], Any]"
+Choice: TypeAlias = "str | FeatureMap | Tabular | Matrix | Callable[[NDArray[Any]], Any]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +133,11 @@ def observation_map(
     ----------
     limits : Limits
         Of observations.
-    features : {"auto"}, FeatureMap, Tabular, callable, or (n, d) array or sparse array
+    features : str, FeatureMap, Tabular, callable, or (n, d) array or sparse array
         ``"auto"`` makes discrete observations states, and chooses a map for boxes: tile coding for up to
-        three numbers, polynomials for more. A callable takes observations (m, ...) and returns rows of
-        features (m, d), dense or sparse. A matrix has the features of discrete observations.
+        three numbers, polynomials for more. Other words name a map, see `named_map`. A callable takes
+        observations (m, ...) and returns rows of features (m, d), dense or sparse. A matrix has the features
+        of discrete observations.
     first : (m, ...) array
         Some observations. Where the space has no bounds, those of a map are twice as wide as these.
     on_termination : {"zero", "reward"}
@@ -157,9 +158,7 @@ def observation_map(
     (648, 'tile coding, 8 tiles along each of 2 dimensions, 8 tilings')
     """
     if isinstance(features, str) and features != "auto":
-        raise ValueError(
-            f"features must be 'auto', a feature map, a matrix or a function, found {features!r}"
-        )
+        return _mapped(*named_map(features, limits, first), limits)
     if isinstance(features, FeatureMap):
         words = f"{type(features).__name__}: {features.num_features} features"
         return _mapped(features, words, limits)

@@ -1,4 +1,4 @@
-"""A feature map for observations in a box, chosen by their number and bounds."""
+"""A feature map for observations in a box, chosen by their number and bounds, or by its name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.spaces import Limits
-from gainbias.features.maps import FeatureMap, PolynomialBasis, TileCoding
+from gainbias.features.maps import FeatureMap, FourierBasis, PolynomialBasis, RadialBasis, TileCoding
 from gainbias.features.matrix import FloatArray
 
 MOST_AUTOMATIC_FEATURES = 1_500
@@ -18,6 +18,12 @@ TILES = {1: (16, 8), 2: (8, 8), 3: (6, 4)}
 """Tiles along each dimension and tilings, for boxes of one to three dimensions: 136, 648, 1372 features."""
 
 HIGHEST_DEGREE = 3
+NAMED: dict[str, type[FeatureMap]] = {
+    "tiles": TileCoding,
+    "fourier": FourierBasis,
+    "radial": RadialBasis,
+    "polynomial": PolynomialBasis,
+}
 BEYOND = 1e18
 """Bounds of this size mean that there is none: many spaces say 3.4e38, the largest float32."""
 
@@ -63,10 +69,50 @@ def automatic_map(limits: Limits, first: NDArray[Any]) -> tuple[FeatureMap, str]
             )
         chosen = PolynomialBasis(low, high, degree=degree)
         what = f"polynomials of degree {degree} of {size} numbers"
-    what += f": {chosen.num_features} features"
-    if guessed:
-        what += f", bounds of {guessed} of {size} numbers taken from the first {len(first)} observations"
-    return chosen, what
+    return chosen, what + _size_in_words(chosen, guessed, len(first))
+
+
+def named_map(words: str, limits: Limits, first: NDArray[Any]) -> tuple[FeatureMap, str]:
+    """Make the feature map that was named, perhaps with its settings, as in "tiles,8,4".
+
+    Parameters
+    ----------
+    words : str
+        One of "tiles", "fourier", "radial" and "polynomial", and perhaps the settings of `TileCoding`,
+        `FourierBasis`, `RadialBasis` or `PolynomialBasis` behind it, in their order.
+    limits, first
+        As for `automatic_map`.
+
+    Examples
+    --------
+    >>> box = Limits((2,), np.zeros(2), np.ones(2), whole=False)
+    >>> named_map("fourier,4", box, np.zeros((1, 2)))[1]
+    'fourier,4: 25 features'
+    """
+    name, *settings = words.split(",")
+    if name not in NAMED:
+        raise ValueError(
+            f"features must be 'auto', {', '.join(map(repr, NAMED))}, a feature map, a matrix or a function, "
+            f"found {words!r}"
+        )
+    low, high, guessed = _bounds(limits, first)
+    try:
+        numbers = [float(word) if "." in word else int(word) for word in settings]
+    except ValueError:
+        raise ValueError(f"numbers are expected behind {name}, as in 'tiles,8,4', found {words!r}") from None
+    try:
+        chosen = NAMED[name](low, high, *numbers)
+    except TypeError:
+        raise ValueError(f"{NAMED[name].__name__} has fewer settings than {words!r}") from None
+    return chosen, words + _size_in_words(chosen, guessed, len(first))
+
+
+def _size_in_words(chosen: FeatureMap, guessed: int, seen: int) -> str:
+    size = f": {chosen.num_features} features"
+    bounds = (
+        f", bounds of {guessed} of {chosen.num_dimensions} numbers taken from the first {seen} observations"
+    )
+    return size + bounds if guessed else size
 
 
 def _polynomials(size: int, degree: int) -> float:

@@ -14,6 +14,7 @@ from gainbias.evaluation.history import gain_history
 from gainbias.evaluation.interruptions import Interruptions
 from gainbias.evaluation.intervals import estimate_gain
 from gainbias.evaluation.intervals_stopping import GROWTH, Look, looks_until
+from gainbias.evaluation.methods import LearnedRecord, NoValues
 from gainbias.evaluation.stream import BrokenStream, Interrupted, Stream
 from gainbias.progress import OutOfTimeError, Watch
 
@@ -145,9 +146,13 @@ def _read_until(
 
 
 def estimate_of(collection: Collection, confidence: float, cut_short: list[str]) -> Estimate:
-    """Make an estimate of all that was read."""
+    """Make an estimate of all that was read; if no values could be learned, of the gain alone."""
     gain = estimate_gain(collection.rewards, confidence)
-    learned = collection.method.values(gain.transient, confidence)
+    learned: LearnedRecord
+    try:
+        learned = collection.method.values(gain.transient, confidence)
+    except ValueError as error:
+        learned = NoValues(collection.stream.observed.num_features, (f"there are no values: {error}",))
     return Estimate(
         gain=gain.gain,
         gain_interval=gain.interval,

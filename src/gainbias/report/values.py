@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gainbias.evaluation.estimate import MOST_LISTED, Estimate
+from gainbias.evaluation.methods import NoValues
 from gainbias.evaluation.observations_automatic import BEYOND
 from gainbias.features.maps import FeatureMap
 from gainbias.features.matrix import FloatArray
@@ -28,6 +29,8 @@ ACROSS = 60
 
 def has_values(estimate: Estimate) -> bool:
     """Whether there is something to draw: not for boxes of more than two numbers, or without bounds."""
+    if isinstance(estimate.learned, NoValues):
+        return False
     limits = estimate.observed.limits
     if limits.whole:
         return float(np.prod(limits.high - limits.low + 1.0)) <= MOST_LISTED
