@@ -34,7 +34,7 @@ reproduce: $(VENV)/.installed-reproduce
 	$(BIN)/gainbias reproduce --resume --output results/reproduction
 
 clean:
-	rm -rf $(VENV) docs/_build build src/*.egg-info
+	rm -rf $(VENV) docs/_build docs/_generated docs/algorithms docs/tasks build src/*.egg-info
 
 $(VENV)/.made: constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
@@ -50,5 +50,5 @@ $(VENV)/.installed-reproduce: $(VENV)/.made pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.made pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[solvers,gym,mo,data,report,cluster,docs]'
 	@touch $@

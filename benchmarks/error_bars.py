@@ -4,8 +4,9 @@ Runs are measured in autocorrelation times (of the slowest of rewards, values an
 step), known exactly; those of 500 times and more have at least 2,000 steps. Values of states that had too few
 visits for an interval are counted apart.
 
-    python benchmarks/error_bars.py                                # 1,000 replications, about half an hour
-    python benchmarks/error_bars.py --replications 200 --chains river-swim two-blocks
+    python -m benchmarks.error_bars                                # 1,000 replications, about half an hour
+    python -m benchmarks.error_bars --fresh --first-seed 1000000   # chains on which nothing was chosen
+    python -m benchmarks.error_bars --replications 200 --chains river-swim two-blocks
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gainbias as gb
+from benchmarks.error_bars_fresh import FRESH
 from gainbias.engine.paths import Sampler
 from gainbias.engine.sampling import Steps
 from gainbias.evaluate.batches import BatchMeans
@@ -60,6 +62,7 @@ MADE: dict[str, Callable[[], gb.MarkovRewardProcess]] = {
     "birth-death": birth_death,
     "two-blocks": two_blocks,
     "rare-reward": rare_reward,
+    **FRESH,
 }
 CHAINS = (
     "mm1k-admission",
@@ -68,7 +71,9 @@ CHAINS = (
     "two-loop",
     "machine-replacement",
     "access-control",
-    *MADE,
+    "birth-death",
+    "two-blocks",
+    "rare-reward",
 )
 
 
@@ -177,7 +182,7 @@ def study(chain: Chain, steps: int, replications: int, first_seed: int = 0) -> C
     )
 
 
-def stopped(chain: Chain, times: float, replications: int) -> tuple[float, float, float]:
+def stopped(chain: Chain, times: float, replications: int, first_seed: int = 0) -> tuple[float, float, float]:
     """Coverage of stopped intervals, how many stopped, and their mean length in autocorrelation times.
 
     The target is what a run of so many autocorrelation times would give if the variance were known.
@@ -185,7 +190,7 @@ def stopped(chain: Chain, times: float, replications: int) -> tuple[float, float
     solution = chain.problem.solution
     target = 1.96 * np.sqrt(solution.asymptotic_variance / (times * chain.slowest_time))
     sampler, covered, lengths = Sampler(chain.problem.mrp), [], []
-    for seed in range(replications):
+    for seed in range(first_seed, first_seed + replications):
         paths = sampler.paths([seed])
         *_, last = looks_until(
             lambda count, paths=paths: paths.take(count).reward,
@@ -208,9 +213,9 @@ HEADER = (
 )
 
 
-def line(chain: Chain, times: float, replications: int) -> str:
+def line(chain: Chain, times: float, replications: int, first_seed: int) -> str:
     steps = max(int(np.ceil(times * chain.slowest_time)), ENOUGH_STEPS if times >= ENOUGH_TIMES else 1)
-    found = study(chain, steps, replications)
+    found = study(chain, steps, replications, first_seed)
     usual = np.isfinite(found.values).mean(axis=0) > 0.5
     by_state = np.nanmean(found.values[:, usual], axis=0) if usual.any() else np.array([np.nan])
     return (
@@ -227,18 +232,20 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--replications", type=int, default=1000)
-    parser.add_argument("--chains", nargs="+", choices=CHAINS, default=list(CHAINS))
+    parser.add_argument("--chains", nargs="+", choices=[*CHAINS, *FRESH], default=list(CHAINS))
+    parser.add_argument("--fresh", action="store_true", help="chains on which nothing was chosen")
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--times", nargs="+", type=float, default=[50, 500, 1000])
     parser.add_argument("--stopped", type=float, default=1000, help="length that the target stands for")
     options = parser.parse_args()
-    chains = [Chain.named(name) for name in options.chains]
+    chains = [Chain.named(name) for name in (FRESH if options.fresh else options.chains)]
     print(HEADER)
     for times in options.times:
         for chain in chains:
-            print(line(chain, times, options.replications), flush=True)
+            print(line(chain, times, options.replications, options.first_seed), flush=True)
     print("\nstopped at a half width    coverage  stopped  mean length in times")
     for chain in chains:
-        coverage, share, length = stopped(chain, options.stopped, options.replications)
+        coverage, share, length = stopped(chain, options.stopped, options.replications, options.first_seed)
         print(f"{chain.name:27s} {coverage:.3f}     {share:.2f}     {length:.0f}", flush=True)
 
 

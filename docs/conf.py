@@ -1,22 +1,48 @@
 """Settings of the documentation."""
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import gainbias
-from gainbias.algorithms.listing import describe_algorithms
+
+SOURCE = Path(__file__).parent
+sys.path.insert(0, str(SOURCE.parent))
+
+from docs._ext.algorithm_pages import write_algorithm_pages  # noqa: E402
+from docs._ext.choice import write_choice_tables  # noqa: E402
+from docs._ext.task_pages import write_task_pages  # noqa: E402
 
 project = "gainbias"
-author = "The gainbias authors"
+author = copyright = "The gainbias authors"
 release = version = gainbias.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build", "_generated"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "docs._ext.run",
+]
+exclude_patterns = ["_build", "_ext", "_generated"]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_ivar = True
-html_theme = "alabaster"
+myst_enable_extensions = ["attrs_block", "colon_fence"]
+copybutton_prompt_text = ">>> |... "
+copybutton_prompt_is_regexp = True
+
+pygments_dark_style = "github-dark"
+html_theme = "furo"
+html_title = "gainbias"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0072B2", "color-brand-content": "#005f94"},
+    "dark_css_variables": {"color-brand-primary": "#56B4E9", "color-brand-content": "#7cc4ee"},
+}
 
 
 def escape_formulas(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
@@ -31,24 +57,21 @@ def escape_formulas(app: Any, what: str, name: str, thing: Any, options: Any, li
             lines[number] = "".join(pieces)
 
 
-def write_algorithms(app: Any) -> None:
-    """Write the pages' parts that follow from the registry of algorithms."""
-    lines = ["| id | converges to | transitions a step | row of the paper's Table 1 |", "|---|---|---|---|"]
-    for entry in describe_algorithms():
-        row = entry["table_row"] or ("ours" if entry["ours"] else "none")
-        cells = [f"`{entry['id']}`", entry["converges_to"], str(entry["transitions_per_step"]), row]
-        lines.append(f"| {' | '.join(cells)} |")
-    for entry in describe_algorithms():
-        module = entry["id"].replace("-", "_")
-        lines += ["", f"## {entry['id']}", "", "```{eval-rst}"]
-        lines += [f".. automodule:: gainbias.algorithms.{module}", "```", ""]
-        lines += [f"- {reference}" for reference in entry["references"]]
-    folder = Path(__file__).parent / "_generated"
-    folder.mkdir(exist_ok=True)
-    (folder / "algorithms.md").write_text("\n".join(lines) + "\n")
+def tidy_examples(app: Any, page: str, source: list[str]) -> None:
+    """Drop the empty line at the end of examples, which only those who run them need."""
+    source[0] = re.sub(r"^(```python\n.*?)\n\n```$", r"\1\n```", source[0], flags=re.DOTALL | re.MULTILINE)
+
+
+def write_pages(app: Any) -> None:
+    """Write the pages, and parts of pages, that follow from the registries and from measurements."""
+    (SOURCE / "_generated").mkdir(exist_ok=True)
+    write_algorithm_pages(SOURCE)
+    write_task_pages(SOURCE)
+    write_choice_tables(SOURCE)
 
 
 def setup(app: Any) -> None:
     """Register the hooks above; formulas are escaped before the sections of a docstring are read."""
-    app.connect("builder-inited", write_algorithms)
+    app.connect("builder-inited", write_pages)
+    app.connect("source-read", tidy_examples)
     app.connect("autodoc-process-docstring", escape_formulas, priority=400)

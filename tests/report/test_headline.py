@@ -10,7 +10,10 @@ from gainbias import cli
 from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, at_most
 from gainbias.experiments.claims.registry import CLAIMS, check_claims
 from gainbias.experiments.statistics import Interval
-from gainbias.report.headline import claims_page, draw_chart, read_claims, write_claims
+from gainbias.report.headline import claims_page, claims_sheet, draw_chart, read_claims, write_claims
+from gainbias.report.layout import latex
+from gainbias.report.style import SIZES
+from tests.report.latex import problems
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -39,9 +42,11 @@ def test_page():
     assert "See [What we found in the paper](paper.md): 3." in page
 
 
-def test_figure():
-    figure = draw_chart(a_result().charts[0])
+@pytest.mark.parametrize("size", SIZES)
+def test_figure(size):
+    figure = draw_chart(a_result().charts[0], size)
     [axes] = figure.axes
+    assert figure.get_figwidth() == SIZES[size].width
     assert axes.get_xscale() == "log"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["double-chain", "theory", "ours"]
 
@@ -49,15 +54,21 @@ def test_figure():
 def test_files(tmp_path):
     result = a_result()
     paths = write_claims([result], tmp_path)
-    assert [path.name for path in paths] == [
+    assert [str(path.relative_to(tmp_path)) for path in paths] == [
         "claims.json",
         "claims.md",
-        "an-id.png",
-        "an-id.svg",
-        "an-id.pdf",
+        "claims.tex",
+        *(f"figures/{size}/an-id.{form}" for size in SIZES for form in ("png", "svg", "pdf")),
     ]
     assert all(path.stat().st_size > 0 for path in paths)
     assert read_claims(paths[0]) == [result]
+
+
+def test_latex():
+    assert problems(latex(claims_sheet([a_result()]))) == []
+    text = latex(claims_sheet(read_claims(DOCS / "data" / "claims.json")))
+    assert problems(text) == []
+    assert all(f"\n{claim} & " in text for claim in CLAIMS)
 
 
 class TestCommand:
@@ -66,7 +77,7 @@ class TestCommand:
         assert cli.main(arguments) == cli.DONE
         shown = capsys.readouterr().out
         assert "HOLDS: The average of the rewards" in shown
-        assert (tmp_path / "figures" / "reward-estimate.svg").exists()
+        assert (tmp_path / "figures" / "one-column" / "reward-estimate.svg").exists()
 
     def test_json(self, capsys):
         assert cli.main(["claims", "reward-estimate", "--quick", "--json"]) == cli.DONE

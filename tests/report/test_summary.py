@@ -5,6 +5,7 @@ import pytest
 
 from gainbias.report.results import MissingDataError
 from gainbias.report.scores import FAIR_SCORES, Score
+from gainbias.report.style import SIZES
 from gainbias.report.summary import (
     draw_profiles,
     log_floor_ratios,
@@ -63,8 +64,10 @@ def test_the_smallest_typical_error_is_bold(results):
         assert [row[1].text for row in group if row[2].best] == ["Single chain"]
 
 
-def test_profiles_rise_from_the_floor(results):
-    figure = draw_profiles(results, FAIR_SCORES)
+@pytest.mark.parametrize("size", SIZES)
+def test_profiles_rise_from_the_floor(results, size):
+    figure = draw_profiles(results, FAIR_SCORES, size)
+    assert figure.get_figwidth() == SIZES[size].width
     assert [panel.get_title(loc="left") for panel in figure.axes] == [
         "Fair, full",
         "Fair, centred",

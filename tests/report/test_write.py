@@ -11,6 +11,7 @@ from gainbias.report.claims import CLAIMS
 from gainbias.report.page import verdicts_page
 from gainbias.report.reproduction import findings_from
 from gainbias.report.study_tables import study_tables
+from gainbias.report.style import SIZES
 from gainbias.report.unexplained import unexplained
 from gainbias.report.verdicts import verdict_table
 from gainbias.report.write import write_figures, write_scores, write_tables, write_texts
@@ -38,7 +39,9 @@ def test_a_report_is_complete(results, paper, tmp_path):
         for protocol in ("literal", "inferred"):
             assert {f"tables/{table}-{protocol}.{form}" for form in ("md", "tex")} <= names
     for figure in ("curves-literal-steps", "curves-fair-transitions", "profiles"):
-        assert {f"figures/{figure}.{form}" for form in ("png", "svg", "pdf")} <= names
+        assert {
+            f"figures/{size}/{figure}.{form}" for size in SIZES for form in ("png", "svg", "pdf")
+        } <= names
     assert {
         "index.html",
         "verdicts.md",

@@ -12,21 +12,17 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from gainbias.experiments.claims.record import Chart, ClaimResult, Line, Part
-from gainbias.report.style import FAINT, SIZES, Look, drawing, look_of, new_figure, save_figure
+from gainbias.report.layout import Cell, Sheet, latex
+from gainbias.report.style import FAINT, OKABE_ITO, SIZES, Look, drawing, look_of, new_figure, save_figure
 from gainbias.store import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SIZE = SIZES["one-column"]
-WIDTH, HEIGHT = 5.0, 3.4
+HEIGHTS = {"two-column": 3.2, "one-column": 3.0}
+"""Of charts, in inches; in one column the legend stands below."""
 
-LOOKS = [
-    Look(colour, marker)
-    for colour, marker in zip(
-        ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000"), "os^DvPX", strict=True
-    )
-]
+LOOKS = [Look(colour, marker) for colour, marker in zip(OKABE_ITO, "os^DvPX", strict=True)]
 """For lines that are not named after an algorithm."""
 
 
@@ -77,21 +73,34 @@ def claims_page(results: Sequence[ClaimResult]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def claims_sheet(results: Sequence[ClaimResult]) -> Sheet:
+    """Lay out what was measured for each claim that has a verdict, for a paper."""
+    groups = []
+    for result in results:
+        judged = [_cells(part) for part in result.parts if part.verdict is not None]
+        names = [result.id] + [""] * (len(judged) - 1)
+        groups.append([[Cell(name), *map(Cell, cells)] for name, cells in zip(names, judged, strict=True)])
+    header = ["Claim", "Measured", "Figure", "Interval", "Claimed", "Verdict"]
+    return Sheet("claims", "Headline claims of the paper, measured.", header, groups, text_columns=6)
+
+
 def _row(*cells: str) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def write_claims(results: Sequence[ClaimResult], folder: Path) -> list[Path]:
-    """Write ``claims.json``, ``claims.md`` and a figure for each chart, and return the paths."""
-    stored, page = folder / "claims.json", folder / "claims.md"
+    """Write ``claims.json``, ``claims.md``, ``claims.tex`` and all charts, and return the paths."""
+    stored, page, for_print = (folder / f"claims.{ending}" for ending in ("json", "md", "tex"))
     answer = json.dumps([result.to_dict() for result in results], indent=1) + "\n"
     write_whole(stored, answer.encode())
     write_whole(page, claims_page(results).encode())
-    paths = [stored, page]
+    write_whole(for_print, latex(claims_sheet(results)).encode() + b"\n")
+    paths = [stored, page, for_print]
     for result in results:
         for number, chart in enumerate(result.charts, 1):
             name = result.id if len(result.charts) == 1 else f"{result.id}-{number}"
-            paths += save_figure(draw_chart(chart), folder / "figures" / name, SIZE)
+            for size in SIZES:
+                paths += save_figure(draw_chart(chart, size), folder / "figures" / size / name, SIZES[size])
     return paths
 
 
@@ -100,10 +109,11 @@ def read_claims(path: Path) -> list[ClaimResult]:
     return [ClaimResult.from_dict(stored) for stored in json.loads(path.read_text(encoding="utf-8"))]
 
 
-def draw_chart(chart: Chart) -> Figure:
+def draw_chart(chart: Chart, size: str = "two-column") -> Figure:
     """Draw a chart: predictions as faint lines, all else as marks, with intervals where there are any."""
-    with drawing(SIZE):
-        figure = new_figure(WIDTH, HEIGHT)
+    shape = SIZES[size]
+    with drawing(shape):
+        figure = new_figure(shape.width, HEIGHTS[size])
         axes = figure.add_subplot()
         measured = [line for line in chart.lines if not line.reference]
         for number, line in enumerate(measured):
@@ -112,7 +122,10 @@ def draw_chart(chart: Chart) -> Figure:
             if line.reference:
                 axes.plot(line.x, line.y, color=FAINT, linewidth=0.9, label=line.name, zorder=1)
         axes.set(title=chart.title, xlabel=chart.x, ylabel=chart.y, xscale=chart.x_axis, yscale=chart.y_axis)
-        figure.legend(loc="outside right upper", ncols=1)
+        if size == "two-column":
+            figure.legend(loc="outside right upper", ncols=1)
+        else:
+            figure.legend(loc="outside lower center", ncols=shape.legend_columns)
     return figure
 
 

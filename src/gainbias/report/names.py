@@ -18,6 +18,7 @@ TASKS = {
     "fruit-tree-5": "Fruit tree, depth 5",
     "fruit-tree-6": "Fruit tree, depth 6",
     "fruit-tree-7": "Fruit tree, depth 7",
+    "mm1k-admission": "Queue with admission",
 }
 
 ALGORITHMS = {

@@ -26,7 +26,9 @@ class Look(NamedTuple):
     width: float = 1.3
 
 
-# The colours of Okabe and Ito.
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000")
+"""Colours that nearly all readers tell apart; relatives share one, and differ in marks and dashes."""
+
 LOOKS = {
     "double-chain": Look("#D55E00", "s"),
     "single-chain": Look("#0072B2", "o"),
@@ -36,8 +38,16 @@ LOOKS = {
     "vrtd": Look("#56B4E9", "P", (0.0, (2.0, 1.0)), 1.0),
     "vrtd-all-data": Look("#56B4E9", "p", "-", 1.0),
     "lstd": Look("#000000", "X", (0.0, (5.0, 2.5)), 0.8),
+    "double-chain-symmetric": Look("#D55E00", "d", (0.0, (4.0, 1.5)), 1.0),
+    "double-chain-centred": Look("#D55E00", "h", (0.0, (1.0, 1.5)), 1.2),
+    "projected-td": Look("#009E73", "<", (0.0, (1.0, 1.5)), 1.0),
+    "differential-td": Look("#CC79A7", ">", (0.0, (2.0, 1.0)), 1.0),
+    "discounted-td": Look("#999999", "8"),
+    "lspe": Look("#000000", "+", (0.0, (1.0, 1.5)), 0.8),
+    "almost-sure-td": Look("#56B4E9", "*", (0.0, (5.0, 1.5, 1.0, 1.5)), 1.0),
+    "adaptive-td": Look("#0072B2", "x", (0.0, (2.0, 1.0)), 1.0),
 }
-OTHER = Look("#999999", "*")
+OTHER = Look("#999999", ".")
 """How an algorithm is drawn that has no look of its own."""
 
 
@@ -79,6 +89,7 @@ def drawing(size: Size) -> Iterator[None]:
     """Draw, or write to files, with our settings, whatever a user's own are."""
     try:
         import matplotlib
+        from cycler import cycler
     except ImportError as error:
         raise ImportError("figures need matplotlib: pip install 'gainbias[report]'") from error
 
@@ -87,6 +98,8 @@ def drawing(size: Size) -> Iterator[None]:
         "font.size": size.letters,
         "mathtext.fontset": "dejavusans",
         "axes.edgecolor": INK,
+        "axes.prop_cycle": cycler(color=OKABE_ITO),
+        "text.color": INK,
         "axes.labelcolor": INK,
         "axes.linewidth": 0.6,
         "axes.spines.top": False,

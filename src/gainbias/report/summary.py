@@ -116,11 +116,13 @@ def summary_sheet(table: DataFrame) -> Sheet:
     return Sheet("summary", "All tasks together, protocol fair.", header, groups, notes, text_columns=2)
 
 
-def draw_profiles(results: Archive, scores: Mapping[str, Score], rng: Rng = 0) -> Figure:
+def draw_profiles(
+    results: Archive, scores: Mapping[str, Score], size: str = "two-column", rng: Rng = 0
+) -> Figure:
     """Draw the share of runs whose error is at most so many times that of least squares on the same data."""
-    rng, shape = np.random.default_rng(rng), SIZES["two-column"]
+    rng, shape = np.random.default_rng(rng), SIZES[size]
     with drawing(shape):
-        figure = new_figure(shape.width, 2.35)
+        figure = new_figure(shape.width, shape.panel_height + 0.83)
         panels = figure.subplots(1, len(scores), sharey=True, squeeze=False)[0]
         for panel, (name, score) in zip(panels, scores.items(), strict=True):
             for algorithm, ratios in log_floor_ratios(score_arrays(results, score)).items():
@@ -137,14 +139,14 @@ def draw_profiles(results: Archive, scores: Mapping[str, Score], rng: Rng = 0) -
             panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         figure.supxlabel("Error, in multiples of the least-squares error", fontsize=shape.letters)
         figure.supylabel("Share of runs", fontsize=shape.letters)
-        _legend(figure, [name for name in results.algorithms("fair") if name != FLOOR])
+        _legend(figure, [name for name in results.algorithms("fair") if name != FLOOR], shape.legend_columns)
     return figure
 
 
-def _legend(figure: Figure, algorithms: list[str]) -> None:
+def _legend(figure: Figure, algorithms: list[str], columns: int) -> None:
     from matplotlib.lines import Line2D
 
     looks = [look_of(name) for name in algorithms]
     handles = [Line2D([], [], color=k.colour, linestyle=k.dashes, linewidth=k.width) for k in looks]
     titles = [algorithm_title(name) for name in algorithms]
-    figure.legend(handles, titles, loc="outside upper center", ncols=SIZES["two-column"].legend_columns)
+    figure.legend(handles, titles, loc="outside upper center", ncols=columns)

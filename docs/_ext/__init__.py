@@ -1,0 +1,1 @@
+"""What these pages are made with: pictures, code that runs when they are built, pages from the registries."""

@@ -1,0 +1,17 @@
+"""One look for all figures."""
+
+import matplotlib
+
+from gainbias.algorithms.registry import ALGORITHMS
+from gainbias.report.style import LOOKS, OKABE_ITO, SIZES, drawing
+
+
+def test_no_two_algorithms_look_the_same():
+    assert set(LOOKS) - set(ALGORITHMS) == {"vrtd-all-data"}
+    assert len({(look.colour, look.marker) for look in LOOKS.values()}) == len(LOOKS)
+    assert len({(look.colour, look.dashes) for look in LOOKS.values()}) == len(LOOKS)
+
+
+def test_lines_without_a_colour_get_one_that_all_readers_tell_apart():
+    with drawing(SIZES["one-column"]):
+        assert [style["color"] for style in matplotlib.rcParams["axes.prop_cycle"]] == list(OKABE_ITO)
