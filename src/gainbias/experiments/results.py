@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Look = Callable[[Unit, Tables], None]
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the layout of the folder and the columns of the tables."""
 
 FAILURE, MACHINE = "failure ", "machine "

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
+from gainbias.report.interactive.maps import map_data
 from gainbias.report.names import ALGORITHMS, algorithm_title, task_title
 from gainbias.report.printed import Paper
 from gainbias.report.results import Archive, refuse_gaps, tail_of
@@ -30,8 +31,8 @@ def chart_data(results: Archive, paper: Paper) -> dict[str, Any]:
     -------
     dict
         "tasks" and "algorithms" by id, in the order in which they are listed; "protocols", each with the
-        score that it opens with; "curves" by protocol, task and algorithm; "printed", the paper's end points
-        by task and algorithm; "thinned", whether checkpoints were left out.
+        score that it opens with; "curves" by protocol, task and algorithm; "maps", see `map_data`; "printed", the
+        paper's end points by task and algorithm; "thinned", whether checkpoints were left out.
     """
     points = curve_points(results.runs)
     known = [task for task in paper.tasks if (results.runs["task"] == task).any()]
@@ -41,6 +42,7 @@ def chart_data(results: Archive, paper: Paper) -> dict[str, Any]:
         "algorithms": {name: _algorithm(name) for name in _algorithms(results)},
         "protocols": {name: _opening(name) for name in _protocols(results)},
         "curves": _curves(points),
+        "maps": map_data(results),
         "printed": _printed(paper),
         "thinned": bool(points.groupby(CURVE, observed=True).size().max() > MOST_POINTS),
     }

@@ -21,7 +21,7 @@ from gainbias.store import write_whole
 PAGE = "index.html"
 """Name of the page in the folder of a report."""
 
-SCRIPTS = ("plotly-cartesian.min.js", "chart.js", "page.js")
+SCRIPTS = ("plotly-cartesian.min.js", "chart.js", "maps.js", "page.js")
 """In the order in which they run: the library, and ours."""
 
 
