@@ -3,8 +3,8 @@
 // The exact bias, an estimate of it and their difference, drawn where the states are.
 const Maps = (() => {
   const QUANTITIES = ["Exact bias", "Estimate", "Difference"];
-  const LARGEST_CELL = { alone: 44, several: 34 }; // pixels
-  const GAP = 26, HEADING = 26, BAR = 66;
+  const LARGEST_CELL = { alone: 44, several: 34 };
+  const GAP = 26, HEADING = 26, TITLE = 34, BAR = 66; // pixels
   const FINE = 100; // differences this many times smaller than the range of the bias still have a colour
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -40,23 +40,20 @@ const Maps = (() => {
   }
 
   // What lies far outside must not hide all else, so colours follow the inverse hyperbolic sine.
-  function scales(map, wide) {
+  function scales(map) {
     const { least, most, span, middle } = rangeOf(map);
     const value = (number) => Math.asinh(number / middle);
     const difference = (number) => Math.asinh((FINE * number) / span);
     const round = 10 ** Math.floor(Math.log10(span));
     const small = [-round, -round / 10, 0, round / 10, round];
-    const length = wide ? 260 : 150;
-    const bar = (title, x, ticks, place) => ({ orientation: "h", thickness: 10, lenmode: "pixels", len: length,
-      x, xanchor: x ? "right" : "left", yanchor: "top", outlinewidth: 0, ypad: 0, xpad: 0,
-      title: { text: title, side: "top", font: { size: 12 } }, tickfont: { size: 11 },
+    const bar = (title, ticks, place) => ({ title: { text: title, side: "top", font: { size: 12 } },
       tickvals: ticks.map(place), ticktext: ticks.map((tick) => digits(Number(tick.toPrecision(3)))) });
     const known = least < 0 && most > 0 ? [least, 0, most] : [least, most];
     return {
       value, difference,
-      coloraxis: { colorscale: "Cividis", cmin: value(least), cmax: value(most), colorbar: bar("Bias and estimate", 0, known, value) },
+      coloraxis: { colorscale: "Cividis", cmin: value(least), cmax: value(most), colorbar: bar("Bias and estimate", known, value) },
       coloraxis2: { colorscale: [[0, "#0072B2"], [0.5, style("--panel")], [1, "#D55E00"]], cmin: -difference(span),
-        cmax: difference(span), colorbar: bar("Difference", 1, small, difference) },
+        cmax: difference(span), colorbar: bar("Difference", small, difference) },
     };
   }
 
@@ -76,22 +73,27 @@ const Maps = (() => {
     const rows = (map.titles.length * QUANTITIES.length) / beside;
     const most = several ? LARGEST_CELL.several : LARGEST_CELL.alone;
     const cell = Math.max(4, Math.min(most, Math.floor((width - GAP * (beside - 1)) / beside / shape.width)));
-    const top = several ? 2 * HEADING : HEADING;
+    const top = HEADING + (several ? TITLE : 0);
     const size = { x: cell * shape.width, y: cell * shape.height };
     const height = rows * (size.y + HEADING) + top - HEADING;
     const corner = (number) => ({ x: (number % beside) * (size.x + GAP),
       y: height - top - Math.floor(number / beside) * (size.y + HEADING) });
-    return { several, size, height, corner };
+    return { several, size, height, corner, right: beside * (size.x + GAP) - GAP };
   }
 
   function draw(element, map, state) {
-    const width = element.clientWidth;
+    const width = element.clientWidth - 24;
     const shape = { width: Math.max(...map.columns) + 1, height: Math.max(...map.rows) + 1 };
-    const { several, size, height, corner } = arrangement(map, shape, width);
-    const { value, difference, coloraxis, coloraxis2 } = scales(map, width > 640);
-    coloraxis.colorbar.y = coloraxis2.colorbar.y = -10 / height;
+    const { several, size, height, corner, right } = arrangement(map, shape, width);
+    const { value, difference, coloraxis, coloraxis2 } = scales(map);
+    // Bars as long as there is room for, the second one below the differences.
+    const length = Math.min(260, Math.max(right, 300) / 2 - 30);
+    const bar = { orientation: "h", thickness: 10, lenmode: "pixels", len: length, y: -10 / height, yanchor: "top",
+      xanchor: "left", outlinewidth: 0, xpad: 0, ypad: 0, tickfont: { size: 11 } };
+    Object.assign(coloraxis.colorbar, { ...bar, x: 14 / width }); // labels must not leave the picture
+    Object.assign(coloraxis2.colorbar, { ...bar, x: (Math.max(right, 300) - length - 14) / width });
     const layout = {
-      height: height + BAR, margin: { l: 0, r: 0, t: 0, b: BAR }, coloraxis, coloraxis2, annotations: [],
+      height: height + BAR, margin: { l: 12, r: 12, t: 0, b: BAR }, coloraxis, coloraxis2, annotations: [],
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", dragmode: false, hovermode: "closest",
       font: { color: style("--ink"), family: getComputedStyle(document.body).fontFamily, size: 13 },
       hoverlabel: { bgcolor: style("--panel"), bordercolor: style("--line"), font: { color: style("--ink") } },
@@ -106,7 +108,7 @@ const Maps = (() => {
       layout[`xaxis${place}`] = { ...hidden, anchor: `y${place}`, domain: [at.x / width, (at.x + size.x) / width] };
       layout[`yaxis${place}`] = { ...hidden, anchor: `x${place}`, autorange: "reversed",
         domain: [Math.max(0, (at.y - size.y) / height), at.y / height] };
-      if (panel === 0) label(QUANTITIES[quantity], { x: at.x, y: at.y + (several && !quantity ? HEADING : 0) }, 13);
+      if (panel === 0) label(QUANTITIES[quantity], { x: at.x, y: at.y + (several && !quantity ? TITLE : 0) }, 13);
       if (several && quantity === 0) label(plain(title).replace(", ", ",<br>"), at, width > 640 ? 12 : 9);
       const shown = spread(map, panel, shape, numbers);
       const colour = quantity === 2 ? difference : value;
