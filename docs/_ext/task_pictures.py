@@ -28,7 +28,9 @@ def draw_bias(task: gb.Task) -> tuple[Any, str]:
     """
     maps = _place_maps(task) or _tree_maps(task)
     if maps:
-        return _draw_maps(maps), "The exact bias on the map: how much better than average it is to start there."
+        return _draw_maps(
+            maps
+        ), "The exact bias on the map: how much better than average it is to start there."
     return _draw_states(task)
 
 

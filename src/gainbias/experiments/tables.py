@@ -65,7 +65,7 @@ class Layout:
     @property
     def files(self) -> list[str]:
         """Names of all files."""
-        return [f"{table}.parquet" for table in self.sorted_by] + [f"{table}.csv.gz" for table in self.with_csv]
+        return [f"{name}.parquet" for name in self.sorted_by] + [f"{name}.csv.gz" for name in self.with_csv]
 
 
 def packed(tables: dict[str, Columns]) -> bytes:

@@ -82,23 +82,22 @@ def write_scores(results: Archive, folder: Path) -> list[Path]:
     return paths
 
 
-def write_figures(results: Archive, paper: Paper, folder: Path) -> list[Path]:
+def write_figures(results: Archive, paper: Paper, folder: Path, size: str) -> list[Path]:
     """Write the learning curves of each protocol, for the fair one by transitions too, and the profiles.
 
-    Each comes in all sizes, in a folder for each.
+    Those of a size go to a folder of that name.
     """
     paths = []
     scores: dict[str, Score] = PAPER_SCORES | {"fair": FAIR_SCORES["fair, quotient"]}
-    for size in SIZES:
-        for name, score in scores.items():
-            if score.protocol not in results.protocols:
-                continue
-            for axis in ("steps", "transitions") if name == "fair" else ("steps",):
-                figure = draw_curves(results, score, paper, axis, size)
-                paths += save_figure(figure, folder / size / f"curves-{name}-{axis}", SIZES[size])
-        if "fair" in results.protocols:
-            figure = draw_profiles(results, FAIR_SCORES, size)
-            paths += save_figure(figure, folder / size / "profiles", SIZES[size])
+    for name, score in scores.items():
+        if score.protocol not in results.protocols:
+            continue
+        for axis in ("steps", "transitions") if name == "fair" else ("steps",):
+            figure = draw_curves(results, score, paper, axis, size)
+            paths += save_figure(figure, folder / size / f"curves-{name}-{axis}", SIZES[size])
+    if "fair" in results.protocols:
+        figure = draw_profiles(results, FAIR_SCORES, size)
+        paths += save_figure(figure, folder / size / "profiles", SIZES[size])
     return paths
 
 

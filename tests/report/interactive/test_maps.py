@@ -110,9 +110,7 @@ class TestInABrowser:
         window.find("#play").click()
         assert window.find("#play").text == "Play"
 
-    @pytest.mark.parametrize(
-        ("name", "value"), [("map", "taxi"), ("estimate", "lstd"), ("constant", "with")]
-    )
+    @pytest.mark.parametrize(("name", "value"), [("map", "taxi"), ("estimate", "lstd"), ("constant", "with")])
     def test_a_choice_changes_what_is_drawn(self, window, name, value):
         window.open("view=maps&map=deep-sea&estimate=single-chain")
         before = window.maps()

@@ -31,8 +31,8 @@ def chart_data(results: Archive, paper: Paper) -> dict[str, Any]:
     -------
     dict
         "tasks" and "algorithms" by id, in the order in which they are listed; "protocols", each with the
-        score that it opens with; "curves" by protocol, task and algorithm; "maps", see `map_data`; "printed", the
-        paper's end points by task and algorithm; "thinned", whether checkpoints were left out.
+        score that it opens with; "curves" by protocol, task and algorithm; "maps" of `map_data`; "printed",
+        the paper's end points by task and algorithm; "thinned", whether checkpoints were left out.
     """
     points = curve_points(results.runs)
     known = [task for task in paper.tasks if (results.runs["task"] == task).any()]
