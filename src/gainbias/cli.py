@@ -11,10 +11,10 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import gainbias
 from gainbias.options import chosen_steps, chosen_task, parser, read_settings, read_step_size
@@ -218,12 +218,14 @@ def _doctor(options: argparse.Namespace) -> int:
 
 def _completion(options: argparse.Namespace) -> int:
     from gainbias.experiments.claims.registry import CLAIMS
+    from gainbias.experiments.engines import EngineName
     from gainbias.experiments.protocols import PROTOCOLS
     from gainbias.report.completion import completion
 
-    known = {
+    known: dict[str, Iterable[str]] = {
         "algorithm": gainbias.ALGORITHMS,
         "claims": CLAIMS,
+        "engine": get_args(EngineName),
         "protocol": PROTOCOLS,
         "sampling": ("markov", "iid"),
         "source": gainbias.TASKS,

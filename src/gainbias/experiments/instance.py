@@ -17,15 +17,12 @@ from gainbias.engine.schedules import Harmonic
 from gainbias.engine.trace import Trace
 from gainbias.experiments.protocols import PROTOCOLS, Protocol
 from gainbias.experiments.provenance import code_version
+from gainbias.experiments.results import CONDITION_RUNS, CONDITIONS
 from gainbias.experiments.tables import Columns, Layout
 from gainbias.experiments.work import BATCH_SECONDS, hash_of, is_defined, refuse_interrupted
 from gainbias.tasks.places import NOWHERE, Places, places_of
 from gainbias.tasks.registry import task
 from gainbias.tasks.task import Task
-
-CONDITIONS = ("eta1", "eta2", "eta2_literal", "eta3")
-CONDITION_RUNS = 10
-"""Condition numbers are computed for the first instances of a task only, because they take long."""
 
 HALVINGS = 12
 """The first checkpoint is at the last step divided by 2 so often."""

@@ -27,7 +27,10 @@ _gainbias() {{
 }}
 complete -o default -F _gainbias gainbias
 """
-ZSH = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
+ZSH = """\
+(( $+functions[compdef] )) || { autoload -U +X compinit && compinit }
+autoload -U +X bashcompinit && bashcompinit
+"""
 """zsh reads the script of bash after this."""
 
 

@@ -13,8 +13,7 @@ from typing import Any
 import pandas
 from pandas import DataFrame
 
-from gainbias.experiments.instance import CONDITIONS
-from gainbias.experiments.results import SCHEMA
+from gainbias.experiments.results import CONDITIONS, SCHEMA
 from gainbias.report.names import ALGORITHMS
 from gainbias.report.scores import Score
 
