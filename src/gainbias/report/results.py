@@ -231,7 +231,7 @@ def read_results(folder: str | Path) -> Archive:
     """
     folder = Path(folder)
     _refuse_missing(folder, "manifest.json")
-    manifest = _read_manifest(folder / "manifest.json")
+    manifest = read_manifest(folder / "manifest.json")
     tables = {}
     for name, columns in TABLES.items():
         _refuse_missing(folder, f"{name}.parquet")
@@ -248,7 +248,8 @@ def _refuse_missing(folder: Path, name: str) -> None:
         raise ValueError(f"{folder} holds no {name}: {advice}")
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return the manifest of a study or a sweep of this version; raises ValueError as `read_results` does."""
     try:
         manifest: dict[str, Any] = {"schema": None, **json.loads(path.read_text(encoding="utf-8"))}
     except (ValueError, TypeError) as error:

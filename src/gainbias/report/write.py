@@ -9,7 +9,8 @@ from pandas import DataFrame
 
 from gainbias.progress import Watch
 from gainbias.report.curves import draw_curves
-from gainbias.report.interactive.html import PAGE, write_page
+from gainbias.report.interactive.frame import PAGE
+from gainbias.report.interactive.html import write_page
 from gainbias.report.layout import Sheet, latex, markdown
 from gainbias.report.page import verdicts_page
 from gainbias.report.printed import Paper
