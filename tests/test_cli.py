@@ -186,7 +186,7 @@ class TestDoctor:
 
 class TestHelp:
     @pytest.mark.parametrize(
-        "verb", [[], ["list"], ["solve"], ["run"], ["claims"], ["reproduce"], ["doctor"]]
+        "verb", [[], *([verb] for verb in cli.VERBS)], ids=lambda words: " ".join(words) or "none"
     )
     def test_each_help_shows_an_example(self, verb, capsys):
         with pytest.raises(SystemExit) as caught:
@@ -202,6 +202,47 @@ class TestHelp:
             cwd=tmp_path, capture_output=True, text=True, check=True,
         ).stdout  # fmt: skip
         assert re.search(r"gain +│ 0\.5 ", shown)
+
+
+class TestOutput:
+    def test_quiet_shows_nothing_but_errors(self, machine, capsys):
+        assert cli.main(["solve", machine, "--quiet"]) == cli.DONE
+        assert capsys.readouterr() == ("", "")
+        assert cli.main(["solve", "missing.npz", "--quiet"]) == cli.WRONG_INPUT
+        assert capsys.readouterr().err.startswith("gainbias: ")
+
+    def test_quiet_json_is_json(self, machine, capsys):
+        assert answer_of(capsys, "solve", machine, "--quiet")["gain"] == pytest.approx(0.5)
+
+    def test_quiet_has_no_bar(self, machine, monkeypatch):
+        from gainbias.progress import Watch
+
+        seen = []
+        monkeypatch.setitem(cli.VERBS, "doctor", lambda _: seen.append(Watch._outermost) or cli.DONE)
+        cli.main(["doctor", "--quiet"])
+        cli.main(["doctor"])
+        assert seen[0] is not None  # somebody else would have the bar
+        assert seen[1] is None
+
+    @pytest.mark.parametrize("is_terminal", [False, True])
+    def test_colours_only_on_terminals(self, machine, is_terminal):
+        """A table is shown in a pseudo-terminal, and in a file."""
+        import os
+        import pty
+
+        command = [sys.executable, "-m", "gainbias.cli", "solve", machine]
+        environment = {**os.environ, "TERM": "xterm-256color"}
+        for name in ("NO_COLOR", "FORCE_COLOR"):
+            environment.pop(name, None)
+        if not is_terminal:
+            shown = subprocess.run(command, capture_output=True, check=True, env=environment).stdout
+        else:
+            ours, theirs = pty.openpty()
+            subprocess.run(command, stdout=theirs, stderr=theirs, check=True, env=environment)
+            shown = os.read(ours, 100_000)
+            os.close(theirs), os.close(ours)
+        assert b"gain" in shown
+        assert (b"\x1b[" in shown) == is_terminal
 
 
 class TestList:

@@ -10,20 +10,10 @@ from matplotlib.colors import AsinhNorm
 import gainbias as gb
 from docs._ext.pictures import WEB
 from gainbias.report.style import INK, new_figure
+from gainbias.tasks.places import places_of
 
 COLOURS = "cividis"
 """From blue to yellow: the same to all readers, and in print."""
-
-GRIDS = {
-    "frozen-lake": (4, 4),
-    "cliff-walking": (4, 12),
-    "grid-world-5x5": (5, 5),
-    "grid-world-10x10": (10, 10),
-    "grid-world-2x11": (2, 11),
-    "taxi": (5, 5, 5, 4),
-    "resource-gathering": (5, 5, 2, 2),
-}
-"""Rows and columns of the map, and what else a state has."""
 
 Maps = list[tuple[str, np.ndarray]]
 
@@ -36,38 +26,19 @@ def draw_bias(task: gb.Task) -> tuple[Any, str]:
     Figure and str
         The figure and its caption. Call it while `drawing`.
     """
-    for make in (_grid_maps, _sea_maps, _tree_maps):
-        maps = make(task)
-        if maps:
-            return _draw_maps(
-                maps
-            ), "The exact bias on the map: how much better than average it is to start there."
+    maps = _place_maps(task) or _tree_maps(task)
+    if maps:
+        return _draw_maps(
+            maps
+        ), "The exact bias on the map: how much better than average it is to start there."
     return _draw_states(task)
 
 
-def _grid_maps(task: gb.Task) -> Maps:
-    shape = GRIDS.get(task.name)
-    if shape is None:
+def _place_maps(task: gb.Task) -> Maps:
+    places = places_of(task)
+    if places is None:
         return []
-    bias = task.problem.solution.bias.reshape(shape)
-    if task.name == "taxi":  # the passenger waits in a corner, or is in the taxi; both want to one place
-        places = {"passenger waits at R": 0, "at G": 1, "at B": 3, "is in the taxi": 4}
-        return [(f"{name}" + ", wants to Y" * (k == 4), bias[:, :, k, 2]) for name, k in places.items()]
-    if task.name == "resource-gathering":
-        held = {"nothing yet": (0, 0), "gold": (1, 0), "gem": (0, 1), "both": (1, 1)}
-        return [
-            (f"holds {name}" if name != "nothing yet" else name, bias[:, :, *k]) for name, k in held.items()
-        ]
-    return [("", bias)]
-
-
-def _sea_maps(task: gb.Task) -> Maps:
-    if not task.name.startswith("deep-sea"):
-        return []
-    labels = np.array(task.problem.mrp.labels)
-    cells = np.full(labels.max(axis=0) + 1, np.nan)
-    cells[tuple(labels.T)] = task.problem.solution.bias
-    return [("", cells)]
+    return list(zip(places.titles, places.spread(task.problem.solution.bias), strict=True))
 
 
 def _tree_maps(task: gb.Task) -> Maps:

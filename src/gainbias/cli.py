@@ -11,9 +11,10 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import gainbias
 from gainbias.options import chosen_step_size, chosen_steps, chosen_task, parser, read_settings
@@ -40,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(words)
     options.command = shlex.join(["gainbias", *words])
     try:
-        return VERBS[options.verb](options)
+        with _silence(options.quiet):
+            return VERBS[options.verb](options)
     except MemoryError as error:
         print(f"gainbias: not enough memory: {error}", file=sys.stderr)
         return FAILED
@@ -260,11 +262,38 @@ def _doctor(options: argparse.Namespace) -> int:
     return _answer(options, health(), show_health)
 
 
+def _completion(options: argparse.Namespace) -> int:
+    from gainbias.experiments.claims.registry import CLAIMS
+    from gainbias.experiments.engines import EngineName
+    from gainbias.experiments.protocols import PROTOCOLS
+    from gainbias.report.completion import completion
+
+    known: dict[str, Iterable[str]] = {
+        "algorithm": gainbias.ALGORITHMS,
+        "claims": CLAIMS,
+        "engine": get_args(EngineName),
+        "protocol": PROTOCOLS,
+        "sampling": ("markov", "iid"),
+        "source": gainbias.TASKS,
+        "task": gainbias.TASKS,
+    }
+    print(completion(parser(), options.shell, known), end="")
+    return DONE
+
+
+def _silence(wanted: bool) -> AbstractContextManager[None]:
+    if not wanted:
+        return nullcontext()
+    from gainbias.progress import Watch
+
+    return Watch.silence()
+
+
 def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None]) -> int:
-    """Print an answer as JSON or as a table."""
+    """Print an answer as JSON or as a table, which nobody wants who wants quiet."""
     if options.json:
         print(as_json(answer))
-    else:
+    elif not options.quiet:
         show(answer)
     return DONE
 
@@ -281,6 +310,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "sweep": _sweep,
     "report": _report,
     "doctor": _doctor,
+    "completion": _completion,
 }
 
 

@@ -57,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
         _add_sweep,
         _add_report,
         _add_doctor,
+        _add_completion,
     ):
         add(verbs)
     return whole
@@ -71,6 +72,7 @@ def _verb(verbs: Any, name: str, help: str, example: str) -> argparse.ArgumentPa
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verb.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    verb.add_argument("--quiet", action="store_true", help="show neither progress nor tables, only errors")
     return verb
 
 
@@ -247,6 +249,20 @@ def _add_report(verbs: Any) -> None:
 def _add_doctor(verbs: Any) -> None:
     about = "versions, and which optional parts are present"
     _verb(verbs, "doctor", about, "example:\n  gainbias doctor")
+
+
+COMPLETION_EXAMPLE = """\
+examples:
+  gainbias completion bash > ~/.local/share/bash-completion/completions/gainbias
+  gainbias completion zsh > ~/.gainbias.zsh      (and in ~/.zshrc: source ~/.gainbias.zsh)
+  gainbias completion fish > ~/.config/fish/completions/gainbias.fish
+"""
+
+
+def _add_completion(verbs: Any) -> None:
+    about = "a script with which a shell completes verbs, options and ids"
+    verb = _verb(verbs, "completion", about, COMPLETION_EXAMPLE)
+    verb.add_argument("shell", choices=["bash", "zsh", "fish"], help="which shell")
 
 
 def chosen_step_size(words: str | None, task: gainbias.Task) -> Any:

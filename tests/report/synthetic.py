@@ -11,7 +11,7 @@ import pandas
 from gainbias.experiments.results import SCHEMA
 from gainbias.report.names import TASKS
 from gainbias.report.printed import PAPER_NAMES, Paper
-from gainbias.report.results import Archive, read_results
+from gainbias.report.results import STATE_COLUMNS, VALUE_COLUMNS, Archive, read_results
 
 PROTOCOLS = ("literal", "inferred", "fair")
 CHECKPOINTS = np.array([10, 30, 100, 300, 1000, 3000, 10000])
@@ -31,6 +31,8 @@ CONSTANTS = {"td-lambda": 3.0, "implicit-td": 3.0}
 ETAS = {"eta1": 4e-3, "eta2": 3e-3, "eta2_literal": 2e-3, "eta3": 1e-3}
 FACTS = {"num_states": 50, "num_features": 5, "step_numerator": 150.0, "step_offset": 1000.0}
 FEW = ("taxi", "deep-sea", "random-walk-50")
+MAPS = {"taxi": ["at R", "in the taxi"], "deep-sea": [""]}
+"""Titles of the panels of tasks with maps."""
 
 MANIFEST = {
     "schema": SCHEMA,
@@ -110,11 +112,41 @@ def make_conditions(tasks=tuple(TASKS), protocols=PROTOCOLS, num_runs=3, etas=ET
     return pandas.DataFrame(rows)
 
 
+def make_maps(runs):
+    """Return states and values of tasks with maps: estimates approach the bias by two thirds a checkpoint."""
+    states, values = [], []
+    for (protocol, task), own in runs.groupby(["protocol", "task"], sort=False):
+        titles = MAPS.get(task, [])
+        rows = [
+            {"panel": panel, "title": title, "row": row, "column": column}
+            for panel, title in enumerate(titles)
+            for row in range(2)
+            for column in range(row, 3)  # no state in the corner below
+        ]
+        if len(titles) > 1:
+            rows.append({"panel": -1, "title": "", "row": 0, "column": 0})  # a state that is not drawn
+        bias = np.linspace(-1.0, 2.0, len(rows))
+        keys = {"protocol": protocol, "task": task}
+        states += [{**keys, "state": k, **row, "bias": bias[k]} for k, row in enumerate(rows)]
+        for place, algorithm in enumerate(own["algorithm"].unique() if rows else ()):
+            for k, step in enumerate(sorted(own["step"].unique())):
+                found = bias * (1 - 3.0**-k) + place
+                values.append(
+                    {**keys, "algorithm": algorithm, "step": step, "values": found.astype(np.float32)}
+                )
+    return tuple(
+        pandas.DataFrame(rows, columns=list(columns)).astype(columns)
+        for rows, columns in ((states, STATE_COLUMNS), (values, VALUE_COLUMNS))
+    )
+
+
 def write_study(folder: Path, runs, conditions, **facts) -> Path:
     """Write a results folder; `facts` are columns of the table of instances."""
     folder.mkdir(parents=True, exist_ok=True)
     instances = conditions[["protocol", "task", "run"]].assign(**FACTS | facts)
-    for name, table in {"runs": runs, "instances": instances, "conditions": conditions}.items():
+    states, values = make_maps(runs)
+    tables = {"runs": runs, "instances": instances, "conditions": conditions}
+    for name, table in {**tables, "states": states, "values": values}.items():
         table.to_parquet(folder / f"{name}.parquet")
     (folder / "manifest.json").write_text(json.dumps(MANIFEST))
     return folder

@@ -58,6 +58,7 @@ def test_files(tmp_path):
         "claims.json",
         "claims.md",
         "claims.tex",
+        "index.html",
         *(f"figures/{size}/an-id.{form}" for size in SIZES for form in ("png", "svg", "pdf")),
     ]
     assert all(path.stat().st_size > 0 for path in paths)

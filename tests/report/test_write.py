@@ -31,7 +31,9 @@ def page_of(results, odd, paper, findings="findings.md", **changes):
 
 @pytest.mark.slow
 def test_a_report_is_complete(results, paper, tmp_path):
-    paths = write_texts(results, paper, tmp_path) + write_figures(results, paper, tmp_path / "figures")
+    paths = write_texts(results, paper, tmp_path)
+    for size in SIZES:
+        paths += write_figures(results, paper, tmp_path / "figures", size)
     names = {str(path.relative_to(tmp_path)) for path in paths}
     assert all(path.stat().st_size > 20 for path in paths)
     for table in ("distances", "condition-numbers", "parameters"):

@@ -165,9 +165,9 @@ def opened(name: EngineName, workers: int | None = None, address: str | None = N
 
 
 @contextmanager
-def helper() -> Iterator[Executor]:
-    """Open one process for other work beside that of this one."""
-    with _closing(Local(1)) as local:
+def helpers(count: int) -> Iterator[Executor]:
+    """Open some processes for other work beside that of this one."""
+    with _closing(Local(count)) as local:
         yield local.executor
 
 

@@ -17,14 +17,12 @@ from gainbias.engine.schedules import Harmonic
 from gainbias.engine.trace import Trace
 from gainbias.experiments.protocols import PROTOCOLS, Protocol
 from gainbias.experiments.provenance import code_version
+from gainbias.experiments.results import CONDITION_RUNS, CONDITIONS
 from gainbias.experiments.tables import Columns, Layout
 from gainbias.experiments.work import BATCH_SECONDS, hash_of, is_defined, refuse_interrupted
+from gainbias.tasks.places import NOWHERE, Places, places_of
 from gainbias.tasks.registry import task
 from gainbias.tasks.task import Task
-
-CONDITIONS = ("eta1", "eta2", "eta2_literal", "eta3")
-CONDITION_RUNS = 10
-"""Condition numbers are computed for the first instances of a task only, because they take long."""
 
 HALVINGS = 12
 """The first checkpoint is at the last step divided by 2 so often."""
@@ -35,8 +33,10 @@ LAYOUT = Layout(
         "runs": ["algorithm", "kind", "target", "norm", "step"],
         "instances": [],
         "conditions": [],
+        "states": [],
+        "values": [],
     },
-    with_csv=True,
+    with_csv=("runs", "instances", "conditions", "states"),
 )
 """The tables; units come by protocol, task and run."""
 
@@ -90,13 +90,16 @@ class Instance:
         Returns
         -------
         dict
-            Columns of the tables "runs", with a row for each algorithm, checkpoint and measure, and
-            "instances" and "conditions", with one row; "conditions" has none for later instances.
+            Columns of the tables "runs", with a row for each algorithm, checkpoint and measure; "instances"
+            and "conditions", with one row; "states", with one for each state, and "values", with one for each
+            algorithm and checkpoint. "conditions" has none for later instances, and the last two have
+            rows for the first instance of a task with a map only.
         """
         protocol = PROTOCOLS[self.protocol]
         made = task(self.task, seed=self.run, protocol=protocol.name, **self.settings)
         steps, size = self.budget(made)
-        parts = []
+        parts, values = [], []
+        places = places_of(made) if self.run == 0 else None
         for method in protocol.methods:
             trace = run(
                 method.algorithm,
@@ -110,8 +113,14 @@ class Instance:
             )
             refuse_interrupted(trace)
             parts.append(self._rows(method.name, protocol, trace))
-        tables = {"instances": self._instance(made), "conditions": self._conditions(made)}
-        return {"runs": _joined(parts), **tables}
+            values.append(self._values(method.name, trace, wanted=places is not None))
+        return {
+            "runs": _joined(parts),
+            "instances": self._instance(made),
+            "conditions": self._conditions(made),
+            "states": self._states(made, places),
+            "values": _joined(values),
+        }
 
     def budget(self, made: Task) -> tuple[int, Harmonic]:
         """Return the number of steps and the paper's step size."""
@@ -149,6 +158,35 @@ class Instance:
         numbers = made.problem.condition_numbers if wanted else None
         row = {name: np.array([getattr(numbers, name, 0.0)]) for name in CONDITIONS}
         return {name: values[: int(wanted)] for name, values in (self._key | row).items()}
+
+    def _states(self, made: Task, places: Places | None) -> Columns:
+        """Return where each state is on the map, and its exact bias; no row if there is no map."""
+        where = places or NOWHERE
+        count = len(where.panels)
+        return {
+            "protocol": np.full(count, self.protocol),
+            "task": np.full(count, self.task),
+            "state": np.arange(count),
+            "panel": where.panels,
+            "title": np.where(where.panels >= 0, np.array(where.titles)[where.panels], ""),
+            "row": where.rows,
+            "column": where.columns,
+            "bias": made.problem.solution.bias[:count],
+        }
+
+    def _values(self, method: str, trace: Trace, wanted: bool) -> Columns:
+        """Return the estimates of all states at each checkpoint; half the digits are enough for a map."""
+        steps = trace.steps[: None if wanted else 0]
+        with np.errstate(over="ignore", invalid="ignore"):  # of a lane that diverges
+            values = trace.problem.features.combine(trace.weights[0, : len(steps)].T).T.astype(np.float32)
+        count = len(steps)
+        return {
+            "protocol": np.full(count, self.protocol),
+            "task": np.full(count, self.task),
+            "algorithm": np.full(count, method),
+            "step": steps,
+            "values": values,
+        }
 
     def _rows(self, method: str, protocol: Protocol, trace: Trace) -> Columns:
         measures = [

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from gainbias.experiments.instance import CONDITION_RUNS, Instance
+from gainbias.experiments.instance import Instance
 from gainbias.experiments.protocols import PROTOCOLS, Method
 from gainbias.experiments.provenance import code_version, package_versions
+from gainbias.experiments.results import CONDITION_RUNS
 from gainbias.experiments.work import Unit, hash_of
 
 PAPER_STEP_SIZE = "the paper's, a / (t + c0)"

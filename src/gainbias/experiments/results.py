@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
 Look = Callable[[Unit, Tables], None]
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the layout of the folder and the columns of the tables."""
+
+CONDITIONS = ("eta1", "eta2", "eta2_literal", "eta3")
+CONDITION_RUNS = 10
+"""Condition numbers are computed for the first instances of a task only, because they take long."""
 
 FAILURE, MACHINE = "failure ", "machine "
 """Names of records that are not units begin with these."""

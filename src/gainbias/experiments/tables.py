@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gainbias.store import whole_file
 
 if TYPE_CHECKING:
@@ -49,22 +51,21 @@ class Layout:
         Of study.
     sorted_by : mapping of str to sequence of str
         For each table, the columns that the rows of a unit are sorted by; none if it has one.
-    with_csv : bool
-        Whether tables are also written as CSV.
+    with_csv : sequence of str
+        Tables that are also written as CSV.
     optional : sequence of str
         Columns of numbers that only some units have; they come last, and are empty elsewhere.
     """
 
     kind: str
     sorted_by: Mapping[str, Sequence[str]]
-    with_csv: bool = False
+    with_csv: Sequence[str] = ()
     optional: Sequence[str] = ()
 
     @property
     def files(self) -> list[str]:
         """Names of all files."""
-        endings = ("parquet", "csv.gz") if self.with_csv else ("parquet",)
-        return [f"{table}.{ending}" for table in self.sorted_by for ending in endings]
+        return [f"{name}.parquet" for name in self.sorted_by] + [f"{name}.csv.gz" for name in self.with_csv]
 
 
 def packed(tables: dict[str, Columns]) -> bytes:
@@ -72,20 +73,31 @@ def packed(tables: dict[str, Columns]) -> bytes:
 
     Examples
     --------
-    >>> unpacked(packed({"runs": {"step": [1, 2]}}))["runs"].to_pydict()
-    {'step': [1, 2]}
+    >>> columns = {"step": [1, 2], "values": np.array([[0.5, 0.25], [1.0, 2.0]])}
+    >>> unpacked(packed({"runs": columns}))["runs"].to_pydict()
+    {'step': [1, 2], 'values': [[0.5, 0.25], [1.0, 2.0]]}
     """
     import pyarrow
 
     parts, small = {}, pyarrow.ipc.IpcWriteOptions(compression="zstd")
     for name, columns in tables.items():
         sink = pyarrow.BufferOutputStream()
-        table = pyarrow.table({key: pyarrow.array(values) for key, values in columns.items()})
+        table = pyarrow.table({key: _column(values) for key, values in columns.items()})
         with pyarrow.ipc.new_stream(sink, table.schema, options=small) as writer:
             writer.write_table(table)
         parts[name] = sink.getvalue().to_pybytes()
     sizes = json.dumps({name: len(part) for name, part in parts.items()}).encode()
     return sizes + b"\n" + b"".join(parts.values())
+
+
+def _column(values: Any) -> pyarrow.Array:
+    """Return a column; that of an array with two axes has a list in each row."""
+    import pyarrow
+
+    if getattr(values, "ndim", 1) == 1:
+        return pyarrow.array(values)
+    starts = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
+    return pyarrow.ListArray.from_arrays(starts, values.ravel())
 
 
 def unpacked(payload: bytes) -> Tables:
@@ -104,7 +116,8 @@ def write_tables(folder: Path, layout: Layout, units: Iterable[Tables]) -> None:
     """Write the tables of all units, which come in the order of their rows."""
     with contextlib.ExitStack() as files:
         writers = {
-            name: files.enter_context(_writing(folder, name, layout.with_csv)) for name in layout.sorted_by
+            name: files.enter_context(_writing(folder, name, name in layout.with_csv))
+            for name in layout.sorted_by
         }
         for tables in units:
             for name, table in tables.items():

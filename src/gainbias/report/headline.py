@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 HEIGHTS = {"two-column": 3.2, "one-column": 3.0}
 """Of charts, in inches; in one column the legend stands below."""
 
+CLAIMS = "claims.json"
+"""The file with all that was measured."""
+
+PART_HEADER = ("Measured", "Figure", "Interval", "Claimed", "Verdict")
 LOOKS = [Look(colour, marker) for colour, marker in zip(OKABE_ITO, "os^DvPX", strict=True)]
 """For lines that are not named after an algorithm."""
 
@@ -40,7 +44,7 @@ def show_claims(results: list[dict[str, Any]]) -> None:
             title=escape(result.id),
         )
         for part in result.parts:
-            table.add_row(*map(escape, _cells(part)))
+            table.add_row(*map(escape, part_cells(part)))
         console.print(table)
         console.print(
             f"[bold]{result.verdict.upper()}[/bold]: {escape(result.text)}", escape(result.reason), ""
@@ -66,9 +70,9 @@ def claims_page(results: Sequence[ClaimResult]) -> str:
             "",
             f"**{result.verdict.capitalize()}.** {result.reason}{_see(result)}",
             "",
-            "| Measured | Figure | Interval | Claimed | Verdict |",
+            _row(*PART_HEADER),
             "|---|---|---|---|---|",
-            *(_row(*_cells(part)) for part in result.parts),
+            *(_row(*part_cells(part)) for part in result.parts),
         ]
     return "\n".join(lines) + "\n"
 
@@ -77,11 +81,12 @@ def claims_sheet(results: Sequence[ClaimResult]) -> Sheet:
     """Lay out what was measured for each claim that has a verdict, for a paper."""
     groups = []
     for result in results:
-        judged = [_cells(part) for part in result.parts if part.verdict is not None]
+        judged = [part_cells(part) for part in result.parts if part.verdict is not None]
         names = [result.id] + [""] * (len(judged) - 1)
         groups.append([[Cell(name), *map(Cell, cells)] for name, cells in zip(names, judged, strict=True)])
-    header = ["Claim", "Measured", "Figure", "Interval", "Claimed", "Verdict"]
-    return Sheet("claims", "Headline claims of the paper, measured.", header, groups, text_columns=6)
+    return Sheet(
+        "claims", "Headline claims of the paper, measured.", ["Claim", *PART_HEADER], groups, text_columns=6
+    )
 
 
 def _row(*cells: str) -> str:
@@ -89,13 +94,15 @@ def _row(*cells: str) -> str:
 
 
 def write_claims(results: Sequence[ClaimResult], folder: Path) -> list[Path]:
-    """Write ``claims.json``, ``claims.md``, ``claims.tex`` and all charts, and return the paths."""
-    stored, page, for_print = (folder / f"claims.{ending}" for ending in ("json", "md", "tex"))
+    """Write ``claims.json``, ``.md``, ``.tex``, the interactive page and all charts, and return the paths."""
+    from gainbias.report.interactive.claims import write_claims_page
+
+    stored, page, for_print = folder / CLAIMS, folder / "claims.md", folder / "claims.tex"
     answer = json.dumps([result.to_dict() for result in results], indent=1) + "\n"
     write_whole(stored, answer.encode())
     write_whole(page, claims_page(results).encode())
     write_whole(for_print, latex(claims_sheet(results)).encode() + b"\n")
-    paths = [stored, page, for_print]
+    paths = [stored, page, for_print, write_claims_page(results, folder)]
     for result in results:
         for number, chart in enumerate(result.charts, 1):
             name = result.id if len(result.charts) == 1 else f"{result.id}-{number}"
@@ -106,7 +113,12 @@ def write_claims(results: Sequence[ClaimResult], folder: Path) -> list[Path]:
 
 def read_claims(path: Path) -> list[ClaimResult]:
     """Return the results that `write_claims` stored."""
-    return [ClaimResult.from_dict(stored) for stored in json.loads(path.read_text(encoding="utf-8"))]
+    try:
+        return [ClaimResult.from_dict(stored) for stored in json.loads(path.read_text(encoding="utf-8"))]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"{path} is damaged or was written by another version: put the claims to the test again"
+        ) from error
 
 
 def draw_chart(chart: Chart, size: str = "two-column") -> Figure:
@@ -129,9 +141,14 @@ def draw_chart(chart: Chart, size: str = "two-column") -> Figure:
     return figure
 
 
-def _draw(axes: Any, line: Line, number: int) -> None:
+def line_look(line: Line, number: int) -> Look:
+    """Return how a line is drawn: like the algorithm that it is named after, or by its number."""
     known = look_of(line.name)
-    look = LOOKS[number % len(LOOKS)] if known is look_of("") else known
+    return LOOKS[number % len(LOOKS)] if known is look_of("") else known
+
+
+def _draw(axes: Any, line: Line, number: int) -> None:
+    look = line_look(line, number)
     style = {"color": look.colour, "marker": look.marker, "markersize": 2.6, "label": line.name}
     joined = "-" if list(line.x) == sorted(line.x) else "none"
     if line.low:
@@ -144,7 +161,8 @@ def _draw(axes: Any, line: Line, number: int) -> None:
         axes.plot(line.x, line.y, linestyle=joined, linewidth=0.7, **style)
 
 
-def _cells(part: Part) -> tuple[str, str, str, str, str]:
+def part_cells(part: Part) -> tuple[str, str, str, str, str]:
+    """Return what a table says about a measured figure, column by column of `PART_HEADER`."""
     interval = f"{_number(part.low)} to {_number(part.high)}"
     return part.name, _number(part.value), interval, part.expected, part.verdict or ""
 

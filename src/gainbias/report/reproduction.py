@@ -6,9 +6,10 @@ import os
 from importlib import resources
 from pathlib import Path
 
-from gainbias.experiments.engines import helper
+from gainbias.experiments.engines import helpers
 from gainbias.report.printed import Paper
 from gainbias.report.results import read_results
+from gainbias.report.style import SIZES
 from gainbias.report.write import write_figures, write_texts
 from gainbias.sources import PACKAGE
 
@@ -16,18 +17,18 @@ from gainbias.sources import PACKAGE
 def report_on(folder: Path) -> list[Path]:
     """Write all of a report into the folder of a reproduction, and return the paths of its files.
 
-    Figures take as long as all the rest, so a process of its own draws them meanwhile.
+    Figures take longer than all the rest, so processes of their own draw them meanwhile, one for each size.
     """
-    with helper() as process:
-        figures = process.submit(_draw, folder)
+    with helpers(len(SIZES)) as processes:
+        figures = [processes.submit(_draw, folder, size) for size in SIZES]
         others = write_texts(
             read_results(folder), printed_numbers(), folder / "report", findings_from(folder)
         )
-        return [*others, *figures.result()]
+        return [*others, *(path for drawn in figures for path in drawn.result())]
 
 
-def _draw(folder: Path) -> list[Path]:
-    return write_figures(read_results(folder), printed_numbers(), folder / "report" / "figures")
+def _draw(folder: Path, size: str) -> list[Path]:
+    return write_figures(read_results(folder), printed_numbers(), folder / "report" / "figures", size)
 
 
 def findings_from(folder: Path) -> str:

@@ -13,8 +13,7 @@ from typing import Any
 import pandas
 from pandas import DataFrame
 
-from gainbias.experiments.instance import CONDITIONS
-from gainbias.experiments.results import SCHEMA
+from gainbias.experiments.results import CONDITIONS, SCHEMA
 from gainbias.report.names import ALGORITHMS
 from gainbias.report.scores import Score
 
@@ -40,6 +39,37 @@ KEY_COLUMNS = {"protocol": "category", "task": "category", "run": "int64"}
 CONDITION_COLUMNS = KEY_COLUMNS | dict.fromkeys(CONDITIONS, "float64")
 """Columns of ``conditions.parquet``: a row for each protocol, task and run, of the first few runs only."""
 
+STATE_COLUMNS = {
+    "protocol": "category",
+    "task": "category",
+    "state": "int64",
+    "panel": "int64",
+    "title": "category",
+    "row": "int64",
+    "column": "int64",
+    "bias": "float64",
+}
+"""Columns of ``states.parquet``: a row for each state of the first instance of a task with a map."""
+
+VALUE_COLUMNS = {
+    "protocol": "category",
+    "task": "category",
+    "algorithm": "category",
+    "step": "int64",
+    "values": "object",
+}
+"""Columns of ``values.parquet``: a row for each algorithm and checkpoint on such an instance."""
+
+TABLES = {
+    "runs": RUN_COLUMNS,
+    "instances": KEY_COLUMNS,
+    "conditions": CONDITION_COLUMNS,
+    "states": STATE_COLUMNS,
+    "values": VALUE_COLUMNS,
+}
+MAY_BE_EMPTY = ("states", "values")
+"""Tables that a study without maps leaves empty."""
+
 
 class MissingDataError(LookupError):
     """The stored results do not hold what a table or a verdict needs."""
@@ -57,6 +87,8 @@ class Archive:
         Columns of `KEY_COLUMNS`, and facts about each problem.
     conditions : DataFrame
         Columns of `CONDITION_COLUMNS`.
+    states, values : DataFrame
+        Columns of `STATE_COLUMNS` and `VALUE_COLUMNS`.
     manifest : mapping
         How the study was made.
     """
@@ -64,6 +96,8 @@ class Archive:
     runs: DataFrame
     instances: DataFrame
     conditions: DataFrame
+    states: DataFrame
+    values: DataFrame
     manifest: Mapping[str, Any]
 
     @cached_property
@@ -188,7 +222,7 @@ def read_results(folder: str | Path) -> Archive:
     Parameters
     ----------
     folder : path
-        Holds ``manifest.json``, ``runs.parquet``, ``instances.parquet`` and ``conditions.parquet``.
+        Holds ``manifest.json`` and a Parquet file for each of `TABLES`.
 
     Raises
     ------
@@ -196,18 +230,26 @@ def read_results(folder: str | Path) -> Archive:
         If a file or a column is missing, a file is damaged, or another version wrote it.
     """
     folder = Path(folder)
-    for name in ("manifest.json", "runs.parquet", "instances.parquet", "conditions.parquet"):
-        if not (folder / name).is_file():
-            begun = (folder / "study.json").is_file()
-            advice = "finish the study with --resume" if begun else "name the folder of a finished study"
-            raise ValueError(f"{folder} holds no {name}: {advice}")
-    manifest = _read_manifest(folder / "manifest.json")
-    columns = {"runs": RUN_COLUMNS, "instances": KEY_COLUMNS, "conditions": CONDITION_COLUMNS}
-    tables = {name: _read_table(folder / f"{name}.parquet", columns[name]) for name in columns}
+    _refuse_missing(folder, "manifest.json")
+    manifest = read_manifest(folder / "manifest.json")
+    tables = {}
+    for name, columns in TABLES.items():
+        _refuse_missing(folder, f"{name}.parquet")
+        tables[name] = _read_table(folder / f"{name}.parquet", columns)
+        if tables[name].empty and name not in MAY_BE_EMPTY:
+            raise ValueError(f"{folder / name}.parquet has no rows: it must hold at least one run")
     return Archive(**tables, manifest=manifest)
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+def _refuse_missing(folder: Path, name: str) -> None:
+    if not (folder / name).is_file():
+        begun = (folder / "study.json").is_file()
+        advice = "finish the study with --resume" if begun else "name the folder of a finished study"
+        raise ValueError(f"{folder} holds no {name}: {advice}")
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return the manifest of a study or a sweep of this version; raises ValueError as `read_results` does."""
     try:
         manifest: dict[str, Any] = {"schema": None, **json.loads(path.read_text(encoding="utf-8"))}
     except (ValueError, TypeError) as error:
@@ -229,8 +271,6 @@ def _read_table(path: Path, columns: Mapping[str, str]) -> DataFrame:
     missing = [name for name in columns if name not in table]
     if missing:
         raise ValueError(f"{path} must have the columns {', '.join(columns)}; it has no {', '.join(missing)}")
-    if table.empty:
-        raise ValueError(f"{path} has no rows: it must hold at least one run")
     table = table.astype(dict(columns))
     for name in names:  # in the order of the rows, so that tasks keep it
         table[name] = table[name].cat.set_categories(table[name].unique().astype(object))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from pandas import DataFrame, Series
 
-from gainbias.experiments.instance import CONDITION_RUNS, CONDITIONS
+from gainbias.experiments.results import CONDITION_RUNS, CONDITIONS
 from gainbias.report.layout import Cell, Sheet, ratio_text, scaled_text, spread_text
 from gainbias.report.names import algorithm_title, task_title
 from gainbias.report.scores import STUDIED

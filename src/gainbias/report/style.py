@@ -107,6 +107,7 @@ def drawing(size: Size) -> Iterator[None]:
         "axes.titlelocation": "left",
         "axes.titlesize": size.letters,
         "axes.titlepad": 3.0,
+        "axes.titley": 1.0,  # where it would be put anyway, after a search that takes a tenth of the time
         "xtick.color": INK,
         "ytick.color": INK,
         "xtick.labelsize": 0.87 * size.letters,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame, Series
 
-from gainbias.experiments.instance import CONDITIONS
+from gainbias.experiments.results import CONDITIONS
 from gainbias.experiments.statistics import Interval, proportion_interval
 from gainbias.report.printed import Paper
 from gainbias.report.results import Archive, MissingDataError

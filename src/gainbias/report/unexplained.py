@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from gainbias.experiments.instance import CONDITIONS
+from gainbias.experiments.results import CONDITIONS
 from gainbias.report.printed import Paper
 from gainbias.report.results import Archive
 

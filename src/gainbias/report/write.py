@@ -9,12 +9,13 @@ from pandas import DataFrame
 
 from gainbias.progress import Watch
 from gainbias.report.curves import draw_curves
-from gainbias.report.interactive.html import PAGE, write_page
+from gainbias.report.interactive.frame import PAGE
+from gainbias.report.interactive.html import write_page
 from gainbias.report.layout import Sheet, latex, markdown
 from gainbias.report.page import verdicts_page
 from gainbias.report.printed import Paper
 from gainbias.report.results import Archive
-from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES
+from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES, Score
 from gainbias.report.sheets import conditions_sheet, distances_sheet, parameters_sheet
 from gainbias.report.study_tables import StudyTables, study_tables
 from gainbias.report.style import SIZES, save_figure
@@ -82,22 +83,22 @@ def write_scores(results: Archive, folder: Path) -> list[Path]:
     return paths
 
 
-def write_figures(results: Archive, paper: Paper, folder: Path) -> list[Path]:
+def write_figures(results: Archive, paper: Paper, folder: Path, size: str) -> list[Path]:
     """Write the learning curves of each protocol, for the fair one by transitions too, and the profiles.
 
-    Each comes in all sizes, in a folder for each.
+    Those of a size go to a folder of that name.
     """
     paths = []
-    for size in SIZES:
-        for name, score in (PAPER_SCORES | {"fair": FAIR_SCORES["fair, quotient"]}).items():
-            if score.protocol not in results.protocols:
-                continue
-            for axis in ("steps", "transitions") if name == "fair" else ("steps",):
-                figure = draw_curves(results, score, paper, axis, size)
-                paths += save_figure(figure, folder / size / f"curves-{name}-{axis}", SIZES[size])
-        if "fair" in results.protocols:
-            figure = draw_profiles(results, FAIR_SCORES, size)
-            paths += save_figure(figure, folder / size / "profiles", SIZES[size])
+    scores: dict[str, Score] = PAPER_SCORES | {"fair": FAIR_SCORES["fair, quotient"]}
+    for name, score in scores.items():
+        if score.protocol not in results.protocols:
+            continue
+        for axis in ("steps", "transitions") if name == "fair" else ("steps",):
+            figure = draw_curves(results, score, paper, axis, size)
+            paths += save_figure(figure, folder / size / f"curves-{name}-{axis}", SIZES[size])
+    if "fair" in results.protocols:
+        figure = draw_profiles(results, FAIR_SCORES, size)
+        paths += save_figure(figure, folder / size / "profiles", SIZES[size])
     return paths
 
 

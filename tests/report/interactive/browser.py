@@ -73,6 +73,16 @@ class Browser:
         )
         return {name: (x, y) for name, x, y in drawn}
 
+    def maps(self):
+        """Return the drawn maps: the numbers that hovering shows, by quantity, panel by panel."""
+        drawn = self.run(
+            "return document.getElementById('map').data.map(t => [t.name, t.customdata, t.z, t.text])"
+        )
+        found = {}
+        for name, *numbers in drawn:
+            found.setdefault(name, []).append(numbers)
+        return found
+
     def num_shapes(self):
         """Count what is drawn, in the picture itself."""
         return len(self.driver.find_elements("css selector", "#chart .scatterlayer .trace"))

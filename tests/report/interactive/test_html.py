@@ -8,7 +8,8 @@ import pytest
 
 from gainbias import cli
 from gainbias.report.claims import CLAIMS
-from gainbias.report.interactive.html import page_html, script_data
+from gainbias.report.interactive.frame import script_data
+from gainbias.report.interactive.html import page_html
 from gainbias.report.study_tables import study_tables
 from tests.report import synthetic
 from tests.report.synthetic import (

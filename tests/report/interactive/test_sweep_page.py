@@ -6,6 +6,7 @@ import re
 import pytest
 
 from gainbias import cli
+from gainbias.report.sweeps import page
 from gainbias.report.sweeps.write import report_on_sweep
 from tests.report.interactive.browser import Browser
 from tests.report.sweeps.stored import error_of, make_sweep
@@ -54,6 +55,64 @@ def test_the_verb_report_writes_it(sweep, tmp_path, capsys):
         cli.main(["report", str(sweep.folder), "--output", str(tmp_path / "page.html"), "--json"]) == cli.DONE
     )
     assert json.loads(capsys.readouterr().out)["bytes"] == (tmp_path / "page.html").stat().st_size
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("harm", "message"),
+        [
+            (
+                lambda folder: [path.unlink() for path in folder.iterdir()],
+                "holds no manifest.json: name the folder of a finished study",
+            ),
+            (
+                lambda folder: (folder / "manifest.json").unlink(),
+                "holds no manifest.json: finish the study with --resume",
+            ),
+            (lambda folder: (folder / "manifest.json").write_text('{"sche'), "manifest.json is damaged"),
+            (lambda folder: (folder / "runs.parquet").write_bytes(b"PAR1"), "runs.parquet is damaged"),
+            (lambda folder: (folder / "runs.parquet").unlink(), "every unit of the sweep"),
+            (lambda folder: change_schema(folder / "manifest.json"), "written by another version"),
+            (lambda folder: (folder / "study.json").write_text("[]"), "study.json is damaged"),
+        ],
+        ids=["empty", "unfinished", "manifest", "table", "nothing", "another version", "note"],
+    )
+    def test_what_cannot_be_shown_is_named(self, tmp_path, capsys, harm, message):
+        folder = make_sweep(tmp_path / "results").folder
+        harm(folder)
+        assert cli.main(["report", str(folder)]) == cli.WRONG_INPUT
+        assert message in capsys.readouterr().err
+        assert not (folder / "report").exists()
+
+    def test_thousands_of_lanes_are_thinned_and_it_is_said(self, driver, sweep, tmp_path, monkeypatch):
+        monkeypatch.setattr(page, "MOST_CURVES", 4)
+        report_on_sweep(sweep, tmp_path / "page.html")
+        browser = Browser(driver, tmp_path / "page.html").open(f"view=curves&{TASK}")
+        kept = browser.run(
+            "const {points} = JSON.parse(document.getElementById('data').textContent);"
+            "return Object.values(points).flatMap(Object.values).flatMap(Object.values)"
+            ".flatMap(series => Object.keys(series.curves)).length"
+        )
+        (hint,) = browser.texts("#hint")
+        assert kept == 4
+        assert f"{left_out(sweep)} curves are left out" in hint
+        assert browser.complaints() == []
+
+    def test_a_whole_page_does_not_say_so(self, browser):
+        browser.open("view=curves")
+        assert "left out to keep" not in browser.texts("#hint")[0]
+
+
+def change_schema(path):
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 1}))
+
+
+def left_out(sweep):
+    """Count the curves at best and shared steps, but for the four that are kept."""
+    table = sweep.to_frame().query("algorithm == 'td-lambda'")
+    shared = table[["settings", "trace_decay", "a"]].drop_duplicates()
+    least_squares = table["settings"].nunique()  # which has no step size, and so one curve for each task
+    return len(shared) + least_squares - 4
 
 
 class TestInABrowser:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
+from gainbias.report.interactive.frame import chart_look, short
+from gainbias.report.interactive.maps import map_data
 from gainbias.report.names import ALGORITHMS, algorithm_title, task_title
 from gainbias.report.printed import Paper
 from gainbias.report.results import Archive, refuse_gaps, tail_of
@@ -19,9 +21,6 @@ MOST_POINTS = 60
 CURVE = ["protocol", "task", "algorithm", "kind", "target", "norm"]
 """What tells one curve from another."""
 
-MARKERS = {"s": "square", "o": "circle", "^": "triangle-up", "D": "diamond"}
-"""The charts' names for the markers of figures."""
-
 
 def chart_data(results: Archive, paper: Paper) -> dict[str, Any]:
     """Return all that the charts need, ready for JSON.
@@ -30,8 +29,8 @@ def chart_data(results: Archive, paper: Paper) -> dict[str, Any]:
     -------
     dict
         "tasks" and "algorithms" by id, in the order in which they are listed; "protocols", each with the
-        score that it opens with; "curves" by protocol, task and algorithm; "printed", the paper's end points
-        by task and algorithm; "thinned", whether checkpoints were left out.
+        score that it opens with; "curves" by protocol, task and algorithm; "maps" of `map_data`; "printed",
+        the paper's end points by task and algorithm; "thinned", whether checkpoints were left out.
     """
     points = curve_points(results.runs)
     known = [task for task in paper.tasks if (results.runs["task"] == task).any()]
@@ -41,6 +40,7 @@ def chart_data(results: Archive, paper: Paper) -> dict[str, Any]:
         "algorithms": {name: _algorithm(name) for name in _algorithms(results)},
         "protocols": {name: _opening(name) for name in _protocols(results)},
         "curves": _curves(points),
+        "maps": map_data(results),
         "printed": _printed(paper),
         "thinned": bool(points.groupby(CURVE, observed=True).size().max() > MOST_POINTS),
     }
@@ -87,17 +87,6 @@ def thinned(count: int, most: int = MOST_POINTS) -> Any:
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
-def short(number: float) -> float | None:
-    """Return a number with four digits; None stands for what JSON does not have.
-
-    Examples
-    --------
-    >>> short(0.123456), short(float("inf"))
-    (0.1235, None)
-    """
-    return float(f"{number:.4g}") if np.isfinite(number) else None
-
-
 def _curves(points: DataFrame) -> dict[str, Any]:
     curves: dict[str, Any] = {}
     for (protocol, task, algorithm, *metric), rows in points.groupby(CURVE, observed=True, sort=False):
@@ -124,13 +113,10 @@ def _algorithms(results: Archive) -> list[str]:
 
 def _algorithm(name: str) -> dict[str, Any]:
     look = look_of(name)
-    dashes = "solid" if look.dashes == "-" else ",".join(f"{3 * part:g}px" for part in look.dashes[1])
     return {
         "title": algorithm_title(name) + (" (floor)" if name == FLOOR else ""),
-        "colour": look.colour,
-        "dashes": dashes,
+        **chart_look(look),
         "width": 1.6 * look.width,
-        "marker": MARKERS.get(look.marker, "star"),
         "paperKind": Score("", "paper", "").kind_of(name),
         "isFloor": name == FLOOR,
     }

@@ -1,4 +1,4 @@
-"""From the results folder of a study to its page."""
+"""From a results folder to its page: of the paper's study, of a sweep, or of claims."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from gainbias.extras import require
+from gainbias.report.headline import CLAIMS, read_claims
+from gainbias.report.interactive.claims import write_claims_page
+from gainbias.report.interactive.frame import PAGE
 
 
 def page_on(folder: str | Path, output: str | Path | None = None) -> dict[str, Any]:
@@ -16,29 +19,38 @@ def page_on(folder: str | Path, output: str | Path | None = None) -> dict[str, A
     folder : path
         The results folder.
     output : path, optional
-        The page; by default ``report/index.html`` in the folder.
+        The page; by default ``report/index.html`` in the folder, ``index.html`` in that of claims.
 
     Returns
     -------
     dict
         "page", where it is, and "bytes", how large.
     """
-    require("data", "pandas", "pyarrow")
+    folder = Path(folder)
+    path = Path(output) if output else folder / "report" / PAGE
+    if (folder / CLAIMS).exists():
+        path = Path(output) if output else folder / PAGE
+        write_claims_page(read_claims(folder / CLAIMS), path.parent, path.name)
+    else:
+        require("data", "pandas", "pyarrow")
+        _write_study_page(folder, path)
+    return {"page": str(path), "bytes": path.stat().st_size}
+
+
+def _write_study_page(folder: Path, path: Path) -> None:
     from gainbias.experiments.results import Results
-    from gainbias.report.interactive.html import PAGE, write_page
+    from gainbias.report.interactive.html import write_page
     from gainbias.report.reproduction import printed_numbers
     from gainbias.report.results import read_results
     from gainbias.report.study_tables import study_tables
+    from gainbias.report.sweeps.write import report_on_sweep
 
-    path = Path(output) if output else Path(folder) / "report" / PAGE
     if _holds_a_sweep(folder):
-        from gainbias.report.sweeps.write import report_on_sweep
-
-        report_on_sweep(Results(folder), path)
-        return {"page": str(path), "bytes": path.stat().st_size}
-    results, paper = read_results(folder), printed_numbers()
-    write_page(results, paper, study_tables(results, paper), path)
-    return {"page": str(path), "bytes": path.stat().st_size}
+        if not report_on_sweep(Results(folder), path):
+            raise ValueError(f"every unit of the sweep in {folder} failed: there is nothing to show")
+    else:
+        results, paper = read_results(folder), printed_numbers()
+        write_page(results, paper, study_tables(results, paper), path)
 
 
 def _holds_a_sweep(folder: str | Path) -> bool:

@@ -8,17 +8,10 @@ from typing import NamedTuple
 
 from pandas import DataFrame
 
+from gainbias.report.interactive.elements import Entry
 from gainbias.report.layout import range_text, ratio_text, spread_text
 from gainbias.report.names import algorithm_title, task_title
 from gainbias.report.sheets import CONDITION_TITLES, FIRST_INSTANCES, PROTOCOL_NOTES, SCORE_NOTE, best_of
-
-
-class Entry(NamedTuple):
-    """Text of a cell, the number that it is sorted by if there is one, and whether it is the best."""
-
-    text: str
-    number: float | None = None
-    best: bool = False
 
 
 class Grid(NamedTuple):

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
 from pandas import DataFrame
 
 from gainbias.report.claims import CLAIMS, Claim
-from gainbias.report.interactive.grids import (
+from gainbias.report.interactive.elements import (
     Entry,
+    badge,
+    emphasised,
+    framed_table,
+    paragraph,
+    sortable_table,
+)
+from gainbias.report.interactive.grids import (
     Grid,
     conditions_grid,
     distances_grid,
@@ -51,47 +57,23 @@ def tables_section(tables: StudyTables) -> str:
         sheet = summary_sheet(tables.summary)
         grids.append(summary_grid(tables.summary, sheet.header, sheet.notes))
     if not grids:
-        return _paragraph("The stored runs hold no protocol that the paper's tables are rebuilt under.")
+        return paragraph("The stored runs hold no protocol that the paper's tables are rebuilt under.")
     return "\n".join(_figure(grid) for grid in grids)
 
 
 def _figure(grid: Grid) -> str:
-    notes = "".join(_paragraph(note) for note in grid.notes)
+    notes = "".join(paragraph(note) for note in grid.notes)
     return (
         f'<figure class="grid" data-table="{escape(grid.name)}" data-protocol="{escape(grid.protocol)}">'
-        f"{_table(grid.title, grid.header, grid.rows)}<figcaption>{notes}</figcaption></figure>"
+        f"{sortable_table(grid.title, grid.header, grid.rows)}<figcaption>{notes}</figcaption></figure>"
     )
-
-
-def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Entry]]) -> str:
-    """Return a table that can be sorted."""
-    cells = ["".join(map(_cell, range(len(row)), row)) for row in rows]
-    return _framed("sortable", caption, header, cells)
-
-
-def _framed(kind: str, caption: str, header: Sequence[str], rows: Iterable[str]) -> str:
-    """Return a table in a frame that scrolls, also by keyboard, where the screen is narrow."""
-    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in header)
-    body = "\n".join(f"<tr>{cells}</tr>" for cells in rows)
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
-        f'<table class="{kind}"><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
-    )
-
-
-def _cell(place: int, entry: Entry) -> str:
-    text = f"<strong>{escape(entry.text)}</strong>" if entry.best else escape(entry.text)
-    if place == 0:
-        return f'<th scope="row">{text}</th>'
-    if entry.number is None or math.isnan(entry.number):
-        return f"<td>{text}</td>"
-    return f'<td data-number="{entry.number:.10g}">{text}</td>'
 
 
 def _plain_table(sheet: Sheet) -> str:
     rows = [[Entry(cell.text) for cell in row] for group in sheet.groups for row in group]
-    return _table(sheet.caption, sheet.header, rows) + "".join(_paragraph(note) for note in sheet.notes)
+    return sortable_table(sheet.caption, sheet.header, rows) + "".join(
+        paragraph(note) for note in sheet.notes
+    )
 
 
 def verdicts_section(tables: StudyTables, paper: Paper, manifest: Mapping[str, Any]) -> str:
@@ -101,9 +83,9 @@ def verdicts_section(tables: StudyTables, paper: Paper, manifest: Mapping[str, A
     parts += [_claim(claim, verdicts[verdicts["claim"] == claim.name], paper) for claim in CLAIMS]
     parts.append("<h3>Printed numbers that no choice explains</h3>")
     if manifest["shorten"] != 1:
-        parts.append(_paragraph(ONLY_CONDITIONS))
+        parts.append(paragraph(ONLY_CONDITIONS))
     found = tables.unexplained
-    parts.append(_paragraph(ALL_EXPLAINED) if found.empty else _plain_table(unexplained_sheet(found)))
+    parts.append(paragraph(ALL_EXPLAINED) if found.empty else _plain_table(unexplained_sheet(found)))
     return "\n".join([*parts, _how_to_read()])
 
 
@@ -117,50 +99,40 @@ def _overview(verdicts: DataFrame, paper: Paper) -> str:
         rows.append(f'<th scope="row">{link}</th><td>{escape(in_the_paper(claim, paper))}</td>{cells}')
     titles = ["fair, no metric" if name == "fair" else name for name in scores]
     header = ["Claim", "The paper's table", *titles]
-    return _framed("overview", "In how many runs each claim held", header, rows)
+    return framed_table("overview", "In how many runs each claim held", header, rows)
 
 
 def _verdict_cell(row: Any) -> str:
-    return "<td>-</td>" if row is None else f"<td>{_badge(row.word)} {row.held} of {row.of}</td>"
-
-
-def _badge(word: str) -> str:
-    kind = "held" if "hold" in word else "failed" if "fail" in word else "open"
-    return f'<span class="verdict {kind}">{word}</span>'
+    return "<td>-</td>" if row is None else f"<td>{badge(row.word)} {row.held} of {row.of}</td>"
 
 
 def _claim(claim: Claim, verdicts: DataFrame, paper: Paper) -> str:
     numbers = ", ".join(name.removeprefix("finding-") for name in claim.findings)
-    parts = [_paragraph(f"{claim.where}. Findings: {numbers}.")]
+    parts = [paragraph(f"{claim.where}. Findings: {numbers}.")]
     if claim.about == "conditions":
-        parts.append(_paragraph(FIRST_INSTANCES))
+        parts.append(paragraph(FIRST_INSTANCES))
     printed = in_the_paper(claim, paper)
     if printed != "-":
-        parts.append(_paragraph(f"By the paper's own tables: in {printed}."))
+        parts.append(paragraph(f"By the paper's own tables: in {printed}."))
     if verdicts.empty:
-        parts.append(_paragraph("The stored runs do not hold what it takes to judge this."))
+        parts.append(paragraph("The stored runs do not hold what it takes to judge this."))
     else:
         rows = [_verdict_row(*verdict_texts(row)) for row in verdicts.itertuples()]
-        parts.append(_framed("reasons", claim.text, verdict_header(claim), rows))
+        parts.append(framed_table("reasons", claim.text, verdict_header(claim), rows))
     summary = f"<summary>{escape(claim.text)}</summary>"
     return f'<details class="claim" data-claim="{claim.name}">{summary}{"".join(parts)}</details>'
 
 
 def _verdict_row(score: str, word: str, *others: str) -> str:
     cells = "".join(f"<td>{escape(text)}</td>" for text in others)
-    return f'<th scope="row">{escape(score)}</th><td>{_badge(word)}</td>{cells}'
+    return f'<th scope="row">{escape(score)}</th><td>{badge(word)}</td>{cells}'
 
 
 def _how_to_read() -> str:
     """Return the words of the page of verdicts, whose Markdown is a heading and a list."""
     heading, *items = re.split(r"\n+- ", HOW_TO_READ)
-    lines = "".join(f"<li>{_emphasised(' '.join(item.split()))}</li>" for item in items)
+    lines = "".join(f"<li>{emphasised(' '.join(item.split()))}</li>" for item in items)
     return f"<h3>{escape(heading.removeprefix('## '))}</h3><ul>{lines}</ul>"
-
-
-def _emphasised(text: str) -> str:
-    bold = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text))
-    return re.sub(r"\*(.+?)\*", r"<em>\1</em>", bold)
 
 
 def study_section(manifest: Mapping[str, Any]) -> str:
@@ -179,8 +151,4 @@ def warning(manifest: Mapping[str, Any]) -> str:
     """Return what must be said first of a study that is not the paper's; empty if there is nothing."""
     if manifest["shorten"] == 1:
         return ""
-    return f'<p class="warning" role="note">{_emphasised(WARNING.format(shorten=manifest["shorten"]))}</p>'
-
-
-def _paragraph(text: str) -> str:
-    return f"<p>{escape(text)}</p>"
+    return f'<p class="warning" role="note">{emphasised(WARNING.format(shorten=manifest["shorten"]))}</p>'

@@ -9,16 +9,19 @@ from typing import Any
 
 from pandas import DataFrame
 
-from gainbias.report.interactive.data import short, thinned
-from gainbias.report.interactive.html import assembled, script_data
+from gainbias.report.interactive.data import MOST_POINTS, thinned
+from gainbias.report.interactive.frame import LIBRARY, assembled, chart_look, script_data, short
 from gainbias.report.sweeps.best import NOTE, interval_text, number_text
 from gainbias.report.sweeps.looks import looks_of
 
-SCRIPTS = ("plotly-cartesian.min.js", "sweep.js")
+SCRIPTS = (LIBRARY, "sweep.js")
 """In the order in which they run: the library, and ours."""
 
-MOST_CURVES = 4000
-"""A page has so many learning curves at most; those at best and shared steps come first."""
+MOST_CURVES = 2000
+"""A page has so many learning curves at most: those at the best steps first, then those at shared ones."""
+
+CURVE = ["task", "metric", "series", "schedule"]
+"""What tells one curve from another."""
 
 
 def sweep_page(points: DataFrame, best: DataFrame, manifest: Mapping[str, Any]) -> str:
@@ -48,34 +51,44 @@ def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
     dict
         "tasks" and "metrics"; "series" by name, with their looks; "shared", step sizes that several series
         have; "points" by task, metric and series: errors at the last step by step size, the best step
-        size, and learning curves by step size.
+        size, and learning curves by step size; "leftOut", how many curves are not there; "thinned",
+        whether checkpoints were left out.
     """
     owners = points[points["schedule"] != "none"].groupby("schedule")["series"].nunique()
     sizes = points.drop_duplicates("schedule").set_index("schedule")["a"]
     shared = sorted(owners[owners > 1].index, key=lambda schedule: float(sizes[schedule]))
     looks = looks_of(sorted(points["series"].unique()))
     bests = {(row.task, row.metric, row.series): row for row in best.itertuples()}
+    kept, left_out = _kept_curves(points, best, shared)
     found: dict[str, Any] = {}
-    curves = 0
     for (task, metric, series), rows in points.groupby(["task", "metric", "series"], sort=False):
         chosen = bests[task, metric, series]
-        kept = {}
-        for schedule, curve in rows.groupby("schedule", sort=False):
-            if schedule == chosen.schedule or (schedule in shared and curves < MOST_CURVES):
-                kept[schedule] = _curve(curve)
-                curves += 1
         found.setdefault(task, {}).setdefault(metric, {})[series] = {
             **_sensitivity(rows),
             "best": {"schedule": chosen.schedule, **_numbers(chosen)},
-            "curves": kept,
+            "curves": {
+                schedule: _curve(curve)
+                for schedule, curve in rows.groupby("schedule", sort=False)
+                if (task, metric, series, schedule) in kept
+            },
         }
     return {
         "tasks": list(found),
         "metrics": [str(metric) for metric in points["metric"].unique()],
-        "series": {name: {"colour": look.colour, "dashes": _dashes(look)} for name, look in looks.items()},
+        "series": {name: chart_look(look) for name, look in looks.items()},
         "shared": shared,
         "points": found,
+        "leftOut": left_out,
+        "thinned": bool(points.groupby(CURVE, sort=False).size().max() > MOST_POINTS),
     }
+
+
+def _kept_curves(points: DataFrame, best: DataFrame, shared: list[str]) -> tuple[set[Any], int]:
+    """Return the curves that a page has room for, and how many others it should have."""
+    at_best = best[CURVE].itertuples(index=False, name=None)
+    at_shared = points.loc[points["schedule"].isin(shared), CURVE].itertuples(index=False, name=None)
+    wanted = list(dict.fromkeys([*at_best, *at_shared]))
+    return set(wanted[:MOST_CURVES]), max(0, len(wanted) - MOST_CURVES)
 
 
 def _sensitivity(rows: DataFrame) -> dict[str, Any]:
@@ -93,10 +106,6 @@ def _curve(rows: DataFrame) -> dict[str, Any]:
 
 def _numbers(row: Any) -> dict[str, Any]:
     return {name: short(getattr(row, name)) for name in ("mean", "low", "high")}
-
-
-def _dashes(look: Any) -> str:
-    return "solid" if look.dashes == "-" else ",".join(f"{3 * part:g}px" for part in look.dashes[1])
 
 
 def _best_table(best: DataFrame) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from gainbias.experiments.results import Results
 from gainbias.experiments.study import Study
 from gainbias.progress import Watch
-from gainbias.report.interactive.html import PAGE
+from gainbias.report.interactive.frame import PAGE
 from gainbias.report.layout import markdown
+from gainbias.report.results import read_manifest
 from gainbias.report.sweeps.best import best_sheet, best_steps, common_schedule
 from gainbias.report.sweeps.figures import write_figures
 from gainbias.report.sweeps.page import sweep_page
@@ -28,14 +30,19 @@ def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str
         The folder; files go to ``report/`` below it.
     page : path, optional
         Where to write the page alone.
+
+    Raises
+    ------
+    ValueError
+        If a file is damaged, or another version wrote it.
     """
+    manifest = read_manifest(results.folder / "manifest.json")
     table = results.folder / "runs.parquet"
     if not table.exists():
         return {}
-    manifest = results.manifest
     with Watch() as watch:
         watch.show("report: means and intervals", 0, 3)
-        summary = Summary(table, Study.from_dict(manifest["description"]).layout.optional)
+        summary = _read(table, Study.from_dict(manifest["description"]).layout.optional)
         points, best = summary.points, best_steps(summary)
         html = sweep_page(points, best, manifest).encode()
         if page is not None:
@@ -54,3 +61,10 @@ def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str
             write_figures(points, best, common_schedule(points), folder / "figures")
             written["figures"] = folder / "figures"
     return {name: str(path) for name, path in written.items()}
+
+
+def _read(table: Path, params: Sequence[str]) -> Summary:
+    try:
+        return Summary(table, params)
+    except (ValueError, OSError, KeyError) as error:  # of which pyarrow's are
+        raise ValueError(f"{table} is damaged: write it again with --resume") from error

@@ -5,10 +5,13 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const find = (selector) => document.querySelector(selector);
   const findAll = (selector) => [...document.querySelectorAll(selector)];
-  const VIEWS = ["curves", "tables", "verdicts", "study"];
+  const hasMaps = Object.keys(data.maps).length > 0;
+  const VIEWS = ["curves", "maps", "tables", "verdicts", "study"].filter((view) => view !== "maps" || hasMaps);
   const AXES = ["steps", "transitions"];
+  const FRAME_TIME = 350; // milliseconds
   const protocols = Object.keys(data.protocols);
   const grids = findAll(".grid");
+  const mapped = Object.keys(data.tasks).filter((task) => Object.values(data.maps).some((maps) => task in maps));
   const tables = [...new Set(grids.map((grid) => grid.dataset.table))];
 
   function make(tag, text = "", attributes = {}) {
@@ -27,6 +30,8 @@
     return [...new Set(found)].map((metric) => metric.split("|"));
   }
 
+  const mapOf = (state) => data.maps[state.protocol]?.[state.map];
+
   function choicesOf(state) {
     const metrics = metricsOf(state.protocol);
     const kinds = [...new Set(metrics.map(([kind]) => kind))];
@@ -39,6 +44,9 @@
       norm: [...new Set(metrics.filter(([, target]) => target === state.target).map(([, , norm]) => norm))],
       axis: AXES,
       table: tables,
+      map: mapped.filter((task) => data.maps[state.protocol]?.[task]),
+      estimate: Object.keys(mapOf(state)?.frames ?? {}),
+      constant: ["without", "with"],
     };
   }
 
@@ -47,24 +55,28 @@
     const state = { hide: [], claim: "", sort: 0, ...wanted };
     if (!protocols.includes(state.protocol)) state.protocol = protocols[0];
     const opening = { ...data.protocols[state.protocol], norm: "euclidean" };
-    for (const name of ["view", "task", "kind", "target", "norm", "axis", "table"]) {
+    for (const name of ["view", "task", "kind", "target", "norm", "axis", "table", "map", "estimate", "constant"]) {
       const choices = choicesOf(state)[name];
       if (!choices.includes(state[name])) {
         state[name] = choices.includes(opening[name]) ? opening[name] : choices[0];
       }
     }
     state.hide = state.hide.filter((name) => name in data.algorithms);
+    const last = (mapOf(state)?.frames[state.estimate].steps.length ?? 1) - 1;
+    state.frame = state.frame >= 0 && state.frame <= last ? Math.round(state.frame) : last;
     return state;
   }
 
   function stateOf(fragment) {
     const words = new URLSearchParams(fragment.replace(/^#/, ""));
     const found = Object.fromEntries([...words].filter(([name]) => name !== "hide"));
-    return settled({ ...found, hide: words.getAll("hide"), sort: parseInt(words.get("sort"), 10) || 0 });
+    const numbers = { sort: parseInt(words.get("sort"), 10) || 0, frame: parseInt(words.get("frame"), 10) };
+    return settled({ ...found, hide: words.getAll("hide"), ...numbers });
   }
 
-  function fragmentOf({ hide, sort, claim, ...rest }) {
-    const words = new URLSearchParams(rest);
+  function fragmentOf({ hide, sort, claim, map, estimate, constant, frame, ...rest }) {
+    const ofMaps = rest.view === "maps" ? { map, estimate, constant, frame } : {};
+    const words = new URLSearchParams({ ...rest, ...ofMaps });
     for (const name of hide) words.append("hide", name);
     if (sort) words.set("sort", sort);
     if (claim) words.set("claim", claim);
@@ -88,6 +100,10 @@
     }
     if (Object.keys(data.tasks).length > 1) {
       taskChoice.append(make("option", "Every task, side by side", { value: Chart.EVERY_TASK }));
+    }
+    for (const task of mapped) find('[data-choice="map"]').append(make("option", data.tasks[task], { value: task }));
+    for (const [name, algorithm] of Object.entries(data.algorithms)) {
+      find('[data-choice="estimate"]').append(make("option", algorithm.title, { value: name }));
     }
     for (const select of findAll('[data-choice="protocol"]')) {
       for (const name of protocols) select.append(make("option", name, { value: name }));
@@ -128,7 +144,12 @@
         change({ ...opening, ...(name === "table" ? { sort: 0 } : {}), [name]: select.value });
       });
     }
-    const tabs = findAll('[role="tab"]');
+    find("#frame").addEventListener("input", ({ target }) => {
+      pause();
+      change({ frame: Number(target.value) });
+    });
+    find("#play").addEventListener("click", () => (playing ? pause() : play()));
+    const tabs = VIEWS.map((view) => find(`#tab-${view}`));
     tabs.forEach((tab, place) => {
       tab.addEventListener("click", () => change({ view: VIEWS[place] }));
       tab.addEventListener("keydown", (event) => {
@@ -159,12 +180,14 @@
   // What is shown -------------------------------------------------------------------------------------
 
   function show() {
-    findAll('[role="tab"]').forEach((tab, place) => {
-      const isShown = VIEWS[place] === state.view;
+    for (const tab of findAll('[role="tab"]')) {
+      const view = tab.getAttribute("aria-controls");
+      const isShown = view === state.view;
+      tab.hidden = !VIEWS.includes(view);
       tab.setAttribute("aria-selected", isShown);
       tab.tabIndex = isShown ? 0 : -1;
-      find(`#${VIEWS[place]}`).hidden = !isShown;
-    });
+      find(`#${view}`).hidden = !isShown;
+    }
     const choices = choicesOf(state);
     for (const select of findAll("[data-choice]")) {
       const name = select.dataset.choice;
@@ -172,6 +195,8 @@
       select.value = state[name];
     }
     if (state.view === "curves") showCurves();
+    if (state.view === "maps") showMap();
+    else pause();
     if (state.view === "tables") showTable();
     if (state.view === "verdicts") showClaim();
   }
@@ -195,6 +220,39 @@
     find("#hint").textContent = hint();
     showEnds(curves);
     Chart.draw(find("#chart"), data, state);
+  }
+
+  function showMap() {
+    const map = mapOf(state), frames = map.frames[state.estimate];
+    const slider = find("#frame");
+    slider.max = frames.steps.length - 1;
+    slider.value = state.frame;
+    slider.setAttribute("aria-valuetext", find("#steps").textContent = Maps.stepsAt(frames, state.frame));
+    const title = `${data.tasks[state.map]}, protocol ${state.protocol}, ${data.algorithms[state.estimate].title}`;
+    find("#map-status").textContent = `${title}, ${Maps.inWords(map, state)}.`;
+    find("#map").setAttribute("aria-label", `Exact bias, estimate and difference on the map: ${title}`);
+    Maps.draw(find("#map"), map, state);
+  }
+
+  let playing;
+
+  function play() {
+    const count = mapOf(state).frames[state.estimate].steps.length;
+    const next = () => {
+      change({ frame: (state.frame + 1) % count });
+      if (state.frame === count - 1) pause();
+    };
+    playing = setInterval(next, FRAME_TIME);
+    find("#play").textContent = "Pause";
+    find("#map-status").setAttribute("aria-live", "off"); // nobody can listen that fast
+    next();
+  }
+
+  function pause() {
+    clearInterval(playing);
+    playing = undefined;
+    find("#play").textContent = "Play";
+    find("#map-status").setAttribute("aria-live", "polite");
   }
 
   function hint() {

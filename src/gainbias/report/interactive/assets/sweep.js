@@ -187,8 +187,15 @@
     }
     const step = state.view !== "curves" ? "" : state.step === BEST ? ", each at its best step size" : `, all at step size ${state.step}`;
     find("#status").textContent = `${state.task}: ${state.metric}${step}. ${shown().length} series.`;
-    find("#hint").textContent = HINTS[state.view];
+    find("#hint").textContent = [HINTS[state.view], ...(state.view === "curves" ? leftOut() : [])].join(" ");
     draw();
+  }
+
+  function leftOut() {
+    const words = [];
+    if (data.thinned) words.push("Curves with more than 60 checkpoints are thinned to 60.");
+    if (data.leftOut) words.push(`${data.leftOut.toLocaleString("en")} curves are left out to keep the page small: the best come first, and all are in runs.parquet.`);
+    return words;
   }
 
   function fillControls() {

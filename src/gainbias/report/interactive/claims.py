@@ -1,0 +1,78 @@
+"""The page of the paper's headline claims: a table of verdicts, and for each claim figures and charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from gainbias.experiments.claims.record import Chart, ClaimResult
+from gainbias.report.headline import PART_HEADER, line_look, part_cells
+from gainbias.report.interactive.elements import badge, framed_table, paragraph
+from gainbias.report.interactive.frame import LIBRARY, PAGE, assembled, chart_look, script_data, short
+from gainbias.store import write_whole
+
+SCRIPTS = (LIBRARY, "claims.js")
+"""In the order in which they run: the library, and ours."""
+
+
+def write_claims_page(results: Sequence[ClaimResult], folder: Path, name: str = PAGE) -> Path:
+    """Write the interactive page of claims, and return its path."""
+    write_whole(folder / name, claims_html(results).encode())
+    return folder / name
+
+
+def claims_html(results: Sequence[ClaimResult]) -> str:
+    """Return the interactive page of claims."""
+    rows = [
+        f'<th scope="row"><a href="#claim={escape(result.id)}">{escape(result.id)}</a></th>'
+        f"<td>{escape(result.text)}</td><td>{badge(result.verdict)}</td>"
+        for result in results
+    ]
+    return assembled(
+        "claims.html",
+        SCRIPTS,
+        overview=framed_table("claims", "Verdicts", ["Claim", "What the paper says", "Verdict"], rows),
+        claims="\n".join(map(_section, results)),
+        data=script_data({result.id: [_chart(chart) for chart in result.charts] for result in results}),
+    )
+
+
+def _section(result: ClaimResult) -> str:
+    rows = []
+    for part in result.parts:
+        name, *cells, verdict = part_cells(part)
+        marked = [*map(escape, cells), badge(verdict) if verdict else ""]
+        rows.append(f'<th scope="row">{escape(name)}</th>' + "".join(f"<td>{cell}</td>" for cell in marked))
+    charts = "".join(
+        f'<div class="chart" role="img" aria-label="{escape(_words(chart))}"></div>'
+        for chart in result.charts
+    )
+    summary = f"<summary>{escape(result.id)}: {escape(result.text)} {badge(result.verdict)}</summary>"
+    return (
+        f'<details class="claim" data-claim="{escape(result.id)}">{summary}'
+        f"{paragraph(result.reason)}{charts}{framed_table('parts', 'What was measured', PART_HEADER, rows)}"
+        f"{paragraph(f'How it is measured. {result.how} Intervals: {result.interval}.')}"
+        f"{paragraph(f'Where the paper says it: {result.where}.')}</details>"
+    )
+
+
+def _words(chart: Chart) -> str:
+    """Say what a chart shows, for those who cannot see it."""
+    return f"{chart.title}. {chart.y} against {chart.x}: {', '.join(line.name for line in chart.lines)}"
+
+
+def _chart(chart: Chart) -> dict[str, Any]:
+    lines = []
+    measured = 0
+    for line in chart.lines:
+        numbers = {
+            name: [short(number) for number in getattr(line, name)] for name in ("x", "y", "low", "high")
+        }
+        joined = line.reference or (not line.low and list(line.x) == sorted(line.x))
+        facts = {"name": line.name, "reference": line.reference, "joined": joined}
+        lines.append({**facts, **numbers, **chart_look(line_look(line, measured))})
+        measured += not line.reference
+    axes = {"x": chart.x, "y": chart.y, "xAxis": chart.x_axis, "yAxis": chart.y_axis}
+    return {"title": chart.title, **axes, "lines": lines}

@@ -1,0 +1,60 @@
+"""Pieces of HTML that pages are made of; all text is escaped."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """Text of a cell, the number that it is sorted by if there is one, and whether it is the best."""
+
+    text: str
+    number: float | None = None
+    best: bool = False
+
+
+def sortable_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Entry]]) -> str:
+    """Return a table that can be sorted."""
+    cells = ["".join(map(_cell, range(len(row)), row)) for row in rows]
+    return framed_table("sortable", caption, header, cells)
+
+
+def framed_table(kind: str, caption: str, header: Sequence[str], rows: Iterable[str]) -> str:
+    """Return a table in a frame that scrolls, also by keyboard, where the screen is narrow."""
+    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in header)
+    body = "\n".join(f"<tr>{cells}</tr>" for cells in rows)
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
+        f'<table class="{kind}"><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cell(place: int, entry: Entry) -> str:
+    text = f"<strong>{escape(entry.text)}</strong>" if entry.best else escape(entry.text)
+    if place == 0:
+        return f'<th scope="row">{text}</th>'
+    if entry.number is None or math.isnan(entry.number):
+        return f"<td>{text}</td>"
+    return f'<td data-number="{entry.number:.10g}">{text}</td>'
+
+
+def badge(word: str) -> str:
+    """Return a verdict in its colour."""
+    kind = "held" if "hold" in word else "failed" if "fail" in word else "open"
+    return f'<span class="verdict {kind}">{word}</span>'
+
+
+def emphasised(text: str) -> str:
+    """Return text whose **words** are strong and whose *words* are emphasised."""
+    bold = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text))
+    return re.sub(r"\*(.+?)\*", r"<em>\1</em>", bold)
+
+
+def paragraph(text: str) -> str:
+    """Return a paragraph."""
+    return f"<p>{escape(text)}</p>"

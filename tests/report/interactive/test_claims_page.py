@@ -1,0 +1,110 @@
+"""The page of claims: all verdicts and figures without a script, charts in a real browser."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from gainbias import cli
+from gainbias.experiments.claims.registry import CLAIMS
+from gainbias.report.headline import part_cells, read_claims
+from gainbias.report.interactive.claims import claims_html
+from tests.report.interactive.browser import Browser
+
+STORED = Path(__file__).parents[3] / "docs" / "data" / "claims.json"
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return read_claims(STORED)
+
+
+@pytest.fixture(scope="module")
+def claims_page(stored, tmp_path_factory):
+    path = tmp_path_factory.mktemp("claims") / "index.html"
+    path.write_text(claims_html(stored))
+    return path
+
+
+@pytest.fixture
+def window(driver, claims_page):
+    return Browser(driver, claims_page)
+
+
+def test_it_is_one_file(claims_page):
+    ours = re.sub(r"<script>.*?</script>", "", claims_page.read_text(), flags=re.DOTALL)
+    assert re.findall(r"""(?:src|href)=["'](?!#|data:)[^"']*""", ours) == []
+
+
+def test_the_verb_report_writes_it(tmp_path, capsys, claims_page):
+    (tmp_path / "claims.json").write_bytes(STORED.read_bytes())
+    assert cli.main(["report", str(tmp_path), "--json"]) == cli.DONE
+    assert json.loads(capsys.readouterr().out)["page"] == str(tmp_path / "index.html")
+    assert (tmp_path / "index.html").read_bytes() == claims_page.read_bytes()
+
+
+@pytest.mark.parametrize("content", ["[{", '[{"id": "rate"}]', '{"a": 1}'])
+def test_a_damaged_file_is_named(tmp_path, capsys, content):
+    (tmp_path / "claims.json").write_text(content)
+    assert cli.main(["report", str(tmp_path)]) == cli.WRONG_INPUT
+    assert "claims.json is damaged or was written by another version" in capsys.readouterr().err
+
+
+class TestInABrowser:
+    def test_verdicts_are_the_stored_ones(self, window, stored):
+        window.open()
+        shown = zip(
+            window.texts(".claims tbody th"), window.texts(".claims tbody td:nth-child(3)"), strict=True
+        )
+        assert list(shown) == [(result.id, result.verdict) for result in stored]
+        assert window.complaints() == []
+        assert [x for x in window.requests() if not x.startswith(("file:", "data:", "blob:"))] == []
+
+    def test_a_link_opens_a_claim_and_draws_what_is_stored(self, window, stored):
+        window.open()
+        window.find('a[href="#claim=dimension"]').click()
+        window.run("return new Promise(done => setTimeout(done, 100))")
+        drawn = window.run(
+            "return document.querySelector('[data-claim=dimension] .chart').data.map(t => [t.name, t.y])"
+        )
+        (chart,) = next(result for result in stored if result.id == "dimension").charts
+        assert [(name, y) for name, y in drawn] == [
+            (line.name, [float(f"{value:.4g}") for value in line.y]) for line in chart.lines
+        ]
+        assert window.fragment() == "claim=dimension"
+        assert window.complaints() == []
+
+    def test_figures_are_the_stored_ones(self, window, stored):
+        window.open("claim=rate")
+        rows = window.texts("[data-claim=rate] .parts tbody tr")
+        parts = next(result for result in stored if result.id == "rate").parts
+        assert [[cell.strip() for cell in row.split("\t")] for row in rows] == [
+            list(part_cells(part)) for part in parts
+        ]
+
+    @pytest.mark.parametrize("look", [{}, {"scheme": "dark"}, PHONE], ids=["light", "dark", "phone"])
+    def test_all_claims_open(self, window, screenshots, look, request):
+        window.open(**look)
+        window.run("document.querySelectorAll('details').forEach(claim => { claim.open = true; })")
+        window.run("return new Promise(done => setTimeout(done, 300))")
+        drawn = window.run("return document.querySelectorAll('.chart .main-svg').length")
+        assert drawn >= len(CLAIMS)
+        assert window.run("return document.documentElement.scrollWidth <= innerWidth")
+        assert window.complaints() == []
+        window.picture(screenshots / f"claims-{request.node.callspec.id}.png")
+
+    def test_names_cannot_become_programs(self, driver, stored, tmp_path):
+        hostile = "<img src=x onerror='window.ran=1'>"
+        result = stored[0].to_dict() | {"text": hostile, "reason": hostile, "id": hostile}
+        result["charts"][0]["title"] = result["charts"][0]["lines"][0]["name"] = hostile
+        (tmp_path / "claims.json").write_text(json.dumps([result]))
+        path = tmp_path / "page.html"
+        html = claims_html(read_claims(tmp_path / "claims.json"))
+        path.write_text(html.replace('http-equiv="Content-Security-Policy"', ""))
+        window = Browser(driver, path).open()
+        window.run("document.querySelector('details').open = true")
+        window.run("return new Promise(done => setTimeout(done, 200))")
+        assert window.run("return [window.ran, document.querySelectorAll('img').length]") == [None, 0]
+        assert hostile in window.find("details").text
