@@ -11,15 +11,14 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import gainbias
-from gainbias.options import chosen_step_size, chosen_steps, chosen_task, parser, read_settings
+from gainbias import words
+from gainbias.options import parser
 from gainbias.report.plain import as_json
-from gainbias.words import chosen_environment, evaluation_settings, log_columns, read_policy
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
@@ -37,24 +36,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["solve", "missing.npz"])
     2
     """
-    words = sys.argv[1:] if arguments is None else list(arguments)
-    options = parser().parse_args(words)
-    options.command = shlex.join(["gainbias", *words])
+    typed = sys.argv[1:] if arguments is None else list(arguments)
+    options = parser().parse_args(typed)
+    options.command = shlex.join(["gainbias", *typed])
     try:
-        with _silence(options.quiet):
-            return VERBS[options.verb](options)
+        return _quietly(options) if options.quiet else VERBS[options.verb](options)
     except MemoryError as error:
         print(f"gainbias: not enough memory: {error}", file=sys.stderr)
         return FAILED
     except (ValueError, OSError, ImportError) as error:
         print(f"gainbias: {error}", file=sys.stderr)
         return FAILED if getattr(error, "errno", None) == errno.ENOSPC else WRONG_INPUT
-    except RuntimeError as error:  # of which ConvergenceError is one
-        print(f"gainbias: {error}", file=sys.stderr)
+    except (RuntimeError, KeyboardInterrupt) as error:  # ConvergenceError is one of the first
+        print(f"gainbias: {str(error) or 'interrupted'}", file=sys.stderr)
         return FAILED
-    except KeyboardInterrupt:
-        print("gainbias: interrupted", file=sys.stderr)
-        return FAILED
+
+
+def _quietly(options: argparse.Namespace) -> int:
+    from gainbias.progress import Watch
+
+    with Watch.silence():
+        return VERBS[options.verb](options)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -73,7 +75,9 @@ def _solve(options: argparse.Namespace) -> int:
     from gainbias.report.terminal import show_solution
 
     is_file = os.path.exists(options.source) or options.source.endswith(".npz")
-    process = read_process(options.source) if is_file else chosen_task(options, options.source).problem.mrp
+    process = (
+        read_process(options.source) if is_file else words.chosen_task(options, options.source).problem.mrp
+    )
     start = time.perf_counter()
     solution = gainbias.solve(process, tol=options.tol, method=options.method)
     return _answer(options, solution_summary(solution, time.perf_counter() - start), show_solution)
@@ -83,15 +87,15 @@ def _run(options: argparse.Namespace) -> int:
     from gainbias.report.answers import trace_summary
     from gainbias.report.terminal import show_trace
 
-    task = chosen_task(options, options.task)
+    task = words.chosen_task(options, options.task)
     start = time.perf_counter()
     trace = gainbias.run(
         options.algorithm,
         task.problem,
-        chosen_steps(options.steps, task),
-        chosen_step_size(options.step_size, task),
+        words.chosen_steps(options.steps, task),
+        words.chosen_step_size(options.step_size, task),
         seeds=range(options.seeds),
-        params=read_settings(options.param),
+        params=words.read_settings(options.param),
         sampling=options.sampling,
         tail_average=options.tail_average,
     )
@@ -101,16 +105,16 @@ def _run(options: argparse.Namespace) -> int:
 def _bound(options: argparse.Namespace) -> int:
     from gainbias.report.guarantees import show_bound
 
-    task = chosen_task(options, options.task)
+    task = words.chosen_task(options, options.task)
     rewards_only = options.algorithm == "reward-estimate" and options.step_size is None
     bound = gainbias.bound(
         options.algorithm,
         task,
-        num_steps=chosen_steps(options.steps, task),
-        step_size=None if rewards_only else chosen_step_size(options.step_size, task),
+        num_steps=words.chosen_steps(options.steps, task),
+        step_size=None if rewards_only else words.chosen_step_size(options.step_size, task),
         sampling=options.sampling,
         as_printed=options.as_printed,
-        **read_settings(options.param),
+        **words.read_settings(options.param),
     )
     return _answer(options, bound.to_dict(), show_bound)
 
@@ -118,15 +122,17 @@ def _bound(options: argparse.Namespace) -> int:
 def _evaluate(options: argparse.Namespace) -> int:
     from gainbias.report.estimates import show_estimate
 
-    common = evaluation_settings(options)
+    common = words.evaluation_settings(options)
     if options.source.endswith(".parquet") or os.path.isfile(options.source):
         if options.policy is not None:
             raise ValueError("a log is of the policy that made it: leave out --policy")
-        estimate = gainbias.evaluate_log(options.source, gaps=options.gaps, **log_columns(options), **common)
+        estimate = gainbias.evaluate_log(
+            options.source, gaps=options.gaps, **words.log_columns(options), **common
+        )
     else:
         estimate = gainbias.evaluate(
-            chosen_environment(options),
-            read_policy(options.policy),
+            words.chosen_environment(options),
+            words.read_policy(options.policy),
             num_steps=options.steps,
             target_half_width=options.target_half_width,
             max_steps=options.max_steps,
@@ -148,12 +154,12 @@ def _compare(options: argparse.Namespace) -> int:
     if len(options.policy) != 2:
         raise ValueError(f"two policies are compared, found {len(options.policy)}: say --policy twice")
     comparison = gainbias.compare(
-        chosen_environment(options),
-        *map(read_policy, options.policy),
+        words.chosen_environment(options),
+        *map(words.read_policy, options.policy),
         num_steps=options.steps,
         chains=options.chains,
         seed=options.seed,
-        **evaluation_settings(options),
+        **words.evaluation_settings(options),
     )
     _answer(options, comparison.to_dict(), show_comparison)
     complete = (one.diagnostics.is_complete for one in (comparison.first, comparison.second))
@@ -184,7 +190,7 @@ def _reproduce(options: argparse.Namespace) -> int:
             tasks=options.task,
             instances=options.instances,
             shorten=options.shorten,
-            settings=read_settings(options.set),
+            settings=words.read_settings(options.set),
             workers=options.workers,
             overwrite=options.overwrite,
             resume=options.resume,
@@ -203,25 +209,21 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 
 def _sweep(options: argparse.Namespace) -> int:
+    from gainbias.experiments.calibrate import estimate
+    from gainbias.experiments.status import status
+    from gainbias.experiments.study import as_study
+    from gainbias.experiments.verify import verify
     from gainbias.report.sweeps import terminal
 
     where = {"engine": options.engine, "workers": options.workers, "address": options.address}
     if options.status:
-        from gainbias.experiments.status import status
-
         return _answer(options, status(options.status).to_dict(), terminal.show_status)
     if options.verify:
-        from gainbias.experiments.verify import verify
-
         found = verify(options.verify, options.sample, **where)
         _answer(options, found.to_dict(), terminal.show_verification)
         return DONE if found.passed else FAILED
-    from gainbias.experiments.study import as_study
-
     study = as_study(options.study, options.max_units)
     if options.dry_run:
-        from gainbias.experiments.calibrate import estimate
-
         return _answer(options, estimate(study, options.workers).to_dict(), terminal.show_estimate)
     return _run_sweep(options, study, where)
 
@@ -239,9 +241,8 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
     except KeyboardInterrupt:
         print(_kept(folder), file=sys.stderr)
         return FAILED
-    answer = {"folder": str(folder), "written": written, **results.manifest}
-    _answer(options, answer, show_sweep)
-    return FAILED if answer["failures"] or answer["diverged_units"] else DONE
+    _answer(options, {"folder": str(folder), "written": written, **results.manifest}, show_sweep)
+    return FAILED if results.manifest["failures"] or results.manifest["diverged_units"] else DONE
 
 
 def _kept(folder: Any) -> str:
@@ -263,30 +264,10 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _completion(options: argparse.Namespace) -> int:
-    from gainbias.experiments.claims.registry import CLAIMS
-    from gainbias.experiments.engines import EngineName
-    from gainbias.experiments.protocols import PROTOCOLS
-    from gainbias.report.completion import completion
+    from gainbias.report.completion import completion, known_words
 
-    known: dict[str, Iterable[str]] = {
-        "algorithm": gainbias.ALGORITHMS,
-        "claims": CLAIMS,
-        "engine": get_args(EngineName),
-        "protocol": PROTOCOLS,
-        "sampling": ("markov", "iid"),
-        "source": gainbias.TASKS,
-        "task": gainbias.TASKS,
-    }
-    print(completion(parser(), options.shell, known), end="")
+    print(completion(parser(), options.shell, known_words()), end="")
     return DONE
-
-
-def _silence(wanted: bool) -> AbstractContextManager[None]:
-    if not wanted:
-        return nullcontext()
-    from gainbias.progress import Watch
-
-    return Watch.silence()
 
 
 def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None]) -> int:

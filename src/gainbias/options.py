@@ -1,9 +1,8 @@
-"""What may be typed after `gainbias`, and what the words mean; nothing heavy is imported here."""
+"""What may be typed after `gainbias`; nothing heavy is imported here."""
 
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 import gainbias
@@ -263,53 +262,3 @@ def _add_completion(verbs: Any) -> None:
     about = "a script with which a shell completes verbs, options and ids"
     verb = _verb(verbs, "completion", about, COMPLETION_EXAMPLE)
     verb.add_argument("shell", choices=["bash", "zsh", "fish"], help="which shell")
-
-
-def chosen_step_size(words: str | None, task: gainbias.Task) -> Any:
-    """Return the step sizes that were asked for, or those of the paper for this task."""
-    if words is not None:
-        return read_step_size(words)
-    paper = task.paper
-    return (
-        gainbias.Harmonic(paper.step_numerator, paper.step_offset) if paper else gainbias.Harmonic(150, 1000)
-    )
-
-
-def read_step_size(words: str) -> Any:
-    """Return the step sizes that ``A[,C0[,XI]]`` means."""
-    try:
-        numbers = [float(word) for word in words.split(",")]
-    except ValueError as error:
-        raise ValueError(
-            f"--step-size must be one to three numbers, as in 150,1000, found {words!r}"
-        ) from error
-    kinds = {1: gainbias.Constant, 2: gainbias.Harmonic, 3: gainbias.Polynomial}
-    if len(numbers) not in kinds:
-        raise ValueError(f"--step-size must be one to three numbers, found {words!r}")
-    return kinds[len(numbers)](*numbers)
-
-
-def chosen_task(options: argparse.Namespace, name: str) -> gainbias.Task:
-    """Return a task with the settings that were asked for."""
-    return gainbias.task(name, seed=options.seed, protocol=options.protocol, **read_settings(options.set))
-
-
-def read_settings(pairs: list[str]) -> dict[str, Any]:
-    """Return ``NAME=VALUE`` pairs as a dict, values read as JSON where they can be."""
-    found = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise ValueError(f"settings are NAME=VALUE, found {pair!r}")
-        try:
-            found[name.replace("-", "_")] = json.loads(value)
-        except ValueError:
-            found[name.replace("-", "_")] = float(value) if value in ("inf", "-inf") else value
-    return found
-
-
-def chosen_steps(steps: int | None, task: gainbias.Task) -> int:
-    """Return the number of steps that was asked for, or the paper's for this task."""
-    if steps is not None:
-        return steps
-    return task.paper.num_steps if task.paper else 100_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 Words = Mapping[str, Iterable[str]]
 
@@ -32,6 +32,24 @@ ZSH = """\
 autoload -U +X bashcompinit && bashcompinit
 """
 """zsh reads the script of bash after this."""
+
+
+def known_words() -> Words:
+    """Return ids that may be typed, by the names of arguments."""
+    import gainbias
+    from gainbias.experiments.claims.registry import CLAIMS
+    from gainbias.experiments.engines import EngineName
+    from gainbias.experiments.protocols import PROTOCOLS
+
+    return {
+        "algorithm": gainbias.ALGORITHMS,
+        "claims": CLAIMS,
+        "engine": get_args(EngineName),
+        "protocol": PROTOCOLS,
+        "sampling": ("markov", "iid"),
+        "source": gainbias.TASKS,
+        "task": gainbias.TASKS,
+    }
 
 
 def completion(parser: argparse.ArgumentParser, shell: str, known: Words) -> str:

@@ -167,10 +167,9 @@ def _draw_panel(panel: Axes, task: str, curves: dict[str, Curve], printed: DataF
         _draw_end_points(panel, end, printed.set_index("algorithm")["mean"])
     _say_who_diverged(panel, curves)
     panel.minorticks_off()
-    for axis in (panel.xaxis, panel.yaxis):
+    for axis, text in ((panel.xaxis, power_of_ten), (panel.yaxis, tick_text)):
         axis.set_label_coords(0.0, 0.0)  # it has no label: no place is to be searched for one
-    panel.xaxis.set_major_formatter(lambda value, _: power_of_ten(value))
-    panel.yaxis.set_major_formatter(lambda value, _: tick_text(value))
+        axis.set_major_formatter(lambda value, _, text=text: text(value))
 
 
 def _shown_curves(results: Archive, task: str, score: Score, axis: Axis) -> dict[str, Curve]:
