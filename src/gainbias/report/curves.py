@@ -169,7 +169,7 @@ def _draw_panel(panel: Axes, task: str, curves: dict[str, Curve], printed: DataF
     panel.minorticks_off()
     for axis, text in ((panel.xaxis, power_of_ten), (panel.yaxis, tick_text)):
         axis.set_label_coords(0.0, 0.0)  # it has no label: no place is to be searched for one
-        axis.set_major_formatter(lambda value, _, text=text: text(value))
+        axis.set_major_formatter(lambda value, _, text=text: text(value))  # type: ignore[misc]
 
 
 def _shown_curves(results: Archive, task: str, score: Score, axis: Axis) -> dict[str, Curve]:
