@@ -194,6 +194,46 @@ class TestStopping:
         assert "it was interrupted" in estimate.diagnostics.warnings[0]
         assert signal.getsignal(signal.SIGINT) is before
 
+    def test_a_time_limit_before_all_chains_have_begun(self):
+        class Slow(Queue):
+            def step(self, action):
+                time.sleep(0.001)
+                return super().step(action)
+
+        estimate = gb.evaluate(Slow, ALWAYS, time_limit=0.5)
+        facts = estimate.diagnostics
+        assert "time limit of 0.5 s" in facts.warnings[0]
+        assert "only 1 of 4 chains had begun" in facts.notes
+        assert facts.num_chains == 1
+        assert 64 <= facts.num_transitions <= 600
+        same = gb.evaluate(Queue, ALWAYS, chains=1, num_steps=facts.num_transitions)
+        assert estimate.gain == same.gain
+
+    def test_the_clock_is_looked_at_after_every_slow_step(self):
+        class Slower(Queue):
+            def step(self, action):
+                time.sleep(0.15)
+                return super().step(action)
+
+        begun = time.monotonic()
+        estimate = gb.evaluate(Slower, ALWAYS, time_limit=1.5)
+        assert time.monotonic() - begun < 3.0
+        assert 4 <= estimate.diagnostics.num_transitions <= 10
+
+    def test_an_interrupt_stops_all_chains(self):
+        taken = []
+
+        class Interrupting(Queue):
+            def step(self, action):
+                taken.append(self)
+                if len(taken) == 500:
+                    os.kill(os.getpid(), signal.SIGINT)
+                return super().step(action)
+
+        estimate = gb.evaluate(Interrupting, ALWAYS)
+        assert len(taken) <= 501
+        assert estimate.diagnostics.num_transitions >= 498
+
     def test_interrupted_before_there_is_anything(self):
         class Impatient(Queue):
             def step(self, action):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 from gainbias.algorithms.algorithm import Algorithm
@@ -191,7 +192,7 @@ def evaluate_log(
             ),
         ) as stream:
             stream.notes.append("the answer is for the policy that made the log")
-            method = value_method(algorithm, stream.observed, 1, step_size=step_size, params=params)
+            method = partial(value_method, algorithm, stream.observed, step_size=step_size, params=params)
             display = Display(watch)
             collection = Collection(stream, method, interruptions, display.show)
             cut_short = read(collection, None, confidence, None, display)

@@ -116,6 +116,7 @@ def read(
         else:
             reason = _read_until(collection, steps, confidence, target_half_width, display)
     except (BrokenStream, OutOfTimeError) as error:
+        collection.settle()
         made = collection.rewards.steps
         if made < FEWEST_STEPS:
             if isinstance(error, Interrupted):
