@@ -114,7 +114,7 @@ class TestForms:
                 (1, 3, 1.0, 1),
             ]
         episodes[1].rewards[1] = np.nan
-        with pytest.raises(ValueError, match="episode 1 of the dataset: reward 1 is not a finite number"):
+        with pytest.raises(ValueError, match="episode 1 of the dataset: reward 1 is nan, not a finite number"):
             list(log_stream(log))
 
     def test_the_model_of_a_queue(self):

@@ -50,7 +50,7 @@ class Opened:
 
 def may_look(env: Environment, policy: Policy) -> bool:
     """Whether a policy may look at the environment it was given with: copies would mislead it."""
-    is_made_here = isinstance(env, str) or not hasattr(env, "step")
+    is_made_here = isinstance(env, str | type) or not hasattr(env, "step")
     return not is_made_here and callable(policy) and not hasattr(policy, "predict")
 
 

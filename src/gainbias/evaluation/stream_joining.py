@@ -91,7 +91,9 @@ def _speak_of_short_episodes(first: Path, notes: list[str]) -> None:
     if going_on.any():
         return
     if (first.left == Left.BY_END).any():
-        notes.append("every episode ended at its first step: the values only compare first observations")
+        note = "every episode ended at its first step: the values only compare first observations"
+        if note not in notes:  # of another chain
+            notes.append(note)
     else:
         raise BrokenStream(
             "every episode is cut (truncated) at its first step, so it cannot be seen how the chain goes on: "
