@@ -27,7 +27,11 @@ def transitions(
     """Turn pieces of paths into batches of transitions; pieces are closed with it."""
     with closing(pieces) as opened:  # type: ignore[type-var]  # they come from a generator
         for steps in joined(opened, on_termination, notes):
-            yield observed(steps)
+            try:
+                batch = observed(steps)
+            except Exception as error:  # features of a user may do anything
+                raise BrokenStream(f"the features failed: {type(error).__name__}: {error}") from error
+            yield batch
 
 
 def joined(pieces: Iterable[Path], on_termination: OnTermination, notes: list[str]) -> Iterator[Steps]:
