@@ -12,6 +12,7 @@ import pyarrow
 import pytest
 from pyarrow import dataset, parquet
 
+import gainbias as gb
 from gainbias.evaluation.environments import environment_stream
 from gainbias.evaluation.logs import log_stream
 from tests.evaluation.chains import Walk, check_against, column, queue_process
@@ -114,7 +115,9 @@ class TestForms:
                 (1, 3, 1.0, 1),
             ]
         episodes[1].rewards[1] = np.nan
-        with pytest.raises(ValueError, match="episode 1 of the dataset: reward 1 is not a finite number"):
+        with pytest.raises(
+            ValueError, match="episode 1 of the dataset: reward 1 is nan, not a finite number"
+        ):
             list(log_stream(log))
 
     def test_the_model_of_a_queue(self):
@@ -284,3 +287,49 @@ def test_memory_does_not_grow_with_the_length(tmp_path):
     assert int(count) == 50 * 100_000 - 1
     unit = 1024 if sys.platform == "linux" else 1
     assert int(growth) * unit < 60e6
+
+
+class TestOddLogs:
+    states = np.random.default_rng(0).integers(0, 3, 3_000)
+    rewards = 1.0 * states
+
+    def test_columns_with_numbers_for_names(self):
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame({0: self.states, 1: self.rewards})
+        assert gb.evaluate_log(frame, state="0", reward="1").gain == pytest.approx(1.0, abs=0.1)
+
+    def test_columns_that_are_there_twice(self):
+        pandas = pytest.importorskip("pandas")
+        columns = np.stack([self.states, self.states, self.states], axis=1)
+        frame = pandas.DataFrame(columns, columns=["state", "state", "reward"])
+        with pytest.raises(ValueError, match="several columns 'state'"):
+            gb.evaluate_log(frame)
+
+    @pytest.mark.parametrize("count", [-2, 2.5])
+    def test_a_number_of_states_that_is_none(self, count):
+        with pytest.raises(ValueError, match="num_states must be a positive integer"):
+            gb.evaluate_log((self.states, self.rewards), num_states=count)
+
+    def test_masked_rewards_are_missing(self):
+        masked = np.ma.masked_array(self.rewards, mask=np.arange(3_000) == 2_500)
+        estimate = gb.evaluate_log((self.states, masked))
+        assert "row 2500 of the log: the reward is nan" in estimate.diagnostics.warnings[0]
+
+    def test_a_state_that_is_missing_in_a_later_part(self, tmp_path):
+        pyarrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        states = np.tile(self.states, 30).tolist()
+        states[70_000] = None
+        table = pyarrow.table({"state": states, "reward": np.tile(self.rewards, 30)})
+        parquet.write_table(table, tmp_path / "log.parquet")
+        estimate = gb.evaluate_log(tmp_path / "log.parquet")
+        assert "row 70000 of the log: the state is nan" in estimate.diagnostics.warnings[0]
+        assert estimate.features.startswith("tabular")
+        assert estimate.diagnostics.num_transitions == 69_999
+
+    def test_features_that_fail_later(self):
+        states = np.tile(self.states, 30)
+        states[70_000] = 3
+        estimate = gb.evaluate_log((states, 1.0 * states), features=lambda seen: np.eye(3)[seen])
+        assert "the features failed: IndexError" in estimate.diagnostics.warnings[0]
+        assert estimate.diagnostics.num_transitions == 65_535

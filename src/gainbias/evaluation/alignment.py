@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,18 @@ class Aligner:
     def add(self, batch: Transitions) -> None:
         """Add the next batch of a chain."""
         self._waiting[batch.chain].append(batch)
+
+    def keep_longest(self) -> int:
+        """Forget the chains without which most steps are ready in all, number the others anew, count them."""
+        lengths = np.array([sum(map(len, batches)) for batches in self._waiting])
+        order = np.argsort(-lengths, kind="stable")
+        count = 1 + int(np.argmax(lengths[order] * np.arange(1, len(order) + 1)))
+        kept = sorted(order[:count].tolist())
+        self._waiting = [
+            [replace(batch, chain=number) for batch in self._waiting[chain]]
+            for number, chain in enumerate(kept)
+        ]
+        return count
 
     def take(self, count: int) -> list[Transitions]:
         """Return the next steps of every chain, and forget them; at most `ready`."""

@@ -26,8 +26,8 @@ class Collection:
     Parameters
     ----------
     stream : Stream
-    method : ValueMethod
-        Learns the values.
+    make_method : callable
+        From a number of chains to what learns their values.
     interruptions : Interruptions
     show : callable, optional
         Called with the number of steps now and then.
@@ -36,6 +36,8 @@ class Collection:
 
     Attributes
     ----------
+    method : ValueMethod
+        Learns the values.
     rewards : BatchMeans
         Of all chains, cut to the same length.
     visits : Visits or None
@@ -47,12 +49,13 @@ class Collection:
     def __init__(
         self,
         stream: Stream,
-        method: ValueMethod,
+        make_method: Callable[[int], ValueMethod],
         interruptions: Interruptions,
         show: Callable[[int], None] | None = None,
         hear: Callable[[FloatArray], None] | None = None,
     ) -> None:
-        self.stream, self.method = stream, method
+        self.stream, self._make_method = stream, make_method
+        self.method = make_method(stream.num_chains)
         self.rewards = BatchMeans(stream.num_chains)
         observed = stream.observed
         self.visits = None if observed.states is None else Visits(observed.end + 1)
@@ -82,6 +85,16 @@ class Collection:
             if batch is None:
                 return self.rewards
             self._aligner.add(batch)
+
+    def settle(self) -> None:
+        """When nothing more will come, and some chains have not begun, make do with the others."""
+        if self.rewards.steps:
+            return
+        count = self._aligner.keep_longest()
+        if count < self.stream.num_chains and self._aligner.ready:
+            self.stream.notes.append(f"only {count} of {self.stream.num_chains} chains had begun")
+            self.method, self.rewards = self._make_method(count), BatchMeans(count)
+            self._take(self._aligner.ready)
 
     def _next(self) -> Transitions | None:
         try:

@@ -18,7 +18,7 @@ from gainbias.evaluation.interruptions import Interruptions
 from gainbias.evaluation.intervals import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.policies import Policy
-from gainbias.evaluation.reading import estimate_of
+from gainbias.evaluation.reading import check_time_limit, estimate_of
 from gainbias.evaluation.stream import OnTermination
 from gainbias.features.matrix import FloatArray
 from gainbias.progress import Watch
@@ -163,6 +163,7 @@ def compare(
         step_size=step_size,
         params=params,
     )
+    check_time_limit(time_limit)
     half = None if time_limit is None else time_limit / 2
     with Interruptions() as interruptions, _Pairing() as pairing:
         with Watch(half) as watch:

@@ -121,11 +121,7 @@ def diagnose(
         warnings.append("the features are the same in all states that were seen: they cannot tell values")
     notes = [*collection.stream.notes, *getattr(learned, "notes", ())]
     if share > WORTH_SAYING and not flat:
-        notes.append(
-            f"{share:.0%} or more of the variance of TD errors can be predicted: the features, or the "
-            "observations, do not tell all that matters. Values and their intervals are for the best that "
-            "these features can express (the projected fixed point), not for the bias itself"
-        )
+        notes.append(_predictable_in_words(share, isinstance(collection.method, LeastSquares)))
     times = learned.effective_sample_size
     source, library = collection.seconds
     return Diagnostics(
@@ -149,6 +145,15 @@ def diagnose(
         library_seconds=library,
         notes=tuple(notes),
         warnings=tuple(warnings),
+    )
+
+
+def _predictable_in_words(share: float, is_exact: bool) -> str:
+    return (
+        f"{share:.0%} or more of the variance of TD errors can be predicted: "
+        + ("" if is_exact else "the values have not converged, or ")
+        + "the features, or the observations, do not tell all that matters. Values and their intervals are "
+        "for the best that these features can express (the projected fixed point), not for the bias itself"
     )
 
 

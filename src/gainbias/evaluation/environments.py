@@ -123,10 +123,15 @@ def _single_pieces(
     return _in_turns(paths)
 
 
-def _in_turns(paths: list[Iterator[Path]]) -> Iterator[Path]:
+def _in_turns(paths: list[Iterator[tuple[Path, Exception | None]]]) -> Iterator[Path]:
+    """Pass on pieces of all chains in turn; where one stops, all do, as Ctrl-C demands."""
     while True:
         for path in paths:
-            yield next(path)
+            piece, error = next(path)
+            if len(piece):
+                yield piece
+            if error is not None:
+                raise error
 
 
 def _vector_pieces(

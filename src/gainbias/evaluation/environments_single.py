@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,10 +13,13 @@ from gainbias.evaluation.spaces import FreeRecorder, Limits, Recorder, Wrong, li
 from gainbias.evaluation.stream import BEAT, Beat, BrokenStream, Interrupted, Left, Path
 from gainbias.progress import OutOfTimeError
 
+SLOW = 0.1
+"""Seconds; if steps between two signs of life take longer, there is one after each step."""
+
 
 def single_path(
     env: Any, act: Act, limits: Limits, size: int, seed: int, chain: int, beat: Beat
-) -> Iterator[Path]:
+) -> Iterator[tuple[Path, Exception | None]]:
     """Step an environment for ever.
 
     Parameters
@@ -35,20 +39,13 @@ def single_path(
     Yields
     ------
     Path
-
-    Raises
-    ------
-    BrokenStream
-        After a last piece with what came before.
+    Exception or None
+        What went wrong behind this piece, which then is the last.
     """
     walk = _Walk(env, act, limits, size, beat)
     walk.start(seed)
     while True:
-        path, error = walk.piece(chain)
-        if len(path):
-            yield path
-        if error is not None:
-            raise error
+        yield walk.piece(chain)
 
 
 class _Walk:
@@ -66,7 +63,7 @@ class _Walk:
         self.rewards: list[Any] = []
         self.ends: list[int] = []
         self.cuts: list[int] = []
-        self.steps_before = 0
+        self.steps_before, self.rhythm = 0, 1
         self.observation: Any = None
 
     def start(self, seed: int | None = None) -> None:
@@ -83,9 +80,12 @@ class _Walk:
         """Make steps; return the path in front of the first thing that is wrong, and what that is."""
         stop: Exception | None = None
         try:
-            for begin in range(0, self.size, BEAT):
-                count = min(BEAT, self.size - begin)
+            made = 0
+            while made < self.size:
+                count, begun = min(self.rhythm, self.size - made), time.perf_counter()
                 self._make_steps(count)
+                made += count
+                self.rhythm = 1 if time.perf_counter() - begun > SLOW else min(BEAT, 2 * self.rhythm)
                 self.beat(count)
         except (BrokenStream, OutOfTimeError) as error:
             stop = error

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.policies import Act
-from gainbias.evaluation.spaces import ANY_NUMBER, Flaw, Limits, first_flaw, limits_of, not_a_number
+from gainbias.evaluation.spaces import ANY_REWARD, Flaw, Limits, first_flaw, limits_of, not_a_number
 from gainbias.evaluation.stream import BEAT, Beat, BrokenStream, Interrupted, Left, Path
 from gainbias.progress import OutOfTimeError
 from gainbias.tasks.environments import optional
@@ -196,7 +196,7 @@ class _VectorWalk:
             ("the observation before step {step} of copy {copy} is {what}", self.limits, "observations"),
             (
                 "the reward of step {step} of copy {copy} is {what}",
-                ANY_NUMBER,
+                ANY_REWARD,
                 "rewards",
             ),
         ]

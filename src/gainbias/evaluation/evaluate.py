@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 from gainbias.algorithms.algorithm import Algorithm
@@ -16,7 +17,7 @@ from gainbias.evaluation.logs_columns import Name
 from gainbias.evaluation.methods import value_method
 from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.policies import Policy
-from gainbias.evaluation.reading import Display, check_confidence, estimate_of, opened, read
+from gainbias.evaluation.reading import Display, check_confidence, check_time_limit, estimate_of, opened, read
 from gainbias.evaluation.stream import OnTermination
 from gainbias.progress import Watch
 
@@ -114,6 +115,7 @@ def evaluate(
         step_size=step_size,
         params=params,
     )
+    check_time_limit(time_limit)
     with Watch(time_limit) as watch, Interruptions() as interruptions:
         collection, cut_short = follow(env, policy, plan, watch, interruptions)
         return estimate_of(collection, confidence, cut_short)
@@ -176,6 +178,7 @@ def evaluate_log(
     (0.5, 1.0)
     """
     check_confidence(confidence)
+    check_time_limit(time_limit)
     columns = {"state": state, "reward": reward, "next_state": next_state, "episode": episode}
     columns |= {"terminated": terminated, "truncated": truncated, "step": step}
     with Watch(time_limit) as watch, Interruptions() as interruptions:
@@ -191,7 +194,7 @@ def evaluate_log(
             ),
         ) as stream:
             stream.notes.append("the answer is for the policy that made the log")
-            method = value_method(algorithm, stream.observed, 1, step_size=step_size, params=params)
+            method = partial(value_method, algorithm, stream.observed, step_size=step_size, params=params)
             display = Display(watch)
             collection = Collection(stream, method, interruptions, display.show)
             cut_short = read(collection, None, confidence, None, display)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gainbias.algorithms.algorithm import Algorithm
@@ -76,12 +77,8 @@ def follow(
     with opened(interruptions, make) as stream:
         most = plan.num_steps if plan.target_half_width is None else plan.max_steps
         per_chain = max(FEWEST_STEPS, -(-most // stream.num_chains))
-        method = value_method(
-            plan.algorithm,
-            stream.observed,
-            stream.num_chains,
-            step_size=plan.step_size,
-            params=plan.params,
+        method = partial(
+            value_method, plan.algorithm, stream.observed, step_size=plan.step_size, params=plan.params
         )
         display.begin(per_chain, stream.num_chains)
         collection = Collection(stream, method, interruptions, display.show, hear)

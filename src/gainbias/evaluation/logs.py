@@ -18,6 +18,7 @@ from gainbias.evaluation.stream import (
     Stream,
     Timed,
     Transitions,
+    check_counts,
     check_on_termination,
     peeked,
 )
@@ -80,6 +81,8 @@ def log_stream(
     check_on_termination(on_termination)
     if gaps not in ("error", "break"):
         raise ValueError(f"gaps must be 'error' or 'break', found {gaps!r}")
+    if num_states is not None:
+        check_counts(num_states=num_states)
     notes: list[str] = []
     if hasattr(log, "iterate_episodes"):
         found = limits_of(log.observation_space)
@@ -126,8 +129,8 @@ def _state_limits(table: Table, columns: dict[str, Name], num_states: int | None
         shape = states.shape[1:]
         return Limits(shape, np.full(shape, -np.inf), np.full(shape, np.inf), whole=False)
     if num_states is None:
-        largest = int(states.max())
-        for chunk in chunks:
-            largest = max(largest, int(np.max(chunk["state"])))
-        num_states = max(1, largest + 1)
+        largest = float(states.max())
+        for chunk in chunks:  # later ones may have missing numbers, which are spoken of when they are read
+            largest = float(np.fmax.reduce(chunk["state"], initial=largest))
+        num_states = max(1, int(largest) + 1)
     return Limits((), np.array(0.0), np.array(float(num_states - 1)), whole=True)

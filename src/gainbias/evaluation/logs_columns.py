@@ -112,27 +112,33 @@ def chosen_columns(names: list[str], given: Mapping[str, Name | None]) -> dict[s
                     f"the log has no column {' or '.join(USUAL_NAMES[role])}, it has {', '.join(names)}: say "
                     f"which is meant, {role}=..."
                 )
+    twice = [part for part in _parts(chosen) if names.count(part) > 1]
+    if twice:
+        raise ValueError(f"the log has several columns {twice[0]!r}: rename or drop all but one")
     return chosen
 
 
 def _in_memory(log: Any, size: int) -> Table:
-    names = [str(name) for name in log]
+    originals = {str(name): name for name in log}  # a name may be a number
 
     def chunks(roles: dict[str, Name]) -> Iterator[Chunk]:
-        columns = {role: _array(log, name) for role, name in roles.items()}
+        columns = {role: _array(log, name, originals) for role, name in roles.items()}
         lengths = {role: len(column) for role, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns of a log must have the same length, found {lengths}")
         for start in range(0, max(lengths.values()), size):
             yield {role: column[start : start + size] for role, column in columns.items()}
 
-    return Table(chunks, names)
+    return Table(chunks, [str(name) for name in log])
 
 
-def _array(log: Any, name: Name) -> NDArray[Any]:
-    if isinstance(name, str):
-        return np.asarray(log[name])
-    return np.stack([np.asarray(log[part]) for part in name], axis=1)
+def _array(log: Any, name: Name, originals: dict[str, Any]) -> NDArray[Any]:
+    if isinstance(name, tuple):
+        return np.stack([_array(log, part, originals) for part in name], axis=1)
+    column = log[originals[name]]
+    if isinstance(column, np.ma.MaskedArray) and np.ma.is_masked(column):
+        return np.ma.filled(column.astype(np.float64), np.nan)
+    return np.asarray(column)
 
 
 def _parquet(path: str | os.PathLike[str], size: int) -> Table:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gainbias.evaluation.spaces import Limits, first_flaw
+from gainbias.evaluation.spaces import ANY_REWARD, Limits, first_flaw
 from gainbias.evaluation.stream import BrokenStream, Left, Path
 
 
@@ -64,8 +64,9 @@ def _checked(episode: Any, limits: Limits) -> Path:
     flaw = first_flaw(observations, limits)
     if flaw is not None:
         raise BrokenStream(f"observation {flaw.place} is {flaw.what}")
-    if not np.isfinite(rewards).all():
-        raise BrokenStream(f"reward {int(np.flatnonzero(~np.isfinite(rewards))[0])} is not a finite number")
+    wrong = first_flaw(rewards, ANY_REWARD)
+    if wrong is not None:
+        raise BrokenStream(f"reward {wrong.place} is {wrong.what}")
     left = np.zeros(len(observations), dtype=np.int8)
     if len(rewards) and episode.terminations[-1]:
         left[-2] = Left.BY_END

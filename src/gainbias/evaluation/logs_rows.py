@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.logs_columns import Chunk
-from gainbias.evaluation.spaces import ANY_NUMBER, Flaw, Limits, first_flaw
+from gainbias.evaluation.spaces import ANY_REWARD, Flaw, Limits, first_flaw
 from gainbias.evaluation.stream import BrokenStream, Left, Path
 
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -119,7 +119,7 @@ class _Reader:
     def sound_rows(self, gaps: str) -> tuple[int, Flaw | None]:
         """Return how many rows are sound, and the first that is not, with what is wrong."""
         chunk, found = self.chunk, []
-        for role, limits in (("state", self.limits), ("reward", ANY_NUMBER)):
+        for role, limits in (("state", self.limits), ("reward", ANY_REWARD)):
             flaw = first_flaw(chunk[role], limits)
             if flaw is not None:
                 found.append(Flaw(flaw.place, f"the {role} is {flaw.what}"))

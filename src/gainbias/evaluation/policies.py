@@ -61,7 +61,11 @@ def acting(
         raise ValueError(
             f"an array is a policy for discrete observations only, found {observation_space}: pass a function"
         )
-    return _looking_up(np.asarray(policy), limits, limits_of(action_space), rng, batched)
+    try:
+        table = np.asarray(policy)
+    except ValueError:
+        raise ValueError("an array of a policy must have rows of the same length") from None
+    return _looking_up(table, limits, limits_of(action_space), rng, batched)
 
 
 def _predicting(agent: Any) -> Act:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from numbers import Real
 
 from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.diagnostics import diagnose
@@ -116,6 +117,7 @@ def read(
         else:
             reason = _read_until(collection, steps, confidence, target_half_width, display)
     except (BrokenStream, OutOfTimeError) as error:
+        collection.settle()
         made = collection.rewards.steps
         if made < FEWEST_STEPS:
             if isinstance(error, Interrupted):
@@ -166,5 +168,11 @@ def estimate_of(collection: Collection, confidence: float, cut_short: list[str])
 
 def check_confidence(confidence: float) -> None:
     """Refuse a confidence that is no probability, before a long run and not after it."""
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must be between 0 and 1, found {confidence}")
+    if not (isinstance(confidence, Real) and 0.0 < confidence < 1.0):
+        raise ValueError(f"confidence must be between 0 and 1, found {confidence!r}")
+
+
+def check_time_limit(time_limit: float | None) -> None:
+    """Refuse a time limit that is no number."""
+    if time_limit is not None and not isinstance(time_limit, Real):
+        raise ValueError(f"time_limit must be a number of seconds, found {time_limit!r}")

@@ -26,6 +26,9 @@ FEWEST = 2_000
 FOLDS = 4
 """The stretch is cut into so many parts; each is predicted from the others."""
 
+ROUNDING = 1e-9
+"""Errors this small, relative to rewards and values, are none."""
+
 SURE = 5.0
 """A share below so many of its standard errors is taken for chance."""
 
@@ -56,9 +59,10 @@ def predictable_share(
         return float("nan")
     errors, before, value = (np.concatenate([part[k] for part in parts]) for k in range(3))
     saved, whole = _saved_by_predicting(errors, np.column_stack([before, _levels(value)]))
-    if not saved.sum() > SURE * saved.std() * np.sqrt(len(saved)):
-        return 0.0
     rewards = np.concatenate([batch.rewards for batch in stretch])
+    rounding = ROUNDING * max(np.abs(rewards).max(), np.abs(value).max())
+    if not (saved.sum() > SURE * saved.std() * np.sqrt(len(saved)) and whole.mean() > rounding**2):
+        return 0.0
     unseen = max(0.0, reward_variance - float(rewards.var()))
     return float(saved.mean() / (whole.mean() + unseen))
 

@@ -36,6 +36,8 @@ class Limits:
 
 
 ANY_NUMBER = Limits((), np.array(-np.inf), np.array(np.inf), whole=False)
+ANY_REWARD = Limits((), np.array(-1e100), np.array(1e100), whole=False)
+"""Squares of rewards must be numbers too."""
 
 
 def limits_of(space: Any) -> Limits | None:
@@ -193,7 +195,7 @@ def whole_numbers(given: list[Any]) -> tuple[NDArray[np.int64], Flaw | None]:
 
 
 def real_numbers(given: list[Any]) -> tuple[FloatArray, Flaw | None]:
-    """Return a list of finite numbers as an array, up to the first element that is something else.
+    """Return a list of rewards as an array, up to the first element that is something else.
 
     Examples
     --------
@@ -202,10 +204,9 @@ def real_numbers(given: list[Any]) -> tuple[FloatArray, Flaw | None]:
     """
     values, place = _uniform(given, "fiub")
     values = values.astype(np.float64)
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if len(wrong):
-        first = int(wrong[0])
-        return values[:first], Flaw(first, f"{values[first]}, not a finite number")
+    flaw = first_flaw(values, ANY_REWARD)
+    if flaw is not None:
+        return values[: flaw.place], flaw
     return values, None if place is None else Flaw(place, not_a_number(given[place]))
 
 

@@ -27,7 +27,11 @@ def transitions(
     """Turn pieces of paths into batches of transitions; pieces are closed with it."""
     with closing(pieces) as opened:  # type: ignore[type-var]  # they come from a generator
         for steps in joined(opened, on_termination, notes):
-            yield observed(steps)
+            try:
+                batch = observed(steps)
+            except Exception as error:  # features of a user may do anything
+                raise BrokenStream(f"the features failed: {type(error).__name__}: {error}") from error
+            yield batch
 
 
 def joined(pieces: Iterable[Path], on_termination: OnTermination, notes: list[str]) -> Iterator[Steps]:
@@ -91,7 +95,9 @@ def _speak_of_short_episodes(first: Path, notes: list[str]) -> None:
     if going_on.any():
         return
     if (first.left == Left.BY_END).any():
-        notes.append("every episode ended at its first step: the values only compare first observations")
+        note = "every episode ended at its first step: the values only compare first observations"
+        if note not in notes:  # of another chain
+            notes.append(note)
     else:
         raise BrokenStream(
             "every episode is cut (truncated) at its first step, so it cannot be seen how the chain goes on: "
