@@ -22,6 +22,7 @@ lint: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test bench-engine
 	$(BIN)/python -m benchmarks.solve
+	$(BIN)/python -m benchmarks.evaluation
 
 bench-engine: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.engine

@@ -118,19 +118,27 @@ class MomentSums(ABC):
     def _add(self, here: Any, after: Any, rewards: FloatArray) -> None:
         """Add transitions, one chain below the other."""
         reward = rewards.ravel()
-        if self.num_chains > 1:
-            in_time = (
-                np.arange(rewards.size).reshape(rewards.shape).T.ravel()
-            )  # all chains of a step together
+        if self.num_chains > 1:  # all chains of a step together
+            in_time = np.arange(rewards.size).reshape(rewards.shape).T.ravel()
             here, after, reward = here[in_time], after[in_time], reward[in_time]
-        if self._pending is not None:
-            here, after, reward = map(_joined, self._pending, (here, after, reward))
         begin = 0
-        while begin + (rows := min(self.batch_size, self.piece) * self.num_chains) <= len(reward):
+        if self._pending is not None:  # it is filled up to a piece, so that no more than that is copied
+            begin = min(self._piece_rows - len(self._pending[2]), len(reward))
+            head = (here[:begin], after[:begin], reward[:begin])
+            first, second, third = map(_joined, self._pending, head)
+            self._pending = (first, second, third)
+            if len(third) < self._piece_rows:
+                return
+            self._take(first, second, third)
+        while begin + (rows := self._piece_rows) <= len(reward):
             piece = slice(begin, begin + rows)
             self._take(here[piece], after[piece], reward[piece])
             begin += rows
         self._pending = (here[begin:], after[begin:], reward[begin:])
+
+    @property
+    def _piece_rows(self) -> int:
+        return min(self.batch_size, self.piece) * self.num_chains
 
     def _take(self, here: Any, after: Any, reward: FloatArray) -> None:
         """Add a piece, which ends at the latest where a batch does."""
