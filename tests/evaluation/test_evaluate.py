@@ -252,6 +252,27 @@ class TestStopping:
             gb.evaluate(Impatient, ALWAYS)
 
 
+class TestCuts:
+    def test_cuts_that_move_the_gain_are_spoken_of(self):
+        """A short limit keeps the queue short: the gain of 0.07 looks like 1.1, with a tight interval."""
+        limited = SyncVectorEnv([lambda: gymnasium.wrappers.TimeLimit(Queue(), 10)] * 4)
+        estimate = gb.evaluate(limited, ALWAYS, num_steps=40_000)
+        [words] = [word for word in estimate.diagnostics.warnings if "moves the gain" in word]
+        stated = float(re.search(r"by about ([+-][0-9.]+)", words)[1])
+        exact = gb.solve(queue_process()).gain
+        assert estimate.gain - exact == pytest.approx(stated, rel=0.5)
+        assert estimate.gain_interval[0] > exact + 0.5
+
+    def test_cuts_that_do_not_are_not(self):
+        """A log that was stored in parts, which go on where the last one stopped."""
+        rng = np.random.default_rng(0)
+        for seed in range(20):
+            walk = np.abs(np.cumsum(rng.choice([-1, 1], 3_000)) % 10 - 5)
+            log = {"state": walk, "reward": 1.0 * walk, "episode": np.arange(3_000) // 50}
+            warnings = gb.evaluate_log(log).diagnostics.warnings
+            assert not any("moves the gain" in word for word in warnings), seed
+
+
 class TestFlaws:
     @pytest.mark.parametrize(
         ("flaw", "message"),

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from gainbias.evaluation.collection import Collection
+from gainbias.evaluation.cuts import shift_by_cuts
 from gainbias.evaluation.intervals import GainEstimate
 from gainbias.evaluation.methods import LearnedRecord, LeastSquares
 from gainbias.evaluation.residuals import predictable_share
@@ -114,7 +115,7 @@ def diagnose(
         eta, in_span, flat = _curvature(collection.method, learned)
     reward_variance = gain.standard_error**2 * gain.effective_sample_size
     share = predictable_share(list(collection.stretch), learned.weights, gain.gain, reward_variance)
-    warnings = [*cut_short, *gain.warnings, *learned.warnings]
+    warnings = [*cut_short, *gain.warnings, *learned.warnings, *_cuts_in_words(collection, gain, learned)]
     if collection.visits is not None:
         warnings += collection.visits.warnings()
     if flat:
@@ -146,6 +147,17 @@ def diagnose(
         notes=tuple(notes),
         warnings=tuple(warnings),
     )
+
+
+def _cuts_in_words(collection: Collection, gain: GainEstimate, learned: LearnedRecord) -> list[str]:
+    shift = shift_by_cuts(list(collection.stretch), learned.weights)
+    if not abs(shift) > gain.standard_error:
+        return []
+    return [
+        "after each cut (truncated, or a gap) the chain starts again, which moves the gain by about "
+        f"{shift:+.2g}, and the interval does not know of that: take off the time limit, or use longer "
+        "episodes"
+    ]
 
 
 def _predictable_in_words(share: float, is_exact: bool) -> str:
