@@ -17,17 +17,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import gainbias as gb
 from benchmarks.error_bars_fresh import FRESH
 from gainbias.engine.paths import Sampler
 from gainbias.engine.sampling import Steps
-from gainbias.evaluate.batches import BatchMeans
-from gainbias.evaluate.intervals import ENOUGH_STEPS, ENOUGH_TIMES, GainEstimate, estimate_gain
-from gainbias.evaluate.intervals_stopping import looks_until
-from gainbias.evaluate.values import estimate_values
-from gainbias.evaluate.values_sums import ValueSums
+from gainbias.evaluation.batches import BatchMeans
+from gainbias.evaluation.intervals import ENOUGH_STEPS, ENOUGH_TIMES, GainEstimate, estimate_gain
+from gainbias.evaluation.intervals_stopping import looks_until
+from gainbias.evaluation.values import estimate_values
+from gainbias.evaluation.values_sums import ValueSums
 
 Floats = NDArray[np.float64]
 
@@ -193,7 +193,7 @@ def stopped(chain: Chain, times: float, replications: int, first_seed: int = 0) 
     for seed in range(first_seed, first_seed + replications):
         paths = sampler.paths([seed])
         *_, last = looks_until(
-            lambda count, paths=paths: paths.take(count).reward,
+            reaching(lambda count, paths=paths: paths.take(count).reward),
             target,
             max_steps=int(50 * times * chain.slowest_time),
         )
@@ -201,6 +201,17 @@ def stopped(chain: Chain, times: float, replications: int, first_seed: int = 0) 
             covered.append(covers(last.estimate, solution.gain))
             lengths.append(last.estimate.num_steps / chain.slowest_time)
     return float(np.mean(covered)), len(covered) / replications, float(np.mean(lengths))
+
+
+def reaching(more: Callable[[int], ArrayLike], num_chains: int = 1) -> Callable[[int], BatchMeans]:
+    """From a function that draws so many more rewards to one that goes on to so many steps."""
+    rewards = BatchMeans(num_chains)
+
+    def reach(steps: int) -> BatchMeans:
+        rewards.add(more(steps - rewards.steps))
+        return rewards
+
+    return reach
 
 
 def _share(hits: Floats | NDArray[np.bool_]) -> str:

@@ -8,6 +8,13 @@ from gainbias.engine.schedules import Harmonic as Harmonic
 from gainbias.engine.schedules import Polynomial as Polynomial
 from gainbias.engine.trace import Outcome as Outcome
 from gainbias.engine.trace import Trace as Trace
+from gainbias.evaluation.compare import Comparison as Comparison
+from gainbias.evaluation.compare import compare as compare
+from gainbias.evaluation.diagnostics import Diagnostics as Diagnostics
+from gainbias.evaluation.estimate import Estimate as Estimate
+from gainbias.evaluation.evaluate import evaluate as evaluate
+from gainbias.evaluation.evaluate import evaluate_log as evaluate_log
+from gainbias.evaluation.files import load_estimate as load_estimate
 from gainbias.experiments.reproduce import reproduce as reproduce
 from gainbias.experiments.results import Results as Results
 from gainbias.experiments.study import Study as Study
@@ -33,6 +40,7 @@ from gainbias.model.solve import solve as solve
 from gainbias.model.spectrum import second_eigenvalue_modulus as second_eigenvalue_modulus
 from gainbias.model.spectrum import spectral_gap as spectral_gap
 from gainbias.model.structure import Structure as Structure
+from gainbias.report.plot import plot as plot
 from gainbias.tasks.bernoulli import bernoulli_features as bernoulli_features
 from gainbias.tasks.continuing import continuing as continuing
 from gainbias.tasks.environments import from_gymnasium as from_gymnasium

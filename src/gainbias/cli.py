@@ -19,6 +19,7 @@ from typing import Any, get_args
 import gainbias
 from gainbias.options import chosen_steps, chosen_task, parser, read_settings, read_step_size
 from gainbias.report.plain import as_json
+from gainbias.words import chosen_environment, evaluation_settings, log_columns, read_policy
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
@@ -112,6 +113,51 @@ def _bound(options: argparse.Namespace) -> int:
         **read_settings(options.param),
     )
     return _answer(options, bound.to_dict(), show_bound)
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from gainbias.report.estimates import show_estimate
+
+    common = evaluation_settings(options)
+    if options.source.endswith(".parquet") or os.path.isfile(options.source):
+        if options.policy is not None:
+            raise ValueError("a log is of the policy that made it: leave out --policy")
+        estimate = gainbias.evaluate_log(options.source, gaps=options.gaps, **log_columns(options), **common)
+    else:
+        estimate = gainbias.evaluate(
+            chosen_environment(options),
+            read_policy(options.policy),
+            num_steps=options.steps,
+            target_half_width=options.target_half_width,
+            max_steps=options.max_steps,
+            chains=options.chains,
+            seed=options.seed,
+            **common,
+        )
+    if options.save:
+        estimate.save(options.save)
+    if options.plot:
+        gainbias.plot(estimate).savefig(options.plot)
+    _answer(options, estimate.to_dict(), show_estimate)
+    return DONE if estimate.diagnostics.is_complete else FAILED
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from gainbias.report.estimates import show_comparison
+
+    if len(options.policy) != 2:
+        raise ValueError(f"two policies are compared, found {len(options.policy)}: say --policy twice")
+    comparison = gainbias.compare(
+        chosen_environment(options),
+        *map(read_policy, options.policy),
+        num_steps=options.steps,
+        chains=options.chains,
+        seed=options.seed,
+        **evaluation_settings(options),
+    )
+    _answer(options, comparison.to_dict(), show_comparison)
+    complete = (one.diagnostics.is_complete for one in (comparison.first, comparison.second))
+    return DONE if all(complete) else FAILED
 
 
 def _claims(options: argparse.Namespace) -> int:
@@ -257,6 +303,8 @@ VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "solve": _solve,
     "run": _run,
     "bound": _bound,
+    "evaluate": _evaluate,
+    "compare": _compare,
     "claims": _claims,
     "reproduce": _reproduce,
     "sweep": _sweep,

@@ -16,6 +16,24 @@ examples:
 """
 
 
+EVALUATE_EXAMPLE = """\
+examples:
+  gainbias evaluate FrozenLake-v1 --policy random --steps 20000
+  python -c "import numpy; numpy.save('left.npy', [0] * 16)"
+  gainbias evaluate FrozenLake-v1 --policy left.npy --set is_slippery=false --steps 20000 --json
+  gainbias evaluate log.parquet --state position --reward earned
+
+A policy is random, FILE.npy with the action of each discrete observation or the probabilities of all actions,
+or MODULE:NAME, a function from an observation to an action or an agent with a method predict.
+"""
+
+COMPARE_EXAMPLE = """\
+examples:
+  python -c "import numpy; numpy.save('left.npy', [0] * 16)"
+  gainbias compare FrozenLake-v1 --policy random --policy left.npy --steps 20000
+"""
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line; ``verb`` of what it returns names the verb."""
     whole = argparse.ArgumentParser(
@@ -31,6 +49,8 @@ def parser() -> argparse.ArgumentParser:
         _add_solve,
         _add_run,
         _add_bound,
+        _add_evaluate,
+        _add_compare,
         _add_claims,
         _add_reproduce,
         _add_sweep,
@@ -112,6 +132,46 @@ def _add_task_options(verb: argparse.ArgumentParser) -> None:
         "--protocol", default="literal", help="literal, inferred or fair (default: %(default)s)"
     )
     verb.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the task")
+
+
+def _add_evaluate(verbs: Any) -> None:
+    about = "what a policy earns per step in the long run, from an environment or a log, with error bars"
+    verb = _verb(verbs, "evaluate", about, EVALUATE_EXAMPLE)
+    verb.add_argument("source", metavar="ENV_ID|FILE.parquet", help="id of an environment, or a log")
+    verb.add_argument("--policy", help="of an environment: random, FILE.npy or MODULE:NAME")
+    verb.add_argument("--target-half-width", type=float, help="go on until the gain's interval is so narrow")
+    verb.add_argument("--max-steps", type=int, default=10_000_000, help="at most (default: %(default)s)")
+    _add_evaluation_options(verb)
+    for role in ("state", "next-state", "reward", "episode", "terminated", "truncated", "step"):
+        several = "; several for a state of several numbers" if "state" in role else ""
+        verb.add_argument(f"--{role}", action="append", metavar="COLUMN", help=f"of a log{several}")
+    verb.add_argument("--gaps", default="error", choices=["error", "break"], help="where rows are missing")
+    verb.add_argument("--save", metavar="FILE.npz", help="also keep the estimate, for load_estimate")
+    verb.add_argument("--plot", metavar="FILE.png", help="also draw the estimate")
+
+
+def _add_compare(verbs: Any) -> None:
+    about = "how much more one policy earns per step than another, by common random numbers"
+    verb = _verb(verbs, "compare", about, COMPARE_EXAMPLE)
+    verb.add_argument("source", metavar="ENV_ID", help="id of an environment")
+    verb.add_argument(
+        "--policy", action="append", required=True, help="twice: random, FILE.npy or MODULE:NAME"
+    )
+    _add_evaluation_options(verb)
+
+
+def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--steps", type=int, default=100_000, help="transitions in all (default: %(default)s)")
+    verb.add_argument("--chains", type=int, help="independent copies of the environment (default: 4)")
+    verb.add_argument("--seed", type=int, default=0, help="of environment and actions (default: %(default)s)")
+    verb.add_argument("--algorithm", default="auto", help="that learns the values (default: %(default)s)")
+    verb.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="of the algorithm")
+    verb.add_argument("--confidence", type=float, default=0.95, help="of intervals (default: %(default)s)")
+    verb.add_argument("--on-termination", default="zero", help="zero or reward (default: %(default)s)")
+    verb.add_argument(
+        "--time-limit", type=float, metavar="SECONDS", help="answer after this time at the latest"
+    )
+    verb.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
 
 
 def _add_claims(verbs: Any) -> None:

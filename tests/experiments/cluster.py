@@ -19,7 +19,7 @@ class Cluster:
         self._environment = {**os.environ, **environment}
         address = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
         self.scheduler = self._start("dask_scheduler", *address, "--scheduler-file", str(self._note))
-        while not self._note.exists():
+        while not (self._note.exists() and self._note.read_text().endswith("}")):  # all of it
             time.sleep(0.05)
         self.address = json.loads(self._note.read_text())["address"]
         few = [

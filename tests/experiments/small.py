@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import gainbias as gb
-from gainbias.experiments.results import Results
+from gainbias.experiments.results import FAILURE, MACHINE, Results
 
 SMALL = {"tasks": ["random-walk-50", "frozen-lake"], "instances": 2, "shorten": 200}
 
@@ -16,3 +16,8 @@ def table_bytes(results: Results) -> dict[str, bytes]:
     paths = [path for ending in ("parquet", "csv.gz") for path in sorted(results.folder.glob(f"*.{ending}"))]
     assert len(paths) == 9
     return {path.name: path.read_bytes() for path in paths}
+
+
+def stored_units(results: Results) -> int:
+    """Count the units in a log, which also names the machines they come from."""
+    return sum(not name.startswith((MACHINE, FAILURE)) for name in results.log.records())

@@ -14,6 +14,7 @@ import pytest
 import gainbias as gb
 from gainbias.experiments.results import Results
 from tests.experiments.cluster import children, cluster
+from tests.experiments.small import stored_units
 
 STUDY = Path(__file__).parent / "chaos.toml"
 UNITS = 60
@@ -36,7 +37,7 @@ def finish(process: subprocess.Popen[str]) -> None:
 
 
 def stored(folder: Path) -> int:
-    return sum(len(name) == 24 for name in Results(folder).log.records())
+    return stored_units(Results(folder))
 
 
 @pytest.fixture(scope="module")

@@ -99,6 +99,17 @@ class TestRewardEstimate:
         assert bound.value == pytest.approx(2 * variance / 50 + 2 * drift**2, rel=1e-9)
         assert not gb.bound("reward-estimate", PROBLEM, num_steps=3, as_printed=True).certified
 
+    def test_steps_are_counted_for_continuous_time_too(self):
+        """A process made by `from_rates` has the bounds of the chain that its steps make."""
+        queue = gb.MarkovRewardProcess.from_rates([[-1.0, 1.0], [3.0, -3.0]], reward_rates=[0.0, 2.0])
+        steps = gb.MarkovRewardProcess(queue.transitions, queue.rewards)
+        in_time, in_steps = (
+            gb.bound("reward-estimate", gb.Problem(mrp, gb.Tabular()), num_steps=50, as_printed=True)
+            for mrp in (queue, steps)
+        )
+        assert in_time.constants["gamma^2"] == pytest.approx(0.5**2 * 0.25 * 0.75, rel=1e-12)
+        assert in_time.value == pytest.approx(in_steps.value, rel=1e-12)
+
     def test_the_exact_error_is_below_the_bound(self):
         rng = np.random.default_rng(2)
         for _ in range(10):

@@ -1,4 +1,4 @@
-"""Exact curves: all ways to the same moments, against runs, and what is refused."""
+"""Exact curves against runs, and what is refused."""
 
 import warnings
 from dataclasses import replace
@@ -7,142 +7,12 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.engine.schedules import Listed
-from gainbias.testing.cases import FEW, SEVERAL, small_problem
+from gainbias.testing.cases import FEW, small_problem
 from gainbias.testing.drive import first_weights
-from gainbias.theory import blocks, foresight
-from gainbias.theory.advance import moments_at
-from gainbias.theory.system import make_system
+from gainbias.theory import foresight
+from tests.theory.systems import random_problem
 
 AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.sample_field is not None]
-
-
-def random_problem(num_states=30, num_features=25, seed=0):
-    rng = np.random.default_rng(seed)
-    features = rng.normal(size=(num_states, num_features))
-    features /= np.linalg.norm(features, axis=1).max()
-    rewards = rng.uniform(size=(num_states, num_states))
-    return gb.Problem(
-        gb.MarkovRewardProcess(rng.dirichlet(np.ones(num_states), num_states), rewards), features
-    )
-
-
-def recursion_of(name, problem, sampling="iid", largest=1.0):
-    algorithm = gb.ALGORITHMS[name]
-    system = make_system(
-        algorithm,
-        problem,
-        algorithm.params(),
-        first_weights(problem),
-        sampling=sampling,
-        largest_step=largest,
-    )
-    return system.recursion, system.first - system.origin
-
-
-def all_steps(recursion, first, sizes, checkpoints):
-    moments, found = recursion.begin(first), []
-    for t in range(checkpoints[-1] + 1):
-        if t in checkpoints:
-            found.append(moments.sum(axis=0))
-        if t < checkpoints[-1]:
-            moments = recursion.step(moments, sizes[t])
-    return np.array(found)
-
-
-class TestWays:
-    @pytest.mark.parametrize(
-        "schedule", [gb.Constant(0.05), gb.Harmonic(20, 400), gb.Polynomial(1.0, 100, 0.6)], ids=str
-    )
-    def test_blocks_make_the_same_steps(self, schedule):
-        recursion, first = recursion_of("double-chain", random_problem())
-        checkpoints = np.array([0, 1, 10, 777, 1500, 3000])
-        calls = 0
-        slope = recursion.slope
-
-        def counted(*args):
-            nonlocal calls
-            calls += 1
-            return slope(*args)
-
-        recursion.slope = counted
-        found = moments_at(recursion, first, schedule, checkpoints)
-        made, recursion.slope = calls, slope
-        expected = all_steps(recursion, first, schedule.values(0, 3000), checkpoints)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-        assert made < 2500
-
-    @pytest.mark.parametrize("name", ["double-chain-symmetric", "implicit-td"])
-    def test_blocks_of_slow_steps(self, name, monkeypatch):
-        """With few steps for a block, also where coefficients change with the step size."""
-        monkeypatch.setattr(blocks, "WORTH", 100)
-        recursion, first = recursion_of(name, random_problem(), largest=0.005)
-        schedule, checkpoints = gb.Harmonic(5.0, 1000), np.array([0, 133, 400])
-        found = moments_at(recursion, first, schedule, checkpoints)
-        expected = all_steps(recursion, first, schedule.values(0, 400), checkpoints)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-
-    @pytest.mark.parametrize("schedule", [gb.Constant(0.05), gb.Harmonic(20, 400)], ids=str)
-    def test_blocks_that_are_too_long_are_made_shorter(self, schedule, monkeypatch):
-        recursion, first = recursion_of("double-chain", random_problem())
-        monkeypatch.setattr(blocks, "_fastest_rate", lambda *_: (1e-3, 0.0))
-        found = moments_at(recursion, first, schedule, np.array([100, 2500]))
-        expected = all_steps(recursion, first, schedule.values(0, 2500), np.array([100, 2500]))
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-
-    def test_blocks_with_too_few_nodes_are_made_shorter(self, monkeypatch):
-        monkeypatch.setattr(blocks, "NODES", 6)
-        monkeypatch.setattr(blocks, "WORTH", 20)
-        recursion, first = recursion_of("double-chain", random_problem())
-        sizes = np.full(600, 0.02)
-        found = moments_at(recursion, first, Listed(sizes), np.array([100, 600]))
-        expected = all_steps(recursion, first, sizes, np.array([100, 600]))
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
-
-    def test_step_sizes_that_jump_are_taken_one_by_one(self):
-        sizes = np.where(np.arange(2000) % 7 < 3, 0.02, 0.001)
-        recursion, first = recursion_of("double-chain", random_problem())
-        found = moments_at(recursion, first, Listed(sizes), np.array([500, 2000]))
-        expected = all_steps(recursion, first, sizes, np.array([500, 2000]))
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-
-    @pytest.mark.parametrize("sampling", ["iid", "markov"])
-    @pytest.mark.parametrize("name", AFFINE)
-    def test_powers_and_matrices(self, name, sampling):
-        recursion, first = recursion_of(name, small_problem("dense", FEW), sampling)
-        checkpoints = np.array([0, 1, 5, 300])
-        for schedule in (gb.Constant(0.2), gb.Harmonic(2.0, 10.0)):
-            found = moments_at(recursion, first, schedule, checkpoints)
-            expected = all_steps(recursion, first, schedule.values(0, 300), checkpoints)
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-
-    def test_along_a_chain_with_many_states(self):
-        """Where no matrix is made, against every move listed."""
-        problem = small_problem("dense", SEVERAL)
-        fast, first = recursion_of("differential-td", problem, "markov")
-        plain = gb.ALGORITHMS["differential-td"]
-
-        def hidden(sample, params, step_size):
-            if len(sample.here) == 4 and np.count_nonzero(sample.here) == 1:
-                return np.full((5, 5), 7.0), np.ones(5)
-            return plain.sample_field(sample, params, step_size)
-
-        slow = make_system(
-            replace(plain, sample_field=hidden),
-            problem,
-            plain.params(),
-            first_weights(problem),
-            sampling="markov",
-        )
-        assert type(slow.recursion) is not type(fast)
-        sizes = gb.Harmonic(2.0, 10.0).values(0, 20)
-        found, expected = (all_steps(each, first, sizes, [5, 20]) for each in (fast, slow.recursion))
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
-
-    def test_a_billion_constant_steps(self):
-        problem = small_problem("dense", FEW)
-        curve = gb.exact_curve("double-chain", problem, 10**9, 0.01, sampling="iid", checkpoints=[10**6])
-        assert curve.mean_squared_error[0] == pytest.approx(curve.mean_squared_error[1], rel=1e-6)
 
 
 class TestAgainstRuns:
@@ -210,8 +80,35 @@ class TestAgainstRuns:
         assert frame["standard_error"].isna().all()
 
 
+class TestDiverged:
+    @pytest.mark.parametrize("sampling", ["iid", "markov"])
+    @pytest.mark.parametrize("step_size", [50.0, gb.Harmonic(5000.0, 1.0)], ids=str)
+    def test_errors_are_infinite_and_it_is_said(self, step_size, sampling):
+        problem = small_problem("dense", FEW)
+        curve = gb.exact_curve("double-chain", problem, 10_000, step_size, sampling=sampling)
+        first = int(np.flatnonzero(np.isinf(curve.mean_squared_error))[0])
+        assert curve.diverged_by == curve.steps[first] > 1
+        assert repr(curve) == f"Curve(double-chain, diverged by step {curve.diverged_by} of 10000)"
+        for errors in (curve.mean_squared_error, curve.errors(), curve.errors("centred", norm="stationary")):
+            assert np.isfinite(errors[:first]).all()
+            assert np.isposinf(errors[first:]).all()
+        assert np.isposinf(curve.missed[first:]).all()
+        assert np.isnan(curve.mean_weights[first:]).all()
+
+    def test_others_have_not(self):
+        assert gb.exact_curve("double-chain", small_problem("dense", FEW), 10, 0.1).diverged_by is None
+
+
 class TestRefused:
     problem = small_problem("dense", FEW)
+
+    @pytest.mark.parametrize("num_steps", [10**400, 2**53 + 1])
+    def test_more_steps_than_can_be_counted(self, num_steps):
+        for function in (gb.exact_curve, gb.run):
+            with pytest.raises(
+                ValueError, match=r"num_steps must be at most 2\*\*53, about 9e15, found about 2"
+            ):
+                function("double-chain", self.problem, num_steps, 0.1)
 
     @pytest.mark.parametrize("name", ["single-chain", "relative-td", "almost-sure-td"])
     def test_products_with_means(self, name):
@@ -279,6 +176,15 @@ class TestRefused:
     def test_a_time_limit_is_kept_before_the_work(self):
         with pytest.raises(ValueError, match=r"would take about .* s, more than time_limit=0.01"):
             gb.exact_curve("td-lambda", random_problem(), 10**6, gb.Harmonic(1, 10), time_limit=0.01)
+
+    def test_independent_samples_are_advised_only_along_a_chain(self):
+        asked = ("td-lambda", random_problem(), 10**6, gb.Harmonic(1, 10))
+        for sampling, advice in (
+            ("iid", "ask for fewer steps$"),
+            ("markov", "fewer steps, or use sampling='iid'"),
+        ):
+            with pytest.raises(ValueError, match=advice):
+                gb.exact_curve(*asked, sampling=sampling, time_limit=0.01)
 
     def test_long_work_is_announced(self, monkeypatch):
         monkeypatch.setattr(foresight, "LONG", 1e-6)

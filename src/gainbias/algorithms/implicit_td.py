@@ -37,6 +37,7 @@ from gainbias.features.vectors import (
     squared_norms,
     squares_within,
 )
+from gainbias.kernels import ByType
 from gainbias.model.problem import Problem
 
 
@@ -50,14 +51,24 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Weights, an estimate of their squared norm if there is a radius, gain, trace, room for two numbers."""
+    """Weights, an estimate of their squared norm if there is a radius, gain, and room for two numbers."""
 
     weights: Weights
     squares: PerLane
     gain: PerLane
-    trace: Weights
     first: PerLane
     second: PerLane
+
+
+class TracedState(NamedTuple):
+    """The same with a trace: another type, so that each compiles only what it needs."""
+
+    weights: Weights
+    squares: PerLane
+    gain: PerLane
+    first: PerLane
+    second: PerLane
+    trace: Weights
 
 
 def changes_rows_only(params: Params) -> bool:
@@ -65,44 +76,60 @@ def changes_rows_only(params: Params) -> bool:
     return without_trace(params) and bool(np.all(np.isinf(params.radius)))
 
 
-def init(setting: Setting, params: Params) -> State:
+def init(setting: Setting, params: Params) -> State | TracedState:
     """Begin."""
-    trace = np.zeros_like(setting.weights[:0] if without_trace(params) else setting.weights)
-    zeros, weights = setting.zeros, setting.weights.copy()
-    return State(weights, squares_within(params.radius, weights), zeros(), trace, zeros(), zeros())
+    weights, zeros = setting.weights.copy(), setting.zeros
+    state = State(weights, squares_within(params.radius, weights), zeros(), zeros(), zeros())
+    return state if without_trace(params) else TracedState(*state, np.zeros_like(weights))
 
 
-def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
+def step(state: State | TracedState, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
     """Make one step."""
-    weights, squares, gain, trace, here, after = state
-    values(rows, move.here, move.after, weights, here, after)
+    gain, here, after = state.gain, state.first, state.second
+    values(rows, move.here, move.after, state.weights, here, after)
     for k in range(len(here)):
         value, excess, gain_step = here[k], move.reward - gain[k], params.gain_ratio[k] * step_size[k]
         here[k] = step_size[k] * (excess + after[k] - value)
         after[k] = value
         gain[k] += gain_step * excess / (1.0 + gain_step)
-        gain[k] = min(max(gain[k], -params.gain_bound[k]), params.gain_bound[k])
-    if len(trace) == 0:
-        length = squared_length(rows, move.here)
-        for k in range(len(here)):
-            change = here[k] / (1.0 + step_size[k] * length)
-            if params.radius[k] < np.inf:
-                squares[k] += change * (2.0 * after[k] + change * length)
-            here[k] = change
-        add_row(rows, move.here, here, weights)
-    else:
-        for k in range(len(here)):
-            after[k] = 1.0
-        scale_lanes(trace, params.trace_decay)
-        add_row(rows, move.here, after, trace)
-        squared_norms(trace, after)
-        for k in range(len(here)):
-            here[k] /= 1.0 + step_size[k] * after[k]
-        add_scaled(trace, here, weights)
-        squared_norms(weights, squares)
-        for k in range(len(here)):
-            squares[k] = squares[k] if params.radius[k] < np.inf else 0.0
-    keep_in_ball(weights, squares, params.radius)
+        if abs(gain[k]) > params.gain_bound[k]:
+            gain[k] = np.copysign(params.gain_bound[k], gain[k])
+    change_weights(state, params, rows, move.here, step_size)
+    keep_in_ball(state.weights, state.squares, params.radius)
+
+
+@ByType
+def change_weights(
+    state: State | TracedState, params: Params, rows: Rows, here: int, step_size: PerLane
+) -> None:
+    """Add alpha delta z / (1 + alpha |z|^2), where `first` is alpha delta and `second` is V(s)."""
+
+
+@change_weights.of(State)
+def _along_row(state: State, params: Params, rows: Rows, here: int, step_size: PerLane) -> None:
+    weights, squares, _, change, value = state
+    length = squared_length(rows, here)
+    for k in range(len(change)):
+        change[k] /= 1.0 + step_size[k] * length
+        if params.radius[k] < np.inf:
+            squares[k] += change[k] * (2.0 * value[k] + change[k] * length)
+    add_row(rows, here, change, weights)
+
+
+@change_weights.of(TracedState)
+def _along_trace(state: TracedState, params: Params, rows: Rows, here: int, step_size: PerLane) -> None:
+    weights, squares, _, change, room, trace = state
+    for k in range(len(change)):
+        room[k] = 1.0
+    scale_lanes(trace, params.trace_decay)
+    add_row(rows, here, room, trace)
+    squared_norms(trace, room)
+    for k in range(len(change)):
+        change[k] /= 1.0 + step_size[k] * room[k]
+    add_scaled(trace, change, weights)
+    squared_norms(weights, squares)
+    for k in range(len(change)):
+        squares[k] = squares[k] if params.radius[k] < np.inf else 0.0
 
 
 def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats] | None:

@@ -81,7 +81,9 @@ def step(state: State, params: Params, rows: DenseRows, move: Move, step_size: P
         value, after = forward[k], back[k]
         forward[k] = step_size[k] * (move.reward + after - value)
         back[k] = step_size[k] * (move.reward + value)
-        beta[k] = min(1.0, params.mean_ratio[k] * step_size[k])
+        beta[k] = params.mean_ratio[k] * step_size[k]
+        if beta[k] > 1.0:
+            beta[k] = 1.0
     move_both(rows.matrix[move.here], forward, back, beta, weights, mean)
     for k in range(len(beta)):
         forward[k] = back[k] = UNKNOWN

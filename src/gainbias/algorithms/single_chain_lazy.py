@@ -104,7 +104,9 @@ def step(state: State, params: Any, rows: Rows, move: Move, step_size: float) ->
     here, mean, square = look(state, rows, move.here)
     after, _, _ = look(state, rows, move.after)
     forward, back = step_size * (move.reward + after - here), step_size * (move.reward + here)
-    beta = min(1.0, params.mean_ratio * step_size)
+    beta = params.mean_ratio * step_size
+    if beta > 1.0:
+        beta = 1.0
     if bounded:
         move_norms(now, forward, back, beta, here, mean, square)
     epoch = state.epochs[clock[PRESENT]]

@@ -89,9 +89,7 @@ def averaging_loop_of(step: Callable[..., None]) -> Callable[..., None]:
             move = move_at(moves, t)
             if len(average.counted) == 0:
                 step(state, params, rows, move, step_sizes[t])
-                for j in range(weights.shape[0]):
-                    for k in range(weights.shape[1]):
-                        average.total[j, k] += weights[j, k]
+                add_weights(weights, average.total)
             else:
                 count_row(rows, move.here, weights, average)
                 count_row(rows, move.other, weights, average)
@@ -99,6 +97,18 @@ def averaging_loop_of(step: Callable[..., None]) -> Callable[..., None]:
             average.clock[0] += 1
 
     return bare_kernel(advance)
+
+
+@inlined
+def add_weights(weights: Floats, total: Floats) -> None:
+    """Add weights to their sums; for one lane without a loop over lanes, whose set-up would take longer."""
+    if weights.shape[1] == 1:
+        for j in range(weights.shape[0]):
+            total[j, 0] += weights[j, 0]
+    else:
+        for j in range(weights.shape[0]):
+            for k in range(weights.shape[1]):
+                total[j, k] += weights[j, k]
 
 
 @inlined

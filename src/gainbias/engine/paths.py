@@ -168,9 +168,10 @@ class Paths:
 
     def _draw(self, count: int) -> Steps:
         shape = (2, len(self._names), count + APART)
-        steps = Steps(*np.empty(shape, np.int32)[..., :count], *np.empty(shape)[..., :count])
-        uniforms = np.empty((*shape[1:], self._numbers))[:, :count]
+        steps = Steps(*np.empty(shape, np.int32), *np.empty(shape))
+        uniforms = np.empty((*shape[1:], self._numbers))
         for own, generator in zip(uniforms, self._streams, strict=True):
-            generator.random(out=own)
-        walk(self._sampler.table, self._law, uniforms, self._end_state, self._end_total, steps)
-        return steps
+            generator.random(out=own[:count])
+        # Whole arrays: numba would take slices of one row for another type, and compile a second time.
+        walk(self._sampler.table, self._law, count, uniforms, self._end_state, self._end_total, steps)
+        return Steps(*(array[:, :count] for array in steps))

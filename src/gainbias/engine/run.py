@@ -29,6 +29,10 @@ from gainbias.progress import Watch
 from gainbias.tasks.task import Task
 
 MOST_CHECKPOINTS = 100_000
+
+MOST_STEPS = 2**53
+"""Larger numbers of steps are no longer exact as floating-point numbers."""
+
 """More than anybody can look at."""
 
 SEEDS_TOGETHER = 4
@@ -242,6 +246,10 @@ def as_checkpoints(checkpoints: int | Iterable[int], num_steps: int) -> Ints:
     """Return numbers of steps, increasing; a number of them is spread on a logarithmic scale."""
     if not is_count(num_steps):
         raise ValueError(f"num_steps must be a positive integer, found {num_steps!r}")
+    if num_steps > MOST_STEPS:
+        raise ValueError(
+            f"num_steps must be at most 2**53, about 9e15, found about 2**{int(num_steps).bit_length()}"
+        )
     if isinstance(checkpoints, int | np.integer) and not isinstance(checkpoints, bool):
         if checkpoints < 1:
             raise ValueError(f"checkpoints must be at least 1, found {checkpoints}")

@@ -138,7 +138,13 @@ def fill_alias(
 
 @bare_kernel
 def walk(
-    table: AliasTable, law: AliasTable, uniforms: FloatArray, state: Ints, total: FloatArray, steps: Steps
+    table: AliasTable,
+    law: AliasTable,
+    length: int,
+    uniforms: FloatArray,
+    state: Ints,
+    total: FloatArray,
+    steps: Steps,
 ) -> None:
     """Let several chains go on, in turns, so that one is served while another waits for memory.
 
@@ -148,6 +154,8 @@ def walk(
         The chain.
     law : AliasTable
         A law, as a table with one row.
+    length : int
+        How many steps each makes; arrays of m numbers may be longer.
     uniforms : (chains, m, k) array
         One number for each step; or two, and then the first draws the state of the step afresh from the law.
     state : (chains,) int array
@@ -157,7 +165,7 @@ def walk(
     steps : Steps of (chains, m) arrays
         Filled in.
     """
-    chains, length, count = uniforms.shape
+    chains, _, count = uniforms.shape
     for t in range(length):
         for c in range(chains):
             if count == 2:

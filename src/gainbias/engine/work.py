@@ -14,10 +14,11 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, Setting
 from gainbias.engine.lanes import Group
-from gainbias.engine.loop import Average, averaging_loop_of, loop_of
+from gainbias.engine.loop import loop_of
 from gainbias.engine.memory import Memory
 from gainbias.engine.paths import Paths, Sampler, Sampling, Start
 from gainbias.engine.record import Record
+from gainbias.engine.running import Running
 from gainbias.engine.sampling import Steps
 from gainbias.features.matrix import column_lengths
 from gainbias.features.rows import Floats, Rows, rows_of
@@ -85,17 +86,14 @@ class Plan:
         return [Steps(*(array[:seeds] for array in steps)), Steps(*(array[seeds:] for array in steps))]
 
 
-class Member:
-    """A group on its way: its state and what is known about it."""
+class Member(Running):
+    """A group on its way, and what is known about it."""
 
     def __init__(self, plan: Plan, group: Group, path: int) -> None:
         self.plan, self.group, self.path = plan, group, path
-        self.setting = plan.setting(group.width)
-        self.params = group.params(plan.algorithm, plan.form.laned)
-        self.memory = Memory(plan.form.init(self.setting, self.params))
-        self.state = self.memory.state
+        kind, params = plan.problem.features.kind, group.params(plan.algorithm, plan.form.laned)
+        super().__init__(plan.form, kind, plan.setting(group.width), params)
         self.saved = self.memory.numbers.copy()
-        self.average: Average | None = None
         self.alive = np.ones(len(group.lanes), bool)
 
     @property
@@ -114,28 +112,9 @@ class Member:
         """Keep the state as it is now."""
         self.saved[:] = self.memory.numbers
 
-    def begin_average(self) -> None:
-        """From now on, sum up the weights."""
-        if self.plan.form.own_average is not None:
-            self.plan.form.own_average.begin(self.state)
-            return
-        weights = self._weights_by_lane(self.state)
-        lazy = self.plan.form.touches_rows(self.params) and self.plan.problem.features.kind != "dense"
-        counted = np.zeros(len(weights) if lazy else 0, np.int64)
-        self.average = Average(np.zeros_like(weights), counted, np.zeros(1, np.int64))
-
-    def advance(self, moves: Move, sizes: Floats) -> None:
-        """Make the steps of some moves."""
-        form, rows = self.plan.form, self.plan.rows
-        if self.average is None:
-            loop_of(form.step)(self.state, self.params, rows, moves, sizes)
-        else:
-            weights, average = self._weights_by_lane(self.state), self.average
-            averaging_loop_of(form.step)(self.state, average, weights, self.params, rows, moves, sizes)
-
     def output(self, steps: int, reward_total: float) -> Output:
         """Return weights, (d, lanes), and gain, (lanes,), after so many steps; NaN for diverged lanes."""
-        weights, gain = self._output(steps)
+        weights, gain = self.answer()
         count = len(self.alive)
         if gain is None:
             gain = np.full(count, reward_total / steps if steps else 0.0)
@@ -143,14 +122,6 @@ class Member:
         if self.alive.all():
             return Output(by_lane, gain)
         return Output(np.where(self.alive, by_lane, np.nan), np.where(self.alive, gain, np.nan))
-
-    def _output(self, steps: int) -> Output:
-        form, state, first = self.plan.form, self.state, self.plan.average_from
-        if form.own_average is not None and first is not None and steps > first:
-            return form.own_average.output(state, self.params, self.setting, steps - first)
-        if self.average is not None and self.average.clock[0] > 0:
-            state = state._replace(weights=self._averaged().reshape(state.weights.shape))
-        return form.output(state, self.params, self.setting)
 
     def finite(self, state: Any) -> Any:
         """Return for each lane whether all numbers of a state are finite."""
@@ -162,19 +133,6 @@ class Member:
                     finite.reshape(-1, self.group.width).all(axis=0) if self.plan.form.laned else finite.all()
                 )
         return good[: len(self.alive)]
-
-    def _averaged(self) -> Floats:
-        average = self.average
-        assert average is not None
-        total = average.total
-        if average.counted.size:
-            kept = (average.clock[0] - average.counted)[:, None]
-            total = total + kept * self._weights_by_lane(self.state)
-        return np.asarray(total / average.clock[0])
-
-    def _weights_by_lane(self, state: Any) -> Floats:
-        weights: Floats = state.weights
-        return weights.reshape(len(weights), -1)
 
 
 class Work:
@@ -217,7 +175,7 @@ class Work:
                 key = member.group.schedule_ids
                 if key not in sizes:
                     sizes[key] = member.group.step_sizes(first, last, self.plan.form.laned)
-                member.advance(moves_of(drawn, member.path), sizes[key])
+                member.advance(self.plan.rows, moves_of(drawn, member.path), sizes[key])
         self.steps_done = last
 
     def _note(self, checkpoints: dict[int, int]) -> None:

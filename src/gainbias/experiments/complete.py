@@ -11,7 +11,7 @@ from itertools import islice
 from gainbias.experiments.engines import Engine
 from gainbias.experiments.execute import Finished, execute, patient_interrupt
 from gainbias.experiments.results import FAILURE, MACHINE, Results, disk_full_in_words
-from gainbias.experiments.work import Unit
+from gainbias.experiments.work import StoppedError, Unit
 from gainbias.progress import Watch
 
 
@@ -71,8 +71,8 @@ def complete(
 
     Raises
     ------
-    KeyboardInterrupt
-        After the first Ctrl-C, when what was in flight is kept; at once after the second.
+    StoppedError
+        After the first Ctrl-C, when what was in flight is kept. The second one raises KeyboardInterrupt.
     """
     stored, damaged = results.finished(units)
     waiting = {unit.id: unit for unit in units if unit.id not in stored}
@@ -91,7 +91,7 @@ def complete(
             _keep(finished, results, progress, machines)
             show(progress)
     if waiting:
-        raise KeyboardInterrupt
+        raise StoppedError
     return progress
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, Protocol, cast, get_args
 
 from gainbias.experiments.provenance import THREADS, code_version, has_one_thread
-from gainbias.experiments.work import WrongEnvironmentError, be_a_worker, environment_fault
+from gainbias.experiments.work import StoppedError, WrongEnvironmentError, be_a_worker, environment_fault
 from gainbias.extras import require
 
 EngineName = Literal["local", "dask"]
@@ -175,6 +175,9 @@ def helpers(count: int) -> Iterator[Executor]:
 def _closing(local: Local) -> Iterator[Local]:
     try:
         yield local
+    except StoppedError:
+        local.close(now=False)  # nothing runs any more
+        raise
     except BaseException:
         local.close(now=True)
         raise

@@ -74,6 +74,10 @@ class WrongEnvironmentError(RuntimeError):
     """A worker would compute something else than this process."""
 
 
+class StoppedError(KeyboardInterrupt):
+    """Ctrl-C was pressed once: what ran is finished and kept, the rest was not begun."""
+
+
 def compute_all(units: Sequence[Unit]) -> tuple[list[Answer], str]:
     """Do some units, and return their answers and the kind of machine they come from.
 

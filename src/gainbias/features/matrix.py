@@ -72,7 +72,7 @@ class Features:
     @cached_property
     def row_norms(self) -> FloatArray:
         """Euclidean norm of each row, (n,)."""
-        return np.ones(self.num_states) if self.given is None else _row_norms(self.given)
+        return np.ones(self.num_states) if self.given is None else row_norms(self.given)
 
     @property
     def max_row_norm(self) -> float:
@@ -275,7 +275,7 @@ def _check_entries(matrix: Matrix) -> None:
         raise ValueError(f"column {int(np.argmin(occupied))} of features is zero in every state: drop it")
 
 
-def _row_norms(matrix: Matrix) -> FloatArray:
+def row_norms(matrix: Matrix) -> FloatArray:
     """Euclidean norm of each row, scaled first so that no square leaves the range of double precision."""
     if isinstance(matrix, np.ndarray):
         largest = np.maximum(matrix.max(axis=1), -matrix.min(axis=1))

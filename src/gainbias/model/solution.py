@@ -79,6 +79,13 @@ class Solution:
         """Average reward per step, for processes made by `from_rates` too."""
         return self.gain / (self.mrp.rate or 1.0)
 
+    @property
+    def variance_per_step(self) -> float:
+        """Variance of the average reward over T steps times T, for processes made by `from_rates` too."""
+        return asymptotic_variance(
+            self.mrp, self.rewards, self.gain_per_step, self.stationary, self.bias, per_step=True
+        )
+
     def to_frame(self) -> pd.DataFrame:
         """Return a table with one row per state, indexed by label: stationary, reward, bias (needs pandas).
 
@@ -147,7 +154,13 @@ class MultichainSolution:
 
 
 def asymptotic_variance(
-    mrp: MarkovRewardProcess, rewards: FloatArray, gain: float, stationary: FloatArray, bias: FloatArray
+    mrp: MarkovRewardProcess,
+    rewards: FloatArray,
+    gain: float,
+    stationary: FloatArray,
+    bias: FloatArray,
+    *,
+    per_step: bool = False,
 ) -> float:
     """Return the variance in the central limit theorem of the average reward.
 
@@ -165,6 +178,8 @@ def asymptotic_variance(
         Gain per step.
     stationary, bias : (n,) arrays
         Stationary law and bias.
+    per_step : bool
+        Whether steps are counted for a process made by `from_rates` too, not its time.
 
     Returns
     -------
@@ -176,7 +191,7 @@ def asymptotic_variance(
     visited = np.flatnonzero(stationary[source] > 0.0)
     source, weight = source[visited], (stationary[source] * csr.data)[visited]
     jump = bias[csr.indices[visited]] - bias[source]
-    if mrp.rate is None:
+    if per_step or mrp.rate is None:
         own = mrp.reward_entries if rewards is mrp.rewards else None
         jump += (rewards[source] if own is None else own[visited]) - gain
         return float(np.sum(weight * jump**2))

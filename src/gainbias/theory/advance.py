@@ -2,15 +2,16 @@
 
 A step is linear in the moments. So, where there are few of them, it is a matrix: constant step sizes need a
 few powers of it, and others a product with it for each step. Where there are many and samples are
-independent, moments change little in a step, and smoothly: a block of many steps is then either a binomial
-sum (constant step sizes), or the fixed point of S_t = S_0 + sum over i < t of alpha_i slope_i, with slopes
-between some nodes interpolated by a polynomial. Both are exact to rounding. Otherwise steps are made one by
-one.
+independent, moments change little in a step, and smoothly. With constant step sizes they stay, for many
+steps, in a space of few dimensions, where powers are cheap again (`krylov`); otherwise a block of many steps
+is the fixed point of S_t = S_0 + sum over i < t of alpha_i slope_i, with slopes between some nodes
+interpolated by a polynomial (`blocks`). Both are exact to rounding. Along a chain steps are made one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ from gainbias.model.elimination.types import Ints
 from gainbias.progress import Watch
 from gainbias.theory.blocks import Smooth, by_blocks
 from gainbias.theory.foresight import say_time, seconds_of
+from gainbias.theory.krylov import by_krylov
 
 MOST_FOR_POWERS = 700
 """So many moments make a matrix that is squared in milliseconds."""
@@ -53,6 +55,8 @@ def moments_at(
 ) -> Floats:
     """Return the second moments at checkpoints, summed over nodes: (checkpoints, k, k).
 
+    They are infinite from where they are larger than any number.
+
     Parameters
     ----------
     recursion : Recursion
@@ -70,6 +74,9 @@ def moments_at(
     with Watch(time_limit) as watch, np.errstate(over="ignore", invalid="ignore"):  # moments may diverge
         for k, moments in enumerate(ways):
             found[k] = moments.sum(axis=0)
+            if not np.isfinite(found[k]).all():
+                found[k:] = np.inf
+                break
             watch.show("exact curve", float(checkpoints[k]), float(checkpoints[-1]))
     return found
 
@@ -83,6 +90,8 @@ def _way(
         return _by_powers(recursion, begin, schedule.a, checkpoints)
     if recursion.fixed and count <= MOST_FOR_MATRIX:
         return _by_matrix(recursion, begin, schedule, checkpoints, time_limit)
+    if isinstance(recursion, Smooth) and isinstance(schedule, Constant):
+        return by_krylov(recursion, begin, schedule.a, checkpoints, time_limit)
     if isinstance(recursion, Smooth):
         return by_blocks(recursion, begin, schedule, checkpoints, time_limit)
     return _by_steps(recursion, begin, schedule, checkpoints, time_limit)
@@ -94,7 +103,7 @@ def _by_steps(
     """Make all steps."""
     done, last = 0, int(checkpoints[-1])
     begin, size = now, float(schedule.values(0, 1)[0])
-    say_time(last * seconds_of(lambda: recursion.step(begin, size), repeats=2), time_limit)
+    say_time(last * seconds_of(lambda: recursion.step(begin, size), repeats=2), time_limit, len(begin))
     for checkpoint in checkpoints:
         while done < checkpoint:
             until = min(done + STRETCH, int(checkpoint))
@@ -120,24 +129,33 @@ class _Packing:
         moments[:, self.columns, self.rows] = moments[:, self.rows, self.columns]
         return moments
 
-    def matrix(self, recursion: Recursion, step_size: float) -> Floats:
-        """Return the matrix of one step."""
+    def matrix(self, linear: Callable[[Floats], Floats]) -> Floats:
+        """Return the matrix of a linear function of moments."""
         count = self.shape[0] * len(self.rows)
-        return np.array([self.pack(recursion.step(self.unpack(e), step_size)) for e in np.eye(count)]).T
+        return np.array([self.pack(linear(self.unpack(e))) for e in np.eye(count)]).T
 
 
 def _by_powers(recursion: Recursion, begin: Floats, size: float, checkpoints: Ints) -> Iterator[Floats]:
-    """Multiply with powers of the matrix of one step, which are got by squaring."""
+    """Multiply with powers of the matrix of one step, which are got by squaring.
+
+    All are kept minus I: slow moments differ from it by little, and no digit of that is lost.
+    """
+
+    def change(moments: Floats) -> Floats:
+        if isinstance(recursion, Smooth):
+            return size * recursion.slope(moments, size)
+        return recursion.step(moments, size) - moments
+
     packing = _Packing(begin.shape)
-    powers = [packing.matrix(recursion, size)]
+    powers = [packing.matrix(change)]
     now, done = packing.pack(begin), 0
     for checkpoint in checkpoints:
         left, bit = int(checkpoint) - done, 0
         while left >> bit:
             if bit == len(powers):
-                powers.append(powers[-1] @ powers[-1])
+                powers.append(2.0 * powers[-1] + powers[-1] @ powers[-1])
             if (left >> bit) & 1:
-                now = powers[bit] @ now
+                now = now + powers[bit] @ now
             bit += 1
         done = int(checkpoint)
         yield packing.unpack(now)
@@ -148,11 +166,12 @@ def _by_matrix(
 ) -> Iterator[Floats]:
     """Multiply with matrices that are polynomials of degree 2 in the step size."""
     packing = _Packing(begin.shape)
-    none, half, one = (packing.matrix(recursion, size) for size in (0.0, 0.5, 1.0))
+    none, half, one = (packing.matrix(partial(recursion.step, step_size=size)) for size in (0.0, 0.5, 1.0))
     parts = np.concatenate([none, 4.0 * half - one - 3.0 * none, 2.0 * (one + none - 2.0 * half)])
     now, done = packing.pack(begin), 0
     vector = now
-    say_time(int(checkpoints[-1]) * 1.5 * seconds_of(lambda: parts @ vector, repeats=100), time_limit)
+    seconds = int(checkpoints[-1]) * 1.5 * seconds_of(lambda: parts @ vector, repeats=100)
+    say_time(seconds, time_limit, len(begin))
     for checkpoint in checkpoints:
         while done < checkpoint:
             until = min(done + STRETCH, int(checkpoint))

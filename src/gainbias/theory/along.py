@@ -10,7 +10,6 @@ there are two chains. A step costs about three products with d x d matrices for 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +18,7 @@ from scipy import sparse
 from gainbias.features.rows import Floats
 from gainbias.model.checks import CsrArray
 from gainbias.model.elimination.types import Ints
-from gainbias.theory.sources import Source
+from gainbias.theory.sources import Ingredients
 from gainbias.theory.terms import STATES
 
 DENSE = 0.1
@@ -34,26 +33,12 @@ class Along:
 
     Parameters
     ----------
-    coefficients : callable (step_size) -> (n, lefts, rights) array
-        Of the terms (see `Terms.at`).
-    fixed : bool
-        Whether they are the same for all step sizes.
-    first, second : Source
-        The two chains; the second may be missing.
-    units : (f + 1, m + 1) array
-        Units of the other fields, and of the number 1.
+    made_of : Ingredients
     """
 
-    def __init__(
-        self,
-        coefficients: Callable[[float], Floats],
-        fixed: bool,
-        first: Source,
-        second: Source | None,
-        units: Floats,
-    ) -> None:
-        self.coefficients, self.fixed, self.units = coefficients, fixed, units
-        self.first, self.second = first, second
+    def __init__(self, made_of: Ingredients) -> None:
+        self.coefficients, self.fixed, self.units = made_of.coefficients, made_of.fixed, made_of.units
+        self.first, self.second = first, second = made_of.first, made_of.second
         pair = ALONE if second is None else second.transitions
         self.here, self.other = (part.ravel() for part in np.indices((first.size, pair.shape[0])))
         self.transitions = _product(first.transitions, pair)

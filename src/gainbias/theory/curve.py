@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
@@ -37,11 +38,11 @@ class Curve:
     steps : (checkpoints,) int array
         Numbers of steps.
     mean_weights : (checkpoints, d) array
-        E[theta_t].
+        E[theta_t]; nan where moments are infinite.
     limit : (d,) array
         What the weights converge to; the paper's fixed point if the algorithm states no limit.
     missed : (checkpoints, d, d) array
-        E[(theta_t - limit) (theta_t - limit)^T].
+        E[(theta_t - limit) (theta_t - limit)^T]; infinite where it is larger than any number.
     standard_error : (checkpoints,) array or None
         That of `mean_squared_error`, if this is a mean over runs; an exact curve has none.
     first_weights : (d,) array
@@ -77,7 +78,22 @@ class Curve:
     @property
     def mean_squared_error(self) -> Floats:
         """E |theta_t - limit|^2, (checkpoints,); where the limit is a line, the distance to that line."""
-        return np.asarray(np.einsum("ij,tij->t", error_form(self.algorithm, self.problem), self.missed))
+        return self._spread(error_form(self.algorithm, self.problem), self.missed)
+
+    @property
+    def diverged_by(self) -> int | None:
+        """First checkpoint at which moments are larger than any number: from there on errors are infinite."""
+        lost = np.flatnonzero(~self._finite)
+        return int(self.steps[lost[0]]) if lost.size else None
+
+    @property
+    def _finite(self) -> NDArray[np.bool_]:
+        return np.asarray(np.isfinite(self.missed).all(axis=(1, 2)))
+
+    def _spread(self, form: Floats, moments: Floats) -> Floats:
+        """Return the mean of a quadratic form at each checkpoint, infinite where moments are."""
+        kept = np.where(self._finite[:, None, None], moments, 0.0)
+        return np.where(self._finite, np.einsum("ij,tij->t", form, kept), np.inf)
 
     @property
     def second_moments(self) -> Floats:
@@ -108,10 +124,12 @@ class Curve:
         np.float64(0.0088)
         """
         scale = Scale(self.algorithm, self.problem, self.params, self.first_weights)
-        of_mean = scale.errors(self.mean_weights, kind, target, norm, space)
-        away = self.mean_weights - self.limit
-        covariance = self.missed - away[:, :, None] * away[:, None, :]
-        spread = np.einsum("ij,tij->t", scale.form(kind, norm, space), covariance)
+        mean = np.where(self._finite[:, None], self.mean_weights, self.limit)
+        away = mean - self.limit
+        with np.errstate(invalid="ignore"):  # infinite moments are left out
+            covariance = self.missed - away[:, :, None] * away[:, None, :]
+        spread = self._spread(scale.form(kind, norm, space), covariance)
+        of_mean = scale.errors(mean, kind, target, norm, space)
         return np.asarray(np.sqrt(of_mean**2 + np.maximum(spread, 0.0)))
 
     def to_frame(self) -> Any:
@@ -134,6 +152,8 @@ class Curve:
 
     def __repr__(self) -> str:
         error = f"{self.mean_squared_error[-1]:.3g}"
+        if self.diverged_by is not None:
+            return f"Curve({self.algorithm.name}, diverged by step {self.diverged_by} of {self.steps[-1]})"
         how = "exact: mean squared error " + error
         if self.standard_error is not None:
             how = f"mean of {self.settings['lanes']} runs: mean squared error {error} +- "
@@ -191,7 +211,7 @@ def exact_curve(
     Notes
     -----
     With independent samples the cost does not depend on the number of moves: about n d^2 for each step, and
-    less for many features, where blocks of steps are made at once. Along a chain it grows with the number of
+    far less where many steps are made at once. Along a chain it grows with the number of
     possible transitions (of pairs of states, for two chains) times d^2.
 
     Examples
@@ -211,34 +231,18 @@ def exact_curve(
     steps = as_checkpoints(checkpoints, num_steps)
     first = as_first_weights(problem, initial_weights)
     own = chosen.params(**lane.params)
-    settings = {"sampling": sampling, "start": start, "step_size": str(lane.step_size)}
+    how: dict[str, Any] = {"sampling": sampling, "start": start, "frozen": frozen}
+    settings = {**how, "step_size": str(lane.step_size)}
     if lanes is not None:
         if frozen or not is_count(lanes):
             raise ValueError(f"lanes must be a positive integer, without frozen=True, found {lanes!r}")
         return _sampled(chosen, problem, own, lane, steps, first, lanes, settings)
-    lane.step_size.values(int(num_steps) - 1, int(num_steps))  # an array that is too short is refused now
-    largest = _largest(lane, int(num_steps))
-    system = make_system(
-        chosen,
-        problem,
-        own,
-        first,
-        sampling=sampling,
-        start=start,
-        frozen=frozen,
-        largest_step=largest,
-        constant=isinstance(lane.step_size, Constant),
-    )
+    constant, largest = isinstance(lane.step_size, Constant), _largest(lane, int(num_steps))
+    system = make_system(chosen, problem, own, first, largest_step=largest, constant=constant, **how)
     second = moments_at(system.recursion, system.first - system.origin, lane.step_size, steps, time_limit)
     limit = weights_limit(chosen, problem, own, first)
-    away = np.append(system.read @ system.origin - limit, 1.0)
-    lift = np.block([[system.read, away[:-1, None]], [np.zeros((1, system.read.shape[1])), np.ones((1, 1))]])
-    with np.errstate(over="ignore", invalid="ignore"):  # moments may diverge
-        seen = lift @ second @ lift.T
-    settings = {**settings, "frozen": frozen}
-    return Curve(
-        chosen, problem, own, steps, limit + seen[:, :-1, -1], limit, seen[:, :-1, :-1], None, first, settings
-    )
+    away, missed = system.of_weights(second, limit)
+    return Curve(chosen, problem, own, steps, limit + away, limit, missed, None, first, settings)
 
 
 def _one_lane(algorithm: Algorithm, step_size: StepSize, params: Mapping[str, Any]) -> Lane:
@@ -249,7 +253,8 @@ def _one_lane(algorithm: Algorithm, step_size: StepSize, params: Mapping[str, An
 
 
 def _largest(lane: Lane, num_steps: int) -> float:
-    """Return the largest step size; a schedule is asked at most for some hundred thousand of them."""
+    """Return the largest of the first step sizes; an array that is too short for all steps is refused."""
+    lane.step_size.values(num_steps - 1, num_steps)
     return float(lane.step_size.values(0, min(num_steps, 100_000)).max())
 
 

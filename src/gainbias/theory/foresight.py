@@ -10,12 +10,16 @@ LONG = 60.0
 """A curve that takes more seconds than this says so first."""
 
 
-def say_time(seconds: float, time_limit: float | None) -> None:
-    """Refuse what takes longer than its limit; without a limit, warn of what takes long."""
+def say_time(seconds: float, time_limit: float | None, nodes: int = 1) -> None:
+    """Refuse what takes longer than its limit; without a limit, warn of what takes long.
+
+    Several nodes are those of a chain: independent samples have one.
+    """
     if time_limit is not None and seconds > time_limit:
+        cheaper = ", or use sampling='iid', which costs less" if nodes > 1 else ""
         raise ValueError(
             f"this curve would take about {seconds:.3g} s, more than time_limit={time_limit:g}: allow more "
-            "time, ask for fewer steps, or use sampling='iid', which costs less"
+            f"time, or ask for fewer steps{cheaper}"
         )
     if time_limit is None and seconds > LONG:
         warnings.warn(f"this curve takes about {seconds:.0f} s", stacklevel=2)

@@ -11,13 +11,12 @@ among each other (`_products`), and a step costs a few products of d x d and n x
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
 from gainbias.features.rows import Floats
-from gainbias.theory.sources import Source
+from gainbias.theory.sources import Ingredients, Source
 from gainbias.theory.terms import STATES
 
 HERE, OTHER = 0, 2
@@ -29,27 +28,13 @@ class Independent:
 
     Parameters
     ----------
-    coefficients : callable (step_size) -> (n, lefts, rights) array
-        Of the terms (see `Terms.at`).
-    fixed : bool
-        Whether they are the same for all step sizes.
-    first, second : Source
-        Where the rows of the two chains come from; the second may be missing.
-    units : (f + 1, m + 1) array
-        Units of the other fields, and of the number 1.
+    made_of : Ingredients
     """
 
-    def __init__(
-        self,
-        coefficients: Callable[[float], Floats],
-        fixed: bool,
-        first: Source,
-        second: Source | None,
-        units: Floats,
-    ) -> None:
-        self.coefficients, self.fixed = coefficients, fixed
+    def __init__(self, made_of: Ingredients) -> None:
+        self.coefficients, self.fixed, self.units = made_of.coefficients, made_of.fixed, made_of.units
+        first, second = made_of.first, made_of.second
         self.sources = (first,) if second is None else (first, second)
-        self.units = units
         self._kept: Plan | None = None
 
     def begin(self, x: Floats) -> Floats:
@@ -70,6 +55,10 @@ class Independent:
         change -= drift
         change -= drift.T
         return change[None]
+
+    def forgetting(self, step_size: float) -> Floats:
+        """Return the rate at which each entry of z forgets itself, 0 for weights and for the 1: (m + 1,)."""
+        return self.plan(step_size).forgetting
 
     def plan(self, step_size: float) -> Plan:
         """Return what a step with this size needs."""
@@ -149,6 +138,16 @@ class Plan:
                 if other != chain:
                     total += np.outer(self.left_mean[i], self.means[other][i])
         return total
+
+    @cached_property
+    def forgetting(self) -> Floats:
+        """The diagonal of A, for fields after the weights alone, (m + 1,)."""
+        law, part, found = self.sources[FIRST].law, self.parts[FIRST], np.zeros(self.units.shape[1])
+        for i, left in enumerate(self.lefts):
+            if left >= STATES:
+                own = np.broadcast_to(part[:, i, 3 + left - STATES], law.shape)
+                found[self._first_unit + left - STATES] = law @ own
+        return found
 
     def drift(self, moments: Floats) -> Floats:
         """Return A S for one S, (m + 1, m + 1), at less cost than A itself if there is one chain."""

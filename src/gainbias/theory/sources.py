@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -86,6 +87,29 @@ class Source:
         """Return the sum over t >= 0 of P^t applied to values of mean 0, (n, k)."""
         fundamental = np.eye(self.size) - self.transitions.toarray() + self.law
         return np.asarray(np.linalg.solve(fundamental, values))
+
+
+@dataclass(frozen=True, eq=False)
+class Ingredients:
+    """What the steps of an algorithm on a problem are made of.
+
+    Attributes
+    ----------
+    coefficients : callable (step_size) -> (n, lefts, rights) array
+        Of the terms (see `Terms.at`).
+    fixed : bool
+        Whether they are the same for all step sizes.
+    first, second : Source
+        Where the rows of the two chains come from; the second may be missing.
+    units : (f + 1, m + 1) array
+        Units of the other fields, and of the number 1.
+    """
+
+    coefficients: Callable[[float], Floats]
+    fixed: bool
+    first: Source
+    second: Source | None
+    units: Floats
 
 
 def chain_source(problem: Problem, origin: Floats, start: Floats) -> Source:

@@ -17,14 +17,14 @@ from gainbias.theory.along import Along
 from gainbias.theory.independent import Independent
 from gainbias.theory.moments import Enumerated
 from gainbias.theory.moves import first_law, move_law
-from gainbias.theory.sources import chain_source, mean_source, unit_rows
+from gainbias.theory.sources import Ingredients, chain_source, mean_source, unit_rows
 from gainbias.theory.terms import SampleField, bound_field, read_terms
 
 MOST_BYTES = 4 * 2**30
 """Moments of all nodes, and what is computed from them, may take so much memory."""
 
-COPIES = 6
-"""Arrays as large as the moments that a step needs."""
+COPIES = {"iid": 50, "markov": 6}
+"""Arrays as large as the moments that are needed: a basis or the nodes of a block, or those of a step."""
 
 MOST_LISTED = 10**7
 """Numbers in the matrices of all moves, if these have to be listed."""
@@ -50,6 +50,19 @@ class System:
     first: Floats
     origin: Floats
     read: Floats
+
+    def of_weights(self, second: Floats, limit: Floats) -> tuple[Floats, Floats]:
+        """Return means (..., d) and second moments (..., d, d) of reported weights about a limit.
+
+        Where moments are too large for numbers, they are infinite, and means are unknown.
+        """
+        away = (self.read @ self.origin - limit)[:, None]
+        lift = np.block([[self.read, away], [np.zeros((1, self.read.shape[1])), np.ones((1, 1))]])
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = lift @ second @ lift.T
+        lost = ~np.isfinite(seen).all(axis=(1, 2))
+        seen[lost], seen[lost, :, -1] = np.inf, np.nan
+        return seen[:, :-1, -1], seen[:, :-1, :-1]
 
 
 def make_system(
@@ -103,10 +116,10 @@ def make_system(
     second = None if chains == 1 else mean_source(problem, origin) if frozen else first
     nodes = 1 if sampling == "iid" else first.size * (1 if second is None else second.size)
     _check_memory(nodes, len(origin), sampling, chains)
-    kind = Independent if sampling == "iid" else Along
     units = unit_rows(origin, len(origin) - problem.num_features)
     coefficients = terms.at if constant else terms.between(largest_step)
-    recursion = kind(coefficients, constant or not terms.depends_on_step, first, second, units)
+    made_of = Ingredients(coefficients, constant or not terms.depends_on_step, first, second, units)
+    recursion = Independent(made_of) if sampling == "iid" else Along(made_of)
     return System(recursion, probe.first, origin, probe.read())
 
 
@@ -155,7 +168,7 @@ def _no_field(algorithm: Algorithm, frozen: bool) -> str:
 
 
 def _check_memory(nodes: int, size: int, sampling: Sampling, chains: int) -> None:
-    need = COPIES * 8 * nodes * (size + 1) ** 2
+    need = COPIES[sampling] * 8 * nodes * (size + 1) ** 2
     if need > MOST_BYTES:
         pairs = "pair of states" if chains == 2 else "state"
         advice = "use sampling='iid', or fewer features" if sampling == "markov" else "use fewer features"

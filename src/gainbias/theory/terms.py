@@ -76,7 +76,7 @@ class Terms:
         return np.asarray(found[self.which])
 
     def between(self, largest: float) -> Callable[[float], Floats]:
-        """Return what `at` does for step sizes up to the largest, by interpolation if that is exact."""
+        """Return what `at` does, for step sizes up to the largest by interpolation if that is exact."""
         if self._fixed is not None:
             fixed = self.at(largest)
             return lambda step_size: fixed
@@ -95,7 +95,9 @@ class Terms:
         shape, flat = fit.shape[1:], fit[: len(order)].reshape(len(order), -1)
 
         def interpolated(step_size: float) -> Floats:
-            basis = np.cos(order * np.arccos(min(1.0, 2.0 * step_size / largest - 1.0)))
+            if step_size > largest:
+                return self.at(step_size)
+            basis = np.cos(order * np.arccos(2.0 * step_size / largest - 1.0))
             return np.asarray((basis @ flat).reshape(shape)[self.which])
 
         return interpolated

@@ -51,7 +51,7 @@ def markov_as_printed(facts: Facts, steps: int) -> Bound:
     """
     C, beta = mixing_constants(facts.problem)
     tau = facts.mixing_time(1.0 / steps)
-    variance = facts.problem.solution.asymptotic_variance
+    variance = facts.problem.solution.variance_per_step
     drift = facts.r_max * (2.0 * tau + C * beta**tau / (1.0 - beta)) / steps
     return conclude(
         f"{THEOREM}, Markov sampling, as printed",

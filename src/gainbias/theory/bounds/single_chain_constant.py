@@ -6,7 +6,7 @@ import math
 
 from gainbias.theory.bounds.arithmetic import ratio, rounded_down
 from gainbias.theory.bounds.projected import Projected
-from gainbias.theory.bounds.record import Bound, at_most, below, conclude
+from gainbias.theory.bounds.record import Bound, Condition, at_most, below, conclude
 
 
 def markov_constant(run: Projected, alpha: float, steps: int, as_printed: bool = False) -> Bound:
@@ -28,7 +28,6 @@ def markov_constant(run: Projected, alpha: float, steps: int, as_printed: bool =
     kappa, G_1 = 1.0 - 2.0 * alpha * zeta, math.exp(-2.0 * rho_0 * alpha)
     G_const = (1.0 if as_printed else rho_0) * (16 * tau + 6) * run.price + (88 * tau + 4) * run.size
     exponent = "T - tau_mix" if as_printed else "T - tau_mix - 1"
-    limit = largest_step(run, as_printed)
 
     def value() -> float:
         log_kappa = math.log1p(-2.0 * alpha * zeta)  # kappa itself has lost the digits of small steps
@@ -37,28 +36,6 @@ def markov_constant(run: Projected, alpha: float, steps: int, as_printed: bool =
         noise = alpha * G_const / (2.0 * zeta)
         return 4.0 * alpha * run.price * overlap + 4.0 * R**2 * math.exp(log_kappa * waiting) + noise
 
-    conditions = [
-        *run.conditions,
-        facts.enough_steps(steps, tau),
-        at_most(
-            "step size",
-            "alpha < 1 / (2 zeta)",
-            alpha,
-            ratio(1.0, 2.0 * max(zeta, 0.0)),
-            f"a step size of at most {rounded_down(limit)}",
-            strict=True,
-        ),
-    ]
-    if not as_printed:
-        conditions.append(
-            at_most(
-                "step of the mean",
-                "beta <= 1",
-                rho_0 * alpha,
-                1.0,
-                f"a step size of at most {rounded_down(limit)}",
-            )
-        )
     return conclude(
         f"Single-chain, Markov sampling, constant step size, {'as printed' if as_printed else 'corrected'}",
         f"4 alpha (r_max + 2 R_theta) (T - tau_mix) rho^({exponent}) / lambda^2 "
@@ -73,8 +50,17 @@ def markov_constant(run: Projected, alpha: float, steps: int, as_printed: bool =
             "rho": max(kappa, G_1),
             "G_const": G_const,
         },
-        conditions,
+        [*run.conditions, facts.enough_steps(steps, tau), *_step_conditions(run, alpha, as_printed)],
     )
+
+
+def _step_conditions(run: Projected, alpha: float, as_printed: bool) -> list[Condition]:
+    """Return what must hold for the steps of the weights and, unless as printed, of the mean."""
+    advice = f"a step size of at most {rounded_down(largest_step(run, as_printed))}"
+    stable = ratio(1.0, 2.0 * max(run.curvature, 0.0))
+    of_weights = at_most("step size", "alpha < 1 / (2 zeta)", alpha, stable, advice, strict=True)
+    of_mean = at_most("step of the mean", "beta <= 1", run.mean_ratio * alpha, 1.0, advice)
+    return [of_weights] if as_printed else [of_weights, of_mean]
 
 
 def largest_step(run: Projected, as_printed: bool = False) -> float:

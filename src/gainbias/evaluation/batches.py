@@ -1,0 +1,225 @@
+"""Sums over consecutive batches of a stream of any length, in bounded memory.
+
+A stream fills batches of one step each. When there are twice as many as are needed, neighbours are added up
+and the batches become twice as long. So there are always between `capacity / 2` and `capacity` batches, and
+how the stream was cut into pieces changes no bit.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gainbias.features.matrix import FloatArray
+
+CAPACITY = 8192
+"""Fewer batches than this are kept of a chain: 128 kB with the sums of squares."""
+
+PIECE = 2**20
+"""So many numbers are worked on at once, whatever the caller brings."""
+
+
+class BatchSums:
+    """Sums of several series over batches of equal length.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of what arrives at a step.
+    capacity : int
+        Even; there are always fewer complete batches.
+    first_size : int
+        Steps in a batch at first.
+
+    Attributes
+    ----------
+    size : int
+        Steps in a batch: the first size times a power of two.
+    steps : int
+        Steps so far.
+    rest : array of this shape
+        Sum over the steps after the last complete batch.
+
+    Examples
+    --------
+    >>> series = BatchSums((1,), capacity=4)
+    >>> series.add(np.arange(7.0)[None])
+    >>> series.size, series.complete.tolist(), series.rest.tolist()
+    (2, [[1.0, 5.0, 9.0]], [6.0])
+    """
+
+    def __init__(self, shape: tuple[int, ...], capacity: int = CAPACITY, first_size: int = 1) -> None:
+        self._sums = np.zeros((*shape, capacity))
+        self._full = 0
+        self.size, self.steps, self.rest = first_size, 0, np.zeros(shape)
+
+    @property
+    def complete(self) -> FloatArray:
+        """Sums of the complete batches, shape (*shape, batches)."""
+        return self._sums[..., : self._full]
+
+    @property
+    def rest_steps(self) -> int:
+        """Steps after the last complete batch."""
+        return self.steps - self._full * self.size
+
+    def add(self, values: FloatArray) -> None:
+        """Add the next steps, shape (*shape, count)."""
+        while values.shape[-1] > 0:
+            begun = self.rest_steps
+            room = (self._sums.shape[-1] - self._full) * self.size - begun
+            self._fill(values[..., :room], begun)
+            values = values[..., room:]
+            self._fit()
+
+    def add_sum(self, total: FloatArray, steps: int) -> None:
+        """Add the sum over the next steps, of this shape; their number must divide the size."""
+        self.rest = self.rest + total
+        self.steps += steps
+        if self.rest_steps == self.size:
+            self._close()
+            self._fit()
+
+    def beside(self, other: BatchSums) -> BatchSums:
+        """Return both side by side along the last axis of their shapes; they must have made equal steps."""
+        joined = BatchSums((*self.rest.shape[:-1], self.rest.shape[-1] + other.rest.shape[-1]))
+        joined._sums = np.concatenate([self._sums, other._sums], axis=-2)
+        joined.rest = np.concatenate([self.rest, other.rest], axis=-1)
+        joined._full, joined.size, joined.steps = self._full, self.size, self.steps
+        return joined
+
+    def first(self, batches: int) -> BatchSums:
+        """Return what there was after so many of the complete batches."""
+        part = BatchSums(self.rest.shape, capacity=0)
+        part._sums, part._full = self._sums, batches
+        part.size, part.steps = self.size, batches * self.size
+        return part
+
+    def _close(self) -> None:
+        self._sums[..., self._full] = self.rest
+        self._full, self.rest = self._full + 1, np.zeros_like(self.rest)
+
+    def _fit(self) -> None:
+        """Add up neighbours if there is no room for another batch."""
+        if self._full == self._sums.shape[-1]:
+            self._full, self.size = self._full // 2, 2 * self.size
+            self._sums[..., : self._full] = self._sums[..., ::2] + self._sums[..., 1::2]
+
+    def _fill(self, values: FloatArray, begun: int) -> None:
+        """Add steps for which there is room. Cumulative sums go step by step, wherever the pieces end."""
+        self.steps += values.shape[-1]
+        if begun:
+            head = values[..., : self.size - begun]
+            self.rest = _last_sum(np.concatenate([self.rest[..., None], head], axis=-1))
+            if begun + head.shape[-1] < self.size:
+                return
+            self._close()
+            values = values[..., head.shape[-1] :]
+        batches, left = divmod(values.shape[-1], self.size)
+        whole = values[..., : batches * self.size].reshape(*values.shape[:-1], batches, self.size)
+        self._sums[..., self._full : self._full + batches] = _last_sum(whole)
+        self._full += batches
+        if left:
+            self.rest = _last_sum(values[..., -left:])
+
+
+def _last_sum(values: FloatArray) -> FloatArray:
+    return np.asarray(np.cumsum(values, axis=-1)[..., -1])
+
+
+class BatchMeans:
+    """Rewards of independent chains of equal length, as batch sums of the rewards and of their squares.
+
+    Both are kept relative to the first reward of each chain, so that a large constant costs no digits.
+
+    Parameters
+    ----------
+    num_chains : int
+        Number of chains.
+
+    Examples
+    --------
+    >>> rewards = BatchMeans()
+    >>> rewards.add([1.0, 2.0])
+    >>> rewards.add([3.0])
+    >>> rewards.steps, rewards.mean
+    (3, 2.0)
+    """
+
+    def __init__(self, num_chains: int = 1) -> None:
+        if num_chains < 1:
+            raise ValueError(f"num_chains must be at least 1, found {num_chains}")
+        self.origin = np.zeros(num_chains)
+        self.sums = BatchSums((2, num_chains))
+
+    @classmethod
+    def of(cls, rewards: ArrayLike) -> Self:
+        """Return the batches of rewards in memory, shape (chains, steps) or (steps,)."""
+        array = np.atleast_2d(np.asarray(rewards, dtype=np.float64))
+        batches = cls(len(array))
+        batches.add(array)
+        return batches
+
+    @property
+    def num_chains(self) -> int:
+        """Number of chains."""
+        return len(self.origin)
+
+    @property
+    def steps(self) -> int:
+        """Steps of each chain."""
+        return self.sums.steps
+
+    @property
+    def mean(self) -> float:
+        """Mean of all rewards."""
+        return self.mean_after(0)
+
+    def mean_after(self, cut: int) -> float:
+        """Mean of all rewards after the first `cut` batches."""
+        totals = self.sums.complete[0, :, cut:].sum(axis=-1) + self.sums.rest[0]
+        return float(np.mean(self.origin + totals / (self.steps - cut * self.sums.size)))
+
+    def add(self, rewards: ArrayLike) -> None:
+        """Add the next rewards, shape (chains, count), or (count,) for one chain."""
+        array = np.atleast_2d(np.asarray(rewards, dtype=np.float64))
+        if array.ndim != 2 or len(array) != self.num_chains:
+            raise ValueError(f"rewards must have shape ({self.num_chains}, count), found {array.shape}")
+        self._check_finite(array)
+        if self.steps == 0 and array.shape[1] > 0:
+            self.origin = array[:, 0].copy()
+        width = max(1, PIECE // self.num_chains)
+        for begin in range(0, array.shape[1], width):
+            shifted = array[:, begin : begin + width] - self.origin[:, None]
+            self.sums.add(np.stack([shifted, shifted**2]))
+
+    def about(self, centre: float) -> tuple[FloatArray, FloatArray]:
+        """Return means of the rewards less `centre`, and of the squares of that, each (chains, batches)."""
+        mean, square = self.sums.complete / self.sums.size
+        shift = (self.origin - centre)[:, None]
+        return mean + shift, square + shift * (2.0 * mean + shift)
+
+    def first(self, batches: int) -> BatchMeans:
+        """Return what there was after so many of the complete batches; only to look at."""
+        part = BatchMeans(self.num_chains)
+        part.origin, part.sums = self.origin, self.sums.first(batches)
+        return part
+
+    def merge(self, other: BatchMeans) -> BatchMeans:
+        """Return the batches of the chains of both, which must have the same length."""
+        if self.steps != other.steps:
+            raise ValueError(f"chains must have equal lengths, found {self.steps} and {other.steps} steps")
+        merged = BatchMeans(self.num_chains + other.num_chains)
+        merged.origin = np.concatenate([self.origin, other.origin])
+        merged.sums = self.sums.beside(other.sums)
+        return merged
+
+    def _check_finite(self, rewards: FloatArray) -> None:
+        if not np.isfinite(rewards).all():
+            chain, step = np.argwhere(~np.isfinite(rewards))[0]
+            raise ValueError(
+                f"rewards must be finite, found {rewards[chain, step]} in chain {chain} at step "
+                f"{self.steps + step}"
+            )

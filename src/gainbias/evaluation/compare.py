@@ -1,0 +1,198 @@
+"""`compare`: the difference of two gains, paired by common random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gainbias.algorithms.algorithm import Algorithm
+from gainbias.evaluation.batches import BatchMeans
+from gainbias.evaluation.environments_opening import Environment, may_look
+from gainbias.evaluation.estimate import Estimate, digits_for
+from gainbias.evaluation.following import Plan, follow
+from gainbias.evaluation.interruptions import Interruptions
+from gainbias.evaluation.intervals import GainEstimate, estimate_gain
+from gainbias.evaluation.observations import Choice
+from gainbias.evaluation.policies import Policy
+from gainbias.evaluation.reading import estimate_of
+from gainbias.evaluation.stream import OnTermination
+from gainbias.progress import Watch
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """How much more one policy earns per step than another; made by `compare`.
+
+    Attributes
+    ----------
+    difference : float
+        Gain of the first policy, less that of the second.
+    interval : (float, float)
+        Confidence interval of the difference.
+    confidence : float
+        Nominal coverage.
+    standard_error : float
+        Of the difference.
+    saving : float
+        Independent runs would have to be so many times as long for the same standard error; below 1 if
+        pairing did harm.
+    first, second : Estimate
+        Of each policy by itself.
+    warnings : tuple of str
+        Why the interval may be wrong.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> comparison = gb.compare("FrozenLake-v1", "random", [0] * 16, num_steps=20_000)
+    >>> comparison.difference == comparison.first.gain - comparison.second.gain
+    True
+    """
+
+    difference: float
+    interval: tuple[float, float]
+    confidence: float
+    standard_error: float
+    saving: float
+    first: Estimate
+    second: Estimate
+    warnings: tuple[str, ...]
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval leaves no doubt which policy is better, and nothing speaks against it."""
+        return not (self.interval[0] <= 0.0 <= self.interval[1]) and not self.warnings
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists, ready for JSON."""
+        return {
+            "difference": self.difference,
+            "interval": list(self.interval),
+            "confidence": self.confidence,
+            "standard_error": self.standard_error,
+            "saving": self.saving,
+            "warnings": list(self.warnings),
+            "first": self.first.to_dict(),
+            "second": self.second.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        digits = digits_for(high - low)
+        verdict = "the first is better" if low > 0.0 else "the second is better" if high < 0.0 else "open"
+        gains = (f"{estimate.gain:.{digits}f}" for estimate in (self.first, self.second))
+        lines = [
+            f"difference  {self.difference:+.{digits}f} per step, {self.confidence:.0%} interval "
+            f"{low:+.{digits}f} to {high:+.{digits}f}: {verdict}",
+            "gains       {} and {}".format(*gains),
+            f"pairing     {self._saving_in_words()}",
+            *(f"warning     {warning}" for warning in self.warnings),
+        ]
+        return "\n".join(lines)
+
+    def _saving_in_words(self) -> str:
+        if self.saving == float("inf"):
+            return "by common random numbers: both earned the same in every step"
+        return (
+            f"by common random numbers: as accurate as independent runs of {self.saving:.3g} times the length"
+        )
+
+
+def compare(
+    env: Environment,
+    policy_a: Policy,
+    policy_b: Policy,
+    *,
+    features: Choice = "auto",
+    algorithm: Algorithm | str = "auto",
+    num_steps: int = 100_000,
+    chains: int | None = None,
+    seed: int = 0,
+    on_termination: OnTermination = "zero",
+    confidence: float = 0.95,
+    step_size: Any = "auto",
+    params: Mapping[str, float] | None = None,
+    time_limit: float | None = None,
+) -> Comparison:
+    """Estimate by how much the gains of two policies differ.
+
+    Both are followed one after the other, with the same seeds of environments and actions, so that chance
+    favours neither. Rewards are then subtracted step by step. What the policies share of good and bad luck
+    cancels out, and the interval takes into account what is left.
+
+    Parameters
+    ----------
+    env, features, algorithm, chains, seed, on_termination, confidence, step_size, params
+        As for `evaluate`.
+    policy_a, policy_b : callable, object with a method predict, array_like or "random"
+        The policies.
+    num_steps : int
+        Transitions of all chains together, for each policy.
+    time_limit : float, optional
+        Seconds for both together, half for each.
+
+    Returns
+    -------
+    Comparison
+        If the run of the first policy is cut short, that of the second is as short; if that of the second
+        is, steps that both made are compared.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> comparison = gb.compare("FrozenLake-v1", "random", [0] * 16, num_steps=20_000)
+    >>> comparison.first.gain > comparison.second.gain
+    True
+    """
+    looks = may_look(env, policy_a) or may_look(env, policy_b)
+    plan = Plan(
+        features=features,
+        algorithm=algorithm,
+        num_steps=num_steps,
+        target_half_width=None,
+        max_steps=num_steps,
+        chains=1 if chains is None and looks else chains,
+        seed=seed,
+        on_termination=on_termination,
+        confidence=confidence,
+        step_size=step_size,
+        params=params,
+    )
+    half = None if time_limit is None else time_limit / 2
+    with Interruptions() as interruptions:
+        with Watch(half) as watch:
+            first, first_cut = follow(env, policy_a, plan, watch, interruptions, keep_rewards=True)
+        made = first.rewards.num_chains * first.rewards.steps
+        plan = replace(plan, chains=first.rewards.num_chains, num_steps=made)
+        with Watch(half) as watch:
+            second, second_cut = follow(env, policy_b, plan, watch, interruptions, keep_rewards=True)
+        steps = second.rewards.steps
+        differences = BatchMeans.of(first.kept_rewards(steps) - second.kept_rewards(steps))
+        estimates = [
+            estimate_of(collection, confidence, cut)
+            for collection, cut in ((first, first_cut), (second, second_cut))
+        ]
+    return _comparison(estimate_gain(differences, confidence), *estimates)
+
+
+def _comparison(paired: GainEstimate, first: Estimate, second: Estimate) -> Comparison:
+    apart = sum(estimate.diagnostics.standard_error**2 for estimate in (first, second))
+    together = paired.standard_error**2
+    warnings = [
+        f"{name} policy: {warning}"
+        for name, estimate in (("first", first), ("second", second))
+        for warning in estimate.diagnostics.warnings
+        if warning.startswith("cut short") or "falls apart" in warning
+    ]
+    is_same = together == 0.0 and paired.gain == 0.0
+    return Comparison(
+        difference=paired.gain,
+        interval=paired.interval,
+        confidence=paired.confidence,
+        standard_error=paired.standard_error,
+        saving=apart / together if together > 0.0 else float("inf"),
+        first=first,
+        second=second,
+        warnings=(*warnings, *(() if is_same else paired.warnings)),
+    )

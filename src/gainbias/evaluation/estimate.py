@@ -1,0 +1,192 @@
+"""`Estimate`: what a policy is worth, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gainbias.evaluation.diagnostics import Diagnostics
+from gainbias.evaluation.history import History
+from gainbias.evaluation.methods import LearnedRecord
+from gainbias.evaluation.observations import ObservationMap
+from gainbias.features.matrix import FloatArray
+
+SOME_OBSERVATION = 1e-3
+"""Where the data weigh less than this, there is no value."""
+
+MOST_LISTED = 10_000
+"""So many discrete observations are looked through for the best and the worst."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate:
+    """The gain and the relative values of a policy, with intervals; made by `evaluate` and `evaluate_log`.
+
+    Attributes
+    ----------
+    gain : float
+        Average reward per step in the long run.
+    gain_interval : (float, float)
+        Confidence interval of the gain.
+    confidence : float
+        Nominal coverage of all intervals.
+    diagnostics : Diagnostics
+        How it came about, with `warnings` and `notes` in words.
+    history : History
+        How the gain settled down.
+    observed : ObservationMap
+        How observations become features.
+    learned : ValueEstimate or LearnedValues
+        The values as functions of features.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=40_000)
+    >>> low, high = estimate.gain_interval
+    >>> low < 0.0017 < high
+    True
+    >>> estimate.value(14) > estimate.value(0)
+    True
+    >>> estimate.value([0, 14]).shape, estimate.value_interval([0, 14]).shape
+    ((2,), (2, 2))
+    """
+
+    gain: float
+    gain_interval: tuple[float, float]
+    confidence: float
+    diagnostics: Diagnostics
+    history: History
+    observed: ObservationMap
+    learned: LearnedRecord
+
+    @property
+    def weights(self) -> FloatArray:
+        """Coefficients of the features, (d,), in the scale in which they were given."""
+        return self.learned.weights / self.observed.scale
+
+    @property
+    def features(self) -> str:
+        """The features in words."""
+        return self.observed.description
+
+    def value(self, observations: Any) -> Any:
+        """Relative value of an observation: how much more than the gain is earned from there on, in all.
+
+        Values are centred: their mean in the long run is 0.
+
+        Parameters
+        ----------
+        observations : int, array or list
+            One observation, or an array (m, ...) of many.
+
+        Returns
+        -------
+        float, or (m,) array
+            nan where nothing alike was observed.
+        """
+        many, single = self.observed.checked(observations)
+        rows = self.observed.rows_at(many)
+        seen = self.learned.observations(rows) >= SOME_OBSERVATION
+        values = np.where(seen, self.learned.values(rows), np.nan)
+        return float(values[0]) if single else values
+
+    def value_interval(self, observations: Any) -> Any:
+        """Confidence interval of the relative value of an observation.
+
+        Parameters
+        ----------
+        observations : int, array or list
+            One observation, or an array (m, ...) of many.
+
+        Returns
+        -------
+        (float, float), or (m, 2) array
+            Infinite where too little was observed. Each covers its own value with probability
+            `confidence`, not all of them together.
+        """
+        many, single = self.observed.checked(observations)
+        ends = self.learned.intervals(self.observed.rows_at(many))
+        return (float(ends[0, 0]), float(ends[0, 1])) if single else ends
+
+    def extremes(self, count: int = 1) -> tuple[list[Any], list[Any]]:
+        """Return the worst and the best discrete observations, as pairs of observation and value.
+
+        Only those that were observed often enough for an interval. Empty for boxes, and for more than 10,000
+        observations.
+        """
+        limits = self.observed.limits
+        size = float(np.prod(limits.high - limits.low + 1.0)) if limits.whole else np.inf
+        if size > MOST_LISTED:
+            return [], []
+        axes = [np.arange(low, high + 1) for low, high in zip(limits.low.flat, limits.high.flat, strict=True)]
+        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).astype(np.int64)
+        every = grid.reshape(-1, *limits.shape)
+        values, known = self.value(every), np.isfinite(self.value_interval(every)).all(axis=1)
+        order = [int(k) for k in np.argsort(values, kind="stable") if known[k]]
+        pairs = [(every[k].tolist(), float(values[k])) for k in order]
+        return pairs[:count], pairs[::-1][:count]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists, ready for JSON."""
+        worst, best = self.extremes(3)
+        return {
+            "gain": self.gain,
+            "gain_interval": list(self.gain_interval),
+            "confidence": self.confidence,
+            "features": self.features,
+            "weights": self.weights.tolist(),
+            "best": [{"observation": seen, "value": value} for seen, value in best],
+            "worst": [{"observation": seen, "value": value} for seen, value in worst],
+            "diagnostics": self.diagnostics.to_dict(),
+            "history": self.history.to_dict(),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the estimate to a file, which `load_estimate` reads. A function of yours is not stored."""
+        from gainbias.evaluation.files import save_estimate
+
+        save_estimate(self, Path(path))
+
+    def __repr__(self) -> str:
+        low, high = self.gain_interval
+        facts = self.diagnostics
+        digits = digits_for(high - low)
+        lines = [
+            f"gain      {self.gain:.{digits}f} per step, "
+            f"{self.confidence:.0%} interval {low:.{digits}f} to {high:.{digits}f}",
+            f"values    {self._values_in_words()}",
+            f"features  {self.features}",
+            f"data      {facts.num_transitions:,} transitions of {_chains(facts.num_chains)}, worth "
+            f"{_count(facts.effective_sample_size)} independent rewards for the gain"
+            + (f"; the first {facts.transient:,} steps left out" if facts.transient else ""),
+            f"method    {facts.algorithm}",
+            *(f"warning   {warning}" for warning in facts.warnings),
+            *(f"note      {note}" for note in facts.notes),
+        ]
+        return "\n".join(lines)
+
+    def _values_in_words(self) -> str:
+        worst, best = self.extremes()
+        if not best:
+            return "for any observation: value(obs), value_interval(obs)"
+        (high_at, high), (low_at, low) = best[0], worst[0]
+        return f"best {high:+.3g} at {high_at}, worst {low:+.3g} at {low_at}; relative, with mean 0"
+
+
+def digits_for(width: float) -> int:
+    """Return how many digits behind the point show two digits of the width of an interval."""
+    if not (np.isfinite(width) and width > 0.0):
+        return 6
+    return int(np.clip(2 - np.ceil(np.log10(width)), 0, 12))
+
+
+def _chains(count: int) -> str:
+    return "one chain" if count == 1 else f"{count} chains"
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if np.isfinite(number) else "any number of"

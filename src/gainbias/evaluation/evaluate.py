@@ -1,0 +1,196 @@
+"""`evaluate` and `evaluate_log`: from an environment or a log to an `Estimate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from gainbias.algorithms.algorithm import Algorithm
+from gainbias.evaluation.collection import Collection
+from gainbias.evaluation.environments_opening import Environment
+from gainbias.evaluation.estimate import Estimate
+from gainbias.evaluation.following import Plan, follow
+from gainbias.evaluation.interruptions import Interruptions
+from gainbias.evaluation.logs import log_stream
+from gainbias.evaluation.logs_columns import Name
+from gainbias.evaluation.methods import value_method
+from gainbias.evaluation.observations import Choice
+from gainbias.evaluation.policies import Policy
+from gainbias.evaluation.reading import Display, check_confidence, estimate_of, opened, read
+from gainbias.evaluation.stream import OnTermination
+from gainbias.progress import Watch
+
+
+def evaluate(
+    env: Environment,
+    policy: Policy,
+    *,
+    features: Choice = "auto",
+    algorithm: Algorithm | str = "auto",
+    num_steps: int = 100_000,
+    target_half_width: float | None = None,
+    max_steps: int = 10_000_000,
+    chains: int | None = None,
+    seed: int = 0,
+    on_termination: OnTermination = "zero",
+    confidence: float = 0.95,
+    step_size: Any = "auto",
+    params: Mapping[str, float] | None = None,
+    time_limit: float | None = None,
+) -> Estimate:
+    """Estimate what a policy earns per step in the long run, and which states are good, with intervals.
+
+    Parameters
+    ----------
+    env : gymnasium.Env, str, gymnasium.vector.VectorEnv or callable
+        An environment, its id, a vector environment, or a function without arguments that makes one of
+        these. Time limits are taken off: the policy is followed for ever.
+    policy : callable, object with a method predict, array_like or "random"
+        A function from an observation to an action (for a vector environment: from all observations to all
+        actions); an agent, as Stable-Baselines3 makes them; for discrete observations the action of each, or
+        the probability of each action, (n, A); or ``"random"``.
+    features : {"auto"}, FeatureMap, Tabular, callable, or (n, d) array or sparse array
+        ``"auto"`` makes discrete observations states and chooses a map for boxes. A function takes
+        observations (m, ...) and returns rows of features (m, d). A matrix has a row for each discrete
+        observation. They may have any scale.
+    algorithm : str or Algorithm
+        How values are learned. ``"auto"`` is least squares for up to 500 features, or 3,000 that are sparse
+        or tabular, and otherwise single-chain.
+    num_steps : int
+        Transitions of all chains together.
+    target_half_width : float, optional
+        Go on until the interval of the gain is so narrow to both sides, for at most `max_steps` transitions
+        in all; `num_steps` then has no meaning.
+    max_steps : int
+        Bound for `target_half_width`.
+    chains : int, optional
+        Independent copies of the environment. By default four where they can be made: not if an environment
+        itself is given together with a function, which may look at it.
+    seed : int
+        Of environments and actions. Same seed, same answer, as far as environment and policy take all their
+        random numbers from Gymnasium's generators.
+    on_termination : {"zero", "reward"}
+        Whether the end of an episode leads back to the start by a step of its own, with reward 0, or whether
+        the last step does, with its reward.
+    confidence : float
+        Nominal coverage of the intervals.
+    step_size, params : optional
+        Of an algorithm that learns step by step. ``"auto"`` finds a step size from the data.
+    time_limit : float, optional
+        Seconds, after which the estimate is made of what there is.
+
+    Returns
+    -------
+    Estimate
+        Also if the run was cut short by Ctrl-C, by the time limit or by something wrong in environment or
+        policy: then `diagnostics.warnings` begins with the reason.
+
+    Raises
+    ------
+    ValueError
+        If an argument is wrong, or if something goes wrong before there is anything to estimate.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=40_000)
+    >>> estimate.features
+    'tabular: a state for each of 16 observations, and one for ends'
+    >>> estimate.gain_interval[0] < estimate.gain < estimate.gain_interval[1]
+    True
+    """
+    plan = Plan(
+        features=features,
+        algorithm=algorithm,
+        num_steps=num_steps,
+        target_half_width=target_half_width,
+        max_steps=max_steps,
+        chains=chains,
+        seed=seed,
+        on_termination=on_termination,
+        confidence=confidence,
+        step_size=step_size,
+        params=params,
+    )
+    with Watch(time_limit) as watch, Interruptions() as interruptions:
+        collection, cut_short = follow(env, policy, plan, watch, interruptions)
+        return estimate_of(collection, confidence, cut_short)
+
+
+def evaluate_log(
+    log: Any,
+    *,
+    features: Choice = "auto",
+    algorithm: Algorithm | str = "auto",
+    state: Name | None = None,
+    reward: str | None = None,
+    next_state: Name | None = None,
+    episode: str | None = None,
+    terminated: str | None = None,
+    truncated: str | None = None,
+    step: str | None = None,
+    num_states: int | None = None,
+    gaps: Literal["error", "break"] = "error",
+    on_termination: OnTermination = "zero",
+    confidence: float = 0.95,
+    step_size: Any = "auto",
+    params: Mapping[str, float] | None = None,
+    time_limit: float | None = None,
+) -> Estimate:
+    """Estimate gain and values from a log of what a policy did: the answer is for the policy that made it.
+
+    Parameters
+    ----------
+    log : mapping, tuple of arrays, table, path or dataset
+        Columns by name; ``(states, rewards)`` or ``(states, rewards, next)``; a table of pandas or PyArrow;
+        the path of a Parquet file, which may be larger than memory; or a Minari dataset. Rows are in the
+        order of time. A row has a state, the reward of the step out of it, and perhaps where that step led;
+        otherwise it led to the state of the next row, unless an episode was over.
+    features, algorithm, on_termination, confidence, step_size, params, time_limit
+        As for `evaluate`. States that are single integers are discrete, from 0.
+    state, next_state : str or tuple of str, optional
+        Column of states, or columns that make them up together.
+    reward, episode, terminated, truncated, step : str, optional
+        Other columns. Those with usual names are found by themselves; only states and rewards must be there.
+        A new value in `episode` begins an episode; `step` grows by 1 within an episode.
+    num_states : int, optional
+        Number of discrete states. Without it the log is read a first time to find the largest.
+    gaps : {"error", "break"}
+        What to do where a row does not follow from the one before it, by the next state or `step`.
+
+    Returns
+    -------
+    Estimate
+        If a row is wrong, it is made of the rows before it, and `diagnostics.warnings` begins with the
+        reason.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> import numpy as np
+    >>> states = np.random.default_rng(0).integers(0, 2, 10_000)
+    >>> estimate = gb.evaluate_log({"state": states, "reward": 1.0 * states})
+    >>> round(estimate.gain, 1), round(estimate.value(1) - estimate.value(0), 1)
+    (0.5, 1.0)
+    """
+    check_confidence(confidence)
+    columns = {"state": state, "reward": reward, "next_state": next_state, "episode": episode}
+    columns |= {"terminated": terminated, "truncated": truncated, "step": step}
+    with Watch(time_limit) as watch, Interruptions() as interruptions:
+        with opened(
+            interruptions,
+            lambda: log_stream(
+                log,
+                features=features,
+                num_states=num_states,
+                gaps=gaps,
+                on_termination=on_termination,
+                **columns,  # type: ignore[arg-type]
+            ),
+        ) as stream:
+            stream.notes.append("the answer is for the policy that made the log")
+            method = value_method(algorithm, stream.observed, 1, step_size=step_size, params=params)
+            display = Display(watch)
+            collection = Collection(stream, method, interruptions, display.show)
+            cut_short = read(collection, None, confidence, None, display)
+        return estimate_of(collection, confidence, cut_short)

@@ -1,0 +1,268 @@
+"""Observations seen through features: tables for discrete ones, feature maps for boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainbias.evaluation.observations_automatic import automatic_map
+from gainbias.evaluation.observations_rows import (
+    checked_rows,
+    divided,
+    one_hot,
+    power_of_two,
+    with_zero_row,
+)
+from gainbias.evaluation.spaces import ANY_NUMBER, Limits, first_flaw
+from gainbias.evaluation.stream import OnTermination, Steps, Transitions
+from gainbias.features.maps import FeatureMap
+from gainbias.features.matrix import Matrix, Tabular, as_features, row_norms
+
+MOST_STATES = 2**24
+"""More discrete observations than this are not made states by themselves."""
+
+MEASURED = 1024
+"""The scale of features from a function is that of so many rows."""
+
+Choice: TypeAlias = "Literal['auto'] | FeatureMap | Tabular | Matrix | Callable[[NDArray[Any]], Any]"
+
+
+@dataclass(frozen=True, eq=False)
+class ObservationMap:
+    """How observations become features.
+
+    Attributes
+    ----------
+    description : str
+        The choice in words.
+    num_features : int
+        Number of features d.
+    limits : Limits
+        Of observations.
+    choice : FeatureMap, Tabular, callable or matrix
+        What makes the features.
+    scale : float
+        Features of a user are divided by this power of two, so that rows have length at most 1, as far as is
+        known before the run. Maps of this package need no scale.
+    states : callable or None
+        From observations (m, ...) to states (m,), if they are discrete.
+    rows : callable or None
+        From observations (m, ...) to rows of features (m, d), if they are not.
+    table : (n + 1, d) ndarray or csr_array, or None
+        Rows of features of discrete observations; ``None`` if features are tabular. The last is that of ends.
+    end : int
+        The state that stands for every end, if observations are discrete.
+    is_sparse : bool
+        Whether rows of features are sparse or tabular.
+
+    Notes
+    -----
+    The end has a state of its own if features are tabular, and otherwise features that are all 0. So its
+    value is 0, from which all others are counted: if the features can express constants, as all maps of this
+    package can, that is no restriction on relative values.
+    """
+
+    description: str
+    num_features: int
+    limits: Limits = ANY_NUMBER
+    choice: Choice = "auto"
+    scale: float = 1.0
+    states: Callable[[NDArray[Any]], NDArray[np.int64]] | None = None
+    rows: Callable[[NDArray[Any]], Matrix] | None = None
+    table: Matrix | None = None
+    end: int = 0
+    is_sparse: bool = False
+
+    @property
+    def is_tabular(self) -> bool:
+        """Whether there is one feature for each state."""
+        return self.rows is None and self.table is None
+
+    def __call__(self, steps: Steps) -> Transitions:
+        """Return steps as estimators see them."""
+        if self.states is not None:
+            seen = np.append(self.states(steps.observations), self.end)
+            here, after, rows = seen[steps.here], seen[steps.after], self.table
+        else:
+            assert self.rows is not None
+            here, after, rows = steps.here, steps.after, self.rows(steps.observations)
+            if (after == rows.shape[0]).any():
+                rows = with_zero_row(rows)
+        return Transitions(steps.rewards, here, after, rows, steps.segments, steps.chain)
+
+    def rows_at(self, observations: NDArray[Any]) -> Matrix:
+        """Return the rows of features of observations, (m, d) for (m, ...)."""
+        if self.rows is not None:
+            return self.rows(observations)
+        assert self.states is not None
+        states = self.states(observations)
+        if self.table is not None:
+            return self.table[states]
+        return one_hot(states, self.num_features)
+
+    def checked(self, observations: Any) -> tuple[NDArray[Any], bool]:
+        """Return observations as an array (m, ...), and whether a single one was given."""
+        given, shape = np.asarray(observations), self.limits.shape
+        if given.shape not in (shape, (len(given) if given.ndim else 0, *shape)):
+            raise ValueError(f"observations must have shape {shape} or (m, ...), found {given.shape}")
+        if given.dtype.kind not in "iuf" or (self.limits.whole and given.dtype.kind == "f"):
+            kind = "integers" if self.limits.whole else "numbers"
+            raise ValueError(f"observations must be {kind}, found {given.dtype}")
+        single = given.shape == shape
+        many = given[None] if single else given
+        flaw = first_flaw(many, self.limits)
+        if flaw is not None:
+            raise ValueError(f"observation {flaw.place} is {flaw.what}")
+        return many, single
+
+
+def observation_map(
+    limits: Limits,
+    features: Choice,
+    first: NDArray[Any],
+    on_termination: OnTermination,
+    scale: float | None = None,
+) -> ObservationMap:
+    """Choose how observations become features.
+
+    Parameters
+    ----------
+    limits : Limits
+        Of observations.
+    features : {"auto"}, FeatureMap, Tabular, callable, or (n, d) array or sparse array
+        ``"auto"`` makes discrete observations states, and chooses a map for boxes: tile coding for up to
+        three numbers, polynomials for more. A callable takes observations (m, ...) and returns rows of
+        features (m, d), dense or sparse. A matrix has the features of discrete observations.
+    first : (m, ...) array
+        Some observations. Where the space has no bounds, those of a map are twice as wide as these.
+    on_termination : {"zero", "reward"}
+        With ``"zero"`` there is a state for ends.
+    scale : float, optional
+        By which features of a user are divided, if that is known already.
+
+    Returns
+    -------
+    ObservationMap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> limits = Limits((2,), np.array([0.0, -np.inf]), np.array([1.0, np.inf]), whole=False)
+    >>> seen = observation_map(limits, "auto", np.array([[0.5, -1.0], [0.7, 3.0]]), "zero")
+    >>> seen.num_features, seen.description.split(":")[0]
+    (648, 'tile coding, 8 tiles along each of 2 dimensions, 8 tilings')
+    """
+    if isinstance(features, str) and features != "auto":
+        raise ValueError(
+            f"features must be 'auto', a feature map, a matrix or a function, found {features!r}"
+        )
+    if isinstance(features, FeatureMap):
+        words = f"{type(features).__name__}: {features.num_features} features"
+        return _mapped(features, words, limits)
+    if limits.whole and isinstance(features, Tabular | str):
+        return _tabular(limits, on_termination)
+    if isinstance(features, Tabular):
+        raise ValueError("tabular features need discrete observations, found a box: use features='auto'")
+    if callable(features):
+        return _called(features, limits, first, scale)
+    if isinstance(features, str):
+        return _mapped(*automatic_map(limits, first), limits)
+    return _from_matrix(features, limits)
+
+
+def _tabular(limits: Limits, on_termination: OnTermination) -> ObservationMap:
+    size = _num_states(limits)
+    ends = on_termination == "zero"
+    description = f"tabular: a state for each of {size} observations" + (", and one for ends" if ends else "")
+    return ObservationMap(
+        description, size + ends, limits, Tabular(), states=_numbering(limits), end=size, is_sparse=True
+    )
+
+
+def _from_matrix(given: Any, limits: Limits) -> ObservationMap:
+    if not limits.whole:
+        raise ValueError("a matrix of features needs discrete observations, found a box: pass a feature map")
+    size = _num_states(limits)
+    checked = as_features(given)
+    matrix, scale = checked.matrix, power_of_two(checked.max_row_norm)
+    if matrix.shape[0] != size:
+        raise ValueError(
+            f"features have {matrix.shape[0]} rows, one for each of {size} observations is expected"
+        )
+    table = with_zero_row(divided(matrix, scale))
+    words = f"the given matrix of {checked.num_features} features"
+    return ObservationMap(
+        words,
+        checked.num_features,
+        limits,
+        matrix,
+        scale,
+        states=_numbering(limits),
+        table=table,
+        end=size,
+        is_sparse=not isinstance(table, np.ndarray),
+    )
+
+
+def _num_states(limits: Limits) -> int:
+    size = float(np.prod(limits.high - limits.low + 1.0))
+    if size > MOST_STATES:
+        raise ValueError(
+            f"there are {size:.3g} different observations, at most {MOST_STATES:,} can be states: pass "
+            "features, a function from observations (m, ...) to rows of features (m, d)"
+        )
+    return int(size)
+
+
+def _numbering(limits: Limits) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
+    """Return the function that numbers discrete observations, the last of several numbers fastest."""
+    low = limits.low.astype(np.int64)
+    if not limits.shape:
+        start = int(low)
+        return lambda seen: np.asarray(seen, dtype=np.int64) - start
+    sizes = (limits.high - limits.low + 1.0).astype(np.int64).ravel()
+    strides = np.append(np.cumprod(sizes[:0:-1])[::-1], 1)
+    return lambda seen: (np.asarray(seen, dtype=np.int64) - low).reshape(len(seen), -1) @ strides
+
+
+def _mapped(chosen: FeatureMap, description: str, limits: Limits) -> ObservationMap:
+    size = int(np.prod(limits.shape))
+    if chosen.num_dimensions != size:
+        raise ValueError(
+            f"the feature map is made for {chosen.num_dimensions} numbers, observations have {size}"
+        )
+    return ObservationMap(
+        description,
+        chosen.num_features,
+        limits,
+        chosen,
+        rows=lambda seen: chosen(seen.reshape(len(seen), -1)),
+        is_sparse=not isinstance(chosen(np.asarray(chosen.low)[None]), np.ndarray),
+    )
+
+
+def _called(
+    function: Callable[[NDArray[Any]], Any], limits: Limits, first: NDArray[Any], scale: float | None
+) -> ObservationMap:
+    try:
+        rows = checked_rows(function(first), len(first), None)
+    except Exception as error:
+        raise ValueError(
+            f"features failed on the first observations, an array of shape {first.shape}: "
+            f"{type(error).__name__}: {error}; it must take many observations at a time and return a row of "
+            "features for each"
+        ) from error
+    width, scale = int(rows.shape[1]), scale or power_of_two(float(row_norms(rows[:MEASURED]).max()))
+    return ObservationMap(
+        f"the given function: {width} features",
+        width,
+        limits,
+        function,
+        scale,
+        rows=lambda seen: divided(checked_rows(function(seen), len(seen), width), scale),
+        is_sparse=not isinstance(rows, np.ndarray),
+    )

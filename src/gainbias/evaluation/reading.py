@@ -1,0 +1,165 @@
+"""Reading a stream to its end or to a goal, whatever happens, and making an estimate of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from gainbias.evaluation.collection import Collection
+from gainbias.evaluation.diagnostics import diagnose
+from gainbias.evaluation.estimate import Estimate
+from gainbias.evaluation.history import gain_history
+from gainbias.evaluation.interruptions import Interruptions
+from gainbias.evaluation.intervals import estimate_gain
+from gainbias.evaluation.intervals_stopping import GROWTH, Look, looks_until
+from gainbias.evaluation.stream import BrokenStream, Interrupted, Stream
+from gainbias.progress import OutOfTimeError, Watch
+
+BETWEEN = 0.1
+"""Seconds between two signs of life."""
+
+FEWEST_STEPS = 4
+"""An estimate needs so many steps of each chain."""
+
+
+class Display:
+    """Says how far the reading is.
+
+    Parameters
+    ----------
+    watch : Watch
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch, self._words, self._num_chains = watch, "", 1
+        self._total: float | None = None
+        self._most: float = math.inf
+        self._steps = self._ahead = 0
+        self._shown = 0.0
+
+    def begin(self, steps: int, num_chains: int) -> None:
+        """Say how many steps of each chain will be made, at most."""
+        self._total, self._most, self._num_chains = steps, steps, num_chains
+
+    def beat(self, steps: int) -> None:
+        """Count steps that no batch has brought yet, and show them now and then."""
+        self._ahead += steps
+        if time.monotonic() - self._shown > BETWEEN:
+            self._draw()
+
+    def show(self, steps: int) -> None:
+        """Say how many steps of each chain were read."""
+        if steps > self._steps:
+            self._steps, self._ahead = steps, 0
+        self._draw()
+
+    def look(self, look: Look, steps: int) -> None:
+        """Say what a look saw; the bar then shows how long it will still take."""
+        estimate = look.estimate
+        self._words = f", gain {estimate.gain:.5g} +- {estimate.half_width:.2g}"
+        looks = math.log((steps + look.steps_left) / steps, GROWTH)  # it ends with one of them
+        self._total = min(self._most, round(steps * GROWTH ** math.ceil(looks)))
+        self.show(steps)
+
+    def _draw(self) -> None:
+        steps = self._steps + self._ahead // self._num_chains
+        steps = steps if self._total is None else min(steps, int(self._total))
+        self._shown = time.monotonic()
+        self._watch.show(f"{steps:,} steps of each chain{self._words}", steps, self._total)
+
+
+@contextmanager
+def opened(interruptions: Interruptions, make: Callable[[], Stream]) -> Iterator[Stream]:
+    """Open a stream, and close it at the end."""
+    try:
+        with interruptions.waiting():
+            stream = make()
+    except Interrupted:
+        raise KeyboardInterrupt from None
+    try:
+        yield stream
+    finally:
+        stream.close()
+
+
+def read(
+    collection: Collection,
+    steps: int | None,
+    confidence: float,
+    target_half_width: float | None,
+    display: Display,
+) -> list[str]:
+    """Read a stream, and return in words why it ended before its goal.
+
+    Parameters
+    ----------
+    collection : Collection
+    steps : int or None
+        Steps of each chain, at most; ``None`` for all there are.
+    confidence : float
+    target_half_width : float or None
+        Stop earlier, when the interval of the gain is so narrow.
+    display : Display
+
+    Raises
+    ------
+    BrokenStream, KeyboardInterrupt, ValueError
+        If there is not enough for an estimate.
+    """
+    try:
+        if steps is None or target_half_width is None:
+            collection.reach(steps)
+            reason = ""
+        else:
+            reason = _read_until(collection, steps, confidence, target_half_width, display)
+    except (BrokenStream, OutOfTimeError) as error:
+        made = collection.rewards.steps
+        if made < FEWEST_STEPS:
+            if isinstance(error, Interrupted):
+                raise KeyboardInterrupt from None
+            if isinstance(error, OutOfTimeError):
+                raise ValueError(f"{error}, before there were {FEWEST_STEPS} steps of each chain") from None
+            raise
+        reason = f"cut short after {made * collection.rewards.num_chains:,} transitions: {error}"
+    if collection.rewards.steps < FEWEST_STEPS:
+        raise ValueError(
+            f"an estimate needs at least {FEWEST_STEPS} transitions, found {collection.rewards.steps}"
+        )
+    return [reason] if reason else []
+
+
+def _read_until(
+    collection: Collection, steps: int, confidence: float, target: float, display: Display
+) -> str:
+    looks = looks_until(collection.reach, target, max_steps=steps, confidence=confidence)
+    for look in looks:
+        display.look(look, collection.rewards.steps)
+    if look.steps_left == 0:
+        return ""
+    return (
+        f"max_steps came first: the half width of the interval is {look.estimate.half_width:.3g}, {target:g} "
+        f"would need about {1.0 + look.steps_left / collection.rewards.steps:.1f} times as many steps"
+    )
+
+
+def estimate_of(collection: Collection, confidence: float, cut_short: list[str]) -> Estimate:
+    """Make an estimate of all that was read."""
+    gain = estimate_gain(collection.rewards, confidence)
+    learned = collection.method.values(gain.transient, confidence)
+    return Estimate(
+        gain=gain.gain,
+        gain_interval=gain.interval,
+        confidence=confidence,
+        diagnostics=diagnose(collection, gain, learned, cut_short),
+        history=gain_history(collection.rewards, confidence),
+        observed=collection.stream.observed,
+        learned=learned,
+    )
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that is no probability, before a long run and not after it."""
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must be between 0 and 1, found {confidence}")

@@ -1,0 +1,73 @@
+"""Estimates and comparisons as tables on a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from gainbias.evaluation.estimate import digits_for
+
+
+def show_estimate(answer: dict[str, Any]) -> None:
+    """Show the gain, the best and the worst observations, how good the data are, and what to beware of."""
+    facts = answer["diagnostics"]
+    table = Table(show_header=False, title="Estimate")
+    table.add_row("gain", _with_interval(answer["gain"], answer["gain_interval"], answer["confidence"]))
+    table.add_row("features", escape(answer["features"]))
+    table.add_row("method", escape(facts["algorithm"]))
+    used = f"{facts['num_transitions']:,} transitions, chains: {facts['num_chains']}"
+    cut = f", first {facts['transient']:,} steps of each left out" if facts["transient"] else ""
+    table.add_row("data", used + cut)
+    table.add_row("effective sample", f"{facts['effective_sample_size']:,.0f} independent rewards")
+    table.add_row("split R-hat", f"{facts['r_hat']:.4f}")
+    table.add_row("seconds", f"{facts['source_seconds']:.3g} for data, {facts['library_seconds']:.3g} here")
+    console = Console()
+    console.print(table)
+    if answer["best"]:
+        console.print(_extremes(answer))
+    _say(console, facts["warnings"], facts["notes"])
+
+
+def show_comparison(answer: dict[str, Any]) -> None:
+    """Show the difference, both gains and what pairing saved."""
+    table = Table(show_header=False, title="Comparison, first less second")
+    shown = _with_interval(answer["difference"], answer["interval"], answer["confidence"])
+    table.add_row("difference of gains", shown)
+    for name in ("first", "second"):
+        own = answer[name]
+        shown = _with_interval(own["gain"], own["gain_interval"], own["confidence"])
+        table.add_row(f"gain of the {name}", shown)
+    same = "both earned the same in every step"
+    worth = f"as accurate as independent runs of {answer['saving']:.3g} times the length"
+    table.add_row("pairing", same if answer["saving"] == float("inf") else worth)
+    console = Console()
+    console.print(table)
+    _say(console, answer["warnings"], [])
+
+
+def _with_interval(middle: float, interval: list[float], confidence: float) -> str:
+    low, high = interval
+    digits = digits_for(high - low)
+    return f"{middle:.{digits}f} per step, {confidence:.0%} interval {low:.{digits}f} to {high:.{digits}f}"
+
+
+def _extremes(answer: dict[str, Any]) -> Table:
+    table = Table("observation", "value", title="Best and worst observations")
+    shown = []
+    for name in ("best", "worst"):
+        for entry in answer[name] if name == "best" else answer[name][::-1]:
+            if entry not in shown:
+                shown.append(entry)
+                table.add_row(str(entry["observation"]), f"{entry['value']:+.4g}")
+        table.add_section()
+    return table
+
+
+def _say(console: Console, warnings: list[str], notes: list[str]) -> None:
+    for kind, words in (("warning", warnings), ("note", notes)):
+        for word in words:
+            console.print(Text(f"{kind}: {word}"))

@@ -1,0 +1,333 @@
+"""`evaluate` and `evaluate_log`: against exact answers, and whatever goes wrong."""
+
+import os
+import signal
+import threading
+import time
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import SyncVectorEnv
+from scipy import sparse
+
+import gainbias as gb
+from gainbias.evaluation import methods
+from tests.evaluation.chains import Queue, Walk, queue_process, walk_process
+from tests.evaluation.test_environments import Flawed
+
+ALWAYS = np.ones(Queue.capacity + 1, dtype=int)
+
+
+def check_answer(estimate, process, states):
+    """All intervals hold, widened to twice their width; and they are narrow."""
+    exact = gb.solve(process)
+    low, high = estimate.gain_interval
+    assert abs(exact.gain - (low + high) / 2) <= high - low < 0.25 * np.sqrt(exact.asymptotic_variance)
+    low, high = estimate.value_interval(states).T
+    assert (np.abs(exact.bias[states] - (low + high) / 2) <= high - low).all()
+    assert (high - low < 0.2 * np.ptp(exact.bias)).all()
+    assert not estimate.diagnostics.warnings
+
+
+class TestAnswers:
+    def test_queue(self):
+        estimate = gb.evaluate(Queue, ALWAYS)
+        check_answer(estimate, queue_process(), np.arange(6))
+        assert estimate.diagnostics.num_chains == 4
+        assert estimate.diagnostics.num_transitions == 100_000
+        assert estimate.diagnostics.constant_in_span
+        assert estimate.diagnostics.predictable_share < 0.01
+        law = gb.solve(queue_process()).stationary
+        assert law @ estimate.value(np.arange(6)) == pytest.approx(0.0, abs=0.2)
+
+    @pytest.mark.parametrize("on_termination", ["zero", "reward"])
+    def test_episodes(self, on_termination):
+        estimate = gb.evaluate(Walk, "random", on_termination=on_termination)
+        seen = np.array([1, 2, 3, 4])
+        process = walk_process(on_termination)
+        kept = [1, 2, 3, 4, 5] if on_termination == "zero" else [1, 2, 3, 4]
+        cut = np.ix_(kept, kept)
+        process = gb.MarkovRewardProcess(process.transitions[cut], process.transition_rewards[cut])
+        exact = gb.solve(process)
+        low, high = estimate.value_interval(seen).T
+        assert (np.abs(exact.bias[:4] - (low + high) / 2) <= high - low).all()
+        assert estimate.gain == pytest.approx(exact.gain, abs=4 * estimate.diagnostics.standard_error)
+        assert np.isnan(estimate.value(0))
+
+    def test_eta_is_that_of_the_model(self):
+        exact = gb.Problem(queue_process(), gb.Tabular()).condition_numbers.eta1
+        estimate = gb.evaluate(Queue, ALWAYS, on_termination="reward")
+        assert estimate.diagnostics.eta == pytest.approx(exact, rel=0.1)
+
+    def test_a_log_of_the_same_steps_gives_the_same_values(self):
+        rng = np.random.default_rng(0)
+        process = queue_process()
+        states = [0]
+        for draw in rng.random(50_000):
+            states.append(int(np.searchsorted(np.cumsum(process.transitions[states[-1]]), draw)))
+        states = np.array(states)
+        rewards = process.transition_rewards[states[:-1], states[1:]]
+        log = {"state": states[:-1], "reward": rewards, "next": states[1:]}
+        estimate = gb.evaluate_log(log)
+        check_answer(estimate, process, np.arange(6))
+        assert "policy that made the log" in estimate.diagnostics.notes[0]
+
+    def test_vector_environment_and_instance(self):
+        estimate = gb.evaluate(SyncVectorEnv([Queue] * 3), ALWAYS, num_steps=60_000)
+        assert estimate.diagnostics.num_chains == 3
+        assert estimate.diagnostics.num_transitions == 60_000
+        check_answer(estimate, queue_process(), np.arange(5))
+
+    def test_same_seed_same_answer(self):
+        first, again, other = (gb.evaluate(Queue, ALWAYS, num_steps=5_000, seed=seed) for seed in (1, 1, 2))
+        assert first.gain == again.gain != other.gain
+        assert first.weights.tobytes() == again.weights.tobytes()
+
+
+class TestAlgorithms:
+    @pytest.mark.parametrize("algorithm", ["single-chain", "double-chain", gb.ALGORITHMS["td-lambda"]])
+    def test_any_algorithm_learns_the_values(self, algorithm, tmp_path):
+        estimate = gb.evaluate(Queue, ALWAYS, algorithm=algorithm, num_steps=120_000)
+        exact = gb.solve(queue_process()).bias
+        values = estimate.value(np.arange(6))
+        assert np.abs(values - exact).max() < 0.15 * np.ptp(exact)
+        assert estimate.gain == gb.evaluate(Queue, ALWAYS, num_steps=120_000).gain
+        name = algorithm if isinstance(algorithm, str) else algorithm.name
+        assert estimate.diagnostics.algorithm.startswith(f"{name}, step size")
+        estimate.save(tmp_path / "estimate.npz")
+        assert gb.load_estimate(tmp_path / "estimate.npz").value(3) == estimate.value(3)
+
+    def test_many_features_are_learned_step_by_step(self, monkeypatch):
+        monkeypatch.setattr(methods, "MOST_SPARSE_FEATURES", 5)
+        estimate = gb.evaluate(Queue, ALWAYS, num_steps=20_000)
+        assert estimate.diagnostics.algorithm.startswith("single-chain")
+        with pytest.raises(ValueError, match="least squares is for at most 5 features of this kind, found 7"):
+            gb.evaluate(Queue, ALWAYS, algorithm="lstd")
+
+    def test_two_chains_for_double_chain(self):
+        with pytest.raises(ValueError, match="double-chain needs 2 independent chains of data, found 1"):
+            gb.evaluate(Queue(), lambda seen: 1, algorithm="double-chain")
+        with pytest.raises(ValueError, match="double-chain needs 2 independent chains of data, found 1"):
+            gb.evaluate_log(([0, 1, 0, 1, 0], [1.0] * 5), algorithm="double-chain")
+
+
+class TestChains:
+    def test_an_environment_and_a_function_are_one_chain(self):
+        estimate = gb.evaluate(Queue(), lambda seen: 1, num_steps=3_000)
+        assert estimate.diagnostics.num_chains == 1
+        assert "one chain, because the policy may look" in estimate.diagnostics.notes[0]
+        assert gb.evaluate(Queue(), lambda seen: 1, num_steps=3_000, chains=2).diagnostics.num_chains == 2
+
+    def test_a_class_and_a_function_are_four(self):
+        assert gb.evaluate(Queue, lambda seen: 1, num_steps=3_000).diagnostics.num_chains == 4
+
+    def test_an_environment_and_an_array_are_four(self):
+        assert gb.evaluate(Queue(), ALWAYS, num_steps=3_000).diagnostics.num_chains == 4
+
+    def test_where_no_copy_can_be_made(self):
+        env = Queue()
+        env.lock = threading.Lock()
+        estimate = gb.evaluate(env, ALWAYS, num_steps=3_000)
+        assert estimate.diagnostics.num_chains == 1
+        assert "one chain: Queue cannot be copied" in estimate.diagnostics.notes[0]
+        with pytest.raises(ValueError, match="cannot be copied"):
+            gb.evaluate(env, ALWAYS, num_steps=3_000, chains=2)
+
+
+class TestStopping:
+    def test_narrow_enough(self):
+        estimate = gb.evaluate(Queue, ALWAYS, target_half_width=0.1)
+        low, high = estimate.gain_interval
+        assert high - low <= 0.2
+        assert not estimate.diagnostics.warnings
+
+    @pytest.mark.parametrize("env", [lambda env: env, lambda env: SyncVectorEnv([lambda: env])])
+    def test_a_vector_environment_is_interrupted_too(self, env):
+        class Interrupting(Queue):
+            count = 0
+
+            def step(self, action):
+                self.count += 1
+                if self.count == 3_000:
+                    os.kill(os.getpid(), signal.SIGINT)
+                return super().step(action)
+
+        estimate = gb.evaluate(env(Interrupting()), ALWAYS, chains=1)
+        assert 2_990 <= estimate.diagnostics.num_transitions <= 3_000
+        assert "it was interrupted" in estimate.diagnostics.warnings[0]
+
+    def test_max_steps_comes_first(self):
+        estimate = gb.evaluate(Queue, ALWAYS, target_half_width=1e-4, max_steps=10_000)
+        assert estimate.diagnostics.num_transitions == 10_000
+        assert estimate.diagnostics.warnings[0].startswith("max_steps came first: the half width")
+
+    def test_time_limit(self):
+        estimate = gb.evaluate(Queue, ALWAYS, num_steps=10**9, time_limit=1.0)
+        assert "the time limit of 1 s has passed" in estimate.diagnostics.warnings[0]
+        assert 0 < estimate.diagnostics.num_transitions < 10**7
+        assert not estimate.diagnostics.is_complete
+
+    @pytest.mark.parametrize("make", [lambda env: env, lambda env: lambda: SyncVectorEnv([env])])
+    def test_time_limit_of_a_slow_environment(self, make):
+        class Slow(Queue):
+            def step(self, action):
+                time.sleep(0.003)
+                return super().step(action)
+
+        estimate = gb.evaluate(make(Slow), ALWAYS, chains=1, time_limit=0.6)
+        assert 0 < estimate.diagnostics.num_transitions < 1_000  # less than a batch
+        assert "the time limit of 0.6 s has passed" in estimate.diagnostics.warnings[0]
+
+    def test_interrupted(self):
+        class Interrupting(Queue):
+            count = 0
+
+            def step(self, action):
+                self.count += 1
+                if self.count == 5_000:
+                    os.kill(os.getpid(), signal.SIGINT)
+                return super().step(action)
+
+        before = signal.getsignal(signal.SIGINT)
+        estimate = gb.evaluate(Interrupting, ALWAYS, chains=1)
+        assert 4_990 <= estimate.diagnostics.num_transitions <= 5_000
+        assert "it was interrupted" in estimate.diagnostics.warnings[0]
+        assert signal.getsignal(signal.SIGINT) is before
+
+    def test_interrupted_before_there_is_anything(self):
+        class Impatient(Queue):
+            def step(self, action):
+                os.kill(os.getpid(), signal.SIGINT)
+                return super().step(action)
+
+        with pytest.raises(KeyboardInterrupt):
+            gb.evaluate(Impatient, ALWAYS)
+
+
+class TestFlaws:
+    @pytest.mark.parametrize(
+        ("flaw", "message"),
+        [
+            ({"reward": np.nan}, "the reward of step 3000 is nan"),
+            ({"observation": 17}, "observation before step 3001 is 17"),
+            ({"error": RuntimeError("no paper")}, "failed in step 3000: RuntimeError: no paper"),
+        ],
+    )
+    def test_what_came_before_is_kept(self, flaw, message):
+        estimate = gb.evaluate(Flawed(3_000, **flaw), ALWAYS, chains=1)
+        first = estimate.diagnostics.warnings[0]
+        assert first.startswith("cut short after ")
+        assert message in first
+        assert 2_990 < estimate.diagnostics.num_transitions <= 3_000
+        with pytest.raises(ValueError, match=message.replace("3000", "1").replace("3001", "2")):
+            gb.evaluate(Flawed(1, **flaw), ALWAYS, chains=1)
+
+    def test_an_action_that_does_not_exist(self):
+        count = iter(range(10**6))
+        estimate = gb.evaluate(Queue(), lambda seen: 2 if next(count) == 2_500 else 1)
+        assert "the policy chose 2, outside the space" in estimate.diagnostics.warnings[0]
+        with pytest.raises(ValueError, match="the policy chose 2"):
+            gb.evaluate(Queue(), lambda seen: 2)
+
+    @pytest.mark.filterwarnings("ignore:.*precision lowered")
+    def test_rewards_that_are_vectors(self):
+        with pytest.raises(ValueError, match="a vector: choose a weight for each of its 2 numbers"):
+            gb.evaluate(Flawed(0, reward=np.array([1.0, 2.0])), ALWAYS)
+        pytest.importorskip("mo_gymnasium")
+        with pytest.raises(ValueError, match="choose a weight for each of its 2 numbers"):
+            gb.evaluate("mo_gymnasium:deep-sea-treasure-v0", "random", features=lambda seen: seen)
+
+    def test_an_environment_that_ends_at_once_for_ever(self):
+        class Over(Queue):
+            def step(self, action):
+                return 0, 1.0, True, False, {}
+
+        estimate = gb.evaluate(Over, ALWAYS, num_steps=4_000)
+        assert estimate.gain == pytest.approx(0.5, abs=1e-3)
+        assert any("every episode ended at its first step" in note for note in estimate.diagnostics.notes)
+
+    def test_features_that_never_change(self):
+        estimate = gb.evaluate(
+            Queue, ALWAYS, features=np.ones((6, 1)), num_steps=20_000, on_termination="reward"
+        )
+        assert any("the same in all states" in warning for warning in estimate.diagnostics.warnings)
+        assert estimate.value(3) == pytest.approx(0.0, abs=1e-9)
+
+    def test_features_that_miss_something_are_spoken_of(self):
+        rows = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
+        estimate = gb.evaluate(Queue, ALWAYS, features=rows, on_termination="reward")
+        assert estimate.diagnostics.predictable_share > 0.05
+        assert any("projected fixed point" in note for note in estimate.diagnostics.notes)
+
+    def test_a_chain_that_falls_apart(self):
+        class Apart(gymnasium.Env):
+            observation_space, action_space = spaces.Discrete(6), spaces.Discrete(2)
+
+            def reset(self, *, seed=None, options=None):
+                super().reset(seed=seed)
+                self.side = 3 * int(self.np_random.integers(2))
+                return self.side, {}
+
+            def step(self, action):
+                return self.side + int(self.np_random.integers(3)), float(self.side), False, False, {}
+
+        estimate = gb.evaluate(Apart, "random", num_steps=20_000, chains=8)
+        [words] = [warning for warning in estimate.diagnostics.warnings if "falls apart" in warning]
+        assert "{0, 1, 2}, {3, 4, 5}" in words
+        assert any("disagree" in warning for warning in estimate.diagnostics.warnings)
+        assert not any("falls apart" in word for word in gb.evaluate(Queue, ALWAYS).diagnostics.warnings)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"num_steps": 0}, "num_steps must be a positive integer, found 0"),
+            ({"chains": 1.5}, "chains must be a positive integer, found 1.5"),
+            ({"confidence": 95}, "confidence must be between 0 and 1, found 95"),
+            ({"target_half_width": -1.0}, "target_half_width must be positive"),
+            ({"algorithm": "lsdt"}, "unknown algorithm 'lsdt': did you mean 'lstd'"),
+            ({"step_size": 0.1}, "least squares has no step size"),
+            ({"features": np.ones((7, 1))}, "features have 7 rows"),
+            ({"on_termination": "stop"}, "on_termination must be"),
+        ],
+    )
+    def test_wrong_arguments(self, options, message):
+        with pytest.raises(ValueError, match=message):
+            gb.evaluate(Queue, ALWAYS, **options)
+
+    @pytest.mark.parametrize(
+        ("log", "message"),
+        [
+            (([0], [1.0]), "at least two rows"),
+            (([0, 1], [1.0, 1.0]), "at least 4 transitions, found 1"),
+            (([0, 1, 0, 1, 0], [1.0, np.nan, 1.0, 1.0, 1.0]), "row 1 of the log: the reward is nan"),
+            ({"state": [0, 1], "reward": [[1.0, 2.0], [1.0, 2.0]]}, "rewards are vectors of length 2"),
+        ],
+    )
+    def test_logs_of_which_nothing_can_be_made(self, log, message):
+        with pytest.raises(ValueError, match=message):
+            gb.evaluate_log(log)
+
+    def test_a_log_that_goes_wrong_later(self):
+        states = np.random.default_rng(0).integers(0, 3, 5_000)
+        rewards = 1.0 * states
+        rewards[4_000] = np.inf
+        estimate = gb.evaluate_log((states, rewards))
+        assert "row 4000 of the log: the reward is inf" in estimate.diagnostics.warnings[0]
+        assert estimate.diagnostics.num_transitions == 3_999
+
+
+class TestScale:
+    @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+    @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, lambda rows: lambda seen: rows[seen]])
+    def test_features_of_any_scale_give_the_same_answer(self, scale, form):
+        rows = np.stack([np.ones(6), np.arange(6.0), np.arange(6.0) ** 2], axis=1)
+        one = gb.evaluate(Queue, ALWAYS, features=rows, num_steps=8_000)
+        other = gb.evaluate(Queue, ALWAYS, features=form(scale * rows), num_steps=8_000)
+        assert other.value(np.arange(6)) == pytest.approx(one.value(np.arange(6)), rel=1e-6, abs=1e-6)
+        assert other.value_interval(2) == pytest.approx(one.value_interval(2), rel=1e-5)
+        assert other.weights * scale == pytest.approx(one.weights, rel=1e-6, abs=1e-6)
+        seen = other.observed.rows_at(np.arange(6))
+        lengths = np.linalg.norm(seen if isinstance(seen, np.ndarray) else seen.toarray(), axis=1)
+        assert 0.5 < lengths.max() <= 1.0

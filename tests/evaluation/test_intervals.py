@@ -1,0 +1,270 @@
+"""Gain, its interval and its diagnostics, on series whose answers are known."""
+
+import tracemalloc
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import signal, stats
+
+import gainbias as gb
+from benchmarks.error_bars import Chain, birth_death, covers, reaching, stopped, study
+from gainbias.evaluation.autocorrelation import autocorrelation_time, split_r_hat, transient_length
+from gainbias.evaluation.batches import CAPACITY, BatchMeans, BatchSums
+from gainbias.evaluation.intervals import ENOUGH_STEPS, ENOUGH_TIMES, estimate_gain, skewed_interval
+from gainbias.evaluation.intervals_stopping import FIRST_LOOK, looks_until
+
+
+def autoregressive(rng, shape, memory):
+    """Stationary Gaussian series of variance 1, whose autocorrelation time is (1 + memory) / (1 - memory)."""
+    noise = rng.normal(size=shape) * np.sqrt(1 - memory**2)
+    noise[..., 0] /= np.sqrt(1 - memory**2)
+    return signal.lfilter([1.0], [1.0, -memory], noise, axis=-1)
+
+
+def cut_at_random(rng, length):
+    """Pieces of very different lengths, some of them empty."""
+    cuts = np.sort(np.append(rng.integers(0, length, 30), [0, 0, 1, length]))
+    return [slice(a, b) for a, b in pairwise(cuts)]
+
+
+class TestBatches:
+    @pytest.mark.parametrize("length", [3, 37, 1000])
+    def test_sums_are_those_of_equal_batches(self, length):
+        values = np.random.default_rng(0).integers(-9, 9, (2, length)).astype(float)
+        sums = BatchSums((2,), capacity=16)
+        sums.add(values)
+        count = sums.complete.shape[-1]
+        assert count == length // sums.size
+        assert count < 16 <= max(2 * count + 1, 16 if sums.size == 1 else 0)
+        whole = values[:, : count * sums.size].reshape(2, count, sums.size).sum(axis=2)
+        assert (sums.complete == whole).all()
+        assert (sums.rest == values[:, count * sums.size :].sum(axis=1)).all()
+        assert sums.rest_steps == length % sums.size
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_how_the_stream_is_cut_changes_no_bit(self, seed):
+        rng = np.random.default_rng(seed)
+        rewards = rng.normal(size=(3, 50_000)) + 1e3
+        pieces = BatchMeans(3)
+        for piece in cut_at_random(rng, 50_000):
+            pieces.add(rewards[:, piece])
+        whole = BatchMeans.of(rewards)
+        assert whole.sums.complete.tobytes() == pieces.sums.complete.tobytes()
+        assert whole.sums.rest.tobytes() == pieces.sums.rest.tobytes()
+        assert estimate_gain(whole) == estimate_gain(pieces)
+
+    def test_merged_chains_are_chains_added_together(self):
+        rewards = np.random.default_rng(0).normal(size=(3, 20_000))
+        merged = BatchMeans.of(rewards[:1]).merge(BatchMeans.of(rewards[1:]))
+        assert merged.num_chains == 3
+        assert estimate_gain(merged) == estimate_gain(BatchMeans.of(rewards))
+
+    def test_memory_does_not_grow(self):
+        chunk = np.random.default_rng(0).normal(size=100_000)
+        rewards = BatchMeans()
+        rewards.add(chunk)
+        tracemalloc.start()
+        for _ in range(30):
+            rewards.add(chunk)
+        kept, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert rewards.steps == 3_100_000
+        assert kept < 1e5
+        assert CAPACITY / 2 <= rewards.sums.complete.shape[-1] < CAPACITY
+
+    def test_a_large_constant_costs_no_digits(self):
+        noise = np.random.default_rng(0).normal(size=30_000)
+        plain, shifted = (estimate_gain(BatchMeans.of(noise + shift)) for shift in (0.0, 2.0**30))
+        assert shifted.gain - 2.0**30 == pytest.approx(plain.gain, abs=1e-6)
+        assert shifted.autocorrelation_time == pytest.approx(plain.autocorrelation_time, rel=1e-5)
+        assert shifted.half_width == pytest.approx(plain.half_width, rel=1e-5)
+
+    def test_bad_rewards_are_named(self):
+        rewards = BatchMeans(2)
+        rewards.add(np.zeros((2, 5)))
+        with pytest.raises(ValueError, match="found nan in chain 1 at step 7"):
+            rewards.add([[0.0, 0.0, 0.0], [0.0, 0.0, np.nan]])
+        with pytest.raises(ValueError, match=r"shape \(2, count\), found \(1, 3\)"):
+            rewards.add([1.0, 2.0, 3.0])
+        with pytest.raises(ValueError, match="equal lengths, found 5 and 1 steps"):
+            rewards.merge(BatchMeans.of([1.0]))
+        with pytest.raises(ValueError, match="at least 1, found 0"):
+            BatchMeans(0)
+        assert rewards.steps == 5
+
+
+class TestDiagnostics:
+    @pytest.mark.parametrize(
+        ("memory", "length"), [(0.0, 50_000), (0.9, 8_000), (0.9, 300_000), (0.99, 300_000)]
+    )
+    def test_autocorrelation_time_of_a_known_series(self, memory, length):
+        known = (1 + memory) / (1 - memory)
+        series = autoregressive(np.random.default_rng(1), (8, length), memory)
+        times = [estimate_gain(BatchMeans.of(row)).autocorrelation_time for row in series]
+        assert np.median(times) == pytest.approx(known, rel=0.15)
+
+    def test_chains_that_disagree_are_correlated_for_ever(self):
+        series = np.random.default_rng(0).normal(size=(4, 1000)) + np.array([[0.0], [3.0], [6.0], [9.0]])
+        assert autocorrelation_time(series) > 500
+        assert autocorrelation_time(series[:1]) < 2
+
+    def test_r_hat_knows_chains_in_different_places(self):
+        series = np.random.default_rng(0).normal(size=(4, 1000))
+        assert split_r_hat(series, series**2, 1) == pytest.approx(1.0, abs=0.01)
+        apart = series + np.array([[0.0], [0.0], [0.0], [1.0]])
+        assert split_r_hat(apart, apart**2, 1) > 1.05
+
+    def test_a_transient_is_cut_where_it_ends(self):
+        rng = np.random.default_rng(0)
+        series = autoregressive(rng, (1, 5000), 0.5)
+        series[0, :300] += 6.0
+        assert 280 <= transient_length(series) <= 320
+        estimate = estimate_gain(BatchMeans.of(series))
+        assert 280 <= estimate.transient <= 320
+        assert estimate.num_steps == 5000 - estimate.transient
+        assert covers(estimate, 0.0)
+        assert not covers(estimate, float(series.mean()))
+
+    def test_a_stationary_series_is_hardly_ever_cut(self):
+        series = autoregressive(np.random.default_rng(0), (300, 1, 2000), 0.9)
+        assert np.mean([transient_length(run) > 0 for run in series]) <= 0.02
+
+    def test_a_run_that_never_settles_is_flagged(self):
+        ramp = np.linspace(0.0, 1.0, 5000) + 0.01 * np.random.default_rng(0).normal(size=5000)
+        words = " ".join(estimate_gain(BatchMeans.of(ramp)).warnings)
+        assert "too short" in words
+        assert "disagree" in words
+
+
+class TestInterval:
+    def test_without_skewness_it_is_students(self):
+        batches = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+        low, high = skewed_interval(7.0, batches, 0.9)
+        expected = stats.t.interval(0.9, 4, 7.0, stats.sem(batches))
+        assert (low, high) == pytest.approx(expected)
+
+    def test_columns_are_independent(self):
+        batches = np.random.default_rng(0).gamma(1.0, size=(20, 3))
+        together = np.array(skewed_interval(batches.mean(axis=0), batches, 0.95))
+        for column in range(3):
+            alone = skewed_interval(batches[:, column].mean(), batches[:, column], 0.95)
+            assert together[:, column] == pytest.approx(np.array(alone))
+
+    def test_skewness_mends_the_coverage_of_rare_rewards(self):
+        batches = np.random.default_rng(0).gamma(0.3, size=(20, 3000))
+        low, high = skewed_interval(batches.mean(axis=0), batches, 0.95)
+        plain = stats.t.interval(0.95, 19, batches.mean(axis=0), stats.sem(batches))
+        # The standard error of a coverage is 0.005.
+        assert np.mean((plain[0] <= 0.3) & (plain[1] >= 0.3)) < 0.90
+        assert np.mean((low <= 0.3) & (high >= 0.3)) > 0.92
+
+    def test_short_runs_are_flagged_and_wide(self):
+        series = autoregressive(np.random.default_rng(0), (200, 1900), 0.9)  # 100 autocorrelation times
+        estimates = [estimate_gain(BatchMeans.of(row)) for row in series]
+        assert all("too short" in estimate.warnings[0] for estimate in estimates)
+        assert np.mean([estimate.num_batches for estimate in estimates]) < 12
+        assert np.mean([covers(estimate, 0.0) for estimate in estimates]) > 0.95 - 4 * np.sqrt(
+            0.05 * 0.95 / 200
+        )
+
+    def test_a_long_run_is_not_flagged(self):
+        series = autoregressive(np.random.default_rng(0), (20, 40_000), 0.9)
+        assert not any(estimate_gain(BatchMeans.of(row)).is_flagged for row in series)
+
+    def test_few_steps_are_too_few_however_independent(self):
+        rewards = np.random.default_rng(0).normal(size=ENOUGH_STEPS)
+        assert "too short" in estimate_gain(BatchMeans.of(rewards[1:])).warnings[0]
+        assert ENOUGH_TIMES < ENOUGH_STEPS
+
+    @pytest.mark.parametrize("half", [1, 2])
+    def test_chains_stuck_apart_give_a_wide_flagged_interval(self, half):
+        noise = 0.1 * np.random.default_rng(0).normal(size=(2 * half, 10_000))
+        estimate = estimate_gain(BatchMeans.of(np.repeat([0.0, 1.0], half)[:, None] + noise))
+        assert estimate.num_batches == 2 * half
+        assert estimate.half_width > 0.5
+        assert "split R-hat" in " ".join(estimate.warnings)
+
+    def test_rewards_that_never_change_are_flagged(self):
+        estimate = estimate_gain(BatchMeans.of(np.full(10_000, 0.1)))
+        assert estimate.gain == 0.1
+        assert "never change" in " ".join(estimate.warnings)
+
+    def test_a_cycle_without_chance_is_known_exactly(self):
+        estimate = estimate_gain(BatchMeans.of(np.tile([0.0, 1.0], 20_000)))
+        assert estimate.interval == (0.5, 0.5)
+        assert not estimate.is_flagged
+
+    def test_bad_settings_are_named(self):
+        with pytest.raises(ValueError, match="at least 2 steps of each chain, found 1"):
+            estimate_gain(BatchMeans.of([1.0]))
+        with pytest.raises(ValueError, match="between 0 and 1, found 95"):
+            estimate_gain(BatchMeans.of([1.0, 2.0]), confidence=95)
+        with pytest.raises(ValueError, match="must be positive, found 0"):
+            next(looks_until(reaching(np.zeros), 0.0, max_steps=10))
+
+
+class TestStopping:
+    def test_it_stops_when_narrow_enough(self):
+        rng = np.random.default_rng(0)
+        looks = list(
+            looks_until(reaching(lambda count: rng.normal(size=(2, count)), 2), 0.005, max_steps=10**6)
+        )
+        assert [look.steps_left > 0 for look in looks] == [True] * (len(looks) - 1) + [False]
+        assert looks[-1].estimate.half_width <= 0.005
+        # With a known variance 77,000 steps of two chains would do.
+        assert looks[0].steps_left == pytest.approx(77_000 - FIRST_LOOK, rel=0.5)
+
+    def test_it_does_not_believe_a_flagged_interval(self):
+        series = autoregressive(np.random.default_rng(0), 10**6, 0.99)
+        rest = iter(series)
+        more = reaching(lambda count: [next(rest) for _ in range(count)])
+        looks = looks_until(more, 10.0, max_steps=10**6)
+        first, *_, last = looks
+        assert first.estimate.half_width < 10.0
+        assert first.steps_left > 0
+        assert last.estimate.effective_sample_size >= ENOUGH_TIMES
+
+    def test_it_ends_at_most_there(self):
+        drawn = []
+        more = reaching(lambda count: drawn.append(count) or np.arange(count) % 7)
+        looks = looks_until(more, 1e-9, max_steps=12_345)
+        *_, last = looks
+        assert sum(drawn) == 12_345
+        assert last.steps_left > 0
+
+
+NAMED = ("mm1k-admission", "river-swim", "two-loop", "machine-replacement", "rare-reward")
+SLOW = Chain("birth-death of 8", gb.Problem(birth_death(8), gb.Tabular()))
+
+
+@pytest.mark.slow
+class TestCoverage:
+    """Each coverage may be 4 standard errors from 0.95; the average over chains must keep its promise."""
+
+    REPLICATIONS = 200
+    SPREAD = 4 * np.sqrt(0.05 * 0.95 / REPLICATIONS)
+
+    def test_intervals_of_gain_and_values_hold(self):
+        gains, values = [], []
+        for chain in [*map(Chain.named, NAMED), SLOW]:
+            steps = max(int(600 * chain.slowest_time), ENOUGH_STEPS)
+            found = study(chain, steps, self.REPLICATIONS, first_seed=10_000)
+            gains.append(found.gain.mean())
+            values.append(np.nanmean(found.values))
+            assert abs(gains[-1] - 0.95) < self.SPREAD, chain.name
+            assert abs(values[-1] - 0.95) < self.SPREAD, chain.name
+        # Standard errors: 0.006 for gains, at most that for values.
+        assert 0.93 < np.mean(gains) < 0.97
+        assert 0.92 < np.mean(values) < 0.98
+
+    def test_intervals_that_ignore_dependence_do_not_hold(self):
+        chain = Chain.named("birth-death")
+        rewards = [run.reward[0] for run in chain.runs(40, 20_000, 0)]
+        hits = [abs(row.mean() - chain.problem.solution.gain) < 1.96 * stats.sem(row) for row in rewards]
+        assert np.mean(hits) < 0.5
+
+    def test_stopped_intervals_hold(self):
+        coverage, share, _ = stopped(Chain.named("access-control"), 1000, self.REPLICATIONS)
+        assert share == 1.0
+        assert coverage > 0.95 - self.SPREAD

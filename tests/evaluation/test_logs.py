@@ -1,0 +1,286 @@
+"""Logs of every form: the same transitions from all, and what is wrong said with the row."""
+
+import subprocess
+import sys
+from itertools import pairwise
+from types import SimpleNamespace
+
+import gymnasium
+import numpy as np
+import pandas
+import pyarrow
+import pytest
+from pyarrow import dataset, parquet
+
+from gainbias.evaluation.environments import environment_stream
+from gainbias.evaluation.logs import log_stream
+from tests.evaluation.chains import Walk, check_against, column, queue_process
+
+LOG = {
+    "state": np.array([2, 1, 3, 0, 1, 4]),
+    "reward": np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+    "next": np.array([1, 3, 9, 1, 4, 2]),
+    "terminated": np.array([False, False, True, False, False, False]),
+    "truncated": np.array([False, False, False, False, False, True]),
+    "episode": np.array([0, 0, 0, 1, 1, 1]),
+    "step": np.array([0, 1, 2, 0, 1, 2]),
+}
+MOVES = [(2, 1, 1.0, 0), (1, 3, 2.0, 0), (3, 5, 3.0, 0), (5, 0, 0.0, 0), (0, 1, 4.0, 0), (1, 4, 5.0, 0)]
+
+
+def moves(stream):
+    batches = list(stream)
+    columns = [column(batches, name).tolist() for name in ("here", "after", "rewards", "segments")]
+    return list(zip(*columns, strict=True))
+
+
+def only(*names):
+    return {name: LOG[name] for name in names}
+
+
+def changed(**columns):
+    return LOG | {name: np.asarray(values) for name, values in columns.items()}
+
+
+class TestForms:
+    @pytest.mark.parametrize("size", [1, 2, 4, 100])
+    def test_all_give_the_same(self, size, tmp_path):
+        frame = pandas.DataFrame(LOG)
+        table = pyarrow.table(LOG)
+        path = tmp_path / "log.parquet"
+        parquet.write_table(table, path, row_group_size=4)
+        shared = SimpleNamespace(__arrow_c_stream__=table.__arrow_c_stream__)
+        for log in (LOG, frame, table, path, str(path), dataset.dataset(path), shared):
+            assert moves(log_stream(log, batch_size=size)) == [*MOVES, (4, 2, 6.0, 0)]
+
+    def test_without_next_states(self):
+        log = only("state", "reward", "terminated")
+        assert moves(log_stream(log)) == MOVES
+        assert moves(log_stream((LOG["state"], LOG["reward"]))) == [
+            (int(here), int(after), float(reward), 0)
+            for here, after, reward in zip(LOG["state"], LOG["state"][1:], LOG["reward"], strict=False)
+        ]
+
+    def test_ends_at_once(self):
+        found = moves(log_stream(LOG, on_termination="reward"))
+        assert found[2:4] == [(3, 0, 3.0, 0), (0, 1, 4.0, 0)]
+
+    def test_an_end_in_the_last_row(self):
+        ends = np.array([False] * 5 + [True])
+        found = moves(log_stream(only("state", "reward") | {"terminated": ends}))
+        assert found[-1] == (4, 5, 6.0, 0)
+
+    def test_several_columns_make_a_state(self):
+        frame = pandas.DataFrame({"x": [0.0, 1.0, 2.0], "v": [3.0, 4.0, 5.0], "r": [1, 2, 3]})
+        for log in (frame, pyarrow.Table.from_pandas(frame)):
+            stream = log_stream(log, state=("x", "v"), reward="r", features=lambda seen: seen)
+            [batch] = stream
+            assert (batch.after_rows * stream.observed.scale).tolist() == [[1.0, 4.0], [2.0, 5.0]]
+
+    @pytest.mark.parametrize("kind", [pyarrow.list_(pyarrow.float32()), pyarrow.list_(pyarrow.float64(), 2)])
+    def test_lists_are_states(self, kind):
+        states = pyarrow.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], kind)
+        stream = log_stream(pyarrow.table({"obs": states, "reward": [1, 2, 3]}), features=lambda seen: seen)
+        [batch] = stream
+        assert (batch.here_rows * stream.observed.scale).tolist() == [[0.0, 1.0], [2.0, 3.0]]
+
+    def test_episodes_of_a_dataset(self):
+        minari = pytest.importorskip("minari")
+
+        def episode(number, states, ended):
+            last = np.arange(len(states) - 1) == len(states) - 2
+            return minari.EpisodeData(
+                id=number,
+                observations=np.array(states),
+                actions=np.zeros(len(states) - 1),
+                infos={},
+                rewards=np.arange(1.0, len(states)),
+                terminations=last & ended,
+                truncations=last & ~np.bool_(ended),
+            )
+
+        episodes = [episode(0, [0, 1, 2], True), episode(1, [0, 2, 1], False), episode(2, [1, 1], True)]
+        log = SimpleNamespace(
+            observation_space=gymnasium.spaces.Discrete(3), iterate_episodes=lambda: iter(episodes)
+        )
+        for size in (1, 4, 100):
+            found = moves(log_stream(log, batch_size=size))
+            assert found == [
+                (0, 1, 1.0, 0),
+                (1, 3, 2.0, 0),
+                (3, 0, 0.0, 0),
+                (0, 2, 1.0, 0),
+                (2, 1, 2.0, 0),
+                (1, 3, 1.0, 1),
+            ]
+        episodes[1].rewards[1] = np.nan
+        with pytest.raises(ValueError, match="episode 1 of the dataset: reward 1 is not a finite number"):
+            list(log_stream(log))
+
+    def test_the_model_of_a_queue(self):
+        process = queue_process()
+        rng = np.random.default_rng(4)
+        states = [0]
+        for _ in range(30_000):
+            states.append(rng.choice(process.num_states, p=process.transitions[states[-1]]))
+        rewards = [process.transition_rewards[a, b] for a, b in pairwise(states)]
+        check_against(
+            process, list(log_stream((np.array(states), np.array([*rewards, 0.0])), batch_size=999))
+        )
+
+    def test_a_log_of_an_environment_is_its_stream(self):
+        stream = environment_stream(Walk(), "random", batch_size=300)
+        live = next(stream.batches)
+        stay = live.here != 5
+        log = {"state": live.here[stay], "reward": live.rewards[stay], "terminated": live.after[stay] == 5}
+        found = moves(log_stream(log, num_states=5))
+        expected = list(zip(live.here.tolist(), live.after.tolist(), live.rewards.tolist(), strict=True))
+        assert [move[:3] for move in found][: len(expected) - 2] == expected[: len(expected) - 2]
+
+
+class TestBreaks:
+    def test_a_new_episode_without_an_end_is_a_break(self):
+        stream = log_stream(only("state", "reward", "episode"))
+        assert moves(stream) == [(2, 1, 1.0, 0), (1, 3, 2.0, 0), (0, 1, 4.0, 1), (1, 4, 5.0, 1)]
+        assert "is left out, because the log does not say where it led" in stream.notes[0]
+
+    def test_with_next_states_no_row_is_lost(self):
+        log = changed(terminated=np.zeros(6, dtype=bool))
+        found = moves(log_stream(log, num_states=10))
+        assert found[2:4] == [(3, 9, 3.0, 0), (0, 1, 4.0, 1)]
+        assert len(found) == 6
+
+    @pytest.mark.parametrize("size", [1, 2, 3, 100])
+    @pytest.mark.parametrize(
+        ("columns", "words"),
+        [
+            ({"next": [1, 3, 9, 1, 2, 2]}, "its next state is 2, the row behind it is at 4"),
+            ({"step": [0, 1, 2, 0, 1, 3]}, "its step is 1, the row behind it has 3"),
+        ],
+    )
+    def test_gaps(self, size, columns, words):
+        with pytest.raises(ValueError, match=f"row 4 of the log: {words}.*gaps='break'"):
+            list(log_stream(changed(**columns), batch_size=size))
+        stream = log_stream(changed(**columns), batch_size=size, gaps="break")
+        found = moves(stream)
+        assert [move[3] for move in found] == [0] * 6 + [1]
+        assert "the first behind row 4" in stream.notes[0]
+
+    def test_shuffled(self):
+        rng = np.random.default_rng(0)
+        states = rng.integers(0, 5, 101)
+        log = {"state": states[:-1], "reward": np.ones(100), "next": states[1:]}
+        order = rng.permutation(100)
+        assert len(moves(log_stream(log))) == 100
+        with pytest.raises(ValueError, match=r"row \d of the log: .*not in the order of time"):
+            list(log_stream({name: values[order] for name, values in log.items()}))
+
+    def test_rounding_is_no_gap(self):
+        states = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
+        rounded = states.astype(np.float32).astype(np.float64)
+        log = {"state": states[:2], "reward": np.ones(2), "next": rounded[1:]}
+        [batch] = log_stream(log)
+        assert len(batch) == 2
+
+
+class TestFlaws:
+    @pytest.mark.parametrize("size", [1, 2, 100])
+    @pytest.mark.parametrize(
+        ("columns", "message"),
+        [
+            ({"reward": [1, 2, 3, np.nan, 5, 6]}, "row 3 of the log: the reward is nan, not a finite number"),
+            ({"reward": [1, 2, 3, np.inf, 5, 6]}, "row 3 of the log: the reward is inf"),
+            ({"state": [2, 1, 3, -1, 1, 4]}, "row 3 of the log: the state is -1, outside the space"),
+            ({"next": [1, 3, 9, -1, 4, 2]}, "row 3 of the log: the next state is -1, outside the space"),
+        ],
+    )
+    def test_said_with_the_row_and_nothing_before_is_lost(self, size, columns, message):
+        found = []
+        with pytest.raises(ValueError, match=message):
+            found.extend(map(len, log_stream(changed(**columns), batch_size=size, gaps="break")))
+        assert sum(found) == 2  # the end in row 2 waits for row 3
+
+    def test_a_next_state_behind_an_end_does_not_matter(self):
+        log = changed(next=np.array([1, 3, np.nan, 1, 4, 2]))
+        assert moves(log_stream(log)) == [*MOVES, (4, 2, 6.0, 0)]
+
+    def test_missing_numbers(self):
+        log = pyarrow.table({"state": [0, 1, None, 1], "reward": [1.0, 1.0, 1.0, 1.0]})
+        with pytest.raises(ValueError, match="row 2 of the log: the state is nan"):
+            list(log_stream(log))
+        log = pyarrow.table({"state": [0, 1, 0, 1], "reward": [1.0, None, 1.0, 1.0]})
+        with pytest.raises(ValueError, match="row 1 of the log: the reward is nan"):
+            list(log_stream(log))
+
+    @pytest.mark.parametrize(
+        ("log", "options", "message"),
+        [
+            (changed(reward=list("abcdef")), {}, "row 0 of the log: the reward is .*'a'.*must be numbers"),
+            (
+                changed(reward=np.array([1, 2, "x", 3, 4, 5], dtype=object)),
+                {},
+                "row 2 of the log: the reward is 'x'",
+            ),
+            (
+                changed(terminated=[0, 1, 2, 0, 0, 0]),
+                {},
+                "row 2 of the log: the terminated is .*true or false",
+            ),
+            (changed(state=list("abcdef")), {}, "states have dtype .*pandas.factorize"),
+            (changed(reward=np.ones((6, 2))), {}, "rewards are vectors of length 2: choose a weight"),
+            (changed(next=np.ones((6, 2))), {}, r"next states have shape \(2,\), states have \(\)"),
+            (changed(reward=np.ones(5)), {}, "must have the same length"),
+            ({name: values[:1] for name, values in LOG.items()}, {}, "at least two rows, found 1"),
+            ({name: values[:0] for name, values in LOG.items()}, {}, "the log is empty"),
+            (changed(), {"num_states": 3}, "row 1 of the log: the next state is 3, outside"),
+            (changed(), {"reward": "profit"}, "no column 'profit', it has state, reward"),
+            (only("state"), {}, "no column reward, it has state"),
+            (changed(obs=LOG["state"]), {}, "columns state, obs may all be the state"),
+            (changed(), {"gaps": "skip"}, "gaps must be"),
+            (changed(), {"on_termination": "stop"}, "on_termination must be"),
+            ((1, 2, 3, 4), {}, "found 4 parts"),
+            (7, {}, "a log must be .*found int"),
+            ("nowhere.parquet", {}, "there is no file nowhere.parquet"),
+            (__file__, {}, "is not a Parquet file"),
+            (pyarrow.table(LOG).to_reader(), {}, "read only once"),
+            (only("state", "reward") | {"episode": np.arange(6)}, {}, "no row of the log leads to another"),
+        ],
+    )
+    def test_named(self, log, options, message):
+        with pytest.raises(ValueError, match=message):
+            list(log_stream(log, **options))
+
+    def test_lists_of_different_lengths(self):
+        log = pyarrow.table({"obs": [[0.0], [1.0, 2.0], [3.0]], "reward": [1, 2, 3]})
+        with pytest.raises(ValueError, match="lists of different lengths, from 1 to 2"):
+            log_stream(log)
+
+
+MEASURE = """
+import resource, sys
+from gainbias.evaluation.logs import log_stream
+peaks = []
+for path in sys.argv[1:]:
+    count = sum(len(batch) for batch in log_stream(path, features=lambda seen: seen))
+    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(count, peaks[1] - peaks[0])
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_length(tmp_path):
+    """After a short file, one that is 50 times as long takes hardly more memory."""
+    rng = np.random.default_rng(0)
+    states = pyarrow.FixedSizeListArray.from_arrays(rng.uniform(size=8 * 100_000), 8)
+    part = pyarrow.table({"state": states, "reward": rng.uniform(size=100_000)})
+    for name, repeats in (("short", 1), ("long", 50)):
+        with parquet.ParquetWriter(tmp_path / name, part.schema, compression="none") as writer:
+            for _ in range(repeats):
+                writer.write_table(part)
+    assert (tmp_path / "long").stat().st_size > 150e6
+    names = [str(tmp_path / name) for name in ("short", "long")]
+    command = [sys.executable, "-c", MEASURE, *names]
+    count, growth = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert int(count) == 50 * 100_000 - 1
+    unit = 1024 if sys.platform == "linux" else 1
+    assert int(growth) * unit < 60e6

@@ -1,0 +1,241 @@
+"""Values by least squares and their intervals, against plain twins and exact answers."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gainbias as gb
+from benchmarks.error_bars import Chain, birth_death
+from gainbias.evaluation import values, values_sparse
+from gainbias.evaluation.values import ENOUGH_OBSERVATIONS, estimate_values
+from gainbias.evaluation.values_sparse import SparseValueSums, TabularValueSums
+from gainbias.evaluation.values_sums import MOST_FEATURES, VALUE_BATCHES, Moments, ValueSums
+
+
+def added(rows, run):
+    return together(rows, [run])
+
+
+def together(rows, runs):
+    """Sums of several runs as chains."""
+    here, after, reward, _ = (np.concatenate(part) for part in zip(*runs, strict=True))
+    sums = ValueSums(rows.shape[1], len(runs))
+    sums.add(rows[here], reward, rows[after])
+    return sums
+
+
+def only_run(chain, steps, seed=0):
+    return next(chain.runs(1, steps, seed))
+
+
+def plain_values(rows, here, reward, after):
+    """The equation of the module, written down once more: centred values of all states, and weights."""
+    phi, mean, gain = rows[here], rows[here].mean(axis=0), reward.mean()
+    matrix = phi.T @ (phi - rows[after]) / len(here) + np.outer(mean, mean)
+    weights = np.linalg.solve(matrix, phi.T @ (reward - gain) / len(here))
+    return (rows - mean) @ weights, weights
+
+
+def values_of(rows, total):
+    """The same from sums."""
+    matrix, mean, reward_features, gain, _ = total.means
+    weights = np.linalg.solve(matrix + np.outer(mean, mean), reward_features - gain * mean)
+    return (rows - mean) @ weights
+
+
+@pytest.fixture(scope="module")
+def walk():
+    return Chain.named("random-walk-50")
+
+
+class TestSums:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_how_the_stream_is_cut_changes_no_bit(self, walk, seed):
+        run, rng = only_run(walk, 20_000, seed), np.random.default_rng(seed)
+        pieces = ValueSums(walk.rows.shape[1])
+        for begin, end in pairwise([0, *np.sort(rng.integers(0, 20_000, 20)), 20_000]):
+            piece = slice(begin, end)
+            here, after = run.here[0, piece], run.next[0, piece]
+            pieces.add(walk.rows[here], run.reward[0, piece], walk.rows[after])
+        one, other = estimate_values(added(walk.rows, run)), estimate_values(pieces)
+        assert one.weights.tobytes() == other.weights.tobytes()
+        assert one.intervals(walk.rows).tobytes() == other.intervals(walk.rows).tobytes()
+
+    def test_chains_together_are_their_sum(self, walk):
+        runs = list(walk.runs(2, 3000, 0))
+        both = together(walk.rows, runs)
+        here, after, reward, _ = (np.concatenate(part, axis=1)[0] for part in zip(*runs, strict=True))
+        values, _ = plain_values(walk.rows, here, reward, after)
+        assert estimate_values(both).values(walk.rows) == pytest.approx(values, abs=1e-10)
+
+    def test_bad_input_is_named(self):
+        with pytest.raises(ValueError, match=f"1 to {MOST_FEATURES} features, found {MOST_FEATURES + 1}"):
+            ValueSums(MOST_FEATURES + 1)
+        sums = ValueSums(2)
+        rows = np.ones((3, 2))
+        with pytest.raises(ValueError, match=r"features must have 1 chain\(s\) of rows of 2 number\(s\)"):
+            sums.add(np.ones((3, 4)), np.ones(3), rows)
+        with pytest.raises(ValueError, match="equal lengths, found 3, 2 and 3"):
+            sums.add(rows, np.ones(2), rows)
+        with pytest.raises(ValueError, match="rewards must be finite: look at chain 0, step 1"):
+            sums.add(rows, [0.0, np.inf, 0.0], rows)
+        assert sums.steps == 0
+        with pytest.raises(ValueError, match="at least 2 batches, found 0"):
+            estimate_values(sums)
+
+
+class TestEstimate:
+    @pytest.mark.parametrize("name", ["random-walk-50", "river-swim", "mm1k-admission"])
+    @pytest.mark.parametrize("steps", [997, 40_000])
+    def test_values_are_those_of_the_equation(self, name, steps):
+        chain = Chain.named(name)
+        run = only_run(chain, steps)
+        estimate = estimate_values(added(chain.rows, run))
+        values, weights = plain_values(chain.rows, run.here[0], run.reward[0], run.next[0])
+        assert estimate.values(chain.rows) == pytest.approx(values, abs=1e-8)
+        assert estimate.weights == pytest.approx(weights, abs=1e-8)
+
+    @pytest.mark.parametrize("spans_constants", [True, False])
+    def test_deviations_are_derivatives_by_the_weights_of_batches(self, walk, spans_constants):
+        rows = walk.rows if spans_constants else np.linspace(1.0, 2.0, len(walk.rows))[:, None]
+        sums = added(rows, only_run(walk, 16_384))
+        batches, (total, _) = sums.batches(0), sums.totals(0)
+        estimate, share = estimate_values(sums), 1e-6
+        deviations = estimate.weight_deviations @ rows.T + estimate.offset_deviations[:, None]
+        assert walk.problem.ones_in_span
+        assert estimate.num_batches == len(batches) == 16
+        for own, batch in zip(deviations, batches, strict=True):
+            more, less = (
+                values_of(rows, Moments(*(a + sign * b for a, b in zip(total, batch, strict=True))))
+                for sign in (share, -share)
+            )
+            assert own == pytest.approx(16 * (more - less) / (2 * share), abs=1e-6)
+
+    def test_standard_errors_are_the_spread_of_many_runs(self, walk):
+        estimates = [estimate_values(added(walk.rows, run)) for run in walk.runs(200, 4000, 0)]
+        spread = np.std([estimate.values(walk.rows) for estimate in estimates], axis=0)
+        widths = np.mean([np.ptp(estimate.intervals(walk.rows), axis=1) for estimate in estimates], axis=0)
+        # Two quantiles of Student's law with 15 to 30 degrees of freedom; the spread has an error of 5 %.
+        assert widths / spread == pytest.approx(4.2, rel=0.2)
+
+    def test_features_that_span_no_constant_are_centred_too(self):
+        process = birth_death(6)
+        rows = np.arange(1.0, 7.0)[:, None]
+        chain = Chain("no constant", gb.Problem(process, rows))
+        low, high = estimate_values(added(rows, only_run(chain, 300_000))).intervals(rows).T
+        assert not chain.problem.ones_in_span
+        middle, half = (low + high) / 2, (high - low) / 2
+        assert (np.abs(middle - chain.values) < 3 * half).all()
+        assert (np.abs(middle - chain.problem.values) > 10 * half).all()
+
+    def test_a_state_that_was_hardly_seen_has_no_interval(self):
+        states = np.random.default_rng(0).integers(0, 3, 5000)
+        states[100:103] = 3
+        rows = np.eye(5)
+        sums = ValueSums(5)
+        sums.add(rows[states[:-1]], states[:-1], rows[states[1:]])
+        estimate = estimate_values(sums)
+        counts = np.bincount(states[:-1], minlength=5)
+        assert estimate.observations(rows)[:4] == pytest.approx(counts[:4])
+        assert counts[3] < ENOUGH_OBSERVATIONS
+        assert np.isfinite(estimate.intervals(rows)).all(axis=1).tolist() == [True] * 3 + [False] * 2
+
+    def test_features_given_twice_change_no_value(self, walk):
+        run = only_run(walk, 5000)
+        twice = np.hstack([walk.rows, walk.rows[:, :1]])
+        one, other = estimate_values(added(walk.rows, run)), estimate_values(added(twice, run))
+        assert other.values(twice) == pytest.approx(one.values(walk.rows), abs=1e-7)
+        assert other.intervals(twice) == pytest.approx(one.intervals(walk.rows), abs=1e-7)
+
+    def test_scaled_features_change_no_value(self, walk):
+        run, scale = only_run(walk, 5000), np.logspace(-6, 6, walk.rows.shape[1])
+        one = estimate_values(added(walk.rows, run))
+        other = estimate_values(added(walk.rows * scale, run))
+        assert other.intervals(walk.rows * scale) == pytest.approx(one.intervals(walk.rows), abs=1e-6)
+
+    def test_the_transient_is_left_out(self, walk):
+        run = only_run(walk, 20_000)
+        sums = ValueSums(walk.rows.shape[1])
+        strange = run.reward.copy()
+        strange[0, :1000] += 100.0 * (run.here[0, :1000] % 2)
+        sums.add(walk.rows[run.here], strange, walk.rows[run.next])
+        cut = -(-1000 // sums.batch_size) * sums.batch_size
+        values, _ = plain_values(walk.rows, run.here[0, cut:], run.reward[0, cut:], run.next[0, cut:])
+        assert estimate_values(sums, transient=1000).values(walk.rows) == pytest.approx(values, abs=1e-9)
+        assert np.abs(estimate_values(sums).values(walk.rows) - values).max() > 0.1
+
+    def test_a_short_run_is_flagged_by_the_time_of_its_values(self):
+        chain = Chain.named("mm1k-admission")  # its values remember 60 times longer than its rewards
+        short, long = (only_run(chain, int(times * chain.slowest_time)) for times in (200, 1500))
+        flagged = estimate_values(added(chain.rows, short))
+        assert "times of the values" in flagged.warnings[0]
+        assert flagged.num_batches <= 200 / 12 * 1.25
+        estimate = estimate_values(added(chain.rows, long))
+        assert not estimate.warnings
+        assert VALUE_BATCHES / 2 <= estimate.num_batches < VALUE_BATCHES
+        assert estimate.effective_sample_size == pytest.approx(1500, rel=0.25)
+
+    @pytest.mark.parametrize(("times", "fewest", "most"), [(400, 16, 31), (50, 2, 6)])
+    def test_many_chains_have_as_many_times(self, times, fewest, most):
+        chain = Chain.named("mm1k-admission")
+        sums = together(chain.rows, list(chain.runs(4, int(times * chain.slowest_time), 0)))
+        estimate = estimate_values(sums)
+        assert estimate.effective_sample_size == pytest.approx(4 * times, rel=0.3)
+        assert fewest <= estimate.num_batches <= most
+
+
+class TestSparse:
+    @pytest.mark.parametrize("name", ["random-walk-50", "machine-replacement"])
+    @pytest.mark.parametrize("num_chains", [1, 3])
+    def test_the_same_as_dense(self, name, num_chains):
+        chain = Chain.named(name)
+        runs = list(chain.runs(num_chains, 20_000, 0))
+        rows = sparse.csr_array(chain.rows)
+        here, after, reward, _ = (np.concatenate(part) for part in zip(*runs, strict=True))
+        sums = SparseValueSums(chain.rows.shape[1], num_chains)
+        for begin, end in pairwise([0, 1, 700, 701, 9_000, 20_000]):
+            part = slice(begin, end)
+            sums.add(rows[here[:, part].ravel()], reward[:, part], rows[after[:, part].ravel()])
+        assert sums.steps == 20_000
+        sparsely, densely = estimate_values(sums), estimate_values(together(chain.rows, runs))
+        assert sparsely.weights == pytest.approx(densely.weights, abs=1e-9)
+        assert sparsely.intervals(rows) == pytest.approx(densely.intervals(chain.rows), abs=1e-7)
+        assert sparsely.observations(rows) == pytest.approx(densely.observations(chain.rows), rel=1e-6)
+        assert sparsely.effective_sample_size == pytest.approx(densely.effective_sample_size, rel=0.1)
+
+    @pytest.mark.parametrize("few", [0, 128])
+    @pytest.mark.parametrize("num_chains", [1, 3])
+    def test_tabular_ones_too(self, few, num_chains, monkeypatch):
+        monkeypatch.setattr(values_sparse, "FEW_STATES", few)
+        chain = Chain.named("machine-replacement")  # not reversible
+        runs = list(chain.runs(num_chains, 20_000, 0))
+        here, after, reward, _ = (np.concatenate(part) for part in zip(*runs, strict=True))
+        sums = TabularValueSums(chain.rows.shape[1], num_chains)
+        for begin, end in pairwise([0, 1, 700, 701, 9_000, 20_000]):
+            part = slice(begin, end)
+            sums.add(here[:, part], reward[:, part], after[:, part])
+        table, densely = estimate_values(sums), estimate_values(together(np.eye(len(chain.rows)), runs))
+        rows = sparse.eye_array(len(chain.rows), format="csr")
+        assert table.weights == pytest.approx(densely.weights, abs=1e-9)
+        assert table.intervals(rows) == pytest.approx(densely.intervals(rows.toarray()), abs=1e-7)
+        assert table.observations(rows) == pytest.approx(densely.observations(rows.toarray()), rel=1e-6)
+
+    def test_many_features_are_solved_the_other_way(self, walk, monkeypatch):
+        run = only_run(walk, 5000)
+        twice = np.hstack([walk.rows, walk.rows[:, :1], np.zeros_like(walk.rows[:, :1])])
+        one = estimate_values(added(twice, run))
+        monkeypatch.setattr(values, "MOST_DECOMPOSED", 2)
+        other = estimate_values(added(twice, run))
+        assert other.values(twice) == pytest.approx(one.values(twice), abs=1e-6)
+        assert other.intervals(twice) == pytest.approx(one.intervals(twice), abs=1e-6)
+
+    def test_what_was_never_seen_weighs_nothing(self):
+        states = np.random.default_rng(0).integers(0, 3, 5000)
+        rows = sparse.eye_array(4, format="csr")
+        sums, table = SparseValueSums(4), TabularValueSums(4)
+        sums.add(rows[states[:-1]], states[:-1], rows[states[1:]])
+        table.add(states[:-1], states[:-1], states[1:])
+        for found in (sums, table):
+            assert (estimate_values(found).observations(rows) < 1e-6).tolist() == [False] * 3 + [True]

@@ -1,0 +1,140 @@
+"""The verbs `evaluate` and `compare`: their answers, their examples and their exit codes."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gainbias as gb
+from gainbias import cli, options
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a policy, a module and a log, in which the commands are given."""
+    pandas = pytest.importorskip("pandas")
+    np.save(tmp_path / "left.npy", [0] * 16)
+    name = f"rules_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text("def right(observation):\n    return 2\n")
+    states = np.random.default_rng(0).integers(0, 3, 3_000)
+    frame = pandas.DataFrame({"position": states, "earned": 1.0 * states, "x": states / 2, "y": -states})
+    frame.to_parquet(tmp_path / "log.parquet")
+    frame.loc[2_000, "earned"] = np.nan
+    frame.to_parquet(tmp_path / "damaged.parquet")
+    monkeypatch.chdir(tmp_path)
+    return name
+
+
+def answer_of(capsys, *words, code=cli.DONE):
+    assert cli.main([*words, "--json"]) == code
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    return json.loads(shown.out)
+
+
+class TestEvaluate:
+    @pytest.mark.parametrize("policy", ["random", "left.npy", "{module}:right"])
+    def test_an_environment(self, folder, capsys, policy):
+        words = ["evaluate", "FrozenLake-v1", "--policy", policy.format(module=folder), "--steps", "4000"]
+        answer = answer_of(capsys, *words, "--seed", "3", "--confidence", "0.9")
+        chosen = {"random": "random", "left.npy": [0] * 16}.get(policy, lambda seen: 2)
+        estimate = gb.evaluate("FrozenLake-v1", chosen, num_steps=4_000, seed=3, confidence=0.9)
+        assert answer["gain"] == estimate.gain
+        assert answer["gain_interval"] == list(estimate.gain_interval)
+        assert answer["diagnostics"]["num_transitions"] == 4_000
+
+    def test_settings_of_the_environment(self, folder, capsys):
+        words = ["evaluate", "FrozenLake-v1", "--policy", f"{folder}:right", "--steps", "2000"]
+        sure = answer_of(capsys, *words, "--set", "is_slippery=false", "--chains", "2")
+        assert sure["diagnostics"]["num_chains"] == 2
+        assert sure["gain"] == 0.0
+        assert any("never change" in warning for warning in sure["diagnostics"]["warnings"])
+
+    def test_a_table_for_people(self, folder, capsys):
+        assert cli.main(["evaluate", "FrozenLake-v1", "--policy", "random", "--steps", "8000"]) == cli.DONE
+        shown = capsys.readouterr().out
+        for words in (
+            "gain",
+            "95% interval",
+            "tabular",
+            "least squares",
+            "8,000 transitions",
+            "Best and worst",
+        ):
+            assert words in shown
+
+    def test_a_log(self, folder, capsys):
+        named = ["--state", "position", "--reward", "earned"]
+        answer = answer_of(capsys, "evaluate", "log.parquet", *named)
+        assert answer["gain"] == pytest.approx(1.0, abs=0.1)
+        assert "policy that made the log" in answer["diagnostics"]["notes"][0]
+        several = answer_of(capsys, "evaluate", "log.parquet", "--state", "x", "--state", "y", *named[2:])
+        assert several["gain"] == answer["gain"]
+        assert "tile coding" in several["features"]
+
+    def test_a_log_that_goes_wrong_has_an_answer_and_another_exit_code(self, folder, capsys):
+        words = ["evaluate", "damaged.parquet", "--state", "position", "--reward", "earned"]
+        answer = answer_of(capsys, *words, code=cli.FAILED)
+        assert answer["diagnostics"]["num_transitions"] == 1_999
+        assert "row 2000 of the log: the reward is nan" in answer["diagnostics"]["warnings"][0]
+
+    def test_kept_and_drawn(self, folder, capsys):
+        words = ["evaluate", "log.parquet", "--state", "position", "--reward", "earned"]
+        answer = answer_of(capsys, *words, "--save", "estimate.npz", "--plot", "figure.png")
+        assert gb.load_estimate("estimate.npz").gain == answer["gain"]
+        assert Path("figure.png").read_bytes().startswith(b"\x89PNG")
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["FrozenLake-v1"], "an environment needs a policy: --policy random"),
+            (["FrozenLake-v1", "--policy", "best"], "--policy must be random, FILE.npy or MODULE:NAME"),
+            (["FrozenLake-v1", "--policy", "none.npy"], "No such file or directory: 'none.npy'"),
+            (["FrozenLake-v1", "--policy", "json:best"], "module json has no best"),
+            (["FrozenLake-v1", "--policy", "no_such:thing"], "No module named 'no_such'"),
+            (["NoSuchLake-v1", "--policy", "random"], "NoSuchLake"),
+            (["none.parquet"], "there is no file none.parquet"),
+            (["log.parquet"], "the log has no column state or observation or obs"),
+            (["log.parquet", "--policy", "random"], "leave out --policy"),
+        ],
+    )
+    def test_wrong_input(self, folder, capsys, words, message):
+        assert cli.main(["evaluate", *words]) == cli.WRONG_INPUT
+        assert message in capsys.readouterr().err
+
+
+class TestCompare:
+    def test_two_policies(self, folder, capsys):
+        words = ["compare", "FrozenLake-v1", "--policy", "random", "--policy", "left.npy", "--steps", "4000"]
+        answer = answer_of(capsys, *words)
+        comparison = gb.compare("FrozenLake-v1", "random", [0] * 16, num_steps=4_000)
+        assert answer["difference"] == comparison.difference
+        assert cli.main(words) == cli.DONE
+        shown = capsys.readouterr().out
+        for part in ("difference of gains", "gain of the second", "independent runs of"):
+            assert part in shown
+
+    def test_one_policy(self, capsys):
+        assert cli.main(["compare", "FrozenLake-v1", "--policy", "random"]) == cli.WRONG_INPUT
+        assert "two policies are compared, found 1" in capsys.readouterr().err
+
+
+class TestHelp:
+    @pytest.mark.parametrize("verb", ["evaluate", "compare"])
+    def test_it_shows_an_example(self, verb, capsys):
+        with pytest.raises(SystemExit) as caught:
+            cli.main([verb, "--help"])
+        assert caught.value.code == cli.DONE
+        assert re.search(rf"examples?:\n  (python.*\n  )?gainbias {verb} ", capsys.readouterr().out)
+
+    @pytest.mark.parametrize("example", [options.EVALUATE_EXAMPLE, options.COMPARE_EXAMPLE])
+    def test_the_examples_work(self, folder, example):
+        lines = [line.strip() for line in example.splitlines() if line.startswith("  ")]
+        commands = "\n".join(lines).replace("gainbias ", f"{sys.executable} -m gainbias.cli ")
+        commands = commands.replace("python -c", f"{sys.executable} -c")
+        shown = subprocess.run(["bash", "-ec", commands], capture_output=True, text=True, check=True).stdout
+        assert "per step" in shown
