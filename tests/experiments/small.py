@@ -14,7 +14,7 @@ def run_small(folder: Path, **options: object) -> Results:
 
 def table_bytes(results: Results) -> dict[str, bytes]:
     paths = [path for ending in ("parquet", "csv.gz") for path in sorted(results.folder.glob(f"*.{ending}"))]
-    assert len(paths) == 6
+    assert len(paths) == 9
     return {path.name: path.read_bytes() for path in paths}
 
 

@@ -36,6 +36,24 @@ def test_the_table_holds_what_runs_give(results: Results) -> None:
     assert row.gain.tolist() == [trace.gain[0, -1]]
 
 
+def test_maps_hold_what_runs_give(results: Results) -> None:
+    """Of the first instance of the task that has a map, all estimates at all checkpoints, and the bias."""
+    states, values = results.frame("states"), results.frame("values")
+    assert set(states.task) == set(values.task) == {"frozen-lake"}
+    task = gb.task("frozen-lake", seed=0, protocol="fair")
+    own = states.query("protocol == 'fair'")
+    assert own.bias.tolist() == task.problem.solution.bias.tolist()
+    assert own[["row", "column"]].to_numpy().tolist() == [[k // 4, k % 4] for k in range(16)]
+    steps = 150_000 // 200
+    trace = gb.run("single-chain", task.problem, steps, gb.Harmonic(150, 1000), seeds=0, checkpoints=[steps])
+    row = values.query("protocol == 'fair' and algorithm == 'single-chain' and step == @steps")
+    expected = task.problem.features.combine(trace.weights[0, -1]).astype(np.float32)
+    assert row["values"].item().tolist() == expected.tolist()
+    runs = results.frame("runs").query("task == 'frozen-lake' and run == 0")
+    keys = ["protocol", "algorithm", "step"]
+    assert len(values) == len(values.drop_duplicates(keys)) == len(runs.drop_duplicates(keys))
+
+
 def test_every_cell_is_there_once(results: Results) -> None:
     runs = results.frame("runs")
     key = ["protocol", "task", "algorithm", "run", "step", "kind", "target", "norm"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -176,10 +177,8 @@ def _shown_curves(results: Archive, task: str, score: Score, axis: Axis) -> dict
     """Return the last part of the curves of a task."""
     curves = {}
     for algorithm in _drawn(results, score):
-        try:
+        with suppress(MissingDataError):
             curves[algorithm] = learning_curve(results, algorithm, task, score, axis)
-        except MissingDataError:
-            continue
     end = max(curve.x[-1] for curve in curves.values())
     return {algorithm: curve.since(end / 10**DECADES) for algorithm, curve in curves.items()}
 

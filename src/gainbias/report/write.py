@@ -15,7 +15,7 @@ from gainbias.report.layout import Sheet, latex, markdown
 from gainbias.report.page import verdicts_page
 from gainbias.report.printed import Paper
 from gainbias.report.results import Archive
-from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES, Score
+from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES
 from gainbias.report.sheets import conditions_sheet, distances_sheet, parameters_sheet
 from gainbias.report.study_tables import StudyTables, study_tables
 from gainbias.report.style import SIZES, save_figure
@@ -89,8 +89,7 @@ def write_figures(results: Archive, paper: Paper, folder: Path, size: str) -> li
     Those of a size go to a folder of that name.
     """
     paths = []
-    scores: dict[str, Score] = PAPER_SCORES | {"fair": FAIR_SCORES["fair, quotient"]}
-    for name, score in scores.items():
+    for name, score in (PAPER_SCORES | {"fair": FAIR_SCORES["fair, quotient"]}).items():
         if score.protocol not in results.protocols:
             continue
         for axis in ("steps", "transitions") if name == "fair" else ("steps",):

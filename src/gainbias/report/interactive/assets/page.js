@@ -261,6 +261,7 @@
       parts.push("As in the paper: the full error for double and single chain and least squares, modulo",
         "constants for the others. Marks on the right are the paper's printed end points; an arrow means 0.00.");
     }
+    parts.push("Step sizes are the paper's: how errors depend on them is a question for a sweep (gainbias sweep).");
     if (data.thinned) parts.push("Curves with more than 60 checkpoints are thinned to 60.");
     return parts.join(" ");
   }
