@@ -122,6 +122,8 @@ def _evaluate(options: argparse.Namespace) -> int:
             raise ValueError("a log is of the policy that made it: leave out --policy")
         estimate = gainbias.evaluate_log(options.source, gaps=options.gaps, **log_columns(options), **common)
     else:
+        if log_columns(options):
+            raise ValueError(f"{options.source} is no log: leave out --{next(iter(log_columns(options)))}")
         estimate = gainbias.evaluate(
             chosen_environment(options),
             read_policy(options.policy),
@@ -132,11 +134,11 @@ def _evaluate(options: argparse.Namespace) -> int:
             seed=options.seed,
             **common,
         )
+    _answer(options, estimate.to_dict(), show_estimate)  # first, so that a wrong path does not lose it
     if options.save:
         estimate.save(options.save)
     if options.plot:
         gainbias.plot(estimate).savefig(options.plot)
-    _answer(options, estimate.to_dict(), show_estimate)
     return DONE if estimate.diagnostics.is_complete else FAILED
 
 
