@@ -81,6 +81,23 @@ class TestEvaluate:
         assert cli.main(words) == cli.WRONG_INPUT
         assert message in capsys.readouterr().err
 
+    def test_columns_are_for_logs_only(self, capsys):
+        words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--state", "x"]
+        assert cli.main(words) == cli.WRONG_INPUT
+        assert "FrozenLake-v1 is no log: leave out --state" in capsys.readouterr().err
+
+    def test_an_environment_that_cannot_be_made(self, capsys):
+        words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--set", "colour=1"]
+        assert cli.main(words) == cli.WRONG_INPUT
+        assert "could not be made: TypeError" in capsys.readouterr().err
+
+    def test_an_answer_is_not_lost_with_its_picture(self, folder, capsys):
+        words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--steps", "2000", "--json"]
+        assert cli.main([*words, "--plot", "picture.odd"]) == cli.WRONG_INPUT
+        shown = capsys.readouterr()
+        assert json.loads(shown.out)["diagnostics"]["num_transitions"] == 2_000
+        assert "odd" in shown.err
+
     def test_a_table_for_people(self, folder, capsys):
         assert cli.main(["evaluate", "FrozenLake-v1", "--policy", "random", "--steps", "8000"]) == cli.DONE
         shown = capsys.readouterr().out

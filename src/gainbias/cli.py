@@ -140,11 +140,11 @@ def _evaluate(options: argparse.Namespace) -> int:
             seed=options.seed,
             **common,
         )
+    _answer(options, estimate.to_dict(), show_estimate)  # first, so that a wrong path does not lose it
     if options.save:
         estimate.save(options.save)
     if options.plot:
         gainbias.plot(estimate).savefig(options.plot)
-    _answer(options, estimate.to_dict(), show_estimate)
     return DONE if estimate.diagnostics.is_complete else FAILED
 
 

@@ -15,6 +15,8 @@ import gainbias
 
 def chosen_environment(options: argparse.Namespace) -> Any:
     """Return an id, or a function that makes environments with the settings that were asked for."""
+    if options.verb == "evaluate" and (columns := log_columns(options)):
+        raise ValueError(f"{options.source} is no log: leave out --{next(iter(columns))}")
     settings = read_settings(options.set)
     if not settings:
         return options.source

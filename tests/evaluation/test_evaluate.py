@@ -254,7 +254,7 @@ class TestStopping:
 
 class TestCuts:
     def test_cuts_that_move_the_gain_are_spoken_of(self):
-        """A short limit keeps the queue short: the gain of 0.07 looks like 1.1, with a tight interval."""
+        """A short limit keeps the queue short: the gain of -0.05 looks like 1.1, with a tight interval."""
         limited = SyncVectorEnv([lambda: gymnasium.wrappers.TimeLimit(Queue(), 10)] * 4)
         estimate = gb.evaluate(limited, ALWAYS, num_steps=40_000)
         [words] = [word for word in estimate.diagnostics.warnings if "moves the gain" in word]

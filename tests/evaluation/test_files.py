@@ -120,6 +120,8 @@ class TestWrongFiles:
         [
             ({"version": 9}, "has version 9, this gainbias reads up to 1"),
             ({"gain": 7.0}, "checksum"),
+            ({"version": "x"}, "its head is not whole"),
+            ({"version": None}, "its head is not whole"),
         ],
     )
     def test_a_newer_or_a_changed_one(self, stored, tmp_path, change, message):

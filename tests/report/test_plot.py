@@ -30,6 +30,10 @@ class Line(Queue):
 
 
 class TestEstimates:
+    def test_a_single_point_of_a_short_run_can_be_seen(self):
+        panel = gb.plot(gb.evaluate(Queue, ALWAYS, num_steps=20)).axes[0]
+        assert any(line.get_marker() == "o" for line in panel.lines)
+
     def test_gain_and_values_of_states(self):
         estimate = gb.evaluate(Queue, ALWAYS, num_steps=20_000)
         left, right = gb.plot(estimate).axes

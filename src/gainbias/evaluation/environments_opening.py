@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from gainbias.evaluation.environments_vector import autoreset_mode
@@ -92,9 +93,9 @@ def open_environments(env: Environment, copies: int, stack: ExitStack) -> Opened
     elif isinstance(env, gymnasium.Env | gymnasium.vector.VectorEnv):
         made = [env]
     elif callable(env):
-        made = [_closed_later(env(), stack)]
+        made = [_closed_later(_made_by(env), stack)]
         if not isinstance(made[0], gymnasium.vector.VectorEnv):
-            made += [_closed_later(env(), stack) for _ in range(copies - 1)]
+            made += [_closed_later(_made_by(env), stack) for _ in range(copies - 1)]
         if len({id(one) for one in made}) < len(made):
             raise NoCopiesError("the function that makes environments must make a new one with each call")
     else:
@@ -121,7 +122,15 @@ def _opened_vector(envs: Any, copies: int, notes: list[str]) -> Opened:
 
 def _made(gymnasium: Any, name_or_spec: Any, stack: ExitStack) -> Any:
     # Its own checks are switched off because each step is checked here.
-    return _closed_later(gymnasium.make(name_or_spec, max_episode_steps=-1, disable_env_checker=True), stack)
+    make = partial(gymnasium.make, name_or_spec, max_episode_steps=-1, disable_env_checker=True)
+    return _closed_later(_made_by(make), stack)
+
+
+def _made_by(make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except Exception as error:
+        raise ValueError(f"the environment could not be made: {type(error).__name__}: {error}") from error
 
 
 def _closed_later(env: Any, stack: ExitStack) -> Any:

@@ -116,6 +116,8 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
         raise DamagedError(f"{path} is damaged, or no estimate of gainbias: {error}") from None
     if not isinstance(head, dict) or head.get("kind") != KIND:
         raise ValueError(f"{path} is no estimate of gainbias, which Estimate.save writes")
+    if not (isinstance(head.get("version"), int) and {"record", "checksum"} <= head.keys()):
+        raise DamagedError(f"{path} is damaged: its head is not whole")
     if head["version"] > VERSION:
         raise ValueError(
             f"{path} has version {head['version']}, this gainbias reads up to {VERSION}: update it"

@@ -167,8 +167,7 @@ class Learner:
             self._steps = automatic_steps(self.algorithm, pilot, self._level)
         else:
             self._steps = StepSizes([self._given], [1.0], [], str(self._given))
-        restarts = len(self._steps.schedules) > 1
-        bound = BEYOND * pilot.reward_range if restarts and pilot.reward_range > 0.0 else np.inf
+        bound = BEYOND * pilot.reward_range if pilot.reward_range > 0.0 else np.inf
         form = self.algorithm.form_for(self.kind)
         d = self.observed.num_features
         setting = Setting(

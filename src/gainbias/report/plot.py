@@ -85,6 +85,9 @@ def _draw_gain(estimate: Estimate, panel: Axes, _: Kind) -> None:
         label=f"{estimate.confidence:.0%} interval",
     )  # fmt: skip
     panel.plot(history.transitions, history.gain, color=colour, linewidth=1.3, label="estimate")
+    if len(history.gain) == 1:  # no line and no band can be seen
+        panel.plot(history.transitions, history.gain, "o", color=colour)
+        panel.vlines(history.transitions, low, high, color=colour)
     panel.axhline(estimate.gain, color=FAINT, linewidth=0.8, zorder=0)
     late = history.transitions >= history.transitions[-1] / 100
     spread = max(high - low, float(np.ptp(history.gain[late])))
