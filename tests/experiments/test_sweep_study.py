@@ -202,6 +202,13 @@ def test_a_syntax_error_is_refused_at_its_line(tmp_path: Path) -> None:
         read_study(file)
 
 
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"there is no file .*missing.toml: name a TOML file"):
+        read_study(tmp_path / "missing.toml")
+    with pytest.raises(ValueError, match="there is no file"):
+        read_study(tmp_path)
+
+
 def test_a_study_that_is_too_large_is_refused_before_it_is_planned() -> None:
     huge = {**PLAIN, "instances": 10_000, "seeds": 10_000}
     with pytest.raises(

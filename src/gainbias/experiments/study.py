@@ -274,7 +274,8 @@ def read_study(path: str | Path) -> Study:
     ValueError
         With the line of a syntax error, or the key of a wrong value.
     """
-    path = Path(path)
+    if not (path := Path(path)).is_file():
+        raise ValueError(f"there is no file {path}: name a TOML file that describes a study")
     try:
         description = tomllib.loads(path.read_text(encoding="utf-8"))
         return Study.from_dict({"name": path.stem, **description})
