@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gainbias as gb
-from gainbias.algorithms import single_chain, single_chain_lazy
+from gainbias.algorithms import single_chain, single_chain_epochs, single_chain_lazy, single_chain_norms
 from gainbias.algorithms.algorithm import Move, Setting
 from gainbias.algorithms.single_chain import Params
 from gainbias.engine.loop import Average, averaging_loop_of, loop_of
@@ -204,7 +204,7 @@ def test_norms_do_not_drift(n) -> None:
     settled = single_chain_lazy.settled(state)
     weights = single_chain_lazy.output(state, case.params, setting).weights
     mean = settled.epochs[0, single_chain_lazy.C] * settled.features[:, single_chain_lazy.U]
-    kept = state.now[[single_chain_lazy.THETA2, single_chain_lazy.W2]]
+    kept = state.norms[[single_chain_norms.THETA2, single_chain_norms.W2]]
     np.testing.assert_allclose(kept, [weights @ weights, mean @ mean], rtol=1e-13)
     assert weights @ weights <= radius**2 * (1.0 + 1e-13)
 
@@ -269,7 +269,7 @@ def forget_epochs(state: Any, j: int) -> None:
 
 def forget_maps(end: Any, other: Any) -> None:
     """Links lead further, but maps do not."""
-    end[single_chain_lazy.LINK] = other[single_chain_lazy.LINK]
+    end[single_chain_epochs.LINK] = other[single_chain_epochs.LINK]
 
 
 def forget_norms(now: Any, *_: Any) -> None:
@@ -279,7 +279,7 @@ def forget_norms(now: Any, *_: Any) -> None:
 def forget_the_past(state: Any, original: Callable[[Any], None] = single_chain_lazy.end_epoch) -> None:
     """Time before this epoch does not count."""
     original(state)
-    state.epochs[state.clock[single_chain_lazy.PRESENT], single_chain_lazy.BEFORE] = 0.0
+    state.epochs[state.clock[single_chain_lazy.PRESENT], single_chain_epochs.BEFORE] = 0.0
 
 
 def forget_projections(
@@ -287,19 +287,19 @@ def forget_projections(
 ) -> None:
     """Features that were away do not shrink."""
     original(state, params)
-    state.clock[single_chain_lazy.FREE] = 0
+    state.clock[single_chain_epochs.FREE] = 0
 
 
 def settle_without_catching_up(
-    state: Any, with_norms: bool, original: Callable[[Any, bool], None] = single_chain_lazy.settle
+    state: Any, original: Callable[[Any], None] = single_chain_lazy.settle
 ) -> None:
     """A full table is emptied, and all features count as up to date."""
     if state.clock[single_chain_lazy.PRESENT] + 1 == len(state.epochs):
-        state.features[:, single_chain_lazy.EPOCH] = 0.0
+        state.features[:, single_chain_epochs.EPOCH] = 0.0
         state.epochs[0] = state.epochs[-1]
         state.clock[single_chain_lazy.PRESENT] = 0
     else:
-        original(state, with_norms)
+        original(state)
 
 
 MUTANTS = {
@@ -317,11 +317,16 @@ def test_every_part_of_the_lazy_form_is_needed(name, monkeypatch) -> None:
     mutant, params = MUTANTS[name]
     case = make_case("tabular", 50, "large", params, 400, seed=2, first=1.0)
     expected = plain(case)
+
+    def replace(part: str, other: Any) -> None:
+        for module in (single_chain_lazy, single_chain_epochs, single_chain_norms):
+            monkeypatch.setattr(module, part, other, raising=False)
+
     for kernel in ("catch_up", "settle"):
-        compiled: Any = getattr(single_chain_lazy, kernel)
-        monkeypatch.setattr(single_chain_lazy, kernel, getattr(compiled, "py_func", compiled))
+        compiled: Any = getattr(single_chain_epochs, kernel)
+        replace(kernel, getattr(compiled, "py_func", compiled))
     assert_same(lazy(case, compiled=False), expected)
-    monkeypatch.setattr(single_chain_lazy, name, mutant)
+    replace(name, mutant)
     with pytest.raises(AssertionError, match="Mismatched elements"):
         assert_same(lazy(case, compiled=False), expected)
 

@@ -24,6 +24,7 @@ from gainbias.algorithms.intervals import FRACTION, POSITIVE
 from gainbias.algorithms.td_lambda import (
     Params,
     State,
+    TracedState,
     frozen,
     init,
     mean_field,
@@ -35,7 +36,7 @@ from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 
 
-def output(state: State, params: Params, setting: Setting) -> Output:
+def output(state: State | TracedState, params: Params, setting: Setting) -> Output:
     """Return the weights without their part along the weights of the constant 1."""
     return Output(project_off(setting.ones_weights, state.weights), state.gain)
 

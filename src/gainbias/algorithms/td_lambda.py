@@ -27,6 +27,7 @@ from gainbias.algorithms.fields import dense_features, mean_traces, td_field, td
 from gainbias.algorithms.intervals import FRACTION, POSITIVE
 from gainbias.features.rows import Floats, Rows, add_row, values
 from gainbias.features.vectors import add_scaled, scale_lanes
+from gainbias.kernels import ByType
 from gainbias.model.problem import Problem
 
 
@@ -38,13 +39,22 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Weights, gain, trace (no rows where it never decays slowly), and room for two numbers per lane."""
+    """Weights, gain, and room for two numbers per lane."""
 
     weights: Weights
     gain: PerLane
-    trace: Weights
     first: PerLane
     second: PerLane
+
+
+class TracedState(NamedTuple):
+    """The same with a trace: another type, so that each compiles only what it needs."""
+
+    weights: Weights
+    gain: PerLane
+    first: PerLane
+    second: PerLane
+    trace: Weights
 
 
 def without_trace(params: Any) -> bool:
@@ -52,27 +62,40 @@ def without_trace(params: Any) -> bool:
     return not np.any(params.trace_decay)
 
 
-def init(setting: Setting, params: Params) -> State:
+def init(setting: Setting, params: Params) -> State | TracedState:
     """Begin."""
-    trace = np.zeros_like(setting.weights[:0] if without_trace(params) else setting.weights)
-    return State(setting.weights.copy(), setting.zeros(), trace, setting.zeros(), setting.zeros())
+    state = State(setting.weights.copy(), setting.zeros(), setting.zeros(), setting.zeros())
+    return state if without_trace(params) else TracedState(*state, np.zeros_like(setting.weights))
 
 
-def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
+def step(state: State | TracedState, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
     """Make one step."""
-    weights, gain, trace, change, after = state
-    values(rows, move.here, move.after, weights, change, after)
+    gain, change, after = state.gain, state.first, state.second
+    values(rows, move.here, move.after, state.weights, change, after)
     for k in range(len(change)):
         change[k] = step_size[k] * (move.reward - gain[k] + after[k] - change[k])
         gain[k] += params.gain_ratio[k] * step_size[k] * (move.reward - gain[k])
-    if len(trace) == 0:
-        add_row(rows, move.here, change, weights)
-    else:
-        for k in range(len(change)):
-            after[k] = 1.0
-        scale_lanes(trace, params.trace_decay)
-        add_row(rows, move.here, after, trace)
-        add_scaled(trace, change, weights)
+    change_weights(state, params, rows, move.here)
+
+
+@ByType
+def change_weights(state: State | TracedState, params: Params, rows: Rows, here: int) -> None:
+    """Add alpha delta z, where `first` is alpha delta."""
+
+
+@change_weights.of(State)
+def _along_row(state: State, params: Params, rows: Rows, here: int) -> None:
+    add_row(rows, here, state.first, state.weights)
+
+
+@change_weights.of(TracedState)
+def _along_trace(state: TracedState, params: Params, rows: Rows, here: int) -> None:
+    weights, _, change, room, trace = state
+    for k in range(len(room)):
+        room[k] = 1.0
+    scale_lanes(trace, params.trace_decay)
+    add_row(rows, here, room, trace)
+    add_scaled(trace, change, weights)
 
 
 def mean_field(problem: Problem, params: Params) -> Field:
