@@ -12,7 +12,7 @@ test: lint
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
 		echo "No Chromium with chromedriver here: the tests of the interactive page are left out."
 	$(BIN)/pytest -n $(WORKERS) --durations=20
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m kernels tests
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(WORKERS) -m kernels tests
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
