@@ -179,6 +179,31 @@ class TestDoctor:
         assert set(answer["versions"]) == {"python", "gainbias", "numpy", "scipy", "numba", "rich"}
         assert set(answer["extras"]) == {"solvers", "gym", "mo", "report", "data", "cluster"}
 
+    def test_threads(self, capsys, monkeypatch):
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+        assert answer_of(capsys, "doctor")["threads"]["linear_algebra"] == 3
+        cli.main(["doctor"])
+        assert "threads: 3" in capsys.readouterr().out
+        monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        assert answer_of(capsys, "doctor")["threads"]["linear_algebra"] is None
+
+    def test_compiled_kernels(self, capsys, monkeypatch, tmp_path):
+        own, other = tmp_path / "own", tmp_path / "other"
+        for folder, size in ((own, 1_000_000), (other, 2_000_000)):
+            (folder / "engine").mkdir(parents=True)
+            (folder / "engine" / "advance.nbi").write_bytes(bytes(size))
+        monkeypatch.setattr(health, "cache_folder", lambda: own)
+        found = answer_of(capsys, "doctor")["kernels"]
+        assert (found["folder"], found["stored"], found["megabytes"]) == (str(own), 1, 1.0)
+        assert (found["other_folders"], found["other_megabytes"]) == (1, 2.0)
+        monkeypatch.setattr(health, "cache_folder", lambda: None)
+        monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+        cli.main(["doctor"])
+        shown = capsys.readouterr().out
+        assert "not kept" in shown
+        assert "NUMBA_DISABLE_JIT is set" in shown
+
     def test_how_to_install_what_is_missing(self, capsys, monkeypatch):
         monkeypatch.setattr(health, "installed_version", lambda name: None if name == "pymetis" else "1.0")
         assert cli.main(["doctor"]) == cli.DONE

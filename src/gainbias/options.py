@@ -246,7 +246,7 @@ def _add_report(verbs: Any) -> None:
 
 
 def _add_doctor(verbs: Any) -> None:
-    about = "versions, and which optional parts are present"
+    about = "versions, optional parts that are missing, threads, and kernels compiled already"
     _verb(verbs, "doctor", about, "example:\n  gainbias doctor")
 
 

@@ -1,17 +1,28 @@
-"""What is installed: versions, and which optional parts are missing."""
+"""What is there: versions, optional parts, threads, and kernels that are compiled already."""
 
 from __future__ import annotations
 
+import os
 import platform
 import re
+from collections.abc import Iterable
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import gainbias
+from gainbias.experiments.provenance import THREADS, machine
+from gainbias.sources import cache_folder
 
 
 def health() -> dict[str, Any]:
-    """Return versions of what is needed, and of each extra's parts (None where one is missing).
+    """Return what there is to know about this installation.
+
+    Returns
+    -------
+    dict
+        "versions" of what is needed; "extras", the same of the parts of each (None where one is missing);
+        "threads", cores and threads of linear algebra; "kernels", which are compiled already, and where.
 
     Examples
     --------
@@ -26,7 +37,7 @@ def health() -> dict[str, Any]:
             versions[name] = metadata.version(name)
         elif extra not in ("test", "docs", "all"):
             extras.setdefault(extra, {})[name] = installed_version(name)
-    return {"versions": versions, "extras": extras}
+    return {"versions": versions, "extras": extras, "threads": _threads(), "kernels": _kernels()}
 
 
 def installed_version(name: str) -> str | None:
@@ -35,6 +46,33 @@ def installed_version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
+
+
+def _threads() -> dict[str, Any]:
+    """Return the processor, its cores, and how many threads linear algebra may use (None: as many)."""
+    chosen = next((int(os.environ[name]) for name in THREADS if os.environ.get(name, "").isdigit()), None)
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {"processor": machine(), "cores": usable, "linear_algebra": chosen}
+
+
+def _kernels() -> dict[str, Any]:
+    """Return where kernels are kept, how many of these sources there are, and what other versions left."""
+    folder = cache_folder()
+    others = [other for other in folder.parent.iterdir() if other != folder] if folder else []
+    own = [folder] if folder else []
+    return {
+        "compiled": os.environ.get("NUMBA_DISABLE_JIT", "0") == "0",
+        "folder": folder and str(folder),
+        "stored": sum(1 for place in own for _ in place.rglob("*.nbi")),
+        "megabytes": _megabytes(own),
+        "other_folders": len(others),
+        "other_megabytes": _megabytes(others),
+    }
+
+
+def _megabytes(folders: Iterable[Path]) -> float:
+    sizes = (file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
+    return round(sum(sizes) / 1e6, 1)
 
 
 def _parsed(requirement: str) -> tuple[str, str | None]:

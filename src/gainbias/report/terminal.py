@@ -53,7 +53,7 @@ def show_algorithms(algorithms: list[dict[str, Any]]) -> None:
 
 
 def show_health(answer: dict[str, Any]) -> None:
-    """Show versions, and optional parts that are missing."""
+    """Show versions, optional parts that are missing, threads and compiled kernels."""
     base = Table("part", "version", title="Needed")
     for name, version in answer["versions"].items():
         base.add_row(name, version)
@@ -61,7 +61,25 @@ def show_health(answer: dict[str, Any]) -> None:
     for extra, parts in answer["extras"].items():
         for name, found in parts.items():
             optional.add_row(extra, name, found or escape(f"missing: pip install 'gainbias[{extra}]'"))
-    Console().print(base, optional)
+    state = Table(show_header=False, title="This machine")
+    for name, text in _state(answer["threads"], answer["kernels"]).items():
+        state.add_row(name, escape(text))
+    Console().print(base, optional, state)
+
+
+def _state(threads: dict[str, Any], kernels: dict[str, Any]) -> dict[str, str]:
+    """Return threads and kernels in words."""
+    limit = threads["linear_algebra"]
+    stored = f"{kernels['stored']} in {kernels['folder']}, {kernels['megabytes']:g} MB"
+    nowhere = "not kept: each process compiles what it needs"
+    left = f"{kernels['other_folders']} folders beside it, {kernels['other_megabytes']:g} MB: may be deleted"
+    return {
+        "processor": f"{threads['processor']}, cores: {threads['cores']}",
+        "linear algebra": f"threads: {limit}" if limit else "as many threads as there are cores",
+        "kernels": "compiled" if kernels["compiled"] else "not compiled, and slow: NUMBA_DISABLE_JIT is set",
+        "compiled before": stored if kernels["folder"] else nowhere,
+        "of other versions": left if kernels["other_folders"] else "none",
+    }
 
 
 def show_tasks(tasks: list[dict[str, Any]]) -> None:
