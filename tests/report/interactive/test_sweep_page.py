@@ -6,6 +6,7 @@ import re
 import pytest
 
 from gainbias import cli
+from gainbias.report.style import FORMATS, SIZES
 from gainbias.report.sweeps import page
 from gainbias.report.sweeps.write import report_on_sweep
 from tests.report.interactive.browser import Browser
@@ -34,8 +35,12 @@ def test_all_files_of_the_report(sweep, tmp_path):
     results = make_sweep(tmp_path / "results")
     written = report_on_sweep(results)
     assert list(written) == ["page", "best steps", "table", "figures"]
-    figures = sorted(path.name for path in (results.folder / "report" / "figures").glob("*.svg"))
-    assert figures == ["best-steps-1.svg", "curves-best-1.svg", "curves-common-1.svg", "sensitivity-1.svg"]
+    folder = results.folder / "report"
+    names = ["best-steps-1", "curves-best-1", "curves-common-1", "sensitivity-1"]
+    for size in SIZES:
+        for form in FORMATS:
+            assert sorted(path.stem for path in (folder / "figures" / size).glob(f"*.{form}")) == names
+    assert "trace\\_decay" in (folder / "best-steps.tex").read_text()
     assert (
         "| garnet, num\\_states 20 | td-lambda, trace\\_decay 0 | 0.2 |"
         in (results.folder / "report" / "best-steps.md").read_text()

@@ -2,61 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pandas import DataFrame
 
-from gainbias.report.style import SIZES, drawing, new_figure, save_figure
+from gainbias.report.curves import few_ticks, tick_text
+from gainbias.report.style import SIZES, Look, Size, drawing, new_figure, save_figure
 from gainbias.report.sweeps.looks import looks_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SIZE = SIZES["two-column"]
 MOST_PANELS = 30
 """Figures have so many tasks at most; the page has all."""
 
 MOST_RATIO = 1000.0
 """Of the largest error that is shown to the smallest."""
 
-FORMATS = ("svg", "pdf")
+Drawer = Callable[[Any, DataFrame, Mapping[str, Look]], None]
 
 
 def write_figures(points: DataFrame, best: DataFrame, common: str | None, folder: Path) -> list[Path]:
-    """Write the figures of each metric, and return their paths."""
-    paths = []
-    for number, metric in enumerate(points["metric"].unique()):
+    """Write the figures of each metric in all sizes, those of a size to a folder of that name."""
+    looks, paths = looks_of(points["series"].unique()), []
+    for number, metric in enumerate(points["metric"].unique(), 1):
         own, chosen = points[points["metric"] == metric], best[best["metric"] == metric]
         at_best = own.merge(chosen[["task", "series", "schedule"]], on=["task", "series", "schedule"])
-        drawn = {
-            "sensitivity": _panels(own, metric, _draw_sensitivity),
-            "best-steps": _panels(chosen, metric, _draw_best),
-            "curves-best": _panels(at_best, metric, _draw_curves),
+        charts: dict[str, tuple[DataFrame, Drawer]] = {
+            "sensitivity": (own, _draw_sensitivity),
+            "best-steps": (chosen, _draw_best),
+            "curves-best": (at_best, _draw_curves),
         }
         if common is not None:
-            drawn["curves-common"] = _panels(own[own["schedule"] == common], metric, _draw_curves)
-        for name, figure in drawn.items():
-            paths += save_figure(figure, folder / f"{name}-{number + 1}", SIZE, FORMATS)
+            charts["curves-common"] = own[own["schedule"] == common], _draw_curves
+        for (name, (rows, draw)), (width, size) in itertools.product(charts.items(), SIZES.items()):
+            figure = _panels(rows, metric, draw, looks, size)
+            paths += save_figure(figure, folder / width / f"{name}-{number}", size)
     return paths
 
 
-def _panels(rows: DataFrame, title: str, draw: Callable[[Any, DataFrame, dict[str, Any]], None]) -> Figure:
+def _panels(rows: DataFrame, title: str, draw: Drawer, looks: Mapping[str, Look], size: Size) -> Figure:
     """Return a figure with a panel for each task and one legend."""
     tasks = list(rows["task"].unique())[:MOST_PANELS]
-    looks = looks_of(sorted(rows["series"].unique()))
-    height = -(-len(tasks) // SIZE.columns)
-    with drawing(SIZE):
-        figure = new_figure(SIZE.width, 0.9 + 1.25 * SIZE.panel_height * height)
-        figure.suptitle(title[:1].upper() + title[1:], x=0.01, ha="left", fontsize=SIZE.letters)
+    height = -(-len(tasks) // size.columns)
+    with drawing(size):
+        figure = new_figure(size.width, 0.9 + 1.25 * size.panel_height * height)
+        figure.suptitle(title[:1].upper() + title[1:], x=0.01, ha="left", fontsize=size.letters)
         for place, task in enumerate(tasks):
-            axes = figure.add_subplot(height, SIZE.columns, place + 1)
+            axes = figure.add_subplot(height, size.columns, place + 1)
             axes.set_title(task)
             draw(axes, rows[rows["task"] == task], looks)
         handles = dict(pair for axes in figure.axes for pair in _legend(axes))
-        figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=3)
+        columns = max(1, size.legend_columns - 1)  # names of series are long
+        figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=columns)
     return figure
 
 
@@ -65,7 +67,7 @@ def _legend(axes: Any) -> list[tuple[str, Any]]:
     return list(zip(labels, handles, strict=True))
 
 
-def _draw_sensitivity(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None:
+def _draw_sensitivity(axes: Any, rows: DataFrame, looks: Mapping[str, Look]) -> None:
     """Errors at the last step against the step size, with intervals; what diverged is left out."""
     ends = rows.groupby("series")["step"].transform("max")
     for series, own in rows[rows["step"] == ends].groupby("series"):
@@ -82,9 +84,10 @@ def _draw_sensitivity(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None
         )
     axes.set(xscale="log", yscale="log", xlabel="step size a")
     _limit_heights(axes, rows["mean"])
+    _use_few_ticks(axes)
 
 
-def _draw_curves(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None:
+def _draw_curves(axes: Any, rows: DataFrame, looks: Mapping[str, Look]) -> None:
     for series, own in rows[rows["step"] > 0].groupby("series"):
         look, finite = looks[series], own[np.isfinite(own["mean"])]
         axes.plot(finite["step"], finite["mean"], **{**_style(look, series), "marker": ""})
@@ -93,6 +96,7 @@ def _draw_curves(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None:
         )
     axes.set(xscale="log", yscale="log", xlabel="steps")
     _limit_heights(axes, rows["mean"])
+    _use_few_ticks(axes)
 
 
 def _limit_heights(axes: Any, means: Any) -> None:
@@ -102,7 +106,7 @@ def _limit_heights(axes: Any, means: Any) -> None:
         axes.set_ylim(0.8 * known.min(), 1.25 * min(known.max(), MOST_RATIO * known.min()))
 
 
-def _draw_best(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None:
+def _draw_best(axes: Any, rows: DataFrame, looks: Mapping[str, Look]) -> None:
     """One row for each series, the best on top."""
     finite = rows[np.isfinite(rows["mean"])].sort_values("mean", ascending=False)
     for height, row in enumerate(finite.itertuples()):
@@ -111,9 +115,19 @@ def _draw_best(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None:
             [row.mean], [height], xerr=reach, **_style(looks[row.series], row.series), elinewidth=0.9
         )
     axes.set(xscale="log", yticks=[], xlabel="error at the end, at the best step size")
+    _use_few_ticks(axes)
 
 
-def _style(look: Any, label: str) -> dict[str, Any]:
+def _use_few_ticks(axes: Any) -> None:
+    """Number a few places of each axis, also where it is shorter than a decade."""
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_ticks(few_ticks(*axis.get_view_interval()))
+            axis.set_major_formatter(lambda value, _: tick_text(value))
+    axes.minorticks_off()  # to place them would take half of the time
+
+
+def _style(look: Look, label: str) -> dict[str, Any]:
     return {
         "color": look.colour,
         "marker": look.marker,

@@ -57,7 +57,7 @@ def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
     owners = points[points["schedule"] != "none"].groupby("schedule")["series"].nunique()
     sizes = points.drop_duplicates("schedule").set_index("schedule")["a"]
     shared = sorted(owners[owners > 1].index, key=lambda schedule: float(sizes[schedule]))
-    looks = looks_of(sorted(points["series"].unique()))
+    looks = looks_of(points["series"].unique())
     bests = {(row.task, row.metric, row.series): row for row in best.itertuples()}
     kept, left_out = _kept_curves(points, best, shared)
     found: dict[str, Any] = {}

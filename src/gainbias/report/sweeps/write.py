@@ -10,7 +10,7 @@ from gainbias.experiments.results import Results
 from gainbias.experiments.study import Study
 from gainbias.progress import Watch
 from gainbias.report.interactive.frame import PAGE
-from gainbias.report.layout import markdown
+from gainbias.report.layout import latex, markdown
 from gainbias.report.results import read_manifest
 from gainbias.report.sweeps.best import best_sheet, best_steps, common_schedule
 from gainbias.report.sweeps.figures import write_figures
@@ -51,8 +51,10 @@ def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str
         folder = results.folder / "report"
         write_whole(folder / PAGE, html)
         watch.show("report: tables", 1, 3)
-        sheets = [markdown(best_sheet(best, metric)) for metric in points["metric"].unique()]
-        write_whole(folder / "best-steps.md", ("\n\n".join(sheets) + "\n").encode())
+        sheets = [best_sheet(best, metric) for metric in points["metric"].unique()]
+        for ending, lay_out in (("md", markdown), ("tex", latex)):
+            text = "\n\n".join(map(lay_out, sheets))
+            write_whole(folder / f"best-steps.{ending}", f"{text}\n".encode())
         write_whole(folder / "best-steps.csv", best.to_csv(index=False).encode())
         write_whole(folder / "summary.csv", points.to_csv(index=False).encode())
         written = {"page": folder / PAGE, "best steps": folder / "best-steps.md", "table": table}
