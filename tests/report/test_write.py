@@ -40,7 +40,7 @@ def test_a_report_is_complete(results, paper, tmp_path):
         assert f"tables/{table}.csv" in names
         for protocol in ("literal", "inferred"):
             assert {f"tables/{table}-{protocol}.{form}" for form in ("md", "tex")} <= names
-    for figure in ("curves-literal-steps", "curves-fair-transitions", "profiles"):
+    for figure in ("curves-literal-steps", "curves-fair-transitions", "profiles", "maps-fair"):
         assert {
             f"figures/{size}/{figure}.{form}" for size in SIZES for form in ("png", "svg", "pdf")
         } <= names

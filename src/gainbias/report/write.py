@@ -12,6 +12,7 @@ from gainbias.report.curves import draw_curves
 from gainbias.report.interactive.frame import PAGE
 from gainbias.report.interactive.html import write_page
 from gainbias.report.layout import Sheet, latex, markdown
+from gainbias.report.maps import draw_maps
 from gainbias.report.page import verdicts_page
 from gainbias.report.printed import Paper
 from gainbias.report.results import Archive
@@ -84,7 +85,7 @@ def write_scores(results: Archive, folder: Path) -> list[Path]:
 
 
 def write_figures(results: Archive, paper: Paper, folder: Path, size: str) -> list[Path]:
-    """Write the learning curves of each protocol, for the fair one by transitions too, and the profiles.
+    """Write the learning curves of each protocol, and the profiles and the maps of the fair one.
 
     Those of a size go to a folder of that name.
     """
@@ -96,8 +97,12 @@ def write_figures(results: Archive, paper: Paper, folder: Path, size: str) -> li
             figure = draw_curves(results, score, paper, axis, size)
             paths += save_figure(figure, folder / size / f"curves-{name}-{axis}", SIZES[size])
     if "fair" in results.protocols:
-        figure = draw_profiles(results, FAIR_SCORES, size)
-        paths += save_figure(figure, folder / size / "profiles", SIZES[size])
+        drawn = {
+            "profiles": draw_profiles(results, FAIR_SCORES, size),
+            "maps-fair": draw_maps(results, "fair", size),
+        }
+        for name, drawing in drawn.items():
+            paths += save_figure(drawing, folder / size / name, SIZES[size]) if drawing else []
     return paths
 
 
