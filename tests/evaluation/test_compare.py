@@ -98,6 +98,14 @@ class TestFlaws:
         comparison = gb.compare(Queue(), ALWAYS, lambda seen: 2 if next(count) == 2_500 else 1)
         assert comparison.warnings[0].startswith("second policy: cut short")
 
+    def test_the_second_policy_fails_before_all_chains_have_begun(self):
+        count = iter(range(10**6))
+        comparison = gb.compare(Queue, ALWAYS, lambda seen: 2 if next(count) == 1_500 else 1)
+        assert comparison.warnings[0].startswith("second policy: cut short")
+        assert comparison.first.diagnostics.num_chains == 4
+        assert comparison.second.diagnostics.num_chains == 1
+        assert comparison.interval == (0.0, 0.0)  # they did the same in the chain that both followed
+
     def test_time_limit(self):
         comparison = gb.compare(Queue, ALWAYS, UP_TO_FOUR, num_steps=10**9, time_limit=1.5)
         assert "the time limit of 0.75 s has passed" in comparison.warnings[0]

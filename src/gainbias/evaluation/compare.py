@@ -177,13 +177,14 @@ def compare(
             estimate_of(collection, confidence, cut)
             for collection, cut in ((first, first_cut), (second, second_cut))
         ]
+    assert pairing.differences is not None  # the second policy made some steps
     return _comparison(estimate_gain(pairing.differences, confidence), *estimates)
 
 
 class _Pairing:
     """Rewards of the first policy wait in a temporary file, however many, for those of the second."""
 
-    differences: BatchMeans
+    differences: BatchMeans | None = None
 
     def __enter__(self) -> Self:
         self._file = TemporaryFile()
@@ -199,12 +200,15 @@ class _Pairing:
     def turn(self, num_chains: int) -> None:
         """Let the second policy begin."""
         self._file.seek(0)
-        self.differences = BatchMeans(num_chains)
+        self._num_chains = num_chains
 
     def subtract(self, rewards: FloatArray) -> None:
-        """Take the next rewards of the second policy, (chains, count)."""
-        kept = np.frombuffer(self._file.read(rewards.nbytes)).reshape(rewards.T.shape)
-        self.differences.add(kept.T - rewards)
+        """Take the next rewards of the second policy, (chains, count); its last chains may be missing."""
+        chains, count = rewards.shape
+        if self.differences is None:
+            self.differences = BatchMeans(chains)
+        kept = np.frombuffer(self._file.read(count * self._num_chains * rewards.itemsize))
+        self.differences.add(kept.reshape(count, self._num_chains).T[:chains] - rewards)
 
 
 def _comparison(paired: GainEstimate, first: Estimate, second: Estimate) -> Comparison:
