@@ -178,6 +178,15 @@ class TestBreaks:
         with pytest.raises(ValueError, match=r"row \d of the log: .*not in the order of time"):
             list(log_stream({name: values[order] for name, values in log.items()}))
 
+    @pytest.mark.parametrize("size", [1, 2, 100])
+    def test_an_episode_that_comes_back(self, size):
+        log = only("state", "reward") | {"episode": np.array([0, 0, 1, 1, 0, 0])}
+        found = []
+        with pytest.raises(ValueError, match="row 4 of the log: episode 0, which began in row 0, comes back"):
+            found.extend(map(len, log_stream(log, batch_size=size)))
+        assert sum(found) == 2
+        assert len(moves(log_stream(log, batch_size=size, gaps="break"))) == 3
+
     def test_rounding_is_no_gap(self):
         states = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
         rounded = states.astype(np.float32).astype(np.float64)
@@ -228,6 +237,11 @@ class TestFlaws:
                 changed(terminated=[0, 1, 2, 0, 0, 0]),
                 {},
                 "row 2 of the log: the terminated is .*true or false",
+            ),
+            (
+                changed(terminated=np.array([False, pandas.NA, *[False] * 4], dtype=object)),
+                {},
+                "row 1 of the log: the terminated is <NA>, must be true or false",
             ),
             (changed(state=list("abcdef")), {}, "states have dtype .*pandas.factorize"),
             (changed(reward=np.ones((6, 2))), {}, "rewards are vectors of length 2: choose a weight"),
@@ -326,6 +340,25 @@ class TestOddLogs:
         assert "row 70000 of the log: the state is nan" in estimate.diagnostics.warnings[0]
         assert estimate.features.startswith("tabular")
         assert estimate.diagnostics.num_transitions == 69_999
+
+    def test_a_file_that_is_damaged_in_a_later_part(self, tmp_path):
+        path = tmp_path / "log.parquet"
+        states = np.random.default_rng(1).integers(0, 3, 200_000)
+        table = pyarrow.table({"state": states, "reward": 1.0 * states})
+        parquet.write_table(table, path, row_group_size=50_000, use_dictionary=False)
+        with parquet.ParquetFile(path) as file:
+            place = file.metadata.row_group(2).column(0).data_page_offset
+        content = bytearray(path.read_bytes())
+        content[place + 100 : place + 1_100] = b"\xff" * 1_000
+        path.write_bytes(content)
+        estimate = gb.evaluate_log(path)
+        assert "row 65536 of the log, or one behind it, cannot be read" in estimate.diagnostics.warnings[0]
+        assert estimate.diagnostics.num_transitions == 65_535
+
+    def test_a_list_of_columns_makes_a_state(self):
+        log = {"a": self.states, "b": self.rewards, "reward": self.rewards}
+        found = [gb.evaluate_log(log, state=names).gain for names in (["a", "b"], ("a", "b"))]
+        assert found[0] == found[1]
 
     def test_features_that_fail_later(self):
         states = np.tile(self.states, 30)

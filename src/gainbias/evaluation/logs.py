@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -57,11 +58,11 @@ def log_stream(
         Column of states, or columns that make them up together.
     reward, episode, terminated, truncated, step : str, optional
         Other columns. Those with usual names are found by themselves; only states and rewards must be there.
-        A new value in `episode` begins an episode; `step` grows by 1 within an episode.
+        A new value in `episode` begins an episode, which does not come back; `step` grows by 1 within one.
     num_states : int, optional
         Number of discrete states. Without it the log is read a first time to find the largest.
     gaps : {"error", "break"}
-        What to do where a row does not follow from the one before it, by the next state or `step`.
+        What to do where a row does not follow from the one before it, by the next state, `step` or `episode`.
     on_termination : {"zero", "reward"}
         As in `environment_stream`.
     batch_size : int
@@ -130,7 +131,8 @@ def _state_limits(table: Table, columns: dict[str, Name], num_states: int | None
         return Limits(shape, np.full(shape, -np.inf), np.full(shape, np.inf), whole=False)
     if num_states is None:
         largest = float(states.max())
-        for chunk in chunks:  # later ones may have missing numbers, which are spoken of when they are read
-            largest = float(np.fmax.reduce(chunk["state"], initial=largest))
+        with suppress(BrokenStream):  # what is wrong with later ones is spoken of when they are read
+            for chunk in chunks:
+                largest = float(np.fmax.reduce(chunk["state"], initial=largest))
         num_states = max(1, int(largest) + 1)
     return Limits((), np.array(0.0), np.array(float(num_states - 1)), whole=True)

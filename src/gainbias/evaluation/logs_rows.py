@@ -14,6 +14,9 @@ from gainbias.evaluation.stream import BrokenStream, Left, Path
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
+MOST_EPISODES = 100_000
+"""So many episodes are remembered, to notice one that comes back."""
+
 ROUNDING = 1e-6
 """A next state and the state of the next row may differ by so much, relative to their size."""
 
@@ -43,15 +46,22 @@ def row_pieces(
     BrokenStream
         After a last piece with what came before.
     """
-    offset = 0
+    offset, unreadable = 0, None
+    begun: dict[Any, int] = {}
     chunk = next(chunks, None)
     while chunk is not None:
-        behind = next(chunks, None)
+        try:
+            behind = next(chunks, None)
+        except BrokenStream as error:
+            behind, unreadable = None, error
         if behind is None and offset + len(chunk["reward"]) < 2:
             raise ValueError(f"a log needs at least two rows, found {len(chunk['reward'])}")
         _check_columns(chunk, offset)
         reader = _Reader(chunk, behind, limits)
         size, what = reader.sound_rows(gaps)
+        back = _came_back(chunk["episode"], begun, offset) if "episode" in chunk and gaps == "error" else None
+        if back is not None and back.place < size:
+            size, what = back.place, back
         path = reader.path(size)
         if "next" not in chunk and (path.left == Left.BY_CUT).any():
             _note_once(
@@ -70,6 +80,8 @@ def row_pieces(
             raise BrokenStream(f"row {offset + what.place} of the log: {what.what}")
         offset += len(chunk["reward"])
         chunk = behind
+    if unreadable is not None:
+        raise unreadable
 
 
 class _Reader:
@@ -167,6 +179,26 @@ class _Reader:
         )
 
 
+def _came_back(episodes: NDArray[Any], begun: dict[Any, int], offset: int) -> Flaw | None:
+    """Find an episode that comes back after others; `begun` has the first row of each, and is added to."""
+    names = episodes.tolist()
+    starts = np.append(0, np.flatnonzero(episodes[1:] != episodes[:-1]) + 1)
+    for place in starts.tolist():
+        name = names[place]
+        goes_on = place == 0 and begun and name == next(reversed(begun))  # from the chunk before
+        if name in begun and not goes_on:
+            return Flaw(
+                place,
+                f"episode {name!r}, which began in row {begun[name]}, comes back after others. Rows are not in "
+                "the order of time: sort them by episode; or if another one has the same name, pass "
+                "gaps='break'",
+            )
+        if len(begun) >= MOST_EPISODES:
+            return None
+        begun.setdefault(name, offset + place)
+    return None
+
+
 def _check_columns(chunk: Chunk, offset: int) -> None:
     """Refuse columns that are not numbers of the right shape."""
     allowed = {
@@ -204,7 +236,8 @@ def _check_columns(chunk: Chunk, offset: int) -> None:
 def _first_odd(column: NDArray[Any], kinds: str) -> tuple[int, Any]:
     """Return the first element that is not of the right kind, and its place."""
     for row, element in enumerate(column):
-        if np.asarray(element).dtype.kind not in kinds and element not in (0, 1):
+        kind = np.asarray(element).dtype.kind
+        if kind not in kinds and not (kind in "iu" and element in (0, 1)):
             return row, element
     return 0, column[0]
 
