@@ -17,6 +17,7 @@ from gainbias.evaluation.following import Plan, follow
 from gainbias.evaluation.interruptions import Interruptions
 from gainbias.evaluation.intervals import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import Choice
+from gainbias.evaluation.plain import plain
 from gainbias.evaluation.policies import Policy
 from gainbias.evaluation.reading import check_time_limit, estimate_of
 from gainbias.evaluation.stream import OnTermination
@@ -69,8 +70,8 @@ class Comparison:
         return not (self.interval[0] <= 0.0 <= self.interval[1]) and not self.warnings
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists, ready for JSON."""
-        return {
+        """Return plain numbers, strings and lists, ready for JSON; ``None`` for infinite numbers and nan."""
+        answer = {
             "difference": self.difference,
             "interval": list(self.interval),
             "confidence": self.confidence,
@@ -80,6 +81,7 @@ class Comparison:
             "first": self.first.to_dict(),
             "second": self.second.to_dict(),
         }
+        return dict(plain(answer))
 
     def __repr__(self) -> str:
         low, high = self.interval

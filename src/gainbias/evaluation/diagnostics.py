@@ -12,6 +12,7 @@ from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.cuts import shift_by_cuts
 from gainbias.evaluation.intervals import GainEstimate
 from gainbias.evaluation.methods import LearnedRecord, LeastSquares
+from gainbias.evaluation.plain import plain
 from gainbias.evaluation.residuals import predictable_share
 from gainbias.evaluation.values import SINGULAR, ValueEstimate, dense
 from gainbias.features.matrix import FloatArray
@@ -102,8 +103,8 @@ class Diagnostics:
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists."""
-        return asdict(self) | {"notes": list(self.notes), "warnings": list(self.warnings)}
+        """Return plain numbers, strings and lists; ``None`` for infinite numbers and nan."""
+        return dict(plain(asdict(self)))
 
 
 def diagnose(
