@@ -59,10 +59,26 @@ class TestAnswers:
         assert estimate.gain == pytest.approx(exact.gain, abs=4 * estimate.diagnostics.standard_error)
         assert np.isnan(estimate.value(0))
 
-    def test_eta_is_that_of_the_model(self):
+    @pytest.mark.parametrize("algorithm", ["auto", "single-chain"])
+    def test_eta_is_that_of_the_model(self, algorithm):
         exact = gb.Problem(queue_process(), gb.Tabular()).condition_numbers.eta1
-        estimate = gb.evaluate(Queue, ALWAYS, on_termination="reward")
+        estimate = gb.evaluate(Queue, ALWAYS, on_termination="reward", algorithm=algorithm)
         assert estimate.diagnostics.eta == pytest.approx(exact, rel=0.1)
+        assert estimate.diagnostics.constant_in_span
+
+    @pytest.mark.parametrize("algorithm", ["auto", "single-chain"])
+    def test_features_that_never_change(self, algorithm):
+        estimate = gb.evaluate(Queue, ALWAYS, features=np.ones((6, 1)), algorithm=algorithm, num_steps=8_000)
+        assert any("the features are the same" in word for word in estimate.diagnostics.warnings)
+
+    @pytest.mark.parametrize("size", [1e-200, 1e-160, 1e160, 1e200])
+    def test_features_of_too_different_size(self, size):
+        columns = np.eye(6)
+        columns[3, 3] = size
+        estimate = gb.evaluate(Queue, ALWAYS, features=columns, num_steps=8_000)
+        assert "features differ too much in size" in estimate.diagnostics.warnings[-1]
+        assert np.isnan(estimate.value(0))
+        assert gb.evaluate(Queue, ALWAYS, num_steps=8_000).gain == estimate.gain
 
     def test_a_log_of_the_same_steps_gives_the_same_values(self):
         rng = np.random.default_rng(0)

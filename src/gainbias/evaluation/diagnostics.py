@@ -11,7 +11,7 @@ from scipy import linalg
 from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.cuts import shift_by_cuts
 from gainbias.evaluation.intervals import GainEstimate
-from gainbias.evaluation.methods import LearnedRecord, LeastSquares
+from gainbias.evaluation.methods import LearnedRecord, LeastSquares, most_for_least_squares
 from gainbias.evaluation.plain import plain
 from gainbias.evaluation.residuals import predictable_share
 from gainbias.evaluation.values import SINGULAR, ValueEstimate, dense
@@ -57,9 +57,10 @@ class Diagnostics:
         Autocorrelation time of the values in steps: about how long the chain remembers.
     eta : float or None
         Estimate of the smallest curvature in the weights, `ConditionNumbers.eta1` of the (scaled) features,
-        among weights that the data tell apart; ``None`` if it was not computed.
+        among weights that the data tell apart. Methods other than least squares estimate it, as the next
+        one, from the last transitions. ``None`` for more than 1,000 features, or 500 that are dense.
     constant_in_span : bool or None
-        Whether features can express the constant 1; ``None`` if it was not looked at.
+        Whether features can express the constant 1; ``None`` for more features than least squares takes.
     predictable_share : float
         Share of the variance of TD errors that could be predicted, at least: 0 if the features express the
         bias. It is the squared Bellman residual of the values, relative to the noise, and no part of the
@@ -111,9 +112,7 @@ def diagnose(
     collection: Collection, gain: GainEstimate, learned: LearnedRecord, cut_short: list[str]
 ) -> Diagnostics:
     """Gather all diagnostics of what was read."""
-    eta, in_span, flat = None, None, False
-    if isinstance(collection.method, LeastSquares) and isinstance(learned, ValueEstimate):
-        eta, in_span, flat = _curvature(collection.method, learned)
+    eta, in_span, flat = _curvature(collection, learned)
     reward_variance = gain.standard_error**2 * gain.effective_sample_size
     share = predictable_share(list(collection.stretch), learned.weights, gain.gain, reward_variance)
     warnings = [*cut_short, *gain.warnings, *learned.warnings, *_cuts_in_words(collection, gain, learned)]
@@ -170,19 +169,40 @@ def _predictable_in_words(share: float, is_exact: bool) -> str:
     )
 
 
-def _curvature(method: LeastSquares, learned: ValueEstimate) -> tuple[float | None, bool, bool]:
+def _curvature(collection: Collection, learned: LearnedRecord) -> tuple[float | None, bool | None, bool]:
     """Return eta, whether constants are in the span of the features, and whether features never change."""
+    method, estimate = _least_squares(collection, learned)
+    if method is None or not isinstance(estimate, ValueEstimate):
+        return None, None, False
     total, gram = method.sums.totals(0)
     means = total.means
     squares = gram if gram.ndim == 1 else np.diag(gram)
     seen = squares > 0.0
     spread = float(squares.sum() / total.steps)
     flat = spread - float(means.features @ means.features) <= SINGULAR * spread
-    in_span = learned.share_of_constant(total.features, total.steps) > 1.0 - SPANNED
+    in_span = estimate.share_of_constant(total.features, total.steps) > 1.0 - SPANNED
     if np.count_nonzero(seen) > MOST_FOR_ETA:
         return None, in_span, flat
     matrix = dense(means.matrix)[np.ix_(seen, seen)] + np.outer(means.features[seen], means.features[seen])
     return _smallest(matrix), in_span, flat
+
+
+def _least_squares(
+    collection: Collection, learned: LearnedRecord
+) -> tuple[LeastSquares | None, LearnedRecord | None]:
+    """Return the least squares of the whole run, or if that was learned otherwise, of its last transitions."""
+    if isinstance(collection.method, LeastSquares):
+        return collection.method, learned
+    observed = collection.stream.observed
+    if observed.num_features > most_for_least_squares(observed):
+        return None, None
+    method = LeastSquares(observed, num_chains=1)
+    for batch in collection.stretch:
+        method.add(batch)
+    try:
+        return method, method.values()
+    except ValueError:  # there are too few
+        return None, None
 
 
 def _smallest(matrix: FloatArray) -> float:
