@@ -339,7 +339,7 @@ class TestFlaws:
             environment_stream(env, "random")
 
     def test_a_reset_that_fails(self):
-        with pytest.raises(ValueError, match="failed at its reset before step 0: TypeError: .*'seed'"):
+        with pytest.raises(ValueError, match=r"failed at its reset before step 0: TypeError: .*'seed'"):
             environment_stream(WithoutSeed(), "random")
 
     @pytest.mark.parametrize("name", ["observation_space", "action_space"])

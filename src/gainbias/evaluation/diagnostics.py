@@ -190,7 +190,7 @@ def _curvature(collection: Collection, learned: LearnedRecord) -> tuple[float | 
 def _least_squares(
     collection: Collection, learned: LearnedRecord
 ) -> tuple[LeastSquares | None, LearnedRecord | None]:
-    """Return the least squares of the whole run, or if that was learned otherwise, of its last transitions."""
+    """Return the least squares of the whole run, or of its last transitions if values came otherwise."""
     if isinstance(collection.method, LeastSquares):
         return collection.method, learned
     observed = collection.stream.observed

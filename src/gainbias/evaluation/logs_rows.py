@@ -189,8 +189,8 @@ def _came_back(episodes: NDArray[Any], begun: dict[Any, int], offset: int) -> Fl
         if name in begun and not goes_on:
             return Flaw(
                 place,
-                f"episode {name!r}, which began in row {begun[name]}, comes back after others. Rows are not in "
-                "the order of time: sort them by episode; or if another one has the same name, pass "
+                f"episode {name!r}, which began in row {begun[name]}, comes back after others. Rows are not "
+                "in the order of time: sort them by episode; or if another one has the same name, pass "
                 "gaps='break'",
             )
         if len(begun) >= MOST_EPISODES:
