@@ -389,6 +389,9 @@ class TestFlaws:
         env.observation_space = spaces.Tuple([spaces.Discrete(2)])
         with pytest.raises(ValueError, match="FlattenObservation"):
             environment_stream(env, "random")
+        env.observation_space = spaces.Sequence(spaces.Discrete(2))  # of any length
+        with pytest.raises(ValueError, match="TransformObservation"):
+            environment_stream(env, "random")
 
 
 class TestMemory:
