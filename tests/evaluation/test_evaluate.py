@@ -182,9 +182,9 @@ class TestStopping:
         assert estimate.diagnostics.num_transitions == 10_000
         assert estimate.diagnostics.warnings[0].startswith("max_steps came first: the half width")
         env = Queue()
-        env.step = lambda action: (0, 1.0, False, False, {})  # the interval is a point, of which nothing is known
+        env.step = lambda action: (0, 1.0, False, False, {})  # an interval of width 0
         estimate = gb.evaluate(env, "random", target_half_width=1.0, max_steps=4_000)
-        assert "narrow enough, but not yet to be trusted" in estimate.diagnostics.warnings[0]
+        assert "narrow enough, but cannot be trusted yet" in estimate.diagnostics.warnings[0]
         assert "the rewards never change" in estimate.diagnostics.warnings[1]
 
     def test_time_limit(self):

@@ -142,7 +142,7 @@ def _read_until(
     if look.steps_left == 0:
         return ""
     if look.estimate.half_width <= target and look.estimate.is_flagged:
-        return "max_steps came first: the interval is narrow enough, but not yet to be trusted, as is said next"
+        return "max_steps came first: the interval is narrow enough, but cannot be trusted yet: see below"
     return (
         f"max_steps came first: the half width of the interval is {look.estimate.half_width:.3g}, {target:g} "
         f"would need about {1.0 + look.steps_left / collection.rewards.steps:.1f} times as many steps"
