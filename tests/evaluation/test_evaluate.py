@@ -71,6 +71,19 @@ class TestAnswers:
         estimate = gb.evaluate(Queue, ALWAYS, features=np.ones((6, 1)), algorithm=algorithm, num_steps=8_000)
         assert any("the features are the same" in word for word in estimate.diagnostics.warnings)
 
+    def test_a_feature_that_hardly_changes(self):
+        seen, one, other = np.arange(6.0), np.ones(6), np.array([0.0, 1.0, 0.0, 0.0, 1.0, 1.0])
+        far, large = np.stack([one, seen + 1e6, other], axis=1), np.stack([1e6 * one, seen, other], axis=1)
+        far, large, usual = (
+            gb.evaluate(Queue, ALWAYS, features=rows, num_steps=40_000, on_termination="reward")
+            for rows in (far, large, np.stack([one, seen, other], axis=1))
+        )
+        [words] = far.diagnostics.warnings
+        assert words.startswith("feature 1 changes by less than 0.0001 of its size")
+        assert not np.allclose(far.value(range(6)), usual.value(range(6)))
+        assert not large.diagnostics.warnings
+        assert large.value(range(6)) == pytest.approx(usual.value(range(6)))
+
     @pytest.mark.parametrize("size", [1e-200, 1e-160, 1e160, 1e200])
     def test_features_of_too_different_size(self, size):
         columns = np.eye(6)

@@ -355,6 +355,14 @@ class TestOddLogs:
         assert "row 65536 of the log, or one behind it, cannot be read" in estimate.diagnostics.warnings[0]
         assert estimate.diagnostics.num_transitions == 65_535
 
+    def test_a_column_that_may_mark_ends(self):
+        log = {"state": self.states, "reward": self.rewards, "done": np.arange(3_000) % 10 == 9}
+        notes = gb.evaluate_log(log).diagnostics.notes
+        assert any("column done is not read: if it marks ends" in note for note in notes)
+        told = gb.evaluate_log(log, terminated="done").diagnostics
+        assert not any("is not read" in note for note in told.notes)
+        assert told.num_transitions == 3_299
+
     def test_a_list_of_columns_makes_a_state(self):
         log = {"a": self.states, "b": self.rewards, "reward": self.rewards}
         found = [gb.evaluate_log(log, state=names).gain for names in (["a", "b"], ("a", "b"))]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gainbias.evaluation.logs_columns import Name, Table, chosen_columns, table_of
+from gainbias.evaluation.logs_columns import NAMES_OF_ENDS, Name, Table, chosen_columns, table_of
 from gainbias.evaluation.logs_episodes import episode_pieces
 from gainbias.evaluation.logs_rows import row_pieces
 from gainbias.evaluation.observations import Choice, observation_map
@@ -96,6 +96,12 @@ def log_stream(
         columns = chosen_columns(
             table.names, given | {"terminated": terminated, "truncated": truncated, "step": step}
         )
+        unread = [name for name in NAMES_OF_ENDS if name in table.names and name not in columns.values()]
+        notes += [
+            f"column {name} is not read: if it marks ends of episodes say terminated={name!r}, if it marks "
+            f"cuts truncated={name!r}"
+            for name in unread
+        ]
         limits = _state_limits(table, columns, num_states)
         pieces = row_pieces(table.chunks(columns), limits, gaps, notes)
     source = Timed(pieces)

@@ -30,6 +30,9 @@ USUAL_NAMES = {
 }
 """Names under which a column is found by itself, for each role."""
 
+NAMES_OF_ENDS = ("done", "dones", "terminal", "terminals", "timeout", "timeouts")
+"""Columns under these names may mark ends or cuts of episodes: which of them, their names do not say."""
+
 READ_BUFFER = 2**20
 
 Name: TypeAlias = "str | tuple[str, ...]"
