@@ -1,5 +1,6 @@
 """Logs of every form: the same transitions from all, and what is wrong said with the row."""
 
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -211,6 +212,20 @@ class TestFlaws:
         with pytest.raises(ValueError, match=message):
             found.extend(map(len, log_stream(changed(**columns), batch_size=size, gaps="break")))
         assert sum(found) == 2  # the end in row 2 waits for row 3
+
+    @pytest.mark.parametrize("size", [1, 2, 100])
+    @pytest.mark.parametrize("role", ["reward", "terminated", "step", "next"])
+    @pytest.mark.parametrize("odd", ["x", None, pandas.NA])
+    def test_an_element_of_a_wrong_kind(self, size, role, odd):
+        column = LOG[role].astype(object)
+        assert moves(log_stream(changed(**{role: column}), batch_size=size)) == [*MOVES, (4, 2, 6.0, 0)]
+        column[4] = odd
+        found = []
+        with pytest.raises(
+            ValueError, match=f"row 4 of the log: the {role} is {re.escape(repr(odd))}, must be"
+        ):
+            found.extend(map(len, log_stream(changed(**{role: column}), batch_size=size, gaps="break")))
+        assert sum(found) >= 3
 
     def test_a_next_state_behind_an_end_does_not_matter(self):
         log = changed(next=np.array([1, 3, np.nan, 1, 4, 2]))
