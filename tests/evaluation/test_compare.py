@@ -11,7 +11,6 @@ from gymnasium.vector import SyncVectorEnv
 import gainbias as gb
 from gainbias.evaluation.batches import BatchMeans
 from gainbias.evaluation.compare import _Pairing
-from gainbias.report.plain import as_json
 from tests.evaluation.chains import Queue, queue_process
 from tests.evaluation.test_environments import Flawed
 
@@ -58,6 +57,7 @@ class TestDifference:
         assert not comparison.warnings
         assert comparison.first.diagnostics.num_chains == comparison.second.diagnostics.num_chains == 1
         assert "both earned the same in every step" in repr(comparison)
+        assert json.loads(json.dumps(comparison.to_dict(), allow_nan=False))["saving"] is None
 
     def test_the_same_gain(self):
         comparison = gb.compare(Queue, "random", np.full((6, 2), 0.5), num_steps=20_000)
@@ -66,7 +66,7 @@ class TestDifference:
 
     def test_to_dict(self):
         comparison = gb.compare(Queue, ALWAYS, UP_TO_FOUR, num_steps=4_000)
-        answer = json.loads(as_json(comparison.to_dict()))
+        answer = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
         assert answer["difference"] == comparison.difference
         assert answer["first"]["gain"] == comparison.first.gain
 
@@ -97,6 +97,14 @@ class TestFlaws:
         count = iter(range(10**6))
         comparison = gb.compare(Queue(), ALWAYS, lambda seen: 2 if next(count) == 2_500 else 1)
         assert comparison.warnings[0].startswith("second policy: cut short")
+
+    def test_the_second_policy_fails_before_all_chains_have_begun(self):
+        count = iter(range(10**6))
+        comparison = gb.compare(Queue, ALWAYS, lambda seen: 2 if next(count) == 1_500 else 1)
+        assert comparison.warnings[0].startswith("second policy: cut short")
+        assert comparison.first.diagnostics.num_chains == 4
+        assert comparison.second.diagnostics.num_chains == 1
+        assert comparison.interval == (0.0, 0.0)  # they did the same in the chain that both followed
 
     def test_time_limit(self):
         comparison = gb.compare(Queue, ALWAYS, UP_TO_FOUR, num_steps=10**9, time_limit=1.5)

@@ -184,13 +184,30 @@ class TestVectors:
         for env, policy, message in (
             (Queue(), lambda seen: np.array([1]), "shape \\(1,\\) in step 0"),
             (Queue(), lambda seen: np.array([1, 2]), "chose 2, outside the space.*in step 0 of copy 1"),
+            (Queue(), lambda seen: np.array([1, 0.5]), "chose 0.5, not an integer, in step 0 of copy 1"),
             (Queue(), lambda seen: 1 / 0, "policy failed in step 0, given observations of all copies"),
+            (WithoutSeed(), "random", "failed at its reset before step 0: TypeError: .*'seed'"),
             (Flawed(40, reward=np.nan), "random", "reward of step 40 of copy 1 is nan"),
             (Flawed(40, observation=17), "random", "observation before step 41 of copy 1 is 17, outside"),
             (Flawed(40, error=RuntimeError("no")), "random", "failed in step 40: RuntimeError: no"),
         ):
             with pytest.raises(ValueError, match=message):
                 taken(environment_stream(make(lambda env=env: env), policy, batch_size=30), 100)
+
+    def test_a_later_reset_that_fails_loses_nothing(self):
+        envs = SyncVectorEnv([Walk] * 2, autoreset_mode=AutoresetMode.DISABLED)
+        original, resets = envs.reset, iter(range(100))
+
+        def reset(**how):
+            if next(resets) == 3:
+                raise RuntimeError("stuck")
+            return original(**how)
+
+        envs.reset = reset
+        found = []
+        with pytest.raises(ValueError, match=r"failed at its reset before step \d+: RuntimeError: stuck"):
+            found.extend(map(len, environment_stream(envs, "random", batch_size=30)))
+        assert sum(found) > 0
 
     def test_it_must_say_how_it_resets(self):
         both = SyncVectorEnv([Queue] * 2)
@@ -233,6 +250,13 @@ class Flawed(Queue):
             reward = reward if self.reward is None else self.reward
             observation = observation if self.observation is None else self.observation
         return observation, reward, *rest
+
+
+class WithoutSeed(Queue):
+    """Written for an old version of gym."""
+
+    def reset(self):
+        return super().reset()
 
 
 class TestFlaws:
@@ -314,6 +338,25 @@ class TestFlaws:
         with pytest.raises(ValueError, match=r"reset of the environment must return .* found int"):
             environment_stream(env, "random")
 
+    def test_a_reset_that_fails(self):
+        with pytest.raises(ValueError, match=r"failed at its reset before step 0: TypeError: .*'seed'"):
+            environment_stream(WithoutSeed(), "random")
+
+    @pytest.mark.parametrize("name", ["observation_space", "action_space"])
+    @pytest.mark.parametrize("make", [lambda env: env, lambda env: SyncVectorEnv([lambda: env])])
+    def test_without_a_space(self, name, make):
+        env = make(Queue())
+        missing = name if isinstance(env, Queue) else f"single_{name}"
+        setattr(env, missing, None)
+        with pytest.raises(ValueError, match=f"the environment has no {missing}"):
+            environment_stream(env, lambda seen: 1)
+
+    def test_fractions_are_no_actions(self):
+        env = Queue()
+        env.action_space = spaces.MultiDiscrete([2, 2])
+        with pytest.raises(ValueError, match=r"the policy chose \[1.  0.5\], not an integer, in step 0"):
+            environment_stream(env, lambda seen: np.array([1.0, 0.5]))
+
     def test_ending_at_once_for_ever(self):
         env = Queue()
         env.step = lambda action: (0, 1.0, True, False, {})
@@ -345,6 +388,9 @@ class TestFlaws:
         env = Queue()
         env.observation_space = spaces.Tuple([spaces.Discrete(2)])
         with pytest.raises(ValueError, match="FlattenObservation"):
+            environment_stream(env, "random")
+        env.observation_space = spaces.Sequence(spaces.Discrete(2))  # of any length
+        with pytest.raises(ValueError, match="TransformObservation"):
             environment_stream(env, "random")
 
 

@@ -1,5 +1,6 @@
 """`evaluate` and `evaluate_log`: against exact answers, and whatever goes wrong."""
 
+import json
 import os
 import re
 import signal
@@ -15,7 +16,7 @@ from scipy import sparse
 
 import gainbias as gb
 from gainbias.evaluation import methods
-from gainbias.report.plain import as_json
+from gainbias.report.estimates import show_estimate
 from tests.evaluation.chains import Queue, Walk, queue_process, walk_process
 from tests.evaluation.test_environments import Flawed
 
@@ -58,10 +59,39 @@ class TestAnswers:
         assert estimate.gain == pytest.approx(exact.gain, abs=4 * estimate.diagnostics.standard_error)
         assert np.isnan(estimate.value(0))
 
-    def test_eta_is_that_of_the_model(self):
+    @pytest.mark.parametrize("algorithm", ["auto", "single-chain"])
+    def test_eta_is_that_of_the_model(self, algorithm):
         exact = gb.Problem(queue_process(), gb.Tabular()).condition_numbers.eta1
-        estimate = gb.evaluate(Queue, ALWAYS, on_termination="reward")
+        estimate = gb.evaluate(Queue, ALWAYS, on_termination="reward", algorithm=algorithm)
         assert estimate.diagnostics.eta == pytest.approx(exact, rel=0.1)
+        assert estimate.diagnostics.constant_in_span
+
+    @pytest.mark.parametrize("algorithm", ["auto", "single-chain"])
+    def test_features_that_never_change(self, algorithm):
+        estimate = gb.evaluate(Queue, ALWAYS, features=np.ones((6, 1)), algorithm=algorithm, num_steps=8_000)
+        assert any("the features are the same" in word for word in estimate.diagnostics.warnings)
+
+    def test_a_feature_that_hardly_changes(self):
+        seen, one, other = np.arange(6.0), np.ones(6), np.array([0.0, 1.0, 0.0, 0.0, 1.0, 1.0])
+        far, large = np.stack([one, seen + 1e6, other], axis=1), np.stack([1e6 * one, seen, other], axis=1)
+        far, large, usual = (
+            gb.evaluate(Queue, ALWAYS, features=rows, num_steps=40_000, on_termination="reward")
+            for rows in (far, large, np.stack([one, seen, other], axis=1))
+        )
+        [words] = far.diagnostics.warnings
+        assert words.startswith("feature 1 changes by less than 0.0001 of its size")
+        assert not np.allclose(far.value(range(6)), usual.value(range(6)))
+        assert not large.diagnostics.warnings
+        assert large.value(range(6)) == pytest.approx(usual.value(range(6)))
+
+    @pytest.mark.parametrize("size", [1e-200, 1e-160, 1e160, 1e200])
+    def test_features_of_too_different_size(self, size):
+        columns = np.eye(6)
+        columns[3, 3] = size
+        estimate = gb.evaluate(Queue, ALWAYS, features=columns, num_steps=8_000)
+        assert "features differ too much in size" in estimate.diagnostics.warnings[-1]
+        assert np.isnan(estimate.value(0))
+        assert gb.evaluate(Queue, ALWAYS, num_steps=8_000).gain == estimate.gain
 
     def test_a_log_of_the_same_steps_gives_the_same_values(self):
         rng = np.random.default_rng(0)
@@ -164,6 +194,11 @@ class TestStopping:
         estimate = gb.evaluate(Queue, ALWAYS, target_half_width=1e-4, max_steps=10_000)
         assert estimate.diagnostics.num_transitions == 10_000
         assert estimate.diagnostics.warnings[0].startswith("max_steps came first: the half width")
+        env = Queue()
+        env.step = lambda action: (0, 1.0, False, False, {})  # an interval of width 0
+        estimate = gb.evaluate(env, "random", target_half_width=1.0, max_steps=4_000)
+        assert "narrow enough, but cannot be trusted yet" in estimate.diagnostics.warnings[0]
+        assert "the rewards never change" in estimate.diagnostics.warnings[1]
 
     def test_time_limit(self):
         estimate = gb.evaluate(Queue, ALWAYS, num_steps=10**9, time_limit=1.0)
@@ -308,7 +343,10 @@ class TestFlaws:
         assert estimate.value_interval([0, 1]).tolist() == [[-np.inf, np.inf]] * 2
         assert "values    none" in repr(estimate)
         estimate.save(tmp_path / "estimate")
-        assert as_json(gb.load_estimate(tmp_path / "estimate").to_dict()) == as_json(estimate.to_dict())
+        again = gb.load_estimate(tmp_path / "estimate").to_dict()
+        assert json.dumps(again, allow_nan=False) == json.dumps(estimate.to_dict(), allow_nan=False)
+        assert again["weights"] == [None] * 7
+        assert again["diagnostics"]["mixing_time"] is None
         assert len(gb.plot(estimate).axes) == 1
         short = gb.evaluate(Queue, ALWAYS, num_steps=100, algorithm="single-chain")
         assert any("there are no values" in word for word in short.diagnostics.warnings)
@@ -344,7 +382,7 @@ class TestFlaws:
         assert estimate.diagnostics.predictable_share > 0.05
         assert any("projected fixed point" in note for note in estimate.diagnostics.notes)
 
-    def test_a_chain_that_falls_apart(self):
+    def test_a_chain_that_falls_apart(self, capsys):
         class Apart(gymnasium.Env):
             observation_space, action_space = spaces.Discrete(6), spaces.Discrete(2)
 
@@ -360,6 +398,9 @@ class TestFlaws:
         [words] = [warning for warning in estimate.diagnostics.warnings if "falls apart" in warning]
         assert "{0, 1, 2}, {3, 4, 5}" in words
         assert any("disagree" in warning for warning in estimate.diagnostics.warnings)
+        assert estimate.diagnostics.r_hat == np.inf
+        show_estimate(json.loads(json.dumps(estimate.to_dict(), allow_nan=False)))
+        assert re.search("R-hat .* infinite", capsys.readouterr().out)
         assert not any("falls apart" in word for word in gb.evaluate(Queue, ALWAYS).diagnostics.warnings)
 
     @pytest.mark.parametrize(
@@ -370,7 +411,11 @@ class TestFlaws:
             ({"confidence": 95}, "confidence must be between 0 and 1, found 95"),
             ({"confidence": "0.9"}, "confidence must be between 0 and 1, found '0.9'"),
             ({"time_limit": "1"}, "time_limit must be a number of seconds, found '1'"),
-            ({"target_half_width": -1.0}, "target_half_width must be positive"),
+            ({"time_limit": -1.0}, "time_limit must be a number of seconds, found -1.0"),
+            ({"target_half_width": -1.0}, "target_half_width must be a positive number, found -1.0"),
+            ({"target_half_width": "0.1"}, "target_half_width must be a positive number, found '0.1'"),
+            ({"seed": "a"}, "a seed must be an integer that is not negative, found 'a'"),
+            ({"seed": None}, "a seed must be an integer that is not negative, found None"),
             ({"algorithm": "lsdt"}, "unknown algorithm 'lsdt': did you mean 'lstd'"),
             ({"step_size": 0.1}, "least squares has no step size"),
             ({"features": np.ones((7, 1))}, "features have 7 rows"),

@@ -110,7 +110,7 @@ class TestWrongFiles:
         with pytest.raises(ValueError, match="no estimate of gainbias"):
             gb.load_estimate(tmp_path / "other.npz")
         (tmp_path / "other.npz").write_text("gain: 3")
-        with pytest.raises(ValueError, match="no estimate of gainbias"):
+        with pytest.raises(ValueError, match=r"no estimate of gainbias: it is no archive$"):
             gb.load_estimate(tmp_path / "other.npz")
         with pytest.raises(ValueError, match="there is no file"):
             gb.load_estimate(tmp_path / "none.npz")

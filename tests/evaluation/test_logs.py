@@ -1,5 +1,6 @@
 """Logs of every form: the same transitions from all, and what is wrong said with the row."""
 
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -178,6 +179,15 @@ class TestBreaks:
         with pytest.raises(ValueError, match=r"row \d of the log: .*not in the order of time"):
             list(log_stream({name: values[order] for name, values in log.items()}))
 
+    @pytest.mark.parametrize("size", [1, 2, 100])
+    def test_an_episode_that_comes_back(self, size):
+        log = only("state", "reward") | {"episode": np.array([0, 0, 1, 1, 0, 0])}
+        found = []
+        with pytest.raises(ValueError, match="row 4 of the log: episode 0, which began in row 0, comes back"):
+            found.extend(map(len, log_stream(log, batch_size=size)))
+        assert sum(found) == 2
+        assert len(moves(log_stream(log, batch_size=size, gaps="break"))) == 3
+
     def test_rounding_is_no_gap(self):
         states = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
         rounded = states.astype(np.float32).astype(np.float64)
@@ -202,6 +212,20 @@ class TestFlaws:
         with pytest.raises(ValueError, match=message):
             found.extend(map(len, log_stream(changed(**columns), batch_size=size, gaps="break")))
         assert sum(found) == 2  # the end in row 2 waits for row 3
+
+    @pytest.mark.parametrize("size", [1, 2, 100])
+    @pytest.mark.parametrize("role", ["reward", "terminated", "step", "next"])
+    @pytest.mark.parametrize("odd", ["x", None, pandas.NA])
+    def test_an_element_of_a_wrong_kind(self, size, role, odd):
+        column = LOG[role].astype(object)
+        assert moves(log_stream(changed(**{role: column}), batch_size=size)) == [*MOVES, (4, 2, 6.0, 0)]
+        column[4] = odd
+        found = []
+        with pytest.raises(
+            ValueError, match=f"row 4 of the log: the {role} is {re.escape(repr(odd))}, must be"
+        ):
+            found.extend(map(len, log_stream(changed(**{role: column}), batch_size=size, gaps="break")))
+        assert sum(found) >= 3
 
     def test_a_next_state_behind_an_end_does_not_matter(self):
         log = changed(next=np.array([1, 3, np.nan, 1, 4, 2]))
@@ -228,6 +252,11 @@ class TestFlaws:
                 changed(terminated=[0, 1, 2, 0, 0, 0]),
                 {},
                 "row 2 of the log: the terminated is .*true or false",
+            ),
+            (
+                changed(terminated=np.array([False, pandas.NA, *[False] * 4], dtype=object)),
+                {},
+                "row 1 of the log: the terminated is <NA>, must be true or false",
             ),
             (changed(state=list("abcdef")), {}, "states have dtype .*pandas.factorize"),
             (changed(reward=np.ones((6, 2))), {}, "rewards are vectors of length 2: choose a weight"),
@@ -326,6 +355,33 @@ class TestOddLogs:
         assert "row 70000 of the log: the state is nan" in estimate.diagnostics.warnings[0]
         assert estimate.features.startswith("tabular")
         assert estimate.diagnostics.num_transitions == 69_999
+
+    def test_a_file_that_is_damaged_in_a_later_part(self, tmp_path):
+        path = tmp_path / "log.parquet"
+        states = np.random.default_rng(1).integers(0, 3, 200_000)
+        table = pyarrow.table({"state": states, "reward": 1.0 * states})
+        parquet.write_table(table, path, row_group_size=50_000, use_dictionary=False)
+        with parquet.ParquetFile(path) as file:
+            place = file.metadata.row_group(2).column(0).data_page_offset
+        content = bytearray(path.read_bytes())
+        content[place + 100 : place + 1_100] = b"\xff" * 1_000
+        path.write_bytes(content)
+        estimate = gb.evaluate_log(path)
+        assert "row 65536 of the log, or one behind it, cannot be read" in estimate.diagnostics.warnings[0]
+        assert estimate.diagnostics.num_transitions == 65_535
+
+    def test_a_column_that_may_mark_ends(self):
+        log = {"state": self.states, "reward": self.rewards, "done": np.arange(3_000) % 10 == 9}
+        notes = gb.evaluate_log(log).diagnostics.notes
+        assert any("column done is not read: if it marks ends" in note for note in notes)
+        told = gb.evaluate_log(log, terminated="done").diagnostics
+        assert not any("is not read" in note for note in told.notes)
+        assert told.num_transitions == 3_299
+
+    def test_a_list_of_columns_makes_a_state(self):
+        log = {"a": self.states, "b": self.rewards, "reward": self.rewards}
+        found = [gb.evaluate_log(log, state=names).gain for names in (["a", "b"], ("a", "b"))]
+        assert found[0] == found[1]
 
     def test_features_that_fail_later(self):
         states = np.tile(self.states, 30)

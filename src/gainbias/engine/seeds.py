@@ -7,6 +7,7 @@ there are or on the machine. So one seed gives one sample path, whoever asks for
 from __future__ import annotations
 
 import zlib
+from numbers import Real
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def stream(seed: int, *names: str) -> np.random.Generator:
     >>> stream(7, "first chain").random() == stream(7, "second chain").random()
     False
     """
-    if seed < 0 or seed != int(seed):
+    if not isinstance(seed, Real) or seed < 0 or seed != int(seed):
         raise ValueError(f"a seed must be an integer that is not negative, found {seed!r}")
     key = tuple(zlib.crc32(name.encode()) for name in names)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int(seed), spawn_key=key)))

@@ -17,6 +17,7 @@ from gainbias.evaluation.following import Plan, follow
 from gainbias.evaluation.interruptions import Interruptions
 from gainbias.evaluation.intervals import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import Choice
+from gainbias.evaluation.plain import plain
 from gainbias.evaluation.policies import Policy
 from gainbias.evaluation.reading import check_time_limit, estimate_of
 from gainbias.evaluation.stream import OnTermination
@@ -69,8 +70,8 @@ class Comparison:
         return not (self.interval[0] <= 0.0 <= self.interval[1]) and not self.warnings
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists, ready for JSON."""
-        return {
+        """Return plain numbers, strings and lists, ready for JSON; ``None`` for infinite numbers and nan."""
+        answer = {
             "difference": self.difference,
             "interval": list(self.interval),
             "confidence": self.confidence,
@@ -80,6 +81,7 @@ class Comparison:
             "first": self.first.to_dict(),
             "second": self.second.to_dict(),
         }
+        return dict(plain(answer))
 
     def __repr__(self) -> str:
         low, high = self.interval
@@ -177,13 +179,14 @@ def compare(
             estimate_of(collection, confidence, cut)
             for collection, cut in ((first, first_cut), (second, second_cut))
         ]
+    assert pairing.differences is not None  # the second policy made some steps
     return _comparison(estimate_gain(pairing.differences, confidence), *estimates)
 
 
 class _Pairing:
     """Rewards of the first policy wait in a temporary file, however many, for those of the second."""
 
-    differences: BatchMeans
+    differences: BatchMeans | None = None
 
     def __enter__(self) -> Self:
         self._file = TemporaryFile()
@@ -199,12 +202,15 @@ class _Pairing:
     def turn(self, num_chains: int) -> None:
         """Let the second policy begin."""
         self._file.seek(0)
-        self.differences = BatchMeans(num_chains)
+        self._num_chains = num_chains
 
     def subtract(self, rewards: FloatArray) -> None:
-        """Take the next rewards of the second policy, (chains, count)."""
-        kept = np.frombuffer(self._file.read(rewards.nbytes)).reshape(rewards.T.shape)
-        self.differences.add(kept.T - rewards)
+        """Take the next rewards of the second policy, (chains, count); its last chains may be missing."""
+        chains, count = rewards.shape
+        if self.differences is None:
+            self.differences = BatchMeans(chains)
+        kept = np.frombuffer(self._file.read(count * self._num_chains * rewards.itemsize))
+        self.differences.add(kept.reshape(count, self._num_chains).T[:chains] - rewards)
 
 
 def _comparison(paired: GainEstimate, first: Estimate, second: Estimate) -> Comparison:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,13 +12,18 @@ from scipy import linalg
 from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.cuts import shift_by_cuts
 from gainbias.evaluation.intervals import GainEstimate
-from gainbias.evaluation.methods import LearnedRecord, LeastSquares
+from gainbias.evaluation.methods import LearnedRecord, LeastSquares, most_for_least_squares
+from gainbias.evaluation.plain import plain
 from gainbias.evaluation.residuals import predictable_share
+from gainbias.evaluation.stream import Transitions
 from gainbias.evaluation.values import SINGULAR, ValueEstimate, dense
 from gainbias.features.matrix import FloatArray
 
 MOST_FOR_ETA = 1_000
 """For more features eta is not computed."""
+
+NEARLY_CONSTANT = 1e-4
+"""A feature that changes by less, relative to its size, is not told from a constant by least squares."""
 
 SPANNED = 1e-6
 """Constants are in the span of the features if they leave less than this share of 1."""
@@ -56,9 +62,10 @@ class Diagnostics:
         Autocorrelation time of the values in steps: about how long the chain remembers.
     eta : float or None
         Estimate of the smallest curvature in the weights, `ConditionNumbers.eta1` of the (scaled) features,
-        among weights that the data tell apart; ``None`` if it was not computed.
+        among weights that the data tell apart. Methods other than least squares estimate it, as the next
+        one, from the last transitions. ``None`` for more than 1,000 features, or 500 that are dense.
     constant_in_span : bool or None
-        Whether features can express the constant 1; ``None`` if it was not looked at.
+        Whether features can express the constant 1; ``None`` for more features than least squares takes.
     predictable_share : float
         Share of the variance of TD errors that could be predicted, at least: 0 if the features express the
         bias. It is the squared Bellman residual of the values, relative to the noise, and no part of the
@@ -102,26 +109,23 @@ class Diagnostics:
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists."""
-        return asdict(self) | {"notes": list(self.notes), "warnings": list(self.warnings)}
+        """Return plain numbers, strings and lists; ``None`` for infinite numbers and nan."""
+        return dict(plain(asdict(self)))
 
 
 def diagnose(
     collection: Collection, gain: GainEstimate, learned: LearnedRecord, cut_short: list[str]
 ) -> Diagnostics:
     """Gather all diagnostics of what was read."""
-    eta, in_span, flat = None, None, False
-    if isinstance(collection.method, LeastSquares) and isinstance(learned, ValueEstimate):
-        eta, in_span, flat = _curvature(collection.method, learned)
+    eta, in_span, blind = _curvature(collection, learned)
     reward_variance = gain.standard_error**2 * gain.effective_sample_size
     share = predictable_share(list(collection.stretch), learned.weights, gain.gain, reward_variance)
     warnings = [*cut_short, *gain.warnings, *learned.warnings, *_cuts_in_words(collection, gain, learned)]
     if collection.visits is not None:
         warnings += collection.visits.warnings()
-    if flat:
-        warnings.append("the features are the same in all states that were seen: they cannot tell values")
+    warnings += blind
     notes = [*collection.stream.notes, *getattr(learned, "notes", ())]
-    if share > WORTH_SAYING and not flat:
+    if share > WORTH_SAYING and not blind:
         notes.append(_predictable_in_words(share, isinstance(collection.method, LeastSquares)))
     times = learned.effective_sample_size
     source, library = collection.seconds
@@ -169,19 +173,57 @@ def _predictable_in_words(share: float, is_exact: bool) -> str:
     )
 
 
-def _curvature(method: LeastSquares, learned: ValueEstimate) -> tuple[float | None, bool, bool]:
-    """Return eta, whether constants are in the span of the features, and whether features never change."""
+def _curvature(collection: Collection, learned: LearnedRecord) -> tuple[float | None, bool | None, list[str]]:
+    """Return eta, whether constants are in the span of the features, and what the features cannot see."""
+    method, estimate = _least_squares(collection, learned)
+    if method is None or not isinstance(estimate, ValueEstimate):
+        return None, None, []
     total, gram = method.sums.totals(0)
     means = total.means
     squares = gram if gram.ndim == 1 else np.diag(gram)
     seen = squares > 0.0
-    spread = float(squares.sum() / total.steps)
-    flat = spread - float(means.features @ means.features) <= SINGULAR * spread
-    in_span = learned.share_of_constant(total.features, total.steps) > 1.0 - SPANNED
+    blind = _blind(collection.stretch, means.features, squares / total.steps)
+    in_span = estimate.share_of_constant(total.features, total.steps) > 1.0 - SPANNED
     if np.count_nonzero(seen) > MOST_FOR_ETA:
-        return None, in_span, flat
+        return None, in_span, blind
     matrix = dense(means.matrix)[np.ix_(seen, seen)] + np.outer(means.features[seen], means.features[seen])
-    return _smallest(matrix), in_span, flat
+    return _smallest(matrix), in_span, blind
+
+
+def _blind(stretch: Iterable[Transitions], means: FloatArray, squares: FloatArray) -> list[str]:
+    """Say if features hardly change, given some transitions, the mean of each and that of its square."""
+    seen = squares > 0.0
+    if (squares - means**2 <= SINGULAR * squares)[seen].all():
+        return ["the features are the same in all states that were seen: they cannot tell values"]
+    parts = (batch.rows[batch.here] for batch in stretch if isinstance(batch.rows, np.ndarray))
+    ends = [(rows.min(axis=0), rows.max(axis=0)) for rows in parts]
+    if not ends:
+        return []
+    low, high = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
+    [hardly] = np.nonzero((low < high) & (high - low < NEARLY_CONSTANT * np.maximum(high, -low)))
+    return [
+        f"feature {column} changes by less than {NEARLY_CONSTANT:g} of its size, and values may miss that: "
+        "subtract its mean"
+        for column in hardly[:1]
+    ]
+
+
+def _least_squares(
+    collection: Collection, learned: LearnedRecord
+) -> tuple[LeastSquares | None, LearnedRecord | None]:
+    """Return the least squares of the whole run, or of its last transitions if values came otherwise."""
+    if isinstance(collection.method, LeastSquares):
+        return collection.method, learned
+    observed = collection.stream.observed
+    if observed.num_features > most_for_least_squares(observed):
+        return None, None
+    method = LeastSquares(observed, num_chains=1)
+    for batch in collection.stretch:
+        method.add(batch)
+    try:
+        return method, method.values()
+    except ValueError:  # there are too few
+        return None, None
 
 
 def _smallest(matrix: FloatArray) -> float:

@@ -103,9 +103,12 @@ def environment_stream(
 def _numeric(space: Any) -> Limits:
     limits = limits_of(space)
     if limits is None:
+        advice = "gymnasium.wrappers.FlattenObservation"
+        if not space.is_np_flattenable:
+            advice = "gymnasium.wrappers.TransformObservation, with a function that makes numbers of them"
         raise ValueError(
             f"observations must be numbers, discrete or in a box, found the space {space}: wrap the "
-            "environment in gymnasium.wrappers.FlattenObservation"
+            f"environment in {advice}"
         )
     return limits
 

@@ -110,14 +110,22 @@ def open_environments(env: Environment, copies: int, stack: ExitStack) -> Opened
         return _opened_vector(made[0], copies, notes)
     made += [_copied(gymnasium, made[0], stack) for _ in range(copies - len(made))]
     envs = tuple(_without_time_limit(gymnasium, one, stack) for one in made)
-    return Opened(envs, False, envs[0].observation_space, envs[0].action_space, notes)
+    return _with_spaces(envs, False, "", notes)
 
 
 def _opened_vector(envs: Any, copies: int, notes: list[str]) -> Opened:
     autoreset_mode(envs)
     if envs.num_envs < copies:
         raise NoCopiesError(f"the vector environment has {envs.num_envs} copies, {copies} are needed")
-    return Opened((envs,), True, envs.single_observation_space, envs.single_action_space, notes)
+    return _with_spaces((envs,), True, "single_", notes)
+
+
+def _with_spaces(envs: tuple[Any, ...], is_vector: bool, prefix: str, notes: list[str]) -> Opened:
+    observed, acted = (getattr(envs[0], f"{prefix}{name}_space", None) for name in ("observation", "action"))
+    for name, space in (("observation", observed), ("action", acted)):
+        if space is None:
+            raise ValueError(f"the environment has no {prefix}{name}_space, which Gymnasium prescribes")
+    return Opened(envs, is_vector, observed, acted, notes)
 
 
 def _made(gymnasium: Any, name_or_spec: Any, stack: ExitStack) -> Any:

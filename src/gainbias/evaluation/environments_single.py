@@ -43,7 +43,7 @@ def single_path(
         What went wrong behind this piece, which then is the last.
     """
     walk = _Walk(env, act, limits, size, beat)
-    walk.start(seed)
+    walk.begin(seed)
     while True:
         yield walk.piece(chain)
 
@@ -65,6 +65,15 @@ class _Walk:
         self.cuts: list[int] = []
         self.steps_before, self.rhythm = 0, 1
         self.observation: Any = None
+
+    def begin(self, seed: int) -> None:
+        """Reset the environment for the first time."""
+        try:
+            self.start(seed)
+        except BrokenStream:
+            raise
+        except Exception as error:
+            raise BrokenStream(self._what_failed(error)) from error
 
     def start(self, seed: int | None = None) -> None:
         """Reset the environment."""

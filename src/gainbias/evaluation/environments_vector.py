@@ -92,7 +92,7 @@ class _VectorWalk:
         self.action_limits = limits_of(envs.single_action_space)
         self.num_calls = 0
         self.resets: BoolArray = np.zeros(envs.num_envs, dtype=np.bool_)
-        self.observations = self._copied(envs.reset(seed=seed)[0])
+        self.observations = self._reset({"seed": seed})
 
     def pieces(self, size: int, beat: Beat) -> tuple[list[Path], Exception | None]:
         """Make steps; return a path of each copy up to what is wrong, and what that is."""
@@ -134,9 +134,20 @@ class _VectorWalk:
         if over.any():
             finals = self._finals(finals, infos, cut)
             if self.mode == "DISABLED":
-                self.observations = self._copied(self.envs.reset(options={"reset_mask": over})[0])
+                self.observations = self._reset({"options": {"reset_mask": over}})
         self.resets = over if self.mode == "NEXT_STEP" else np.zeros_like(over)
         return _Call(before, actions, np.array(rewards), ended, cut, finals, resets)
+
+    def _reset(self, how: dict[str, Any]) -> NDArray[Any]:
+        """Return the observations after a reset."""
+        place = "the environment failed at its reset before step {step}"
+        result = self._attempt(place, lambda options: self.envs.reset(**options))(how)
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise BrokenStream(
+                "reset of the environment must return observations and a dictionary, found "
+                f"{type(result).__name__}"
+            )
+        return self._copied(result[0])
 
     def _attempt(self, what: str, function: Any) -> Any:
         def called(argument: Any) -> Any:

@@ -12,6 +12,7 @@ from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.history import History
 from gainbias.evaluation.methods import LearnedRecord, NoValues
 from gainbias.evaluation.observations import ObservationMap
+from gainbias.evaluation.plain import plain
 from gainbias.features.matrix import FloatArray
 
 SOME_OBSERVATION = 1e-3
@@ -131,9 +132,9 @@ class Estimate:
         return pairs[:count], pairs[::-1][:count]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists, ready for JSON."""
+        """Return plain numbers, strings and lists, ready for JSON; ``None`` for infinite numbers and nan."""
         worst, best = self.extremes(3)
-        return {
+        answer = {
             "gain": self.gain,
             "gain_interval": list(self.gain_interval),
             "confidence": self.confidence,
@@ -144,6 +145,7 @@ class Estimate:
             "diagnostics": self.diagnostics.to_dict(),
             "history": self.history.to_dict(),
         }
+        return dict(plain(answer))
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to a file, which `load_estimate` reads. A function of yours is not stored."""

@@ -156,11 +156,11 @@ def evaluate_log(
         Column of states, or columns that make them up together.
     reward, episode, terminated, truncated, step : str, optional
         Other columns. Those with usual names are found by themselves; only states and rewards must be there.
-        A new value in `episode` begins an episode; `step` grows by 1 within an episode.
+        A new value in `episode` begins an episode, which does not come back; `step` grows by 1 within one.
     num_states : int, optional
         Number of discrete states. Without it the log is read a first time to find the largest.
     gaps : {"error", "break"}
-        What to do where a row does not follow from the one before it, by the next state or `step`.
+        What to do where a row does not follow from the one before it, by the next state, `step` or `episode`.
 
     Returns
     -------

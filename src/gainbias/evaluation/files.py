@@ -31,6 +31,8 @@ from gainbias.store import DamagedError, write_whole
 
 KIND = "gainbias estimate"
 VERSION = 1
+ARCHIVE = b"PK"
+"""Every archive begins with these bytes."""
 
 RECORDS = {
     record.__name__: record
@@ -109,7 +111,10 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
     if not path.exists():
         raise ValueError(f"there is no file {path}")
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
+        content = path.read_bytes()
+        if not content.startswith(ARCHIVE):  # NumPy would take it for a pickle, and say how to load that
+            raise ValueError("it is no archive")
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = dict(archive)
         head = json.loads(str(arrays.pop("record", "{}")))
     except Exception as error:  # NumPy may raise anything where bits are wrong

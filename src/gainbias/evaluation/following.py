@@ -15,7 +15,7 @@ from gainbias.evaluation.interruptions import Interruptions
 from gainbias.evaluation.methods import value_method
 from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.policies import Policy
-from gainbias.evaluation.reading import FEWEST_STEPS, Display, check_confidence, opened, read
+from gainbias.evaluation.reading import FEWEST_STEPS, Display, check_confidence, check_target, opened, read
 from gainbias.evaluation.stream import OnTermination, check_counts
 from gainbias.features.matrix import FloatArray
 from gainbias.progress import Watch
@@ -45,6 +45,7 @@ class Plan:
         counts = {"num_steps": self.num_steps, "max_steps": self.max_steps}
         check_counts(**counts, chains=1 if self.chains is None else self.chains)
         check_confidence(self.confidence)
+        check_target(self.target_half_width)
 
 
 def follow(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gainbias.evaluation.batches import BatchMeans
 from gainbias.evaluation.intervals import estimate_gain
+from gainbias.evaluation.plain import plain
 from gainbias.features.matrix import FloatArray
 
 POINTS = 40
@@ -35,8 +36,8 @@ class History:
     high: FloatArray
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists."""
-        return {name: getattr(self, name).tolist() for name in ("transitions", "gain", "low", "high")}
+        """Return plain lists; ``None`` for infinite numbers and nan."""
+        return {name: plain(getattr(self, name).tolist()) for name in ("transitions", "gain", "low", "high")}
 
 
 def gain_history(rewards: BatchMeans, confidence: float) -> History:

@@ -228,7 +228,7 @@ def _check(algorithm: Algorithm, observed: ObservationMap, num_chains: int) -> N
     if num_chains < algorithm.chains:
         raise ValueError(
             f"{algorithm.name} needs {algorithm.chains} independent chains of data, found {num_chains}: "
-            "sample more copies of the environment, or use single-chain"
+            "sample more copies of the environment (chains=2), or use single-chain"
         )
 
 

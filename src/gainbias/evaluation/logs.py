@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
 
-from gainbias.evaluation.logs_columns import Name, Table, chosen_columns, table_of
+from gainbias.evaluation.logs_columns import NAMES_OF_ENDS, Name, Table, chosen_columns, table_of
 from gainbias.evaluation.logs_episodes import episode_pieces
 from gainbias.evaluation.logs_rows import row_pieces
 from gainbias.evaluation.observations import Choice, observation_map
@@ -57,11 +58,11 @@ def log_stream(
         Column of states, or columns that make them up together.
     reward, episode, terminated, truncated, step : str, optional
         Other columns. Those with usual names are found by themselves; only states and rewards must be there.
-        A new value in `episode` begins an episode; `step` grows by 1 within an episode.
+        A new value in `episode` begins an episode, which does not come back; `step` grows by 1 within one.
     num_states : int, optional
         Number of discrete states. Without it the log is read a first time to find the largest.
     gaps : {"error", "break"}
-        What to do where a row does not follow from the one before it, by the next state or `step`.
+        What to do where a row does not follow from the one before it, by the next state, `step` or `episode`.
     on_termination : {"zero", "reward"}
         As in `environment_stream`.
     batch_size : int
@@ -95,6 +96,12 @@ def log_stream(
         columns = chosen_columns(
             table.names, given | {"terminated": terminated, "truncated": truncated, "step": step}
         )
+        unread = [name for name in NAMES_OF_ENDS if name in table.names and name not in columns.values()]
+        notes += [
+            f"column {name} is not read: if it marks ends of episodes say terminated={name!r}, if it marks "
+            f"cuts truncated={name!r}"
+            for name in unread
+        ]
         limits = _state_limits(table, columns, num_states)
         pieces = row_pieces(table.chunks(columns), limits, gaps, notes)
     source = Timed(pieces)
@@ -130,7 +137,8 @@ def _state_limits(table: Table, columns: dict[str, Name], num_states: int | None
         return Limits(shape, np.full(shape, -np.inf), np.full(shape, np.inf), whole=False)
     if num_states is None:
         largest = float(states.max())
-        for chunk in chunks:  # later ones may have missing numbers, which are spoken of when they are read
-            largest = float(np.fmax.reduce(chunk["state"], initial=largest))
+        with suppress(BrokenStream):  # what is wrong with later ones is spoken of when they are read
+            for chunk in chunks:
+                largest = float(np.fmax.reduce(chunk["state"], initial=largest))
         num_states = max(1, int(largest) + 1)
     return Limits((), np.array(0.0), np.array(float(num_states - 1)), whole=True)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gainbias.evaluation.stream import BrokenStream
 from gainbias.extras import require
 
 Chunk: TypeAlias = dict[str, NDArray[Any]]
@@ -28,6 +29,9 @@ USUAL_NAMES = {
     "step": ("step",),
 }
 """Names under which a column is found by itself, for each role."""
+
+NAMES_OF_ENDS = ("done", "dones", "terminal", "terminals", "timeout", "timeouts")
+"""Columns under these names may mark ends or cuts of episodes: which of them, their names do not say."""
 
 READ_BUFFER = 2**20
 
@@ -97,6 +101,7 @@ def chosen_columns(names: list[str], given: Mapping[str, Name | None]) -> dict[s
     chosen: dict[str, Name] = {}
     for role, name in given.items():
         if name is not None:
+            name = name if isinstance(name, str) else tuple(name)
             missing = [part for part in ((name,) if isinstance(name, str) else name) if part not in names]
             if missing:
                 raise ValueError(f"the log has no column {missing[0]!r}, it has {', '.join(names)}")
@@ -158,9 +163,14 @@ def _parquet(path: str | os.PathLike[str], size: int) -> Table:
         raise ValueError(f"{os.fspath(path)} is not a Parquet file that can be read: {error}") from error
 
     def chunks(roles: dict[str, Name]) -> Iterator[Chunk]:
-        with opened() as file:
-            for batch in file.iter_batches(batch_size=size, columns=_parts(roles), use_threads=False):
-                yield _arrow_chunk(batch, roles)
+        rows = 0
+        try:
+            with opened() as file:
+                for batch in file.iter_batches(batch_size=size, columns=_parts(roles), use_threads=False):
+                    yield _arrow_chunk(batch, roles)
+                    rows += batch.num_rows
+        except OSError as error:
+            raise BrokenStream(f"row {rows} of the log, or one behind it, cannot be read: {error}") from error
 
     return Table(chunks, names)
 

@@ -14,6 +14,19 @@ from gainbias.evaluation.stream import BrokenStream, Left, Path
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
+KINDS = {
+    "state": "iuf",
+    "next": "iuf",
+    "reward": "iufb",
+    "terminated": "b",
+    "truncated": "b",
+    "step": "iuf",
+}
+"""Kinds of NumPy's dtypes that a column may have, for each role; 0 and 1 are true and false too."""
+
+MOST_EPISODES = 100_000
+"""So many episodes are remembered, to notice one that comes back."""
+
 ROUNDING = 1e-6
 """A next state and the state of the next row may differ by so much, relative to their size."""
 
@@ -43,15 +56,22 @@ def row_pieces(
     BrokenStream
         After a last piece with what came before.
     """
-    offset = 0
+    offset, unreadable = 0, None
+    begun: dict[Any, int] = {}
+    chunks = _of_right_kind(chunks)
     chunk = next(chunks, None)
     while chunk is not None:
-        behind = next(chunks, None)
-        if behind is None and offset + len(chunk["reward"]) < 2:
+        try:
+            behind = next(chunks, None)
+        except BrokenStream as error:
+            behind, unreadable = None, error
+        if behind is None and unreadable is None and offset + len(chunk["reward"]) < 2:
             raise ValueError(f"a log needs at least two rows, found {len(chunk['reward'])}")
-        _check_columns(chunk, offset)
         reader = _Reader(chunk, behind, limits)
         size, what = reader.sound_rows(gaps)
+        back = _came_back(chunk["episode"], begun, offset) if "episode" in chunk and gaps == "error" else None
+        if back is not None and back.place < size:
+            size, what = back.place, back
         path = reader.path(size)
         if "next" not in chunk and (path.left == Left.BY_CUT).any():
             _note_once(
@@ -70,6 +90,8 @@ def row_pieces(
             raise BrokenStream(f"row {offset + what.place} of the log: {what.what}")
         offset += len(chunk["reward"])
         chunk = behind
+    if unreadable is not None:
+        raise unreadable
 
 
 class _Reader:
@@ -167,29 +189,41 @@ class _Reader:
         )
 
 
-def _check_columns(chunk: Chunk, offset: int) -> None:
-    """Refuse columns that are not numbers of the right shape."""
-    allowed = {
-        "state": "iuf",
-        "next": "iuf",
-        "reward": "iufb",
-        "terminated": "b",
-        "truncated": "b",
-        "step": "iuf",
-    }
-    for role, kinds in allowed.items():
-        if role not in chunk:
-            continue
-        column = chunk[role]
-        if column.dtype.kind in kinds:
-            continue
-        if kinds == "b" and column.dtype.kind in "iu" and ((column == 0) | (column == 1)).all():
-            continue
-        wanted = "true or false" if kinds == "b" else "numbers"
-        row, what = _first_odd(column, kinds)
-        raise BrokenStream(
-            f"row {offset + row} of the log: the {role} is {what!r}, must be {wanted} (dtype {column.dtype})"
-        )
+def _came_back(episodes: NDArray[Any], begun: dict[Any, int], offset: int) -> Flaw | None:
+    """Find an episode that comes back after others; `begun` has the first row of each, and is added to."""
+    names = episodes.tolist()
+    starts = np.append(0, np.flatnonzero(episodes[1:] != episodes[:-1]) + 1)
+    for place in starts.tolist():
+        name = names[place]
+        goes_on = place == 0 and begun and name == next(reversed(begun))  # from the chunk before
+        if name in begun and not goes_on:
+            return Flaw(
+                place,
+                f"episode {name!r}, which began in row {begun[name]}, comes back after others. Rows are not "
+                "in the order of time: sort them by episode; or if another one has the same name, pass "
+                "gaps='break'",
+            )
+        if len(begun) >= MOST_EPISODES:
+            return None
+        begun.setdefault(name, offset + place)
+    return None
+
+
+def _of_right_kind(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """Pass on rows up to the first element of a wrong kind, and then raise `BrokenStream`."""
+    offset = 0
+    for chunk in chunks:
+        _check_shapes(chunk)
+        sound, odd = _without_odd_rows(chunk)
+        if len(sound["reward"]):
+            yield sound
+        if odd is not None:
+            raise BrokenStream(f"row {offset + odd.place} of the log: {odd.what}")
+        offset += len(chunk["reward"])
+
+
+def _check_shapes(chunk: Chunk) -> None:
+    """Refuse columns that are not of the right shape."""
     if chunk["reward"].ndim > 1:
         raise ValueError(
             f"rewards are vectors of length {chunk['reward'].shape[1]}: choose a weight for each number, for "
@@ -201,12 +235,34 @@ def _check_columns(chunk: Chunk, offset: int) -> None:
         )
 
 
-def _first_odd(column: NDArray[Any], kinds: str) -> tuple[int, Any]:
-    """Return the first element that is not of the right kind, and its place."""
-    for row, element in enumerate(column):
-        if np.asarray(element).dtype.kind not in kinds and element not in (0, 1):
-            return row, element
-    return 0, column[0]
+def _without_odd_rows(chunk: Chunk) -> tuple[Chunk, Flaw | None]:
+    """Return the rows in front of the first element that is of a wrong kind, and what that is."""
+    found, mixed = [], []
+    for role, kinds in KINDS.items():
+        column = chunk.get(role)
+        if column is None or column.dtype.kind in kinds:
+            continue
+        wanted = "true or false" if kinds == "b" else "numbers"
+        place = _first_odd(column, kinds)
+        if place < len(column):
+            what = f"the {role} is {column[place]!r}, must be {wanted} (dtype {column.dtype})"
+            found.append(Flaw(place, what))
+        mixed.append(role)
+    first = min(found, default=None)
+    sound = {role: column[: None if first is None else first.place] for role, column in chunk.items()}
+    kind = {role: np.bool_ if KINDS[role] == "b" else np.float64 for role in mixed}
+    return sound | {role: sound[role].astype(kind[role]) for role in mixed}, first
+
+
+def _first_odd(column: NDArray[Any], kinds: str) -> int:
+    """Return the place of the first element that is of a wrong kind, or the length if there is none."""
+    if kinds == "b" and column.dtype.kind in "iu":
+        return int(np.argmax(np.append((column != 0) & (column != 1), True)))
+    for place, element in enumerate(column):
+        kind = np.asarray(element).dtype.kind
+        if kind not in kinds and not (kinds == "b" and kind in "iu" and element in (0, 1)):
+            return place
+    return len(column)
 
 
 def _note_once(notes: list[str], note: str) -> None:

@@ -206,7 +206,7 @@ def value_method(
     step_size, params
         Of an algorithm that learns step by step; least squares has none.
     """
-    most = MOST_SPARSE_FEATURES if observed.is_sparse else MOST_FEATURES
+    most = most_for_least_squares(observed)
     if algorithm == "auto":
         algorithm = "lstd" if observed.num_features <= most else "single-chain"
     chosen = as_algorithm(algorithm)
@@ -220,6 +220,11 @@ def value_method(
             "fewer, or algorithm='auto'"
         )
     return LeastSquares(observed, num_chains)
+
+
+def most_for_least_squares(observed: ObservationMap) -> int:
+    """Up to how many features of this kind least squares is fast enough."""
+    return MOST_SPARSE_FEATURES if observed.is_sparse else MOST_FEATURES
 
 
 def _below(parts: list[Any]) -> Any:

@@ -141,6 +141,8 @@ def _read_until(
         display.look(look, collection.rewards.steps)
     if look.steps_left == 0:
         return ""
+    if look.estimate.half_width <= target and look.estimate.is_flagged:
+        return "max_steps came first: the interval is narrow enough, but cannot be trusted yet: see below"
     return (
         f"max_steps came first: the half width of the interval is {look.estimate.half_width:.3g}, {target:g} "
         f"would need about {1.0 + look.steps_left / collection.rewards.steps:.1f} times as many steps"
@@ -174,5 +176,11 @@ def check_confidence(confidence: float) -> None:
 
 def check_time_limit(time_limit: float | None) -> None:
     """Refuse a time limit that is no number."""
-    if time_limit is not None and not isinstance(time_limit, Real):
+    if time_limit is not None and not (isinstance(time_limit, Real) and time_limit >= 0.0):
         raise ValueError(f"time_limit must be a number of seconds, found {time_limit!r}")
+
+
+def check_target(half_width: float | None) -> None:
+    """Refuse a half width that no interval can have."""
+    if half_width is not None and not (isinstance(half_width, Real) and half_width > 0.0):
+        raise ValueError(f"target_half_width must be a positive number, found {half_width!r}")

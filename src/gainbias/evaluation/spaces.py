@@ -95,6 +95,8 @@ def first_flaw(values: NDArray[Any], limits: Limits) -> Flaw | None:
         low = limits.low - slack * np.maximum(1.0, np.abs(limits.low))
         high = limits.high + slack * np.maximum(1.0, np.abs(limits.high))
     right = np.isfinite(values) & (values >= low) & (values <= high)
+    if limits.whole and values.dtype.kind == "f":
+        right &= values == np.floor(values)
     right = right.reshape(len(values), -1).all(axis=1)
     if right.all():
         return None
@@ -102,6 +104,8 @@ def first_flaw(values: NDArray[Any], limits: Limits) -> Flaw | None:
     value = values[place]
     if not np.isfinite(value).all():
         return Flaw(place, f"{value}, not a finite number")
+    if limits.whole and values.dtype.kind == "f" and (value != np.floor(value)).any():
+        return Flaw(place, f"{value}, not an integer")
     return Flaw(place, f"{value}, outside the space from {limits.low} to {limits.high}")
 
 

@@ -38,6 +38,9 @@ ENOUGH_OBSERVATIONS = 20
 SINGULAR = 1e-10
 """Directions in which features vary less than this, relative to the largest, have not been seen."""
 
+SMALLEST_SQUARE = 1e-240
+"""Sums of squares of a feature below this, relative to the largest, are no longer accurate."""
+
 MOST_DECOMPOSED = 500
 """For more features, singular directions are damped and not decomposed: that is far faster."""
 
@@ -137,7 +140,7 @@ def estimate_values(sums: MomentSums, transient: int = 0, confidence: float = 0.
     Raises
     ------
     ValueError
-        If too few steps are left.
+        If too few steps are left, or features differ too much in size.
 
     Examples
     --------
@@ -164,7 +167,10 @@ def estimate_values(sums: MomentSums, transient: int = 0, confidence: float = 0.
             f"after a transient of {transient}: run longer"
         )
     total, gram = sums.totals(skipped)
-    fit = _Fit.of(total.means, _lengths(gram if gram.ndim == 1 else np.diag(gram)))
+    squares = gram if gram.ndim == 1 else np.diag(gram)
+    if ((total.features != 0.0) & (squares < SMALLEST_SQUARE * squares.max())).any():
+        raise ValueError("features differ too much in size: bring all to about the same, at most 1e100 apart")
+    fit = _Fit.of(total.means, _lengths(squares))
     times = _independent_pieces(sums, transient, fit, gram)
     weights, offsets = fit.deviations(_grouped(batches, times / sums.num_chains))
     return ValueEstimate(

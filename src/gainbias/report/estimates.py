@@ -22,8 +22,9 @@ def show_estimate(answer: dict[str, Any]) -> None:
     used = f"{facts['num_transitions']:,} transitions, chains: {facts['num_chains']}"
     cut = f", first {facts['transient']:,} steps of each left out" if facts["transient"] else ""
     table.add_row("data", used + cut)
-    table.add_row("effective sample", f"{facts['effective_sample_size']:,.0f} independent rewards")
-    table.add_row("split R-hat", f"{facts['r_hat']:.4f}")
+    worth = _shown(facts["effective_sample_size"], ",.0f")
+    table.add_row("effective sample", f"{worth} independent rewards")
+    table.add_row("split R-hat", _shown(facts["r_hat"], ".4f"))
     table.add_row("seconds", f"{facts['source_seconds']:.3g} for data, {facts['library_seconds']:.3g} here")
     console = Console()
     console.print(table)
@@ -41,12 +42,18 @@ def show_comparison(answer: dict[str, Any]) -> None:
         own = answer[name]
         shown = _with_interval(own["gain"], own["gain_interval"], own["confidence"])
         table.add_row(f"gain of the {name}", shown)
-    same = "both earned the same in every step"
-    worth = f"as accurate as independent runs of {answer['saving']:.3g} times the length"
-    table.add_row("pairing", same if answer["saving"] == float("inf") else worth)
+    if answer["saving"] is None:
+        table.add_row("pairing", "both earned the same in every step")
+    else:
+        worth = f"as accurate as independent runs of {answer['saving']:.3g} times the length"
+        table.add_row("pairing", worth)
     console = Console()
     console.print(table)
     _say(console, answer["warnings"], [])
+
+
+def _shown(number: float | None, form: str) -> str:
+    return "infinite" if number is None else format(number, form)
 
 
 def _with_interval(middle: float, interval: list[float], confidence: float) -> str:

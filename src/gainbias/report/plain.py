@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
+
+from gainbias.evaluation.plain import plain
 
 
 def as_json(answer: Any) -> str:
@@ -17,12 +18,4 @@ def as_json(answer: Any) -> str:
       "gain": null
     }
     """
-    return json.dumps(_plain(answer), indent=2, allow_nan=False)
-
-
-def _plain(answer: Any) -> Any:
-    if isinstance(answer, dict):
-        return {name: _plain(value) for name, value in answer.items()}
-    if isinstance(answer, list | tuple):
-        return [_plain(value) for value in answer]
-    return None if isinstance(answer, float) and not math.isfinite(answer) else answer
+    return json.dumps(plain(answer), indent=2, allow_nan=False)
