@@ -10,12 +10,9 @@ from typing import Any
 from pandas import DataFrame
 
 from gainbias.report.interactive.data import MOST_POINTS, thinned
-from gainbias.report.interactive.frame import LIBRARY, assembled, chart_look, script_data, short
+from gainbias.report.interactive.frame import assembled, chart_look, script_data, short
 from gainbias.report.sweeps.best import NOTE, interval_text, number_text
 from gainbias.report.sweeps.looks import looks_of
-
-SCRIPTS = (LIBRARY, "sweep.js")
-"""In the order in which they run: the library, and ours."""
 
 MOST_CURVES = 2000
 """A page has so many learning curves at most: those at the best steps first, then those at shared ones."""
@@ -33,7 +30,7 @@ def sweep_page(points: DataFrame, best: DataFrame, manifest: Mapping[str, Any]) 
     )
     return assembled(
         "sweep.html",
-        SCRIPTS,
+        ["sweep.js"],
         title=f"Sweep {name}",
         about=about,
         warning=_warning(manifest),
