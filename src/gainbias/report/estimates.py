@@ -9,14 +9,14 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from gainbias.evaluation.estimate import digits_for
+from gainbias.evaluation.estimate import with_interval
 
 
 def show_estimate(answer: dict[str, Any]) -> None:
     """Show the gain, the best and the worst observations, how good the data are, and what to beware of."""
     facts = answer["diagnostics"]
     table = Table(show_header=False, title="Estimate")
-    table.add_row("gain", _with_interval(answer["gain"], answer["gain_interval"], answer["confidence"]))
+    table.add_row("gain", with_interval(answer["gain"], answer["gain_interval"], answer["confidence"]))
     table.add_row("features", escape(answer["features"]))
     table.add_row("method", escape(facts["algorithm"]))
     used = f"{facts['num_transitions']:,} transitions, chains: {facts['num_chains']}"
@@ -35,11 +35,11 @@ def show_estimate(answer: dict[str, Any]) -> None:
 def show_comparison(answer: dict[str, Any]) -> None:
     """Show the difference, both gains and what pairing saved."""
     table = Table(show_header=False, title="Comparison, first less second")
-    shown = _with_interval(answer["difference"], answer["interval"], answer["confidence"])
+    shown = with_interval(answer["difference"], answer["interval"], answer["confidence"])
     table.add_row("difference of gains", shown)
     for name in ("first", "second"):
         own = answer[name]
-        shown = _with_interval(own["gain"], own["gain_interval"], own["confidence"])
+        shown = with_interval(own["gain"], own["gain_interval"], own["confidence"])
         table.add_row(f"gain of the {name}", shown)
     same = "both earned the same in every step"
     worth = f"as accurate as independent runs of {answer['saving']:.3g} times the length"
@@ -47,12 +47,6 @@ def show_comparison(answer: dict[str, Any]) -> None:
     console = Console()
     console.print(table)
     _say(console, answer["warnings"], [])
-
-
-def _with_interval(middle: float, interval: list[float], confidence: float) -> str:
-    low, high = interval
-    digits = digits_for(high - low)
-    return f"{middle:.{digits}f} per step, {confidence:.0%} interval {low:.{digits}f} to {high:.{digits}f}"
 
 
 def _extremes(answer: dict[str, Any]) -> Table:
