@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -9,7 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from gainbias.evaluation.estimate import with_interval
+import gainbias
+from gainbias.evaluation.estimate import Estimate, with_interval
 
 
 def show_estimate(answer: dict[str, Any]) -> None:
@@ -47,6 +49,20 @@ def show_comparison(answer: dict[str, Any]) -> None:
     console = Console()
     console.print(table)
     _say(console, answer["warnings"], [])
+
+
+def keep_estimate(
+    estimate: Estimate, save: str | None, plot: str | None, page: str | None, command: str
+) -> None:
+    """Write an estimate to the files that are named: to be read again, as a figure, and as a page."""
+    if save:
+        estimate.save(save)
+    if plot:
+        gainbias.plot(estimate).savefig(plot)
+    if page:
+        from gainbias.report.interactive.estimates import write_estimate_page
+
+        write_estimate_page(estimate, Path(page), {"Command": command})
 
 
 def _extremes(answer: dict[str, Any]) -> Table:

@@ -58,10 +58,9 @@ class ValueView:
     intervals: FloatArray
 
     @property
-    def known(self) -> NDArray[Any]:
+    def known(self) -> NDArray[np.bool_]:
         """Where there is an interval, (m,)."""
-        low, high = np.isfinite(self.intervals).T
-        return low & high
+        return np.isfinite(self.intervals[:, 1] - self.intervals[:, 0])
 
 
 def value_view(estimate: Estimate) -> ValueView | None:

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gainbias.report.style import FAINT, INK, look_of
+from gainbias.report.style import FAINT, INK, NEGATIVE, POSITIVE
 from gainbias.report.values import ValueView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-POSITIVE, NEGATIVE = look_of("single-chain").colour, look_of("double-chain").colour
 
 
 def draw_values(view: ValueView, panel: Axes) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from pandas import DataFrame
 
 from gainbias.report.interactive.data import MOST_POINTS, thinned
+from gainbias.report.interactive.elements import definitions
 from gainbias.report.interactive.frame import assembled, chart_look, script_data, short
 from gainbias.report.sweeps.best import NOTE, interval_text, number_text
 from gainbias.report.sweeps.looks import looks_of
@@ -133,10 +134,9 @@ def _study(manifest: Mapping[str, Any]) -> str:
         "Machines": ", ".join(manifest["machines"]),
         "gainbias": manifest["code"],
     }
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts.items())
     whole = escape(json.dumps(manifest, indent=1, ensure_ascii=False))
     details = f'<summary>The whole manifest</summary><pre tabindex="0">{whole}</pre>'
-    return f"<dl>{listed}</dl><details>{details}</details>"
+    return f"{definitions(facts)}<details>{details}</details>"
 
 
 def _warning(manifest: Mapping[str, Any]) -> str:
