@@ -118,7 +118,7 @@ def _extremes(estimate: Estimate) -> ValueView:
     worst, best = estimate.extremes(SHOWN)
     pairs = [*worst, *(pair for pair in best[::-1] if pair not in worst)]
     seen = np.array([place for place, _ in pairs], dtype=np.int64)
-    seen = seen.reshape(-1, *estimate.observed.limits.shape)
+    seen = seen.reshape(len(pairs), *estimate.observed.limits.shape)
     values = np.array([value for _, value in pairs])
     return ValueView("extremes", seen, (), values, estimate.value_interval(seen))
 

@@ -16,6 +16,7 @@ from gainbias.report.interactive.estimates import estimate_html, write_estimate_
 from tests.evaluation.chains import Counter, Queue
 from tests.evaluation.test_files import Drift, linear
 from tests.report.interactive.browser import Browser
+from tests.report.test_plot import Cube
 
 ALWAYS = np.ones(6, dtype=int)
 MADE = {"Command": "gainbias evaluate Queue"}
@@ -161,6 +162,18 @@ class TestInABrowser:
         assert band["y"][: len(seen)] == estimate.value_interval(seen)[:, 0].tolist()
         assert_sound(window)
 
+    def test_no_band_reaches_across_what_was_not_seen(self, opened):
+        class Ends(Line):
+            def step(self, action):
+                _, reward, *rest = super().step(action)
+                self.seen = np.round(self.seen)
+                return self.seen, reward, *rest
+
+        *bands, line = drawn(opened(gb.evaluate(Ends, "random", num_steps=20_000)))
+        assert len(bands) == 2
+        assert None in line["y"]
+        assert max(bands[0]["x"]) < 0.5 < min(bands[1]["x"])
+
     def test_the_best_and_the_worst_of_many(self, opened, many):
         window = opened(many)
         (bars,) = drawn(window)
@@ -239,8 +252,9 @@ class TestWhatAnEstimateMayLack:
         text = text_of(estimate_html(gb.evaluate("CartPole-v1", "random", num_steps=2_000), MADE))
         assert "Values are drawn for observations of one or two numbers with bounds" in text
 
-    def test_states_that_were_all_seen_too_rarely(self, opened):
-        window = opened(gb.evaluate(Many, np.ones(300, dtype=int), num_steps=20))
+    @pytest.mark.parametrize("env", [Many, Cube])
+    def test_states_that_were_all_seen_too_rarely(self, opened, env):
+        window = opened(gb.evaluate(env, "random", num_steps=20))
         assert "No observation was seen often enough" in window.find("main").text
         assert window.run("return document.querySelectorAll('table, #values').length") == 0
         assert_sound(window)

@@ -112,7 +112,7 @@ def value_rows(estimate: Estimate) -> tuple[list[list[Entry]], str]:
             f"{len(listed)} of {len(every):,} observations: the best and the worst of those that were seen "
             f"often enough for an interval. The other {len(every) - len(listed):,} are left out."
         )
-        every = np.array(listed, dtype=np.int64).reshape(-1, *every.shape[1:])
+        every = np.array(listed, dtype=np.int64).reshape(len(listed), *every.shape[1:])
     found = zip(every.tolist(), estimate.value(every), estimate.value_interval(every), strict=True)
     return [_row(*one) for one in found], left_out
 

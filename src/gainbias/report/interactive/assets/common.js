@@ -245,6 +245,6 @@ const Common = (() => {
   }
 
   return { axis, band, data, digits, draw, errorBars, fillOptions, fillSeries, fillTabs, fillTitles, find, findAll,
-    isWide, keepState, listen, logRange, make, onLook, plain, readable, say, seeThrough, showSeries, showTabs,
+    isWide, keepState, listen, logRange, make, onLook, plain, readable, say, showSeries, showTabs,
     sortTable, style, words };
 })();
