@@ -132,6 +132,21 @@ class TestEvaluate:
         assert gb.load_estimate("estimate.npz").gain == answer["gain"]
         assert Path("figure.png").read_bytes().startswith(b"\x89PNG")
 
+    def test_a_page_names_its_command(self, folder, capsys):
+        words = ["evaluate", "log.parquet", "--state", "position", "--reward", "earned"]
+        answer = answer_of(capsys, *words, "--page", "new/answer.html")
+        page = Path("new/answer.html").read_text()
+        assert f"Gain</span> {answer['gain']:.3f} per step" in page
+        assert "gainbias evaluate log.parquet --state position --reward earned --page new/answer.html" in page
+
+    def test_an_answer_is_not_lost_with_its_page(self, folder, capsys):
+        Path("taken").mkdir()
+        words = ["evaluate", "log.parquet", "--state", "position", "--reward", "earned", "--json"]
+        assert cli.main([*words, "--page", "taken"]) == cli.WRONG_INPUT
+        shown = capsys.readouterr()
+        assert json.loads(shown.out)["diagnostics"]["num_transitions"] == 2_999
+        assert "taken" in shown.err
+
     @pytest.mark.parametrize(
         ("words", "message"),
         [
@@ -168,7 +183,7 @@ class TestCompare:
 
 
 class TestHelp:
-    @pytest.mark.parametrize("verb", ["evaluate", "compare"])
+    @pytest.mark.parametrize("verb", ["evaluate", "compare", "report"])
     def test_it_shows_an_example(self, verb, capsys):
         with pytest.raises(SystemExit) as caught:
             cli.main([verb, "--help"])
@@ -177,8 +192,18 @@ class TestHelp:
 
     @pytest.mark.parametrize("example", [options.EVALUATE_EXAMPLE, options.COMPARE_EXAMPLE])
     def test_the_examples_work(self, folder, example):
-        lines = [line.strip() for line in example.splitlines() if line.startswith("  ")]
-        commands = "\n".join(lines).replace("gainbias ", f"{sys.executable} -m gainbias.cli ")
+        commands = "\n".join(line.strip() for line in example.splitlines() if line.startswith("  "))
+        assert "per step" in self.shown_by(commands)
+        assert Path("answer.html").exists() == ("answer.html" in example)
+
+    def test_the_example_of_a_stored_estimate_works(self, folder):
+        commands = "\n".join(line.strip() for line in options.REPORT_EXAMPLE.splitlines() if "lake" in line)
+        assert commands.count("gainbias ") == 2
+        assert "lake.html" in self.shown_by(commands)
+        assert Path("lake.html").exists()
+
+    @staticmethod
+    def shown_by(commands):
+        commands = commands.replace("gainbias ", f"{sys.executable} -m gainbias.cli ")
         commands = commands.replace("python -c", f"{sys.executable} -c")
-        shown = subprocess.run(["bash", "-ec", commands], capture_output=True, text=True, check=True).stdout
-        assert "per step" in shown
+        return subprocess.run(["bash", "-ec", commands], capture_output=True, text=True, check=True).stdout

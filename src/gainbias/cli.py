@@ -120,7 +120,7 @@ def _bound(options: argparse.Namespace) -> int:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    from gainbias.report.estimates import show_estimate
+    from gainbias.report.estimates import keep_estimate, show_estimate
 
     common = words.evaluation_settings(options)
     if options.source.endswith(".parquet") or os.path.isfile(options.source):
@@ -141,10 +141,7 @@ def _evaluate(options: argparse.Namespace) -> int:
             **common,
         )
     _answer(options, estimate.to_dict(), show_estimate)  # first, so that a wrong path does not lose it
-    if options.save:
-        estimate.save(options.save)
-    if options.plot:
-        gainbias.plot(estimate).savefig(options.plot)
+    keep_estimate(estimate, options.save, options.plot, options.page, options.command)
     return DONE if estimate.diagnostics.is_complete else FAILED
 
 

@@ -21,7 +21,7 @@ examples:
   python -c "import numpy; numpy.save('left.npy', [0] * 16)"
   gainbias evaluate FrozenLake-v1 --policy left.npy --set is_slippery=false --steps 20000 --json
   gainbias evaluate Pendulum-v1 --policy random --features fourier,4 --steps 20000
-  gainbias evaluate log.parquet --state position --reward earned
+  gainbias evaluate log.parquet --state position --reward earned --page answer.html
 
 A policy is random, FILE.npy with the action of each discrete observation or the probabilities of all actions,
 or MODULE:NAME, a function from an observation to an action or an agent with a method predict.
@@ -31,6 +31,14 @@ COMPARE_EXAMPLE = """\
 examples:
   python -c "import numpy; numpy.save('left.npy', [0] * 16)"
   gainbias compare FrozenLake-v1 --policy random --policy left.npy --steps 20000
+"""
+
+
+REPORT_EXAMPLE = """\
+examples:
+  gainbias report results/reproduction --output study.html
+  gainbias evaluate FrozenLake-v1 --policy random --steps 20000 --save lake.npz
+  gainbias report lake.npz
 """
 
 
@@ -148,6 +156,7 @@ def _add_evaluate(verbs: Any) -> None:
     verb.add_argument("--gaps", default="error", choices=["error", "break"], help="where rows are missing")
     verb.add_argument("--save", metavar="FILE.npz", help="also keep the estimate, for load_estimate")
     verb.add_argument("--plot", metavar="FILE.png", help="also draw the estimate")
+    verb.add_argument("--page", metavar="FILE.html", help="also write its interactive page, to open and send")
 
 
 def _add_compare(verbs: Any) -> None:
@@ -239,10 +248,11 @@ def _add_sweep(verbs: Any) -> None:
 
 
 def _add_report(verbs: Any) -> None:
-    example = "example:\n  gainbias report results/reproduction --output study.html"
-    verb = _verb(verbs, "report", "write the interactive page of a finished study", example)
-    verb.add_argument("results", metavar="RESULTS", help="results folder of the study")
-    verb.add_argument("--output", metavar="FILE", help="the page (default: report/index.html in RESULTS)")
+    about = "write the interactive page of a finished study, or of a stored estimate"
+    verb = _verb(verbs, "report", about, REPORT_EXAMPLE)
+    verb.add_argument("results", metavar="RESULTS|FILE.npz", help="results folder, or what --save wrote")
+    place = "report/index.html in RESULTS, or FILE.html"
+    verb.add_argument("--output", metavar="FILE", help=f"the page (default: {place})")
 
 
 def _add_doctor(verbs: Any) -> None:

@@ -29,6 +29,21 @@ class Line(Queue):
         return np.array([seen], dtype=np.float32), *rest
 
 
+class Cube(Drift):
+    """Three whole numbers, drawn anew in each step."""
+
+    def __init__(self):
+        super().__init__()
+        self.observation_space = gymnasium.spaces.MultiDiscrete([9, 9, 9])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(3, dtype=np.int64), {}
+
+    def step(self, action):
+        return self.np_random.integers([9, 9, 9]), 1.0, False, False, {}
+
+
 class TestEstimates:
     def test_a_single_point_of_a_short_run_can_be_seen(self):
         panel = gb.plot(gb.evaluate(Queue, ALWAYS, num_steps=20)).axes[0]
@@ -60,6 +75,11 @@ class TestEstimates:
         figure = gb.plot(gb.evaluate(env, "random", features=features, num_steps=20_000))
         assert [panel.get_title(loc="left") or panel.get_title() for panel in figure.axes] == titles
         figure.savefig(tmp_path / "figure.png")
+
+    def test_no_extremes_of_several_numbers(self):
+        estimate = gb.evaluate(Cube, "random", num_steps=20)
+        assert estimate.extremes() == ([], [])
+        assert len(gb.plot(estimate).axes[1].patches) == 0
 
     def test_a_grid_of_discrete_observations(self):
         class Grid(Drift):

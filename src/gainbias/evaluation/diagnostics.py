@@ -108,6 +108,16 @@ class Diagnostics:
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
 
+    def data_in_words(self) -> str:
+        """Say how much was used, and what it is worth."""
+        chains = "one chain" if self.num_chains == 1 else f"{self.num_chains} chains"
+        worth = self.effective_sample_size
+        return (
+            f"{self.num_transitions:,} transitions of {chains}, worth "
+            f"{f'{worth:,.0f}' if np.isfinite(worth) else 'any number of'} independent rewards for the gain"
+            + (f"; the first {self.transient:,} steps left out" if self.transient else "")
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists; ``None`` for infinite numbers and nan."""
         return dict(plain(asdict(self)))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.history import History
 from gainbias.evaluation.methods import LearnedRecord, NoValues
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.plain import plain
+from gainbias.evaluation.spaces import Limits
 from gainbias.features.matrix import FloatArray
 
 SOME_OBSERVATION = 1e-3
@@ -119,13 +122,9 @@ class Estimate:
         Only those that were observed often enough for an interval. Empty for boxes, and for more than 10,000
         observations.
         """
-        limits = self.observed.limits
-        size = float(np.prod(limits.high - limits.low + 1.0)) if limits.whole else np.inf
-        if size > MOST_LISTED:
+        every = every_observation(self.observed.limits)
+        if every is None:
             return [], []
-        axes = [np.arange(low, high + 1) for low, high in zip(limits.low.flat, limits.high.flat, strict=True)]
-        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).astype(np.int64)
-        every = grid.reshape(-1, *limits.shape)
         values, known = self.value(every), np.isfinite(self.value_interval(every)).all(axis=1)
         order = [int(k) for k in np.argsort(values, kind="stable") if known[k]]
         pairs = [(every[k].tolist(), float(values[k])) for k in order]
@@ -154,17 +153,12 @@ class Estimate:
         save_estimate(self, Path(path))
 
     def __repr__(self) -> str:
-        low, high = self.gain_interval
         facts = self.diagnostics
-        digits = digits_for(high - low)
         lines = [
-            f"gain      {self.gain:.{digits}f} per step, "
-            f"{self.confidence:.0%} interval {low:.{digits}f} to {high:.{digits}f}",
+            f"gain      {with_interval(self.gain, self.gain_interval, self.confidence)}",
             f"values    {self._values_in_words()}",
             f"features  {self.features}",
-            f"data      {facts.num_transitions:,} transitions of {_chains(facts.num_chains)}, worth "
-            f"{_count(facts.effective_sample_size)} independent rewards for the gain"
-            + (f"; the first {facts.transient:,} steps left out" if facts.transient else ""),
+            f"data      {facts.data_in_words()}",
             f"method    {facts.algorithm}",
             *(f"warning   {warning}" for warning in facts.warnings),
             *(f"note      {note}" for note in facts.notes),
@@ -181,16 +175,42 @@ class Estimate:
         return f"best {high:+.3g} at {high_at}, worst {low:+.3g} at {low_at}; relative, with mean 0"
 
 
+def every_observation(limits: Limits) -> NDArray[np.int64] | None:
+    """Return all discrete observations, (n, ...), the last number fastest; ``None`` if more than 10,000.
+
+    Examples
+    --------
+    >>> limits = Limits((2,), np.zeros(2), np.array([1.0, 2.0]), whole=True)
+    >>> every_observation(limits).tolist()
+    [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    """
+    size = float(np.prod(limits.high - limits.low + 1.0)) if limits.whole else np.inf
+    if size > MOST_LISTED:
+        return None
+    axes = [np.arange(low, high + 1) for low, high in zip(limits.low.flat, limits.high.flat, strict=True)]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).astype(np.int64)
+    return grid.reshape(-1, *limits.shape)
+
+
+def with_interval(middle: float, interval: Sequence[float | None], confidence: float) -> str:
+    """Return a gain with as many digits as its interval is worth; None is an end that is infinite.
+
+    Examples
+    --------
+    >>> with_interval(4.65812, (4.61, 4.7), 0.95)
+    '4.658 per step, 95% interval 4.610 to 4.700'
+    >>> with_interval(4.65812, (None, None), 0.95)
+    '4.658120 per step, 95% interval -inf to inf'
+    """
+    low, high = (
+        end if end is not None else far for end, far in zip(interval, (-np.inf, np.inf), strict=True)
+    )
+    digits = digits_for(high - low)
+    return f"{middle:.{digits}f} per step, {confidence:.0%} interval {low:.{digits}f} to {high:.{digits}f}"
+
+
 def digits_for(width: float) -> int:
     """Return how many digits behind the point show two digits of the width of an interval."""
     if not (np.isfinite(width) and width > 0.0):
         return 6
     return int(np.clip(2 - np.ceil(np.log10(width)), 0, 12))
-
-
-def _chains(count: int) -> str:
-    return "one chain" if count == 1 else f"{count} chains"
-
-
-def _count(number: float) -> str:
-    return f"{number:,.0f}" if np.isfinite(number) else "any number of"

@@ -94,20 +94,38 @@ def load_estimate(path: str | Path, features: Any = None) -> Estimate:
     >>> again.gain, again.value(0) == estimate.value(0)
     (1.998998998998999, True)
     """
-    head, arrays = _read(Path(path))
-    record = head["record"]
+    record, arrays = _read(Path(path))
     limits = _unpacked(record["limits"], arrays)
+    return _estimate(record, arrays, _observed(record["features"], limits, arrays, features))
+
+
+def load_to_show(path: str | Path) -> Estimate:
+    """Read an estimate; if its features are a function, which is not in the file, it has no values."""
+    record, arrays = _read(Path(path))
+    facts, limits = record["features"], _unpacked(record["limits"], arrays)
+    if facts["kind"] != "function":
+        return _estimate(record, arrays, _observed(facts, limits, arrays, None))
+    estimate = _estimate(
+        record,
+        arrays,
+        ObservationMap(facts["description"], facts["num_features"], limits, scale=facts["scale"]),
+    )
+    reason = "their features are a function, which a file of an estimate does not hold"
+    return replace(estimate, learned=NoValues(facts["num_features"], (reason,)))
+
+
+def _estimate(record: dict[str, Any], arrays: Arrays, observed: ObservationMap) -> Estimate:
     return Estimate(
         gain=record["gain"],
         gain_interval=tuple(record["gain_interval"]),
         confidence=record["confidence"],
         **{name: _unpacked(record[name], arrays) for name in ("diagnostics", "history", "learned")},
-        observed=_observed(record["features"], limits, arrays, features),
+        observed=observed,
     )
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """Return the head and the arrays of a file, if they are what was written."""
+    """Return the record and the arrays of a file, if they are what was written."""
     if not path.exists():
         raise ValueError(f"there is no file {path}")
     try:
@@ -129,7 +147,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
         )
     if head["checksum"] != _checksum(head["record"], arrays):
         raise DamagedError(f"{path} is damaged: its checksum does not match")
-    return head, arrays
+    return head["record"], arrays
 
 
 def _checksum(record: dict[str, Any], arrays: Arrays) -> str:

@@ -225,7 +225,7 @@ def _numbering(limits: Limits) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
         return lambda seen: np.asarray(seen, dtype=np.int64) - start
     sizes = (limits.high - limits.low + 1.0).astype(np.int64).ravel()
     strides = np.append(np.cumprod(sizes[:0:-1])[::-1], 1)
-    return lambda seen: (np.asarray(seen, dtype=np.int64) - low).reshape(len(seen), -1) @ strides
+    return lambda seen: (np.asarray(seen, dtype=np.int64) - low).reshape(len(seen), len(strides)) @ strides
 
 
 def _mapped(chosen: FeatureMap, description: str, limits: Limits) -> ObservationMap:
@@ -239,7 +239,7 @@ def _mapped(chosen: FeatureMap, description: str, limits: Limits) -> Observation
         chosen.num_features,
         limits,
         chosen,
-        rows=lambda seen: chosen(seen.reshape(len(seen), -1)),
+        rows=lambda seen: chosen(seen.reshape(len(seen), size)),
         is_sparse=not isinstance(chosen(np.asarray(chosen.low)[None]), np.ndarray),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -9,14 +10,15 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from gainbias.evaluation.estimate import digits_for
+import gainbias
+from gainbias.evaluation.estimate import Estimate, with_interval
 
 
 def show_estimate(answer: dict[str, Any]) -> None:
     """Show the gain, the best and the worst observations, how good the data are, and what to beware of."""
     facts = answer["diagnostics"]
     table = Table(show_header=False, title="Estimate")
-    table.add_row("gain", _with_interval(answer["gain"], answer["gain_interval"], answer["confidence"]))
+    table.add_row("gain", with_interval(answer["gain"], answer["gain_interval"], answer["confidence"]))
     table.add_row("features", escape(answer["features"]))
     table.add_row("method", escape(facts["algorithm"]))
     used = f"{facts['num_transitions']:,} transitions, chains: {facts['num_chains']}"
@@ -36,11 +38,11 @@ def show_estimate(answer: dict[str, Any]) -> None:
 def show_comparison(answer: dict[str, Any]) -> None:
     """Show the difference, both gains and what pairing saved."""
     table = Table(show_header=False, title="Comparison, first less second")
-    shown = _with_interval(answer["difference"], answer["interval"], answer["confidence"])
+    shown = with_interval(answer["difference"], answer["interval"], answer["confidence"])
     table.add_row("difference of gains", shown)
     for name in ("first", "second"):
         own = answer[name]
-        shown = _with_interval(own["gain"], own["gain_interval"], own["confidence"])
+        shown = with_interval(own["gain"], own["gain_interval"], own["confidence"])
         table.add_row(f"gain of the {name}", shown)
     if answer["saving"] is None:
         table.add_row("pairing", "both earned the same in every step")
@@ -56,10 +58,18 @@ def _shown(number: float | None, form: str) -> str:
     return "infinite" if number is None else format(number, form)
 
 
-def _with_interval(middle: float, interval: list[float], confidence: float) -> str:
-    low, high = interval
-    digits = digits_for(high - low)
-    return f"{middle:.{digits}f} per step, {confidence:.0%} interval {low:.{digits}f} to {high:.{digits}f}"
+def keep_estimate(
+    estimate: Estimate, save: str | None, plot: str | None, page: str | None, command: str
+) -> None:
+    """Write an estimate to the files that are named: to be read again, as a figure, and as a page."""
+    if save:
+        estimate.save(save)
+    if plot:
+        gainbias.plot(estimate).savefig(plot)
+    if page:
+        from gainbias.report.interactive.estimates import write_estimate_page
+
+        write_estimate_page(estimate, Path(page), {"Command": command})
 
 
 def _extremes(answer: dict[str, Any]) -> Table:

@@ -12,7 +12,8 @@ from gainbias.engine.trace import Trace
 from gainbias.evaluation.estimate import Estimate
 from gainbias.report.names import algorithm_title
 from gainbias.report.style import FAINT, INK, Size, drawing, look_of, new_figure
-from gainbias.report.values import draw_values, has_values
+from gainbias.report.values import gain_range, value_view
+from gainbias.report.values_drawing import draw_values
 from gainbias.theory.curve import Curve
 
 if TYPE_CHECKING:
@@ -60,14 +61,15 @@ def plot(what: Estimate | Trace | Curve, *, ax: Any = None, kind: Kind = "centre
 
 
 def _in_a_new_figure(what: Estimate | Trace | Curve, kind: Kind) -> Figure:
-    if not (isinstance(what, Estimate) and has_values(what)):
+    view = value_view(what) if isinstance(what, Estimate) else None
+    if view is None:
         figure = new_figure(0.6 * SIZE.width, SIZE.panel_height)
         _draw(what, figure.subplots(), kind)
         return figure
     figure = new_figure(SIZE.width, SIZE.panel_height)
     left, right = figure.subplots(1, 2)
     _draw(what, left, kind)
-    draw_values(what, right)
+    draw_values(view, right)
     return figure
 
 
@@ -77,7 +79,7 @@ def _draw(what: Any, panel: Axes, kind: Kind) -> None:
 
 
 def _draw_gain(estimate: Estimate, panel: Axes, _: Kind) -> None:
-    """Draw the gain over time; early bands may be far wider than what is worth seeing."""
+    """Draw the gain over time."""
     history, colour = estimate.history, look_of("single-chain").colour
     low, high = estimate.gain_interval
     panel.fill_between(
@@ -89,10 +91,9 @@ def _draw_gain(estimate: Estimate, panel: Axes, _: Kind) -> None:
         panel.plot(history.transitions, history.gain, "o", color=colour)
         panel.vlines(history.transitions, low, high, color=colour)
     panel.axhline(estimate.gain, color=FAINT, linewidth=0.8, zorder=0)
-    late = history.transitions >= history.transitions[-1] / 100
-    spread = max(high - low, float(np.ptp(history.gain[late])))
-    if spread > 0.0:
-        panel.set_ylim(estimate.gain - 3.0 * spread, estimate.gain + 3.0 * spread)
+    span = gain_range(estimate)
+    if span is not None:
+        panel.set_ylim(*span)
     panel.set_xscale("log")
     panel.set_title("Gain per step")
     panel.set_xlabel("transitions")

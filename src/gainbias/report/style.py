@@ -29,6 +29,9 @@ class Look(NamedTuple):
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000")
 """Colours that nearly all readers tell apart; relatives share one, and differ in marks and dashes."""
 
+POSITIVE, NEGATIVE = OKABE_ITO[:2]
+"""Colours of values above and below 0."""
+
 LOOKS = {
     "double-chain": Look("#D55E00", "s"),
     "single-chain": Look("#0072B2", "o"),

@@ -1,20 +1,18 @@
-"""The values of an estimate as a picture: of observations that are one or two numbers, or the extremes."""
+"""What is drawn of an estimate, as numbers: values in the form that fits them, and the range of the gain."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gainbias.evaluation.estimate import MOST_LISTED, Estimate
+from gainbias.evaluation.estimate import Estimate, every_observation
 from gainbias.evaluation.methods import NoValues
 from gainbias.evaluation.observations_automatic import BEYOND
 from gainbias.features.maps import FeatureMap
 from gainbias.features.matrix import FloatArray
-from gainbias.report.style import FAINT, INK, look_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_POINTS = 60
 """More discrete observations than this are not drawn one by one."""
@@ -26,36 +24,79 @@ ALONG = 200
 ACROSS = 60
 """Points along each axis of a box of one and of two numbers."""
 
+LATE = 0.01
+"""Where the gain was before this share of the transitions does not set the range of its chart."""
 
-def has_values(estimate: Estimate) -> bool:
-    """Whether there is something to draw: not for boxes of more than two numbers, or without bounds."""
+ROOM = 3.0
+"""The chart of the gain reaches so many spreads to either side."""
+
+Form = Literal["points", "line", "map", "extremes"]
+
+
+@dataclass(frozen=True, eq=False)
+class ValueView:
+    """Values of the observations that are worth drawing.
+
+    Attributes
+    ----------
+    form : {"points", "line", "map", "extremes"}
+        Discrete observations one by one, a box of one number, two numbers, or the worst and the best.
+    seen : (m, ...) array
+        The observations; those of a map have the second number change fastest.
+    axes : tuple of arrays
+        Numbers along the axes: one of points and of a line, two of a map, none of extremes.
+    values : (m,) array
+        nan where nothing alike was observed.
+    intervals : (m, 2) array
+        Infinite where too little was observed.
+    """
+
+    form: Form
+    seen: NDArray[Any]
+    axes: tuple[NDArray[Any], ...]
+    values: FloatArray
+    intervals: FloatArray
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Where there is an interval, (m,)."""
+        return np.isfinite(self.intervals[:, 1] - self.intervals[:, 0])
+
+
+def value_view(estimate: Estimate) -> ValueView | None:
+    """Return the values that are drawn, or ``None``: for boxes of more than two numbers, or without bounds.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> view = value_view(gb.evaluate_log({"state": [0, 1] * 500, "reward": [1.0, 3.0] * 500}))
+    >>> view.form, view.axes[0].tolist(), view.values.shape, view.intervals.shape
+    ('points', [0, 1], (2,), (2, 2))
+    """
     if isinstance(estimate.learned, NoValues):
-        return False
-    limits = estimate.observed.limits
-    if limits.whole:
-        return float(np.prod(limits.high - limits.low + 1.0)) <= MOST_LISTED
-    return int(np.prod(limits.shape)) <= 2 and _box(estimate) is not None
-
-
-def draw_values(estimate: Estimate, panel: Axes) -> None:
-    """Draw the values in the form that fits their observations."""
+        return None
     limits = estimate.observed.limits
     size = int(np.prod(limits.shape))
-    if limits.whole and size == 2:
-        ends = zip(limits.low, limits.high, strict=True)
-        _draw_map(estimate, panel, *(np.arange(low, high + 1, dtype=np.int64) for low, high in ends))
-    elif limits.whole and size == 1 and limits.high.max() - limits.low.min() < MOST_POINTS:
-        _draw_points(estimate, panel)
-    elif limits.whole:
-        _draw_extremes(estimate, panel)
-    else:
-        box = _box(estimate)
-        assert box is not None
-        low, high = box
-        if size == 1:
-            _draw_line(estimate, panel, np.linspace(low[0], high[0], ALONG))
-        else:
-            _draw_map(estimate, panel, *(np.linspace(*ends, ACROSS) for ends in zip(low, high, strict=True)))
+    if limits.whole:
+        every = every_observation(limits)
+        if every is None:
+            return None
+        if size == 1 and len(every) <= MOST_POINTS:
+            return _view(estimate, "points", every.ravel())
+        if size != 2:
+            return _extremes(estimate)
+        axes = [np.arange(low, high + 1, dtype=np.int64) for low, high in _pairs(limits.low, limits.high)]
+        return _view(estimate, "map", *axes)
+    box = _box(estimate)
+    if size > 2 or box is None:
+        return None
+    count = ALONG if size == 1 else ACROSS
+    axes = [np.linspace(low, high, count) for low, high in _pairs(*box)]
+    return _view(estimate, "line" if size == 1 else "map", *axes)
+
+
+def _pairs(low: FloatArray, high: FloatArray) -> Any:
+    return zip(low.ravel(), high.ravel(), strict=True)
 
 
 def _box(estimate: Estimate) -> tuple[FloatArray, FloatArray] | None:
@@ -66,58 +107,30 @@ def _box(estimate: Estimate) -> tuple[FloatArray, FloatArray] | None:
     return (low, high) if (np.maximum(np.abs(low), np.abs(high)) < BEYOND).all() else None
 
 
-def _draw_points(estimate: Estimate, panel: Axes) -> None:
-    limits, colour = estimate.observed.limits, look_of("single-chain").colour
-    seen = np.arange(int(limits.low.min()), int(limits.high.max()) + 1).reshape(-1, *limits.shape)
-    values, ends = estimate.value(seen), estimate.value_interval(seen)
-    known = np.isfinite(ends).all(axis=1)
-    places = seen.ravel()
-    sides = np.abs(ends[known].T - values[known])
-    look: dict[str, Any] = {"fmt": "o", "markersize": 3.0, "linewidth": 1.0, "color": colour}
-    panel.errorbar(places[known], values[known], yerr=sides, **look)
-    panel.plot(places[~known], values[~known], "o", color=FAINT, markersize=3.0)
-    panel.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
-    panel.locator_params(axis="x", integer=True)
-    panel.set_title("Relative values, with intervals")
-    panel.set_xlabel("observation" + (" (grey: seen too rarely for an interval)" if not known.all() else ""))
+def _view(estimate: Estimate, form: Form, *axes: NDArray[Any]) -> ValueView:
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    seen = grid.reshape(-1, *estimate.observed.limits.shape)
+    return ValueView(form, seen, axes, estimate.value(seen), estimate.value_interval(seen))
 
 
-def _draw_line(estimate: Estimate, panel: Axes, places: FloatArray) -> None:
-    seen, colour = places.reshape(-1, *estimate.observed.limits.shape), look_of("single-chain").colour
-    values, ends = estimate.value(seen), estimate.value_interval(seen)
-    ends = np.where(np.isfinite(ends), ends, np.nan)
-    panel.fill_between(places, *ends.T, color=colour, alpha=0.2, linewidth=0)
-    panel.plot(places, values, color=colour, linewidth=1.3)
-    panel.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
-    panel.set_title("Relative values, with intervals")
-    panel.set_xlabel("observation")
-
-
-def _draw_map(estimate: Estimate, panel: Axes, first: Any, second: Any) -> None:
-    """Draw values over two numbers; white where too little was seen."""
-    across, up = np.meshgrid(first, second, indexing="ij")
-    seen = np.stack([across.ravel(), up.ravel()], axis=1).reshape(-1, *estimate.observed.limits.shape)
-    known = np.isfinite(estimate.value_interval(seen)).all(axis=1)
-    values = np.where(known, estimate.value(seen), np.nan).reshape(across.shape)
-    largest = float(np.nanmax(np.abs(values))) if known.any() else 1.0
-    mesh = panel.pcolormesh(across, up, values, cmap="RdBu", vmin=-largest, vmax=largest, shading="nearest")
-    bar = panel.figure.colorbar(mesh, ax=panel)
-    bar.outline.set_linewidth(0.0)
-    panel.set_title("Relative values (white: seen too rarely)")
-    panel.set_xlabel("first number")
-    panel.set_ylabel("second number")
-
-
-def _draw_extremes(estimate: Estimate, panel: Axes) -> None:
+def _extremes(estimate: Estimate) -> ValueView:
+    """Return the worst, upwards, then the best."""
     worst, best = estimate.extremes(SHOWN)
     pairs = [*worst, *(pair for pair in best[::-1] if pair not in worst)]
-    seen = np.array([pair[0] for pair in pairs], dtype=np.int64)
-    values = np.array([pair[1] for pair in pairs])
-    sides = np.abs(estimate.value_interval(seen).T - values)
-    colours = [look_of("single-chain" if value > 0.0 else "double-chain").colour for value in values]
-    whiskers = {"linewidth": 0.8, "ecolor": INK}
-    panel.barh(np.arange(len(pairs)), values, xerr=sides, color=colours, error_kw=whiskers)
-    panel.set_yticks(np.arange(len(pairs)), [str(pair[0]) for pair in pairs])
-    panel.axvline(0.0, color=FAINT, linewidth=0.8, zorder=0)
-    panel.set_title("Worst and best observations, with intervals")
-    panel.set_xlabel("relative value")
+    seen = np.array([place for place, _ in pairs], dtype=np.int64)
+    seen = seen.reshape(len(pairs), *estimate.observed.limits.shape)
+    values = np.array([value for _, value in pairs])
+    return ValueView("extremes", seen, (), values, estimate.value_interval(seen))
+
+
+def gain_range(estimate: Estimate) -> tuple[float, float] | None:
+    """Return the ends of an axis for the gain, as early bands may be far wider than what is worth seeing.
+
+    ``None`` if the gain never changed, and no interval says how far it might.
+    """
+    history = estimate.history
+    low, high = estimate.gain_interval
+    late = history.transitions >= LATE * history.transitions[-1]
+    widths = np.array([high - low, np.ptp(history.gain[late])])
+    spread = ROOM * float(np.max(widths, where=np.isfinite(widths), initial=0.0))
+    return (estimate.gain - spread, estimate.gain + spread) if spread > 0.0 else None

@@ -10,11 +10,8 @@ from typing import Any
 from gainbias.experiments.claims.record import Chart, ClaimResult
 from gainbias.report.headline import PART_HEADER, line_look, part_cells
 from gainbias.report.interactive.elements import badge, framed_table, paragraph
-from gainbias.report.interactive.frame import LIBRARY, PAGE, assembled, chart_look, script_data, short
+from gainbias.report.interactive.frame import PAGE, assembled, chart_look, script_data, short
 from gainbias.store import write_whole
-
-SCRIPTS = (LIBRARY, "claims.js")
-"""In the order in which they run: the library, and ours."""
 
 
 def write_claims_page(results: Sequence[ClaimResult], folder: Path, name: str = PAGE) -> Path:
@@ -32,7 +29,7 @@ def claims_html(results: Sequence[ClaimResult]) -> str:
     ]
     return assembled(
         "claims.html",
-        SCRIPTS,
+        ["claims.js"],
         overview=framed_table("claims", "Verdicts", ["Claim", "What the paper says", "Verdict"], rows),
         claims="\n".join(map(_section, results)),
         data=script_data({result.id: [_chart(chart) for chart in result.charts] for result in results}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -36,11 +36,14 @@ def framed_table(kind: str, caption: str, header: Sequence[str], rows: Iterable[
 
 def _cell(place: int, entry: Entry) -> str:
     text = f"<strong>{escape(entry.text)}</strong>" if entry.best else escape(entry.text)
-    if place == 0:
-        return f'<th scope="row">{text}</th>'
-    if entry.number is None or math.isnan(entry.number):
-        return f"<td>{text}</td>"
-    return f'<td data-number="{entry.number:.10g}">{text}</td>'
+    known = entry.number is not None and not math.isnan(entry.number)
+    number = f' data-number="{entry.number:.10g}"' if known else ""
+    return f'<th scope="row"{number}>{text}</th>' if place == 0 else f"<td{number}>{text}</td>"
+
+
+def definitions(facts: Mapping[str, str]) -> str:
+    """Return names and what they stand for."""
+    return "<dl>" + "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items()) + "</dl>"
 
 
 def badge(word: str) -> str:

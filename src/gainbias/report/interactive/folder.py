@@ -1,4 +1,4 @@
-"""From a results folder to its page: of the paper's study, of a sweep, or of claims."""
+"""From stored results to their page: of the paper's study, of a sweep, of claims, or of an estimate."""
 
 from __future__ import annotations
 
@@ -11,24 +11,30 @@ from gainbias.report.interactive.claims import write_claims_page
 from gainbias.report.interactive.frame import PAGE
 
 
-def page_on(folder: str | Path, output: str | Path | None = None) -> dict[str, Any]:
-    """Write the interactive page of a finished study.
+def page_on(results: str | Path, output: str | Path | None = None) -> dict[str, Any]:
+    """Write the interactive page of a finished study, or of an estimate.
 
     Parameters
     ----------
-    folder : path
-        The results folder.
+    results : path
+        The results folder, or the file of an estimate.
     output : path, optional
-        The page; by default ``report/index.html`` in the folder, ``index.html`` in that of claims.
+        The page; by default ``report/index.html`` in the folder, ``index.html`` in that of claims, and beside
+        the file of an estimate, with the ending ``.html``.
 
     Returns
     -------
     dict
         "page", where it is, and "bytes", how large.
     """
-    folder = Path(folder)
+    folder = Path(results)
     path = Path(output) if output else folder / "report" / PAGE
-    if (folder / CLAIMS).exists():
+    if folder.is_file() or folder.suffix == ".npz":
+        from gainbias.report.interactive.estimates import write_stored_page
+
+        path = Path(output) if output else folder.with_suffix(".html")
+        write_stored_page(folder, path)
+    elif (folder / CLAIMS).exists():
         path = Path(output) if output else folder / PAGE
         write_claims_page(read_claims(folder / CLAIMS), path.parent, path.name)
     else:

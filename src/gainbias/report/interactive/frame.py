@@ -16,7 +16,8 @@ from gainbias.report.style import Look
 PAGE = "index.html"
 """Name of the page in the folder of a report."""
 
-LIBRARY = "plotly-cartesian.min.js"
+BASICS = ("plotly-cartesian.min.js", "common.js")
+"""Scripts that every page runs first: the library that draws, and what our other scripts share."""
 
 POLICY = (
     "default-src 'none'; form-action 'none'; base-uri 'none'; img-src data: blob:; style-src 'unsafe-inline'"
@@ -36,7 +37,7 @@ MARKERS = {
 
 def assembled(template: str, names: Sequence[str], **parts: str) -> str:
     """Return a page: a template with its parts, our style, and the scripts that it alone may run."""
-    scripts = [_asset(name) for name in names]
+    scripts = [_asset(name) for name in (*BASICS, *names)]
     return Template(_asset(template)).substitute(
         parts,
         policy=f"{POLICY}; script-src {' '.join(map(_checksum, scripts))}",

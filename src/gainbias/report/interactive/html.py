@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from gainbias.report.interactive.data import chart_data
-from gainbias.report.interactive.frame import LIBRARY, assembled, script_data
+from gainbias.report.interactive.frame import assembled, script_data
 from gainbias.report.interactive.sections import study_section, tables_section, verdicts_section, warning
 from gainbias.report.printed import Paper
 from gainbias.report.results import Archive
 from gainbias.report.study_tables import StudyTables
 from gainbias.store import write_whole
-
-SCRIPTS = (LIBRARY, "chart.js", "maps.js", "page.js")
-"""In the order in which they run: the library, and ours."""
 
 
 def write_page(results: Archive, paper: Paper, tables: StudyTables, path: Path) -> Path:
@@ -30,7 +27,7 @@ def page_html(results: Archive, paper: Paper, tables: StudyTables) -> str:
     """
     return assembled(
         "page.html",
-        SCRIPTS,
+        ["chart.js", "maps.js", "page.js"],
         warning=warning(results.manifest),
         study=study_section(results.manifest),
         tables=tables_section(tables),

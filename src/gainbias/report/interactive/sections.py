@@ -14,6 +14,7 @@ from gainbias.report.claims import CLAIMS, Claim
 from gainbias.report.interactive.elements import (
     Entry,
     badge,
+    definitions,
     emphasised,
     framed_table,
     paragraph,
@@ -137,13 +138,10 @@ def _how_to_read() -> str:
 
 def study_section(manifest: Mapping[str, Any]) -> str:
     """Return what was run, and the whole manifest."""
-    facts = "".join(
-        f"<dt>{escape(words)}</dt><dd>{escape(text)}</dd>" for words, text in study_facts(manifest).items()
-    )
     whole = escape(json.dumps(manifest, indent=1, ensure_ascii=False))
     return (
-        f"<dl>{facts}</dl><details><summary>The whole manifest, with the fingerprint of every "
-        f'instance</summary><pre tabindex="0">{whole}</pre></details>'
+        f"{definitions(study_facts(manifest))}<details><summary>The whole manifest, with the fingerprint of "
+        f'every instance</summary><pre tabindex="0">{whole}</pre></details>'
     )
 
 

@@ -10,12 +10,10 @@ from typing import Any
 from pandas import DataFrame
 
 from gainbias.report.interactive.data import MOST_POINTS, thinned
-from gainbias.report.interactive.frame import LIBRARY, assembled, chart_look, script_data, short
+from gainbias.report.interactive.elements import definitions
+from gainbias.report.interactive.frame import assembled, chart_look, script_data, short
 from gainbias.report.sweeps.best import NOTE, interval_text, number_text
 from gainbias.report.sweeps.looks import looks_of
-
-SCRIPTS = (LIBRARY, "sweep.js")
-"""In the order in which they run: the library, and ours."""
 
 MOST_CURVES = 2000
 """A page has so many learning curves at most: those at the best steps first, then those at shared ones."""
@@ -33,7 +31,7 @@ def sweep_page(points: DataFrame, best: DataFrame, manifest: Mapping[str, Any]) 
     )
     return assembled(
         "sweep.html",
-        SCRIPTS,
+        ["sweep.js"],
         title=f"Sweep {name}",
         about=about,
         warning=_warning(manifest),
@@ -136,10 +134,9 @@ def _study(manifest: Mapping[str, Any]) -> str:
         "Machines": ", ".join(manifest["machines"]),
         "gainbias": manifest["code"],
     }
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts.items())
     whole = escape(json.dumps(manifest, indent=1, ensure_ascii=False))
     details = f'<summary>The whole manifest</summary><pre tabindex="0">{whole}</pre>'
-    return f"<dl>{listed}</dl><details>{details}</details>"
+    return f"{definitions(facts)}<details>{details}</details>"
 
 
 def _warning(manifest: Mapping[str, Any]) -> str:

@@ -5,37 +5,16 @@ const Chart = (() => {
   const EVERY_TASK = "every-task";
   const PRINTED_ZERO = 0.005; // the paper rounds to two decimals: 0.00 means less than this
   const DECADES = 3; // so many last decades are shown: before them next to nothing is learned
-  // Named one by one: by default the library also offers to send a chart to its makers.
-  const BUTTONS = [["toImage"], ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]];
   const MARK_WIDTH = 0.12; // of a decade, for each of the paper's end points
   const TARGETS = { bias: "the bias", paper: "the paper's fixed point", own: "the method's own limit" };
   const KINDS = { paper: "", full: ", full", centred: ", centred", quotient: ", up to a constant" };
 
-  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
-
-  // The library reads some HTML in texts: names are to be shown as they are.
-  const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-
-  // Four digits, as stored.
-  const digits = (number) => (number === null ? "diverged" : String(Number(number.toPrecision(4))));
+  const { axis, isWide, plain, readable, style } = Common;
+  const digits = (number) => Common.digits(number, "diverged");
 
   const asPrinted = ([mean, spread]) => `${mean.toFixed(2)} ± ${spread.toFixed(2)}`;
 
-  // Dark ink would vanish on a dark page.
-  function colourOf(algorithm) {
-    const colour = algorithm.isFloor ? style("--ink") : algorithm.colour;
-    if (!isDark() || algorithm.isFloor) return colour;
-    const channels = [1, 3, 5].map((place) => parseInt(colour.slice(place, place + 2), 16));
-    return `rgb(${channels.map((value) => Math.round(value + 0.3 * (255 - value))).join(",")})`;
-  }
-
-  const seeThrough = (colour, share) => {
-    const channels = colour.startsWith("#")
-      ? [1, 3, 5].map((place) => parseInt(colour.slice(place, place + 2), 16))
-      : colour.match(/\d+/g);
-    return `rgba(${channels.join(",")},${share})`;
-  };
+  const colourOf = (algorithm) => (algorithm.isFloor ? style("--ink") : readable(algorithm.colour));
 
   // The curve of an algorithm under the state's metric, or undefined if it is not stored.
   function curveOf(data, state, task, name) {
@@ -69,22 +48,6 @@ const Chart = (() => {
     };
   }
 
-  function bandOf(data, name, curve, axes) {
-    const places = curve.x.map((_, place) => place)
-      .filter((place) => curve.low[place] > 0 && curve.high[place] !== null);
-    const back = [...places].reverse();
-    return {
-      ...axes,
-      mode: "lines",
-      x: [...places, ...back].map((place) => curve.x[place]),
-      y: [...places.map((place) => curve.low[place]), ...back.map((place) => curve.high[place])],
-      fill: "toself",
-      fillcolor: seeThrough(colourOf(data.algorithms[name]), 0.15),
-      line: { width: 0 },
-      hoverinfo: "skip",
-    };
-  }
-
   function endPointsOf(data, state, printed, names, end, axes) {
     return names.map((name, place) => {
       const [mean] = printed[name];
@@ -114,24 +77,20 @@ const Chart = (() => {
       if (data.algorithms[name].isFloor) values.push(curve.mean.at(-1));
       else values.push(...curve.mean.slice(from), ...curve.low.slice(from));
     }
-    const logs = values.filter((value) => value > 0).map(Math.log10);
-    if (!logs.length) return [-1, 1];
-    const low = Math.min(...logs), high = Math.max(...logs);
-    const margin = Math.max(0.05, 0.07 * (high - low));
-    return [low - margin, high + margin];
+    const positive = values.filter((value) => value > 0);
+    return positive.length ? Common.logRange(Math.min(...positive), Math.max(...positive)) : [-1, 1];
   }
 
   function panel(data, state, task, number, layout, corner, size) {
     const suffix = number ? String(number + 1) : "";
-    const axes = { xaxis: `x${suffix}`, yaxis: `y${suffix}`, showlegend: false };
+    const axes = { xaxis: `x${suffix}`, yaxis: `y${suffix}` };
     const curves = shownCurves(data, state, task);
     const printed = printedOf(data, state, task);
     const names = Object.keys(printed).filter((name) => data.algorithms[name] && !state.hide.includes(name));
     const end = Math.max(1, ...[...curves.values()].map((curve) => curve.x.at(-1)));
     const strip = names.length ? MARK_WIDTH * (names.length + 0.4) : 0;
     const last = Math.log10(end);
-    const shared = { type: "log", gridcolor: style("--line"), linecolor: style("--line"), zeroline: false,
-      tickcolor: style("--line"), ticks: "outside", tickfont: { size: 12 } };
+    const shared = { ...axis(), type: "log", tickfont: { size: 12 } };
     layout[`xaxis${suffix}`] = { ...shared, anchor: `y${suffix}`, domain: [corner.x, corner.x + size.x],
       range: [last - DECADES, last + strip], hoverformat: ",d", unifiedhovertitle: { text: `%{x:,d} ${state.axis}` }, dtick: 1, exponentformat: "power", showgrid: false };
     layout[`yaxis${suffix}`] = { ...shared, tickformat: "~g", nticks: 6, anchor: `x${suffix}`, domain: [corner.y, corner.y + size.y],
@@ -145,7 +104,7 @@ const Chart = (() => {
         y: 0, yanchor: "bottom", showarrow: false, font: { size: 11, color: style("--soft") } });
     }
     const bands = [...curves].filter(([name]) => !data.algorithms[name].isFloor)
-      .map(([name, curve]) => bandOf(data, name, curve, axes));
+      .map(([name, curve]) => ({ ...axes, ...Common.band(curve.x, curve.low, curve.high, colourOf(data.algorithms[name]), 0) }));
     const lines = [...curves].map(([name, curve]) => lineOf(data, name, curve, axes));
     return [...bands, ...lines, ...endPointsOf(data, state, printed, names, end, axes)];
   }
@@ -156,10 +115,9 @@ const Chart = (() => {
     const alone = state.task !== EVERY_TASK;
     const tasks = alone ? [state.task] : Object.keys(data.tasks);
     const width = element.clientWidth;
-    const isWide = width > 640;
     // All methods in one box only where their checkpoints agree: a box must not mix different numbers of transitions.
-    const together = alone && isWide && state.axis === "steps";
-    const columns = alone ? 1 : width > 1000 ? 4 : isWide ? 3 : width > 420 ? 2 : 1;
+    const together = alone && isWide(element) && state.axis === "steps";
+    const columns = alone ? 1 : width > 1000 ? 4 : isWide(element) ? 3 : width > 420 ? 2 : 1;
     const rows = Math.ceil(tasks.length / columns);
     const height = alone ? Math.min(520, Math.max(320, 0.55 * width)) : 60 + 210 * rows;
     const gap = { x: columns > 1 ? 58 / width : 0, y: rows > 1 ? 58 / height : 0 };
@@ -167,13 +125,7 @@ const Chart = (() => {
     const layout = {
       height, shapes: [], annotations: [],
       margin: { l: 64, r: 8, t: alone ? 10 : 28, b: 52 },
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { color: style("--ink"), family: getComputedStyle(document.body).fontFamily, size: 13 },
       hovermode: together ? "x unified" : "closest",
-      dragmode: isWide ? "zoom" : false, // on a phone a finger scrolls the page
-      hoverlabel: { bgcolor: style("--panel"), bordercolor: style("--line"), namelength: -1,
-        font: { color: style("--ink") } },
-      modebar: { bgcolor: "rgba(0,0,0,0)", color: style("--soft"), activecolor: style("--accent") },
     };
     const traces = tasks.flatMap((task, number) => {
       const corner = { x: (number % columns) * (size.x + gap.x),
@@ -194,8 +146,7 @@ const Chart = (() => {
       layout.yaxis.title = { text: yTitle(state), standoff: 12 };
       layout.yaxis.automargin = true;
     }
-    return Plotly.react(element, traces, layout, { displaylogo: false, displayModeBar: alone && isWide,
-      modeBarButtons: BUTTONS });
+    return Common.draw(element, traces, layout, alone && isWide(element));
   }
 
   return { EVERY_TASK, asPrinted, colourOf, curveOf, digits, draw, printedOf, shownCurves, yTitle };

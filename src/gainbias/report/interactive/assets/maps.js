@@ -7,9 +7,8 @@ const Maps = (() => {
   const GAP = 26, HEADING = 26, TITLE = 34, BAR = 66; // pixels
   const FINE = 100; // differences this many times smaller than the range of the bias still have a colour
 
-  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const digits = (number) => (Number.isFinite(number) ? String(Number(number.toPrecision(4))) : "diverged");
+  const { plain, style } = Common;
+  const digits = (number) => Common.digits(number, "diverged");
 
   const decoded = new Map();
 
@@ -94,9 +93,7 @@ const Maps = (() => {
     Object.assign(coloraxis2.colorbar, { ...bar, x: (Math.max(right, 300) - length - 14) / width });
     const layout = {
       height: height + BAR, margin: { l: 12, r: 12, t: 0, b: BAR }, coloraxis, coloraxis2, annotations: [],
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", dragmode: false, hovermode: "closest",
-      font: { color: style("--ink"), family: getComputedStyle(document.body).fontFamily, size: 13 },
-      hoverlabel: { bgcolor: style("--panel"), bordercolor: style("--line"), font: { color: style("--ink") } },
+      dragmode: false,
     };
     const label = (text, at, size) => layout.annotations.push({ text, x: at.x / width, y: at.y / height,
       xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false, align: "left", font: { size } });
@@ -119,7 +116,7 @@ const Maps = (() => {
         text: shown.map((row) => row.map((entry) => (entry === null ? "" : digits(entry)))),
         hovertemplate: "row %{y}, column %{x}: %{text}<extra></extra>" };
     }));
-    return Plotly.react(element, traces, layout, { displayModeBar: false });
+    return Common.draw(element, traces, layout, false);
   }
 
   // The same in words.

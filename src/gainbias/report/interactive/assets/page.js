@@ -2,9 +2,8 @@
 
 // The page: its state is in the fragment of its address, and all that is shown follows from the state.
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const find = (selector) => document.querySelector(selector);
-  const findAll = (selector) => [...document.querySelectorAll(selector)];
+  const { find, findAll, make } = Common;
+  const data = Common.data();
   const hasMaps = Object.keys(data.maps).length > 0;
   const VIEWS = ["curves", "maps", "tables", "verdicts", "study"].filter((view) => view !== "maps" || hasMaps);
   const AXES = ["steps", "transitions"];
@@ -13,13 +12,6 @@
   const grids = findAll(".grid");
   const mapped = Object.keys(data.tasks).filter((task) => Object.values(data.maps).some((maps) => task in maps));
   const tables = [...new Set(grids.map((grid) => grid.dataset.table))];
-
-  function make(tag, text = "", attributes = {}) {
-    const element = document.createElement(tag);
-    element.textContent = text;
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    return element;
-  }
 
   // State ---------------------------------------------------------------------------------------------
 
@@ -52,7 +44,7 @@
 
   // Whatever an address asks for, the state is one that can be shown.
   function settled(wanted) {
-    const state = { hide: [], claim: "", sort: 0, ...wanted };
+    const state = { claim: "", ...wanted, sort: parseInt(wanted.sort, 10) || 0 };
     if (!protocols.includes(state.protocol)) state.protocol = protocols[0];
     const opening = { ...data.protocols[state.protocol], norm: "euclidean" };
     for (const name of ["view", "task", "kind", "target", "norm", "axis", "table", "map", "estimate", "constant"]) {
@@ -63,131 +55,23 @@
     }
     state.hide = state.hide.filter((name) => name in data.algorithms);
     const last = (mapOf(state)?.frames[state.estimate].steps.length ?? 1) - 1;
-    state.frame = state.frame >= 0 && state.frame <= last ? Math.round(state.frame) : last;
+    state.frame = parseInt(state.frame, 10);
+    state.frame = state.frame >= 0 && state.frame <= last ? state.frame : last;
     return state;
   }
 
-  function stateOf(fragment) {
-    const words = new URLSearchParams(fragment.replace(/^#/, ""));
-    const found = Object.fromEntries([...words].filter(([name]) => name !== "hide"));
-    const numbers = { sort: parseInt(words.get("sort"), 10) || 0, frame: parseInt(words.get("frame"), 10) };
-    return settled({ ...found, hide: words.getAll("hide"), ...numbers });
+  // Choices of maps are no matter elsewhere.
+  function said({ map, estimate, constant, frame, sort, ...rest }) {
+    return { ...rest, ...(rest.view === "maps" ? { map, estimate, constant, frame } : {}), sort: sort || undefined };
   }
 
-  function fragmentOf({ hide, sort, claim, map, estimate, constant, frame, ...rest }) {
-    const ofMaps = rest.view === "maps" ? { map, estimate, constant, frame } : {};
-    const words = new URLSearchParams({ ...rest, ...ofMaps });
-    for (const name of hide) words.append("hide", name);
-    if (sort) words.set("sort", sort);
-    if (claim) words.set("claim", claim);
-    return `#${words}`;
-  }
-
-  let state = stateOf(location.hash);
-
-  function change(changes) {
-    state = settled({ ...state, ...changes });
-    history.replaceState(null, "", fragmentOf(state));
-    show();
-  }
-
-  // Controls ------------------------------------------------------------------------------------------
-
-  function fillControls() {
-    const taskChoice = find('[data-choice="task"]');
-    for (const [task, title] of Object.entries(data.tasks)) {
-      taskChoice.append(make("option", title, { value: task }));
-    }
-    if (Object.keys(data.tasks).length > 1) {
-      taskChoice.append(make("option", "Every task, side by side", { value: Chart.EVERY_TASK }));
-    }
-    for (const task of mapped) find('[data-choice="map"]').append(make("option", data.tasks[task], { value: task }));
-    for (const [name, algorithm] of Object.entries(data.algorithms)) {
-      find('[data-choice="estimate"]').append(make("option", algorithm.title, { value: name }));
-    }
-    for (const select of findAll('[data-choice="protocol"]')) {
-      for (const name of protocols) select.append(make("option", name, { value: name }));
-    }
-    for (const [name, algorithm] of Object.entries(data.algorithms)) {
-      const label = make("label");
-      const box = make("input", "", { type: "checkbox", value: name });
-      box.addEventListener("change", () => {
-        const others = state.hide.filter((hidden) => hidden !== name);
-        change({ hide: box.checked ? others : [...others, name] });
-      });
-      label.append(box, swatch(algorithm), make("span", algorithm.title));
-      find("#algorithms").append(label);
-    }
-  }
-
-  function swatch(algorithm) {
-    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
-    const dashes = algorithm.dashes === "solid" ? "none" : algorithm.dashes.replace(/px/g, "");
-    for (const [name, value] of Object.entries({ width: 26, height: 8, "aria-hidden": true })) {
-      svg.setAttribute(name, value);
-    }
-    for (const [name, value] of Object.entries({ x1: 0, x2: 26, y1: 4, y2: 4,
-      "stroke-width": algorithm.width + 0.6, "stroke-dasharray": dashes })) {
-      line.setAttribute(name, value);
-    }
-    svg.append(line);
-    return svg;
-  }
-
-  function listen() {
-    for (const select of findAll("[data-choice]")) {
-      const name = select.dataset.choice;
-      select.addEventListener("change", () => {
-        // A protocol has a metric and a target of its own; a table, columns.
-        const opening = name === "protocol" ? data.protocols[select.value] : {};
-        change({ ...opening, ...(name === "table" ? { sort: 0 } : {}), [name]: select.value });
-      });
-    }
-    find("#frame").addEventListener("input", ({ target }) => {
-      pause();
-      change({ frame: Number(target.value) });
-    });
-    find("#play").addEventListener("click", () => (playing ? pause() : play()));
-    const tabs = VIEWS.map((view) => find(`#tab-${view}`));
-    tabs.forEach((tab, place) => {
-      tab.addEventListener("click", () => change({ view: VIEWS[place] }));
-      tab.addEventListener("keydown", (event) => {
-        const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-        if (!step) return;
-        const next = (place + step + tabs.length) % tabs.length;
-        change({ view: VIEWS[next] });
-        tabs[next].focus();
-      });
-    });
-    for (const form of findAll("form")) form.addEventListener("submit", (event) => event.preventDefault());
-    find("[data-skip]").addEventListener("click", (event) => {
-      event.preventDefault();
-      find("#main").focus();
-    });
-    addEventListener("hashchange", () => {
-      state = stateOf(location.hash);
-      show();
-    });
-    let waiting;
-    addEventListener("resize", () => {
-      clearTimeout(waiting);
-      waiting = setTimeout(show, 150);
-    });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
-  }
+  let state;
 
   // What is shown -------------------------------------------------------------------------------------
 
-  function show() {
-    for (const tab of findAll('[role="tab"]')) {
-      const view = tab.getAttribute("aria-controls");
-      const isShown = view === state.view;
-      tab.hidden = !VIEWS.includes(view);
-      tab.setAttribute("aria-selected", isShown);
-      tab.tabIndex = isShown ? 0 : -1;
-      find(`#${view}`).hidden = !isShown;
-    }
+  function show(next) {
+    state = next;
+    Common.showTabs(VIEWS, state.view);
     const choices = choicesOf(state);
     for (const select of findAll("[data-choice]")) {
       const name = select.dataset.choice;
@@ -204,14 +88,8 @@
   function showCurves() {
     const every = state.task === Chart.EVERY_TASK;
     const shown = every ? Object.keys(data.tasks) : [state.task];
-    for (const box of findAll("#algorithms input")) {
-      const isStored = shown.some((task) => Chart.curveOf(data, state, task, box.value));
-      box.checked = isStored && !state.hide.includes(box.value);
-      box.disabled = !isStored;
-      box.parentElement.classList.toggle("missing", !isStored);
-      box.parentElement.title = isStored ? "" : "not stored under this protocol and metric";
-      box.parentElement.querySelector("line").style.stroke = Chart.colourOf(data.algorithms[box.value]);
-    }
+    Common.showSeries(state.hide, (name) => shown.some((task) => Chart.curveOf(data, state, task, name)),
+      (name) => Chart.colourOf(data.algorithms[name]));
     const title = every ? "Every task" : data.tasks[state.task];
     const curves = every ? undefined : Chart.shownCurves(data, state, state.task);
     const count = every ? "" : `, ${curves.size} ${curves.size === 1 ? "algorithm" : "algorithms"}`;
@@ -294,7 +172,7 @@
     const shown = candidates.find((grid) => grid.dataset.protocol === state.protocol) ?? candidates[0];
     for (const grid of grids) grid.hidden = grid !== shown;
     find('#tables [data-choice="protocol"]').disabled = candidates.length < 2;
-    if (shown && state.sort) sortTable(shown.querySelector("table"), state.sort);
+    if (shown && state.sort) Common.sortTable(shown.querySelector("table"), state.sort);
   }
 
   function showClaim() {
@@ -304,42 +182,34 @@
     claim.scrollIntoView({ block: "start" });
   }
 
-  // Sorting -------------------------------------------------------------------------------------------
+  // Controls ------------------------------------------------------------------------------------------
 
-  // Column n, counted from 1; upwards if n is positive, downwards if it is negative. What is no number comes last.
-  function sortTable(table, sort) {
-    const place = Math.abs(sort) - 1, sign = Math.sign(sort);
-    const titles = [...table.tHead.rows[0].cells];
-    if (place >= titles.length) return;
-    titles.forEach((title, other) => title.setAttribute("aria-sort",
-      other !== place ? "none" : sign > 0 ? "ascending" : "descending"));
-    const rows = [...table.tBodies[0].rows];
-    const numeric = rows.some((row) => "number" in row.cells[place].dataset);
-    const valueOf = (row) => Number(row.cells[place].dataset.number?.replace("inf", "Infinity") ?? NaN);
-    rows.sort((one, other) => {
-      if (!numeric) return sign * one.cells[place].textContent.localeCompare(other.cells[place].textContent, "en");
-      const [a, b] = [valueOf(one), valueOf(other)];
-      return Number.isNaN(a) || Number.isNaN(b) ? Number.isNaN(a) - Number.isNaN(b) : sign * (a - b || 0);
-    });
-    table.tBodies[0].append(...rows);
+  const { change, start } = Common.keepState(settled, show, said);
+
+  function fillControls() {
+    const titles = Object.entries(data.tasks), algorithms = Object.entries(data.algorithms);
+    const every = titles.length > 1 ? [[Chart.EVERY_TASK, "Every task, side by side"]] : [];
+    Common.fillOptions("task", [...titles, ...every]);
+    Common.fillOptions("map", mapped.map((task) => [task, data.tasks[task]]));
+    Common.fillOptions("estimate", algorithms.map(([name, { title }]) => [name, title]));
+    Common.fillOptions("protocol", protocols.map((name) => [name, name]));
+    Common.fillSeries(data.algorithms, change);
+    Common.fillTabs(VIEWS, change);
+    Common.fillTitles((table, sort) => (table.closest(".grid") ? change({ sort }) : Common.sortTable(table, sort)));
   }
 
-  function makeSortable(table) {
-    [...table.tHead.rows[0].cells].forEach((title, place) => {
-      const button = make("button", title.textContent, { type: "button" });
-      title.replaceChildren(button);
-      button.addEventListener("click", () => {
-        const sort = (title.getAttribute("aria-sort") === "ascending" ? -1 : 1) * (place + 1);
-        if (table.closest(".grid")) change({ sort });
-        else sortTable(table, sort);
-      });
+  function listen() {
+    // A protocol has a metric and a target of its own; a table, columns.
+    Common.listen(change, (name, value) =>
+      ({ protocol: data.protocols[value], table: { sort: 0 } })[name] ?? {});
+    find("#frame").addEventListener("input", ({ target }) => {
+      pause();
+      change({ frame: Number(target.value) });
     });
+    find("#play").addEventListener("click", () => (playing ? pause() : play()));
   }
 
-  document.body.classList.add("tabbed");
-  find('[role="tablist"]').hidden = false;
-  findAll("table.sortable").forEach(makeSortable);
   fillControls();
   listen();
-  show();
+  start();
 })();

@@ -1,0 +1,250 @@
+"use strict";
+
+// What the scripts of all pages share: elements, colours, basics of charts, controls, and a state that is in the
+// fragment of the address.
+const Common = (() => {
+  // Named one by one: by default the library also offers to send a chart to its makers.
+  const BUTTONS = [["toImage"], ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]];
+  const WIDE = 640; // pixels; a narrower chart is one on a phone
+  const LIGHTER = 0.3; // share of the way to white on a dark page
+  const PAUSE = 150; // milliseconds without a change of size, before all is drawn again
+  const CLEAR = "rgba(0,0,0,0)";
+
+  // Elements ------------------------------------------------------------------------------------------
+
+  const find = (selector) => document.querySelector(selector);
+  const findAll = (selector) => [...document.querySelectorAll(selector)];
+  const data = () => JSON.parse(find("#data").textContent);
+
+  function withAttributes(element, attributes) {
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    return element;
+  }
+
+  function make(tag, text = "", attributes = {}) {
+    const element = document.createElement(tag);
+    element.textContent = text;
+    return withAttributes(element, attributes);
+  }
+
+  // Texts and colours ---------------------------------------------------------------------------------
+
+  // The library reads some HTML in texts: names are to be shown as they are.
+  const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+
+  // Four digits, as stored.
+  const digits = (number, missing = "-") =>
+    (Number.isFinite(number) ? String(Number(number.toPrecision(4))) : missing);
+
+  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const darkness = matchMedia("(prefers-color-scheme: dark)");
+
+  const channelsOf = (colour) => (colour.startsWith("#")
+    ? [1, 3, 5].map((place) => parseInt(colour.slice(place, place + 2), 16))
+    : colour.match(/\d+/g).slice(0, 3).map(Number));
+
+  // Dark ink would vanish on a dark page.
+  const readable = (colour) => (darkness.matches
+    ? `rgb(${channelsOf(colour).map((value) => Math.round(value + LIGHTER * (255 - value))).join(",")})`
+    : colour);
+
+  const seeThrough = (colour, share) => `rgba(${channelsOf(colour).join(",")},${share})`;
+
+  // Charts --------------------------------------------------------------------------------------------
+
+  const isWide = (element) => element.clientWidth > WIDE;
+
+  const axis = () => ({ gridcolor: style("--line"), linecolor: style("--line"), tickcolor: style("--line"),
+    ticks: "outside", zeroline: false });
+
+  // On a phone a finger scrolls the page.
+  const layout = (element) => ({
+    margin: { l: 64, r: 8, t: 10, b: 52 }, paper_bgcolor: CLEAR, plot_bgcolor: CLEAR, showlegend: false,
+    hovermode: "closest", dragmode: isWide(element) ? "zoom" : false,
+    font: { color: style("--ink"), family: getComputedStyle(document.body).fontFamily, size: 13 },
+    hoverlabel: { bgcolor: style("--panel"), bordercolor: style("--line"), namelength: -1, font: { color: style("--ink") } },
+    modebar: { bgcolor: CLEAR, color: style("--soft"), activecolor: style("--accent") },
+  });
+
+  const draw = (element, traces, chosen, hasButtons = isWide(element)) => Plotly.react(element, traces,
+    { ...layout(element), ...chosen }, { displaylogo: false, displayModeBar: hasButtons, modeBarButtons: BUTTONS });
+
+  function errorBars(middle, low, high, look = {}) {
+    const reach = (ends, sign) => middle.map((value, place) => (ends[place] === null ? 0 : sign * (ends[place] - value)));
+    return { type: "data", symmetric: false, array: reach(high, 1), arrayminus: reach(low, -1), thickness: 1, width: 3, ...look };
+  }
+
+  // Between two lines, where both are numbers above the least that an axis shows.
+  function band(x, low, high, colour, least = -Infinity) {
+    const places = x.map((_, place) => place)
+      .filter((place) => low[place] !== null && low[place] > least && high[place] !== null);
+    const back = [...places].reverse();
+    return {
+      x: [...places, ...back].map((place) => x[place]),
+      y: [...places.map((place) => low[place]), ...back.map((place) => high[place])],
+      mode: "lines", fill: "toself", fillcolor: seeThrough(colour, 0.15), line: { width: 0 }, hoverinfo: "skip",
+    };
+  }
+
+  // The ends of a logarithmic axis, with some room.
+  function logRange(least, most) {
+    const [low, high] = [least, most].map(Math.log10);
+    const margin = Math.max(0.05, 0.07 * (high - low));
+    return [low - margin, high + margin];
+  }
+
+  // State ---------------------------------------------------------------------------------------------
+
+  function onLook(show) {
+    let waiting;
+    addEventListener("resize", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(show, PAUSE);
+    });
+    darkness.addEventListener("change", show);
+  }
+
+  const words = () => new URLSearchParams(location.hash.slice(1));
+
+  // Put words into the address; a list is a word said several times, and what is empty is left out.
+  function say(state) {
+    const said = new URLSearchParams();
+    for (const [name, value] of Object.entries(state)) {
+      for (const one of [value].flat()) if (one !== undefined && one !== "") said.append(name, one);
+    }
+    history.replaceState(null, "", `#${said}`);
+  }
+
+  // All that is shown follows from the state. `settled` makes of anything that an address may ask for a state that can
+  // be shown; `said` is what of it the address should hold. Returns the function that changes the state.
+  function keepState(settled, show, said = (state) => state) {
+    const read = () => settled({ ...Object.fromEntries(words()), hide: words().getAll("hide") });
+    let state = read();
+    addEventListener("hashchange", () => show(state = read()));
+    onLook(() => show(state));
+    const change = (changes) => {
+      state = settled({ ...state, ...(typeof changes === "function" ? changes(state) : changes) });
+      say(said(state));
+      show(state);
+    };
+    return { change, start: () => show(state) };
+  }
+
+  // Controls ------------------------------------------------------------------------------------------
+
+  function fillOptions(name, options) {
+    for (const select of findAll(`[data-choice="${name}"]`)) {
+      select.append(...options.map(([value, text]) => make("option", text, { value })));
+    }
+  }
+
+  // `also` says what else changes with a choice.
+  function listen(change, also = () => ({})) {
+    for (const select of findAll("[data-choice]")) {
+      const name = select.dataset.choice;
+      select.addEventListener("change", () => change({ ...also(name, select.value), [name]: select.value }));
+    }
+    for (const form of findAll("form")) form.addEventListener("submit", (event) => event.preventDefault());
+    find("[data-skip]").addEventListener("click", (event) => {
+      event.preventDefault();
+      find("#main").focus();
+    });
+  }
+
+  function fillTabs(views, change) {
+    document.body.classList.add("tabbed");
+    find('[role="tablist"]').hidden = false;
+    const tabs = views.map((view) => find(`#tab-${view}`));
+    tabs.forEach((tab, place) => {
+      tab.addEventListener("click", () => change({ view: views[place] }));
+      tab.addEventListener("keydown", (event) => {
+        const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (!step) return;
+        const next = (place + step + tabs.length) % tabs.length;
+        change({ view: views[next] });
+        tabs[next].focus();
+      });
+    });
+  }
+
+  function showTabs(views, shown) {
+    for (const tab of findAll('[role="tab"]')) {
+      const view = tab.getAttribute("aria-controls");
+      const isShown = view === shown;
+      tab.hidden = !views.includes(view);
+      tab.setAttribute("aria-selected", isShown);
+      tab.tabIndex = isShown ? 0 : -1;
+      find(`#${view}`).hidden = !isShown;
+    }
+  }
+
+  // Lines that can be switched on and off, by name.
+  function fillSeries(looks, change) {
+    for (const [name, look] of Object.entries(looks)) {
+      const label = make("label");
+      const box = make("input", "", { type: "checkbox", value: name });
+      box.addEventListener("change", () => change(({ hide }) => {
+        const others = hide.filter((hidden) => hidden !== name);
+        return { hide: box.checked ? others : [...others, name] };
+      }));
+      label.append(box, swatch(look), make("span", look.title ?? name));
+      find("#algorithms").append(label);
+    }
+  }
+
+  function swatch(look) {
+    const drawn = (tag, attributes) =>
+      withAttributes(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes);
+    const svg = drawn("svg", { width: 26, height: 8, "aria-hidden": true });
+    svg.append(drawn("line", { x1: 0, x2: 26, y1: 4, y2: 4, "stroke-width": (look.width ?? 1.8) + 0.6,
+      "stroke-dasharray": look.dashes === "solid" ? "none" : look.dashes.replace(/px/g, "") }));
+    return svg;
+  }
+
+  function showSeries(hide, isStored, colourOf) {
+    for (const box of findAll("#algorithms input")) {
+      const label = box.parentElement;
+      box.disabled = !isStored(box.value);
+      box.checked = !box.disabled && !hide.includes(box.value);
+      label.classList.toggle("missing", box.disabled);
+      label.title = box.disabled ? "not stored for what is chosen" : "";
+      label.querySelector("line").style.stroke = colourOf(box.value);
+    }
+  }
+
+  // Tables --------------------------------------------------------------------------------------------
+
+  // Column n, counted from 1; upwards if n is positive, downwards if it is negative. What is no number comes last.
+  function sortTable(table, sort) {
+    const place = Math.abs(sort) - 1, sign = Math.sign(sort);
+    const titles = [...table.tHead.rows[0].cells];
+    if (place >= titles.length) return;
+    titles.forEach((title, other) => title.setAttribute("aria-sort",
+      other !== place ? "none" : sign > 0 ? "ascending" : "descending"));
+    const rows = [...table.tBodies[0].rows];
+    const numeric = rows.some((row) => "number" in row.cells[place].dataset);
+    const valueOf = (row) => Number(row.cells[place].dataset.number?.replace("inf", "Infinity") ?? NaN);
+    rows.sort((one, other) => {
+      if (!numeric) return sign * one.cells[place].textContent.localeCompare(other.cells[place].textContent, "en");
+      const [a, b] = [valueOf(one), valueOf(other)];
+      return Number.isNaN(a) || Number.isNaN(b) ? Number.isNaN(a) - Number.isNaN(b) : sign * (a - b || 0);
+    });
+    table.tBodies[0].append(...rows);
+  }
+
+  // `ask` is called with a table and how it should be sorted.
+  function fillTitles(ask) {
+    for (const table of findAll("table.sortable")) {
+      [...table.tHead.rows[0].cells].forEach((title, place) => {
+        const button = make("button", title.textContent, { type: "button" });
+        title.replaceChildren(button);
+        button.addEventListener("click", () =>
+          ask(table, (title.getAttribute("aria-sort") === "ascending" ? -1 : 1) * (place + 1)));
+      });
+    }
+  }
+
+  return { axis, band, data, digits, draw, errorBars, fillOptions, fillSeries, fillTabs, fillTitles, find, findAll,
+    isWide, keepState, listen, logRange, make, onLook, plain, readable, say, showSeries, showTabs,
+    sortTable, style, words };
+})();

@@ -1,0 +1,258 @@
+"""The page of one evaluation: what it shows is the estimate, whatever the estimate lacks."""
+
+import re
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+
+import gainbias as gb
+from gainbias.evaluation.history import History
+from gainbias.evaluation.methods import NoValues
+from gainbias.report.interactive.estimates import estimate_html, write_estimate_page
+from tests.evaluation.chains import Counter, Queue
+from tests.evaluation.test_files import Drift
+from tests.report.interactive.browser import Browser
+from tests.report.test_plot import Cube
+
+ALWAYS = np.ones(6, dtype=int)
+MADE = {"Command": "gainbias evaluate Queue"}
+LOOKS = {"light": {}, "dark": {"scheme": "dark"}, "phone": {"width": 390, "height": 844}}
+HOSTILE = "<img src=x onerror='window.ran=1'>"
+
+
+class Line(Counter):
+    """A number that is drawn anew in each step."""
+
+    def __init__(self):
+        super().__init__()
+        self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (1,))
+        self.seen = np.zeros(1)
+
+    def step(self, action):
+        self.seen = self.np_random.random(1)
+        return self.seen, float(self.seen[0]), False, False, {}
+
+
+class Box(Drift):
+    """Two numbers, of which only the lower left quarter is ever seen."""
+
+    def __init__(self):
+        super().__init__()
+        self.observation_space = gymnasium.spaces.Box(0.0, 2.0, (2,))
+
+
+class Many(Queue):
+    """More states than a table has rows for."""
+
+    arrival, service, capacity = 0.45, 0.45, 299
+
+
+@pytest.fixture(scope="module")
+def queue():
+    return gb.evaluate(Queue, ALWAYS, num_steps=20_000)
+
+
+@pytest.fixture(scope="module")
+def box():
+    return gb.evaluate(Box, "random", num_steps=20_000)
+
+
+@pytest.fixture(scope="module")
+def many():
+    return gb.evaluate(Many, np.ones(300, dtype=int), num_steps=20_000)
+
+
+@pytest.fixture(scope="module")
+def warned():
+    return gb.evaluate("FrozenLake-v1", "random", num_steps=1_500)
+
+
+@pytest.fixture
+def opened(driver, tmp_path):
+    """Return a function that opens the page of an estimate."""
+
+    def open_page(estimate, fragment="", **look):
+        write_estimate_page(estimate, tmp_path / "page.html", MADE)
+        return Browser(driver, tmp_path / "page.html").open(fragment, **look)
+
+    return open_page
+
+
+def drawn(window, place="values"):
+    return window.run(f"return document.getElementById('{place}').data")
+
+
+def assert_sound(window):
+    assert window.complaints() == []
+    assert [x for x in window.requests() if not x.startswith(("file:", "data:", "blob:"))] == []
+    assert window.run("return document.documentElement.scrollWidth <= innerWidth")
+
+
+def text_of(html):
+    return " ".join(re.sub(r"<[^>]*>", " ", html.partition("<main")[2].partition("<script")[0]).split())
+
+
+class TestInABrowser:
+    def test_the_gain_is_the_estimates(self, opened, queue):
+        window = opened(queue)
+        shown = f"{window.texts('h1')[0]}, {window.texts('.interval')[0]}"
+        assert shown.replace("Gain", "gain     ") == repr(queue).splitlines()[0]
+        *_, line = drawn(window, "gain")
+        assert line["x"] == queue.history.transitions.tolist()
+        assert line["y"] == queue.history.gain.tolist()
+        assert not window.texts(".warning")
+        assert_sound(window)
+
+    def test_warnings_come_before_everything_else(self, opened, warned):
+        window = opened(warned)
+        assert window.texts(".warning li") == list(warned.diagnostics.warnings)
+        top = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
+        assert window.run(top, ".warning") < window.run(top, "h1")
+
+    def test_values_of_states(self, opened, queue):
+        window = opened(queue)
+        (points,) = drawn(window)
+        values, ends = queue.value(np.arange(6)), queue.value_interval(np.arange(6))
+        assert points["y"] == values.tolist()
+        assert np.add(points["y"], points["error_y"]["array"]) == pytest.approx(ends[:, 1])
+        assert np.subtract(points["y"], points["error_y"]["arrayminus"]) == pytest.approx(ends[:, 0])
+        rows = [row.split("\t") for row in window.texts("table tbody tr")]
+        assert [int(row[0]) for row in rows] == list(range(6))
+        assert [float(row[1]) for row in rows] == pytest.approx(values, abs=0.06)
+        assert np.array(rows)[:, 2:].astype(float) == pytest.approx(ends, abs=0.06)
+
+    def test_a_table_can_be_sorted_and_the_order_shared(self, opened, queue):
+        window = opened(queue)
+        window.find("table thead th:nth-child(2) button").click()
+        assert window.fragment() == "sort=2"
+        order = np.argsort(queue.value(np.arange(6)))
+        assert window.texts("table tbody th") == [str(place) for place in order]
+        again = opened(queue, "sort=-1")
+        assert again.texts("table tbody th") == ["5", "4", "3", "2", "1", "0"]
+
+    def test_a_map_of_values_or_of_widths(self, opened, box):
+        window = opened(box)
+        (shown,) = drawn(window)
+        first, second = 10, 20
+        seen = [shown["x"][first], shown["y"][second]]
+        low, high = box.value_interval(seen)
+        assert shown["z"][second][first] == box.value(seen)
+        assert shown["text"][second][first] == f"{box.value(seen):+.3f} ({low:+.3f} to {high:+.3f})"
+        assert shown["z"][-1][-1] is None  # never seen
+        assert shown["text"][-1][-1] == "nothing alike was seen"
+        window.find('[data-choice="shown"] option[value="width"]').click()
+        assert window.fragment() == "shown=width"
+        (widths,) = drawn(window)
+        assert widths["z"][second][first] == pytest.approx((high - low) / 2)
+        assert drawn(opened(box, "shown=width"))[0]["z"] == widths["z"]
+        assert drawn(opened(box, "shown=nonsense"))[0]["z"] == shown["z"]
+        assert_sound(window)
+
+    def test_a_line_with_its_band(self, opened):
+        estimate = gb.evaluate(Line, "random", num_steps=20_000)
+        window = opened(estimate)
+        *bands, line = drawn(window)
+        seen = np.array(line["x"])[:, None]
+        assert line["y"] == estimate.value(seen).tolist()
+        [band] = bands
+        assert band["y"][: len(seen)] == estimate.value_interval(seen)[:, 0].tolist()
+        assert_sound(window)
+
+    def test_no_band_reaches_across_what_was_not_seen(self, opened):
+        class Ends(Line):
+            def step(self, action):
+                _, reward, *rest = super().step(action)
+                self.seen = np.round(self.seen)
+                return self.seen, reward, *rest
+
+        *bands, line = drawn(opened(gb.evaluate(Ends, "random", num_steps=20_000)))
+        assert len(bands) == 2
+        assert None in line["y"]
+        assert max(bands[0]["x"]) < 0.5 < min(bands[1]["x"])
+
+    def test_the_best_and_the_worst_of_many(self, opened, many):
+        window = opened(many)
+        (bars,) = drawn(window)
+        worst, best = many.extremes(6)
+        assert bars["x"] == [value for _, value in [*worst, *best[::-1]]]
+        assert window.run("return document.getElementById('values').layout.yaxis.ticktext")[0] == str(
+            worst[0][0]
+        )
+        assert "of 300 observations" in window.texts(".hint")[-1]
+        assert_sound(window)
+
+    @pytest.mark.parametrize("look", LOOKS)
+    def test_pictures_for_people(self, opened, queue, box, many, warned, screenshots, look):
+        for name, estimate in {"queue": queue, "box": box, "many": many, "warned": warned}.items():
+            window = opened(estimate, **LOOKS[look])
+            assert_sound(window)
+            window.picture(screenshots / f"estimate-{name}-{look}.png")
+
+    def test_text_cannot_become_a_program(self, driver, queue, tmp_path):
+        facts = replace(queue.diagnostics, notes=(HOSTILE,), warnings=(HOSTILE,), algorithm=HOSTILE)
+        hostile = replace(queue, diagnostics=facts, observed=replace(queue.observed, description=HOSTILE))
+        html = estimate_html(hostile, {"Command": HOSTILE})
+        page = tmp_path / "page.html"
+        page.write_text(html.replace('http-equiv="Content-Security-Policy"', ""))
+        window = Browser(driver, page).open()
+        window.run("return new Promise(done => setTimeout(done, 200))")
+        assert window.run("return [window.ran, document.querySelectorAll('img').length]") == [None, 0]
+        assert window.find("body").text.count(HOSTILE) == 6
+
+
+class TestWhatAnEstimateMayLack:
+    def test_a_single_point_of_a_short_run(self, opened):
+        window = opened(gb.evaluate(Queue, ALWAYS, num_steps=20))
+        (*_, point) = drawn(window, "gain")
+        assert point["mode"] == "markers"
+        assert point["error_y"]["array"][0] > 0
+        assert window.texts("table tbody tr")[-1].split("\t") == ["5", "nothing alike was seen", "-", "-"]
+        assert "seen too rarely for an interval" in window.texts("table tbody tr")[0]
+        assert_sound(window)
+
+    def test_intervals_without_ends(self, opened, queue):
+        nothing = np.full(2, np.inf)
+        history = History(np.array([10, 100]), np.array([1.0, 1.0]), -nothing, nothing)
+        endless = replace(queue, gain_interval=(-np.inf, np.inf), history=history)
+        window = opened(endless)
+        assert window.texts(".interval") == ["95% interval -inf to inf"]
+        (line,) = drawn(window, "gain")
+        assert line["y"] == [1.0, 1.0]
+        assert_sound(window)
+        pytest.importorskip("matplotlib")
+        gb.plot(endless)
+
+    def test_no_values(self, opened, queue):
+        window = opened(replace(queue, learned=NoValues(7, ("they diverged",))))
+        assert "There are no values here: they diverged." in window.find("main").text
+        assert window.run("return document.querySelectorAll('table, #values').length") == 0
+        assert drawn(window, "gain")[-1]["y"] == queue.history.gain.tolist()
+        assert_sound(window)
+
+    def test_numbers_that_are_not_known(self, queue):
+        facts = replace(
+            queue.diagnostics,
+            r_hat=float("nan"), mixing_time=float("inf"), eta=None, constant_in_span=None, is_complete=False,
+        )  # fmt: skip
+        text = text_of(estimate_html(replace(queue, diagnostics=facts), MADE))
+        for words in (
+            "Split R-hat not known",
+            "Autocorrelation time of values without bound",
+            "weights not computed",
+            "Constants not looked at",
+            "cut short",
+        ):
+            assert words in text
+
+    def test_too_many_numbers_to_draw(self):
+        text = text_of(estimate_html(gb.evaluate("CartPole-v1", "random", num_steps=2_000), MADE))
+        assert "Values are drawn for observations of one or two numbers with bounds" in text
+
+    @pytest.mark.parametrize("env", [Many, Cube])
+    def test_states_that_were_all_seen_too_rarely(self, opened, env):
+        window = opened(gb.evaluate(env, "random", num_steps=20))
+        assert "No observation was seen often enough" in window.find("main").text
+        assert window.run("return document.querySelectorAll('table, #values').length") == 0
+        assert_sound(window)
