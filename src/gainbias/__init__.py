@@ -76,6 +76,7 @@ _HOMES = {
     "sweep": "gainbias.experiments.sweep",
     "task": "gainbias.tasks.registry",
     "testing": "gainbias",
+    "write_page": "gainbias.report.interactive.folder",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -40,6 +40,7 @@ from gainbias.model.solve import solve as solve
 from gainbias.model.spectrum import second_eigenvalue_modulus as second_eigenvalue_modulus
 from gainbias.model.spectrum import spectral_gap as spectral_gap
 from gainbias.model.structure import Structure as Structure
+from gainbias.report.interactive.folder import write_page as write_page
 from gainbias.report.plot import plot as plot
 from gainbias.tasks.bernoulli import bernoulli_features as bernoulli_features
 from gainbias.tasks.continuing import continuing as continuing

@@ -247,10 +247,11 @@ def _kept(folder: Any) -> str:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from gainbias.report.interactive.folder import page_on
+    from gainbias.report.interactive.folder import write_page
     from gainbias.report.terminal import show_page
 
-    return _answer(options, page_on(options.results, options.output), show_page)
+    page = write_page(options.results, options.output)
+    return _answer(options, {"page": str(page), "bytes": page.stat().st_size}, show_page)
 
 
 def _doctor(options: argparse.Namespace) -> int:

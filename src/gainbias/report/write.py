@@ -10,7 +10,7 @@ from pandas import DataFrame
 from gainbias.progress import Watch
 from gainbias.report.curves import draw_curves
 from gainbias.report.interactive.frame import PAGE
-from gainbias.report.interactive.html import write_page
+from gainbias.report.interactive.html import write_study_page
 from gainbias.report.layout import Sheet, latex, markdown
 from gainbias.report.maps import draw_maps
 from gainbias.report.page import verdicts_page
@@ -49,7 +49,7 @@ def write_texts(results: Archive, paper: Paper, folder: Path, findings: str = ""
         paths = [*write_tables(tables, folder / "tables"), _write(folder / "verdicts.md", page)]
         paths += write_scores(results, folder / "scores")
         watch.show("report: page", 1, 2)
-        return [*paths, write_page(results, paper, tables, folder / PAGE)]
+        return [*paths, write_study_page(results, paper, tables, folder / PAGE)]
 
 
 def write_tables(tables: StudyTables, folder: Path) -> list[Path]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gainbias.report.interactive.html import write_page
+from gainbias.report.interactive.html import write_study_page
 from gainbias.report.study_tables import study_tables
 from tests.report.interactive.browser import Browser
 
@@ -60,7 +60,7 @@ def tables(results, paper):
 @pytest.fixture(scope="session")
 def page(results, paper, tables, tmp_path_factory):
     """Return the page of the small study."""
-    return write_page(results, paper, tables, tmp_path_factory.mktemp("page") / "index.html")
+    return write_study_page(results, paper, tables, tmp_path_factory.mktemp("page") / "index.html")
 
 
 @pytest.fixture

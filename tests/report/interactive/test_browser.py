@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gainbias.report.claims import CLAIMS
-from gainbias.report.interactive.html import write_page
+from gainbias.report.interactive.html import write_study_page
 from gainbias.report.names import algorithm_title
 from gainbias.report.results import read_results
 from gainbias.report.scores import PAPER_SCORES
@@ -285,7 +285,7 @@ def hostile(tmp_path_factory):
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps(manifest | {"command": SCRIPT + IMAGE}))
     results, paper = read_results(folder), make_paper(tasks)
-    path = write_page(results, paper, study_tables(results, paper), folder / "index.html")
+    path = write_study_page(results, paper, study_tables(results, paper), folder / "index.html")
     whole = path.read_text()
     path.write_text(whole.replace('http-equiv="Content-Security-Policy"', ""))
     assert path.read_text() != whole

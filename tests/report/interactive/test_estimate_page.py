@@ -256,3 +256,11 @@ class TestWhatAnEstimateMayLack:
         assert "No observation was seen often enough" in window.find("main").text
         assert window.run("return document.querySelectorAll('table, #values').length") == 0
         assert_sound(window)
+
+
+def test_from_python(tmp_path):
+    estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=2_000)
+    page = gb.write_page(estimate, tmp_path / "lake.html")
+    assert "Gain" in page.read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="say where the page goes"):
+        gb.write_page(estimate)

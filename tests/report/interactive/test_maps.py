@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gainbias.report.interactive.html import page_html, write_page
+from gainbias.report.interactive.html import page_html, write_study_page
 from gainbias.report.interactive.maps import map_data
 from gainbias.report.study_tables import study_tables
 from tests.report.interactive.browser import Browser
@@ -123,7 +123,7 @@ class TestInABrowser:
     def test_what_diverged_is_said(self, driver, results, paper, tables, tmp_path):
         values = results.values.copy()
         values["values"] = [np.full_like(each, np.nan) for each in values["values"]]
-        path = write_page(replace(results, values=values), paper, tables, tmp_path / "index.html")
+        path = write_study_page(replace(results, values=values), paper, tables, tmp_path / "index.html")
         window = Browser(driver, path).open("view=maps")
         assert window.find("#map-status").text.endswith("diverged.")
         assert window.complaints() == []

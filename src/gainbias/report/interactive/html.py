@@ -13,7 +13,7 @@ from gainbias.report.study_tables import StudyTables
 from gainbias.store import write_whole
 
 
-def write_page(results: Archive, paper: Paper, tables: StudyTables, path: Path) -> Path:
+def write_study_page(results: Archive, paper: Paper, tables: StudyTables, path: Path) -> Path:
     """Write the interactive page of a study, and return its path."""
     write_whole(path, page_html(results, paper, tables).encode())
     return path
