@@ -199,6 +199,14 @@ class TestResume:
         assert table(done) == table(results)
 
 
+    def test_what_a_killed_driver_left_of_a_table_goes(self, results: Results, tmp_path: Path) -> None:
+        folder = copy(results, tmp_path)
+        part = folder / ".runs.parquet.x1y2z3"
+        part.write_bytes(b"half a table")
+        gb.sweep(STUDY, folder, workers=1, resume=True)
+        assert not part.exists()
+
+
 class TestFailures:
     def test_a_unit_that_raises_is_recorded_and_the_rest_goes_on(self, tmp_path: Path, monkeypatch) -> None:
         compute = Cell.compute

@@ -150,9 +150,12 @@ class Results:
             for segment in self.log.segments():
                 segment.unlink()
         content = {"schema": SCHEMA, "kind": layout.kind, **note}
-        write_whole(self.folder / "study.json", json.dumps(content).encode())
+        with disk_full_in_words(self.folder):
+            write_whole(self.folder / "study.json", json.dumps(content).encode())
         for name in ("manifest.json", *layout.files):
             (self.folder / name).unlink(missing_ok=True)
+            for part in self.folder.glob(f".{name}.*"):  # of a driver that was killed while it wrote
+                part.unlink()
         shutil.rmtree(self.folder / "report", ignore_errors=True)
 
     def finished(self, units: Iterable[Unit]) -> tuple[set[str], list[str]]:
@@ -214,7 +217,7 @@ def disk_full_in_words(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         message = (
             f"the disk of {folder} is full; what was finished is kept: make room, then go on with --resume"
