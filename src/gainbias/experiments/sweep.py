@@ -17,7 +17,6 @@ from gainbias.experiments.study import MOST_UNITS, Study, as_study
 from gainbias.experiments.work import Unit
 from gainbias.extras import require
 from gainbias.progress import Watch
-from gainbias.tasks.checks import as_integer
 from gainbias.tasks.registry import task
 
 
@@ -84,8 +83,6 @@ def sweep(
     require("data,cluster", "pandas", "pyarrow", "joblib")
     study = as_study(study, max_units)
     check_choice(engine, workers, address)
-    if workers is not None:
-        workers = as_integer(workers, "workers", least=1)
     results, started = Results(folder or Path("results") / study.name), time.monotonic()
     results.check("sweep", {"name": study.name}, overwrite=overwrite, resume=resume)
     with Watch() as watch:
