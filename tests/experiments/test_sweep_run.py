@@ -198,7 +198,6 @@ class TestResume:
         assert done.manifest["reused"] == sum(len(name) == 24 for name in stored)
         assert table(done) == table(results)
 
-
     def test_what_a_killed_driver_left_of_a_table_goes(self, results: Results, tmp_path: Path) -> None:
         folder = copy(results, tmp_path)
         part = folder / ".runs.parquet.x1y2z3"
