@@ -184,10 +184,10 @@ class Log:
     def is_being_written(self) -> bool:
         """Whether a process has the log open for appending, this one or another."""
         try:
-            if (self.folder / "lock").exists():
-                Lock(self.folder / "lock").release()
-        except LockedError:
-            return True
+            with open(self.folder / "lock", "rb") as file:  # read, as those may who must not write
+                _lock(file)
+        except OSError as error:
+            return not isinstance(error, FileNotFoundError)
         return False
 
     def segments(self) -> list[Path]:

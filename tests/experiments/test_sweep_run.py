@@ -207,6 +207,12 @@ class TestResume:
 
 
 class TestFailures:
+    def damage_a_failure(self, results: Results) -> None:
+        record = next(one for name, one in results.log.records().items() if name.startswith("failure"))
+        whole = bytearray(record.segment.read_bytes())
+        whole[record.start] ^= 1
+        record.segment.write_bytes(whole)
+
     def test_a_unit_that_raises_is_recorded_and_the_rest_goes_on(self, tmp_path: Path, monkeypatch) -> None:
         compute = Cell.compute
 
@@ -224,6 +230,9 @@ class TestFailures:
             assert failures[0]["error"].startswith("ArithmeticError: no luck today (test_sweep_run.py, line ")
             assert set(results.to_frame().algorithm) == {"lstd", "td-lambda", "double-chain"}
             assert status(results.folder).failed == 4
+            assert verify(results.folder, 1, workers=1).damaged == []
+            self.damage_a_failure(results)
+            assert "the reason is damaged" in status(results.folder).failures[0]["error"]
         again = gb.sweep(STUDY, results.folder, workers=1, resume=True)
         assert (again.manifest["failures"], again.manifest["reused"]) == ([], 14)
         assert status(results.folder).failed == 0
@@ -280,6 +289,36 @@ class TestVerification:
             log.append("machine of another kind", b"")
         assert not verify(folder, 1, workers=1).exact
         assert replace(verify(folder, 2, workers=1), identical=0, close=2).passed
+
+    @pytest.mark.parametrize(
+        ("file", "words"),
+        [
+            ("units/segment-000000.log", "its record is"),
+            ("runs.parquet", "runs.parquet: is not as it was written"),
+            ("manifest.json", "manifest.json: is damaged"),
+        ],
+    )
+    @pytest.mark.parametrize("how", ["cut", "flipped"])
+    def test_damage_is_found(self, results: Results, tmp_path: Path, file: str, words: str, how: str) -> None:
+        folder = copy(results, tmp_path)
+        whole = bytearray((folder / file).read_bytes())
+        middle = len(whole) // 2
+        whole[middle] ^= 0x80
+        (folder / file).write_bytes(whole[:middle] if how == "cut" else whole)
+        found = verify(folder, 1, workers=1)
+        assert not found.passed
+        assert words in found.damaged[0]
+        assert status(folder).state == ("stopped" if "log" in file else "finished")
+        if "log" in file and how == "cut":
+            assert status(folder).damaged_files == ["segment-000000.log"]
+
+    @pytest.mark.parametrize("change", [{"study": None}, {"study": 3}])
+    def test_a_damaged_note_is_named(self, results: Results, tmp_path: Path, change) -> None:
+        note = copy(results, tmp_path) / "study.json"
+        note.write_text(json.dumps({**json.loads(note.read_text()), **change}))
+        for look in (status, verify):
+            with pytest.raises(ValueError, match=r"study\.json is damaged: write it again with --resume"):
+                look(note.parent)
 
 
 class TestEstimate:
@@ -340,6 +379,7 @@ class TestCommandLine:
             (["--address", "tcp://1.2.3.4:5"], "engine 'local' has no address"),
             (["--engine", "dask", "--address", "nonsense"], "no Dask scheduler answers at 'nonsense'"),
             (["--workers", "0"], "workers must be an integer of at least 1, found 0"),
+            (["--workers", "-3", "--dry-run"], "workers must be an integer of at least 1, found -3"),
         ],
     )
     def test_wrong_input(self, file: Path, tmp_path: Path, capsys, words, message) -> None:

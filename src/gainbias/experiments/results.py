@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import itertools
 import json
 import shutil
@@ -173,10 +174,17 @@ class Results:
     def failures(self, units: Sequence[Unit], records: Mapping[str, Record]) -> list[dict[str, str]]:
         """Return why units have no result, in their order."""
         return [
-            json.loads(records[FAILURE + unit.id].read())
+            self._failure(unit, records[FAILURE + unit.id])
             for unit in units
             if FAILURE + unit.id in records and unit.id not in records
         ]
+
+    def _failure(self, unit: Unit, record: Record) -> dict[str, str]:
+        try:
+            found: dict[str, str] = json.loads(record.read())
+        except DamagedError:
+            found = {"unit": unit.id, "what": unit.label, "error": "the record of the reason is damaged"}
+        return found
 
     def write_tables(self, units: Sequence[Unit], layout: Layout, look: Look = lambda *_: None) -> None:
         """Write the tidy tables of all units that are stored.
@@ -203,6 +211,15 @@ class Results:
                 tables = unpacked(records[unit.id].read())
                 look(unit, tables)
                 yield tables
+
+    def checksums(self, layout: Layout) -> dict[str, str]:
+        """Return a checksum of each table that is there."""
+        found = {}
+        for name in layout.files:
+            if (self.folder / name).exists():
+                with open(self.folder / name, "rb") as file:
+                    found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+        return found
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write what was run, how, and with what."""

@@ -80,8 +80,8 @@ def _draw_sensitivity(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None
         axes.errorbar(
             finite["a"], finite["mean"], np.nan_to_num(reach), **_style(look, series), elinewidth=0.7
         )
-    axes.set(xscale="log", yscale="log", xlabel="step size a")
-    _limit_heights(axes, rows["mean"])
+    axes.set(xlabel="step size a")
+    _scale(axes, rows["mean"])
 
 
 def _draw_curves(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None:
@@ -91,14 +91,15 @@ def _draw_curves(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None:
         axes.fill_between(
             finite["step"], finite["low"], finite["high"], color=look.colour, alpha=0.15, linewidth=0
         )
-    axes.set(xscale="log", yscale="log", xlabel="steps")
-    _limit_heights(axes, rows["mean"])
+    axes.set(xlabel="steps")
+    _scale(axes, rows["mean"])
 
 
-def _limit_heights(axes: Any, means: Any) -> None:
-    """Leave out what would squeeze all others together: step sizes that are far too large."""
+def _scale(axes: Any, means: Any) -> None:
+    """Make scales logarithmic, and leave out what would squeeze all others together: far too large steps."""
     known = means[np.isfinite(means) & (means > 0)]
-    if len(known):
+    if len(known):  # otherwise nothing is drawn, which a logarithmic scale cannot bear
+        axes.set(xscale="log", yscale="log")
         axes.set_ylim(0.8 * known.min(), 1.25 * min(known.max(), MOST_RATIO * known.min()))
 
 
@@ -110,7 +111,8 @@ def _draw_best(axes: Any, rows: DataFrame, looks: dict[str, Any]) -> None:
         axes.errorbar(
             [row.mean], [height], xerr=reach, **_style(looks[row.series], row.series), elinewidth=0.9
         )
-    axes.set(xscale="log", yticks=[], xlabel="error at the end, at the best step size")
+    axes.set(xscale="log" if (finite["mean"] > 0).any() else "linear")
+    axes.set(yticks=[], xlabel="error at the end, at the best step size")
 
 
 def _style(look: Any, label: str) -> dict[str, Any]:
