@@ -161,7 +161,7 @@ def test_a_newer_folder_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", '{"sche', "[]", '{"schema": null}'])
 def test_a_damaged_note_is_said_to_be_so(content, tmp_path: Path) -> None:
     (tmp_path / "study.json").write_text(content)
-    with pytest.raises(ValueError, match=r"study.json is damaged: choose .* --overwrite"):
+    with pytest.raises(ValueError, match=r"study.json is damaged: remove it .* --overwrite"):
         run_small(tmp_path, resume=True)
 
 

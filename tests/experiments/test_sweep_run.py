@@ -198,6 +198,17 @@ class TestResume:
         assert done.manifest["reused"] == sum(len(name) == 24 for name in stored)
         assert table(done) == table(results)
 
+    def test_a_note_that_is_damaged_is_written_again(self, results: Results, tmp_path: Path) -> None:
+        note = copy(results, tmp_path) / "study.json"
+        note.write_text("{")
+        with pytest.raises(ValueError, match=r"study.json is damaged: remove it and go on with --resume"):
+            gb.sweep(STUDY, note.parent, workers=1, resume=True)
+        note.unlink()
+        with pytest.raises(ValueError, match="is not empty and holds no study"):
+            gb.sweep(STUDY, note.parent, workers=1)
+        again = gb.sweep(STUDY, note.parent, workers=1, resume=True)
+        assert (again.manifest["reused"], note.exists()) == (18, True)
+
     def test_what_a_killed_driver_left_of_a_table_goes(self, results: Results, tmp_path: Path) -> None:
         folder = copy(results, tmp_path)
         part = folder / ".runs.parquet.x1y2z3"
@@ -236,6 +247,22 @@ class TestFailures:
         again = gb.sweep(STUDY, results.folder, workers=1, resume=True)
         assert (again.manifest["failures"], again.manifest["reused"]) == ([], 14)
         assert status(results.folder).failed == 0
+
+    def test_a_damaged_unit_that_fails_when_it_is_computed_again(
+        self, results, tmp_path, monkeypatch
+    ) -> None:
+        folder = copy(results, tmp_path)
+        record = list(results.log.records().values())[4]
+        segment = folder / "units" / record.segment.name
+        whole = bytearray(segment.read_bytes())
+        whole[record.start] ^= 1
+        segment.write_bytes(whole)
+        with monkeypatch.context() as patch:
+            patch.setattr(Cell, "compute", lambda cell: 1 // 0)
+            again = gb.sweep(STUDY, folder, workers=1, resume=True)
+        assert [failure["unit"] for failure in again.manifest["failures"]] == [record.name]
+        assert 0 < len(again.to_frame()) < len(results.to_frame())
+        assert table(gb.sweep(STUDY, folder, workers=1, resume=True)) == table(results)
 
     def test_lanes_that_diverge_are_data_and_units_that_diverge_are_failures(self, tmp_path: Path) -> None:
         study = {**STUDY, "tasks": ["boyan-chain"], "algorithms": ["td-lambda"], "metrics": ["quotient"]}
@@ -329,6 +356,20 @@ class TestEstimate:
         assert (found.steps, found.lane_steps) == (18 * 500, 42 * 500)
         assert (found.tried, found.kinds) == (9, 9)
         assert 0.0 < found.seconds < 60.0
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"tasks": [{"id": "garnet", "num_states": -3}]}, "lstd on garnet, .* cannot be run: num_states"),
+            (
+                {"algorithms": ["adaptive-td"]},
+                "adaptive-td on boyan-chain, .* cannot be run: adaptive-td exists",
+            ),
+        ],
+    )
+    def test_what_cannot_be_run_is_named(self, change, message) -> None:
+        with pytest.raises(ValueError, match=message):
+            estimate(as_study({**STUDY, **change}))
 
 
 class TestCommandLine:

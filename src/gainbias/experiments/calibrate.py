@@ -64,7 +64,10 @@ def estimate(study: Study, workers: int | None = None) -> Estimate:
             if time.monotonic() - began > MOST_SECONDS:
                 break
             watch.show(f"calibrating: {cell.label}", number, len(kinds))
-            seconds, first = _seconds(cell)
+            try:
+                seconds, first = _seconds(cell)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"{cell.label} cannot be run: {error}") from error
             measured.append((cell.seconds, seconds))
             compiling += first
     foreseen, taken = (sum(column) for column in zip(*measured, strict=True))

@@ -77,7 +77,8 @@ class Results:
             found = {"kind": "reproduction", **found, "schema": int(found["schema"])}
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(
-                f"{note} is damaged: choose another folder, or start afresh with --overwrite"
+                f"{note} is damaged: remove it and go on with --resume, which finds what is stored, or start "
+                "afresh with --overwrite"
             ) from error
         if found["schema"] > SCHEMA:
             raise ValueError(f"{self.folder} was written by a newer version: use that, or another folder")
@@ -117,7 +118,7 @@ class Results:
         if overwrite and resume:
             raise ValueError("overwrite starts afresh and resume goes on: choose one")
         if not (self.folder / "study.json").exists():
-            if self.folder.exists() and self._holds_something():
+            if self.folder.exists() and self._holds_something() and not (resume and self.log.segments()):
                 raise ValueError(f"{self.folder} is not empty and holds no study: choose another folder")
             return
         if overwrite:
@@ -174,9 +175,7 @@ class Results:
     def failures(self, units: Sequence[Unit], records: Mapping[str, Record]) -> list[dict[str, str]]:
         """Return why units have no result, in their order."""
         return [
-            self._failure(unit, records[FAILURE + unit.id])
-            for unit in units
-            if FAILURE + unit.id in records and unit.id not in records
+            self._failure(unit, records[FAILURE + unit.id]) for unit in units if _has_failed(unit, records)
         ]
 
     def _failure(self, unit: Unit, record: Record) -> dict[str, str]:
@@ -207,7 +206,7 @@ class Results:
         """Iterate over the tables of the units that are stored."""
         records = self.log.records()
         for unit in units:
-            if unit.id in records:
+            if unit.id in records and not _has_failed(unit, records):
                 tables = unpacked(records[unit.id].read())
                 look(unit, tables)
                 yield tables
@@ -226,6 +225,14 @@ class Results:
         content = json.dumps({"schema": SCHEMA, **manifest}, indent=2, allow_nan=False).encode()
         with disk_full_in_words(self.folder):
             write_whole(self.folder / "manifest.json", content)
+
+
+def _has_failed(unit: Unit, records: Mapping[str, Record]) -> bool:
+    """Whether the last that is known of a unit is a failure; what was stored before was damaged then."""
+    failure, stored = records.get(FAILURE + unit.id), records.get(unit.id)
+    if failure is None or stored is None:
+        return failure is not None
+    return (failure.segment, failure.start) > (stored.segment, stored.start)
 
 
 @contextmanager

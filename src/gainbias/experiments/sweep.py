@@ -135,7 +135,7 @@ def _refuse_another_study(results: Results, units: Sequence[Cell]) -> None:
     if any(len(name) == len(units[0].id) for name in stored) and not any(u.id in stored for u in units):
         raise ValueError(
             f"{results.folder} holds none of the units of this study, so it is another one (steps, "
-            "checkpoints, metrics and grids of step sizes are part of every unit): choose another folder with "
+            "checkpoints, metrics and step sizes are part of every unit): choose another folder with "
             "--output, or start afresh with --overwrite"
         )
 
