@@ -53,6 +53,16 @@ def test_a_study_without_a_number_has_a_report(tmp_path, monkeypatch):
     assert "figures" in report_on_sweep(gb.sweep(study, tmp_path / "results", workers=1))
 
 
+def test_many_series_leave_room_for_panels(tmp_path, monkeypatch):
+    """Otherwise matplotlib warns that axes have no size, and warnings are errors here."""
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    method = {"id": "td-lambda", "params": {"trace_decay": {"linear": [0.0, 0.9, 50]}}}
+    study = gb.Study(
+        tasks=["boyan-chain"], algorithms=[method], step_size=[0.1, 0.2], num_steps=9, instances=1
+    )
+    assert "figures" in report_on_sweep(gb.sweep(study, tmp_path / "results", workers=1))
+
+
 def test_a_disk_that_is_full_is_named(tmp_path, monkeypatch):
     def full(handle):
         raise OSError(errno.EDQUOT, "Disk quota exceeded")

@@ -22,6 +22,8 @@ MOST_PANELS = 30
 MOST_RATIO = 1000.0
 """Of the largest error that is shown to the smallest."""
 
+LEGEND_COLUMNS = 3
+
 FORMATS = ("svg", "pdf")
 
 
@@ -48,15 +50,16 @@ def _panels(rows: DataFrame, title: str, draw: Callable[[Any, DataFrame, dict[st
     tasks = list(rows["task"].unique())[:MOST_PANELS]
     looks = looks_of(sorted(rows["series"].unique()))
     height = -(-len(tasks) // SIZE.columns)
+    legend = 0.16 * max(0, -(-len(looks) // LEGEND_COLUMNS) - 3)  # beyond what the margin has room for
     with drawing(SIZE):
-        figure = new_figure(SIZE.width, 0.9 + 1.25 * SIZE.panel_height * height)
+        figure = new_figure(SIZE.width, 0.9 + legend + 1.25 * SIZE.panel_height * height)
         figure.suptitle(title[:1].upper() + title[1:], x=0.01, ha="left", fontsize=SIZE.letters)
         for place, task in enumerate(tasks):
             axes = figure.add_subplot(height, SIZE.columns, place + 1)
             axes.set_title(task)
             draw(axes, rows[rows["task"] == task], looks)
         handles = dict(pair for axes in figure.axes for pair in _legend(axes))
-        figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=3)
+        figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=LEGEND_COLUMNS)
     return figure
 
 
