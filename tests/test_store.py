@@ -157,3 +157,35 @@ def test_locks_of_one_process_exclude_each_other(tmp_path: Path) -> None:
         Lock(tmp_path / "lock")
     first.release()
     Lock(tmp_path / "lock").release()
+
+
+def test_a_disk_that_takes_half_a_record_gets_none_of_it(tmp_path: Path) -> None:
+    """A limit on the size of files refuses bytes as a full disk does, in the middle of a write."""
+    resource = pytest.importorskip("resource")
+    before, ignored = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        with Log(tmp_path) as log:
+            log.append("one", b"1" * 1000)
+            [segment] = log.segments()
+            size = segment.stat().st_size
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 500, before[1]))
+            with pytest.raises(OSError, match="too large"):
+                log.append("two", b"2" * 1000)
+            assert segment.stat().st_size == size
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert contents(tmp_path) == {"one": b"1" * 1000}
+
+
+@pytest.mark.parametrize("head", [b'{"name": ["a"], "length": 0, "checksum": ""}', b"[" * 100_000])
+def test_a_head_of_another_form_is_damage(folder: Path, head: bytes) -> None:
+    [segment] = Log(folder).segments()
+    segment.write_bytes(segment.read_bytes() + store.MAGIC + head + b"\n\n")
+    assert contents(folder) == RECORDS
+
+
+def test_a_length_that_was_altered_loses_one_record(folder: Path) -> None:
+    [segment] = Log(folder).segments()
+    segment.write_bytes(segment.read_bytes().replace(b'"length": 10', b'"length": 99999'))
+    assert contents(folder) == {name: RECORDS[name] for name in RECORDS if name != "one"}

@@ -14,6 +14,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -132,7 +133,7 @@ class Log:
         self.folder = folder
         self.damaged_segments: list[Path] = []
         self._lock: Lock | None = None
-        self._file: BinaryIO | None = None
+        self._file: FileIO | None = None
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -157,10 +158,10 @@ class Log:
             raise RuntimeError("records are appended inside a with block, which holds the lock")
         content = b"".join(_framed(name, payload) for name, payload in named)
         file = self._segment()
-        start = file.tell()
+        start, rest = file.tell(), memoryview(content)
         try:
-            file.write(content)
-            file.flush()
+            while rest:
+                rest = rest[file.write(rest) :]
             os.fsync(file.fileno())
         except OSError:  # a full disk: what was written of it is taken back
             with contextlib.suppress(OSError):
@@ -183,24 +184,25 @@ class Log:
     def is_being_written(self) -> bool:
         """Whether a process has the log open for appending, this one or another."""
         try:
-            if (self.folder / "lock").exists():
-                Lock(self.folder / "lock").release()
-        except LockedError:
-            return True
+            with open(self.folder / "lock", "rb") as file:  # read, as those may who must not write
+                _lock(file)
+        except OSError as error:
+            return not isinstance(error, FileNotFoundError)
         return False
 
     def segments(self) -> list[Path]:
         """Return the segment files, oldest first."""
         return sorted(self.folder.glob("segment-*.log"))
 
-    def _segment(self) -> BinaryIO:
+    def _segment(self) -> FileIO:
         if self._file is None or self._file.tell() > SEGMENT_BYTES:
             if self._file is not None:
                 self._file.close()
             # Never after a record that may have been cut short: each process begins a segment of its own.
             last = self.segments()[-1:]
             number = int(last[0].stem.split("-")[1]) + 1 if last else 0
-            self._file = open(self.folder / f"segment-{number:06d}.log", "xb")  # noqa: SIM115
+            # Without a buffer, which would keep what a full disk refused and write it later.
+            self._file = open(self.folder / f"segment-{number:06d}.log", "xb", buffering=0)  # noqa: SIM115
             _sync_folder(self.folder)
         return self._file
 
@@ -245,9 +247,7 @@ def _scan(segment: Path) -> Iterator[Record | None]:
                 if whole:
                     yield None
                 whole = False
-                if head is None:
-                    continue
-                return
+                continue  # at the next line: others may be whole behind a length that was altered
             yield Record(head["name"], segment, start, head["length"], head["checksum"])
             file.seek(start + head["length"] + 1)
 
@@ -262,10 +262,10 @@ def _head(line: bytes) -> dict[str, Any] | None:
         return None
     try:
         head = json.loads(line[len(MAGIC) :])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     whole = isinstance(head, dict) and isinstance(head.get("length"), int) and head["length"] >= 0
-    return head if whole and "name" in head and "checksum" in head else None
+    return head if whole and isinstance(head.get("name"), str) and "checksum" in head else None
 
 
 def _checksum(content: bytes) -> str:

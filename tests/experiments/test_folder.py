@@ -109,7 +109,7 @@ def test_a_study_that_could_not_even_be_noted_is_begun_again(tmp_path: Path, mon
     small = {"tasks": ["random-walk-50"], "protocols": ["fair"], "instances": 1}
     with monkeypatch.context() as patch:
         patch.setattr(results_module, "write_whole", full)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(OSError, match="is full; what was finished is kept"):
             run_small(tmp_path / "results", **small)
     assert run_small(tmp_path / "results", **small).manifest["units"] == 1
 
@@ -161,7 +161,7 @@ def test_a_newer_folder_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", '{"sche', "[]", '{"schema": null}'])
 def test_a_damaged_note_is_said_to_be_so(content, tmp_path: Path) -> None:
     (tmp_path / "study.json").write_text(content)
-    with pytest.raises(ValueError, match=r"study.json is damaged: choose .* --overwrite"):
+    with pytest.raises(ValueError, match=r"study.json is damaged: remove it .* --overwrite"):
         run_small(tmp_path, resume=True)
 
 

@@ -1,12 +1,15 @@
 """Engines: units that kill their workers, workers with other sources, clusters that are lost, Ctrl-C."""
 
+import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -61,6 +64,53 @@ class TestBatches:
         assert engine.sizes == [1, 1, 1]
 
 
+def test_workers_that_are_lost_with_the_last_units_are_missed() -> None:
+    class Deserted(Here):
+        """Accepts work and never does it; whoever asks for its workers later is told."""
+
+        asked = 0
+
+        @property
+        def ahead(self) -> int:
+            self.asked += 1
+            if self.asked > 2:
+                raise RuntimeError("no workers")
+            return 2
+
+        def submit(self, fn, /, *args, **kwargs):
+            return Future()
+
+    with pytest.raises(RuntimeError, match="no workers"):
+        answers([Trivial(0)], Deserted())
+
+
+def test_a_port_that_is_not_a_schedulers_is_refused_in_words() -> None:
+    """As the port of a dashboard is: what it says reads as a message of enormous length."""
+
+    def talk() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                with server.accept()[0] as caller:
+                    caller.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9)
+
+    pytest.importorskip("distributed")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=talk, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ConnectionError, match="no Dask scheduler answers"), opened("dask", None, address):
+            pass
+        server.shutdown(socket.SHUT_RDWR)  # ends the thread
+
+
+@pytest.mark.parametrize("workers", [0, -2])
+def test_a_number_of_workers_that_cannot_be_is_refused(workers: int) -> None:
+    with (
+        pytest.raises(ValueError, match="workers must be an integer of at least 1"),
+        opened("local", workers),
+    ):
+        pass
+
+
 @pytest.mark.slow
 def test_a_unit_that_kills_its_worker_is_given_up_and_the_others_are_done() -> None:
     units = [Trivial(number, "kill" if number == 3 else "nothing", takes=0.5) for number in range(8)]
@@ -99,7 +149,7 @@ class TestCluster:
                 assert found.pop("number 1").startswith("ArithmeticError: number 1 is too large (trivial.py")
                 assert set(found.values()) == {""}
             with opened("dask", None, dask.address) as engine:
-                asleep = [Trivial(number, "sleep", takes=30.0) for number in range(2)]
+                asleep = [Trivial(number, "sleep", takes=30.0) for number in range(4)]  # two of them wait
                 threading.Timer(1.0, dask.scheduler.kill).start()
                 with pytest.raises(RuntimeError, match="scheduler was lost; what was finished is kept"):
                     answers(asleep, engine)

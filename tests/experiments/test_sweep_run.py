@@ -198,8 +198,32 @@ class TestResume:
         assert done.manifest["reused"] == sum(len(name) == 24 for name in stored)
         assert table(done) == table(results)
 
+    def test_a_note_that_is_damaged_is_written_again(self, results: Results, tmp_path: Path) -> None:
+        note = copy(results, tmp_path) / "study.json"
+        note.write_text("{")
+        with pytest.raises(ValueError, match=r"study.json is damaged: remove it and go on with --resume"):
+            gb.sweep(STUDY, note.parent, workers=1, resume=True)
+        note.unlink()
+        with pytest.raises(ValueError, match="is not empty and holds no study"):
+            gb.sweep(STUDY, note.parent, workers=1)
+        again = gb.sweep(STUDY, note.parent, workers=1, resume=True)
+        assert (again.manifest["reused"], note.exists()) == (18, True)
+
+    def test_what_a_killed_driver_left_of_a_table_goes(self, results: Results, tmp_path: Path) -> None:
+        folder = copy(results, tmp_path)
+        part = folder / ".runs.parquet.x1y2z3"
+        part.write_bytes(b"half a table")
+        gb.sweep(STUDY, folder, workers=1, resume=True)
+        assert not part.exists()
+
 
 class TestFailures:
+    def damage_a_failure(self, results: Results) -> None:
+        record = next(one for name, one in results.log.records().items() if name.startswith("failure"))
+        whole = bytearray(record.segment.read_bytes())
+        whole[record.start] ^= 1
+        record.segment.write_bytes(whole)
+
     def test_a_unit_that_raises_is_recorded_and_the_rest_goes_on(self, tmp_path: Path, monkeypatch) -> None:
         compute = Cell.compute
 
@@ -217,9 +241,28 @@ class TestFailures:
             assert failures[0]["error"].startswith("ArithmeticError: no luck today (test_sweep_run.py, line ")
             assert set(results.to_frame().algorithm) == {"lstd", "td-lambda", "double-chain"}
             assert status(results.folder).failed == 4
+            assert verify(results.folder, 1, workers=1).damaged == []
+            self.damage_a_failure(results)
+            assert "the reason is damaged" in status(results.folder).failures[0]["error"]
         again = gb.sweep(STUDY, results.folder, workers=1, resume=True)
         assert (again.manifest["failures"], again.manifest["reused"]) == ([], 14)
         assert status(results.folder).failed == 0
+
+    def test_a_damaged_unit_that_fails_when_it_is_computed_again(
+        self, results, tmp_path, monkeypatch
+    ) -> None:
+        folder = copy(results, tmp_path)
+        record = list(results.log.records().values())[4]
+        segment = folder / "units" / record.segment.name
+        whole = bytearray(segment.read_bytes())
+        whole[record.start] ^= 1
+        segment.write_bytes(whole)
+        with monkeypatch.context() as patch:
+            patch.setattr(Cell, "compute", lambda cell: 1 // 0)
+            again = gb.sweep(STUDY, folder, workers=1, resume=True)
+        assert [failure["unit"] for failure in again.manifest["failures"]] == [record.name]
+        assert 0 < len(again.to_frame()) < len(results.to_frame())
+        assert table(gb.sweep(STUDY, folder, workers=1, resume=True)) == table(results)
 
     def test_lanes_that_diverge_are_data_and_units_that_diverge_are_failures(self, tmp_path: Path) -> None:
         study = {**STUDY, "tasks": ["boyan-chain"], "algorithms": ["td-lambda"], "metrics": ["quotient"]}
@@ -274,6 +317,36 @@ class TestVerification:
         assert not verify(folder, 1, workers=1).exact
         assert replace(verify(folder, 2, workers=1), identical=0, close=2).passed
 
+    @pytest.mark.parametrize(
+        ("file", "words"),
+        [
+            ("units/segment-000000.log", "its record is"),
+            ("runs.parquet", "runs.parquet: is not as it was written"),
+            ("manifest.json", "manifest.json: is damaged"),
+        ],
+    )
+    @pytest.mark.parametrize("how", ["cut", "flipped"])
+    def test_damage_is_found(self, results: Results, tmp_path: Path, file: str, words: str, how: str) -> None:
+        folder = copy(results, tmp_path)
+        whole = bytearray((folder / file).read_bytes())
+        middle = len(whole) // 2
+        whole[middle] ^= 0x80
+        (folder / file).write_bytes(whole[:middle] if how == "cut" else whole)
+        found = verify(folder, 1, workers=1)
+        assert not found.passed
+        assert words in found.damaged[0]
+        assert status(folder).state == ("stopped" if "log" in file else "finished")
+        if "log" in file and how == "cut":
+            assert status(folder).damaged_files == ["segment-000000.log"]
+
+    @pytest.mark.parametrize("change", [{"study": None}, {"study": 3}])
+    def test_a_damaged_note_is_named(self, results: Results, tmp_path: Path, change) -> None:
+        note = copy(results, tmp_path) / "study.json"
+        note.write_text(json.dumps({**json.loads(note.read_text()), **change}))
+        for look in (status, verify):
+            with pytest.raises(ValueError, match=r"study\.json is damaged: write it again with --resume"):
+                look(note.parent)
+
 
 class TestEstimate:
     def test_it_counts(self) -> None:
@@ -283,6 +356,20 @@ class TestEstimate:
         assert (found.steps, found.lane_steps) == (18 * 500, 42 * 500)
         assert (found.tried, found.kinds) == (9, 9)
         assert 0.0 < found.seconds < 60.0
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"tasks": [{"id": "garnet", "num_states": -3}]}, "lstd on garnet, .* cannot be run: num_states"),
+            (
+                {"algorithms": ["adaptive-td"]},
+                "adaptive-td on boyan-chain, .* cannot be run: adaptive-td exists",
+            ),
+        ],
+    )
+    def test_what_cannot_be_run_is_named(self, change, message) -> None:
+        with pytest.raises(ValueError, match=message):
+            estimate(as_study({**STUDY, **change}))
 
 
 class TestCommandLine:
@@ -333,6 +420,7 @@ class TestCommandLine:
             (["--address", "tcp://1.2.3.4:5"], "engine 'local' has no address"),
             (["--engine", "dask", "--address", "nonsense"], "no Dask scheduler answers at 'nonsense'"),
             (["--workers", "0"], "workers must be an integer of at least 1, found 0"),
+            (["--workers", "-3", "--dry-run"], "workers must be an integer of at least 1, found -3"),
         ],
     )
     def test_wrong_input(self, file: Path, tmp_path: Path, capsys, words, message) -> None:

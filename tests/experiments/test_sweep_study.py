@@ -1,9 +1,12 @@
 """Descriptions of sweeps: what they mean, and how a wrong one is refused."""
 
 import itertools
+import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gainbias as gb
@@ -183,11 +186,32 @@ class TestIds:
         ({"metrics": ["quotient", "centered"]}, r"metrics\[1\]: unknown word .* did you mean 'centred'?"),
         ({"protocol": "unfair"}, "protocol: unknown protocol 'unfair': did you mean 'fair'?"),
         ({"name": "a/b"}, "name: must be a word"),
+        ({"name": ".."}, "name: must be a word, found '..'"),
+        ({"name": 5}, "name: must be a word, found 5"),
+        (
+            {"tasks": [{"id": "garnet", "num_states": {"log": [1, 2, 3]}}]},
+            r"tasks\[0\].num_states: must be a num",
+        ),
+        ({"step_size": 10**400}, "step_size: int too large"),
+        ({"step_size": [[[0.1]]]}, r"step_size\[0\]: must be a number"),
+        ({"instances": [2**63]}, "instances: each entry must be an integer of at least 0 and at most"),
+        ({"metrics": ["quotient centred"]}, r"metrics\[0\]: is either quotient or centred"),
     ],
 )
 def test_a_wrong_description_is_refused_at_its_key(change, message) -> None:
     with pytest.raises(ValueError, match=message):
         gb.Study.from_dict({**PLAIN, **change})
+
+
+def test_arrays_are_lists_and_infinity_is_kept() -> None:
+    settings = {"id": "garnet", "num_states": np.array([10, 12])}
+    method = {"id": "discounted-td", "params": {"radius": [1.0, math.inf]}}
+    given = gb.Study(
+        tasks=[settings], algorithms=[method], step_size=np.array([0.1, 0.2]), num_steps=np.int64(10)
+    )
+    read = json.loads(json.dumps(given.to_dict(), allow_nan=False))
+    assert [cell.id for cell in gb.Study(**read).cells()] == [cell.id for cell in given.cells()]
+    assert (given.count_units(), dict(next(given.cells()).params)["radius"]) == (20, (1.0, math.inf))
 
 
 def test_what_is_missing_is_named() -> None:
@@ -215,3 +239,5 @@ def test_a_study_that_is_too_large_is_refused_before_it_is_planned() -> None:
         ValueError, match=r"has 100,000,000 units, more than 100,000: .* --max-units 100000000"
     ):
         as_study(huge)
+    with pytest.raises(ValueError, match=r"has 1,000,000,000,000,000 units"):
+        as_study({**PLAIN, "instances": 10**15})

@@ -10,6 +10,7 @@ from typing import Any
 from gainbias.experiments.cell import Cell
 from gainbias.experiments.study import Study
 from gainbias.progress import Watch
+from gainbias.tasks.checks import as_integer
 
 MOST_SECONDS = 20.0
 """Calibration ends after about this time; what was not tried by then is scaled from what was."""
@@ -53,6 +54,8 @@ class Estimate:
 
 def estimate(study: Study, workers: int | None = None) -> Estimate:
     """Return how much a study is, and how long it takes on so many processes of this machine."""
+    if workers is not None:
+        as_integer(workers, "workers", least=1)
     kinds = list(study.cells(first_only=True))
     each = study.count_units() // len(kinds)
     measured, compiling, began = [], 0.0, time.monotonic()
@@ -61,7 +64,10 @@ def estimate(study: Study, workers: int | None = None) -> Estimate:
             if time.monotonic() - began > MOST_SECONDS:
                 break
             watch.show(f"calibrating: {cell.label}", number, len(kinds))
-            seconds, first = _seconds(cell)
+            try:
+                seconds, first = _seconds(cell)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"{cell.label} cannot be run: {error}") from error
             measured.append((cell.seconds, seconds))
             compiling += first
     foreseen, taken = (sum(column) for column in zip(*measured, strict=True))

@@ -5,17 +5,19 @@ Each engine is an executor as Python's own are, so everything else is the same f
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Literal, Protocol, cast, get_args
 
 from gainbias.experiments.provenance import THREADS, code_version, has_one_thread
 from gainbias.experiments.work import StoppedError, WrongEnvironmentError, be_a_worker, environment_fault
 from gainbias.extras import require
+from gainbias.tasks.checks import as_integer
 
 EngineName = Literal["local", "dask"]
 
@@ -107,7 +109,10 @@ class Dask:
         now = time.monotonic()
         if now - self._counted > 1.0:
             self._counted = now
-            found = sum(self._client.nthreads().values())
+            try:
+                found = sum(self._client.nthreads().values())
+            except OSError:  # the scheduler is lost, which those who wait for work are told
+                return self._count
             if found:
                 self._seen, self._count = now, found
             elif now - self._seen > NO_WORKERS_SECONDS:
@@ -194,6 +199,8 @@ def check_choice(name: str, workers: int | None, address: str | None) -> None:
         )
     if name == "dask" and workers is not None:
         raise ValueError("a cluster has its own number of workers: leave workers out with engine 'dask'")
+    if workers is not None:
+        as_integer(workers, "workers", least=1)
     if name == "local" and address:
         raise ValueError(f"engine 'local' has no address, found {address!r}: choose engine 'dask'")
 
@@ -205,18 +212,28 @@ def _connected(address: str) -> Iterator[Any]:
 
     with _quiet():  # after the import, which sets up logging
         try:
-            client: Any = Client(  # type: ignore[no-untyped-call]
-                address, timeout=CONNECT_SECONDS, set_as_default=False
-            )
-        except (OSError, ValueError, TypeError) as error:
+            with ThreadPoolExecutor(1) as aside:  # a notebook has an event loop of its own
+                aside.submit(lambda: asyncio.run(_ask(address))).result()
+        except Exception as error:  # what a port says that is not a scheduler's can raise anything
             raise ConnectionError(
                 f"no Dask scheduler answers at {address!r} within {CONNECT_SECONDS:.0f} s: is it running, "
                 "and can it be reached from here?"
             ) from error
+        client: Any = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
         try:
             yield client
         finally:
             client.close(timeout=CONNECT_SECONDS)
+
+
+async def _ask(address: str) -> None:
+    """Ask a scheduler who it is: a client that finds none there would wait, and complain, when it ends."""
+    import distributed
+
+    dask: Any = distributed
+    args = dask.Security().get_connection_args("client")
+    async with dask.rpc(address, timeout=CONNECT_SECONDS, connection_args=args) as scheduler:
+        await asyncio.wait_for(scheduler.identity(), CONNECT_SECONDS)
 
 
 @contextmanager

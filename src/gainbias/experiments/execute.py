@@ -41,7 +41,8 @@ def execute(units: Sequence[Unit], engine: Engine, stop: threading.Event | None 
     stop = stop or threading.Event()
     try:
         while flying or (queue and not stop.is_set()):
-            while queue and not stop.is_set() and queue.may_begin(len(flying), engine.ahead):
+            ahead = engine.ahead  # asked also when nothing waits: an engine without workers says so
+            while queue and not stop.is_set() and queue.may_begin(len(flying), ahead):
                 batch = queue.next(engine.workers)
                 try:
                     flying[engine.executor.submit(compute_all, batch)] = batch

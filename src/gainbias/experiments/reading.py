@@ -19,6 +19,9 @@ from gainbias.tasks.checks import as_integer, as_number, as_seed
 from gainbias.tasks.registry import TASKS
 
 GRIDS: dict[str, Any] = {"log": np.geomspace, "linear": np.linspace}
+INFINITE = {"inf": math.inf, "-inf": -math.inf}
+"""Words for numbers that JSON cannot hold."""
+
 PAPER = "paper"
 """Instead of a number: what the paper has for the task."""
 
@@ -44,6 +47,12 @@ def known_keys(table: Mapping[str, Any], keys: Iterable[str], where: str) -> Non
     """Refuse keys that mean nothing."""
     for key in table:
         known(key, keys, f"{where}.{key}" if where else str(key), "key")
+
+
+def folder_name(value: Any, where: str) -> None:
+    """Refuse what cannot be the name of a folder."""
+    if not isinstance(value, str) or not value.strip() or value in (".", "..") or set(value) & set("/\\\0\n"):
+        raise ValueError(f"{where}: must be a word, found {value!r}")
 
 
 def a_list(value: Any, where: str) -> list[Any]:
@@ -74,13 +83,16 @@ def numbers(value: Any, where: str) -> tuple[float, ...]:
 
 
 def _number(value: Any, where: str) -> float:
+    if isinstance(value, str) and value in INFINITE:
+        return INFINITE[value]
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or math.isnan(value):
+    if not is_number or value != value:
         raise ValueError(
             f"{where}: must be a number, a list of numbers, or a grid such as {{log = [0.01, 1, 5]}}, found "
             f"{value!r}"
         )
-    return float(value)
+    with _at(where):
+        return float(value)
 
 
 def _spaced(grid: Mapping[str, Any], where: str) -> list[float]:
@@ -122,7 +134,7 @@ def step_sizes(value: Any, where: str) -> tuple[Sizes, ...] | str:
     >>> step_sizes({"kind": "harmonic", "a": [10, 100], "c0": 1000}, "step_size")
     ((10.0, 1000.0), (100.0, 1000.0))
     """
-    if value == PAPER:
+    if isinstance(value, str) and value == PAPER:
         return PAPER
     entries = value if isinstance(value, list | tuple) else [value]
     found: set[Sizes] = set()
@@ -190,20 +202,47 @@ def tasks(value: Any) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
 
 def _choices(value: Any, default: Any, where: str) -> list[Any]:
     """Return the values of a setting; for one that is a list itself, a list of lists has several."""
-    is_grid = isinstance(value, list | tuple)
+    value = plain(value)
+    is_grid = isinstance(value, list)
     if isinstance(default, tuple) and is_grid:
-        is_grid = bool(value) and isinstance(value[0], list | tuple)
+        is_grid = bool(value) and isinstance(value[0], list)
     choices = a_list(value, where) if is_grid else [value]
+    for choice in choices:
+        entries = choice if isinstance(choice, list) else [choice]
+        if not all(isinstance(entry, str | int | float) for entry in entries):
+            raise ValueError(f"{where}: must be a number, a word or a list of these, found {choice!r}")
     return [tuple(choice) if isinstance(choice, list) else choice for choice in choices]
 
 
-def integers(value: Any, where: str) -> tuple[int, ...]:
+def plain(value: Any) -> Any:
+    """Return a value as JSON and TOML can hold it: arrays and other sequences as lists, infinity as a word.
+
+    Examples
+    --------
+    >>> plain({"radius": (1, math.inf), "skip": np.arange(2)})
+    {'radius': [1, 'inf'], 'skip': [0, 1]}
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): plain(entry) for name, entry in value.items()}
+    if isinstance(value, float) and math.isinf(value):
+        return str(value)
+    is_list = isinstance(value, Iterable) and not isinstance(value, str)
+    return [plain(entry) for entry in value] if is_list else value
+
+
+def integers(value: Any, where: str) -> Sequence[int]:
     """Return 0, 1, ... so many, or the numbers of a list, each once, in ascending order."""
     if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
+        entries = a_list(value, where)
         with _at(where):
-            return tuple(sorted({as_seed(entry, "each entry") for entry in a_list(value, where)}))
+            # Each is a seed, and a number of the table, which has 64 bits.
+            return sorted(
+                {as_integer(as_seed(entry, "each entry"), "each entry", least=0) for entry in entries}
+            )
     with _at(where):
-        return tuple(range(as_integer(value, "the number", least=1)))
+        return range(as_integer(value, "the number", least=1))  # not all of them: it may be refused
 
 
 def metrics(value: Any) -> tuple[tuple[str, str, str], ...]:
@@ -216,10 +255,15 @@ def metrics(value: Any) -> tuple[tuple[str, str, str], ...]:
     """
     found = []
     for place, words in enumerate(a_list(value, "metrics")):
-        where, chosen = f"metrics[{place}]", ["quotient", "bias", "euclidean"]
+        where, chosen, said = f"metrics[{place}]", ["quotient", "bias", "euclidean"], dict[int, str]()
         groups = [get_args(Kind), get_args(Target), get_args(Norm)]
         for word in str(words).split():
             known(word, itertools.chain(*groups), where, "word of a metric")
-            chosen[next(number for number, group in enumerate(groups) if word in group)] = word
+            number = next(number for number, group in enumerate(groups) if word in group)
+            if said.setdefault(number, word) != word:
+                raise ValueError(
+                    f"{where}: is either {said[number]} or {word}, found {words!r}: name two metrics"
+                )
+            chosen[number] = word
         found.append((chosen[0], chosen[1], chosen[2]))
     return tuple(dict.fromkeys(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import itertools
 import json
 import shutil
@@ -76,7 +77,8 @@ class Results:
             found = {"kind": "reproduction", **found, "schema": int(found["schema"])}
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(
-                f"{note} is damaged: choose another folder, or start afresh with --overwrite"
+                f"{note} is damaged: remove it and go on with --resume, which finds what is stored, or start "
+                "afresh with --overwrite"
             ) from error
         if found["schema"] > SCHEMA:
             raise ValueError(f"{self.folder} was written by a newer version: use that, or another folder")
@@ -116,7 +118,7 @@ class Results:
         if overwrite and resume:
             raise ValueError("overwrite starts afresh and resume goes on: choose one")
         if not (self.folder / "study.json").exists():
-            if self.folder.exists() and self._holds_something():
+            if self.folder.exists() and self._holds_something() and not (resume and self.log.segments()):
                 raise ValueError(f"{self.folder} is not empty and holds no study: choose another folder")
             return
         if overwrite:
@@ -150,9 +152,12 @@ class Results:
             for segment in self.log.segments():
                 segment.unlink()
         content = {"schema": SCHEMA, "kind": layout.kind, **note}
-        write_whole(self.folder / "study.json", json.dumps(content).encode())
+        with disk_full_in_words(self.folder):
+            write_whole(self.folder / "study.json", json.dumps(content).encode())
         for name in ("manifest.json", *layout.files):
             (self.folder / name).unlink(missing_ok=True)
+            for part in self.folder.glob(f".{name}.*"):  # of a driver that was killed while it wrote
+                part.unlink()
         shutil.rmtree(self.folder / "report", ignore_errors=True)
 
     def finished(self, units: Iterable[Unit]) -> tuple[set[str], list[str]]:
@@ -170,10 +175,15 @@ class Results:
     def failures(self, units: Sequence[Unit], records: Mapping[str, Record]) -> list[dict[str, str]]:
         """Return why units have no result, in their order."""
         return [
-            json.loads(records[FAILURE + unit.id].read())
-            for unit in units
-            if FAILURE + unit.id in records and unit.id not in records
+            self._failure(unit, records[FAILURE + unit.id]) for unit in units if _has_failed(unit, records)
         ]
+
+    def _failure(self, unit: Unit, record: Record) -> dict[str, str]:
+        try:
+            found: dict[str, str] = json.loads(record.read())
+        except DamagedError:
+            found = {"unit": unit.id, "what": unit.label, "error": "the record of the reason is damaged"}
+        return found
 
     def write_tables(self, units: Sequence[Unit], layout: Layout, look: Look = lambda *_: None) -> None:
         """Write the tidy tables of all units that are stored.
@@ -196,10 +206,19 @@ class Results:
         """Iterate over the tables of the units that are stored."""
         records = self.log.records()
         for unit in units:
-            if unit.id in records:
+            if unit.id in records and not _has_failed(unit, records):
                 tables = unpacked(records[unit.id].read())
                 look(unit, tables)
                 yield tables
+
+    def checksums(self, layout: Layout) -> dict[str, str]:
+        """Return a checksum of each table that is there."""
+        found = {}
+        for name in layout.files:
+            if (self.folder / name).exists():
+                with open(self.folder / name, "rb") as file:
+                    found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+        return found
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write what was run, how, and with what."""
@@ -208,13 +227,21 @@ class Results:
             write_whole(self.folder / "manifest.json", content)
 
 
+def _has_failed(unit: Unit, records: Mapping[str, Record]) -> bool:
+    """Whether the last that is known of a unit is a failure; what was stored before was damaged then."""
+    failure, stored = records.get(FAILURE + unit.id), records.get(unit.id)
+    if failure is None or stored is None:
+        return failure is not None
+    return (failure.segment, failure.start) > (stored.segment, stored.start)
+
+
 @contextmanager
 def disk_full_in_words(folder: Path) -> Iterator[None]:
     """Say what to do when the disk is full."""
     try:
         yield
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         message = (
             f"the disk of {folder} is full; what was finished is kept: make room, then go on with --resume"

@@ -21,6 +21,8 @@ class Status:
     state : {"running", "finished", "stopped"}
     units, done, failed, damaged : int
         Numbers of units; those that are stored whole, that failed, and whose records are damaged.
+    damaged_files : list of str
+        Parts of the log with bytes that belong to no whole record; whoever is killed leaves some, too.
     quiet_seconds : float or None
         Since something was stored; None if nothing was.
     code : str
@@ -34,6 +36,7 @@ class Status:
     done: int
     failed: int
     damaged: int
+    damaged_files: list[str]
     quiet_seconds: float | None
     code: str
     failures: list[dict[str, str]]
@@ -50,7 +53,7 @@ def status(folder: str | Path) -> Status:
     done, damaged = results.finished(units)
     failures = results.failures(units, results.log.records())
     running = results.log.is_being_written
-    finished = (results.folder / "manifest.json").exists()
+    finished = (results.folder / "manifest.json").exists() and len(done) + len(failures) == len(units)
     times = [segment.stat().st_mtime for segment in results.log.segments()]
     return Status(
         state="running" if running else "finished" if finished else "stopped",
@@ -58,6 +61,7 @@ def status(folder: str | Path) -> Status:
         done=len(done),
         failed=len(failures),
         damaged=len(damaged),
+        damaged_files=[segment.name for segment in results.log.damaged_segments],
         quiet_seconds=round(time.time() - max(times), 1) if times else None,
         code=results.note["code"],
         failures=failures,
@@ -69,4 +73,9 @@ def planned(results: Results) -> list[Cell]:
     note = results.note
     if note["kind"] != "sweep":
         raise ValueError(f"{results.folder} holds a {note['kind']}, not a sweep")
-    return list(Study.from_dict(note["study"]).cells(note["code"]))
+    try:
+        return list(Study.from_dict(note["study"]).cells(str(note["code"])))
+    except (TypeError, KeyError) as error:
+        raise ValueError(
+            f"{results.folder / 'study.json'} is damaged: write it again with --resume"
+        ) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -95,8 +94,7 @@ class Study:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run."""
-        if not self.name or "/" in str(self.name):
-            raise ValueError(f"name: must be a word, found {self.name!r}")
+        reading.folder_name(self.name, "name")
         reading.known(self.sampling, ("markov", "iid"), "sampling", "sampling")
         reading.known(self.protocol, NORMALISATION, "protocol", "protocol")
         for (task, _), method in itertools.product(self._tasks, self._methods):
@@ -109,7 +107,7 @@ class Study:
             if not seen.isdisjoint(_lanes(method)):
                 raise ValueError(f"algorithms[{place}]: repeats lanes of {method.algorithm}: name them once")
             seen.update(_lanes(method))
-        next(self.cells())  # reads all that is left
+        next(self.cells(first_only=True))  # reads all that is left
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> Study:
@@ -123,9 +121,7 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description, which JSON and TOML can hold."""
-        given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        plain: dict[str, Any] = json.loads(json.dumps(given, default=_plain))
-        return plain
+        return {entry.name: reading.plain(getattr(self, entry.name)) for entry in fields(self)}
 
     def __repr__(self) -> str:
         counts = {
@@ -217,11 +213,11 @@ class Study:
         return Method(name, reading.step_sizes(given, f"{where}.step_size" if own else "step_size"), params)
 
     @cached_property
-    def _instances(self) -> tuple[int, ...]:
+    def _instances(self) -> Sequence[int]:
         return reading.integers(self.instances, "instances")
 
     @cached_property
-    def _seeds(self) -> tuple[int | None, ...]:
+    def _seeds(self) -> Sequence[int | None]:
         return (None,) if self.seeds is None else reading.integers(self.seeds, "seeds")
 
     @cached_property
@@ -245,11 +241,6 @@ class Study:
             return tuple(as_checkpoints(self.checkpoints, num_steps).tolist())
         except (ValueError, TypeError) as error:
             raise ValueError(f"checkpoints: {error}") from error
-
-
-def _plain(value: Any) -> Any:
-    """Return an array, or another sequence, as a list."""
-    return value.tolist() if hasattr(value, "tolist") else list(value)
 
 
 def _sizes(method: Method, task: str) -> tuple[Sizes, ...]:

@@ -17,7 +17,6 @@ from gainbias.experiments.study import MOST_UNITS, Study, as_study
 from gainbias.experiments.work import Unit
 from gainbias.extras import require
 from gainbias.progress import Watch
-from gainbias.tasks.checks import as_integer
 from gainbias.tasks.registry import task
 
 
@@ -53,7 +52,8 @@ def sweep(
         Of the cluster's scheduler.
     overwrite, resume : bool
         What to do with a folder that already holds a study: start afresh, or go on. A study can be resumed
-        with more or less of anything: only what is new is computed.
+        with more or fewer tasks, instances, seeds and algorithms: only what is new is computed. One that
+        shares no unit with what is stored is another study, and refused.
     max_units : int
         A study with more units is refused.
     command : str
@@ -84,8 +84,6 @@ def sweep(
     require("data,cluster", "pandas", "pyarrow", "joblib")
     study = as_study(study, max_units)
     check_choice(engine, workers, address)
-    if workers is not None:
-        workers = as_integer(workers, "workers", least=1)
     results, started = Results(folder or Path("results") / study.name), time.monotonic()
     results.check("sweep", {"name": study.name}, overwrite=overwrite, resume=resume)
     with Watch() as watch:
@@ -136,8 +134,9 @@ def _refuse_another_study(results: Results, units: Sequence[Cell]) -> None:
     stored = results.log.records()
     if any(len(name) == len(units[0].id) for name in stored) and not any(u.id in stored for u in units):
         raise ValueError(
-            f"{results.folder} holds none of the units of this study, so it is another one: choose another "
-            "folder with --output, or start afresh with --overwrite"
+            f"{results.folder} holds none of the units of this study, so it is another one (steps, "
+            "checkpoints, metrics and step sizes are part of every unit): choose another folder with "
+            "--output, or start afresh with --overwrite"
         )
 
 
@@ -174,6 +173,7 @@ def _facts(study: Study, units: Sequence[Cell], results: Results, progress: Prog
         "kind": "sweep",
         "name": study.name,
         "damaged": progress.damaged,
+        "tables": results.checksums(study.layout),
         "machines": sorted(name.removeprefix(MACHINE) for name in records if name.startswith(MACHINE)),
         "lanes": sum(unit.lanes for unit in units),
         "lane_steps": sum(unit.lane_steps for unit in units),

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from gainbias.experiments.cell import Cell
 from gainbias.experiments.engines import EngineName, opened
 from gainbias.experiments.execute import execute
 from gainbias.experiments.provenance import code_version, machine
-from gainbias.experiments.results import MACHINE, Results
+from gainbias.experiments.results import FAILURE, MACHINE, Results
 from gainbias.experiments.status import planned
-from gainbias.experiments.tables import unpacked
+from gainbias.experiments.tables import Layout, unpacked
 from gainbias.progress import Watch
 from gainbias.tasks.checks import as_integer
 
@@ -40,6 +41,8 @@ class Verification:
         How many have not, but agree to 1e-9.
     different : list of str
         The others.
+    damaged : list of str
+        Stored units that are damaged or missing, and files that are not as they were written.
     exact : bool
         Whether bits must be the same: same sources, and one kind of machine, which is this one.
     """
@@ -48,12 +51,13 @@ class Verification:
     identical: int
     close: int
     different: list[str]
+    damaged: list[str]
     exact: bool
 
     @property
     def passed(self) -> bool:
         """Whether the stored numbers can be computed again."""
-        return not self.different and (self.identical == self.checked or not self.exact)
+        return not (self.different or self.damaged) and (self.identical == self.checked or not self.exact)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what can be written as JSON."""
@@ -69,7 +73,7 @@ def verify(
     address: str | None = None,
     rng: random.Random | None = None,
 ) -> Verification:
-    """Compute a random sample of the stored units again, and compare.
+    """Compute a random sample of the stored units again, and compare; look for damage in all of them.
 
     Parameters
     ----------
@@ -83,8 +87,9 @@ def verify(
         Chooses; by default it is different each time.
     """
     results = Results(folder)
-    stored, _ = results.finished(planned(results))
-    units = {unit.id: unit for unit in planned(results) if unit.id in stored}
+    every = planned(results)
+    stored, _ = results.finished(every)
+    units = {unit.id: unit for unit in every if unit.id in stored}
     if not units:
         raise ValueError(f"{results.folder} holds no whole units that could be verified")
     count = min(as_integer(sample, "sample", least=1), len(units))
@@ -104,8 +109,26 @@ def verify(
         identical=words.count("identical"),
         close=words.count("close"),
         different=[units[name].label for name in found if found[name] == "different"],
+        damaged=_damage(results, every, stored),
         exact=results.note["code"] == code_version() and machines == {machine()},
     )
+
+
+def _damage(results: Results, units: list[Cell], stored: set[str]) -> list[str]:
+    """Say what a finished study had and has no more, and which units of another are damaged."""
+    records = results.log.records()
+    lost = [unit for unit in units if unit.id in records and unit.id not in stored]
+    found = [f"{unit.label}: its record is damaged" for unit in lost]
+    if not (results.folder / "manifest.json").exists():
+        return found
+    gone = [unit for unit in units if not {unit.id, FAILURE + unit.id} & records.keys()]
+    found += [f"{unit.label}: its record is missing" for unit in gone]
+    try:
+        written = results.manifest.get("tables", {})
+    except (ValueError, AttributeError):
+        return [*found, "manifest.json: is damaged"]
+    now = results.checksums(Layout("sweep", {"runs": []}))
+    return found + [f"{name}: is not as it was written" for name in written if now.get(name) != written[name]]
 
 
 def _compared(stored: bytes, again: bytes | None) -> str:

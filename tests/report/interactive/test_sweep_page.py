@@ -1,10 +1,13 @@
 """The page of a sweep: what is in it, and what it does in a real browser."""
 
+import errno
 import json
+import os
 import re
 
 import pytest
 
+import gainbias as gb
 from gainbias import cli
 from gainbias.report.style import FORMATS, SIZES
 from gainbias.report.sweeps import page
@@ -45,6 +48,34 @@ def test_all_files_of_the_report(sweep, tmp_path):
         "| garnet, num\\_states 20 | td-lambda, trace\\_decay 0 | 0.2 |"
         in (results.folder / "report" / "best-steps.md").read_text()
     )
+
+
+def test_a_study_without_a_number_has_a_report(tmp_path, monkeypatch):
+    """The limit of this method is known up to a constant, so it has no full distance to it."""
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    method = {"algorithms": ["td-lambda"], "step_size": 0.1, "metrics": ["full own"]}
+    study = gb.Study(tasks=["boyan-chain"], num_steps=50, instances=2, **method)
+    assert "figures" in report_on_sweep(gb.sweep(study, tmp_path / "results", workers=1))
+
+
+def test_many_series_leave_room_for_panels(tmp_path, monkeypatch):
+    """Otherwise matplotlib warns that axes have no size, and warnings are errors here."""
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    method = {"id": "td-lambda", "params": {"trace_decay": {"linear": [0.0, 0.9, 50]}}}
+    study = gb.Study(
+        tasks=["boyan-chain"], algorithms=[method], step_size=[0.1, 0.2], num_steps=9, instances=1
+    )
+    assert "figures" in report_on_sweep(gb.sweep(study, tmp_path / "results", workers=1))
+
+
+def test_a_disk_that_is_full_is_named(tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    results = make_sweep(tmp_path / "results")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"is full; what was finished is kept: make room"):
+        report_on_sweep(results)
 
 
 def test_it_is_one_safe_file(sweep_page):

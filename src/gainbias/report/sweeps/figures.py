@@ -49,15 +49,17 @@ def _panels(rows: DataFrame, title: str, draw: Drawer, looks: Mapping[str, Look]
     """Return a figure with a panel for each task and one legend."""
     tasks = list(rows["task"].unique())[:MOST_PANELS]
     height = -(-len(tasks) // size.columns)
+    columns = max(1, size.legend_columns - 1)  # names of series are long
+    shown = [name for name in looks if (rows["series"] == name).any()]
+    legend = 0.16 * max(0, -(-len(shown) // columns) - 3)  # beyond what the margin has room for
     with drawing(size):
-        figure = new_figure(size.width, 0.9 + 1.25 * size.panel_height * height)
+        figure = new_figure(size.width, 0.9 + legend + 1.25 * size.panel_height * height)
         figure.suptitle(title[:1].upper() + title[1:], x=0.01, ha="left", fontsize=size.letters)
         for place, task in enumerate(tasks):
             axes = figure.add_subplot(height, size.columns, place + 1)
             axes.set_title(task)
             draw(axes, rows[rows["task"] == task], looks)
         handles = dict(pair for axes in figure.axes for pair in _legend(axes))
-        columns = max(1, size.legend_columns - 1)  # names of series are long
         figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=columns)
     return figure
 
@@ -82,8 +84,8 @@ def _draw_sensitivity(axes: Any, rows: DataFrame, looks: Mapping[str, Look]) -> 
         axes.errorbar(
             finite["a"], finite["mean"], np.nan_to_num(reach), **_style(look, series), elinewidth=0.7
         )
-    axes.set(xscale="log", yscale="log", xlabel="step size a")
-    _limit_heights(axes, rows["mean"])
+    axes.set(xlabel="step size a")
+    _scale(axes, rows["mean"])
     _use_few_ticks(axes)
 
 
@@ -94,15 +96,16 @@ def _draw_curves(axes: Any, rows: DataFrame, looks: Mapping[str, Look]) -> None:
         axes.fill_between(
             finite["step"], finite["low"], finite["high"], color=look.colour, alpha=0.15, linewidth=0
         )
-    axes.set(xscale="log", yscale="log", xlabel="steps")
-    _limit_heights(axes, rows["mean"])
+    axes.set(xlabel="steps")
+    _scale(axes, rows["mean"])
     _use_few_ticks(axes)
 
 
-def _limit_heights(axes: Any, means: Any) -> None:
-    """Leave out what would squeeze all others together: step sizes that are far too large."""
+def _scale(axes: Any, means: Any) -> None:
+    """Make scales logarithmic, and leave out what would squeeze all others together: far too large steps."""
     known = means[np.isfinite(means) & (means > 0)]
-    if len(known):
+    if len(known):  # otherwise nothing is drawn, which a logarithmic scale cannot bear
+        axes.set(xscale="log", yscale="log")
         axes.set_ylim(0.8 * known.min(), 1.25 * min(known.max(), MOST_RATIO * known.min()))
 
 
@@ -114,7 +117,8 @@ def _draw_best(axes: Any, rows: DataFrame, looks: Mapping[str, Look]) -> None:
         axes.errorbar(
             [row.mean], [height], xerr=reach, **_style(looks[row.series], row.series), elinewidth=0.9
         )
-    axes.set(xscale="log", yticks=[], xlabel="error at the end, at the best step size")
+    axes.set(xscale="log" if (finite["mean"] > 0).any() else "linear")
+    axes.set(yticks=[], xlabel="error at the end, at the best step size")
     _use_few_ticks(axes)
 
 

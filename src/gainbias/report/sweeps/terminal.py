@@ -50,6 +50,8 @@ def show_status(answer: dict[str, Any]) -> None:
     table.add_row("units", f"{answer['done']:,} of {answer['units']:,} done")
     table.add_row("failed", f"{answer['failed']:,}")
     table.add_row("damaged", f"{answer['damaged']:,}, to be computed again")
+    if answer["damaged_files"]:
+        table.add_row("cut short", ", ".join(answer["damaged_files"]))
     quiet = answer["quiet_seconds"]
     table.add_row("last stored", "nothing yet" if quiet is None else f"{duration(quiet)} ago")
     table.add_row("begun with gainbias", answer["code"])
@@ -65,12 +67,15 @@ def show_verification(answer: dict[str, Any]) -> None:
     table.add_row("same bits", f"{answer['identical']:,}")
     table.add_row("equal to 1e-9", f"{answer['close']:,}")
     table.add_row("different", f"{len(answer['different']):,}")
+    table.add_row("damaged or missing", f"{len(answer['damaged']):,}")
     expected = "the same bits" if answer["exact"] else "equal to 1e-9: other sources or other machines"
     table.add_row("expected", expected)
     console = Console()
     console.print(table)
     for label in answer["different"]:
         console.print(f"[bold]DIFFERENT[/bold] {escape(label)}")
+    for words in answer["damaged"][:MOST_FAILURES]:
+        console.print(f"[bold]DAMAGED[/bold] {escape(words)}; --resume mends it")
 
 
 def _show_failures(console: Console, failures: list[dict[str, str]]) -> None:

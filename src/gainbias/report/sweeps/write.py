@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from gainbias.experiments.results import Results
+from gainbias.experiments.results import Results, disk_full_in_words
 from gainbias.experiments.study import Study
 from gainbias.progress import Watch
 from gainbias.report.interactive.frame import PAGE
@@ -40,7 +40,7 @@ def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str
     table = results.folder / "runs.parquet"
     if not table.exists():
         return {}
-    with Watch() as watch:
+    with Watch() as watch, disk_full_in_words(results.folder):
         watch.show("report: means and intervals", 0, 3)
         summary = _read(table, Study.from_dict(manifest["description"]).layout.optional)
         points, best = summary.points, best_steps(summary)
