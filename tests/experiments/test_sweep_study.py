@@ -96,6 +96,7 @@ class TestIds:
             {"checkpoints": (50, 100)},
             {"sampling": "iid"},
             {"metrics": (("full", "bias", "euclidean"),)},
+            {"exact": True},
             {"code": "another"},
         ],
         ids=lambda change: next(iter(change)),

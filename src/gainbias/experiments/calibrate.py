@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gainbias.experiments.cell import Cell
+from gainbias.experiments.expected import exact_errors
 from gainbias.experiments.study import Study
 from gainbias.progress import Watch
 from gainbias.tasks.checks import as_integer
@@ -99,4 +100,14 @@ def _seconds(cell: Cell) -> tuple[float, float]:
         times.append(time.perf_counter() - begin)
     first, half, whole = times
     a_step = max(0.0, whole - half) / max(1, few - few // 2)
-    return making + whole + a_step * (cell.num_steps - few), max(0.0, first - whole)
+    running = whole + a_step * (cell.num_steps - few)
+    return making + running + _exact_seconds(cell), max(0.0, first - whole)
+
+
+def _exact_seconds(cell: Cell) -> float:
+    """Return how long the exact errors of a unit take, from those of its first lane."""
+    if not cell.exact:
+        return 0.0
+    trace, begin = cell.run(1), time.perf_counter()
+    exact_errors(trace.algorithm, trace.problem, trace.lanes[:1], cell.checkpoints, [])
+    return len(trace.lanes) * (time.perf_counter() - begin)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -15,10 +15,15 @@ import numpy as np
 from gainbias.engine.run import run
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial
 from gainbias.engine.trace import Trace
+from gainbias.experiments.expected import exact_errors
 from gainbias.experiments.tables import Columns
 from gainbias.experiments.work import hash_of, is_defined, refuse_interrupted
+from gainbias.features.matrix import FloatArray
 from gainbias.tasks.registry import TASKS, task
 from gainbias.tasks.task import Task
+
+EXACT = "exact"
+"""The column of root mean squared errors over all paths."""
 
 Sizes = tuple[float, ...]
 """A step size: (a,) is constant, (a, c0) is a / (t + c0), (a, c0, xi) is a / (t + c0)**xi."""
@@ -30,8 +35,8 @@ SCHEDULES: dict[int, tuple[str, Any]] = {
 }
 """What a step size of so many numbers is."""
 
-MAKING_SECONDS, LANE_STEP_SECONDS, FEATURE_SECONDS = 0.02, 2e-9, 0.35e-9
-"""Rough times: to make a task, and for a step of a lane, alone and for each feature."""
+MAKING_SECONDS, LANE_STEP_SECONDS, FEATURE_SECONDS, EXACT_SECONDS = 0.02, 2e-9, 0.35e-9, 0.3
+"""Rough times: to make a task, for a step of a lane, alone and for each feature, and for an exact curve."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,8 @@ class Cell:
     sampling : str
     metrics : tuple of triples
         Kind, target and norm of errors.
+    exact : bool
+        Whether errors in the mean over all paths are computed, too.
     code : str
         Version of the sources that the result is to come from.
     """
@@ -78,6 +85,7 @@ class Cell:
     checkpoints: tuple[int, ...]
     sampling: str
     metrics: tuple[tuple[str, str, str], ...]
+    exact: bool
     code: str
 
     @cached_property
@@ -111,7 +119,8 @@ class Cell:
         """How long it takes, roughly."""
         features = dict(self.settings).get("num_features") or TASKS[self.task].settings.get("num_features")
         each = LANE_STEP_SECONDS + FEATURE_SECONDS * (features or 1)
-        return MAKING_SECONDS + self.lane_steps * each + self.num_steps * 30e-9
+        exact = EXACT_SECONDS * self.lanes * self.exact
+        return MAKING_SECONDS + self.lane_steps * each + self.num_steps * 30e-9 + exact
 
     def made(self) -> Task:
         """Return the task; the last few are kept, because algorithms share them."""
@@ -168,7 +177,11 @@ class Cell:
             | {"step": of_steps(trace.steps), "transitions": of_steps(trace.transitions)}
             | {"error": errors.ravel(), "gain": np.broadcast_to(trace.gain[:, None, :], shape).ravel()}
             | {name: of_lanes([lane.params[name] for lane in trace.lanes]) for name, _ in self.params}
+            | ({EXACT: self._exact(trace, metrics).ravel()} if self.exact and metrics else {})
         }
+
+    def _exact(self, trace: Trace, metrics: Sequence[tuple[str, str, str]]) -> FloatArray:
+        return exact_errors(trace.algorithm, trace.problem, trace.lanes, trace.steps.tolist(), metrics)
 
     def _facts(self, made: Task) -> dict[str, Any]:
         """Return what all rows share."""

@@ -55,6 +55,12 @@ def folder_name(value: Any, where: str) -> None:
         raise ValueError(f"{where}: must be a word, found {value!r}")
 
 
+def flag(value: Any, where: str) -> None:
+    """Refuse what is neither true nor false."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{where}: must be true or false, found {value!r}")
+
+
 def a_list(value: Any, where: str) -> list[Any]:
     """Return a list with something in it."""
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):

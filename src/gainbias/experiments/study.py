@@ -13,7 +13,7 @@ from typing import Any
 from gainbias.algorithms.registry import ALGORITHMS
 from gainbias.engine.run import as_checkpoints
 from gainbias.experiments import reading
-from gainbias.experiments.cell import Cell, Sizes
+from gainbias.experiments.cell import EXACT, Cell, Sizes
 from gainbias.experiments.provenance import code_version
 from gainbias.experiments.tables import Layout
 from gainbias.tasks.checks import as_integer
@@ -63,6 +63,9 @@ class Study:
         algorithm has no such error.
     protocol : {"literal", "inferred", "fair"}
         Which features; see `task`.
+    exact : bool
+        Whether to compute errors in the mean over all sample paths, too, for algorithms that are affine in
+        their weights; only with independent samples, because along a chain it would take minutes for each.
     name : str
         Of the study; its results folder is named after it.
 
@@ -90,6 +93,7 @@ class Study:
     checkpoints: int | Sequence[int] = 25
     metrics: Sequence[str] = ("quotient",)
     protocol: str = "literal"
+    exact: bool = False
     name: str = field(default="study")
 
     def __post_init__(self) -> None:
@@ -97,6 +101,9 @@ class Study:
         reading.folder_name(self.name, "name")
         reading.known(self.sampling, ("markov", "iid"), "sampling", "sampling")
         reading.known(self.protocol, NORMALISATION, "protocol", "protocol")
+        reading.flag(self.exact, "exact")
+        if self.exact and self.sampling != "iid":
+            raise ValueError('exact: takes minutes for each lane along a chain: use sampling = "iid"')
         for (task, _), method in itertools.product(self._tasks, self._methods):
             if TASKS[task].paper is None and reading.PAPER in (self.num_steps, method.step_sizes):
                 raise ValueError(
@@ -175,6 +182,7 @@ class Study:
                 checkpoints=checkpoints[task],
                 sampling=self.sampling,
                 metrics=self._metrics,
+                exact=self.exact,
                 code=code,
             )
 
@@ -182,7 +190,7 @@ class Study:
     def layout(self) -> Layout:
         """The table of results."""
         params = sorted({name for method in self._methods for name, _ in method.params})
-        return Layout("sweep", {"runs": []}, optional=params)
+        return Layout("sweep", {"runs": []}, optional=[*params, *([EXACT] if self.exact else [])])
 
     @cached_property
     def _tasks(self) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:

@@ -23,6 +23,9 @@ from gainbias.theory.terms import SampleField, bound_field, read_terms
 MOST_BYTES = 4 * 2**30
 """Moments of all nodes, and what is computed from them, may take so much memory."""
 
+UNIT_SAMPLE = Sample(np.ones(1), np.ones(1), 1.0, np.ones(1), np.ones(1), 1.0)
+"""Some transition, to ask whether there is a field at all."""
+
 COPIES = {"iid": 50, "markov": 6}
 """Arrays as large as the moments that are needed: a basis or the nodes of a block, or those of a step."""
 
@@ -129,18 +132,30 @@ def weights_limit(algorithm: Algorithm, problem: Problem, params: Any, first_wei
     return problem.fixed_point if limit is None else limit
 
 
+def has_exact_curve(algorithm: Algorithm, params: Any) -> bool:
+    """Whether steps of an algorithm with these parameters are affine in its weights.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> td = gb.ALGORITHMS["td-lambda"]
+    >>> has_exact_curve(td, td.params()), has_exact_curve(td, td.params(trace_decay=0.5))
+    (True, False)
+    """
+    declared = algorithm.sample_field
+    return declared is not None and declared(UNIT_SAMPLE, params, 0.1) is not None
+
+
 def affine_field(algorithm: Algorithm, params: Any, frozen: bool = False) -> SampleField:
     """Return the declared field, or say why there is none and what to do."""
     declared = algorithm.frozen_field if frozen else algorithm.sample_field
     if declared is None:
         raise ValueError(_no_field(algorithm, frozen))
-    unit = np.ones(1)
-    sample = Sample(unit, unit, 1.0, unit, unit, 1.0)
-    if declared(sample, params, 0.1) is None:
+    if declared(UNIT_SAMPLE, params, 0.1) is None:
         guilty = [
             name
             for name, value in params._asdict().items()
-            if declared(sample, algorithm.params()._replace(**{name: value}), 0.1) is None
+            if declared(UNIT_SAMPLE, algorithm.params()._replace(**{name: value}), 0.1) is None
         ]
         advice = ", ".join(f"{name}={getattr(algorithm.params(), name):g}" for name in guilty)
         raise ValueError(

@@ -186,6 +186,26 @@ class TestInABrowser:
         assert "step=0.1" in browser.fragment()
         assert "all at step size 0.1" in browser.texts("#status")[0]
 
+    def test_exact_curves_lie_beside_the_means(self, driver, tmp_path):
+        results = make_sweep(tmp_path / "results", exact=True)
+        report_on_sweep(results, tmp_path / "page.html")
+        browser = Browser(driver, tmp_path / "page.html")
+        browser.open(f"view=curves&step=0.1&{TASK}")
+        drawn = browser.run("return document.getElementById('chart').data.map(t => [t.name, t.x, t.y])")
+        shown = {name: dict(zip(x, y, strict=True)) for name, x, y in drawn if name}
+        assert [name for name in shown if "exact" in name] == ["td-lambda, trace_decay 0, exact"]
+        squares = [error_of(20, 0.0, 0.1, instance + 1, 10) ** 2 for instance in range(8)]
+        found = shown["td-lambda, trace_decay 0, exact"][10]
+        assert found == pytest.approx((sum(squares) / 8) ** 0.5, rel=1e-3)
+        assert "exact root mean squares" in browser.texts("#hint")[0]
+        browser.toggle("td-lambda, trace_decay 0")
+        assert not any("exact" in name for name in browser.lines())
+
+    def test_without_them_nobody_speaks_of_exact_curves(self, browser):
+        browser.open(f"view=curves&{TASK}")
+        assert not any("exact" in name for name in browser.lines())
+        assert "exact" not in browser.texts("#hint")[0]
+
     def test_a_series_can_be_switched_off(self, browser):
         browser.open(f"view=curves&{TASK}")
         browser.toggle("lstd")

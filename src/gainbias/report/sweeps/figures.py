@@ -11,7 +11,7 @@ import numpy as np
 from pandas import DataFrame
 
 from gainbias.report.curves import few_ticks, tick_text
-from gainbias.report.style import SIZES, Look, Size, drawing, new_figure, save_figure
+from gainbias.report.style import INK, SIZES, Look, Size, drawing, new_figure, save_figure
 from gainbias.report.sweeps.looks import looks_of
 
 if TYPE_CHECKING:
@@ -90,12 +90,14 @@ def _draw_sensitivity(axes: Any, rows: DataFrame, looks: Mapping[str, Look]) -> 
 
 
 def _draw_curves(axes: Any, rows: DataFrame, looks: Mapping[str, Look]) -> None:
+    """Means with their intervals, and thin broken lines for exact root mean squares."""
     for series, own in rows[rows["step"] > 0].groupby("series"):
         look, finite = looks[series], own[np.isfinite(own["mean"])]
         axes.plot(finite["step"], finite["mean"], **{**_style(look, series), "marker": ""})
         axes.fill_between(
             finite["step"], finite["low"], finite["high"], color=look.colour, alpha=0.15, linewidth=0
         )
+        axes.plot(own["step"], own["exact"], color=INK, linewidth=0.6, linestyle=(0.0, (6.0, 2.0)))
     axes.set(xlabel="steps")
     _scale(axes, rows["mean"])
     _use_few_ticks(axes)

@@ -49,8 +49,8 @@ def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
     dict
         "tasks" and "metrics"; "series" by name, with their looks; "shared", step sizes that several series
         have; "points" by task, metric and series: errors at the last step by step size, the best step
-        size, and learning curves by step size; "leftOut", how many curves are not there; "thinned",
-        whether checkpoints were left out.
+        size, and learning curves by step size; "exact", whether there are exact curves beside them;
+        "leftOut", how many curves are not there; "thinned", whether checkpoints were left out.
     """
     owners = points[points["schedule"] != "none"].groupby("schedule")["series"].nunique()
     sizes = points.drop_duplicates("schedule").set_index("schedule")["a"]
@@ -76,6 +76,7 @@ def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
         "series": {name: chart_look(look) for name, look in looks.items()},
         "shared": shared,
         "points": found,
+        "exact": bool(points["exact"].notna().any()),
         "leftOut": left_out,
         "thinned": bool(points.groupby(CURVE, sort=False).size().max() > MOST_POINTS),
     }
@@ -98,7 +99,8 @@ def _sensitivity(rows: DataFrame) -> dict[str, Any]:
 def _curve(rows: DataFrame) -> dict[str, Any]:
     rows = rows[rows["step"] > 0].sort_values("step")
     rows = rows.iloc[thinned(len(rows))]
-    numbers = {name: [short(number) for number in rows[name]] for name in ("mean", "low", "high")}
+    kinds = ("mean", "low", "high", *(["exact"] if rows["exact"].notna().any() else []))
+    numbers = {name: [short(number) for number in rows[name]] for name in kinds}
     return {**numbers, "steps": rows["step"].tolist(), "transitions": rows["transitions"].tolist()}
 
 

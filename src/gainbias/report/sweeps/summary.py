@@ -13,6 +13,8 @@ import pandas
 from pandas import DataFrame, Series
 from scipy.stats import t as student
 
+from gainbias.experiments.cell import EXACT
+
 SCHEDULE = ["step_size", "a", "c0", "xi"]
 METRIC = ["kind", "target", "norm"]
 CONFIDENCE = 0.95
@@ -36,11 +38,12 @@ class Summary:
     ----------
     points : DataFrame
         Columns task, series, algorithm, schedule, a, metric, step, transitions, runs, diverged, mean, low and
-        high: over all instances, with a 95 % interval of the mean; infinite if any diverged.
+        high: over all instances, with a 95 % interval of the mean; infinite if any diverged. And exact, the
+        root mean square over instances and all paths; nan where it was not computed.
     """
 
     def __init__(self, path: Path, params: Sequence[str]) -> None:
-        self._params = [name for name in params if name in _columns(path)]
+        self._params = [name for name in params if name in _columns(path) and name != EXACT]
         self._sums = _summed(path, ["task", "settings", "algorithm", *self._params, *SCHEDULE, *METRIC])
 
     @cached_property
@@ -83,9 +86,9 @@ def _summed(path: Path, keys: list[str]) -> DataFrame:
     import pyarrow.parquet
 
     file = pyarrow.parquet.ParquetFile(path)
-    total = DataFrame()
+    has_exact, total = EXACT in file.schema_arrow.names, DataFrame()
     for group in range(file.num_row_groups):
-        columns = [*keys, "instance", "step", "transitions", "error"]
+        columns = [*keys, "instance", "step", "transitions", "error", *([EXACT] if has_exact else [])]
         rows = file.read_row_group(group, columns=columns).to_pandas()
         finite = np.isfinite(rows["error"])
         errors = rows["error"].where(finite, 0.0)
@@ -95,20 +98,25 @@ def _summed(path: Path, keys: list[str]) -> DataFrame:
             diverged=(~finite).astype(np.int64),
             total=errors,
             squares=errors**2,
+            exact_squares=rows[EXACT] ** 2 if has_exact else np.nan,
         )
         total = _added(pandas.concat([total, rows], ignore_index=True), [*keys, "step", "half"])
     return total
 
 
 def _added(rows: DataFrame, keys: list[str]) -> DataFrame:
-    sums = dict.fromkeys(("runs", "diverged", "total", "squares"), "sum")
-    grouped = rows.groupby(keys, dropna=False, sort=False, observed=True)
-    return grouped.agg({"transitions": "first", **sums}).reset_index()
+    return _sums(rows.groupby(keys, dropna=False, sort=False, observed=True))
+
+
+def _sums(grouped: Any) -> DataFrame:
+    sums = grouped[["runs", "diverged", "total", "squares"]].sum()
+    exact = grouped["exact_squares"].sum(min_count=1)  # nan where nothing was computed, instead of 0
+    table: DataFrame = pandas.concat([grouped["transitions"].first(), sums, exact], axis=1).reset_index()
+    return table
 
 
 def _with_intervals(grouped: Any) -> DataFrame:
-    sums = dict.fromkeys(("runs", "diverged", "total", "squares"), "sum")
-    table: DataFrame = grouped.agg({"transitions": "first", **sums}).reset_index()
+    table = _sums(grouped)
     runs = table["runs"].to_numpy()
     mean = table["total"].to_numpy() / runs
     spread = np.maximum(0.0, table["squares"].to_numpy() / runs - mean**2) * runs / np.maximum(runs - 1, 1)
@@ -117,7 +125,8 @@ def _with_intervals(grouped: Any) -> DataFrame:
     table["mean"] = np.where(table["diverged"] > 0, np.inf, mean)
     table["low"] = np.where(known, np.maximum(mean - reach, 0.0), np.nan)
     table["high"] = np.where(known, mean + reach, np.nan)
-    return table.drop(columns=["total", "squares"])
+    table["exact"] = np.sqrt(table["exact_squares"] / runs)
+    return table.drop(columns=["total", "squares", "exact_squares"])
 
 
 def _spread(table: DataFrame, columns: list[str], text: Any) -> Series[str]:

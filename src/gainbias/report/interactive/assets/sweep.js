@@ -2,7 +2,7 @@
 
 // The page of a sweep: its state is in the fragment of its address, and all that is shown follows from the state.
 (() => {
-  const { axis, band, errorBars, find, findAll, plain, readable } = Common;
+  const { axis, band, errorBars, find, findAll, plain, readable, style } = Common;
   const data = Common.data();
   const VIEWS = ["steps", "best", "curves", "study"];
   const BEST = "best";
@@ -76,8 +76,11 @@
       const curve = kept[schedule];
       if (!curve) return [];
       const x = curve[state.axis];
-      return [band(x, curve.low, curve.high, colourOf(name), 0), { name: plain(name), x, y: curve.mean, mode: "lines", line: lineOf(name),
-        customdata: x.map(() => plain(schedule)), hovertemplate: `%{y:.4~g} after %{x:,d} ${state.axis} (%{customdata})` }];
+      const shared = { x, mode: "lines", customdata: x.map(() => plain(schedule)),
+        hovertemplate: `%{y:.4~g} after %{x:,d} ${state.axis} (%{customdata})` };
+      const mean = { ...shared, name: plain(name), y: curve.mean, line: lineOf(name) };
+      const exact = { ...shared, name: `${plain(name)}, exact`, y: curve.exact, line: { color: style("--ink"), width: 1, dash: "6px,3px" } };
+      return [band(x, curve.low, curve.high, colourOf(name), 0), mean, ...(curve.exact ? [exact] : [])];
     });
   }
 
@@ -129,6 +132,7 @@
 
   function leftOut() {
     const words = [];
+    if (data.exact) words.push("Thin broken lines: exact root mean squares over all sample paths; up to chance, means lie a little below them.");
     if (data.thinned) words.push("Curves with more than 60 checkpoints are thinned to 60.");
     if (data.leftOut) words.push(`${data.leftOut.toLocaleString("en")} curves are left out to keep the page small: the best come first, and all are in runs.parquet.`);
     return words;
