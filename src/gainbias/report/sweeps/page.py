@@ -26,8 +26,8 @@ def sweep_page(points: DataFrame, best: DataFrame, manifest: Mapping[str, Any]) 
     """Return the interactive page of a sweep."""
     name = escape(str(manifest["name"]))
     about = (
-        f"{manifest['units']:,} units with {manifest['lanes']:,} lanes: how errors depend on the step size, "
-        "which step sizes are best, and how errors fall."
+        f"{_count(manifest['units'], 'unit')} with {_count(manifest['lanes'], 'lane')}: how errors depend on the "
+        "step size, which step sizes are best, and how errors fall."
     )
     return assembled(
         "sweep.html",
@@ -39,6 +39,10 @@ def sweep_page(points: DataFrame, best: DataFrame, manifest: Mapping[str, Any]) 
         study=_study(manifest),
         data=script_data(chart_data(points, best)),
     )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:

@@ -107,6 +107,8 @@
         range: [-0.6, traces.length - 0.4], showgrid: false, zeroline: false };
     }
     Common.draw(element, traces, layout);
+    const isEmpty = !traces.some(({ x, y }) => x.some((_, place) => Number.isFinite(x[place]) && Number.isFinite(y[place])));
+    if (isEmpty) find("#status").textContent += " Nothing can be drawn: all runs diverged, or no such error is defined.";
   }
 
   // What is shown -------------------------------------------------------------------------------------
