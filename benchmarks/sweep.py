@@ -26,9 +26,9 @@ WORKERS, SECONDS = 2, 2.0
 def measure(engine: Engine, folder: Path, count: int) -> tuple[float, float, float]:
     """Return the seconds until workers are warm, the overhead in per cent, and the driver's ms per unit."""
     began = time.perf_counter()
-    _run(engine, Results(folder / "warm"), [Busy(number, 0.05) for number in range(2 * WORKERS)])
+    _run(engine, Results(folder / "warm"), [Busy(number, takes=0.05) for number in range(2 * WORKERS)])
     warm = time.perf_counter() - began
-    units, results = [Busy(number, SECONDS) for number in range(count)], Results(folder / "timed")
+    units, results = [Busy(number, takes=SECONDS) for number in range(count)], Results(folder / "timed")
     began, driver = time.perf_counter(), time.process_time()
     _run(engine, results, units)
     taken, driver = time.perf_counter() - began, time.process_time() - driver

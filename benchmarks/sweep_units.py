@@ -1,32 +1,14 @@
-"""Units that keep a core busy for a given time, or do nothing."""
+"""Units that keep a core busy for a given time."""
 
 import time
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
-from gainbias.experiments.provenance import code_version
-from gainbias.experiments.work import hash_of
+from tests.experiments.trivial import Trivial
 
 
 @dataclass(frozen=True)
-class Busy:
-    number: int
-    takes: float
-    code: str = field(default_factory=code_version)
-
-    lane_steps = 0
-
-    @property
-    def seconds(self) -> float:
-        return self.takes
-
-    @cached_property
-    def id(self) -> str:
-        return hash_of(asdict(self))
-
-    @property
-    def label(self) -> str:
-        return f"number {self.number}"
+class Busy(Trivial):
+    """Takes the given seconds of a processor."""
 
     def compute(self) -> dict[str, dict[str, list[float]]]:
         began, end = time.perf_counter(), time.thread_time() + self.takes
