@@ -121,6 +121,38 @@ class TestForms:
         ):
             list(log_stream(log))
 
+    @pytest.mark.filterwarnings("ignore::UserWarning")  # Minari misses a description, and an environment
+    def test_a_dataset_on_disk(self, tmp_path, monkeypatch):
+        minari = pytest.importorskip("minari")
+        from minari.data_collector import EpisodeBuffer
+
+        monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+        episodes = [
+            EpisodeBuffer(
+                id=number,
+                observations=states,
+                actions=[0] * (len(states) - 1),
+                rewards=[float(state) for state in states[1:]],
+                terminations=[False] * (len(states) - 2) + [number == 0],
+                truncations=[False] * (len(states) - 2) + [number == 1],
+            )
+            for number, states in enumerate(([0, 1, 2], [2, 0, 1, 1]))
+        ]
+        spaces = {
+            "observation_space": gymnasium.spaces.Discrete(3),
+            "action_space": gymnasium.spaces.Discrete(1),
+        }
+        minari.create_dataset_from_buffers("toy/toy-v0", buffer=episodes, data_format="arrow", **spaces)
+        found = moves(log_stream(minari.load_dataset("toy/toy-v0")))
+        assert found == [
+            (0, 1, 1.0, 0),
+            (1, 3, 2.0, 0),
+            (3, 2, 0.0, 0),
+            (2, 0, 0.0, 0),
+            (0, 1, 1.0, 0),
+            (1, 1, 1.0, 0),
+        ]
+
     def test_the_model_of_a_queue(self):
         process = queue_process()
         rng = np.random.default_rng(4)
