@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"gainbias: not enough memory: {error}", file=sys.stderr)
         return FAILED
     except (ValueError, OSError, ImportError) as error:
-        print(f"gainbias: {error}", file=sys.stderr)
+        print(f"gainbias: {words.in_words(error)}", file=sys.stderr)
         return FAILED if getattr(error, "errno", None) == errno.ENOSPC else WRONG_INPUT
     except (RuntimeError, KeyboardInterrupt) as error:  # ConvergenceError is one of the first
         print(f"gainbias: {str(error) or 'interrupted'}", file=sys.stderr)
@@ -70,17 +70,13 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _solve(options: argparse.Namespace) -> int:
-    from gainbias.model.files import read_process
     from gainbias.report.answers import solution_summary
     from gainbias.report.terminal import show_solution
 
-    is_file = os.path.exists(options.source) or options.source.endswith(".npz")
-    process = (
-        read_process(options.source) if is_file else words.chosen_task(options, options.source).problem.mrp
-    )
+    process, subject = words.chosen_process(options)
     start = time.perf_counter()
     solution = gainbias.solve(process, tol=options.tol, method=options.method)
-    return _answer(options, solution_summary(solution, time.perf_counter() - start), show_solution)
+    return _answer(options, solution_summary(solution, time.perf_counter() - start, subject), show_solution)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -88,18 +84,20 @@ def _run(options: argparse.Namespace) -> int:
     from gainbias.report.terminal import show_trace
 
     task = words.chosen_task(options, options.task)
+    words.refuse_features(options.algorithm, task)
     start = time.perf_counter()
     trace = gainbias.run(
         options.algorithm,
         task.problem,
         words.chosen_steps(options.steps, task),
-        words.chosen_step_size(options.step_size, task),
+        words.chosen_step_size(options.step_size, task, options.algorithm),
         seeds=range(options.seeds),
         params=words.read_settings(options.param),
         sampling=options.sampling,
         tail_average=options.tail_average,
     )
-    return _answer(options, trace_summary(trace, time.perf_counter() - start), show_trace)
+    _answer(options, trace_summary(trace, time.perf_counter() - start), show_trace)
+    return FAILED if any(one.status == "interrupted" for one in trace.outcomes) else DONE
 
 
 def _bound(options: argparse.Namespace) -> int:
@@ -111,7 +109,7 @@ def _bound(options: argparse.Namespace) -> int:
         options.algorithm,
         task,
         num_steps=words.chosen_steps(options.steps, task),
-        step_size=None if rewards_only else words.chosen_step_size(options.step_size, task),
+        step_size=None if rewards_only else words.chosen_step_size(options.step_size, task, options.algorithm),
         sampling=options.sampling,
         as_printed=options.as_printed,
         **words.read_settings(options.param),
@@ -250,7 +248,7 @@ def _report(options: argparse.Namespace) -> int:
     from gainbias.report.interactive.folder import write_page
     from gainbias.report.terminal import show_page
 
-    page = write_page(options.results, options.output)
+    page = write_page(words.existing(options.results), options.output)
     return _answer(options, {"page": str(page), "bytes": page.stat().st_size}, show_page)
 
 

@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import gainbias
@@ -48,6 +49,13 @@ def _meant(words: str) -> Any:
         return getattr(importlib.import_module(module), name)
     except AttributeError:
         raise ValueError(f"module {module} has no {name}") from None
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # something that the module needs
+        raise ValueError(
+            f"there is no module {module}: in MODULE:NAME, MODULE is a Python module, such as rules for "
+            "rules.py in this folder, and NAME is something in it"
+        ) from None
     finally:
         sys.path.remove(os.getcwd())
 
@@ -70,10 +78,15 @@ def log_columns(options: argparse.Namespace) -> dict[str, Any]:
     return {role: names[0] if len(names) == 1 else tuple(names) for role, names in named.items()}
 
 
-def chosen_step_size(words: str | None, task: gainbias.Task) -> Any:
-    """Return the step sizes that were asked for, or those of the paper for this task."""
+def chosen_step_size(words: str | None, task: gainbias.Task, algorithm: str) -> Any:
+    """Return the step sizes that were asked for, or the algorithm's own, or the paper's for this task."""
     if words is not None:
         return read_step_size(words)
+    known = gainbias.ALGORITHMS.get(algorithm)
+    if known and known.step_free:
+        return None
+    if known and known.constant_step is not None:
+        return gainbias.Constant(known.constant_step)
     paper = task.paper
     return (
         gainbias.Harmonic(paper.step_numerator, paper.step_offset) if paper else gainbias.Harmonic(150, 1000)
@@ -96,7 +109,59 @@ def read_step_size(words: str) -> Any:
 
 def chosen_task(options: argparse.Namespace, name: str) -> gainbias.Task:
     """Return a task with the settings that were asked for."""
+    if name in gainbias.ALGORITHMS:
+        raise ValueError(f"{name} is an algorithm, not a task: gainbias run TASK --algorithm {name}")
     return gainbias.task(name, seed=options.seed, protocol=options.protocol, **read_settings(options.set))
+
+
+def chosen_process(options: argparse.Namespace) -> tuple[Any, str]:
+    """Return the process of a task or a file, and what it is in words."""
+    from gainbias.model.files import read_process
+
+    if os.path.exists(options.source) or options.source.endswith(".npz"):
+        return read_process(options.source), options.source
+    task = chosen_task(options, options.source)
+    return task.problem.mrp, f"{gainbias.TASKS[task.name].summary} {_policy_in_words(task.settings)}".strip()
+
+
+def _policy_in_words(settings: Mapping[str, Any]) -> str:
+    """Return under which policy a task is, if it was learned and the summary does not say it."""
+    if "episodes" not in settings:
+        return ""
+    return (
+        f"The policy is that of {settings['episodes']:,} episodes of Q-learning, with a random action in "
+        f"{settings['epsilon']:.0%} of the steps."
+    )
+
+
+def refuse_features(algorithm: str, task: gainbias.Task) -> None:
+    """Refuse a task whose features an algorithm does not exist for, and name tasks that it does."""
+    known = gainbias.ALGORITHMS.get(algorithm)
+    if known and known.tabular_only and task.problem.features.kind != "tabular":
+        from gainbias.tasks.task import tabular
+
+        others = [name for name, recipe in gainbias.TASKS.items() if recipe.features is tabular]
+        raise ValueError(
+            f"{algorithm} exists for tabular features only, and those of {task.name} are "
+            f"{task.problem.features.kind}: tasks with tabular ones are {', '.join(others)}"
+        )
+
+
+def existing(path: str) -> str:
+    """Return the path of a results folder or a stored estimate, which must exist."""
+    if not os.path.exists(path) and not path.endswith(".npz"):
+        raise ValueError(f"there is no folder {path}")
+    return path
+
+
+def in_words(error: Exception) -> str:
+    """Return what went wrong, without the number that the system gives to files that are not there."""
+    if not isinstance(error, FileNotFoundError) or error.filename is None:
+        return str(error)
+    path = os.fsdecode(error.filename)
+    folder = os.path.dirname(path)
+    is_folder_there = os.path.isdir(folder or ".")
+    return f"there is no file {path}" if is_folder_there else f"there is no folder {folder}"
 
 
 def read_settings(pairs: list[str]) -> dict[str, Any]:
