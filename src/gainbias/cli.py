@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import os
 import shlex
 import sys
 import time
@@ -109,7 +108,9 @@ def _bound(options: argparse.Namespace) -> int:
         options.algorithm,
         task,
         num_steps=words.chosen_steps(options.steps, task),
-        step_size=None if rewards_only else words.chosen_step_size(options.step_size, task, options.algorithm),
+        step_size=None
+        if rewards_only
+        else words.chosen_step_size(options.step_size, task, options.algorithm),
         sampling=options.sampling,
         as_printed=options.as_printed,
         **words.read_settings(options.param),
@@ -121,12 +122,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     from gainbias.report.estimates import keep_estimate, show_estimate
 
     common = words.evaluation_settings(options)
-    if options.source.endswith(".parquet") or os.path.isfile(options.source):
-        if options.policy is not None:
-            raise ValueError("a log is of the policy that made it: leave out --policy")
-        estimate = gainbias.evaluate_log(
-            options.source, gaps=options.gaps, **words.log_columns(options), **common
-        )
+    if (log := words.chosen_log(options)) is not None:
+        estimate = gainbias.evaluate_log(log, gaps=options.gaps, **words.log_columns(options), **common)
     else:
         estimate = gainbias.evaluate(
             words.chosen_environment(options),
@@ -194,13 +191,13 @@ def _reproduce(options: argparse.Namespace) -> int:
         from gainbias.report.reproduction import report_on  # only now, when it is known that pandas is there
         from gainbias.report.terminal import show_study
 
+        start = time.perf_counter()
         written = [str(path) for path in report_on(results.folder)]
     except KeyboardInterrupt:
         print(_kept(options.output), file=sys.stderr)
         return FAILED
-    return _answer(
-        options, {"folder": str(results.folder), "written": written, **results.manifest}, show_study
-    )
+    made = {"written": written, "report_seconds": time.perf_counter() - start}
+    return _answer(options, {"folder": str(results.folder), **made, **results.manifest}, show_study)
 
 
 def _sweep(options: argparse.Namespace) -> int:
@@ -232,11 +229,13 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
         results = gainbias.sweep(study, folder, max_units=options.max_units, **where, **again)
         from gainbias.report.sweeps.write import report_on_sweep
 
+        start = time.perf_counter()
         written = report_on_sweep(results)
     except KeyboardInterrupt:
         print(_kept(folder), file=sys.stderr)
         return FAILED
-    _answer(options, {"folder": str(folder), "written": written, **results.manifest}, show_sweep)
+    made = {"written": written, "report_seconds": time.perf_counter() - start}
+    _answer(options, {"folder": str(folder), **made, **results.manifest}, show_sweep)
     return FAILED if results.manifest["failures"] or results.manifest["diverged_units"] else DONE
 
 

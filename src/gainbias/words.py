@@ -19,11 +19,38 @@ def chosen_environment(options: argparse.Namespace) -> Any:
     if options.verb == "evaluate" and (columns := log_columns(options)):
         raise ValueError(f"{options.source} is no log: leave out --{next(iter(columns))}")
     settings = read_settings(options.set)
+    if options.source.partition(":")[2].isidentifier():  # otherwise Gymnasium's MODULE:ID-v0, or an id
+        own = _meant(options.source)
+        if settings and hasattr(own, "step") and not isinstance(own, type):
+            raise ValueError(f"{options.source} is made already: leave out --set, or name what makes it")
+        return functools.partial(own, **settings) if settings else own
     if not settings:
         return options.source
     from gainbias.tasks.environments import optional
 
     return functools.partial(optional("gymnasium").make, options.source, **settings)
+
+
+def chosen_log(options: argparse.Namespace) -> Any:
+    """Return the path of a log, or the table in a CSV file; None if an environment was named."""
+    is_csv = options.source.lower().endswith(".csv")
+    if not (is_csv or options.source.endswith(".parquet") or os.path.isfile(options.source)):
+        return None
+    if options.policy is not None:
+        raise ValueError("a log is of the policy that made it: leave out --policy")
+    if not is_csv:
+        return options.source
+    from gainbias.extras import require
+
+    require("data", "pyarrow")
+    if not os.path.exists(options.source):
+        raise ValueError(f"there is no file {options.source}")
+    import pyarrow.csv
+
+    try:
+        return pyarrow.csv.read_csv(options.source)
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(f"{options.source} is not a CSV file that can be read: {error}") from error
 
 
 def read_policy(words: str | None) -> Any:

@@ -24,7 +24,6 @@ from gainbias.evaluation.stream import OnTermination
 from gainbias.features.matrix import FloatArray
 from gainbias.progress import Watch
 
-
 OPEN = "not clear which is better"
 """The verdict where the interval holds 0."""
 
@@ -124,7 +123,9 @@ def saving_in_words(saving: float | None, difference: float) -> str:
     if saving is None or saving == float("inf"):
         return "both earned the same in every step" if difference == 0.0 else "the difference never changed"
     if saving <= HARDLY_ANY:
-        return f"pairing saves nothing here: independent runs of {saving:.3g} times the length are as accurate"
+        return (
+            f"pairing saves nothing here: independent runs of {saving:.3g} times the length are as accurate"
+        )
     return f"as accurate as independent runs of {saving:.3g} times the length"
 
 

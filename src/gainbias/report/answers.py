@@ -54,9 +54,7 @@ def trace_summary(trace: Trace, seconds: float) -> dict[str, Any]:
             "gain": float(trace.gain[place, last]),
             **{f"error_{kind}": float(values[place, last]) for kind, values in errors.items()},
         }
-        for place, (lane, outcome, last) in enumerate(
-            zip(trace.lanes, trace.outcomes, reached, strict=True)
-        )
+        for place, (lane, outcome, last) in enumerate(zip(trace.lanes, trace.outcomes, reached, strict=True))
     ]
     made = max(outcome.step for outcome in trace.outcomes)
     is_cut = any(outcome.status == "interrupted" for outcome in trace.outcomes)

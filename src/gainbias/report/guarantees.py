@@ -11,7 +11,9 @@ from rich.table import Column, Table
 
 from gainbias.theory.bounds.record import WEIGHTS_ERROR
 
-GROWTH = {"Gamma_1": ", which has (tau_mix + c0)^(2 rho_0 a) in it: try a smaller a, as in --step-size 1,1000"}
+GROWTH = {
+    "Gamma_1": ", which has (tau_mix + c0)^(2 rho_0 a) in it: try a smaller a, as in --step-size 1,1000"
+}
 """Why constants of formulas can be larger than any float, and what can be done."""
 
 

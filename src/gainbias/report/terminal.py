@@ -10,6 +10,8 @@ from rich.markup import escape
 from rich.table import Column, Table
 from rich.text import Text
 
+from gainbias.report.sweeps.terminal import duration
+
 
 def show_solution(answer: dict[str, Any]) -> None:
     """Show gain, method and the extremes of the bias."""
@@ -138,8 +140,13 @@ def show_study(answer: dict[str, Any]) -> None:
     """Show how much was run, and where to begin to read."""
     report = Path(answer["folder"], "report")
     table = Table(show_header=False, title="Study")
-    table.add_row("instances", f"{answer['units']}, of which {answer['reused']} had been stored before")
-    table.add_row("seconds", f"{answer['seconds']:g}")
+    each = ", ".join(
+        f"{name} {len(protocol['seeds']) * len(answer['tasks'])}"
+        for name, protocol in answer["protocols"].items()
+    )
+    stored = f"; {answer['reused']} had been stored before" if answer["reused"] else ""
+    table.add_row("instances", f"{answer['units']}: {each}{stored}")
+    table.add_row("time", f"runs {duration(answer['seconds'])}, report {duration(answer['report_seconds'])}")
     for name in ("index.html", "verdicts.md", "tables", "figures", "scores"):
         table.add_row(LABELS.get(name, name), Text(str(report / name), overflow="fold"))
     Console().print(table)
