@@ -98,7 +98,7 @@ class TestExitCodes:
         return shown.err
 
     def test_missing_file(self, capsys):
-        assert "No such file or directory: 'missing.npz'" in self.refused(capsys, "solve", "missing.npz")
+        assert "there is no file missing.npz" in self.refused(capsys, "solve", "missing.npz")
 
     def test_missing_arrays(self, tmp_path, capsys):
         path = tmp_path / "wrong.npz"
@@ -363,7 +363,6 @@ class TestTasks:
             (["solve", "random-walk-50", "--set", "size=3"], "random-walk-50 has no setting 'size'"),
             (["solve", "inventory", "--set", "reorder_at=20"], "reorder_at must be below order_up_to"),
             (["run", "garnet", "--set", "branching=x"], "branching must be an integer"),
-            (["run", "random-walk-50", "--steps", "0"], "num_steps must be a positive integer, found 0"),
         ],
     )
     def test_wrong_input(self, words, message, capsys):

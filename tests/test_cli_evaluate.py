@@ -20,11 +20,14 @@ def folder(tmp_path, monkeypatch):
     np.save(tmp_path / "left.npy", [0] * 16)
     name = f"rules_{tmp_path.name}"
     (tmp_path / f"{name}.py").write_text(
+        "from gymnasium.envs.toy_text import FrozenLakeEnv as Lake\n\nmade = Lake()\n\n\n"
         "def right(observation):\n    return 2\n\n\ndef line(seen):\n    return seen[:, None] / 48.0\n"
     )
     states = np.random.default_rng(0).integers(0, 3, 3_000)
     frame = pandas.DataFrame({"position": states, "earned": 1.0 * states, "x": states / 2, "y": -states})
     frame.to_parquet(tmp_path / "log.parquet")
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    (tmp_path / "empty.csv").touch()
     frame.loc[2_000, "earned"] = np.nan
     frame.to_parquet(tmp_path / "damaged.parquet")
     monkeypatch.chdir(tmp_path)
@@ -55,6 +58,20 @@ class TestEvaluate:
         assert sure["diagnostics"]["num_chains"] == 2
         assert sure["gain"] == 0.0
         assert any("never change" in warning for warning in sure["diagnostics"]["warnings"])
+
+    def test_an_environment_of_ones_own(self, folder, capsys):
+        words = ["--policy", f"{folder}:right", "--steps", "2000"]
+        registered = answer_of(capsys, "evaluate", "FrozenLake-v1", *words)
+        assert answer_of(capsys, "evaluate", f"{folder}:Lake", *words)["gain"] == registered["gain"]
+        sure = answer_of(capsys, "evaluate", f"{folder}:Lake", *words, "--set", "is_slippery=false")
+        assert sure["gain"] == 0.0
+        assert cli.main(["evaluate", f"{folder}:made", *words, "--set", "x=1"]) == cli.WRONG_INPUT
+        assert "is made already: leave out --set" in capsys.readouterr().err
+
+    def test_a_log_in_csv(self, folder, capsys):
+        named = ["--state", "position", "--reward", "earned"]
+        parquet = answer_of(capsys, "evaluate", "log.parquet", *named)
+        assert answer_of(capsys, "evaluate", "log.csv", *named)["gain"] == parquet["gain"]
 
     def test_features_and_step_sizes(self, folder, capsys):
         words = ["evaluate", "CliffWalking-v1", "--policy", "random", "--steps", "8000"]
@@ -111,6 +128,19 @@ class TestEvaluate:
         ):
             assert words in shown
 
+    def test_extremes_have_intervals_the_worst_first(self, folder, capsys):
+        words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--steps", "8000"]
+        answer = answer_of(capsys, *words)
+        estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=8_000)
+        for entry in answer["best"] + answer["worst"]:
+            assert entry["interval"] == list(estimate.value_interval(entry["observation"]))
+        assert cli.main(words) == cli.DONE
+        shown = re.findall(r"│ +(\d+) +│ ([+-].*?) +│ ([+-].*?) to ([+-].*?) +│", capsys.readouterr().out)
+        values = [float(value) for _, value, _, _ in shown]
+        assert values[:3] == sorted(values, reverse=True)[:3]
+        assert values[3:] == sorted(values)[:3]
+        assert all(float(low) <= float(value) <= float(high) for _, value, low, high in shown)
+
     def test_a_log(self, folder, capsys):
         named = ["--state", "position", "--reward", "earned"]
         answer = answer_of(capsys, "evaluate", "log.parquet", *named)
@@ -152,11 +182,14 @@ class TestEvaluate:
         [
             (["FrozenLake-v1"], "an environment needs a policy: --policy random"),
             (["FrozenLake-v1", "--policy", "best"], "--policy must be random, FILE.npy or MODULE:NAME"),
-            (["FrozenLake-v1", "--policy", "none.npy"], "No such file or directory: 'none.npy'"),
+            (["FrozenLake-v1", "--policy", "none.npy"], "there is no file none.npy"),
             (["FrozenLake-v1", "--policy", "json:best"], "module json has no best"),
-            (["FrozenLake-v1", "--policy", "no_such:thing"], "No module named 'no_such'"),
+            (["FrozenLake-v1", "--policy", "no_such:thing"], "there is no module no_such: in MODULE:NAME"),
             (["NoSuchLake-v1", "--policy", "random"], "NoSuchLake"),
             (["none.parquet"], "there is no file none.parquet"),
+            (["none.csv"], "there is no file none.csv"),
+            (["empty.csv"], "empty.csv is not a CSV file that can be read"),
+            (["log.csv", "--policy", "random"], "leave out --policy"),
             (["log.parquet"], "the log has no column state or observation or obs"),
             (["log.parquet", "--policy", "random"], "leave out --policy"),
         ],
@@ -176,6 +209,18 @@ class TestCompare:
         shown = capsys.readouterr().out
         for part in ("difference of gains", "gain of the second", "independent runs of"):
             assert part in shown
+        assert re.search("verdict +│ the first is better ", shown)
+        assert "pairing saves nothing here" in shown  # the second never earns anything
+        assert shown.count("never change") == 1
+
+    def test_warnings_of_both_are_told_once(self, folder, capsys):
+        policies = ["--policy", "left.npy", "--policy", "left.npy"]
+        assert cli.main(["compare", "FrozenLake-v1", *policies, "--steps", "2000"]) == cli.DONE
+        shown = capsys.readouterr().out
+        assert "both policies: the rewards never change" in shown
+        assert shown.count("never change") == 1
+        assert "not clear which is better" in shown
+        assert "both earned the same in every step" in shown
 
     def test_one_policy(self, capsys):
         assert cli.main(["compare", "FrozenLake-v1", "--policy", "random"]) == cli.WRONG_INPUT

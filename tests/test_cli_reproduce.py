@@ -1,6 +1,7 @@
 """The verb `reproduce`: a study end to end, and what is refused before work begins."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -39,7 +40,9 @@ class TestReproduce:
         parameters = (folder / "report" / "tables" / "parameters-literal.md").read_text()
         assert "| 0.1 | steps 750, epsilon 0.2 |" in parameters
         assert cli.main([*words, "--resume"]) == cli.DONE
-        assert "3, of which 3 had been stored before" in capfd.readouterr().out
+        shown = capfd.readouterr().out
+        assert "3: literal 3; 3 had been stored before" in shown
+        assert re.search("time +│ runs .* s, report .* s", shown)
         for change, message in (
             ([], "already holds a study: go on with --resume"),
             (["--resume", "--set", "epsilon=0.3"], "cannot be resumed with settings = {'epsilon': 0.3}"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import os
 import shlex
 import sys
 import time
@@ -45,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"gainbias: not enough memory: {error}", file=sys.stderr)
         return FAILED
     except (ValueError, OSError, ImportError) as error:
-        print(f"gainbias: {error}", file=sys.stderr)
+        print(f"gainbias: {words.in_words(error)}", file=sys.stderr)
         return FAILED if getattr(error, "errno", None) == errno.ENOSPC else WRONG_INPUT
     except (RuntimeError, KeyboardInterrupt) as error:  # ConvergenceError is one of the first
         print(f"gainbias: {str(error) or 'interrupted'}", file=sys.stderr)
@@ -70,17 +69,13 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _solve(options: argparse.Namespace) -> int:
-    from gainbias.model.files import read_process
     from gainbias.report.answers import solution_summary
     from gainbias.report.terminal import show_solution
 
-    is_file = os.path.exists(options.source) or options.source.endswith(".npz")
-    process = (
-        read_process(options.source) if is_file else words.chosen_task(options, options.source).problem.mrp
-    )
+    process, subject = words.chosen_process(options)
     start = time.perf_counter()
     solution = gainbias.solve(process, tol=options.tol, method=options.method)
-    return _answer(options, solution_summary(solution, time.perf_counter() - start), show_solution)
+    return _answer(options, solution_summary(solution, time.perf_counter() - start, subject), show_solution)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -88,18 +83,20 @@ def _run(options: argparse.Namespace) -> int:
     from gainbias.report.terminal import show_trace
 
     task = words.chosen_task(options, options.task)
+    words.refuse_features(options.algorithm, task)
     start = time.perf_counter()
     trace = gainbias.run(
         options.algorithm,
         task.problem,
         words.chosen_steps(options.steps, task),
-        words.chosen_step_size(options.step_size, task),
+        words.chosen_step_size(options.step_size, task, options.algorithm),
         seeds=range(options.seeds),
         params=words.read_settings(options.param),
         sampling=options.sampling,
         tail_average=options.tail_average,
     )
-    return _answer(options, trace_summary(trace, time.perf_counter() - start), show_trace)
+    _answer(options, trace_summary(trace, time.perf_counter() - start), show_trace)
+    return FAILED if any(one.status == "interrupted" for one in trace.outcomes) else DONE
 
 
 def _bound(options: argparse.Namespace) -> int:
@@ -111,7 +108,9 @@ def _bound(options: argparse.Namespace) -> int:
         options.algorithm,
         task,
         num_steps=words.chosen_steps(options.steps, task),
-        step_size=None if rewards_only else words.chosen_step_size(options.step_size, task),
+        step_size=None
+        if rewards_only
+        else words.chosen_step_size(options.step_size, task, options.algorithm),
         sampling=options.sampling,
         as_printed=options.as_printed,
         **words.read_settings(options.param),
@@ -123,12 +122,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     from gainbias.report.estimates import keep_estimate, show_estimate
 
     common = words.evaluation_settings(options)
-    if options.source.endswith(".parquet") or os.path.isfile(options.source):
-        if options.policy is not None:
-            raise ValueError("a log is of the policy that made it: leave out --policy")
-        estimate = gainbias.evaluate_log(
-            options.source, gaps=options.gaps, **words.log_columns(options), **common
-        )
+    if (log := words.chosen_log(options)) is not None:
+        estimate = gainbias.evaluate_log(log, gaps=options.gaps, **words.log_columns(options), **common)
     else:
         estimate = gainbias.evaluate(
             words.chosen_environment(options),
@@ -196,13 +191,13 @@ def _reproduce(options: argparse.Namespace) -> int:
         from gainbias.report.reproduction import report_on  # only now, when it is known that pandas is there
         from gainbias.report.terminal import show_study
 
+        start = time.perf_counter()
         written = [str(path) for path in report_on(results.folder)]
     except KeyboardInterrupt:
         print(_kept(options.output), file=sys.stderr)
         return FAILED
-    return _answer(
-        options, {"folder": str(results.folder), "written": written, **results.manifest}, show_study
-    )
+    made = {"written": written, "report_seconds": time.perf_counter() - start}
+    return _answer(options, {"folder": str(results.folder), **made, **results.manifest}, show_study)
 
 
 def _sweep(options: argparse.Namespace) -> int:
@@ -234,11 +229,13 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
         results = gainbias.sweep(study, folder, max_units=options.max_units, **where, **again)
         from gainbias.report.sweeps.write import report_on_sweep
 
+        start = time.perf_counter()
         written = report_on_sweep(results)
     except KeyboardInterrupt:
         print(_kept(folder), file=sys.stderr)
         return FAILED
-    _answer(options, {"folder": str(folder), "written": written, **results.manifest}, show_sweep)
+    made = {"written": written, "report_seconds": time.perf_counter() - start}
+    _answer(options, {"folder": str(folder), **made, **results.manifest}, show_sweep)
     return FAILED if results.manifest["failures"] or results.manifest["diverged_units"] else DONE
 
 
@@ -250,7 +247,7 @@ def _report(options: argparse.Namespace) -> int:
     from gainbias.report.interactive.folder import write_page
     from gainbias.report.terminal import show_page
 
-    page = write_page(options.results, options.output)
+    page = write_page(words.existing(options.results), options.output)
     return _answer(options, {"page": str(page), "bytes": page.stat().st_size}, show_page)
 
 

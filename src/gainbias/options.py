@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 import gainbias
+from gainbias.parsing import Verb, count
 
 SOLVE_EXAMPLE = """\
 examples:
@@ -24,7 +25,8 @@ examples:
   gainbias evaluate log.parquet --state position --reward earned --page answer.html
 
 A policy is random, FILE.npy with the action of each discrete observation or the probabilities of all actions,
-or MODULE:NAME, a function from an observation to an action or an agent with a method predict.
+or MODULE:NAME, a function from an observation to an action or an agent with a method predict. An environment
+is an id of Gymnasium, or MODULE:NAME, a class of your own or a function that makes environments.
 """
 
 COMPARE_EXAMPLE = """\
@@ -51,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     whole.add_argument("--version", action="version", version=f"gainbias {gainbias.__version__}")
-    verbs = whole.add_subparsers(required=True, dest="verb", metavar="VERB")
+    verbs = whole.add_subparsers(required=True, dest="verb", metavar="VERB", parser_class=Verb)
     for add in (
         _add_list,
         _add_solve,
@@ -86,7 +88,9 @@ def _verb(verbs: Any, name: str, help: str, example: str) -> argparse.ArgumentPa
 def _add_list(verbs: Any) -> None:
     about = "algorithms and what each converges to, or tasks"
     verb = _verb(verbs, "list", about, "examples:\n  gainbias list algorithms\n  gainbias list tasks")
-    verb.add_argument("what", choices=["algorithms", "tasks"], help="what to list")
+    verb.add_argument(
+        "what", choices=(known := ["algorithms", "tasks"]), metavar="|".join(known), help="what to list"
+    )
 
 
 def _add_solve(verbs: Any) -> None:
@@ -123,11 +127,12 @@ def _add_bound(verbs: Any) -> None:
 def _add_run_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("task", metavar="TASK", help="id of a task")
     verb.add_argument("--algorithm", default="single-chain", help="id of an algorithm (default: %(default)s)")
-    verb.add_argument("--steps", type=int, help="number of steps (default: the paper's, or 100000)")
+    verb.add_argument("--steps", type=count, help="number of steps (default: the paper's, or 100000)")
     verb.add_argument(
         "--step-size",
         metavar="A[,C0[,XI]]",
-        help="constant a, or a/(t+c0), or a/(t+c0)^xi (default: the paper's)",
+        help="constant a, or a/(t+c0), or a/(t+c0)^xi "
+        "(default: the paper's for its tasks, else 150/(t+1000), or the algorithm's own)",
     )
     verb.add_argument("--sampling", default="markov", help="markov or iid (default: %(default)s)")
     verb.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="of the algorithm")
@@ -145,10 +150,12 @@ def _add_task_options(verb: argparse.ArgumentParser) -> None:
 def _add_evaluate(verbs: Any) -> None:
     about = "what a policy earns per step in the long run, from an environment or a log, with error bars"
     verb = _verb(verbs, "evaluate", about, EVALUATE_EXAMPLE)
-    verb.add_argument("source", metavar="ENV_ID|FILE.parquet", help="id of an environment, or a log")
+    verb.add_argument(
+        "source", metavar="ENV|LOG", help="id of an environment or MODULE:NAME, or FILE.parquet, FILE.csv"
+    )
     verb.add_argument("--policy", help="of an environment: random, FILE.npy or MODULE:NAME")
     verb.add_argument("--target-half-width", type=float, help="go on until the gain's interval is so narrow")
-    verb.add_argument("--max-steps", type=int, default=10_000_000, help="at most (default: %(default)s)")
+    verb.add_argument("--max-steps", type=count, default=10_000_000, help="at most (default: %(default)s)")
     _add_evaluation_options(verb)
     for role in ("state", "next-state", "reward", "episode", "terminated", "truncated", "step"):
         several = "; several for a state of several numbers" if "state" in role else ""
@@ -162,7 +169,7 @@ def _add_evaluate(verbs: Any) -> None:
 def _add_compare(verbs: Any) -> None:
     about = "how much more one policy earns per step than another, by common random numbers"
     verb = _verb(verbs, "compare", about, COMPARE_EXAMPLE)
-    verb.add_argument("source", metavar="ENV_ID", help="id of an environment")
+    verb.add_argument("source", metavar="ENV", help="id of an environment, or MODULE:NAME")
     verb.add_argument(
         "--policy", action="append", required=True, help="twice: random, FILE.npy or MODULE:NAME"
     )
@@ -170,7 +177,9 @@ def _add_compare(verbs: Any) -> None:
 
 
 def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--steps", type=int, default=100_000, help="transitions in all (default: %(default)s)")
+    verb.add_argument(
+        "--steps", type=count, default=100_000, help="transitions in all (default: %(default)s)"
+    )
     verb.add_argument("--chains", type=int, help="independent copies of the environment (default: 4)")
     verb.add_argument("--seed", type=int, default=0, help="of environment and actions (default: %(default)s)")
     verb.add_argument("--algorithm", default="auto", help="that learns the values (default: %(default)s)")

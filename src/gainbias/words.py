@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import gainbias
@@ -18,11 +19,38 @@ def chosen_environment(options: argparse.Namespace) -> Any:
     if options.verb == "evaluate" and (columns := log_columns(options)):
         raise ValueError(f"{options.source} is no log: leave out --{next(iter(columns))}")
     settings = read_settings(options.set)
+    if options.source.partition(":")[2].isidentifier():  # otherwise Gymnasium's MODULE:ID-v0, or an id
+        own = _meant(options.source)
+        if settings and hasattr(own, "step") and not isinstance(own, type):
+            raise ValueError(f"{options.source} is made already: leave out --set, or name what makes it")
+        return functools.partial(own, **settings) if settings else own
     if not settings:
         return options.source
     from gainbias.tasks.environments import optional
 
     return functools.partial(optional("gymnasium").make, options.source, **settings)
+
+
+def chosen_log(options: argparse.Namespace) -> Any:
+    """Return the path of a log, or the table in a CSV file; None if an environment was named."""
+    is_csv = options.source.lower().endswith(".csv")
+    if not (is_csv or options.source.endswith(".parquet") or os.path.isfile(options.source)):
+        return None
+    if options.policy is not None:
+        raise ValueError("a log is of the policy that made it: leave out --policy")
+    if not is_csv:
+        return options.source
+    from gainbias.extras import require
+
+    require("data", "pyarrow")
+    if not os.path.exists(options.source):
+        raise ValueError(f"there is no file {options.source}")
+    import pyarrow.csv
+
+    try:
+        return pyarrow.csv.read_csv(options.source)
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(f"{options.source} is not a CSV file that can be read: {error}") from error
 
 
 def read_policy(words: str | None) -> Any:
@@ -48,6 +76,13 @@ def _meant(words: str) -> Any:
         return getattr(importlib.import_module(module), name)
     except AttributeError:
         raise ValueError(f"module {module} has no {name}") from None
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # something that the module needs
+        raise ValueError(
+            f"there is no module {module}: in MODULE:NAME, MODULE is a Python module, such as rules for "
+            "rules.py in this folder, and NAME is something in it"
+        ) from None
     finally:
         sys.path.remove(os.getcwd())
 
@@ -70,10 +105,15 @@ def log_columns(options: argparse.Namespace) -> dict[str, Any]:
     return {role: names[0] if len(names) == 1 else tuple(names) for role, names in named.items()}
 
 
-def chosen_step_size(words: str | None, task: gainbias.Task) -> Any:
-    """Return the step sizes that were asked for, or those of the paper for this task."""
+def chosen_step_size(words: str | None, task: gainbias.Task, algorithm: str) -> Any:
+    """Return the step sizes that were asked for, or the algorithm's own, or the paper's for this task."""
     if words is not None:
         return read_step_size(words)
+    known = gainbias.ALGORITHMS.get(algorithm)
+    if known and known.step_free:
+        return None
+    if known and known.constant_step is not None:
+        return gainbias.Constant(known.constant_step)
     paper = task.paper
     return (
         gainbias.Harmonic(paper.step_numerator, paper.step_offset) if paper else gainbias.Harmonic(150, 1000)
@@ -96,7 +136,59 @@ def read_step_size(words: str) -> Any:
 
 def chosen_task(options: argparse.Namespace, name: str) -> gainbias.Task:
     """Return a task with the settings that were asked for."""
+    if name in gainbias.ALGORITHMS:
+        raise ValueError(f"{name} is an algorithm, not a task: gainbias run TASK --algorithm {name}")
     return gainbias.task(name, seed=options.seed, protocol=options.protocol, **read_settings(options.set))
+
+
+def chosen_process(options: argparse.Namespace) -> tuple[Any, str]:
+    """Return the process of a task or a file, and what it is in words."""
+    from gainbias.model.files import read_process
+
+    if os.path.exists(options.source) or options.source.endswith(".npz"):
+        return read_process(options.source), options.source
+    task = chosen_task(options, options.source)
+    return task.problem.mrp, f"{gainbias.TASKS[task.name].summary} {_policy_in_words(task.settings)}".strip()
+
+
+def _policy_in_words(settings: Mapping[str, Any]) -> str:
+    """Return under which policy a task is, if it was learned and the summary does not say it."""
+    if "episodes" not in settings:
+        return ""
+    return (
+        f"The policy is that of {settings['episodes']:,} episodes of Q-learning, with a random action in "
+        f"{settings['epsilon']:.0%} of the steps."
+    )
+
+
+def refuse_features(algorithm: str, task: gainbias.Task) -> None:
+    """Refuse a task whose features an algorithm does not exist for, and name tasks that it does."""
+    known = gainbias.ALGORITHMS.get(algorithm)
+    if known and known.tabular_only and task.problem.features.kind != "tabular":
+        from gainbias.tasks.task import tabular
+
+        others = [name for name, recipe in gainbias.TASKS.items() if recipe.features is tabular]
+        raise ValueError(
+            f"{algorithm} exists for tabular features only, and those of {task.name} are "
+            f"{task.problem.features.kind}: tasks with tabular ones are {', '.join(others)}"
+        )
+
+
+def existing(path: str) -> str:
+    """Return the path of a results folder or a stored estimate, which must exist."""
+    if not os.path.exists(path) and not path.endswith(".npz"):
+        raise ValueError(f"there is no folder {path}")
+    return path
+
+
+def in_words(error: Exception) -> str:
+    """Return what went wrong, without the number that the system gives to files that are not there."""
+    if not isinstance(error, FileNotFoundError) or error.filename is None:
+        return str(error)
+    path = os.fsdecode(error.filename)
+    folder = os.path.dirname(path)
+    is_folder_there = os.path.isdir(folder or ".")
+    return f"there is no file {path}" if is_folder_there else f"there is no folder {folder}"
 
 
 def read_settings(pairs: list[str]) -> dict[str, Any]:

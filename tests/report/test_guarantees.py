@@ -67,5 +67,7 @@ def test_the_average_of_rewards_needs_no_step_size(capsys, sampling):
 def test_wrong_input(capsys):
     assert cli.main([*WORDS[:-1], "lstd"]) == cli.WRONG_INPUT
     assert "there are theorems about" in capsys.readouterr().err
-    assert cli.main([*WORDS, "--steps", "0"]) == cli.WRONG_INPUT
-    assert "num_steps must be a positive integer" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as caught:
+        cli.main([*WORDS, "--steps", "0"])
+    assert caught.value.code == cli.WRONG_INPUT
+    assert "--steps: must be a positive whole number" in capsys.readouterr().err

@@ -24,6 +24,12 @@ from gainbias.evaluation.stream import OnTermination
 from gainbias.features.matrix import FloatArray
 from gainbias.progress import Watch
 
+OPEN = "not clear which is better"
+"""The verdict where the interval holds 0."""
+
+HARDLY_ANY = 1.05
+"""A saving of at most this is none."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
@@ -69,12 +75,19 @@ class Comparison:
         """Whether the interval leaves no doubt which policy is better, and nothing speaks against it."""
         return not (self.interval[0] <= 0.0 <= self.interval[1]) and not self.warnings
 
+    @property
+    def verdict(self) -> str:
+        """Which policy is better by the interval, in words."""
+        low, high = self.interval
+        return "the first is better" if low > 0.0 else "the second is better" if high < 0.0 else OPEN
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, ready for JSON; ``None`` for infinite numbers and nan."""
         answer = {
             "difference": self.difference,
             "interval": list(self.interval),
             "confidence": self.confidence,
+            "verdict": self.verdict,
             "standard_error": self.standard_error,
             "saving": self.saving,
             "warnings": list(self.warnings),
@@ -86,23 +99,34 @@ class Comparison:
     def __repr__(self) -> str:
         low, high = self.interval
         digits = digits_for(high - low)
-        verdict = "the first is better" if low > 0.0 else "the second is better" if high < 0.0 else "open"
         gains = (f"{estimate.gain:.{digits}f}" for estimate in (self.first, self.second))
         lines = [
             f"difference  {self.difference:+.{digits}f} per step, {self.confidence:.0%} interval "
-            f"{low:+.{digits}f} to {high:+.{digits}f}: {verdict}",
+            f"{low:+.{digits}f} to {high:+.{digits}f}: {self.verdict}",
             "gains       {} and {}".format(*gains),
-            f"pairing     {self._saving_in_words()}",
+            f"pairing     by common random numbers: {saving_in_words(self.saving, self.difference)}",
             *(f"warning     {warning}" for warning in self.warnings),
         ]
         return "\n".join(lines)
 
-    def _saving_in_words(self) -> str:
-        if self.saving == float("inf"):
-            return "by common random numbers: both earned the same in every step"
+
+def saving_in_words(saving: float | None, difference: float) -> str:
+    """Return what pairing was good for; None is a saving that is infinite.
+
+    Examples
+    --------
+    >>> saving_in_words(3.14159, 0.2)
+    'as accurate as independent runs of 3.14 times the length'
+    >>> saving_in_words(0.98, 0.2)
+    'pairing saves nothing here: independent runs of 0.98 times the length are as accurate'
+    """
+    if saving is None or saving == float("inf"):
+        return "both earned the same in every step" if difference == 0.0 else "the difference never changed"
+    if saving <= HARDLY_ANY:
         return (
-            f"by common random numbers: as accurate as independent runs of {self.saving:.3g} times the length"
+            f"pairing saves nothing here: independent runs of {saving:.3g} times the length are as accurate"
         )
+    return f"as accurate as independent runs of {saving:.3g} times the length"
 
 
 def compare(

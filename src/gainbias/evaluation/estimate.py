@@ -139,12 +139,18 @@ class Estimate:
             "confidence": self.confidence,
             "features": self.features,
             "weights": self.weights.tolist(),
-            "best": [{"observation": seen, "value": value} for seen, value in best],
-            "worst": [{"observation": seen, "value": value} for seen, value in worst],
+            "best": self._with_intervals(best),
+            "worst": self._with_intervals(worst),
             "diagnostics": self.diagnostics.to_dict(),
             "history": self.history.to_dict(),
         }
         return dict(plain(answer))
+
+    def _with_intervals(self, pairs: list[Any]) -> list[dict[str, Any]]:
+        return [
+            {"observation": seen, "value": value, "interval": list(self.value_interval(seen))}
+            for seen, value in pairs
+        ]
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to a file, which `load_estimate` reads. A function of yours is not stored."""

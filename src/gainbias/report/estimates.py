@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 import gainbias
+from gainbias.evaluation.compare import OPEN, saving_in_words
 from gainbias.evaluation.estimate import Estimate, with_interval
 
 
@@ -40,18 +41,32 @@ def show_comparison(answer: dict[str, Any]) -> None:
     table = Table(show_header=False, title="Comparison, first less second")
     shown = with_interval(answer["difference"], answer["interval"], answer["confidence"])
     table.add_row("difference of gains", shown)
+    doubt = ", but mind the warnings" if answer["warnings"] and answer["verdict"] != OPEN else ""
+    table.add_row("verdict", answer["verdict"] + doubt)
     for name in ("first", "second"):
         own = answer[name]
         shown = with_interval(own["gain"], own["gain_interval"], own["confidence"])
         table.add_row(f"gain of the {name}", shown)
-    if answer["saving"] is None:
-        table.add_row("pairing", "both earned the same in every step")
-    else:
-        worth = f"as accurate as independent runs of {answer['saving']:.3g} times the length"
-        table.add_row("pairing", worth)
+    table.add_row("pairing", saving_in_words(answer["saving"], answer["difference"]))
     console = Console()
     console.print(table)
-    _say(console, answer["warnings"], [])
+    _say(console, _all_warnings(answer), [])
+
+
+def _all_warnings(answer: dict[str, Any]) -> list[str]:
+    """Return the warnings of a comparison and of both its estimates, each once."""
+    first, second = (answer[name]["diagnostics"]["warnings"] for name in ("first", "second"))
+    both = [warning for warning in first if warning in second]
+    own = [
+        f"{name} policy: {warning}"
+        for name, warnings in (("first", first), ("second", second))
+        for warning in warnings
+        if warning not in both
+    ]
+    shared = [f"both policies: {warning}" for warning in both]
+    told = {f"{name} policy: {warning}" for warning in both for name in ("first", "second")}
+    rest = [warning for warning in answer["warnings"] if warning not in told | set(own) | set(both)]
+    return rest + shared + own
 
 
 def _shown(number: float | None, form: str) -> str:
@@ -73,13 +88,17 @@ def keep_estimate(
 
 
 def _extremes(answer: dict[str, Any]) -> Table:
-    table = Table("observation", "value", title="Best and worst observations")
+    """Return a table of the best observations, best first, then of the worst, worst first."""
+    interval = f"{answer['confidence']:.0%} interval"
+    table = Table("observation", "value", interval, title="Best and worst observations")
     shown = []
     for name in ("best", "worst"):
-        for entry in answer[name] if name == "best" else answer[name][::-1]:
+        for entry in answer[name]:
             if entry not in shown:
                 shown.append(entry)
-                table.add_row(str(entry["observation"]), f"{entry['value']:+.4g}")
+                low, high = entry["interval"]
+                ends = f"{low:+.4g} to {high:+.4g}"
+                table.add_row(str(entry["observation"]), f"{entry['value']:+.4g}", ends)
         table.add_section()
     return table
 

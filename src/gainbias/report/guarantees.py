@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
+
+from gainbias.theory.bounds.record import WEIGHTS_ERROR
+
+GROWTH = {
+    "Gamma_1": ", which has (tau_mix + c0)^(2 rho_0 a) in it: try a smaller a, as in --step-size 1,1000"
+}
+"""Why constants of formulas can be larger than any float, and what can be done."""
 
 
 def show_bound(bound: dict[str, Any]) -> None:
@@ -14,9 +22,31 @@ def show_bound(bound: dict[str, Any]) -> None:
     facts = Table(show_header=False, title=escape(bound["theorem"]))
     facts.add_row("bounded", escape(bound["quantity"]))
     facts.add_row("formula", escape(bound["formula"]))
-    facts.add_row("value", f"{bound['value']:.6g}" if bound["certified"] else "not certified")
+    facts.add_row("value", escape(_value(bound)))
+    if (start := _error_at_the_start(bound)) is not None:
+        facts.add_row("at the start", f"{start:.6g}, with theta_0 = 0")
     console = Console()
     console.print(facts, _conditions(bound["conditions"]), _constants(bound["constants"]))
+
+
+def _value(bound: dict[str, Any]) -> str:
+    """Return the value; if it is infinite, with the constants of the formula that make it so."""
+    if not bound["certified"]:
+        return "not certified"
+    if bound["value"] != math.inf:
+        return f"{bound['value']:.6g}"
+    infinite = [name for name, constant in bound["constants"].items() if math.isinf(constant)]
+    reasons = [name + GROWTH.get(name, "") for name in infinite if name in bound["formula"]]
+    return f"inf, because of {' and '.join(reasons)}" if reasons else "inf: larger than any float"
+
+
+def _error_at_the_start(bound: dict[str, Any]) -> float | None:
+    """Return |theta_0 - theta*|^2, beside which a bound that says nothing is seen as such."""
+    if bound["quantity"] != WEIGHTS_ERROR:
+        return None
+    constants = bound["constants"]
+    length = constants.get("|theta_0 - theta*|", constants.get("|theta*|"))
+    return None if length is None else float(length**2)
 
 
 def _conditions(conditions: list[dict[str, Any]]) -> Table:

@@ -10,10 +10,13 @@ from rich.markup import escape
 from rich.table import Column, Table
 from rich.text import Text
 
+from gainbias.report.sweeps.terminal import duration
+
 
 def show_solution(answer: dict[str, Any]) -> None:
     """Show gain, method and the extremes of the bias."""
     facts = Table(show_header=False, title="Solution")
+    facts.add_row("task", escape(answer["subject"]))
     facts.add_row("gain", f"{answer['gain']:.12g}")
     facts.add_row("method", answer["method"])
     facts.add_row("error bound", f"{answer['error_bound']:.1e}")
@@ -98,20 +101,35 @@ def show_tasks(tasks: list[dict[str, Any]]) -> None:
 
 
 def show_trace(answer: dict[str, Any]) -> None:
-    """Show what each lane learned."""
-    title = f"{answer['algorithm']}: {answer['num_steps']} steps, {answer['transitions']} transitions"
-    table = Table("seed", "step size", "gain", "centred error", "full error", "outcome", title=title)
+    """Show what each lane learned, and the exact values, by which errors can be judged."""
+    made, planned = answer["steps_made"], answer["num_steps"]
+    steps = f"{made}" if made == planned else f"{made} of {planned}"
+    title = f"{answer['algorithm']}: {steps} steps, {answer['transitions']} transitions"
+    sizes = {lane["step_size"] for lane in answer["lanes"]}
+    if len(sizes) == 1:
+        title += f", step size {min(sizes)}"
+    own = [] if len(sizes) == 1 else ["step size"]
+    table = Table("seed", *own, "gain", "centred error", "full error", "outcome", title=escape(title))
     for lane in answer["lanes"]:
-        ended = (
-            lane["outcome"]
-            if lane["outcome"] == "finished"
-            else f"{lane['outcome']} at {lane['outcome_step']}"
-        )
+        size = [lane["step_size"]] if own else []
         errors = (f"{lane[f'error_{kind}']:.4g}" for kind in ("centred", "full"))
-        table.add_row(str(lane["seed"]), lane["step_size"], f"{lane['gain']:.6g}", *errors, ended)
+        table.add_row(str(lane["seed"]), *size, f"{lane['gain']:.6g}", *errors, _ended(lane))
+    low, high = answer["exact_values"]["lowest"], answer["exact_values"]["highest"]
     console = Console()
     console.print(table)
     console.print(f"exact gain {answer['exact_gain']:.12g}; errors are distances to the exact bias")
+    console.print(
+        f"the exact values spread over {high - low:.4g}, from {low:.4g} to {high:.4g}; the norm of the bias, "
+        f"which is the error of weights 0, is {answer['bias_norm']:.4g}"
+    )
+
+
+def _ended(lane: dict[str, Any]) -> str:
+    if lane["outcome"] == "finished":
+        return "finished"
+    is_cut = lane["outcome"] == "interrupted" and lane["checkpoint"]
+    shown = f", shown at {lane['checkpoint']}" if is_cut else ""
+    return f"{lane['outcome']} at {lane['outcome_step']}{shown}"
 
 
 LABELS = {"index.html": "page", "verdicts.md": "verdicts"}
@@ -122,8 +140,13 @@ def show_study(answer: dict[str, Any]) -> None:
     """Show how much was run, and where to begin to read."""
     report = Path(answer["folder"], "report")
     table = Table(show_header=False, title="Study")
-    table.add_row("instances", f"{answer['units']}, of which {answer['reused']} had been stored before")
-    table.add_row("seconds", f"{answer['seconds']:g}")
+    each = ", ".join(
+        f"{name} {len(protocol['seeds']) * len(answer['tasks'])}"
+        for name, protocol in answer["protocols"].items()
+    )
+    stored = f"; {answer['reused']} had been stored before" if answer["reused"] else ""
+    table.add_row("instances", f"{answer['units']}: {each}{stored}")
+    table.add_row("time", f"runs {duration(answer['seconds'])}, report {duration(answer['report_seconds'])}")
     for name in ("index.html", "verdicts.md", "tables", "figures", "scores"):
         table.add_row(LABELS.get(name, name), Text(str(report / name), overflow="fold"))
     Console().print(table)

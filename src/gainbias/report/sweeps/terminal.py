@@ -33,7 +33,7 @@ def show_sweep(answer: dict[str, Any]) -> None:
     if answer["damaged"]:
         table.add_row("damaged", f"{answer['damaged']:,} stored units, computed again")
     table.add_row("lanes", f"{answer['lanes']:,}, of which {answer['diverged_lanes']:,} diverged")
-    table.add_row("time", duration(answer["seconds"]))
+    table.add_row("time", f"runs {duration(answer['seconds'])}, report {duration(answer['report_seconds'])}")
     for name, path in answer["written"].items():
         table.add_row(name, Text(path, overflow="fold"))
     console = Console()

@@ -1,0 +1,186 @@
+"""The command line: what is chosen where nothing is said, and how it puts answers and errors in words."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gainbias as gb
+from gainbias import cli
+from gainbias.engine.trace import Outcome
+from gainbias.report.guarantees import show_bound
+from gainbias.report.sweeps.terminal import show_sweep
+from gainbias.report.terminal import show_study
+
+
+def answer_of(capsys, *words):
+    assert cli.main([*words, "--json"]) == cli.DONE
+    return json.loads(capsys.readouterr().out)
+
+
+class TestStepSizes:
+    @pytest.mark.parametrize(
+        ("algorithm", "expected"),
+        [
+            ("vrtd", "Constant(a=0.5)"),
+            ("adaptive-td", "Constant(a=1.0)"),
+            ("lstd", "none"),
+            ("lspe", "none"),
+            ("single-chain", "Harmonic(a=150, c0=1000)"),
+        ],
+    )
+    def test_the_default_is_the_algorithms_own(self, algorithm, expected, capsys):
+        answer = answer_of(capsys, "run", "two-loop", "--algorithm", algorithm, "--steps", "200")
+        assert [lane["step_size"] for lane in answer["lanes"]] == [expected]
+
+    def test_what_is_typed_goes_first(self, capsys):
+        words = ["run", "two-loop", "--algorithm", "vrtd", "--steps", "200", "--step-size", "0.25"]
+        assert answer_of(capsys, *words)["lanes"][0]["step_size"] == "Constant(a=0.25)"
+
+
+class TestRun:
+    WORDS = ("run", "two-loop", "--steps", "1000", "--seeds", "2")
+
+    def shown(self, capsys, *words):
+        assert cli.main([*self.WORDS, *words]) == cli.DONE
+        return " ".join(capsys.readouterr().out.split())
+
+    def test_step_size_and_scale(self, capsys, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "200")
+        shown = self.shown(capsys, "--step-size", "2,50")
+        assert "single-chain: 1000 steps, 1000 transitions, step size Harmonic(a=2.0, c0=50.0)" in shown
+        assert "┃ seed ┃ gain ┃" in shown
+        bias = gb.task("two-loop").problem.solution.bias
+        assert f"spread over {np.ptp(bias):.4g}, from {bias.min():.4g} to {bias.max():.4g}" in shown
+        assert f"the error of weights 0, is {np.linalg.norm(bias):.4g}" in shown
+
+    def test_an_interrupted_run_shows_the_last_checkpoint_and_fails(self, capsys, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "200")
+        real = gb.run
+
+        def interrupted(*arguments, **settings):
+            trace = real(*arguments, **settings)
+            trace.gain[:, trace.steps > 500] = trace.weights[:, trace.steps > 500] = np.nan
+            return replace(trace, outcomes=[Outcome("interrupted", 500)] * 2)
+
+        monkeypatch.setattr(gb, "run", interrupted)
+        assert cli.main([*self.WORDS, "--json"]) == cli.FAILED
+        answer = json.loads(capsys.readouterr().out)
+        whole = real("single-chain", gb.task("two-loop"), 1_000, gb.Harmonic(150, 1000), seeds=range(2))
+        last = int(np.flatnonzero(whole.steps <= 500)[-1])
+        assert [lane["checkpoint"] for lane in answer["lanes"]] == [whole.steps[last]] * 2
+        assert [lane["gain"] for lane in answer["lanes"]] == whole.gain[:, last].tolist()
+        assert [lane["error_full"] for lane in answer["lanes"]] == whole.errors()[:, last].tolist()
+        assert (answer["steps_made"], answer["num_steps"]) == (500, 1_000)
+        assert cli.main(self.WORDS) == cli.FAILED
+        shown = capsys.readouterr().out
+        assert "500 of 1000 steps, 500 transitions" in shown
+        assert f"interrupted at 500, shown at {whole.steps[last]}" in shown
+        assert "nan" not in shown
+
+
+class TestSolve:
+    def test_what_is_solved(self, capsys):
+        subject = answer_of(capsys, "solve", "frozen-lake")["subject"]
+        assert subject.startswith(gb.TASKS["frozen-lake"].summary)
+        assert "10,000 episodes of Q-learning, with a random action in 10% of the steps" in subject
+        assert cli.main(["solve", "two-loop"]) == cli.DONE
+        shown = capsys.readouterr().out
+        assert re.search("task +│ Two loops through one state", shown)
+        assert "Q-learning" not in shown
+
+
+class TestBound:
+    def test_why_it_is_infinite_and_the_error_at_the_start(self, capsys, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "200")
+        assert cli.main(["bound", "frozen-lake"]) == cli.DONE
+        shown = capsys.readouterr().out
+        assert "inf, because of Gamma_1, which has (tau_mix + c0)^(2 rho_0 a) in it: try a smaller a" in shown
+        start = np.linalg.norm(gb.task("frozen-lake").problem.fixed_point) ** 2
+        assert re.search(rf"at the start +│ {start:.6g}, with theta_0 = 0", shown)
+
+    def test_its_advice_helps(self, capsys):
+        words = ["bound", "frozen-lake", "--step-size", "1,1000"]
+        assert np.isfinite(answer_of(capsys, *words)["value"])
+        assert cli.main(words) == cli.DONE
+        assert "because of" not in capsys.readouterr().out
+
+    def test_a_sum_that_is_too_large(self, capsys):
+        bound = answer_of(capsys, "bound", "frozen-lake", "--step-size", "1,1000")
+        show_bound({**bound, "conditions": [], "value": np.inf, "constants": {"R_w": np.inf}})
+        assert "inf: larger than any float" in capsys.readouterr().out
+
+
+class TestStudies:
+    def test_instances_of_each_protocol_and_both_times(self, capsys):
+        protocols = {"literal": {"seeds": [0, 1, 2]}, "fair": {"seeds": [0, 1]}}
+        answer = {"folder": "x", "units": 5, "reused": 0, "protocols": protocols, "tasks": {"taxi": {}}}
+        show_study({**answer, "seconds": 3.0, "report_seconds": 90.0})
+        shown = capsys.readouterr().out
+        assert re.search("instances +│ 5: literal 3, fair 2 ", shown)
+        assert re.search("time +│ runs 3 s, report 90 s ", shown)
+
+    def test_times_of_a_sweep(self, capsys):
+        answer = {"units": 5, "reused": 0, "damaged": 0, "lanes": 5, "diverged_lanes": 0}
+        rest = {"written": {}, "failures": [], "diverged_units": []}
+        show_sweep({**answer, **rest, "seconds": 3.0, "report_seconds": 90.0})
+        assert re.search("time +│ runs 3 s, report 90 s ", capsys.readouterr().out)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["run", "two-loop", "--stepz", "3"], "there is no option --stepz: did you mean --steps?"),
+            (["run", "two-loop", "--stepz=3"], "there is no option --stepz: did you mean --steps?"),
+            (["run", "two-loop", "--zzzzzz"], "there is no option --zzzzzz\n"),
+            (["run", "two-loop", "taxi"], "too many words: taxi"),
+            (["run", "two-loop", "--steps", "-5"], "argument --steps: must be a positive whole number"),
+            (["run", "two-loop", "--steps", "1.5"], "as in 10000 or 1e4, found '1.5'"),
+            (["run", "two-loop", "--steps", "inf"], "found 'inf'"),
+            (["run", "two-loop", "--steps", "many"], "found 'many'"),
+            (["evaluate", "x", "--max-steps", "0"], "argument --max-steps: must be a positive whole number"),
+            (["list"], "the following arguments are required: algorithms|tasks"),
+        ],
+    )
+    def test_words_that_cannot_be_read(self, words, message, capsys):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(words)
+        assert caught.value.code == cli.WRONG_INPUT
+        shown = capsys.readouterr().err
+        assert message in shown
+        assert shown.startswith(f"usage: gainbias {words[0]} ")
+
+    @pytest.mark.parametrize("steps", ["1e3", "1_000", "1000.0"])
+    def test_ways_to_write_a_whole_number(self, steps, capsys):
+        assert answer_of(capsys, "run", "two-loop", "--steps", steps)["num_steps"] == 1_000
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (
+                ["run", "td-lambda"],
+                "td-lambda is an algorithm, not a task: gainbias run TASK --algorithm td-",
+            ),
+            (["solve", "none.npz"], "there is no file none.npz"),
+            (["solve", "none/none.npz"], "there is no folder none"),
+            (["report", "none"], "there is no folder none"),
+            (["report", "none.npz"], "there is no file none.npz"),
+            (
+                ["run", "frozen-lake", "--algorithm", "adaptive-td"],
+                "tasks with tabular ones are mm1k-admission",
+            ),
+        ],
+    )
+    def test_what_does_not_exist(self, words, message, capsys, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert cli.main(words) == cli.WRONG_INPUT
+        assert message in capsys.readouterr().err
+
+    def test_a_module_that_lacks_something_itself(self, capsys, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "needy_rules.py").write_text("import no_such_module\n")
+        assert cli.main(["evaluate", "FrozenLake-v1", "--policy", "needy_rules:x"]) == cli.WRONG_INPUT
+        assert "No module named 'no_such_module'" in capsys.readouterr().err
