@@ -15,7 +15,7 @@ from gainbias.sources import PACKAGE
 RECORDED = ("numpy", "scipy", "numba", "gymnasium", "mo-gymnasium", "pandas", "pyarrow")
 """Packages whose versions are recorded."""
 
-NOT_OF_RESULTS = ("report", "testing", "evaluation", "cli.py", "options.py", "words.py")
+NOT_OF_RESULTS = ("report", "testing", "evaluation", "cli.py", "options.py", "parsing.py", "words.py")
 """Parts of this package that no stored run depends on."""
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
