@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.estimate import Estimate, every_observation
+from gainbias.evaluation.history import History
 from gainbias.evaluation.methods import NoValues
 from gainbias.evaluation.observations_automatic import BEYOND
 from gainbias.features.maps import FeatureMap
@@ -61,6 +62,11 @@ class ValueView:
     def known(self) -> NDArray[np.bool_]:
         """Where there is an interval, (m,)."""
         return np.isfinite(self.intervals[:, 1] - self.intervals[:, 0])
+
+    @property
+    def rare(self) -> NDArray[np.bool_]:
+        """Where there is a value without an interval, (m,)."""
+        return ~self.known & np.isfinite(self.values)
 
 
 def value_view(estimate: Estimate) -> ValueView | None:
@@ -121,6 +127,15 @@ def _extremes(estimate: Estimate) -> ValueView:
     seen = seen.reshape(len(pairs), *estimate.observed.limits.shape)
     values = np.array([value for _, value in pairs])
     return ValueView("extremes", seen, (), values, estimate.value_interval(seen))
+
+
+def has_width(history: History) -> NDArray[np.bool_]:
+    """Return where the gain has a band.
+
+    An interval without width is none: rewards had not varied yet, which does not say how far the gain may be.
+    """
+    widths = history.high - history.low
+    return np.isfinite(widths) & (widths > 0.0)
 
 
 def gain_range(estimate: Estimate) -> tuple[float, float] | None:

@@ -26,8 +26,8 @@ def sweep_page(points: DataFrame, best: DataFrame, manifest: Mapping[str, Any]) 
     """Return the interactive page of a sweep."""
     name = escape(str(manifest["name"]))
     about = (
-        f"{_count(manifest['units'], 'unit')} with {_count(manifest['lanes'], 'lane')}: how errors depend on the "
-        "step size, which step sizes are best, and how errors fall."
+        f"{_count(manifest['units'], 'unit')} with {_count(manifest['lanes'], 'lane')}: how errors depend on "
+        "the step size, which step sizes are best, and how errors fall."
     )
     return assembled(
         "sweep.html",
