@@ -11,7 +11,7 @@ from typing import Any
 import gainbias
 from gainbias.experiments.claims.record import Chart, ClaimResult
 from gainbias.report.headline import PART_HEADER, line_look, part_cells
-from gainbias.report.interactive.elements import badge, definitions, framed_table, paragraph
+from gainbias.report.interactive.elements import NUMBER, badge, definitions, framed_table, paragraph
 from gainbias.report.interactive.frame import PAGE, assembled, chart_look, clock, script_data, short
 from gainbias.store import write_whole
 
@@ -50,15 +50,18 @@ def _section(result: ClaimResult, is_open: bool) -> str:
     for part in result.parts:
         name, *cells, verdict = part_cells(part)
         marked = [*map(escape, cells), badge(verdict) if verdict else ""]
-        rows.append(f'<th scope="row">{escape(name)}</th>' + "".join(f"<td>{cell}</td>" for cell in marked))
+        kinds = [NUMBER, NUMBER, "", ""]  # a figure, its interval, what is claimed, and the verdict
+        cells = [f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, marked, strict=True)]
+        rows.append(f'<th scope="row">{escape(name)}</th>{"".join(cells)}')
     charts = "".join(
         f'<div class="chart" role="img" aria-label="{escape(_words(chart))}"></div>'
         for chart in result.charts
     )
+    table = framed_table("parts", "What was measured", PART_HEADER, rows, numeric=(1, 2))
     summary = f"<summary>{escape(result.id)}: {escape(result.text)} {badge(result.verdict)}</summary>"
     return (
         f'<details class="claim" data-claim="{escape(result.id)}"{" open" * is_open}>{summary}'
-        f"{paragraph(result.reason)}{charts}{framed_table('parts', 'What was measured', PART_HEADER, rows)}"
+        f"{paragraph(result.reason)}{charts}{table}"
         f"{paragraph(f'How it is measured. {result.how} Intervals: {result.interval}.')}"
         f"{paragraph(f'Where the paper says it: {result.where}.')}</details>"
     )

@@ -23,7 +23,7 @@ from gainbias.report.values import ValueView, gain_range, has_width, value_view
 from gainbias.store import write_whole
 
 WIDTH_CHOICE = """\
-<form class="controls single" aria-label="What the map shows" hidden>
+<form class="controls" aria-label="What the map shows" hidden>
 <label>Shown <select data-choice="shown">
 <option value="value">relative value</option>
 <option value="width">half-width of its interval</option>
@@ -135,7 +135,6 @@ def _gain_data(estimate: Estimate) -> dict[str, Any]:
 
 def _value_data(view: ValueView) -> dict[str, Any]:
     known, is_whole = view.known, view.seen.dtype.kind == "i"
-    parts = zip(view.values, *view.intervals.T, strict=True)
     unseen = words.NO_STEP if is_whole else words.UNSEEN
     low, high = np.where(known, view.intervals.T, np.nan)
     return {
@@ -146,7 +145,10 @@ def _value_data(view: ValueView) -> dict[str, Any]:
         "values": _numbers(view.values),
         "low": _numbers(low),
         "high": _numbers(high),
-        "texts": [words.value_with_ends(*part, unseen) for part in parts],
+        "texts": [
+            words.value_with_ends(value, start, end, unseen)
+            for value, (start, end) in zip(view.values, view.intervals, strict=True)
+        ],
         "colours": [NEGATIVE, POSITIVE],
     }
 

@@ -102,7 +102,7 @@
     const layout = {
       height: Math.min(520, Math.max(320, 0.5 * element.clientWidth)),
       xaxis: { ...logarithmic, title: { text: titles[state.view] } },
-      yaxis: { ...logarithmic, range, title: { text: plain(state.metric), standoff: 12 } },
+      yaxis: { ...logarithmic, range, title: { text: Common.isWide(element) ? plain(state.metric) : "Error", standoff: 12 } },
     };
     if (state.view === "best") {
       layout.yaxis = { automargin: true, tickvals: traces.map((_, place) => place), ticktext: traces.map(({ name }) => name),
