@@ -31,6 +31,9 @@ LATE = 0.01
 ROOM = 3.0
 """The chart of the gain reaches so many spreads to either side."""
 
+ROUNDING = 1e-12
+"""An interval that is narrower, relative to the largest number of a chart, has no width."""
+
 Form = Literal["points", "line", "map", "extremes"]
 
 
@@ -129,13 +132,15 @@ def _extremes(estimate: Estimate) -> ValueView:
     return ValueView("extremes", seen, (), values, estimate.value_interval(seen))
 
 
-def has_width(history: History) -> NDArray[np.bool_]:
-    """Return where the gain has a band.
+def has_varied(history: History) -> NDArray[np.bool_]:
+    """Return at which times the gain has an interval with a width, finite or not.
 
-    An interval without width is none: rewards had not varied yet, which does not say how far the gain may be.
+    One without width, but for rounding, is none: rewards did not vary, which does not say how far the gain
+    may be.
     """
     widths = history.high - history.low
-    return np.isfinite(widths) & (widths > 0.0)
+    scale = np.max(np.abs([history.gain, widths]), where=np.isfinite([history.gain, widths]), initial=0.0)
+    return np.asarray(widths > ROUNDING * scale)
 
 
 def gain_range(estimate: Estimate) -> tuple[float, float] | None:

@@ -226,12 +226,12 @@ class TestWhatAnEstimateMayLack:
 
     def test_no_band_while_rewards_have_not_varied(self, opened, queue):
         """A band without width would look like certainty."""
-        low, high = np.array([0.0, 0.0, 0.4, 0.4]), np.array([0.0, 0.0, 0.6, 0.6])
+        low, high = np.array([0.0, -1e-19, 0.4, 0.4]), np.array([0.0, 1e-19, 0.6, 0.6])
         history = History(np.array([10, 20, 40, 80]), np.array([0.0, 0.0, 0.5, 0.5]), low, high)
         early = replace(queue, history=history)
         *bands, line = drawn(opened(early), "gain")
         assert [band["x"] for band in bands] == [[40, 80, 80, 40]]
-        assert line["text"][0] == "0, rewards had not varied yet"
+        assert line["text"][0] == "0; rewards did not vary, so there is no interval"
         pytest.importorskip("matplotlib")
         [band] = gb.plot(early).axes[0].collections
         assert band.get_paths()[0].vertices[:, 0].min() == 40

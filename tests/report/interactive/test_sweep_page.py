@@ -238,3 +238,26 @@ class TestInABrowser:
                 "return document.getElementById('chart').data.find(t => t.name === 'lstd').line.color"
             )
             assert drawn == ink
+
+    @pytest.mark.parametrize("view", ["steps", "best", "curves", "study"])
+    def test_a_phone_shows_all_tabs_and_titles(self, browser, view, screenshots):
+        browser.open(f"view={view}&{TASK}", width=390, height=844)
+        ends = browser.run(
+            "return [...document.querySelectorAll('[role=tab], #chart .ytitle')]"
+            ".filter(e => e.checkVisibility()).map(e => e.getBoundingClientRect()).map(r => [r.left, r.right])"
+        )
+        assert len(ends) >= 4
+        assert all(0 <= left and right <= 390 for left, right in ends)
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
+        browser.picture(screenshots / f"sweep-{view}-phone.png")
+
+    def test_on_a_desktop_choices_can_be_read(self, browser):
+        """A select box is as wide as its longest option."""
+        browser.open(f"view=curves&{TASK}")
+        narrow = browser.run(
+            "return [...document.querySelectorAll('select')].filter(box => {"
+            "const free = box.cloneNode(true); free.style.width = 'auto'; free.style.position = 'absolute';"
+            "box.parentElement.append(free); const wanted = free.offsetWidth; free.remove();"
+            "return wanted > box.offsetWidth + 1; }).map(box => box.dataset.choice)"
+        )
+        assert narrow == []

@@ -32,19 +32,26 @@ def about(estimate: Estimate) -> str:
 
 
 def number_with_ends(middle: float, low: float, high: float) -> str:
-    """Return a number and its interval, with digits that the interval is worth, or why there is none.
+    """Return a number and its interval, with digits that the interval is worth.
 
     Examples
     --------
     >>> number_with_ends(1.23456, 1.2, 1.29), number_with_ends(1.23456, -np.inf, np.inf)
     ('1.235 (1.200 to 1.290)', '1.234560 (-inf to inf)')
-    >>> number_with_ends(0.0, 0.0, 0.0)
-    '0, rewards had not varied yet'
     """
-    if low == high:
-        return f"{middle:.4g}, rewards had not varied yet"
     digits = digits_for(high - low)
     return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def without_interval(gain: float) -> str:
+    """Return a gain that has no interval, and why.
+
+    Examples
+    --------
+    >>> without_interval(0.0)
+    '0; rewards did not vary, so there is no interval'
+    """
+    return f"{gain:.4g}; rewards did not vary, so there is no interval"
 
 
 def value_with_ends(value: float, low: float, high: float, unseen: str = UNSEEN) -> str:

@@ -19,7 +19,7 @@ from gainbias.report.interactive import estimate_words as words
 from gainbias.report.interactive.elements import definitions, paragraph, sortable_table
 from gainbias.report.interactive.frame import assembled, clock, script_data
 from gainbias.report.style import NEGATIVE, POSITIVE
-from gainbias.report.values import ValueView, gain_range, has_width, value_view
+from gainbias.report.values import ValueView, gain_range, has_varied, value_view
 from gainbias.store import write_whole
 
 WIDTH_CHOICE = """\
@@ -119,14 +119,18 @@ def _table(estimate: Estimate) -> str:
 
 
 def _gain_data(estimate: Estimate) -> dict[str, Any]:
-    history, known = estimate.history, has_width(estimate.history)
-    parts = zip(history.gain, history.low, history.high, strict=True)
+    history, varied = estimate.history, has_varied(estimate.history)
+    known = varied & np.isfinite(history.high - history.low)
+    parts = zip(history.gain, history.low, history.high, varied, strict=True)
     return {
         "x": history.transitions.tolist(),
         "y": _numbers(history.gain),
         "low": _numbers(np.where(known, history.low, np.nan)),
         "high": _numbers(np.where(known, history.high, np.nan)),
-        "texts": [words.number_with_ends(*part) for part in parts],
+        "texts": [
+            words.number_with_ends(*part) if is_varied else words.without_interval(part[0])
+            for *part, is_varied in parts
+        ],
         "last": _numbers([estimate.gain])[0],
         "range": gain_range(estimate),
         "colour": POSITIVE,

@@ -145,7 +145,7 @@ const Chart = (() => {
     }
     if (alone) {
       layout.xaxis.title = { text: state.axis === "steps" ? "Steps" : "Transitions" };
-      layout.yaxis.title = { text: yTitle(state), standoff: 12 };
+      layout.yaxis.title = { text: isWide(element) ? yTitle(state) : "Distance", standoff: 12 };
       layout.yaxis.automargin = true;
     }
     return Common.draw(element, traces, layout, alone && isWide(element));
