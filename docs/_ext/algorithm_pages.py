@@ -18,13 +18,16 @@ from gainbias.report.curves import power_of_ten, tick_text
 from gainbias.report.style import INK, drawing, look_of, new_figure
 
 STEPS, SEEDS, SHRINKING = 10_000, 32, gb.Harmonic(50, 500)
+LONGER = {"vrtd": 100_000}
+"""Steps of algorithms whose values change at the ends of long epochs only, to show several of them."""
+
 PICTURED = {"name": "mm1k-admission", "threshold": 3}
 """A queue for three customers: so small that exact curves take a moment, and open to every algorithm."""
 
 CAPTION = (
     "{who} on a queue for at most three customers (`mm1k-admission` with `threshold=3`, one feature for each "
-    "state), {steps}. The error is the distance of the values to the algorithm's own limit, up to a constant."
-    " Coloured: root mean square over 32 runs, and the middle 80 % of them. {exact}"
+    "state), {steps}. {epochs}The error is the distance of the values to the algorithm's own limit, up to "
+    "a constant. Coloured: root mean square over 32 runs, and the middle 80 % of them. {exact}"
 )
 
 
@@ -76,7 +79,7 @@ These are declared in its file; the contract suite holds it to them.
 ## Run it
 
 ```
-gainbias run mm1k-admission --algorithm {algorithm.name} --set threshold=3 --seeds 3
+gainbias run mm1k-admission --algorithm {algorithm.name} --set threshold=3 --seeds 3{_step_option(algorithm)}
 ```
 
 ## References
@@ -91,9 +94,10 @@ def learning_curve(algorithm: gb.Algorithm) -> tuple[Any, str]:
     size = None if algorithm.step_free else gb.Constant(algorithm.constant_step or 1.0)
     if algorithm.constant_step is None and not algorithm.step_free:
         size = SHRINKING
-    trace = gb.run(algorithm, task, STEPS, size, seeds=range(SEEDS), checkpoints=60)
+    num_steps = LONGER.get(algorithm.name, STEPS)
+    trace = gb.run(algorithm, task, num_steps, size, seeds=range(SEEDS), checkpoints=60)
     errors = np.sort(trace.errors("quotient", target="own"), axis=0)
-    exact = _exact(algorithm, task, size)
+    exact = _exact(algorithm, task, num_steps, size)
     look = look_of(algorithm.name)
     with drawing(WEB):
         figure = new_figure(WEB.width, 2.9)
@@ -105,20 +109,22 @@ def learning_curve(algorithm: gb.Algorithm) -> tuple[Any, str]:
         if exact is not None:
             axes.plot(exact.steps, exact.errors("quotient", target="own"), color=INK, linewidth=1)
             axes.lines[-1].set(linestyle=(0, (4, 2)), label="exact, without sampling")
-        axes.set(xscale="log", yscale="log", xlabel="Steps", ylabel="Error", xlim=(1, STEPS))
+        axes.set(xscale="log", yscale="log", xlabel="Steps", ylabel="Error", xlim=(1, num_steps))
         axes.minorticks_off()
         axes.xaxis.set_major_formatter(lambda value, _: power_of_ten(value))
         axes.yaxis.set_major_formatter(lambda value, _: tick_text(value))
         axes.legend()
     steps = "no step sizes" if size is None else f"step sizes `{size!r}`"
     said = "Broken line: the exact curve." if exact is not None else "It has no exact curve."
-    return figure, CAPTION.format(who=algorithm.title, steps=steps, exact=said)
+    why = f"Its values change at the ends of epochs only, so there are {num_steps:,} steps. "
+    epochs = why if algorithm.name in LONGER else ""
+    return figure, CAPTION.format(who=algorithm.title, steps=steps, epochs=epochs, exact=said)
 
 
-def _exact(algorithm: gb.Algorithm, task: gb.Task, size: Any) -> gb.Curve | None:
+def _exact(algorithm: gb.Algorithm, task: gb.Task, num_steps: int, size: Any) -> gb.Curve | None:
     if algorithm.sample_field is None:
         return None
-    return gb.exact_curve(algorithm, task, STEPS, size, checkpoints=60)
+    return gb.exact_curve(algorithm, task, num_steps, size, checkpoints=60)
 
 
 def _facts(algorithm: gb.Algorithm, entry: dict[str, Any]) -> list[list[str]]:
@@ -142,6 +148,11 @@ def _facts(algorithm: gb.Algorithm, entry: dict[str, Any]) -> list[list[str]]:
     if algorithm.reconstructed:
         facts["Reconstructed"] = "from a description that leaves details open"
     return [[f"**{name}**", text] for name, text in facts.items()]
+
+
+def _step_option(algorithm: gb.Algorithm) -> str:
+    """Return the option that gives the step size of the page, if it is constant."""
+    return "" if algorithm.constant_step is None else f" --step-size {algorithm.constant_step:g}"
 
 
 def _step_sizes(algorithm: gb.Algorithm) -> str:

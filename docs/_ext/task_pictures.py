@@ -69,7 +69,11 @@ def _draw_maps(maps: Maps) -> Any:
         panel.set(title=title, xticks=[], yticks=[])
         panel.spines[:].set_visible(False)
     ticks = [known.min(), known.max()]
-    bar = figure.colorbar(drawn, ax=panels, shrink=0.9, pad=0.02, label="Bias", ticks=ticks, format="%.3g")
+    place: dict[str, Any] = {"ax": panels, "shrink": 0.9, "pad": 0.02}
+    if len(maps) == 1 and not stretched:  # at the left, with its scale beside it however narrow it is
+        panels[0].set_anchor("W")
+        place = {"cax": panels[0].inset_axes((1.0 + 0.04 * height / width, 0.05, 0.05 * height / width, 0.9))}
+    bar = figure.colorbar(drawn, **place, label="Bias", ticks=ticks, format="%.3g")
     bar.minorticks_off()
     bar.outline.set_visible(False)
     return figure

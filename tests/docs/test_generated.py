@@ -3,9 +3,12 @@
 import pytest
 
 import gainbias as gb
-from docs._ext.algorithm_pages import algorithm_page
+from docs._ext.algorithm_pages import algorithm_page, learning_curve
+from docs._ext.pictures import WEB
 from docs._ext.task_pages import task_page
+from docs._ext.task_pictures import draw_bias
 from gainbias.algorithms.listing import describe_algorithms
+from gainbias.report.style import drawing
 from gainbias.tasks.listing import describe_tasks
 
 
@@ -27,6 +30,23 @@ def test_the_page_of_an_algorithm(tmp_path, name, exact):
     assert "#222222" in light
     assert "#222222" not in dark
     assert f"pictures/algorithms/{name}-dark.svg" in page
+
+
+def test_the_picture_of_an_algorithm_with_epochs(tmp_path):
+    """It is long enough for several epochs, and the command is of the step size of the page."""
+    figure, caption = learning_curve(gb.ALGORITHMS["vrtd"])
+    errors = figure.axes[0].lines[0].get_ydata()
+    assert len(set(errors)) > 3
+    assert "at the ends of epochs only" in caption
+    page = algorithm_page(gb.ALGORITHMS["vrtd"], entry_of(describe_algorithms(), "vrtd"), tmp_path)
+    assert "--seeds 3 --step-size 0.5\n" in page
+
+
+def test_maps_begin_at_the_left(tmp_path):
+    with drawing(WEB):
+        figure, _ = draw_bias(gb.task("frozen-lake"))
+        figure.draw_without_rendering()
+    assert figure.axes[0].get_window_extent().x0 < 0.05 * figure.bbox.width
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,13 @@ class TestEstimates:
         assert [panel.get_title(loc="left") or panel.get_title() for panel in figure.axes] == titles
         figure.savefig(tmp_path / "figure.png")
 
+    @pytest.mark.parametrize(("num_steps", "has_grey"), [(20_000, False), (20, True)])
+    def test_grey_points_are_explained_where_there_are_any(self, num_steps, has_grey):
+        """No step begins in a hole of the lake: it has no value, and no point."""
+        panel = gb.plot(gb.evaluate("FrozenLake-v1", "random", num_steps=num_steps)).axes[1]
+        assert (len(panel.lines[1].get_xdata()) > 0) == has_grey
+        assert ("grey" in panel.get_xlabel()) == has_grey
+
     def test_no_extremes_of_several_numbers(self):
         estimate = gb.evaluate(Cube, "random", num_steps=20)
         assert estimate.extremes() == ([], [])

@@ -62,13 +62,13 @@ class Results:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What was run, with which versions: the file ``manifest.json``."""
+        """What was run and with which versions, from the file ``manifest.json``."""
         read: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text())
         return read
 
     @property
     def note(self) -> dict[str, Any]:
-        """What the folder was begun for: the file ``study.json``."""
+        """What the folder was begun for, from the file ``study.json``."""
         note = self.folder / "study.json"
         if not note.exists():
             raise ValueError(f"{self.folder} holds no study: name the folder of one")

@@ -188,7 +188,7 @@ class MarkovRewardProcess:
 
     @cached_property
     def max_abs_reward(self) -> float:
-        """Largest absolute reward that a step can bring: of r(s, s') where P(s, s') > 0, else of R(s)."""
+        """Largest absolute reward that a step can bring, of r(s, s') where P(s, s') > 0, else of R(s)."""
         drawn = self.rewards if self.reward_entries is None else self.reward_entries
         return float(np.max(np.abs(drawn)))
 
@@ -201,7 +201,7 @@ class MarkovRewardProcess:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the content: equal for dense and sparse input of the same process; labels do not count."""
+        """Hash of the content, equal for dense and sparse input of the same process; labels do not count."""
         parts: list[NDArray[Any]] = [
             self.csr.indptr.astype("<i8"),
             self.csr.indices.astype("<i8"),

@@ -102,7 +102,7 @@ def write_claims(results: Sequence[ClaimResult], folder: Path) -> list[Path]:
     write_whole(stored, answer.encode())
     write_whole(page, claims_page(results).encode())
     write_whole(for_print, latex(claims_sheet(results)).encode() + b"\n")
-    paths = [stored, page, for_print, write_claims_page(results, folder)]
+    paths = [stored, page, for_print, write_claims_page(results, stored)]
     for result in results:
         for number, chart in enumerate(result.charts, 1):
             name = result.id if len(result.charts) == 1 else f"{result.id}-{number}"

@@ -54,3 +54,14 @@ def algorithm_title(algorithm: str) -> str:
     ('Coupled SA', 'My own')
     """
     return ALGORITHMS.get(algorithm, algorithm.replace("-", " ").capitalize())
+
+
+def long_title(algorithm: str) -> str:
+    """Return an algorithm's name in plain words, with its id if the paper calls it something else.
+
+    Examples
+    --------
+    >>> long_title("td-lambda"), long_title("double-chain")
+    ('Coupled SA (td-lambda)', 'Double chain')
+    """
+    return algorithm_title(algorithm) + (f" ({algorithm})" if algorithm == "td-lambda" else "")

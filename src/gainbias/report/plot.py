@@ -12,7 +12,7 @@ from gainbias.engine.trace import Trace
 from gainbias.evaluation.estimate import Estimate
 from gainbias.report.names import algorithm_title
 from gainbias.report.style import FAINT, INK, Size, drawing, look_of, new_figure
-from gainbias.report.values import gain_range, value_view
+from gainbias.report.values import gain_range, has_varied, value_view
 from gainbias.report.values_drawing import draw_values
 from gainbias.theory.curve import Curve
 
@@ -83,8 +83,8 @@ def _draw_gain(estimate: Estimate, panel: Axes, _: Kind) -> None:
     history, colour = estimate.history, look_of("single-chain").colour
     low, high = estimate.gain_interval
     panel.fill_between(
-        history.transitions, history.low, history.high, color=colour, alpha=BAND, linewidth=0,
-        label=f"{estimate.confidence:.0%} interval",
+        history.transitions, history.low, history.high, where=has_varied(history).tolist(), color=colour,
+        alpha=BAND, linewidth=0, label=f"{estimate.confidence:.0%} interval",
     )  # fmt: skip
     panel.plot(history.transitions, history.gain, color=colour, linewidth=1.3, label="estimate")
     if len(history.gain) == 1:  # no line and no band can be seen

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.estimate import Estimate, every_observation
+from gainbias.evaluation.history import History
 from gainbias.evaluation.methods import NoValues
 from gainbias.evaluation.observations_automatic import BEYOND
 from gainbias.features.maps import FeatureMap
@@ -29,6 +30,9 @@ LATE = 0.01
 
 ROOM = 3.0
 """The chart of the gain reaches so many spreads to either side."""
+
+ROUNDING = 1e-12
+"""An interval that is narrower, relative to the largest number of a chart, has no width."""
 
 Form = Literal["points", "line", "map", "extremes"]
 
@@ -61,6 +65,11 @@ class ValueView:
     def known(self) -> NDArray[np.bool_]:
         """Where there is an interval, (m,)."""
         return np.isfinite(self.intervals[:, 1] - self.intervals[:, 0])
+
+    @property
+    def rare(self) -> NDArray[np.bool_]:
+        """Where there is a value without an interval, (m,)."""
+        return ~self.known & np.isfinite(self.values)
 
 
 def value_view(estimate: Estimate) -> ValueView | None:
@@ -121,6 +130,17 @@ def _extremes(estimate: Estimate) -> ValueView:
     seen = seen.reshape(len(pairs), *estimate.observed.limits.shape)
     values = np.array([value for _, value in pairs])
     return ValueView("extremes", seen, (), values, estimate.value_interval(seen))
+
+
+def has_varied(history: History) -> NDArray[np.bool_]:
+    """Return at which times the gain has an interval with a width, finite or not.
+
+    One without width, but for rounding, is none: rewards did not vary, which does not say how far the gain
+    may be.
+    """
+    widths = history.high - history.low
+    scale = np.max(np.abs([history.gain, widths]), where=np.isfinite([history.gain, widths]), initial=0.0)
+    return np.asarray(widths > ROUNDING * scale)
 
 
 def gain_range(estimate: Estimate) -> tuple[float, float] | None:

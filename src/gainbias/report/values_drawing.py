@@ -23,11 +23,11 @@ def _draw_points(view: ValueView, panel: Axes) -> None:
     known, [places], values = view.known, view.axes, view.values
     look: dict[str, Any] = {"fmt": "o", "markersize": 3.0, "linewidth": 1.0, "color": POSITIVE}
     panel.errorbar(places[known], values[known], yerr=_sides(view)[:, known], **look)
-    panel.plot(places[~known], values[~known], "o", color=FAINT, markersize=3.0)
+    panel.plot(places[view.rare], values[view.rare], "o", color=FAINT, markersize=3.0)
     panel.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
     panel.locator_params(axis="x", integer=True)
     panel.set_title("Relative values, with intervals")
-    panel.set_xlabel("observation" + (" (grey: seen too rarely for an interval)" if not known.all() else ""))
+    panel.set_xlabel("observation" + (" (grey: seen too rarely for an interval)" if view.rare.any() else ""))
 
 
 def _draw_line(view: ValueView, panel: Axes) -> None:

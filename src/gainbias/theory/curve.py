@@ -82,7 +82,7 @@ class Curve:
 
     @property
     def diverged_by(self) -> int | None:
-        """First checkpoint at which moments are larger than any number: from there on errors are infinite."""
+        """First checkpoint at which moments are larger than any number; from there on errors are infinite."""
         lost = np.flatnonzero(~self._finite)
         return int(self.steps[lost[0]]) if lost.size else None
 

@@ -6,7 +6,7 @@ import pytest
 
 from gainbias.report.claims import CLAIMS
 from gainbias.report.interactive.html import write_study_page
-from gainbias.report.names import algorithm_title
+from gainbias.report.names import long_title
 from gainbias.report.results import read_results
 from gainbias.report.scores import PAPER_SCORES
 from gainbias.report.study_tables import study_tables
@@ -49,7 +49,7 @@ class TestLoading:
 
 class TestCurves:
     def test_every_algorithm_is_drawn_with_spread_floor_and_end_points(self, browser):
-        names = [algorithm_title(name) for name in LEVELS if name != "lstd"]
+        names = [long_title(name) for name in LEVELS if name != "lstd"]
         assert list(browser.lines()) == [*names, "Least squares (floor)"]
         marks = browser.run(
             "return document.getElementById('chart').data.filter(t => t.mode === 'markers').map(t => t.y[0])"
@@ -109,7 +109,7 @@ class TestCurves:
         )
         for algorithm in LEVELS:
             stored = four_digits(results.errors(algorithm, score)["taxi"].mean())
-            title = algorithm_title(algorithm) + (" (floor)" if algorithm == "lstd" else "")
+            title = long_title(algorithm) + (" (floor)" if algorithm == "lstd" else "")
             assert browser.lines()[title][1][-1] == stored
             assert float(shown[title]) == stored
 
@@ -137,7 +137,7 @@ class TestState:
         assert window.lines() != lines
         window.open(fragment)
         assert window.lines() == lines
-        assert "Coupled SA" not in lines
+        assert "Coupled SA (td-lambda)" not in lines
         assert window.find('#curves [data-choice="kind"]').get_property("value") == "centred"
         assert not window.find('#algorithms input[value="td-lambda"]').is_selected()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import gainbias as gb
 from gainbias import cli
 from gainbias.experiments.claims.registry import CLAIMS
 from gainbias.report.headline import part_cells, read_claims
@@ -13,6 +14,7 @@ from gainbias.report.interactive.claims import claims_html
 from tests.report.interactive.browser import Browser
 
 STORED = Path(__file__).parents[3] / "docs" / "data" / "claims.json"
+MADE = {"Results": "claims.json, written in a test"}
 PHONE = {"width": 390, "height": 844}
 
 
@@ -24,7 +26,7 @@ def stored():
 @pytest.fixture(scope="module")
 def claims_page(stored, tmp_path_factory):
     path = tmp_path_factory.mktemp("claims") / "index.html"
-    path.write_text(claims_html(stored))
+    path.write_text(claims_html(stored, MADE))
     return path
 
 
@@ -42,7 +44,9 @@ def test_the_verb_report_writes_it(tmp_path, capsys, claims_page):
     (tmp_path / "claims.json").write_bytes(STORED.read_bytes())
     assert cli.main(["report", str(tmp_path), "--json"]) == cli.DONE
     assert json.loads(capsys.readouterr().out)["page"] == str(tmp_path / "index.html")
-    assert (tmp_path / "index.html").read_bytes() == claims_page.read_bytes()
+    written, ours = ((path / "index.html").read_text() for path in (tmp_path, claims_page.parent))
+    assert re.search(rf"claims.json, written \d{{4}}-.*by gainbias {re.escape(gb.__version__)}", written)
+    assert re.sub("<dl>.*</dl>", "", written) == re.sub("<dl>.*</dl>", "", ours)
 
 
 @pytest.mark.parametrize("content", ["[{", '[{"id": "rate"}]', '{"a": 1}'])
@@ -76,6 +80,14 @@ class TestInABrowser:
         assert window.fragment() == "claim=dimension"
         assert window.complaints() == []
 
+    def test_a_single_claim_is_open(self, driver, stored, tmp_path):
+        path = tmp_path / "page.html"
+        path.write_text(claims_html(stored[:1], MADE))
+        window = Browser(driver, path).open()
+        window.run("return new Promise(done => setTimeout(done, 100))")
+        assert window.run("return document.querySelectorAll('.chart .main-svg').length") > 0
+        assert window.complaints() == []
+
     def test_figures_are_the_stored_ones(self, window, stored):
         window.open("claim=rate")
         rows = window.texts("[data-claim=rate] .parts tbody tr")
@@ -101,7 +113,7 @@ class TestInABrowser:
         result["charts"][0]["title"] = result["charts"][0]["lines"][0]["name"] = hostile
         (tmp_path / "claims.json").write_text(json.dumps([result]))
         path = tmp_path / "page.html"
-        html = claims_html(read_claims(tmp_path / "claims.json"))
+        html = claims_html(read_claims(tmp_path / "claims.json"), MADE)
         path.write_text(html.replace('http-equiv="Content-Security-Policy"', ""))
         window = Browser(driver, path).open()
         window.run("document.querySelector('details').open = true")

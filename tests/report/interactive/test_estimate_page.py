@@ -208,7 +208,7 @@ class TestWhatAnEstimateMayLack:
         (*_, point) = drawn(window, "gain")
         assert point["mode"] == "markers"
         assert point["error_y"]["array"][0] > 0
-        assert window.texts("table tbody tr")[-1].split("\t") == ["5", "nothing alike was seen", "-", "-"]
+        assert window.texts("table tbody tr")[-1].split("\t") == ["5", "no step began there", "-", "-"]
         assert "seen too rarely for an interval" in window.texts("table tbody tr")[0]
         assert_sound(window)
 
@@ -223,6 +223,24 @@ class TestWhatAnEstimateMayLack:
         assert_sound(window)
         pytest.importorskip("matplotlib")
         gb.plot(endless)
+
+    def test_no_band_while_rewards_have_not_varied(self, opened, queue):
+        """A band without width would look like certainty."""
+        low, high = np.array([0.0, -1e-19, 0.4, 0.4]), np.array([0.0, 1e-19, 0.6, 0.6])
+        history = History(np.array([10, 20, 40, 80]), np.array([0.0, 0.0, 0.5, 0.5]), low, high)
+        early = replace(queue, history=history)
+        *bands, line = drawn(opened(early), "gain")
+        assert [band["x"] for band in bands] == [[40, 80, 80, 40]]
+        assert line["text"][0] == "0; rewards did not vary, so there is no interval"
+        pytest.importorskip("matplotlib")
+        [band] = gb.plot(early).axes[0].collections
+        assert band.get_paths()[0].vertices[:, 0].min() == 40
+
+    @pytest.mark.parametrize(("time", "words"), [(1.0, "1 step "), (2.0, "2 steps ")])
+    def test_one_step_is_no_steps(self, queue, time, words):
+        facts = replace(queue.diagnostics, autocorrelation_time=time)
+        text = text_of(estimate_html(replace(queue, diagnostics=facts), MADE))
+        assert f"Autocorrelation time of rewards {words}" in text
 
     def test_no_values(self, opened, queue):
         window = opened(replace(queue, learned=NoValues(7, ("they diverged",))))

@@ -9,8 +9,10 @@ import pytest
 from gainbias import cli
 from gainbias.experiments.instance import HALVINGS
 from gainbias.report.claims import CLAIMS
+from gainbias.report.interactive.elements import Entry, sortable_table
 from gainbias.report.interactive.frame import script_data
 from gainbias.report.interactive.html import page_html
+from gainbias.report.interactive.sections import tables_section
 from gainbias.report.study_tables import study_tables
 from tests.report import synthetic
 from tests.report.synthetic import (
@@ -73,6 +75,23 @@ def test_a_study_of_one_protocol_and_few_algorithms(tmp_path, paper):
 
 
 @pytest.mark.slow
+def test_tables_leave_out_tasks_that_were_not_run(tmp_path, paper, tables):
+    results = make_results(tmp_path, tasks=FEW[:2])
+    quick = tables_section(study_tables(results, paper))
+    whole = tables_section(tables)
+    for title, is_run in (("Taxi", True), ("Deep sea", True), ("Random walk, 50 states", False)):
+        assert (f'<th scope="row">{title}</th>' in quick) == is_run
+        assert f'<th scope="row">{title}</th>' in whole
+    assert "not run are left out" in quick
+    assert "not run are left out" not in whole
+
+
+def test_numbers_stand_at_the_right():
+    rows = [[Entry("a"), Entry("1.5", 1.5), Entry("word")], [Entry("b"), Entry("not run"), Entry("word")]]
+    table = sortable_table("", ["Task", "Ours", "Why"], rows)
+    assert re.findall(r'class="number">([^<]*)<', table) == ["Ours", "1.5", "not run"]
+
+
 def test_the_largest_study_is_small_enough(tmp_path, monkeypatch, tables):
     """All tasks, methods, metrics and checkpoints of the study; room is left for longer tables and maps."""
     checkpoints = np.unique(np.geomspace(10, 10_000, 2 * HALVINGS + 1).astype(int))

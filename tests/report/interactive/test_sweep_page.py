@@ -211,3 +211,58 @@ class TestInABrowser:
         browser.toggle("lstd")
         assert "lstd" not in browser.lines()
         assert "hide=lstd" in browser.fragment()
+
+    def test_intervals_that_reach_down_to_zero(self, driver, tmp_path):
+        """A logarithmic axis has no 0: such a band goes down to the end of what is shown."""
+        report_on_sweep(make_sweep(tmp_path / "results", outlier=50.0), tmp_path / "page.html")
+        browser = Browser(driver, tmp_path / "page.html").open(f"view=curves&step=0.1&{TASK}")
+        x, y, bottom = browser.run(
+            "const chart = document.getElementById('chart'), band = chart.data.find(t => t.fill);"
+            "return [band.x, band.y, 10 ** chart.layout.yaxis.range[0]]"
+        )
+        assert x == [1, 10, 100, 100, 10, 1]
+        assert y[:3] == pytest.approx([bottom] * 3)
+        browser.open(f"view=steps&{TASK}")
+        heights = browser.run(
+            "const bottom = document.querySelector('#chart .nsewdrag').getBoundingClientRect().bottom;"
+            "return [...document.querySelectorAll('#chart .yerror')].map("
+            "bar => bar.getBoundingClientRect().bottom - bottom)"
+        )
+        assert heights
+        assert min(heights) > 0
+
+    def test_black_is_the_ink_of_the_page(self, browser):
+        for scheme, ink in (("light", "#1d2126"), ("dark", "#e6e9ed")):
+            browser.open(f"view=curves&{TASK}", scheme=scheme)
+            drawn = browser.run(
+                "return document.getElementById('chart').data.find(t => t.name === 'lstd').line.color"
+            )
+            assert drawn == ink
+
+    @pytest.mark.parametrize("view", ["steps", "best", "curves", "study"])
+    def test_a_phone_shows_all_tabs_and_titles(self, browser, view, screenshots):
+        browser.open(f"view={view}&{TASK}", width=390, height=844)
+        cut = browser.run(
+            "const chart = document.getElementById('chart').getBoundingClientRect();"
+            "const isCut = (inner, outer) => outer.left - inner.left > 1 || inner.right - outer.right > 1"
+            " || outer.top - inner.top > 1 || inner.bottom - outer.bottom > 1;"
+            "const page = { left: 0, top: 0, right: innerWidth, bottom: Infinity };"
+            "const boxes = selector => [...document.querySelectorAll(selector)]"
+            ".filter(e => e.checkVisibility()).map(e => e.getBoundingClientRect());"
+            "return [boxes('[role=tab]').map(tab => isCut(tab, page)),"
+            " boxes('#chart .ytitle').map(title => isCut(title, chart))]"
+        )
+        assert cut == [[False] * 4, [False] * (view in ("steps", "curves"))]
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
+        browser.picture(screenshots / f"sweep-{view}-phone.png")
+
+    def test_on_a_desktop_choices_can_be_read(self, browser):
+        """A select box is as wide as its longest option."""
+        browser.open(f"view=curves&{TASK}")
+        narrow = browser.run(
+            "return [...document.querySelectorAll('select')].filter(box => {"
+            "const free = box.cloneNode(true); free.style.width = 'auto'; free.style.position = 'absolute';"
+            "box.parentElement.append(free); const wanted = free.offsetWidth; free.remove();"
+            "return wanted > box.offsetWidth + 1; }).map(box => box.dataset.choice)"
+        )
+        assert narrow == []

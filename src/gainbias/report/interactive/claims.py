@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import gainbias
 from gainbias.experiments.claims.record import Chart, ClaimResult
 from gainbias.report.headline import PART_HEADER, line_look, part_cells
-from gainbias.report.interactive.elements import badge, framed_table, paragraph
-from gainbias.report.interactive.frame import PAGE, assembled, chart_look, script_data, short
+from gainbias.report.interactive.elements import NUMBER, badge, definitions, framed_table, paragraph
+from gainbias.report.interactive.frame import PAGE, assembled, chart_look, clock, script_data, short
 from gainbias.store import write_whole
 
 
-def write_claims_page(results: Sequence[ClaimResult], folder: Path, name: str = PAGE) -> Path:
-    """Write the interactive page of claims, and return its path."""
-    write_whole(folder / name, claims_html(results).encode())
-    return folder / name
+def write_claims_page(results: Sequence[ClaimResult], stored: Path, path: Path | None = None) -> Path:
+    """Write the interactive page of the claims in a file, beside it by default, and return its path."""
+    path = path or stored.with_name(PAGE)
+    made = {
+        "Results": f"{stored.name}, written {clock(stored.stat().st_mtime)}",
+        "Claims": f"{len(results)}: {', '.join(result.id for result in results)}",
+        "Page written": f"{clock(time.time())} by gainbias {gainbias.__version__}",
+    }
+    write_whole(path, claims_html(results, made).encode())
+    return path
 
 
-def claims_html(results: Sequence[ClaimResult]) -> str:
-    """Return the interactive page of claims."""
+def claims_html(results: Sequence[ClaimResult], made: Mapping[str, str]) -> str:
+    """Return the interactive page of claims; ``made`` says how they came about. A single claim is open."""
     rows = [
         f'<th scope="row"><a href="#claim={escape(result.id)}">{escape(result.id)}</a></th>'
         f"<td>{escape(result.text)}</td><td>{badge(result.verdict)}</td>"
@@ -31,25 +39,29 @@ def claims_html(results: Sequence[ClaimResult]) -> str:
         "claims.html",
         ["claims.js"],
         overview=framed_table("claims", "Verdicts", ["Claim", "What the paper says", "Verdict"], rows),
-        claims="\n".join(map(_section, results)),
+        claims="\n".join(_section(result, is_open=len(results) == 1) for result in results),
+        made=definitions(made),
         data=script_data({result.id: [_chart(chart) for chart in result.charts] for result in results}),
     )
 
 
-def _section(result: ClaimResult) -> str:
+def _section(result: ClaimResult, is_open: bool) -> str:
     rows = []
     for part in result.parts:
         name, *cells, verdict = part_cells(part)
         marked = [*map(escape, cells), badge(verdict) if verdict else ""]
-        rows.append(f'<th scope="row">{escape(name)}</th>' + "".join(f"<td>{cell}</td>" for cell in marked))
+        kinds = [NUMBER, NUMBER, "", ""]  # a figure, its interval, what is claimed, and the verdict
+        cells = [f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, marked, strict=True)]
+        rows.append(f'<th scope="row">{escape(name)}</th>{"".join(cells)}')
     charts = "".join(
         f'<div class="chart" role="img" aria-label="{escape(_words(chart))}"></div>'
         for chart in result.charts
     )
+    table = framed_table("parts", "What was measured", PART_HEADER, rows, numeric=(1, 2))
     summary = f"<summary>{escape(result.id)}: {escape(result.text)} {badge(result.verdict)}</summary>"
     return (
-        f'<details class="claim" data-claim="{escape(result.id)}">{summary}'
-        f"{paragraph(result.reason)}{charts}{framed_table('parts', 'What was measured', PART_HEADER, rows)}"
+        f'<details class="claim" data-claim="{escape(result.id)}"{" open" * is_open}>{summary}'
+        f"{paragraph(result.reason)}{charts}{table}"
         f"{paragraph(f'How it is measured. {result.how} Intervals: {result.interval}.')}"
         f"{paragraph(f'Where the paper says it: {result.where}.')}</details>"
     )

@@ -9,7 +9,7 @@ from pandas import DataFrame
 
 from gainbias.report.interactive.frame import chart_look, short
 from gainbias.report.interactive.maps import map_data
-from gainbias.report.names import ALGORITHMS, algorithm_title, task_title
+from gainbias.report.names import ALGORITHMS, long_title, task_title
 from gainbias.report.printed import Paper
 from gainbias.report.results import Archive, refuse_gaps, tail_of
 from gainbias.report.scores import FLOOR, PAPER_SCORES, STUDIED, TABLE_SCORES, Score
@@ -114,7 +114,7 @@ def _algorithms(results: Archive) -> list[str]:
 def _algorithm(name: str) -> dict[str, Any]:
     look = look_of(name)
     return {
-        "title": algorithm_title(name) + (" (floor)" if name == FLOOR else ""),
+        "title": long_title(name) + (" (floor)" if name == FLOOR else ""),
         **chart_look(look),
         "width": 1.6 * look.width,
         "paperKind": Score("", "paper", "").kind_of(name),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
+
+NUMBER = ' class="number"'
+"""Mark of a cell whose text stands at the right."""
 
 
 class Entry(NamedTuple):
@@ -19,13 +22,25 @@ class Entry(NamedTuple):
 
 def sortable_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Entry]]) -> str:
     """Return a table that can be sorted."""
-    cells = ["".join(map(_cell, range(len(row)), row)) for row in rows]
-    return framed_table("sortable", caption, header, cells)
+    rows = list(rows)
+    numeric = {place for row in rows for place, entry in enumerate(row) if entry.number is not None} - {0}
+    cells = [
+        "".join(_cell(entry, place, place in numeric) for place, entry in enumerate(row)) for row in rows
+    ]
+    return framed_table("sortable", caption, header, cells, numeric)
 
 
-def framed_table(kind: str, caption: str, header: Sequence[str], rows: Iterable[str]) -> str:
-    """Return a table in a frame that scrolls, also by keyboard, where the screen is narrow."""
-    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in header)
+def framed_table(
+    kind: str, caption: str, header: Sequence[str], rows: Iterable[str], numeric: Container[int] = ()
+) -> str:
+    """Return a table in a frame that scrolls, also by keyboard, where the screen is narrow.
+
+    Titles of the columns `numeric`, counted from 0, stand at the right, as their cells with `NUMBER` do.
+    """
+    head = "".join(
+        f'<th scope="col"{NUMBER * (place in numeric)}>{escape(title)}</th>'
+        for place, title in enumerate(header)
+    )
     body = "\n".join(f"<tr>{cells}</tr>" for cells in rows)
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
@@ -34,11 +49,15 @@ def framed_table(kind: str, caption: str, header: Sequence[str], rows: Iterable[
     )
 
 
-def _cell(place: int, entry: Entry) -> str:
+def _cell(entry: Entry, place: int, is_numeric: bool) -> str:
     text = f"<strong>{escape(entry.text)}</strong>" if entry.best else escape(entry.text)
     known = entry.number is not None and not math.isnan(entry.number)
     number = f' data-number="{entry.number:.10g}"' if known else ""
-    return f'<th scope="row"{number}>{text}</th>' if place == 0 else f"<td{number}>{text}</td>"
+    return (
+        f'<th scope="row"{number}>{text}</th>'
+        if place == 0
+        else f"<td{number}{NUMBER * is_numeric}>{text}</td>"
+    )
 
 
 def definitions(facts: Mapping[str, str]) -> str:

@@ -17,6 +17,8 @@ MOST_ROWS = 200
 VALUE_HEADER = ["Observation", "Relative value", "Interval from", "to"]
 
 UNSEEN, RARE = "nothing alike was seen", "seen too rarely for an interval"
+NO_STEP = "no step began there"
+"""Of discrete observations: one that ends episodes may have been seen often."""
 
 RELATIVE = (
     "The relative value of an observation is how much more than the gain is earned from there on, in all; "
@@ -41,7 +43,18 @@ def number_with_ends(middle: float, low: float, high: float) -> str:
     return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
-def value_with_ends(value: float, low: float, high: float) -> str:
+def without_interval(gain: float) -> str:
+    """Return a gain that has no interval, and why.
+
+    Examples
+    --------
+    >>> without_interval(0.0)
+    '0; rewards did not vary, so there is no interval'
+    """
+    return f"{gain:.4g}; rewards did not vary, so there is no interval"
+
+
+def value_with_ends(value: float, low: float, high: float, unseen: str = UNSEEN) -> str:
     """Return a value and its interval, or why there is none.
 
     Examples
@@ -50,7 +63,7 @@ def value_with_ends(value: float, low: float, high: float) -> str:
     ('+2.35 (+2.00 to +2.60)', '+2.346, seen too rarely for an interval')
     """
     if np.isnan(value):
-        return UNSEEN
+        return unseen
     if not np.isfinite(high - low):
         return f"{value:+.4g}, {RARE}"
     digits = digits_for(high - low)
@@ -80,7 +93,8 @@ def how_to_read(view: ValueView, confidence: float) -> str:
         "map": " Where there is no colour, too little was seen.",
         "extremes": " Shown are the worst and the best observations that have one.",
     }
-    partly = "" if view.form != "extremes" and view.known.all() else unknown[view.form]
+    is_partial = {"points": view.rare.any(), "extremes": True}.get(view.form, not view.known.all())
+    partly = unknown[view.form] if is_partial else ""
     return f"{RELATIVE} Each has its own {confidence:.0%} interval.{partly}"
 
 
@@ -120,7 +134,7 @@ def value_rows(estimate: Estimate) -> tuple[list[list[Entry]], str]:
 def _row(seen: Any, value: float, ends: Any) -> list[Entry]:
     name = Entry(str(seen), None if isinstance(seen, list) else seen)
     if np.isnan(value):
-        return [name, Entry(UNSEEN), Entry("-"), Entry("-")]
+        return [name, Entry(NO_STEP), Entry("-"), Entry("-")]
     if not np.isfinite(ends).all():
         return [name, Entry(f"{value:+.4g}", float(value)), Entry(RARE), Entry("-")]
     digits = digits_for(ends[1] - ends[0])
@@ -137,10 +151,10 @@ def diagnostics(estimate: Estimate) -> dict[str, str]:
         "Data": facts.data_in_words(),
         "Run": "complete" if facts.is_complete else "cut short: the first warning says why",
         "Standard error of the gain": _number(facts.standard_error),
-        "Autocorrelation time of rewards": _number(facts.autocorrelation_time, " steps"),
+        "Autocorrelation time of rewards": _steps(facts.autocorrelation_time),
         "Split R-hat": _number(facts.r_hat, "; 1 if all halves of all chains agree"),
         "Batches": f"{facts.num_batches:,} for the gain, {facts.value_batches:,} for values",
-        "Autocorrelation time of values": _number(facts.mixing_time, " steps: so long the chain remembers"),
+        "Autocorrelation time of values": _steps(facts.mixing_time, ": so long the chain remembers"),
         "Length for values": _number(facts.value_effective_sample_size, " of these times"),
         "Smallest curvature in the weights": "not computed" if facts.eta is None else _number(facts.eta),
         "Constants": "not looked at" if facts.constant_in_span is None else in_span[facts.constant_in_span],
@@ -149,6 +163,10 @@ def diagnostics(estimate: Estimate) -> dict[str, str]:
         ),
         "Time": f"{facts.source_seconds:.3g} s for the data, {facts.library_seconds:.3g} s in this library",
     }
+
+
+def _steps(value: float, why: str = "") -> str:
+    return _number(value, f" step{'s' * (f'{value:.4g}' != '1')}{why}")
 
 
 def _number(value: float, unit: str = "") -> str:

@@ -17,13 +17,13 @@ from gainbias.evaluation.files import load_to_show
 from gainbias.experiments.provenance import package_versions
 from gainbias.report.interactive import estimate_words as words
 from gainbias.report.interactive.elements import definitions, paragraph, sortable_table
-from gainbias.report.interactive.frame import assembled, script_data
+from gainbias.report.interactive.frame import assembled, clock, script_data
 from gainbias.report.style import NEGATIVE, POSITIVE
-from gainbias.report.values import ValueView, gain_range, value_view
+from gainbias.report.values import ValueView, gain_range, has_varied, value_view
 from gainbias.store import write_whole
 
 WIDTH_CHOICE = """\
-<form class="controls single" aria-label="What the map shows" hidden>
+<form class="controls" aria-label="What the map shows" hidden>
 <label>Shown <select data-choice="shown">
 <option value="value">relative value</option>
 <option value="width">half-width of its interval</option>
@@ -42,7 +42,7 @@ def write_stored_page(source: Path, path: Path) -> None:
     estimate = load_to_show(source)
     if path.resolve() == source.resolve():
         raise ValueError(f"the page would take the place of the estimate in {source}: name another file")
-    written = _clock(source.stat().st_mtime)
+    written = clock(source.stat().st_mtime)
     write_estimate_page(estimate, path, {"Estimate": f"{source.name}, written {written}"})
 
 
@@ -64,14 +64,10 @@ def write_estimate_page(estimate: Estimate, path: Path, made: Mapping[str, str])
     }
     facts = {
         **made,
-        "Page written": _clock(time.time()),
+        "Page written": clock(time.time()),
         "By": ", ".join(f"{name} {version}" for name, version in versions.items()),
     }
     write_whole(path, estimate_html(estimate, facts).encode())
-
-
-def _clock(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
 
 
 def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
@@ -123,15 +119,18 @@ def _table(estimate: Estimate) -> str:
 
 
 def _gain_data(estimate: Estimate) -> dict[str, Any]:
-    history = estimate.history
-    known = np.isfinite(history.high - history.low)
-    parts = zip(history.gain, history.low, history.high, strict=True)
+    history, varied = estimate.history, has_varied(estimate.history)
+    known = varied & np.isfinite(history.high - history.low)
+    parts = zip(history.gain, history.low, history.high, varied, strict=True)
     return {
         "x": history.transitions.tolist(),
         "y": _numbers(history.gain),
         "low": _numbers(np.where(known, history.low, np.nan)),
         "high": _numbers(np.where(known, history.high, np.nan)),
-        "texts": [words.number_with_ends(*part) for part in parts],
+        "texts": [
+            words.number_with_ends(*part) if is_varied else words.without_interval(part[0])
+            for *part, is_varied in parts
+        ],
         "last": _numbers([estimate.gain])[0],
         "range": gain_range(estimate),
         "colour": POSITIVE,
@@ -139,17 +138,21 @@ def _gain_data(estimate: Estimate) -> dict[str, Any]:
 
 
 def _value_data(view: ValueView) -> dict[str, Any]:
-    known = view.known
+    known, is_whole = view.known, view.seen.dtype.kind == "i"
+    unseen = words.NO_STEP if is_whole else words.UNSEEN
     low, high = np.where(known, view.intervals.T, np.nan)
     return {
         "form": view.form,
         "axes": [axis.tolist() for axis in view.axes],
-        "whole": view.seen.dtype.kind == "i",
+        "whole": is_whole,
         "names": [str(seen) for seen in view.seen.tolist()] if view.form == "extremes" else [],
         "values": _numbers(view.values),
         "low": _numbers(low),
         "high": _numbers(high),
-        "texts": [words.value_with_ends(*part) for part in zip(view.values, *view.intervals.T, strict=True)],
+        "texts": [
+            words.value_with_ends(value, start, end, unseen)
+            for value, (start, end) in zip(view.values, view.intervals, strict=True)
+        ],
         "colours": [NEGATIVE, POSITIVE],
     }
 

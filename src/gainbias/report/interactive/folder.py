@@ -51,7 +51,7 @@ def write_page(results: Estimate | Results | str | Path, output: str | Path | No
         write_stored_page(folder, path)
     elif (folder / CLAIMS).exists():
         path = Path(output or folder / PAGE)
-        write_claims_page(read_claims(folder / CLAIMS), path.parent, path.name)
+        write_claims_page(read_claims(folder / CLAIMS), folder / CLAIMS, path)
     else:
         require("data", "pandas", "pyarrow")
         path = Path(output or folder / "report" / PAGE)

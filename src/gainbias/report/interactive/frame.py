@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import math
+import time
 from collections.abc import Sequence
 from importlib import resources
 from string import Template
@@ -66,6 +67,17 @@ def short(number: float) -> float | None:
     (0.1235, None)
     """
     return float(f"{number:.4g}") if math.isfinite(number) else None
+
+
+def clock(seconds: float) -> str:
+    """Return a time in words.
+
+    Examples
+    --------
+    >>> clock(0.0)
+    '1970-01-01 00:00 UTC'
+    """
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
 
 
 def chart_look(look: Look) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pandas import DataFrame
 
 from gainbias.report.interactive.elements import Entry
 from gainbias.report.layout import range_text, ratio_text, spread_text
-from gainbias.report.names import algorithm_title, task_title
+from gainbias.report.names import long_title, task_title
 from gainbias.report.sheets import CONDITION_TITLES, FIRST_INSTANCES, PROTOCOL_NOTES, SCORE_NOTE, best_of
 
 
@@ -39,7 +39,7 @@ def distances_grid(table: DataFrame, protocol: str) -> Grid:
         best = best_of(part["our_mean"].tolist(), spread_text)
         for row, is_best in zip(part.to_dict("records"), best, strict=True):
             paper = Entry(spread_text(row["paper_mean"], row["paper_std"]), row["paper_mean"])
-            names = [Entry(task_title(task)), Entry(algorithm_title(row["algorithm"]))]
+            names = [Entry(task_title(task)), Entry(long_title(row["algorithm"]))]
             rows.append([*names, _ours(row, is_best), paper, *_comparison(row)])
     return Grid(
         "distances",
@@ -94,8 +94,14 @@ def summary_grid(table: DataFrame, header: Sequence[str], notes: Sequence[str]) 
             else Entry("-")
             for key in ("typical", "better")
         )
-        rows.append([Entry(row["score"]), Entry(algorithm_title(row["algorithm"])), typical, better])
+        rows.append([Entry(row["score"]), Entry(long_title(row["algorithm"])), typical, better])
     return Grid("summary", "fair", "All tasks together, protocol fair", header, rows, notes)
+
+
+def rows_of_tasks_run(table: DataFrame) -> DataFrame:
+    """Return the rows of one of the paper's tables whose tasks were run under their protocol."""
+    has_runs = table["runs"] > 0 if "runs" in table else table["agrees"] != "not stored"
+    return table[has_runs.groupby([table["protocol"], table["task"]]).transform("any")]
 
 
 def _ours(row: dict[str, float], best: bool = False) -> Entry:

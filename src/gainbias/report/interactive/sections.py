@@ -25,6 +25,7 @@ from gainbias.report.interactive.grids import (
     conditions_grid,
     distances_grid,
     parameters_grid,
+    rows_of_tasks_run,
     summary_grid,
 )
 from gainbias.report.layout import Sheet
@@ -53,7 +54,11 @@ def tables_section(tables: StudyTables) -> str:
         (tables.conditions, conditions_grid),
         (tables.parameters, parameters_grid),
     ):
-        grids += [lay_out(table, protocol) for protocol in table["protocol"].unique()] if len(table) else []
+        kept = rows_of_tasks_run(table) if len(table) else table
+        notes = ["Tasks that were not run are left out."] * (len(kept) < len(table))
+        for protocol in kept["protocol"].unique() if len(kept) else []:
+            grid = lay_out(kept, protocol)
+            grids.append(grid._replace(notes=[*grid.notes, *notes]))
     if len(tables.summary):
         sheet = summary_sheet(tables.summary)
         grids.append(summary_grid(tables.summary, sheet.header, sheet.notes))

@@ -10,7 +10,7 @@ from typing import Any
 from pandas import DataFrame
 
 from gainbias.report.interactive.data import MOST_POINTS, thinned
-from gainbias.report.interactive.elements import definitions
+from gainbias.report.interactive.elements import NUMBER, definitions
 from gainbias.report.interactive.frame import assembled, chart_look, script_data, short
 from gainbias.report.sweeps.best import NOTE, interval_text, number_text
 from gainbias.report.sweeps.looks import looks_of
@@ -115,12 +115,15 @@ def _numbers(row: Any) -> dict[str, Any]:
 def _best_table(best: DataFrame) -> str:
     """Return the best steps of all tasks and metrics; a script shows those that are asked for."""
     header = ["Task", "Series", "Best step size", "Error at the end", "95 % interval", "Instances"]
-    head = "".join(f'<th scope="col">{title}</th>' for title in header)
+    kinds = ["", "", "", NUMBER, NUMBER, NUMBER]
+    titles = zip(kinds, header, strict=True)
+    head = "".join(f'<th scope="col"{kind}>{title}</th>' for kind, title in titles)
     rows = []
     for row in best.itertuples():
         edge = " (at the edge of the grid)" if row.at_edge else ""
         texts = [row.series, row.schedule + edge, number_text(row.mean), interval_text(row.low, row.high)]
-        cells = "".join(f"<td>{escape(text)}</td>" for text in [*texts, str(row.runs)])
+        pairs = zip(kinds[1:], [*texts, str(row.runs)], strict=True)
+        cells = "".join(f"<td{kind}>{escape(text)}</td>" for kind, text in pairs)
         marks = f'data-task="{escape(row.task)}" data-metric="{escape(row.metric)}"'
         rows.append(f'<tr {marks}><th scope="row">{escape(row.task)}</th>{cells}</tr>')
     body = "\n".join(rows)

@@ -14,7 +14,7 @@ const Chart = (() => {
 
   const asPrinted = ([mean, spread]) => `${mean.toFixed(2)} ± ${spread.toFixed(2)}`;
 
-  const colourOf = (algorithm) => (algorithm.isFloor ? style("--ink") : readable(algorithm.colour));
+  const colourOf = (algorithm) => readable(algorithm.colour);
 
   // The curve of an algorithm under the state's metric, or undefined if it is not stored.
   function curveOf(data, state, task, name) {
@@ -103,8 +103,10 @@ const Chart = (() => {
       layout.annotations.push({ text: "paper", xref: `x${suffix}`, yref: `y${suffix} domain`, x: last + strip / 2,
         y: 0, yanchor: "bottom", showarrow: false, font: { size: 11, color: style("--soft") } });
     }
-    const bands = [...curves].filter(([name]) => !data.algorithms[name].isFloor)
-      .map(([name, curve]) => ({ ...axes, ...Common.band(curve.x, curve.low, curve.high, colourOf(data.algorithms[name]), 0) }));
+    const bottom = 10 ** layout[`yaxis${suffix}`].range[0];
+    const bandOf = ([name, { x, low, high }]) =>
+      ({ ...axes, ...Common.downTo(bottom, Common.band(x, low, high, colourOf(data.algorithms[name]))) });
+    const bands = [...curves].filter(([name]) => !data.algorithms[name].isFloor).map(bandOf);
     const lines = [...curves].map(([name, curve]) => lineOf(data, name, curve, axes));
     return [...bands, ...lines, ...endPointsOf(data, state, printed, names, end, axes)];
   }
@@ -143,7 +145,7 @@ const Chart = (() => {
     }
     if (alone) {
       layout.xaxis.title = { text: state.axis === "steps" ? "Steps" : "Transitions" };
-      layout.yaxis.title = { text: yTitle(state), standoff: 12 };
+      layout.yaxis.title = { text: isWide(element) ? yTitle(state) : "Distance", standoff: 12 };
       layout.yaxis.automargin = true;
     }
     return Common.draw(element, traces, layout, alone && isWide(element));

@@ -53,4 +53,5 @@
   addEventListener("hashchange", follow);
   Common.onLook(drawOpen);
   follow();
+  drawOpen(); // what is open from the start
 })();

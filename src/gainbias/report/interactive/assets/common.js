@@ -43,10 +43,12 @@ const Common = (() => {
     ? [1, 3, 5].map((place) => parseInt(colour.slice(place, place + 2), 16))
     : colour.match(/\d+/g).slice(0, 3).map(Number));
 
-  // Dark ink would vanish on a dark page.
-  const readable = (colour) => (darkness.matches
-    ? `rgb(${channelsOf(colour).map((value) => Math.round(value + LIGHTER * (255 - value))).join(",")})`
-    : colour);
+  const lighter = (colour) =>
+    `rgb(${channelsOf(colour).map((value) => Math.round(value + LIGHTER * (255 - value))).join(",")})`;
+
+  // Dark colours would vanish on a dark page; black is whatever the page writes with.
+  const readable = (colour) =>
+    (colour === "#000000" ? style("--ink") : darkness.matches ? lighter(colour) : colour);
 
   const seeThrough = (colour, share) => `rgba(${channelsOf(colour).join(",")},${share})`;
 
@@ -74,10 +76,9 @@ const Common = (() => {
     return { type: "data", symmetric: false, array: reach(high, 1), arrayminus: reach(low, -1), thickness: 1, width: 3, ...look };
   }
 
-  // Between two lines, where both are numbers above the least that an axis shows.
-  function band(x, low, high, colour, least = -Infinity) {
-    const places = x.map((_, place) => place)
-      .filter((place) => low[place] !== null && low[place] > least && high[place] !== null);
+  // Between two lines, where both are numbers.
+  function band(x, low, high, colour) {
+    const places = x.map((_, place) => place).filter((place) => low[place] !== null && high[place] !== null);
     const back = [...places].reverse();
     return {
       x: [...places, ...back].map((place) => x[place]),
@@ -85,6 +86,9 @@ const Common = (() => {
       mode: "lines", fill: "toself", fillcolor: seeThrough(colour, 0.15), line: { width: 0 }, hoverinfo: "skip",
     };
   }
+
+  // A logarithmic axis has no place for 0: a band that goes so far down goes to the lower end of what is shown.
+  const downTo = (bottom, { y, ...others }) => ({ ...others, y: y.map((value) => Math.max(value, bottom)) });
 
   // The ends of a logarithmic axis, with some room.
   function logRange(least, most) {
@@ -244,7 +248,7 @@ const Common = (() => {
     }
   }
 
-  return { axis, band, data, digits, draw, errorBars, fillOptions, fillSeries, fillTabs, fillTitles, find, findAll,
+  return { axis, band, data, digits, downTo, draw, errorBars, fillOptions, fillSeries, fillTabs, fillTitles, find, findAll,
     isWide, keepState, listen, logRange, make, onLook, plain, readable, say, showSeries, showTabs,
     sortTable, style, words };
 })();

@@ -80,14 +80,14 @@
         hovertemplate: `%{y:.4~g} after %{x:,d} ${state.axis} (%{customdata})` };
       const mean = { ...shared, name: plain(name), y: curve.mean, line: lineOf(name) };
       const exact = { ...shared, name: `${plain(name)}, exact`, y: curve.exact, line: { color: style("--ink"), width: 1, dash: "6px,3px" } };
-      return [band(x, curve.low, curve.high, colourOf(name), 0), mean, ...(curve.exact ? [exact] : [])];
+      return [band(x, curve.low, curve.high, colourOf(name)), mean, ...(curve.exact ? [exact] : [])];
     });
   }
 
   // Step sizes that are far too large would squeeze all others together.
   function heights(traces) {
     const values = traces.flatMap(({ y }) => y).filter((value) => value > 0);
-    if (!values.length) return undefined;
+    if (!values.length) return [-1, 1];
     const least = Math.min(...values), most = Math.min(Math.max(...values), MOST_RATIO * least);
     return Common.logRange(least, most);
   }
@@ -96,11 +96,13 @@
     const element = find("#chart");
     const logarithmic = { ...axis(), type: "log", automargin: true, exponentformat: "power" };
     const titles = { steps: "Step size a", best: "Error at the last step", curves: state.axis === "steps" ? "Steps" : "Transitions" };
-    const traces = { steps: sensitivity, best: bests, curves }[state.view]();
+    const raw = { steps: sensitivity, best: bests, curves }[state.view]();
+    const range = heights(raw);
+    const traces = raw.map((trace) => (trace.fill ? Common.downTo(10 ** range[0], trace) : trace));
     const layout = {
       height: Math.min(520, Math.max(320, 0.5 * element.clientWidth)),
       xaxis: { ...logarithmic, title: { text: titles[state.view] } },
-      yaxis: { ...logarithmic, range: heights(traces), title: { text: plain(state.metric), standoff: 12 } },
+      yaxis: { ...logarithmic, range, title: { text: Common.isWide(element) ? plain(state.metric) : "Error", standoff: 12 } },
     };
     if (state.view === "best") {
       layout.yaxis = { automargin: true, tickvals: traces.map((_, place) => place), ticktext: traces.map(({ name }) => name),
