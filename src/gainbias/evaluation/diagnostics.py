@@ -115,7 +115,7 @@ class Diagnostics:
         return (
             f"{self.num_transitions:,} transitions of {chains}, worth "
             f"{f'{worth:,.0f}' if np.isfinite(worth) else 'any number of'} independent rewards for the gain"
-            + (f"; the first {self.transient:,} steps left out" if self.transient else "")
+            + (f"; first steps left out: {self.transient:,}" if self.transient else "")
         )
 
     def to_dict(self) -> dict[str, Any]:
