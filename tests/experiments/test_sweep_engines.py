@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 import gainbias
-from gainbias.experiments import work
+from gainbias.experiments import engines, work
+from gainbias.experiments import execute as execution
 from gainbias.experiments.engines import Here, opened
 from gainbias.experiments.execute import execute
 from gainbias.experiments.provenance import THREADS
@@ -82,6 +83,43 @@ def test_workers_that_are_lost_with_the_last_units_are_missed() -> None:
 
     with pytest.raises(RuntimeError, match="no workers"):
         answers([Trivial(0)], Deserted())
+
+
+def test_work_that_a_cluster_has_lost_is_submitted_again(monkeypatch) -> None:
+    monkeypatch.setattr(execution, "STALLED_SECONDS", 0.2)
+
+    class Forgetful(Here):
+        """Loses what it is given first."""
+
+        lost: Future | None = None
+
+        @property
+        def is_busy(self) -> bool:
+            return False
+
+        def submit(self, fn, /, *args, **kwargs):
+            if self.lost is None:
+                self.lost = Future()
+                return self.lost
+            return super().submit(fn, *args, **kwargs)
+
+    engine = Forgetful()
+    assert answers([Trivial(0), Trivial(1)], engine) == {"number 0": "", "number 1": ""}
+    assert engine.lost is not None
+    assert engine.lost.cancelled()
+
+
+@pytest.mark.slow
+def test_a_cluster_knows_whether_it_is_busy(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(engines, "CONNECT_SECONDS", 20.0)
+    with cluster(tmp_path, workers=1) as dask, opened("dask", None, dask.address) as engine:
+        assert not engine.is_busy
+        work_to_do = engine.executor.submit(time.sleep, 4.0)
+        time.sleep(1.5)
+        assert engine.is_busy
+        work_to_do.result()
+        time.sleep(1.5)
+        assert not engine.is_busy
 
 
 def test_a_port_that_is_not_a_schedulers_is_refused_in_words() -> None:

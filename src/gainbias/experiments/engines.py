@@ -45,12 +45,17 @@ class Engine(Protocol):
     def ahead(self) -> int:
         """How many pieces of work to have submitted at a time."""
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody works; False only if it is known that nobody does."""
+
 
 class Here(Executor):
     """The process itself: no start, no transport; for one worker, and to debug."""
 
     name = "local"
     workers = ahead = 1
+    is_busy = True
 
     @property
     def executor(self) -> Executor:
@@ -71,6 +76,7 @@ class Local:
     """Processes on this machine, each with one thread for linear algebra and one for kernels."""
 
     name = "local"
+    is_busy = True  # those that are lost say so
 
     def __init__(self, workers: int) -> None:
         self.workers, self.ahead = workers, 2 * workers
@@ -101,26 +107,38 @@ class Dask:
     def __init__(self, client: Any) -> None:
         self._client = client
         self.executor: Executor = client.get_executor(pure=False)
-        self._counted, self._seen, self._count = 0.0, time.monotonic(), 1
+        self._asked, self._seen, self._count, self._busy = 0.0, time.monotonic(), 1, True
 
     @property
     def workers(self) -> int:
         """How many threads the cluster has now; workers may come and go."""
-        now = time.monotonic()
-        if now - self._counted > 1.0:
-            self._counted = now
-            try:
-                found = sum(self._client.nthreads().values())
-            except OSError:  # the scheduler is lost, which those who wait for work are told
-                return self._count
-            if found:
-                self._seen, self._count = now, found
-            elif now - self._seen > NO_WORKERS_SECONDS:
-                raise RuntimeError(
-                    f"the cluster has had no workers for {NO_WORKERS_SECONDS:.0f} s; what was finished is "
-                    "kept: start workers, then go on with --resume"
-                )
+        self._ask()
         return self._count
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any worker has something to do, for whomever."""
+        self._ask()
+        return self._busy
+
+    def _ask(self) -> None:
+        """Ask the scheduler how things are, once in a second at most."""
+        now = time.monotonic()
+        if now - self._asked <= 1.0:
+            return
+        self._asked = now
+        try:
+            found, busy = sum(self._client.nthreads().values()), self._client.processing()
+        except OSError:  # the scheduler is lost, which those who wait for work are told
+            return
+        self._busy = any(busy.values())
+        if found:
+            self._seen, self._count = now, found
+        elif now - self._seen > NO_WORKERS_SECONDS:
+            raise RuntimeError(
+                f"the cluster has had no workers for {NO_WORKERS_SECONDS:.0f} s; what was finished is "
+                "kept: start workers, then go on with --resume"
+            )
 
     @property
     def ahead(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
@@ -13,6 +14,9 @@ from typing import Any, NamedTuple
 
 from gainbias.experiments.engines import Engine
 from gainbias.experiments.work import BATCH_SECONDS, Answer, Unit, compute_all
+
+STALLED_SECONDS = 15.0
+"""Work that nobody has been doing for so long is submitted again."""
 
 MOST_DEATHS = 3
 """A unit that has been alone with a worker so often when it was killed is given up."""
@@ -38,7 +42,7 @@ def execute(units: Sequence[Unit], engine: Engine, stop: threading.Event | None 
         Once it is set, nothing new is begun.
     """
     queue, flying = _Queue(units), dict[Future[Any], list[Unit]]()
-    stop = stop or threading.Event()
+    stop, active = stop or threading.Event(), time.monotonic()
     try:
         while flying or (queue and not stop.is_set()):
             ahead = engine.ahead  # asked also when nothing waits: an engine without workers says so
@@ -53,9 +57,22 @@ def execute(units: Sequence[Unit], engine: Engine, stop: threading.Event | None 
             alone = len(flying) == 1
             for future in done:
                 yield queue.settle(flying.pop(future), future, alone)
+            if done or engine.is_busy:
+                active = time.monotonic()
+            elif time.monotonic() - active > STALLED_SECONDS:
+                _take_back(flying, queue)
+                active = time.monotonic()
     finally:
         for future in flying:
             future.cancel()
+
+
+def _take_back(flying: dict[Future[Any], list[Unit]], queue: _Queue) -> None:
+    """Queue again what is in flight though nobody works on it: Dask may lose it with a killed worker."""
+    for future, batch in flying.items():
+        future.cancel()
+        queue.put_back(batch)
+    flying.clear()
 
 
 class _Queue:
