@@ -7,7 +7,7 @@ import os
 import threading
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -156,7 +156,8 @@ def _work_through(plan: Plan, record: Record, groups: list[Group], threads: int 
         try:
             running = {pool.submit(piece.run, stop) for piece in pieces}
             while running:
-                done, running = wait(running, timeout=0.1, return_when=FIRST_COMPLETED)
+                # Not for each piece that ends: there may be thousands, and all are looked at each time.
+                done, running = wait(running, timeout=0.1, return_when=FIRST_EXCEPTION)
                 for future in done:
                     with compile_errors_in_words(plan.algorithm):
                         future.result()
