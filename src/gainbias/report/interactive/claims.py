@@ -38,6 +38,7 @@ def claims_html(results: Sequence[ClaimResult], made: Mapping[str, str]) -> str:
     return assembled(
         "claims.html",
         ["claims.js"],
+        title="Headline claims of the paper, measured",
         overview=framed_table("claims", "Verdicts", ["Claim", "What the paper says", "Verdict"], rows),
         claims="\n".join(_section(result, is_open=len(results) == 1) for result in results),
         made=definitions(made),

@@ -78,6 +78,7 @@ def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
     return assembled(
         "estimate.html",
         ["estimate.js"],
+        title=f"Gain {escape(gain)}",
         warnings=f'<div class="warning" role="note">{warnings}</div>' if warnings else "",
         gain=escape(gain),
         interval=escape(interval),

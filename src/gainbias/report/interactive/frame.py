@@ -36,11 +36,13 @@ MARKERS = {
 """The charts' names for the markers of figures."""
 
 
-def assembled(template: str, names: Sequence[str], **parts: str) -> str:
-    """Return a page: a template with its parts, our style, and the scripts that it alone may run."""
+def assembled(template: str, names: Sequence[str], *, title: str, data: str, **parts: str) -> str:
+    """Return a page: a template with its parts and data, our style, and the scripts that it alone may run."""
     scripts = [_asset(name) for name in (*BASICS, *names)]
-    return Template(_asset(template)).substitute(
-        parts,
+    return Template(_asset("frame.html")).substitute(
+        title=title,
+        body=Template(_asset(template)).substitute(parts, title=title),
+        data=data,
         policy=f"{POLICY}; script-src {' '.join(map(_checksum, scripts))}",
         style=_asset("page.css"),
         scripts="\n".join(f"<script>{script}</script>" for script in scripts),

@@ -28,6 +28,7 @@ def page_html(results: Archive, paper: Paper, tables: StudyTables) -> str:
     return assembled(
         "page.html",
         ["chart.js", "maps.js", "page.js"],
+        title="Average-reward TD learning: the study rebuilt",
         warning=warning(results.manifest),
         study=study_section(results.manifest),
         tables=tables_section(tables),
