@@ -189,14 +189,12 @@ class TestDoctor:
         assert answer_of(capsys, "doctor")["threads"]["linear_algebra"] is None
 
     def test_compiled_kernels(self, capsys, monkeypatch, tmp_path):
-        own, other = tmp_path / "own", tmp_path / "other"
-        for folder, size in ((own, 1_000_000), (other, 2_000_000)):
-            (folder / "engine").mkdir(parents=True)
-            (folder / "engine" / "advance.nbi").write_bytes(bytes(size))
-        monkeypatch.setattr(health, "cache_folder", lambda: own)
+        (tmp_path / "engine").mkdir()
+        (tmp_path / "engine" / "advance.nbi").write_bytes(bytes(1_000_000))
+        (tmp_path / "engine" / "advance.nbc").write_bytes(bytes(2_000_000))
+        monkeypatch.setattr(health, "cache_folder", lambda: tmp_path)
         found = answer_of(capsys, "doctor")["kernels"]
-        assert (found["folder"], found["stored"], found["megabytes"]) == (str(own), 1, 1.0)
-        assert (found["other_folders"], found["other_megabytes"]) == (1, 2.0)
+        assert (found["folder"], found["stored"], found["megabytes"]) == (str(tmp_path), 1, 3.0)
         monkeypatch.setattr(health, "cache_folder", lambda: None)
         monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
         cli.main(["doctor"])

@@ -1,5 +1,7 @@
 """Compiled kernels on disk: reused, and never served after an edit."""
 
+import ast
+import json
 import os
 import shutil
 import subprocess
@@ -9,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 
 import gainbias
 from gainbias.engine.loop import loop_of
 from gainbias.kernels import cache_folder, kernel
+from gainbias.kernels.cache import kernel_digest
 
 PACKAGE = Path(gainbias.__file__).parent
 PROGRAM = """
@@ -95,6 +99,140 @@ def test_a_file_edited_while_a_process_runs_is_neither_stale_nor_kept_for_others
     shutil.copytree(PACKAGE, tmp_path / "gainbias", ignore=shutil.ignore_patterns("__pycache__"))
     assert run_copy(tmp_path, LATE_PROGRAM) == "1.5\n0.5"
     assert run_copy(tmp_path, STEP_PROGRAM) == "0.5"
+
+
+DIGESTS = """
+import importlib, json, pkgutil
+import gainbias as gb
+from gainbias.engine.loop import averaging_loop_of, loop_of
+from gainbias.kernels.cache import is_own, kernel_digest
+
+kernels = {}
+for found in pkgutil.walk_packages(gb.__path__, "gainbias."):
+    module = importlib.import_module(found.name)
+    for name, value in vars(module).items():
+        if hasattr(value, "py_func") and is_own(value.py_func):
+            kernels[name] = value
+for algorithm in gb.ALGORITHMS.values():
+    for form in {algorithm.form, algorithm.sparse_form or algorithm.form}:
+        kernels[f"{algorithm.name} {form.step.__name__}"] = loop_of(form.step)
+        kernels[f"averaging {algorithm.name} {form.step.__name__}"] = averaging_loop_of(form.step)
+print(json.dumps({name: kernel_digest(kernel.py_func) for name, kernel in kernels.items()}))
+"""
+
+
+@pytest.fixture(scope="module")
+def copied_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("copy")
+    shutil.copytree(PACKAGE, root / "gainbias", ignore=shutil.ignore_patterns("__pycache__"))
+    return root
+
+
+@pytest.fixture(scope="module")
+def digests(copied_package: Path) -> dict[str, str]:
+    return digests_of(copied_package)
+
+
+def digests_of(root: Path) -> dict[str, str]:
+    return json.loads(run_copy(root, DIGESTS))
+
+
+def compiled_functions(source: Path) -> list[ast.FunctionDef]:
+    """Return the functions of a file that become machine code: kernels, their parts, and steps."""
+    marks = ("kernel", "bare_kernel", "inlined", "of")
+    return [
+        node
+        for node in ast.parse(source.read_text()).body
+        if isinstance(node, ast.FunctionDef)
+        and (
+            {
+                getattr(mark, "id", getattr(getattr(mark, "func", None), "attr", None))
+                for mark in node.decorator_list
+            }
+            & set(marks)
+            or (node.name == "step" and source.parent.name == "algorithms")
+        )
+    ]
+
+
+def files_with_kernels() -> list[Any]:
+    """Return all files with functions that are compiled; all but one of each folder are marked slow."""
+    found = [source for source in sorted(PACKAGE.rglob("*.py")) if compiled_functions(source)]
+    first = {source.parent: source for source in reversed(found)}
+    return [
+        pytest.param(source, marks=() if source in first.values() else pytest.mark.slow) for source in found
+    ]
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+class TestDigests:
+    def test_every_kernel_of_the_package_can_be_kept(self, digests: dict[str, str]) -> None:
+        assert len(digests) > 60
+        assert [name for name, digest in digests.items() if digest is None] == []
+
+    @pytest.mark.parametrize("source", files_with_kernels(), ids=lambda path: str(path.relative_to(PACKAGE)))
+    def test_an_edited_function_gives_other_digests(
+        self, source: Path, copied_package: Path, digests: dict[str, str]
+    ) -> None:
+        copy = copied_package / source.relative_to(PACKAGE.parent)
+        before = copy.read_text()
+        lines, last = before.splitlines(), compiled_functions(source)[0].body[-1]
+        lines.insert(last.lineno - 1, " " * last.col_offset + "edited = 1.0")
+        copy.write_text("\n".join(lines))
+        try:
+            assert digests_of(copied_package) != digests
+        finally:
+            copy.write_text(before)
+
+    def test_a_moved_file_a_comment_and_a_shifted_line_change_nothing(
+        self, copied_package: Path, digests: dict[str, str]
+    ) -> None:
+        source = copied_package / "gainbias/features/rows.py"
+        before = source.read_text()
+        moved = source.with_name("elsewhere.py")
+        moved.write_text(before.replace("from __future__", "# A comment.\n\nfrom __future__", 1))
+        source.write_text("from gainbias.features.elsewhere import *\n")
+        users = [path for path in copied_package.rglob("*.py") if "features.rows import" in path.read_text()]
+        texts = {path: path.read_text() for path in users}
+        for path, text in texts.items():
+            path.write_text(text.replace("features.rows import", "features.elsewhere import"))
+        try:
+            assert digests_of(copied_package) == digests
+        finally:
+            source.write_text(before)
+            moved.unlink()
+            for path, text in texts.items():
+                path.write_text(text)
+
+    def test_a_constant_in_another_file_counts(self) -> None:
+        def kernel_reading(value: object) -> str | None:
+            names = {"LIMIT": value}
+            exec("def read():\n    return LIMIT", names)
+            return kernel_digest(names["read"])
+
+        assert kernel_reading(1.0) == kernel_reading(1.0)
+        assert len({kernel_reading(value) for value in (1.0, 1, 2.0, (1.0,), "1.0", np.ones(2), None)}) == 7
+        assert kernel_reading({"a": 1}) is None
+
+
+BUILT_OTHERWISE = """
+import numba.core.codegen as codegen
+library = codegen.CPUCodeLibrary
+finalize, optimise = library.finalize, library._optimize_final_module
+del library._optimize_final_module
+def finalize_as_another_version(self):
+    self._optimize_final_module = lambda: optimise(self)
+    finalize(self)
+library.finalize = finalize_as_another_version
+from gainbias.kernels.numba_internals import part_compiler
+print(part_compiler())
+"""
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_on_a_numba_that_is_built_otherwise_kernels_are_compiled_plainly(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "gainbias")
+    assert run_copy(tmp_path, BUILT_OTHERWISE + STEP_PROGRAM) == "None\n0.5"
 
 
 def test_a_step_from_outside_is_never_kept() -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gainbias.algorithms.algorithm import Move
 from gainbias.features.rows import DenseRows, Floats, Rows, SparseRows, TabularRows
-from gainbias.kernels import ByType, bare_kernel, code_number, inlined
+from gainbias.kernels import ByType, bare_kernel, inlined
 from gainbias.model.elimination.types import Ints
 
 
@@ -16,8 +16,7 @@ from gainbias.model.elimination.types import Ints
 def loop_of(step: Callable[..., None]) -> Callable[..., None]:
     """Return the compiled loop of a step.
 
-    It is kept on disk, under the number of the step's code, if the step is part of this package; its Python
-    form is ``loop_of(step).py_func``.
+    It is kept on disk if the step is part of this package; its Python form is ``loop_of(step).py_func``.
 
     Examples
     --------
@@ -26,10 +25,9 @@ def loop_of(step: Callable[..., None]) -> Callable[..., None]:
     True
     """
     inlined(step)
-    code = code_number(step)
 
     def advance(state: Any, params: Any, rows: Rows, moves: Move, step_sizes: Floats) -> None:
-        for t in range(len(moves.here) if code >= 0 else 0):
+        for t in range(len(moves.here)):
             step(state, params, rows, move_at(moves, t), step_sizes[t])
 
     return bare_kernel(advance)
@@ -74,7 +72,6 @@ def averaging_loop_of(step: Callable[..., None]) -> Callable[..., None]:
     before they change, so that the cost does not grow with the number of features.
     """
     inlined(step)
-    code = code_number(step)
 
     def advance(
         state: Any,
@@ -85,7 +82,7 @@ def averaging_loop_of(step: Callable[..., None]) -> Callable[..., None]:
         moves: Move,
         step_sizes: Floats,
     ) -> None:
-        for t in range(len(moves.here) if code >= 0 else 0):
+        for t in range(len(moves.here)):
             move = move_at(moves, t)
             if len(average.counted) == 0:
                 step(state, params, rows, move, step_sizes[t])

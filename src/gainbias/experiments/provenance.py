@@ -10,8 +10,8 @@ from importlib import metadata
 from pathlib import Path
 
 import gainbias
-from gainbias.sources import PACKAGE
 
+PACKAGE = Path(gainbias.__file__).parent
 RECORDED = ("numpy", "scipy", "numba", "gymnasium", "mo-gymnasium", "pandas", "pyarrow")
 """Packages whose versions are recorded."""
 

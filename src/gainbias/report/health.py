@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterable
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import gainbias
 from gainbias.experiments.provenance import THREADS, machine
-from gainbias.sources import cache_folder
+from gainbias.kernels import cache_folder
 
 
 def health() -> dict[str, Any]:
@@ -56,23 +54,15 @@ def _threads() -> dict[str, Any]:
 
 
 def _kernels() -> dict[str, Any]:
-    """Return where kernels are kept, how many of these sources there are, and what other versions left."""
+    """Return where compiled kernels are kept, how many there are, and how much room they take."""
     folder = cache_folder()
-    others = [other for other in folder.parent.iterdir() if other != folder] if folder else []
-    own = [folder] if folder else []
+    kept = [file for file in folder.rglob("*") if file.is_file()] if folder else []
     return {
         "compiled": os.environ.get("NUMBA_DISABLE_JIT", "0") == "0",
         "folder": folder and str(folder),
-        "stored": sum(1 for place in own for _ in place.rglob("*.nbi")),
-        "megabytes": _megabytes(own),
-        "other_folders": len(others),
-        "other_megabytes": _megabytes(others),
+        "stored": sum(file.suffix == ".nbi" for file in kept),
+        "megabytes": round(sum(file.stat().st_size for file in kept) / 1e6, 1),
     }
-
-
-def _megabytes(folders: Iterable[Path]) -> float:
-    sizes = (file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
-    return round(sum(sizes) / 1e6, 1)
 
 
 def _parsed(requirement: str) -> tuple[str, str | None]:

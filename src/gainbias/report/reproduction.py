@@ -6,12 +6,12 @@ import os
 from importlib import resources
 from pathlib import Path
 
+import gainbias
 from gainbias.experiments.engines import helpers
 from gainbias.report.printed import Paper
 from gainbias.report.results import read_results
 from gainbias.report.style import SIZES
 from gainbias.report.write import write_figures, write_texts
-from gainbias.sources import PACKAGE
 
 
 def report_on(folder: Path) -> list[Path]:
@@ -36,7 +36,7 @@ def findings_from(folder: Path) -> str:
 
     From elsewhere the way would break when the folder is sent on, and tell where the package was.
     """
-    checkout = PACKAGE.parent.parent
+    checkout = Path(gainbias.__file__).parents[2]
     page, report = checkout / "docs" / "paper.md", folder.resolve() / "report"
     return os.path.relpath(page, report) if page.exists() and report.is_relative_to(checkout) else ""
 

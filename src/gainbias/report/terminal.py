@@ -73,15 +73,13 @@ def show_health(answer: dict[str, Any]) -> None:
 def _state(threads: dict[str, Any], kernels: dict[str, Any]) -> dict[str, str]:
     """Return threads and kernels in words."""
     limit = threads["linear_algebra"]
-    stored = f"{kernels['stored']} in {kernels['folder']}, {kernels['megabytes']:g} MB"
+    stored = f"{kernels['stored']} in {kernels['folder']}, {kernels['megabytes']:g} MB; may be deleted"
     nowhere = "not kept: each process compiles what it needs"
-    left = f"{kernels['other_folders']} folders beside it, {kernels['other_megabytes']:g} MB: may be deleted"
     return {
         "processor": f"{threads['processor']}, cores: {threads['cores']}",
         "linear algebra": f"threads: {limit}" if limit else "as many threads as there are cores",
         "kernels": "compiled" if kernels["compiled"] else "not compiled, and slow: NUMBA_DISABLE_JIT is set",
         "compiled before": stored if kernels["folder"] else nowhere,
-        "of other versions": left if kernels["other_folders"] else "none",
     }
 
 

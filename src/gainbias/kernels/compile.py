@@ -1,8 +1,4 @@
-"""How it is compiled: the one decorator, its options and their reasons.
-
-A kernel is a function over floats, integers and arrays in the subset of Python that numba compiles, written
-with scalar loops so that its Python form (`kernel.py_func`) runs unchanged and gives the same bits. This is
-the only module that imports numba.
+"""The decorators for kernels and for their parts, and the options with which all are compiled.
 
 Options, and why:
 
@@ -11,10 +7,7 @@ Options, and why:
 - ``error_model="numpy"``: a division by zero gives inf as in NumPy instead of a branch in every division;
 - ``no_cfunc_wrapper``: nobody calls kernels from C, and to compile a second way into each takes a tenth of
   the time;
-- compiled code is kept on disk in a folder named by a hash of all sources that kernels can depend on.
-  numba's own cache checks only the file of the function itself and would serve stale code when a function
-  that it calls, in another file, has changed; numba adds its version and the CPU to the key by itself. Set
-  ``GAINBIAS_CACHE=0`` to compile afresh in every process.
+- compiled code of this package is kept on disk, in a folder named by what the kernel does (see `cache`).
 """
 
 from __future__ import annotations
@@ -22,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import hashlib
 import inspect
 import threading
 from collections.abc import Callable, Iterator
@@ -31,17 +23,15 @@ from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
 from numba.extending import overload
 
-from gainbias.sources import cache_folder, is_as_hashed, is_own
+from gainbias.kernels.cache import cache_folder, is_own, kernel_digest
+from gainbias.kernels.numba_internals import part_compiler
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_Library: Any = JITCodeLibrary
-_Compiler: Any = Compiler
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 _LOCK = threading.RLock()  # numba's settings are shared by all threads while one of them compiles
+_PART_COMPILER = part_compiler()
 
 
 def kernel(function: Function) -> Function:
@@ -104,67 +94,52 @@ def inlined(function: Function) -> Function:
     return function
 
 
-def code_number(function: Callable[..., Any]) -> int:
-    """Return a number that names the code of a function and of all functions that it can reach.
-
-    A kernel that has it as a free variable is kept on disk under it. So what is served is what the function
-    does now, whatever has become of its file since it was imported.
-
-    Examples
-    --------
-    >>> code_number(lambda x: 2.0 * x) == code_number(lambda x: 3.0 * x)
-    False
-    """
-    digest, seen = hashlib.sha256(), set()
-    todo: list[Any] = [function]
-    while todo:
-        reached = todo.pop()
-        if reached in seen:
-            continue
-        seen.add(reached)
-        code = reached.__code__
-        digest.update(code.co_code + repr((code.co_consts, code.co_names)).encode())
-        for name in code.co_names:
-            known = reached.__globals__.get(name)
-            known = getattr(known, "py_func", known)  # a kernel that it calls
-            todo += (
-                known.implementations if isinstance(known, ByType) else [known] * inspect.isfunction(known)
-            )
-    return int.from_bytes(digest.digest()[:7], "big")
-
-
 def _compile(function: Function, **options: Any) -> Function:
-    with _LOCK:
-        folder = cache_folder()
-        parts: list[Callable[..., Any]] = [function, *_free_functions(function)]
-        cached = folder is not None and all(is_own(part) for part in parts) and is_as_hashed(function)
-        settings: Any = numba.config
-        before = settings.CACHE_DIR
-        try:
-            # numba reads the folder while it decorates; it is put back at once, so that others see no change.
-            settings.CACHE_DIR = str(folder) if cached else before
-            compiled = numba.njit(cache=cached, nogil=True, **OPTIONS, **options)(function)
-        finally:
-            settings.CACHE_DIR = before
-        if not settings.DISABLE_JIT:
-            compiled.compile = _undisturbed(compiled.compile)
+    compiled: Any = numba.njit(nogil=True, **OPTIONS, **options)(function)
+    settings: Any = numba.config
+    if not settings.DISABLE_JIT:
+        compiled.compile = _undisturbed(compiled)
     return cast(Function, compiled)
 
 
-def _free_functions(function: Callable[..., Any]) -> list[Callable[..., Any]]:
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    return [content for content in cells if inspect.isfunction(content)]
-
-
-def _undisturbed(compile_for: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile one kernel at a time, with our settings."""
+def _undisturbed(compiled: Any) -> Callable[..., Any]:
+    """Compile one kernel at a time, with our settings; find its place on disk before the first time."""
+    compile_for = compiled.compile
+    is_first = True
 
     @functools.wraps(compile_for)
     def compile_undisturbed(*arguments: Any) -> Any:
+        nonlocal is_first
         with _LOCK, _vectorising(), _without_collecting():
+            if is_first:
+                _keep_on_disk(compiled)
+                is_first = False
             return compile_for(*arguments)
 
     return compile_undisturbed
+
+
+def _keep_on_disk(compiled: Any) -> None:
+    """Let numba load and save a kernel in the folder that is named by what it does, if that can be told.
+
+    This waits until the kernel is first compiled, because only then all functions that it calls are there.
+    """
+    function, folder = compiled.py_func, cache_folder()
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    parts = [function, *filter(inspect.isfunction, cells)]
+    if folder is None or not all(map(is_own, parts)):
+        return
+    digest = kernel_digest(function, (sorted(compiled.targetoptions.items()), _PART_COMPILER is None))
+    if digest is None:
+        return
+    settings: Any = numba.config
+    before = settings.CACHE_DIR
+    try:
+        # numba reads the folder here; it is put back at once, so that others see no change.
+        settings.CACHE_DIR = str(folder / digest)
+        compiled.enable_caching()
+    finally:
+        settings.CACHE_DIR = before
 
 
 @contextlib.contextmanager
@@ -195,45 +170,13 @@ def _without_collecting() -> Iterator[None]:
             gc.enable()
 
 
-class _PartLibrary(_Library):  # type: ignore[misc]
-    """Code that is only ever a part of kernels.
-
-    numba would optimise it and make machine code of it, and then do both again for each kernel that it is
-    put into. Here it is simplified only, function by function, and waits for the kernel, which saves up to a
-    quarter of the time. (Without simplifying, four paths of a chain with 100 states took twice as long to
-    draw.) These methods are numba's own affair: should a later version not call them, parts take longer to
-    compile and work as before.
-    """
-
-    _final_module: Any
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        whole = self._final_module.clone()
-        for function in self._final_module.functions:
-            if not function.is_declaration:
-                function.linkage = "available_externally"  # so that no machine code is made
-        super()._finalize_final_module()
-        self._final_module = whole
-
-
-class _PartCompiler(_Compiler):  # type: ignore[misc]
-    """numba's compiler, with another place for what it makes."""
-
-    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
-        if library is None:
-            library = _PartLibrary(target.codegen(), "part")
-            library.enable_object_caching()
-        super().__init__(typing, target, library, *rest)
-
-
 def _overload(name: Any, choose: Callable[..., Any], parameters: list[inspect.Parameter]) -> None:
     # numba wants the same signature, without annotations, everywhere.
     bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
     choose.__signature__ = inspect.Signature(bare)  # type: ignore[attr-defined]
-    options: Any = {**OPTIONS, "_nrt": False, "forceinline": True, "pipeline_class": _PartCompiler}
+    options: Any = {**OPTIONS, "_nrt": False, "forceinline": True}
+    if _PART_COMPILER is not None:
+        options["pipeline_class"] = _PART_COMPILER
     overload(name, jit_options=options)(choose)
 
 
@@ -268,9 +211,9 @@ class ByType:
         _overload(self, choose, _parameters(declaration))
 
     @property
-    def implementations(self) -> list[Callable[..., Any]]:
-        """The functions that were registered."""
-        return list(self._implementations.values())
+    def implementations(self) -> dict[type, Callable[..., Any]]:
+        """The functions that were registered, by the type that each is for."""
+        return dict(self._implementations)
 
     def of(self, kind: type) -> Callable[[Function], Function]:
         """Register the implementation for `kind`, a NamedTuple."""

@@ -1,0 +1,14 @@
+"""How it is compiled: the decorators that turn plain loops into machine code.
+
+A kernel is a function over floats, integers and arrays in the subset of Python that numba compiles, written
+with scalar loops so that its Python form (`kernel.py_func`) runs unchanged and gives the same bits. This room
+is the only one that imports numba.
+
+Start reading in `compile`; `cache` says when compiled code is kept and used again; `numba_internals` holds
+the little that relies on how numba is built.
+"""
+
+from gainbias.kernels.cache import cache_folder
+from gainbias.kernels.compile import ByType, bare_kernel, inlined, kernel
+
+__all__ = ["ByType", "bare_kernel", "cache_folder", "inlined", "kernel"]
