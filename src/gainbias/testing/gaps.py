@@ -1,7 +1,7 @@
 """What a report on an algorithm does not say, because the algorithm declares too little.
 
-A check that does not apply is skipped, and one skipped check says little. But where *all* results of a check are
-skipped, a whole class of mistakes passes unseen. Each such class is named here.
+A check that does not apply is skipped, and one skipped check says little. But where *all* results of a check
+are skipped, a whole class of mistakes passes unseen. Each such class is named here.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ POWERS = (
     Power(
         "mean update",
         ("mean_field_is_true",),
-        "no mean step is compared with a formula, nor the limit with the solution of one; declare `mean_field`",
+        "no mean step is compared with a formula, nor the limit with its solution; declare `mean_field`",
     ),
     Power(
         "convergence",

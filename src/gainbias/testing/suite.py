@@ -122,8 +122,8 @@ def check_algorithm(algorithm: Algorithm | str, raises: bool = True) -> Report:
     Warns
     -----
     NotCheckedWarning
-        If nothing failed, but too little is declared to tell a right algorithm from a wrong one: no limit, or no
-        bounds of a parameter.
+        If nothing failed, but too little is declared to tell a right algorithm from a wrong one: no limit,
+        or no bounds of a parameter.
 
     Examples
     --------
