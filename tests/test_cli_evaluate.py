@@ -207,10 +207,14 @@ class TestEvaluate:
         files = ["--page", "new/er/a.html", "--plot", "new/a.png", "--save", "a.npz"]
         assert cli.main([*self.LOG, *files, *json_too]) == cli.DONE
         shown = capsys.readouterr()
-        told = (shown.err if json_too else shown.out).splitlines()
-        assert {"made the folder new", "page: new/er/a.html", "figure: new/a.png", "estimate: a.npz"} <= {
-            *told
-        }
+        assert shown.err == ""
+        if json_too:
+            answer = json.loads(shown.out)
+            assert answer["written"] == {"estimate": "a.npz", "figure": "new/a.png", "page": "new/er/a.html"}
+            assert answer["made_folders"] == ["new"]
+        else:
+            told = {"made the folder new", "page: new/er/a.html", "figure: new/a.png", "estimate: a.npz"}
+            assert told <= set(shown.out.splitlines())
         assert all(Path(name).is_file() for name in files[1::2])
 
     def test_quiet_says_nothing(self, folder, capsys):

@@ -136,10 +136,16 @@ def _evaluate(options: argparse.Namespace) -> int:
             seed=options.seed,
             **common,
         )
-    _answer(options, estimate.to_dict(), show_estimate)  # first, so that a wrong path does not lose it
-    made = [missing_folder(path.parent) for path in files.values()]
-    keep_estimate(estimate, files, options.command, options.overwrite)
-    _say_where(options, files, made)
+    made = [folder for path in files.values() if (folder := missing_folder(path.parent))]
+    try:
+        keep_estimate(estimate, files, options.command, options.overwrite)
+    except BaseException:
+        _answer(options, estimate.to_dict(), show_estimate)  # which a file that fails must not lose
+        raise
+    where = {"written": {what: str(path) for what, path in files.items()}, "made_folders": _names(made)}
+    _answer(options, estimate.to_dict() | (where if files else {}), show_estimate)
+    if not options.json:
+        _say_where(options, files, made)
     return DONE if estimate.diagnostics.is_complete else FAILED
 
 
@@ -210,7 +216,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         print(_kept(options.output), file=sys.stderr)
         return FAILED
     made = {
-        "made_folder": new and str(new),
+        "made_folders": _names([new]),
         "written": written,
         "report_seconds": time.perf_counter() - start,
     }
@@ -257,7 +263,7 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
         print(_kept(folder), file=sys.stderr)
         return FAILED
     made = {
-        "made_folder": new and str(new),
+        "made_folders": _names([new]),
         "written": written,
         "report_seconds": time.perf_counter() - start,
     }
@@ -278,8 +284,11 @@ def _report(options: argparse.Namespace) -> int:
     place = page_path(words.existing(options.results), options.output)
     made, replaced = missing_folder(place.parent), place.exists()
     page = write_page(options.results, options.output, options.overwrite)
-    _answer(options, {"page": str(page), "bytes": page.stat().st_size}, show_page)
-    _say_where(options, {"replaced what was there before": page} if replaced else {}, [made])
+    answer = {"page": str(page), "bytes": page.stat().st_size}
+    answer |= {"made_folders": _names([made])} if made else {}
+    _answer(options, answer | ({"replaced": True} if replaced else {}), show_page)
+    if not options.json:
+        _say_where(options, {"replaced what was there before": page} if replaced else {}, [made])
     return DONE
 
 
@@ -298,15 +307,18 @@ def _completion(options: argparse.Namespace) -> int:
 
 
 def _say_where(options: argparse.Namespace, written: Mapping[str, Path], made: Iterable[Path | None]) -> None:
-    """Say which folders were made and where files are; beside JSON, where it does not disturb."""
+    """Say which folders were made and where files are; beside JSON that has no place for it, to stderr."""
     if options.quiet:
         return
     stream = sys.stderr if options.json else sys.stdout
-    for folder in dict.fromkeys(made):
-        if folder is not None:
-            print(f"made the folder {folder}", file=stream)
+    for name in _names(made):
+        print(f"made the folder {name}", file=stream)
     for what, path in written.items():
         print(f"{what}: {path}", file=stream)
+
+
+def _names(folders: Iterable[Path | None]) -> list[str]:
+    return list(dict.fromkeys(str(folder) for folder in folders if folder is not None))
 
 
 def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None]) -> int:

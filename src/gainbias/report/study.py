@@ -28,7 +28,7 @@ def shortfalls(manifest: Mapping[str, Any]) -> list[str]:
     >>> protocols = {"literal": {"seeds": [0]}, "inferred": {"seeds": [0]}, "fair": {"seeds": [0, 1]}}
     >>> study = {"shorten": 1, "tasks": dict.fromkeys(paper_tasks()), "protocols": protocols}
     >>> shortfalls(study)[0][:91]
-    "**This is a part of the study.** It has 2 of 30 instances of each task in the protocol fair"
+    '**This is a part of the study.** It has 2 of 30 instances of each task in the protocol fair'
     """
     protocols, parts = manifest["protocols"], []
     known = paper_tasks()
