@@ -156,6 +156,8 @@ class TestEvaluate:
         assert answer["diagnostics"]["num_transitions"] == 1_999
         assert "row 2000 of the log: the reward is nan" in answer["diagnostics"]["warnings"][0]
 
+    LOG = ("evaluate", "log.parquet", "--state", "position", "--reward", "earned")
+
     def test_kept_and_drawn(self, folder, capsys):
         words = ["evaluate", "log.parquet", "--state", "position", "--reward", "earned"]
         answer = answer_of(capsys, *words, "--save", "estimate.npz", "--plot", "figure.png")
@@ -169,13 +171,55 @@ class TestEvaluate:
         assert f"Gain</span> {answer['gain']:.3f} per step" in page
         assert "gainbias evaluate log.parquet --state position --reward earned --page new/answer.html" in page
 
-    def test_an_answer_is_not_lost_with_its_page(self, folder, capsys):
-        Path("taken").mkdir()
-        words = ["evaluate", "log.parquet", "--state", "position", "--reward", "earned", "--json"]
-        assert cli.main([*words, "--page", "taken"]) == cli.WRONG_INPUT
+    @pytest.mark.parametrize("option", ["--page", "--save", "--plot"])
+    def test_a_file_that_is_there_is_refused_before_any_work(self, folder, capsys, option):
+        Path("taken.png").write_text("years of work")
+        words = [*self.LOG, option, "taken.png"]
+        assert cli.main(words) == cli.WRONG_INPUT
         shown = capsys.readouterr()
-        assert json.loads(shown.out)["diagnostics"]["num_transitions"] == 2_999
-        assert "taken" in shown.err
+        assert shown.out == ""
+        assert "taken.png exists already: name another file, or replace it with --overwrite" in shown.err
+        assert Path("taken.png").read_text() == "years of work"
+        assert cli.main([*words, "--overwrite"]) == cli.DONE
+        assert b"years of work" not in Path("taken.png").read_bytes()
+
+    @pytest.mark.parametrize("place", ["taken", "log.csv/page.html"])
+    def test_what_is_in_the_way_is_named_before_any_work(self, folder, capsys, place):
+        Path("taken").mkdir()
+        assert cli.main([*self.LOG, "--page", place, "--overwrite"]) == cli.WRONG_INPUT
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert re.search("taken is a folder: name a file|log.csv is a file, so", shown.err)
+
+    def test_the_log_itself_is_never_overwritten(self, folder, capsys):
+        before = Path("log.parquet").read_bytes()
+        assert cli.main([*self.LOG, "--save", "./log.parquet", "--overwrite"]) == cli.WRONG_INPUT
+        assert "log.parquet is the log itself" in capsys.readouterr().err
+        assert Path("log.parquet").read_bytes() == before
+
+    def test_one_file_for_two_things(self, folder, capsys):
+        assert cli.main([*self.LOG, "--save", "one", "--page", "./one"]) == cli.WRONG_INPUT
+        assert "--save, --plot and --page must name different files" in capsys.readouterr().err
+        assert not Path("one").exists()
+
+    @pytest.mark.parametrize("json_too", [[], ["--json"]])
+    def test_it_says_where_files_are_and_what_folders_were_made(self, folder, capsys, json_too):
+        files = ["--page", "new/er/a.html", "--plot", "new/a.png", "--save", "a.npz"]
+        assert cli.main([*self.LOG, *files, *json_too]) == cli.DONE
+        shown = capsys.readouterr()
+        assert shown.err == ""
+        if json_too:
+            answer = json.loads(shown.out)
+            assert answer["written"] == {"estimate": "a.npz", "figure": "new/a.png", "page": "new/er/a.html"}
+            assert answer["made_folders"] == ["new"]
+        else:
+            told = {"made the folder new", "page: new/er/a.html", "figure: new/a.png", "estimate: a.npz"}
+            assert told <= set(shown.out.splitlines())
+        assert all(Path(name).is_file() for name in files[1::2])
+
+    def test_quiet_says_nothing(self, folder, capsys):
+        assert cli.main([*self.LOG, "--page", "new/a.html", "--quiet"]) == cli.DONE
+        assert capsys.readouterr() == ("", "")
 
     @pytest.mark.parametrize(
         ("words", "message"),

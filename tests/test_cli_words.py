@@ -10,9 +10,13 @@ import pytest
 import gainbias as gb
 from gainbias import cli
 from gainbias.engine.trace import Outcome
+from gainbias.experiments.reproduce import paper_tasks
 from gainbias.report.guarantees import show_bound
+from gainbias.report.layout import Cell, Sheet
+from gainbias.report.study import shortfalls
 from gainbias.report.sweeps.terminal import show_sweep
 from gainbias.report.terminal import show_study
+from gainbias.report.write import _write_sheet
 
 
 def answer_of(capsys, *words):
@@ -184,3 +188,39 @@ class TestErrors:
         (tmp_path / "needy_rules.py").write_text("import no_such_module\n")
         assert cli.main(["evaluate", "FrozenLake-v1", "--policy", "needy_rules:x"]) == cli.WRONG_INPUT
         assert "No module named 'no_such_module'" in capsys.readouterr().err
+
+
+class TestShortenedStudies:
+    def test_the_terminal_says_so(self, capsys, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "200")
+        manifest = {"shorten": 100, "tasks": {"taxi": {}}, "protocols": {"literal": {"seeds": [0, 1, 2]}}}
+        told = [text.replace("*", "") for text in shortfalls(manifest)]
+        answer = {"folder": "x", "units": 3, "reused": 0, "shortened": told, **manifest}
+        show_study({**answer, "seconds": 3.0, "report_seconds": 90.0})
+        shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        assert "This is a quick look, not the study. Each run has 1/100 of the paper's steps" in shown
+        assert "1 of the paper's 15 tasks; no protocol inferred and no protocol fair" in shown
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            ({}, None),
+            ({"shorten": 7}, "1/7 of the paper's steps"),
+            ({"tasks": {"taxi": {}}}, "1 of the paper's 15 tasks"),
+            (
+                {"protocols": {"fair": {"seeds": [0]}}},
+                "no protocol literal and no protocol inferred; 1 of 30",
+            ),
+        ],
+    )
+    def test_what_is_missing_is_named(self, change, words):
+        whole = {"literal": {"seeds": [0, 1, 2]}, "inferred": {"seeds": [0]}, "fair": {"seeds": [*range(30)]}}
+        manifest = {"shorten": 1, "tasks": dict.fromkeys(paper_tasks()), "protocols": whole, **change}
+        found = shortfalls(manifest)
+        assert (words is None) == (found == [])
+        assert words is None or words in " ".join(found)
+
+    def test_a_lone_sheet_says_so_too(self, tmp_path):
+        sheet = Sheet("s", "Caption.", ["a"], [[[Cell("1")]]])
+        for path in _write_sheet(tmp_path, sheet, ["**This is a quick look, not the study.** Beware."]):
+            assert "This is a quick look, not the study. Beware." in path.read_text()

@@ -10,7 +10,7 @@ import errno
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import gainbias
 from gainbias import words
 from gainbias.options import parser
 from gainbias.report.plain import as_json
+from gainbias.store import missing_folder
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
@@ -121,7 +122,7 @@ def _bound(options: argparse.Namespace) -> int:
 def _evaluate(options: argparse.Namespace) -> int:
     from gainbias.report.estimates import keep_estimate, show_estimate
 
-    common = words.evaluation_settings(options)
+    common, files = words.evaluation_settings(options), words.chosen_files(options)
     if (log := words.chosen_log(options)) is not None:
         estimate = gainbias.evaluate_log(log, gaps=options.gaps, **words.log_columns(options), **common)
     else:
@@ -135,8 +136,16 @@ def _evaluate(options: argparse.Namespace) -> int:
             seed=options.seed,
             **common,
         )
-    _answer(options, estimate.to_dict(), show_estimate)  # first, so that a wrong path does not lose it
-    keep_estimate(estimate, options.save, options.plot, options.page, options.command)
+    made = [folder for path in files.values() if (folder := missing_folder(path.parent))]
+    try:
+        keep_estimate(estimate, files, options.command, options.overwrite)
+    except BaseException:
+        _answer(options, estimate.to_dict(), show_estimate)  # which a file that fails must not lose
+        raise
+    where = {"written": {what: str(path) for what, path in files.items()}, "made_folders": _names(made)}
+    _answer(options, estimate.to_dict() | (where if files else {}), show_estimate)
+    if not options.json:
+        _say_where(options, files, made)
     return DONE if estimate.diagnostics.is_complete else FAILED
 
 
@@ -160,21 +169,30 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _claims(options: argparse.Namespace) -> int:
     from gainbias.experiments.claims.registry import check_claims
-    from gainbias.report.headline import show_claims, write_claims
+    from gainbias.report.claims_folder import check_claims_folder, show_marked_claims, store_claims
 
+    folder = Path(options.output) if options.output else None
+    made = [missing_folder(folder)] if folder else []
+    if folder:
+        check_claims_folder(folder, options.overwrite)
     results = check_claims(
         options.claims or None,
         seed=options.seed,
         quick=options.quick,
         workers=options.workers,
-        folder=options.output,
+        folder=folder,
+        command=options.command,
     )
-    if options.output:
-        write_claims(results, Path(options.output))
-    return _answer(options, [result.to_dict() for result in results], show_claims)
+    written = store_claims(results, folder, options.overwrite) if folder else []
+    _answer(options, [result.to_dict() for result in results], show_marked_claims)
+    shown = ("claims.json", "claims.md", "claims.tex", "index.html")
+    where = {path.name: path for path in written if path.name in shown}
+    _say_where(options, where | ({"figures": folder / "figures"} if folder else {}), made)
+    return DONE
 
 
 def _reproduce(options: argparse.Namespace) -> int:
+    new = missing_folder(Path(options.output))
     try:
         results = gainbias.reproduce(
             options.output,
@@ -189,6 +207,7 @@ def _reproduce(options: argparse.Namespace) -> int:
             command=options.command,
         )
         from gainbias.report.reproduction import report_on  # only now, when it is known that pandas is there
+        from gainbias.report.study import shortfalls
         from gainbias.report.terminal import show_study
 
         start = time.perf_counter()
@@ -196,8 +215,16 @@ def _reproduce(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(_kept(options.output), file=sys.stderr)
         return FAILED
-    made = {"written": written, "report_seconds": time.perf_counter() - start}
-    return _answer(options, {"folder": str(results.folder), **made, **results.manifest}, show_study)
+    made = {
+        "made_folders": _names([new]),
+        "written": written,
+        "report_seconds": time.perf_counter() - start,
+    }
+    told = {"shortened": [text.replace("*", "") for text in shortfalls(results.manifest)]}
+    _answer(options, {"folder": str(results.folder), **made, **told, **results.manifest}, show_study)
+    if not options.json:
+        _say_where(options, {}, [new])
+    return DONE
 
 
 def _sweep(options: argparse.Namespace) -> int:
@@ -224,6 +251,7 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
     from gainbias.report.sweeps.terminal import show_sweep
 
     folder = Path(options.output or Path("results") / study.name)
+    new = missing_folder(folder)
     again = {"resume": options.resume, "overwrite": options.overwrite, "command": options.command}
     try:
         results = gainbias.sweep(study, folder, max_units=options.max_units, **where, **again)
@@ -234,8 +262,14 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
     except KeyboardInterrupt:
         print(_kept(folder), file=sys.stderr)
         return FAILED
-    made = {"written": written, "report_seconds": time.perf_counter() - start}
+    made = {
+        "made_folders": _names([new]),
+        "written": written,
+        "report_seconds": time.perf_counter() - start,
+    }
     _answer(options, {"folder": str(folder), **made, **results.manifest}, show_sweep)
+    if not options.json:
+        _say_where(options, {}, [new])
     return FAILED if results.manifest["failures"] or results.manifest["diverged_units"] else DONE
 
 
@@ -244,11 +278,18 @@ def _kept(folder: Any) -> str:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from gainbias.report.interactive.folder import write_page
+    from gainbias.report.interactive.folder import page_path, write_page
     from gainbias.report.terminal import show_page
 
-    page = write_page(words.existing(options.results), options.output)
-    return _answer(options, {"page": str(page), "bytes": page.stat().st_size}, show_page)
+    place = page_path(words.existing(options.results), options.output)
+    made, replaced = missing_folder(place.parent), place.exists()
+    page = write_page(options.results, options.output, options.overwrite)
+    answer = {"page": str(page), "bytes": page.stat().st_size}
+    answer |= {"made_folders": _names([made])} if made else {}
+    _answer(options, answer | ({"replaced": True} if replaced else {}), show_page)
+    if not options.json:
+        _say_where(options, {"replaced what was there before": page} if replaced else {}, [made])
+    return DONE
 
 
 def _doctor(options: argparse.Namespace) -> int:
@@ -263,6 +304,21 @@ def _completion(options: argparse.Namespace) -> int:
 
     print(completion(parser(), options.shell, known_words()), end="")
     return DONE
+
+
+def _say_where(options: argparse.Namespace, written: Mapping[str, Path], made: Iterable[Path | None]) -> None:
+    """Say which folders were made and where files are; beside JSON that has no place for it, to stderr."""
+    if options.quiet:
+        return
+    stream = sys.stderr if options.json else sys.stdout
+    for name in _names(made):
+        print(f"made the folder {name}", file=stream)
+    for what, path in written.items():
+        print(f"{what}: {path}", file=stream)
+
+
+def _names(folders: Iterable[Path | None]) -> list[str]:
+    return list(dict.fromkeys(str(folder) for folder in folders if folder is not None))
 
 
 def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None]) -> int:

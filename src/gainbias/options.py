@@ -164,6 +164,7 @@ def _add_evaluate(verbs: Any) -> None:
     verb.add_argument("--save", metavar="FILE.npz", help="also keep the estimate, for load_estimate")
     verb.add_argument("--plot", metavar="FILE.png", help="also draw the estimate")
     verb.add_argument("--page", metavar="FILE.html", help="also write its interactive page, to open and send")
+    verb.add_argument("--overwrite", action="store_true", help="replace files that exist already")
 
 
 def _add_compare(verbs: Any) -> None:
@@ -210,10 +211,13 @@ def _add_claims(verbs: Any) -> None:
     )
     verb = _verb(verbs, "claims", "put the paper's headline claims to the test", example)
     verb.add_argument("claims", nargs="*", metavar="CLAIM", help="id of a claim (default: all, some minutes)")
-    verb.add_argument("--quick", action="store_true", help="a small version, for a first look")
+    verb.add_argument(
+        "--quick", action="store_true", help="a small version, for a first look, and marked as one"
+    )
     verb.add_argument("--seed", type=int, default=0, help="of everything random (default: %(default)s)")
     verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
     verb.add_argument("--output", metavar="FOLDER", help="also store figures, a page and JSON in this folder")
+    verb.add_argument("--overwrite", action="store_true", help="replace the claims that the folder holds")
 
 
 def _add_reproduce(verbs: Any) -> None:
@@ -262,6 +266,7 @@ def _add_report(verbs: Any) -> None:
     verb.add_argument("results", metavar="RESULTS|FILE.npz", help="results folder, or what --save wrote")
     place = "report/index.html in RESULTS, or FILE.html"
     verb.add_argument("--output", metavar="FILE", help=f"the page (default: {place})")
+    verb.add_argument("--overwrite", action="store_true", help="replace a file that exists already")
 
 
 def _add_doctor(verbs: Any) -> None:

@@ -33,6 +33,56 @@ class LockedError(RuntimeError):
     """Another process is writing to this folder."""
 
 
+def check_free(path: Path, overwrite: bool = False) -> None:
+    """Refuse to write a file where there is one already, unless it may be replaced.
+
+    Parameters
+    ----------
+    path : Path
+        The file that is to be written.
+    overwrite : bool
+        Whether a file that is there may be replaced. A folder never is.
+
+    Raises
+    ------
+    ValueError
+        If there is a file, or something else that is in the way.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "note.txt").write_text("years of work")
+    ...     check_free(Path(folder, "note.txt"))
+    Traceback (most recent call last):
+    ValueError: ...note.txt exists already: name another file, or replace it with --overwrite (...)
+    """
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a file")
+    if os.path.lexists(path) and not overwrite:
+        raise ValueError(
+            f"{path} exists already: name another file, or replace it with --overwrite (overwrite=True in "
+            "Python)"
+        )
+    for folder in path.parents:
+        if os.path.lexists(folder):
+            if not folder.is_dir():
+                raise ValueError(f"{folder} is a file, so {path} cannot be in it: name another place")
+            return
+
+
+def missing_folder(folder: Path) -> Path | None:
+    """Return the outermost folder that must be made so that this one is there; None if it is.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     missing_folder(Path(here, "a", "b")).name, missing_folder(Path(here))
+    ('a', None)
+    """
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    return missing[-1] if missing else None
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file under a temporary name, then give it its own: it never exists in part.
 

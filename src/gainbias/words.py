@@ -9,9 +9,11 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import gainbias
+from gainbias.store import check_free
 
 
 def chosen_environment(options: argparse.Namespace) -> Any:
@@ -172,6 +174,21 @@ def refuse_features(algorithm: str, task: gainbias.Task) -> None:
             f"{algorithm} exists for tabular features only, and those of {task.name} are "
             f"{task.problem.features.kind}: tasks with tabular ones are {', '.join(others)}"
         )
+
+
+def chosen_files(options: argparse.Namespace) -> dict[str, Path]:
+    """Return the files to which an estimate goes, which are refused before any work where they are taken."""
+    named = {"estimate": options.save, "figure": options.plot, "page": options.page}
+    files = {what: Path(name) for what, name in named.items() if name}
+    if os.path.exists(options.source) and os.path.realpath(options.source) in map(
+        os.path.realpath, files.values()
+    ):
+        raise ValueError(f"{options.source} is the log itself: name another file for what is written")
+    if len({os.path.realpath(path) for path in files.values()}) < len(files):
+        raise ValueError("--save, --plot and --page must name different files")
+    for path in files.values():
+        check_free(path, options.overwrite)
+    return files
 
 
 def existing(path: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gainbias import cli
-from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, at_most
+from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, at_most, notice
 from gainbias.experiments.claims.registry import CLAIMS, check_claims
 from gainbias.experiments.statistics import Interval
 from gainbias.report.headline import claims_page, claims_sheet, draw_chart, read_claims, write_claims
@@ -100,6 +100,10 @@ class TestDocs:
         page = (DOCS / "claims.md").read_text(encoding="utf-8")
         assert claims_page(read_claims(self.STORED)) in page
 
+    def test_what_is_stored_is_the_full_test(self):
+        assert {(result.quick, result.seed) for result in read_claims(self.STORED)} == {(False, 0)}
+        assert notice(read_claims(self.STORED)) == ""
+
     def test_all_claims_are_stored(self):
         assert [result.id for result in read_claims(self.STORED)] == list(CLAIMS)
 
@@ -109,6 +113,7 @@ class TestDocs:
         stored = next(result for result in read_claims(self.STORED) if result.id == name)
         [again] = check_claims([name])
         assert again.verdict == stored.verdict
+        assert (again.how, again.interval, again.seed) == (stored.how, stored.interval, stored.seed)
         for part, kept in zip(again.parts, stored.parts, strict=True):
             assert part.name == kept.name
             assert part.value == pytest.approx(kept.value, rel=1e-6, abs=1e-9)

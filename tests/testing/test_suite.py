@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.testing import CHECKS, Report, Result
+from gainbias.testing import CHECKS, NotCheckedWarning, Report, Result
 from gainbias.testing.cases import FEW, KINDS, SEVERAL, all_params, small_problem
 
 from .own import DOUBLE, SINGLE, TD, begin
@@ -64,7 +64,8 @@ def test_an_algorithm_from_outside_the_package_can_keep_it_too(own):
 @pytest.mark.slow
 def test_what_is_not_declared_is_skipped():
     bare = gb.Algorithm(name="bare", form=gb.Form(begin, DOUBLE.form.step), chains=2)
-    report = gb.testing.check_algorithm(bare)
+    with pytest.warns(NotCheckedWarning, match="bare: convergence NOT checked"):
+        report = gb.testing.check_algorithm(bare)
     assert set(skips(report)) == {NO_FIELD, NO_SAMPLE, NO_PARAMS, ALL_ROWS, "it declares no limit", NO_RATE}
     assert len(report.having("passed")) > 30
 

@@ -237,10 +237,13 @@ class Algorithm:
 
     Examples
     --------
-    Discounted TD(0), written for one lane; it runs compiled:
+    Discounted TD(0), written for one lane; it runs compiled. Its limit and the bounds of its parameter are
+    declared, so that `gainbias.testing.check_algorithm` can tell whether it is right:
 
     >>> import gainbias as gb
     >>> from typing import NamedTuple
+    >>> from gainbias.algorithms.fields import solve_field, td_field
+    >>> from gainbias.algorithms.intervals import FRACTION
     >>> from gainbias.features.vectors import axpy, dot
     >>> class Params(NamedTuple):
     ...     discount: float = 0.9
@@ -252,7 +255,10 @@ class Algorithm:
     ...     here, after = dot(rows, move.here, state.weights), dot(rows, move.after, state.weights)
     ...     delta = move.reward + params.discount * after - here
     ...     axpy(rows, move.here, step_size * delta, state.weights)
-    >>> mine = gb.Algorithm(name="my-td", form=gb.Form(init, step), params=Params)
+    >>> def limit(problem, params, first):
+    ...     return solve_field(problem, td_field(problem, discount=params.discount))
+    >>> known = {"bounds": {"discount": FRACTION}, "discounted": True, "limit": limit}
+    >>> mine = gb.Algorithm(name="my-td", form=gb.Form(init, step), params=Params, **known)
     >>> mrp = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0])
     >>> gb.run(mine, gb.Problem(mrp, gb.Tabular()), 1000, 0.1, params={"discount": [0.5, 0.9]})
     Trace(my-td, 2 lanes, 1000 steps: 2 finished)

@@ -17,6 +17,7 @@ from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.plain import plain
 from gainbias.evaluation.spaces import Limits
 from gainbias.features.matrix import FloatArray
+from gainbias.store import check_free
 
 SOME_OBSERVATION = 1e-3
 """Where the data weigh less than this, there is no value."""
@@ -152,10 +153,14 @@ class Estimate:
             for seen, value in pairs
         ]
 
-    def save(self, path: str | Path) -> None:
-        """Write the estimate to a file, which `load_estimate` reads. A function of yours is not stored."""
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the estimate to a file, which `load_estimate` reads. A function of yours is not stored.
+
+        A file that is there already is refused unless it may be replaced; folders that are missing are made.
+        """
         from gainbias.evaluation.files import save_estimate
 
+        check_free(Path(path), overwrite)
         save_estimate(self, Path(path))
 
     def __repr__(self) -> str:

@@ -21,13 +21,27 @@ from gainbias.progress import Watch
 from gainbias.tasks.checks import as_integer
 from gainbias.tasks.registry import TASKS, task
 
+INSTANCES = 30
+"""Of each task in the fair protocol, in the whole study."""
+
+
+def paper_tasks() -> list[str]:
+    """Return the ids of the tasks of the paper.
+
+    Examples
+    --------
+    >>> len(paper_tasks())
+    15
+    """
+    return [name for name, recipe in TASKS.items() if recipe.paper is not None]
+
 
 def reproduce(
     folder: Path | str = "results/reproduction",
     *,
     protocols: Iterable[str] | None = None,
     tasks: Iterable[str] | None = None,
-    instances: int = 30,
+    instances: int = INSTANCES,
     shorten: int = 1,
     settings: Mapping[str, Any] | None = None,
     workers: int | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from rich.text import Text
 import gainbias
 from gainbias.evaluation.compare import OPEN, saving_in_words
 from gainbias.evaluation.estimate import Estimate, with_interval
+from gainbias.store import check_free
 
 
 def show_estimate(answer: dict[str, Any]) -> None:
@@ -73,18 +75,30 @@ def _shown(number: float | None, form: str) -> str:
     return "infinite" if number is None else format(number, form)
 
 
-def keep_estimate(
-    estimate: Estimate, save: str | None, plot: str | None, page: str | None, command: str
-) -> None:
-    """Write an estimate to the files that are named: to be read again, as a figure, and as a page."""
-    if save:
-        estimate.save(save)
-    if plot:
-        gainbias.plot(estimate).savefig(plot)
-    if page:
+def keep_estimate(estimate: Estimate, files: Mapping[str, Path], command: str, overwrite: bool) -> None:
+    """Write an estimate to the files that are named: to be read again, as a figure, and as a page.
+
+    Parameters
+    ----------
+    estimate : Estimate
+    files : mapping of str to Path
+        Of "estimate", "figure" and "page", those that are wanted; their folders are made.
+    command : str
+        What was typed, for the page.
+    overwrite : bool
+        Whether files that are there may be replaced.
+    """
+    for path in files.values():
+        check_free(path, overwrite)
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if "estimate" in files:
+        estimate.save(files["estimate"], overwrite)
+    if "figure" in files:
+        gainbias.plot(estimate).savefig(files["figure"])
+    if "page" in files:
         from gainbias.report.interactive.estimates import write_estimate_page
 
-        write_estimate_page(estimate, Path(page), {"Command": command})
+        write_estimate_page(estimate, files["page"], {"Command": command})
 
 
 def _extremes(answer: dict[str, Any]) -> Table:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gainbias.experiments.protocols import PROTOCOLS
+from gainbias.experiments.reproduce import INSTANCES, paper_tasks
 from gainbias.report.layout import Cell, Sheet, markdown
 from gainbias.report.names import algorithm_title
 
@@ -12,6 +14,32 @@ WARNING = (
     "**This is a quick look, not the study.** Each run has 1/{shorten} of the paper's steps, so errors are "
     "larger than they would be, and neither numbers nor verdicts can be compared with the paper's."
 )
+
+
+PART = "**This is a part of the study.** It has {parts}. Verdicts and means are of this part only."
+
+
+def shortfalls(manifest: Mapping[str, Any]) -> list[str]:
+    """Return in what a study falls short of that of the paper, as sentences in Markdown.
+
+    Examples
+    --------
+    >>> from gainbias.experiments.reproduce import paper_tasks
+    >>> protocols = {"literal": {"seeds": [0]}, "inferred": {"seeds": [0]}, "fair": {"seeds": [0, 1]}}
+    >>> study = {"shorten": 1, "tasks": dict.fromkeys(paper_tasks()), "protocols": protocols}
+    >>> shortfalls(study)[0][:91]
+    '**This is a part of the study.** It has 2 of 30 instances of each task in the protocol fair'
+    """
+    protocols, parts = manifest["protocols"], []
+    known = paper_tasks()
+    if len(run := set(manifest["tasks"]) & set(known)) < len(known):
+        parts.append(f"{len(run)} of the paper's {len(known)} tasks")
+    if missing := [name for name in PROTOCOLS if name not in protocols]:
+        parts.append(f"no protocol {' and no protocol '.join(missing)}")
+    if "fair" in protocols and (count := len(protocols["fair"]["seeds"])) < INSTANCES:
+        parts.append(f"{count} of {INSTANCES} instances of each task in the protocol fair")
+    found = [WARNING.format(shorten=manifest["shorten"])] if manifest["shorten"] != 1 else []
+    return [*found, PART.format(parts="; ".join(parts))] if parts else found
 
 
 def study_summary(manifest: Mapping[str, Any]) -> str:
@@ -22,9 +50,7 @@ def study_summary(manifest: Mapping[str, Any]) -> str:
     manifest : mapping
         Of `gainbias.experiments.manifest.make_manifest`.
     """
-    parts = []
-    if manifest["shorten"] != 1:
-        parts.append(WARNING.format(shorten=manifest["shorten"]))
+    parts = shortfalls(manifest)
     rows = [[[Cell(words), Cell(text)]] for words, text in study_facts(manifest).items()]
     parts.append(markdown(Sheet("study", "", ["What was run", ""], rows, text_columns=2)))
     parts.append("All of it, with the fingerprint of every instance, is in `manifest.json`.")

@@ -145,6 +145,8 @@ def new_figure(width: float, height: float) -> Figure:
 def save_figure(figure: Figure, stem: str | Path, size: Size, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write a figure, the same bytes each time.
 
+    Files of these names are replaced, and folders that are missing are made.
+
     Parameters
     ----------
     figure : Figure

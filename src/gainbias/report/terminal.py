@@ -144,6 +144,8 @@ def show_study(answer: dict[str, Any]) -> None:
     )
     stored = f"; {answer['reused']} had been stored before" if answer["reused"] else ""
     table.add_row("instances", f"{answer['units']}: {each}{stored}")
+    for told in answer.get("shortened", ()):
+        table.add_row("beware", told)
     table.add_row("time", f"runs {duration(answer['seconds'])}, report {duration(answer['report_seconds'])}")
     for name in ("index.html", "verdicts.md", "tables", "figures", "scores"):
         table.add_row(LABELS.get(name, name), Text(str(report / name), overflow="fold"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from gainbias.report.printed import Paper
 from gainbias.report.results import Archive
 from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES
 from gainbias.report.sheets import conditions_sheet, distances_sheet, parameters_sheet
+from gainbias.report.study import shortfalls
 from gainbias.report.study_tables import StudyTables, study_tables
 from gainbias.report.style import SIZES, save_figure
 from gainbias.report.summary import draw_profiles, score_arrays, summary_sheet
@@ -46,14 +48,15 @@ def write_texts(results: Archive, paper: Paper, folder: Path, findings: str = ""
         watch.show("report: tables", 0, 2)
         tables = study_tables(results, paper)
         page = verdicts_page(tables.verdicts, tables.unexplained, paper, results.manifest, findings)
-        paths = [*write_tables(tables, folder / "tables"), _write(folder / "verdicts.md", page)]
+        notes = shortfalls(results.manifest)
+        paths = [*write_tables(tables, folder / "tables", notes), _write(folder / "verdicts.md", page)]
         paths += write_scores(results, folder / "scores")
         watch.show("report: page", 1, 2)
         return [*paths, write_study_page(results, paper, tables, folder / PAGE)]
 
 
-def write_tables(tables: StudyTables, folder: Path) -> list[Path]:
-    """Write all tables as CSV; the paper's three and the summary also as Markdown and LaTeX."""
+def write_tables(tables: StudyTables, folder: Path, notes: Sequence[str] = ()) -> list[Path]:
+    """Write all tables as CSV; the paper's three and the summary also as Markdown and LaTeX, with notes."""
     paths = [
         _write_csv(folder / "verdicts.csv", tables.verdicts),
         _write_csv(folder / "unexplained.csv", tables.unexplained),
@@ -65,10 +68,10 @@ def write_tables(tables: StudyTables, folder: Path) -> list[Path]:
     }.items():
         paths.append(_write_csv(folder / f"{name}.csv", table))
         for protocol in table["protocol"].unique() if len(table) else ():
-            paths += _write_sheet(folder, lay_out(table, protocol))
+            paths += _write_sheet(folder, lay_out(table, protocol), notes)
     if len(tables.summary):
         paths.append(_write_csv(folder / "summary.csv", tables.summary))
-        paths += _write_sheet(folder, summary_sheet(tables.summary))
+        paths += _write_sheet(folder, summary_sheet(tables.summary), notes)
     return paths
 
 
@@ -110,7 +113,8 @@ def _file_name(score: str) -> str:
     return score.replace(", ", "-")
 
 
-def _write_sheet(folder: Path, sheet: Sheet) -> list[Path]:
+def _write_sheet(folder: Path, sheet: Sheet, notes: Sequence[str]) -> list[Path]:
+    sheet = sheet._replace(notes=[*(note.replace("*", "") for note in notes), *sheet.notes])
     texts = {"md": markdown(sheet), "tex": latex(sheet)}
     return [_write(folder / f"{sheet.name}.{ending}", text + "\n") for ending, text in texts.items()]
 

@@ -7,7 +7,7 @@ Examples
 []
 """
 
-from gainbias.testing.report import Report, Result
+from gainbias.testing.report import NotChecked, NotCheckedWarning, Report, Result
 from gainbias.testing.suite import CHECKS, Check, check_algorithm
 
-__all__ = ["CHECKS", "Check", "Report", "Result", "check_algorithm"]
+__all__ = ["CHECKS", "Check", "NotChecked", "NotCheckedWarning", "Report", "Result", "check_algorithm"]

@@ -90,6 +90,9 @@ class Case:
         """Skip the check if the algorithm is not claimed to converge here."""
         self.need("limit")
         self.need_no_radius()
+        assert self.algorithm.limit is not None
+        if self.algorithm.limit(self.problem, self.params, np.zeros(self.problem.num_features)) is None:
+            raise Skip("no limit stated for these parameters")
         if self.algorithm.needs_ones_outside_span and self.problem.ones_in_span:
             raise Skip("it needs features that do not span the constants")
 

@@ -51,26 +51,66 @@ class Result:
         return f"{self.outcome:<7} {self.check} [{self.where}]: {self.detail}"
 
 
+class NotCheckedWarning(UserWarning):
+    """An algorithm declares so little that a wrong one would pass."""
+
+
+@dataclass(frozen=True)
+class NotChecked:
+    """Something that no check looked at.
+
+    Attributes
+    ----------
+    what : str
+        What was not checked.
+    why : str
+        The reasons for which all checks of it were skipped.
+    unseen : str
+        What passes unseen, and what to declare.
+    grave : bool
+        Whether plainly wrong algorithms pass.
+
+    Examples
+    --------
+    >>> print(NotChecked("convergence", "it declares no limit", "a wrong sign passes; declare `limit`"))
+    convergence NOT checked (it declares no limit): a wrong sign passes; declare `limit`
+    """
+
+    what: str
+    why: str
+    unseen: str
+    grave: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.what} NOT checked ({self.why}): {self.unseen}"
+
+
 @dataclass(frozen=True)
 class Report:
     """All results for one algorithm; printing it shows every failure, and a line for each check.
+
+    What no check looked at is named in the first line and explained in the last ones.
 
     Attributes
     ----------
     algorithm : str
         Its name.
     results : tuple of Result
+    not_checked : tuple of NotChecked
+        What was not checked because the algorithm declares too little, the gravest last.
 
     Examples
     --------
     >>> skipped = Result("rate_holds", "dense", {}, "skipped", "it declares no rate")
-    >>> print(Report("my-td", (skipped,)))
-    my-td: 0 passed, 1 skipped, 0 failed
+    >>> print(Report("my-td", (skipped,), (NotChecked("rate", "it declares no rate", "declare `rate`"),)))
+    my-td: rate NOT checked; 0 passed, 1 skipped, 0 failed
       rate_holds                               1 skipped (it declares no rate)
+    rate NOT checked (it declares no rate): declare `rate`
     """
 
     algorithm: str
     results: tuple[Result, ...]
+    not_checked: tuple[NotChecked, ...] = ()
 
     def having(self, outcome: Outcome) -> list[Result]:
         """Return the results with an outcome."""
@@ -81,11 +121,22 @@ class Report:
         """Return the results that failed."""
         return self.having("failed")
 
+    @property
+    def convergence_checked(self) -> bool:
+        """Whether any run was compared with a declared limit."""
+        return not any(gap.what == "convergence" for gap in self.not_checked)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing failed, and nothing was left unchecked with which a wrong algorithm passes."""
+        return not self.failures and not any(gap.grave for gap in self.not_checked)
+
     def __str__(self) -> str:
-        counts = [f"{len(self.having(o))} {o}" for o in ("passed", "skipped", "failed")]
+        counts = ", ".join(f"{len(self.having(o))} {o}" for o in ("passed", "skipped", "failed"))
+        missing = "".join(f"{gap.what} NOT checked; " for gap in reversed(self.not_checked))
         names = dict.fromkeys(result.check for result in self.results)
-        lines = [f"{self.algorithm}: {', '.join(counts)}", *(self._line(name) for name in names)]
-        return "\n".join([*lines, *map(str, self.failures)])
+        lines = [f"{self.algorithm}: {missing}{counts}", *(self._line(name) for name in names)]
+        return "\n".join([*lines, *map(str, self.failures), *map(str, self.not_checked)])
 
     def _line(self, name: str) -> str:
         own = [result for result in self.results if result.check == name]

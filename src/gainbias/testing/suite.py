@@ -10,7 +10,8 @@ from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
 from gainbias.testing import bits, fields, invariance, limits, oracles, runs
 from gainbias.testing.cases import FEW, KINDS, SEVERAL, Case, all_params, small_problem
-from gainbias.testing.report import Report, Result, Skip
+from gainbias.testing.gaps import gaps
+from gainbias.testing.report import NotCheckedWarning, Report, Result, Skip
 
 
 @dataclass(frozen=True)
@@ -102,19 +103,27 @@ def check_algorithm(algorithm: Algorithm | str, raises: bool = True) -> Report:
     Parameters
     ----------
     algorithm : Algorithm or str
-        What is checked. A check that does not apply to what is declared is skipped, with its reason.
+        What is checked. A check that does not apply to what is declared is skipped, with its reason. So an
+        algorithm that declares little is checked for little: at least its `limit` should be declared.
     raises : bool
         Whether a failure is raised as an error that lists all failures.
 
     Returns
     -------
     Report
-        The result of each check, on each small problem, for each setting of the parameters.
+        The result of each check, on each small problem, for each setting of the parameters; what was not
+        checked is in `Report.not_checked`.
 
     Raises
     ------
     AssertionError
         If a check fails and `raises` is true.
+
+    Warns
+    -----
+    NotCheckedWarning
+        If nothing failed, but too little is declared to tell a right algorithm from a wrong one: no limit,
+        or no bounds of a parameter.
 
     Examples
     --------
@@ -127,8 +136,10 @@ def check_algorithm(algorithm: Algorithm | str, raises: bool = True) -> Report:
     """
     chosen = as_algorithm(algorithm)
     results = [check.result(case) for check in CHECKS for case in check.cases(chosen)]
-    report = Report(chosen.name, tuple(results))
+    report = Report(chosen.name, tuple(results), gaps(chosen, results))
     if raises and report.failures:
-        listed = "\n".join(map(str, report.failures))
+        listed = "\n".join(map(str, [*report.failures, *report.not_checked]))
         raise AssertionError(f"{chosen.name} fails {len(report.failures)} checks:\n{listed}")
+    if grave := [str(gap) for gap in report.not_checked if gap.grave]:
+        warnings.warn(f"{chosen.name}: {'; '.join(grave)}", NotCheckedWarning, stacklevel=2)
     return report

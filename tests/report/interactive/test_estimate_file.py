@@ -67,6 +67,38 @@ def test_what_cannot_be_shown_is_named(stored, capsys, harm, message):
     assert not stored.with_suffix(".html").exists()
 
 
+def test_a_page_that_is_there_is_not_replaced_by_chance(stored, capsys):
+    page = stored.with_suffix(".html")
+    page.write_text("a page with a command")
+    for words in (["report", str(stored)], ["report", str(stored), "--output", str(page)]):
+        assert cli.main(words) == cli.WRONG_INPUT
+        assert "exists already: name another file, or replace it with --overwrite" in capsys.readouterr().err
+        assert page.read_text() == "a page with a command"
+    with pytest.raises(ValueError, match="exists already"):
+        gb.write_page(stored)
+    assert cli.main(["report", str(stored), "--overwrite"]) == cli.DONE
+    assert f"replaced what was there before: {page}" in capsys.readouterr().out
+    assert "Gain</span>" in page.read_text()
+
+
+def test_python_functions_do_not_overwrite_either(stored, queue, tmp_path):
+    before = stored.read_bytes()
+    with pytest.raises(ValueError, match=r"queue.npz exists already: .*overwrite=True in Python"):
+        queue.save(stored)
+    (tmp_path / "page.html").write_text("mine")
+    with pytest.raises(ValueError, match=r"page.html exists already"):
+        gb.write_page(queue, tmp_path / "page.html")
+    assert (stored.read_bytes(), (tmp_path / "page.html").read_text()) == (before, "mine")
+    queue.save(stored, overwrite=True)
+    assert gb.write_page(queue, tmp_path / "page.html", overwrite=True).read_text() != "mine"
+
+
+def test_a_folder_that_is_made_is_named(stored, capsys):
+    place = stored.parent / "new" / "er" / "page.html"
+    assert cli.main(["report", str(stored), "--output", str(place)]) == cli.DONE
+    assert f"made the folder {stored.parent / 'new'}\n" in capsys.readouterr().out
+
+
 def test_an_estimate_is_not_overwritten(stored, capsys):
     before = stored.read_bytes()
     assert cli.main(["report", str(stored), "--output", str(stored)]) == cli.WRONG_INPUT

@@ -115,7 +115,12 @@ class TestVerb:
         assert str(page) in capsys.readouterr().out.replace("\n", "")
         other = folder.parent / "new" / "other.html"
         assert cli.main(["report", str(folder), "--output", str(other), "--json"]) == cli.DONE
-        assert json.loads(capsys.readouterr().out) == {"page": str(other), "bytes": other.stat().st_size}
+        answer = json.loads(capsys.readouterr().out)
+        assert answer == {
+            "page": str(other),
+            "bytes": other.stat().st_size,
+            "made_folders": [str(other.parent)],
+        }
         assert other.read_bytes() == page.read_bytes()
 
     @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def judge(numbers: list[Numbers]) -> Outcome:
         f"{first.eta3:.2g} and the factor {first.factor:.2g}. Whether eta1 or the right eta2 is the larger "
         "depends on the span of the features."
     )
-    return Outcome(parts, reason, (_chart(numbers),))
+    return Outcome(parts, reason, (_chart(numbers),), {"problems": len(numbers) - 1})
 
 
 def _violations(name: str, numbers: list[Numbers], sides: Sides) -> Part:
@@ -144,8 +144,8 @@ CLAIM = Claim(
     text="eta1 is at least eta3 / 2, and at least a multiple of eta2 that is not small if mu is not far "
     "from uniform.",
     where="Comparison table, note 2; appendix on condition numbers",
-    how="Exact condition numbers of 600 random problems: fast and slow chains, tabular features, features "
-    "that span the constants and that do not; and the two states of finding 3.",
+    how="Exact condition numbers of {problems} random problems: fast and slow chains, tabular features, "
+    "features that span the constants and that do not; and the two states of finding 3.",
     interval="Clopper-Pearson interval of the share, 95 %",
     collect=collect,
     judge=judge,

@@ -13,7 +13,7 @@ import numpy as np
 
 from gainbias.algorithms.fields import paper_field
 from gainbias.experiments.claims.chains import random_chain, rewarding
-from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, at_most, shown
+from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, at_most, in_words, shown
 from gainbias.experiments.claims.slopes import log_slope
 from gainbias.experiments.statistics import Interval
 from gainbias.features.rows import Floats
@@ -125,7 +125,9 @@ def judge(points: list[Point]) -> Outcome:
         f"{grows.estimate:.2f})."
     )
     lines = (Line("same noise", d, same_noise), Line("same gain", d, same_gain))
-    return Outcome(parts, reason, (Chart("One eta1", "features d", "mean squared error", lines),))
+    counts = {"chains": in_words(d.count(d[0]), "chain")}
+    chart = Chart("One eta1", "features d", "mean squared error", lines)
+    return Outcome(parts, reason, (chart,), counts)
 
 
 def _range(values: list[float]) -> Interval:
@@ -138,7 +140,7 @@ CLAIM = Claim(
     where='Abstract; comparison table, column "Scaling with d"; its note 3',
     how="Exact curves, independent samples, constant step 0.01, T = 300,000, on random chains of 2d states "
     "with every direction at eta1 = 0.001, |theta*| = 1 and the same noise; slope of log error on log d.",
-    interval="95 % interval of the slope of a straight line, two chains for each d; for other figures the "
+    interval="95 % interval of the slope of a straight line, {chains} for each d; for other figures the "
     "range",
     collect=collect,
     judge=judge,

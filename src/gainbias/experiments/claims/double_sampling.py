@@ -41,6 +41,8 @@ class Landing:
     spread: float
     """Root mean squared distance of a run from the mean of all, at the end."""
     predicted: float
+    small: float
+    """The step size, in units of eta1."""
 
 
 def collect(seed: int, quick: bool) -> list[Landing]:
@@ -94,6 +96,7 @@ def _landing(name: str, version: Algorithm, problem: Problem, small: float) -> L
         (error / size).tolist(),
         float(np.sqrt(max(error[-1] ** 2 - mean[-1] ** 2, 0.0)) / size),
         float(np.linalg.norm(predicted - true) / size),
+        small,
     )
 
 
@@ -121,14 +124,14 @@ def judge(landings: list[Landing]) -> Outcome:
     chart = Chart(
         "One chain used twice", "steps", "root mean squared distance / |theta*|", lines + predictions
     )
-    return Outcome(tuple(parts), reason, (chart,))
+    return Outcome(tuple(parts), reason, (chart,), {"step": landings[0].small})
 
 
 CLAIM = Claim(
     id="double-sampling",
     text="The two samples of double-chain must be independent: one chain used twice leads elsewhere.",
     where='Double-Chain Algorithm: Motivation and Derivation ("double sampling issue")',
-    how="Exact curves along a random chain of 3 states with 2 features, constant steps of 0.01 eta1; "
+    how="Exact curves along a random chain of 3 states with 2 features, constant steps of {step:g} eta1; "
     "predicted limits from the mean of all moves.",
     interval="a tenth of the root mean squared spread of a run around the mean: the error of a mean over "
     "100 runs",

@@ -7,7 +7,7 @@ the mean squared distance from the limit is epsilon for good.
 - Algorithms with affine steps: exact curves, over three decades of eta1. One rule for the step size of all:
   the constant one with which an error of epsilon / 2 stays for ever.
 - Others: the covariance of the weights for steps a / t with a = 2 / eta1, which says how the error falls in
-  the end, over two decades.
+  the end, over the first decade and a half.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gainbias.algorithms.registry import ALGORITHMS
 from gainbias.engine.paths import Sampling
 from gainbias.engine.schedules import Harmonic
 from gainbias.experiments.claims.chains import short_problem, slow_problem
-from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, Part, at_most, shown
+from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, Part, at_most, in_words, shown
 from gainbias.experiments.claims.slopes import log_slope
 from gainbias.experiments.statistics import Interval
 from gainbias.model.problem import Problem
@@ -60,6 +60,8 @@ class Point:
 
     algorithm: str
     family: str
+    coupling: float
+    """To which eta1 is proportional in each family, as it becomes small."""
     eta: float
     transitions: float
     mixing_time: int
@@ -78,23 +80,24 @@ def measured(seed: int, quick: bool, sampling: Sampling, exact: Names) -> list[P
         for chain in range(chains):
             for coupling in np.geomspace(0.1, 0.1 * 10.0**-decades, 4 if quick else 5):
                 problem = make(np.random.default_rng([seed, chain]), float(coupling))
-                points += _points(family, problem, sampling, exact, IN_THE_END if coupling > 0.9e-3 else ())
+                in_the_end = IN_THE_END if coupling > 0.9e-3 else ()
+                points += _points(family, float(coupling), problem, sampling, exact, in_the_end)
     return points
 
 
 def _points(
-    family: str, problem: Problem, sampling: Sampling, exact: Names, in_the_end: Names
+    family: str, coupling: float, problem: Problem, sampling: Sampling, exact: Names, in_the_end: Names
 ) -> Iterator[Point]:
     eta = problem.condition_numbers.eta1
     for name in exact:
         steps, step_size = steps_needed(name, problem, sampling)
         mixing = problem.mixing_time(step_size)
-        yield Point(name, family, eta, steps * ALGORITHMS[name].chains, mixing)
+        yield Point(name, family, coupling, eta, steps * ALGORITHMS[name].chains, mixing)
     for name in in_the_end:
         schedule = None if ALGORITHMS[name].step_free else Harmonic(2.0 / eta, 8.0 / eta)
         covariance = asymptotic_covariance(name, problem, schedule, sampling=sampling)
         error = float(np.vdot(error_form(ALGORITHMS[name], problem), covariance))
-        yield Point(name, family, eta, error / EPSILON, 1)
+        yield Point(name, family, coupling, eta, error / EPSILON, 1)
 
 
 def steps_needed(name: str, problem: Problem, sampling: Sampling) -> tuple[float, float]:
@@ -137,7 +140,24 @@ def judge(points: list[Point]) -> Outcome:
         "earlier methods is what is proved for them, not what happens here: their largest power is "
         f"{earlier.value:.2f}."
     )
-    return Outcome((part, *others), reason, charts(points, "independent samples"))
+    return Outcome((part, *others), reason, charts(points, "independent samples"), counts(points))
+
+
+def counts(points: list[Point]) -> dict[str, object]:
+    """Return over how many decades exact curves and covariances go, and how many chains a family has."""
+
+    def decades(names: Names) -> float:
+        couplings = [point.coupling for point in points if point.algorithm in names]
+        return round(float(np.log10(max(couplings) / min(couplings))), 2)
+
+    own = [point for point in points if point.algorithm == "double-chain"]
+    first = own[0]
+    chains = sum((each.family, each.coupling) == (first.family, first.coupling) for each in own)
+    return {
+        "exact": in_words(decades(EXACT), "decade"),
+        "in_the_end": in_words(decades(IN_THE_END)),
+        "chains": in_words(chains, "chain"),
+    }
 
 
 def slopes_of_others(points: list[Point]) -> list[Part]:
@@ -177,10 +197,10 @@ def _chart(points: list[Point], title: str) -> Chart:
 
 HOW = (
     "Slope of log T(0.01) on log(1/eta1) in two families of small chains; figures are of the family with "
-    "the larger slope. Exact curves over three decades, asymptotic covariances (single-chain, relative-td, "
-    "lstd) over two."
+    "the larger slope. Exact curves over {exact}, asymptotic covariances (single-chain, relative-td, lstd) "
+    "over {in_the_end}."
 )
-INTERVAL = "95 % interval of the slope of a straight line, over three chains of each family"
+INTERVAL = "95 % interval of the slope of a straight line, over {chains} of each family"
 
 CLAIM = Claim(
     id="eta-order",

@@ -14,6 +14,7 @@ from gainbias.experiments.claims.eta_order import (
     QUADRATIC,
     Point,
     charts,
+    counts,
     measured,
     slopes_of_others,
     steepest,
@@ -39,7 +40,8 @@ def judge(points: list[Point]) -> Outcome:
         f"eta1^-{without.value:.2f}. Where slow mixing makes eta1 small, this factor is itself of order 1 / "
         "eta1."
     )
-    return Outcome((part, without, *slopes_of_others(points)), reason, charts(points, "along the chain"))
+    parts = (part, without, *slopes_of_others(points))
+    return Outcome(parts, reason, charts(points, "along the chain"), counts(points))
 
 
 CLAIM = Claim(

@@ -7,8 +7,8 @@ intervals and verdicts, by rules and margins that are written here and in the fi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from gainbias.experiments.statistics import Interval
@@ -68,11 +68,20 @@ class Chart:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a judge says: figures, charts, and the reason in a sentence or two."""
+    """What a judge says: figures, charts, and the reason in a sentence or two.
+
+    `counts` are the numbers of chains, runs and steps that really ran, by the names that stand for them in
+    `Claim.how` and `Claim.interval`.
+    """
 
     parts: tuple[Part, ...]
     reason: str
     charts: tuple[Chart, ...] = ()
+    counts: Mapping[str, object] = field(default_factory=dict)
+
+
+QUICK = "Quick look, not the full test"
+"""Every sentence about how a quick version was measured, or what it says, begins with this."""
 
 
 @dataclass(frozen=True)
@@ -88,15 +97,17 @@ class Claim:
     where : str
         Where the paper says it.
     how : str
-        How it is measured.
+        How it is measured. Names in braces, such as ``{chains}``, stand for `Outcome.counts`.
     interval : str
-        What the interval of a figure is.
+        What the interval of a figure is; the same holds for its names in braces.
     collect : callable (seed, quick) -> data
         Measures; `quick` asks for a small version.
     judge : callable (data) -> Outcome
         Decides.
     findings : tuple of str
         Anchors on the page of findings about the paper that bear on it.
+    quick_how : str
+        How the quick version is measured, if `how` has no names in braces.
     """
 
     id: str
@@ -107,30 +118,55 @@ class Claim:
     collect: Callable[[int, bool], Any]
     judge: Callable[[Any], Outcome]
     findings: tuple[str, ...] = ()
+    quick_how: str = ""
 
     def measure(self, seed: int = 0, quick: bool = False) -> ClaimResult:
         """Put the claim to the test."""
-        return self.conclude(self.judge(self.collect(seed, quick)))
+        return self.conclude(self.judge(self.collect(seed, quick)), seed, quick)
 
-    def conclude(self, outcome: Outcome) -> ClaimResult:
-        """Return the result that an outcome means."""
+    def conclude(self, outcome: Outcome, seed: int | None = None, quick: bool | None = None) -> ClaimResult:
+        """Return the result that an outcome means; a quick one says so in its sentences and charts."""
+        charts, reason = outcome.charts, outcome.reason
+        if quick:
+            reason = f"{QUICK}: {reason}"
+            charts = tuple(replace(chart, title=f"{chart.title} (quick look)") for chart in charts)
         return ClaimResult(
             id=self.id,
             text=self.text,
             where=self.where,
-            how=self.how,
-            interval=self.interval,
+            how=self._how(outcome.counts, bool(quick)),
+            interval=self.interval.format_map(outcome.counts) if outcome.counts else self.interval,
             findings=self.findings,
             verdict=together(part.verdict for part in outcome.parts),
-            reason=outcome.reason,
+            reason=reason,
             parts=outcome.parts,
-            charts=outcome.charts,
+            charts=charts,
+            quick=quick,
+            seed=seed,
         )
+
+    def _how(self, counts: Mapping[str, object], quick: bool) -> str:
+        if counts:
+            how = self.how.format_map(counts)
+            return f"{QUICK}: {how}" if quick else how
+        if not quick:
+            return self.how
+        return f"{QUICK}: {self.quick_how}" if self.quick_how else f"{QUICK}, which is this: {self.how}"
 
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """A claim, what was measured, and the verdict; see `Claim`, `Part` and `Chart`."""
+    """A claim, what was measured, and the verdict; see `Claim`, `Part` and `Chart`.
+
+    Attributes
+    ----------
+    quick : bool or None
+        Whether this is the small version, for a first look; None if that is not known.
+    seed : int or None
+        Of everything random; None if that is not known.
+    command : str
+        What was typed or called; empty if that is not known.
+    """
 
     id: str
     text: str
@@ -142,6 +178,9 @@ class ClaimResult:
     reason: str
     parts: tuple[Part, ...]
     charts: tuple[Chart, ...] = ()
+    quick: bool | None = None
+    seed: int | None = None
+    command: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return what can be written as JSON."""
@@ -158,6 +197,55 @@ class ClaimResult:
         return ClaimResult(
             **{**stored, "parts": parts, "charts": charts, "findings": tuple(stored["findings"])}
         )
+
+
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def in_words(number: float, what: str = "") -> str:
+    """Return a small whole number as a word, others in digits, with what is counted.
+
+    Examples
+    --------
+    >>> in_words(1, "chain"), in_words(3, "chain"), in_words(1.5, "decade"), in_words(24), in_words(10_000)
+    ('one chain', 'three chains', '1.5 decades', '24', '10,000')
+    """
+    whole = float(number).is_integer()
+    word = WORDS[int(number)] if whole and 0 <= number < len(WORDS) else f"{number:,}"
+    return f"{word} {what}{'' if number == 1 else 's'}" if what else word
+
+
+def notice(results: Sequence[ClaimResult]) -> str:
+    """Return what must be said first of results that are not those of the full test; empty if all are.
+
+    Examples
+    --------
+    >>> common = {"text": "", "where": "", "how": "", "interval": "", "findings": (), "verdict": "holds"}
+    >>> notice([ClaimResult(id="rate", reason="", parts=(), quick=False, **common)])
+    ''
+    >>> notice([ClaimResult(id="rate", reason="", parts=(), quick=True, seed=3, **common)])
+    'Quick look, not the full test: rate. Fewer chains, runs and steps were ... Seed 3.'
+    """
+    quick = [result.id for result in results if result.quick]
+    unknown = [result.id for result in results if result.quick is None]
+    sentences = []
+    if quick:
+        named = "all claims here" if len(quick) == len(results) > 1 else ", ".join(quick)
+        sentences.append(
+            f"{QUICK}: {named}. Fewer chains, runs and steps were measured than for the documented results, "
+            "so intervals are wider, some figures are missing and verdicts may differ. Leave out --quick "
+            "(quick=True in Python) for the full test."
+        )
+    if unknown:
+        named = "these claims" if len(unknown) == len(results) else ", ".join(unknown)
+        sentences.append(f"It is not recorded whether {named} were put to the full test.")
+    seeds = dict.fromkeys(str(result.seed) for result in results if result.seed is not None)
+    commands = dict.fromkeys(result.command for result in results if result.command)
+    if sentences and seeds:
+        sentences.append(f"Seed {', '.join(seeds)}.")
+    if sentences and commands:
+        sentences.append(f"Command: {'; '.join(commands)}.")
+    return " ".join(sentences)
 
 
 def together(verdicts: Iterable[Verdict | None]) -> Verdict:

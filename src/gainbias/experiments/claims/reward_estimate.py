@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gainbias.experiments.claims.chains import random_chain, slow_problem
-from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, about, shown
+from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, about, in_words, shown
 from gainbias.experiments.claims.slopes import log_slope
 from gainbias.experiments.statistics import Interval
 from gainbias.model.process import MarkovRewardProcess
@@ -19,6 +19,9 @@ from gainbias.model.solve import solve
 
 MARGIN = 0.05
 """The power is 1 if its interval is within this of it."""
+
+SLOW = "slow"
+"""Names of slow chains begin with this."""
 
 POWERS = range(31)
 """Errors are computed after 2^0, 2^1, ... steps; the last ten are judged."""
@@ -42,7 +45,7 @@ def collect(seed: int, quick: bool) -> list[Errors]:
         n = int(rng.integers(2, 9))
         found.append(_errors(f"fast {k}", MarkovRewardProcess(random_chain(rng, n), rng.normal(size=n))))
         coupling = 10.0 ** rng.uniform(-3, -1)
-        found.append(_errors(f"slow {k}", slow_problem(rng, coupling).mrp))
+        found.append(_errors(f"{SLOW} {k}", slow_problem(rng, coupling).mrp))
     return found
 
 
@@ -110,7 +113,10 @@ def judge(found: list[Errors]) -> Outcome:
     lines = [Line(each.chain, [float(t) for t in each.steps], each.errors) for each in found[:4]]
     x = lines[0].x
     lines.append(Line("1/T", x, [lines[0].y[-1] * x[-1] / each for each in x], reference=True))
-    return Outcome(parts, reason, (Chart("Average of rewards", "T", "mean squared error", tuple(lines)),))
+    slow = sum(each.chain.startswith(SLOW) for each in found)
+    counts = {"chains": len(found), "slow": in_words(slow)}
+    chart = Chart("Average of rewards", "T", "mean squared error", tuple(lines))
+    return Outcome(parts, reason, (chart,), counts)
 
 
 def _largest(found: list[Errors]) -> Interval:
@@ -125,8 +131,8 @@ CLAIM = Claim(
     id="reward-estimate",
     text="The average of the rewards estimates the gain with a mean squared error of order 1/T.",
     where="Main results, remark on the estimate of the average reward",
-    how="Exact variance and bias of the average along 20 random chains, ten of them slow, from a fixed "
-    "first state, up to T = 2^30; slope of the last ten powers of 2.",
+    how="Exact variance and bias of the average along {chains} random chains, {slow} of them slow, from a "
+    "fixed first state, up to T = 2^30; slope of the last ten powers of 2.",
     interval="range over the chains, including the 95 % interval of each slope",
     collect=collect,
     judge=judge,

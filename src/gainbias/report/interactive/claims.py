@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import gainbias
-from gainbias.experiments.claims.record import Chart, ClaimResult
+from gainbias.experiments.claims.record import QUICK, Chart, ClaimResult, notice
 from gainbias.report.headline import PART_HEADER, line_look, part_cells
 from gainbias.report.interactive.elements import NUMBER, badge, definitions, framed_table, paragraph
 from gainbias.report.interactive.frame import PAGE, assembled, chart_look, clock, script_data, short
@@ -19,7 +19,12 @@ from gainbias.store import write_whole
 def write_claims_page(results: Sequence[ClaimResult], stored: Path, path: Path | None = None) -> Path:
     """Write the interactive page of the claims in a file, beside it by default, and return its path."""
     path = path or stored.with_name(PAGE)
+    seeds = dict.fromkeys(str(result.seed) for result in results if result.seed is not None)
+    commands = dict.fromkeys(result.command for result in results if result.command)
     made = {
+        "Test": _test(results),
+        "Command": "; ".join(commands) or "not recorded",
+        "Seed": ", ".join(seeds) or "not recorded",
         "Results": f"{stored.name}, written {clock(stored.stat().st_mtime)}",
         "Claims": f"{len(results)}: {', '.join(result.id for result in results)}",
         "Page written": f"{clock(time.time())} by gainbias {gainbias.__version__}",
@@ -40,10 +45,17 @@ def claims_html(results: Sequence[ClaimResult], made: Mapping[str, str]) -> str:
         ["claims.js"],
         title="Headline claims of the paper, measured",
         overview=framed_table("claims", "Verdicts", ["Claim", "What the paper says", "Verdict"], rows),
+        warning=f'<p class="warning" role="note">{escape(told)}</p>' if (told := notice(results)) else "",
         claims="\n".join(_section(result, is_open=len(results) == 1) for result in results),
         made=definitions(made),
         data=script_data({result.id: [_chart(chart) for chart in result.charts] for result in results}),
     )
+
+
+def _test(results: Sequence[ClaimResult]) -> str:
+    if any(result.quick for result in results):
+        return QUICK
+    return "not recorded" if any(result.quick is None for result in results) else "the full test"
 
 
 def _section(result: ClaimResult, is_open: bool) -> str:

@@ -10,9 +10,26 @@ from gainbias.extras import require
 from gainbias.report.headline import CLAIMS, read_claims
 from gainbias.report.interactive.claims import write_claims_page
 from gainbias.report.interactive.frame import PAGE
+from gainbias.store import check_free
 
 
-def write_page(results: Estimate | Results | str | Path, output: str | Path | None = None) -> Path:
+def page_path(results: Results | str | Path, output: str | Path | None = None) -> Path:
+    """Return where `write_page` writes the page of something that is stored."""
+    folder = results.folder if isinstance(results, Results) else Path(results)
+    if output is not None:
+        return Path(output)
+    if _is_file(folder):
+        return folder.with_suffix(".html")
+    return folder / PAGE if (folder / CLAIMS).exists() else folder / "report" / PAGE
+
+
+def _is_file(stored: Path) -> bool:
+    return stored.is_file() or stored.suffix == ".npz"
+
+
+def write_page(
+    results: Estimate | Results | str | Path, output: str | Path | None = None, overwrite: bool = False
+) -> Path:
     """Write an interactive page, one HTML file that needs no server and no network.
 
     Parameters
@@ -22,12 +39,21 @@ def write_page(results: Estimate | Results | str | Path, output: str | Path | No
         a sweep or claims.
     output : path, optional
         The page; by default ``report/index.html`` in the folder, ``index.html`` in that of claims, and beside
-        the file of an estimate, with the ending ``.html``. An estimate that is in no file needs one.
+        the file of an estimate, with the ending ``.html``. An estimate that is in no file needs one. Folders
+        that are missing are made.
+    overwrite : bool
+        Whether a file that is there may be replaced. The page in a results folder always is: it is made of
+        what the folder holds.
 
     Returns
     -------
     Path
         The page.
+
+    Raises
+    ------
+    ValueError
+        If there is a file already and it may not be replaced, or there is nothing to show.
 
     Examples
     --------
@@ -43,18 +69,19 @@ def write_page(results: Estimate | Results | str | Path, output: str | Path | No
     if isinstance(results, Estimate):
         if output is None:
             raise ValueError("say where the page goes: write_page(estimate, 'page.html')")
+        check_free(Path(output), overwrite)
         write_estimate_page(results, Path(output), {})
         return Path(output)
     folder = results.folder if isinstance(results, Results) else Path(results)
-    if folder.is_file() or folder.suffix == ".npz":
-        path = Path(output or folder.with_suffix(".html"))
+    path, own = page_path(folder, output), output is None and not _is_file(folder)
+    if path.resolve() != folder.resolve():  # which has a message of its own
+        check_free(path, overwrite or own)
+    if _is_file(folder):
         write_stored_page(folder, path)
     elif (folder / CLAIMS).exists():
-        path = Path(output or folder / PAGE)
         write_claims_page(read_claims(folder / CLAIMS), folder / CLAIMS, path)
     else:
         require("data", "pandas", "pyarrow")
-        path = Path(output or folder / "report" / PAGE)
         _write_folder_page(folder, path)
     return path
 

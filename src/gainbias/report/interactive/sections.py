@@ -40,7 +40,7 @@ from gainbias.report.page import (
 )
 from gainbias.report.printed import Paper
 from gainbias.report.sheets import FIRST_INSTANCES
-from gainbias.report.study import WARNING, study_facts
+from gainbias.report.study import shortfalls, study_facts
 from gainbias.report.study_tables import StudyTables
 from gainbias.report.summary import summary_sheet
 from gainbias.report.verdicts import SCORES
@@ -152,6 +152,4 @@ def study_section(manifest: Mapping[str, Any]) -> str:
 
 def warning(manifest: Mapping[str, Any]) -> str:
     """Return what must be said first of a study that is not the paper's; empty if there is nothing."""
-    if manifest["shorten"] == 1:
-        return ""
-    return f'<p class="warning" role="note">{emphasised(WARNING.format(shorten=manifest["shorten"]))}</p>'
+    return "".join(f'<p class="warning" role="note">{emphasised(text)}</p>' for text in shortfalls(manifest))
