@@ -152,6 +152,7 @@ def study_section(manifest: Mapping[str, Any]) -> str:
 
 def warning(manifest: Mapping[str, Any]) -> str:
     """Return what must be said first of a study that is not the paper's; empty if there is nothing."""
-    if manifest["shorten"] == 1:
-        return ""
-    return f'<p class="warning" role="note">{emphasised(WARNING.format(shorten=manifest["shorten"]))}</p>'
+    texts = [escape(str(manifest["outdated"]))] if "outdated" in manifest else []
+    if manifest["shorten"] != 1:
+        texts.append(emphasised(WARNING.format(shorten=manifest["shorten"])))
+    return "".join(f'<p class="warning" role="note">{text}</p>' for text in texts)

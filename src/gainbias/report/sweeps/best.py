@@ -16,8 +16,8 @@ NOTE = (
     "instance on one side, so the choice does not flatter; with fewer than four instances all are used for "
     "both. Intervals: 95 % of the mean over instances, each averaged over its paths first. One instance has "
     "no such interval; the one over its paths says nothing about other instances. Instances that are copies "
-    "(the same problem along the same path) count once. At the edge: the best step size is the first or last of "
-    "the grid, and a better one may lie beyond."
+    "(the same problem along the same path) count once. At the edge: the best step size is the first or last "
+    "of the grid, and a better one may lie beyond."
 )
 
 KEYS = ["task", "metric", "series"]

@@ -156,10 +156,8 @@ def _study(manifest: Mapping[str, Any]) -> str:
 
 
 def _warning(manifest: Mapping[str, Any]) -> str:
-    failed = len(manifest["failures"])
-    if not failed:
-        return ""
-    text = (
-        f"{failed:,} of {manifest['units']:,} units failed and are missing here; --resume tries them again."
-    )
-    return f'<p class="warning" role="note">{escape(text)}</p>'
+    texts = [str(manifest["outdated"])] if "outdated" in manifest else []
+    if failed := len(manifest["failures"]):
+        share = f"{failed:,} of {manifest['units']:,} units"
+        texts.append(f"{share} failed and are missing here; --resume tries them again.")
+    return "".join(f'<p class="warning" role="note">{escape(text)}</p>' for text in texts)
