@@ -1,7 +1,7 @@
 """Compare what the package answers now with what it answered before its rooms were rebuilt.
 
-``tests/golden.json`` holds the answers to 139 calls: exact solutions, runs, bounds, evaluations, a small sweep,
-a shortened reproduction, JSON outputs, helps and error messages::
+``tests/golden.json`` holds the answers to 139 calls: exact solutions, runs, bounds, evaluations, a small
+sweep, a shortened reproduction, JSON outputs, helps and error messages::
 
     python -m tools.golden check            # compare; on the machine that wrote the file, bit for bit
     python -m tools.golden check --digits 9 # compare numbers to nine digits, as between machines

@@ -51,6 +51,7 @@ class Watch:
     """
 
     _outermost: ClassVar[Watch | None] = None
+    _silent: ClassVar[bool] = False
 
     def __init__(self, time_limit: float | None = None) -> None:
         self.started = time.monotonic()
@@ -66,12 +67,19 @@ class Watch:
     @contextmanager
     def silence() -> Iterator[None]:
         """Show nothing in this process: it works for another, which has the bar."""
-        before = Watch._outermost
-        Watch._outermost = before or Watch()
+        before = Watch._outermost, Watch._silent
+        Watch._outermost, Watch._silent = before[0] or Watch(), True
         try:
             yield
         finally:
-            Watch._outermost = before
+            Watch._outermost, Watch._silent = before
+
+    @staticmethod
+    def say(text: str) -> None:
+        """Write a notice to standard error, terminal or not, above the bar if there is one."""
+        if not Watch._silent:
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
 
     def __enter__(self) -> Self:
         if Watch._outermost is None:

@@ -50,7 +50,13 @@ def test_stopped_and_resumed_ends_with_the_same_bytes(
         if sent == signal.SIGINT:
             message = f"gainbias: interrupted; what was finished is kept in {folder}: go on with --resume"
             finishing = "finishing the units that run; Ctrl-C again stops now"
-            assert (process.returncode, said[0], said[1].splitlines()) == (1, "", [finishing, message])
+            lines = said[1].splitlines()
+            assert (process.returncode, said[0], lines[-2:]) == (1, "", [finishing, message])
+            # Only the second time there was something to resume.
+            assert [line.split(":")[0] for line in lines[:-2]] == (
+                [] if wanted == 1 else [f"resuming {folder}", lines[1]]
+            )
+            assert wanted == 1 or lines[1].endswith("not stored yet")
         assert not (folder / "manifest.json").exists()
     resumed = run_small(folder, resume=True)
     assert 7 <= resumed.manifest["reused"] < 16

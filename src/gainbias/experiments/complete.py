@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from gainbias.experiments.again import resume_notice
 from gainbias.experiments.engines import Engine
 from gainbias.experiments.execute import Finished, execute, patient_interrupt
 from gainbias.experiments.results import FAILURE, MACHINE, Results, disk_full_in_words
@@ -51,12 +52,17 @@ class Progress:
 
 
 def complete(
-    units: Sequence[Unit], results: Results, engine: Engine, show: Callable[[Progress], None]
+    units: Sequence[Unit],
+    results: Results,
+    engine: Engine,
+    show: Callable[[Progress], None],
+    changes: str = "",
 ) -> Progress:
     """Compute what is missing of the units; the log of the results must be open for writing.
 
     Units that fail, or kill their workers, are recorded as failures and the others go on. They are tried
-    again when the study is resumed.
+    again when the study is resumed. Where something is stored, a notice says first what will be computed,
+    and why.
 
     Parameters
     ----------
@@ -68,6 +74,8 @@ def complete(
         Where units are computed.
     show : callable
         Called with the progress before the first and after every batch.
+    changes : str
+        How the description of the study differs from the stored one.
 
     Raises
     ------
@@ -84,6 +92,11 @@ def complete(
         foreseen=sum(unit.seconds for unit in units),
         left=sum(unit.seconds for unit in waiting.values()),
     )
+    notice = resume_notice(units, progress.waiting, results, damaged, changes)
+    if notice:
+        Watch.say(notice)
+    if waiting:
+        results.note_made_with({unit.code for unit in waiting.values()})
     show(progress)
     machines = {name for name in results.log.records() if name.startswith(MACHINE)}
     with patient_interrupt() as stop:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import gainbias
 
@@ -52,11 +54,40 @@ def code_version(without: tuple[str, ...] = NOT_OF_RESULTS) -> str:
     True
     """
     digest = hashlib.sha256(repr(package_versions()).encode())
+    for content in _sources(without):
+        digest.update(content)
+    return f"{gainbias.__version__}+{digest.hexdigest()[:16]}"
+
+
+@cache
+def made_with(code: str) -> dict[str, Any]:
+    """Return what tells, later on, why stored results are out of date.
+
+    Parameters
+    ----------
+    code : str
+        One that `code_version` gives in this process.
+
+    Returns
+    -------
+    dict
+        "sources", a hash of the sources alone, and "packages", the versions of others.
+
+    Examples
+    --------
+    >>> sorted(made_with(code_version()))
+    ['packages', 'sources']
+    """
+    without = NOT_OF_RESULTS if code == code_version() else ()
+    sources = hashlib.sha256(b"".join(_sources(without))).hexdigest()[:16]
+    return {"sources": f"{gainbias.__version__}+{sources}", "packages": package_versions()}
+
+
+def _sources(without: tuple[str, ...]) -> Iterator[bytes]:
     for source in sorted(path for ending in ("py", "csv") for path in PACKAGE.rglob(f"*.{ending}")):
         name = source.relative_to(PACKAGE)
         if name.parts[0] not in without:
-            digest.update(f"{name}\n".encode() + source.read_bytes())
-    return f"{gainbias.__version__}+{digest.hexdigest()[:16]}"
+            yield f"{name}\n".encode() + source.read_bytes()
 
 
 @cache

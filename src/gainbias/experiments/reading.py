@@ -114,8 +114,11 @@ def _spaced(grid: Mapping[str, Any], where: str) -> list[float]:
         count = as_integer(ends[2], "the number of points", least=1)
         if kind == "log" and not (lowest > 0 and highest > 0):
             raise ValueError(f"the ends of a log grid must be positive, found {ends!r}")
-    # Nine digits are enough, and are the same on every machine.
-    return [float(f"{point:.9g}") for point in GRIDS[kind](lowest, highest, count)]
+    points = [float(point) for point in GRIDS[kind](lowest, highest, count)]
+    # Nine digits are enough, and are the same on every machine; fine grids need more to be told apart.
+    rounded = ([float(f"{point:.{digits}g}") for point in points] for digits in range(9, 18))
+    inner = next(found for found in rounded if len(set(found)) == len(set(points)))[1:-1]
+    return [lowest, *inner, highest] if count > 1 else [lowest]
 
 
 class _at:

@@ -70,7 +70,8 @@ def reproduce(
     overwrite, resume : bool
         What to do with a folder that already holds a study: start afresh, or go on. A study can be resumed
         with more or fewer instances, tasks and protocols, but not with other `settings` or `shorten`. What
-        other sources or versions made is computed again.
+        other sources or versions made is computed again; a notice on standard error says first how much that
+        is, and why. Until new tables are there, those from before stay, and `Results.outdated` says so.
     command : str
         What is recorded as the command that was typed.
 
@@ -108,7 +109,7 @@ def reproduce(
         results.write_tables(in_order, LAYOUT)
     manifest = make_manifest(
         units,
-        results.frame("instances").to_dict("records"),
+        results.read_table("instances").to_dict("records"),
         settings=settings,
         command=command,
         reused=progress.reused,

@@ -7,11 +7,13 @@ import hashlib
 import itertools
 import json
 import shutil
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gainbias.experiments.provenance import made_with
 from gainbias.experiments.tables import Layout, Tables, unpacked, write_tables
 from gainbias.experiments.work import Unit
 from gainbias.store import DamagedError, Log, Record, write_whole
@@ -30,6 +32,12 @@ CONDITION_RUNS = 10
 
 FAILURE, MACHINE = "failure ", "machine "
 """Names of records that are not units begin with these."""
+
+EARLIER = "earlier-"
+"""Begins the names of what is kept of an earlier state because there is nothing in its place yet."""
+
+MADE_WITH = "made-with.json"
+"""Which sources and versions stored units come from."""
 
 
 class Results:
@@ -84,8 +92,27 @@ class Results:
             raise ValueError(f"{self.folder} was written by a newer version: use that, or another folder")
         return found
 
+    @property
+    def outdated(self) -> str:
+        """Why tables and manifest are of an earlier state, in words; empty if they are of the study.
+
+        While a study is resumed, and if that is interrupted, the tables from before stay as they are.
+        """
+        try:
+            resumed = self.note.get("finished") is False and (self.folder / "manifest.json").exists()
+        except ValueError:
+            return ""
+        words = "the tables are from before a resume that has not finished: go on with --resume"
+        return f"{self.folder}: {words}" if resumed else ""
+
     def frame(self, table: str) -> pandas.DataFrame:
-        """Return a table of the finished study, such as "runs"."""
+        """Return a table of the finished study, such as "runs"; warns if it is of an earlier state."""
+        if self.outdated:
+            warnings.warn(self.outdated, UserWarning, stacklevel=2)
+        return self.read_table(table)
+
+    def read_table(self, table: str) -> pandas.DataFrame:
+        """Return a table as it is, of whatever state."""
         import pandas
 
         path = self.folder / f"{table}.parquet"
@@ -95,7 +122,9 @@ class Results:
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the table "runs" of the finished study: a row for each lane, checkpoint and metric."""
-        return self.frame("runs")
+        if self.outdated:
+            warnings.warn(self.outdated, UserWarning, stacklevel=2)
+        return self.read_table("runs")
 
     def check(self, kind: str, choices: Mapping[str, Any], *, overwrite: bool, resume: bool) -> None:
         """Refuse a folder that a study must not be written to.
@@ -146,19 +175,63 @@ class Results:
     def begin(self, layout: Layout, note: Mapping[str, Any], *, overwrite: bool) -> None:
         """Make the folder ready; the log must be open for writing.
 
-        Tables and report of an earlier study go: those that are there are of the study that is noted.
+        Tables, manifest and report of an earlier state stay until there are new ones; only `overwrite`
+        removes them, and all units, at once.
         """
+        known = {} if overwrite else self.made_with()
         if overwrite:
-            for segment in self.log.segments():
-                segment.unlink()
-        content = {"schema": SCHEMA, "kind": layout.kind, **note}
+            self._clear(layout)
+        content = {"schema": SCHEMA, "kind": layout.kind, **note, "finished": False}
         with disk_full_in_words(self.folder):
+            if known:
+                self._write_made_with(known)
             write_whole(self.folder / "study.json", json.dumps(content).encode())
         for name in ("manifest.json", *layout.files):
-            (self.folder / name).unlink(missing_ok=True)
             for part in self.folder.glob(f".{name}.*"):  # of a driver that was killed while it wrote
                 part.unlink()
-        shutil.rmtree(self.folder / "report", ignore_errors=True)
+
+    def _clear(self, layout: Layout) -> None:
+        for segment in self.log.segments():
+            segment.unlink()
+        for name in ("manifest.json", MADE_WITH, *layout.files):
+            for found in (name, EARLIER + name):
+                (self.folder / found).unlink(missing_ok=True)
+        for name in ("report", EARLIER + "report"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def made_with(self) -> dict[str, dict[str, Any]]:
+        """Return which sources and versions stored units may come from.
+
+        Returns
+        -------
+        dict of str to dict
+            By `code` of units: what `provenance.made_with` returned; less in folders of older versions.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for name in ("study.json", "manifest.json"):
+            read = self._read_json(name)
+            if isinstance(read.get("code"), str):
+                packages = read.get("packages")
+                found[read["code"]] = {"packages": packages} if isinstance(packages, dict) else {}
+        noted = {code: facts for code, facts in self._read_json(MADE_WITH).items() if isinstance(facts, dict)}
+        return {**found, **noted}
+
+    def _read_json(self, name: str) -> dict[str, Any]:
+        """Return what a file holds, nothing if it is missing or damaged."""
+        try:
+            read = json.loads((self.folder / name).read_text())
+        except (OSError, ValueError):
+            return {}
+        return read if isinstance(read, dict) else {}
+
+    def note_made_with(self, codes: Iterable[str]) -> None:
+        """Note that units with these codes are computed in this process."""
+        known = self.made_with()
+        self._write_made_with({**known, **{code: made_with(code) for code in codes}})
+
+    def _write_made_with(self, known: Mapping[str, Any]) -> None:
+        with disk_full_in_words(self.folder):
+            write_whole(self.folder / MADE_WITH, json.dumps(known, indent=1, sort_keys=True).encode())
 
     def finished(self, units: Iterable[Unit]) -> tuple[set[str], list[str]]:
         """Return the ids of units that are stored whole, and of those whose records are damaged."""
@@ -198,9 +271,29 @@ class Results:
         """
         tables = self.stored_tables(units, look)
         first = next(tables, None)
-        if first is not None:
+        has_report = (self.folder / "report").exists()
+        before = self.checksums(layout) if has_report else {}
+        if first is None:
+            self._set_aside(layout.files)
+        else:
             with disk_full_in_words(self.folder):
                 write_tables(self.folder, layout, itertools.chain([first], tables))
+            for name in layout.files:
+                (self.folder / (EARLIER + name)).unlink(missing_ok=True)
+        if has_report and self.checksums(layout) != before:
+            self._set_aside(["report"])
+
+    def _set_aside(self, names: Iterable[str]) -> None:
+        """Rename what is of an earlier state and has nothing in its place yet."""
+        for name in names:
+            old, aside = self.folder / name, self.folder / (EARLIER + name)
+            if old.exists():
+                shutil.rmtree(aside, ignore_errors=True)
+                old.replace(aside)
+
+    def drop_earlier_report(self) -> None:
+        """Remove the report on earlier tables: there is a new one."""
+        shutil.rmtree(self.folder / (EARLIER + "report"), ignore_errors=True)
 
     def stored_tables(self, units: Iterable[Unit], look: Look = lambda *_: None) -> Iterator[Tables]:
         """Iterate over the tables of the units that are stored."""
@@ -221,10 +314,13 @@ class Results:
         return found
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
-        """Write what was run, how, and with what."""
+        """Write what was run, how, and with what; with that a study is finished."""
         content = json.dumps({"schema": SCHEMA, **manifest}, indent=2, allow_nan=False).encode()
+        note = self._read_json("study.json")
         with disk_full_in_words(self.folder):
             write_whole(self.folder / "manifest.json", content)
+            if note:
+                write_whole(self.folder / "study.json", json.dumps({**note, "finished": True}).encode())
 
 
 def _has_failed(unit: Unit, records: Mapping[str, Record]) -> bool:

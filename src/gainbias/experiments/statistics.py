@@ -203,7 +203,8 @@ def scores_by_algorithm(table: Any, score: str = "error") -> dict[str, Floats]:
     Parameters
     ----------
     table : pandas.DataFrame
-        Columns ``algorithm``, ``task``, ``run`` and the score: one row for each.
+        Columns ``algorithm``, ``task``, ``run`` and the score: one row for each. Runs must be independent: of
+        a sweep with several paths on an instance, take the mean over the paths and let a run be an instance.
     score : str
         Name of the column. rliable prefers high scores: give it errors with the sign changed.
 

@@ -29,6 +29,8 @@ class Status:
         Version of the sources that the folder was begun with.
     failures : list of dict
         Which units failed, and why.
+    tables : {"none", "earlier", "current"}
+        Whether there are tables; those from before a resume that has not finished are "earlier".
     """
 
     state: str
@@ -40,6 +42,7 @@ class Status:
     quiet_seconds: float | None
     code: str
     failures: list[dict[str, str]]
+    tables: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return what can be written as JSON."""
@@ -53,7 +56,8 @@ def status(folder: str | Path) -> Status:
     done, damaged = results.finished(units)
     failures = results.failures(units, results.log.records())
     running = results.log.is_being_written
-    finished = (results.folder / "manifest.json").exists() and len(done) + len(failures) == len(units)
+    has_tables = (results.folder / "manifest.json").exists()
+    finished = has_tables and not results.outdated and len(done) + len(failures) == len(units)
     times = [segment.stat().st_mtime for segment in results.log.segments()]
     return Status(
         state="running" if running else "finished" if finished else "stopped",
@@ -65,6 +69,7 @@ def status(folder: str | Path) -> Status:
         quiet_seconds=round(time.time() - max(times), 1) if times else None,
         code=results.note["code"],
         failures=failures,
+        tables="none" if not has_tables else "earlier" if results.outdated else "current",
     )
 
 

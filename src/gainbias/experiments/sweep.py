@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,9 @@ def sweep(
     overwrite, resume : bool
         What to do with a folder that already holds a study: start afresh, or go on. A study can be resumed
         with more or fewer tasks, instances, seeds and algorithms: only what is new is computed. One that
-        shares no unit with what is stored is another study, and refused.
+        shares no unit with what is stored is another study, and refused. What other sources or versions made
+        is computed again; a notice on standard error says first how much that is, and why. Until new tables
+        are there, those from before stay, and `Results.outdated` says so.
     max_units : int
         A study with more units is refused.
     command : str
@@ -94,8 +97,9 @@ def sweep(
         _try_settings(study, watch)
         with opened(engine, workers, address) as where, results.log:
             note = {"name": study.name, "code": code_version(), "study": study.to_dict()}
+            changes = _changes(results, study) if resume else ""
             results.begin(study.layout, note, overwrite=overwrite)
-            progress = complete(units, results, where, lambda now: _show(watch, now))
+            progress = complete(units, results, where, lambda now: _show(watch, now), changes)
             watch.show("writing tables")
             in_order, divergence = sorted(units, key=lambda unit: unit.place), _Divergence()
             results.write_tables(in_order, study.layout, divergence.look)
@@ -128,16 +132,29 @@ def _show(watch: Watch, progress: Progress) -> None:
 
 
 def _refuse_another_study(results: Results, units: Sequence[Cell]) -> None:
-    """Refuse a folder whose units, made by the same sources, have nothing in common with the study."""
-    if not (results.folder / "study.json").exists() or results.note.get("code") != code_version():
+    """Refuse a folder whose units, whichever sources made them, have nothing in common with the study."""
+    codes, own = results.made_with(), code_version()
+    if not (results.folder / "study.json").exists() or not codes:
         return
     stored = results.log.records()
-    if any(len(name) == len(units[0].id) for name in stored) and not any(u.id in stored for u in units):
+    again = (replace(unit, code=code) if code != own else unit for code in codes for unit in units)
+    if any(len(name) == len(units[0].id) for name in stored) and not any(u.id in stored for u in again):
         raise ValueError(
             f"{results.folder} holds none of the units of this study, so it is another one (steps, "
             "checkpoints, metrics and step sizes are part of every unit): choose another folder with "
             "--output, or start afresh with --overwrite"
         )
+
+
+def _changes(results: Results, study: Study) -> str:
+    """Say which keys of the description are not as they were stored."""
+    if not (results.folder / "study.json").exists():
+        return ""
+    before, now = results.note.get("study"), study.to_dict()
+    if not isinstance(before, dict):
+        return ""
+    changed = [key for key in dict.fromkeys([*before, *now]) if before.get(key) != now.get(key)]
+    return f"the description has changed: {', '.join(changed)}" if changed else ""
 
 
 def _try_settings(study: Study, watch: Watch) -> None:

@@ -119,7 +119,7 @@ def _damage(results: Results, units: list[Cell], stored: set[str]) -> list[str]:
     records = results.log.records()
     lost = [unit for unit in units if unit.id in records and unit.id not in stored]
     found = [f"{unit.label}: its record is damaged" for unit in lost]
-    if not (results.folder / "manifest.json").exists():
+    if results.outdated or not (results.folder / "manifest.json").exists():
         return found
     gone = [unit for unit in units if not {unit.id, FAILURE + unit.id} & records.keys()]
     found += [f"{unit.label}: its record is missing" for unit in gone]

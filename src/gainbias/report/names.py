@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 TASKS = {
     "random-walk-50": "Random walk, 50 states",
     "random-walk-100": "Random walk, 100 states",
@@ -65,3 +68,35 @@ def long_title(algorithm: str) -> str:
     ('Coupled SA (td-lambda)', 'Double chain')
     """
     return algorithm_title(algorithm) + (f" ({algorithm})" if algorithm == "td-lambda" else "")
+
+
+def distinct_texts(values: Iterable[float]) -> dict[float, str]:
+    """Return a text for each number: six digits, or all of them where six would not tell it from others.
+
+    Numbers that six digits would make look rounder than they are have all their digits, too. What is not a
+    number is left out.
+
+    Examples
+    --------
+    >>> distinct_texts([0.1, 0.00316227766]), distinct_texts([0.9999999, 0.99999999])
+    ({0.00316227766: '0.00316228', 0.1: '0.1'}, {0.9999999: '0.9999999', 0.99999999: '0.99999999'})
+    """
+    known = sorted({float(value) for value in values if value == value})
+    texts = {value: f"{value:g}" for value in known}
+    counts = Counter(texts.values())
+    return {
+        value: exact_text(value) if counts[text] > 1 or f"{value:#g}".rstrip(".") != text else text
+        for value, text in texts.items()
+    }  # where zeros at the end were cut off, the number may look rounder than it is
+
+
+def exact_text(value: float) -> str:
+    """Return a number in the fewest digits that mean this number and no other.
+
+    Examples
+    --------
+    >>> exact_text(0.1), exact_text(2.0), exact_text(0.99999999)
+    ('0.1', '2', '0.99999999')
+    """
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))

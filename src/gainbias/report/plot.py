@@ -10,7 +10,7 @@ import numpy as np
 from gainbias.engine.errors import Kind
 from gainbias.engine.trace import Trace
 from gainbias.evaluation.estimate import Estimate
-from gainbias.report.names import algorithm_title
+from gainbias.report.names import algorithm_title, distinct_texts
 from gainbias.report.style import FAINT, INK, Size, drawing, look_of, new_figure
 from gainbias.report.values import gain_range, has_varied, value_view
 from gainbias.report.values_drawing import draw_values
@@ -103,9 +103,12 @@ def _draw_gain(estimate: Estimate, panel: Axes, _: Kind) -> None:
 def _draw_trace(trace: Trace, panel: Axes, kind: Kind) -> None:
     """Draw all lanes; those of one step size and one set of parameters have one colour."""
     errors, seen = trace.errors(kind), trace.transitions > 0
+    texts = {
+        name: distinct_texts(lane.params[name] for lane in trace.lanes) for name in trace.lanes[0].params
+    }
     groups: dict[str, int] = {}
     for lane, error in zip(trace.lanes, errors, strict=True):
-        params = "".join(f", {name} {value:g}" for name, value in lane.params.items())
+        params = "".join(f", {name} {texts[name][value]}" for name, value in lane.params.items())
         name = f"{algorithm_title(trace.algorithm.name)}, {lane.step_size}{params}"
         first = name not in groups
         colour = groups.setdefault(name, len(groups))

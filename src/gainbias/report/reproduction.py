@@ -8,6 +8,7 @@ from pathlib import Path
 
 import gainbias
 from gainbias.experiments.engines import helpers
+from gainbias.experiments.results import Results
 from gainbias.report.printed import Paper
 from gainbias.report.results import read_results
 from gainbias.report.style import SIZES
@@ -24,7 +25,9 @@ def report_on(folder: Path) -> list[Path]:
         others = write_texts(
             read_results(folder), printed_numbers(), folder / "report", findings_from(folder)
         )
-        return [*others, *(path for drawn in figures for path in drawn.result())]
+        written = [*others, *(path for drawn in figures for path in drawn.result())]
+    Results(folder).drop_earlier_report()
+    return written
 
 
 def _draw(folder: Path, size: str) -> list[Path]:

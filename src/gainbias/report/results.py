@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from typing import Any
 import pandas
 from pandas import DataFrame
 
-from gainbias.experiments.results import CONDITIONS, SCHEMA
+from gainbias.experiments.results import CONDITIONS, SCHEMA, Results
 from gainbias.report.names import ALGORITHMS
 from gainbias.report.scores import Score
 
@@ -249,7 +250,10 @@ def _refuse_missing(folder: Path, name: str) -> None:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Return the manifest of a study or a sweep of this version; raises ValueError as `read_results` does."""
+    """Return the manifest of a study or a sweep of this version; raises ValueError as `read_results` does.
+
+    One from before a resume that has not finished says so under "outdated".
+    """
     try:
         manifest: dict[str, Any] = {"schema": None, **json.loads(path.read_text(encoding="utf-8"))}
     except (ValueError, TypeError) as error:
@@ -259,6 +263,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
             f"{path} was written by another version, with schema {manifest['schema']} where this one has "
             f"{SCHEMA}: use that version, or run the study again"
         )
+    if words := Results(path.parent).outdated:
+        warnings.warn(words, UserWarning, stacklevel=3)
+        manifest["outdated"] = words
     return manifest
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from gainbias.experiments.protocols import PROTOCOLS
 from gainbias.experiments.reproduce import INSTANCES, paper_tasks
 from gainbias.report.layout import Cell, Sheet, markdown
-from gainbias.report.names import algorithm_title
+from gainbias.report.names import algorithm_title, exact_text
 
 WARNING = (
     "**This is a quick look, not the study.** Each run has 1/{shorten} of the paper's steps, so errors are "
@@ -78,7 +78,9 @@ def study_facts(manifest: Mapping[str, Any]) -> dict[str, str]:
 def _own_step_sizes(protocols: Mapping[str, Any]) -> dict[str, str]:
     """Say how methods are run that do not take the paper's step sizes."""
     return {
-        algorithm_title(name): f"constant step size {method['step_size']:g}, {_pairs(method['params'])}"
+        algorithm_title(name): (
+            f"constant step size {exact_text(method['step_size'])}, {_pairs(method['params'])}"
+        )
         for protocol in protocols.values()
         for name, method in protocol["methods"].items()
         if not isinstance(method["step_size"], str)
@@ -87,7 +89,7 @@ def _own_step_sizes(protocols: Mapping[str, Any]) -> dict[str, str]:
 
 def _pairs(settings: Mapping[str, Any]) -> str:
     return ", ".join(
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+        f"{name} {exact_text(value)}" if isinstance(value, float) else f"{name} {value}"
         for name, value in settings.items()
     )
 

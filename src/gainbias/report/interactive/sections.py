@@ -152,4 +152,6 @@ def study_section(manifest: Mapping[str, Any]) -> str:
 
 def warning(manifest: Mapping[str, Any]) -> str:
     """Return what must be said first of a study that is not the paper's; empty if there is nothing."""
-    return "".join(f'<p class="warning" role="note">{emphasised(text)}</p>' for text in shortfalls(manifest))
+    texts = [escape(str(manifest["outdated"]))] if "outdated" in manifest else []
+    texts += [emphasised(text) for text in shortfalls(manifest)]
+    return "".join(f'<p class="warning" role="note">{text}</p>' for text in texts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from pandas import DataFrame
 from gainbias.report.curves import few_ticks, tick_text
 from gainbias.report.style import INK, SIZES, Look, Size, drawing, new_figure, save_figure
 from gainbias.report.sweeps.looks import looks_of
+from gainbias.report.sweeps.summary import for_charts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,6 +30,7 @@ Drawer = Callable[[Any, DataFrame, Mapping[str, Look]], None]
 def write_figures(points: DataFrame, best: DataFrame, common: str | None, folder: Path) -> list[Path]:
     """Write the figures of each metric in all sizes, those of a size to a folder of that name."""
     looks, paths = looks_of(points["series"].unique()), []
+    (points, over_paths), (best, _) = for_charts(points), for_charts(best)
     for number, metric in enumerate(points["metric"].unique(), 1):
         own, chosen = points[points["metric"] == metric], best[best["metric"] == metric]
         at_best = own.merge(chosen[["task", "series", "schedule"]], on=["task", "series", "schedule"])
@@ -40,12 +42,19 @@ def write_figures(points: DataFrame, best: DataFrame, common: str | None, folder
         if common is not None:
             charts["curves-common"] = own[own["schedule"] == common], _draw_curves
         for (name, (rows, draw)), (width, size) in itertools.product(charts.items(), SIZES.items()):
-            figure = _panels(rows, metric, draw, looks, size)
+            figure = _panels(rows, metric, draw, looks, size, over_paths)
             paths += save_figure(figure, folder / width / f"{name}-{number}", size)
     return paths
 
 
-def _panels(rows: DataFrame, title: str, draw: Drawer, looks: Mapping[str, Look], size: Size) -> Figure:
+def _panels(
+    rows: DataFrame,
+    title: str,
+    draw: Drawer,
+    looks: Mapping[str, Look],
+    size: Size,
+    over_paths: Sequence[str],
+) -> Figure:
     """Return a figure with a panel for each task and one legend."""
     tasks = list(rows["task"].unique())[:MOST_PANELS]
     height = -(-len(tasks) // size.columns)
@@ -57,7 +66,7 @@ def _panels(rows: DataFrame, title: str, draw: Drawer, looks: Mapping[str, Look]
         figure.suptitle(title[:1].upper() + title[1:], x=0.01, ha="left", fontsize=size.letters)
         for place, task in enumerate(tasks):
             axes = figure.add_subplot(height, size.columns, place + 1)
-            axes.set_title(task)
+            axes.set_title(task + ("\none instance, intervals over its paths" if task in over_paths else ""))
             draw(axes, rows[rows["task"] == task], looks)
         handles = dict(pair for axes in figure.axes for pair in _legend(axes))
         figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=columns)

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+import numpy as np
 from pandas import DataFrame
 
 from gainbias.report.interactive.data import MOST_POINTS, thinned
 from gainbias.report.interactive.elements import NUMBER, definitions
 from gainbias.report.interactive.frame import assembled, chart_look, script_data, short
-from gainbias.report.sweeps.best import NOTE, interval_text, number_text
+from gainbias.report.sweeps.best import HEADER, NOTE, interval_words, number_text, several_paths
 from gainbias.report.sweeps.looks import looks_of
+from gainbias.report.sweeps.summary import for_charts
 
 MOST_CURVES = 2000
 """A page has so many learning curves at most: those at the best steps first, then those at shared ones."""
@@ -53,9 +55,11 @@ def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
     dict
         "tasks" and "metrics"; "series" by name, with their looks; "shared", step sizes that several series
         have; "points" by task, metric and series: errors at the last step by step size, the best step
-        size, and learning curves by step size; "exact", whether there are exact curves beside them;
+        size, and learning curves by step size; "overPaths", tasks with intervals over the paths of one
+        instance; "exact", whether there are exact curves beside them;
         "leftOut", how many curves are not there; "thinned", whether checkpoints were left out.
     """
+    (points, over_paths), (best, _) = for_charts(points), for_charts(best)
     owners = points[points["schedule"] != "none"].groupby("schedule")["series"].nunique()
     sizes = points.drop_duplicates("schedule").set_index("schedule")["a"]
     shared = sorted(owners[owners > 1].index, key=lambda schedule: float(sizes[schedule]))
@@ -80,6 +84,7 @@ def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
         "series": {name: chart_look(look) for name, look in looks.items()},
         "shared": shared,
         "points": found,
+        "overPaths": over_paths,
         "exact": bool(points["exact"].notna().any()),
         "leftOut": left_out,
         "thinned": bool(points.groupby(CURVE, sort=False).size().max() > MOST_POINTS),
@@ -96,8 +101,9 @@ def _kept_curves(points: DataFrame, best: DataFrame, shared: list[str]) -> tuple
 
 def _sensitivity(rows: DataFrame) -> dict[str, Any]:
     last = rows[rows["step"] == rows["step"].max()].sort_values("a")
-    numbers = {name: [short(number) for number in last[name]] for name in ("a", "mean", "low", "high")}
-    return {**numbers, "schedules": last["schedule"].tolist()}
+    numbers = {name: [short(number) for number in last[name]] for name in ("mean", "low", "high")}
+    sizes = [float(a) if np.isfinite(a) else None for a in last["a"]]  # all digits: grids may be fine
+    return {"a": sizes, **numbers, "schedules": last["schedule"].tolist()}
 
 
 def _curve(rows: DataFrame) -> dict[str, Any]:
@@ -114,15 +120,16 @@ def _numbers(row: Any) -> dict[str, Any]:
 
 def _best_table(best: DataFrame) -> str:
     """Return the best steps of all tasks and metrics; a script shows those that are asked for."""
-    header = ["Task", "Series", "Best step size", "Error at the end", "95 % interval", "Instances"]
-    kinds = ["", "", "", NUMBER, NUMBER, NUMBER]
-    titles = zip(kinds, header, strict=True)
+    counts = ["instances", *(["runs"] if several_paths(best) else [])]
+    kinds = ["", "", "", NUMBER, NUMBER, *[NUMBER for _ in counts]]
+    titles = zip(kinds, [*HEADER, "Runs"][: len(kinds)], strict=True)
     head = "".join(f'<th scope="col"{kind}>{title}</th>' for kind, title in titles)
     rows = []
     for row in best.itertuples():
         edge = " (at the edge of the grid)" if row.at_edge else ""
-        texts = [row.series, row.schedule + edge, number_text(row.mean), interval_text(row.low, row.high)]
-        pairs = zip(kinds[1:], [*texts, str(row.runs)], strict=True)
+        texts = [row.series, row.schedule + edge, number_text(row.mean), interval_words(row)]
+        texts += [str(getattr(row, count)) for count in counts]
+        pairs = zip(kinds[1:], texts, strict=True)
         cells = "".join(f"<td{kind}>{escape(text)}</td>" for kind, text in pairs)
         marks = f'data-task="{escape(row.task)}" data-metric="{escape(row.metric)}"'
         rows.append(f'<tr {marks}><th scope="row">{escape(row.task)}</th>{cells}</tr>')
@@ -149,10 +156,8 @@ def _study(manifest: Mapping[str, Any]) -> str:
 
 
 def _warning(manifest: Mapping[str, Any]) -> str:
-    failed = len(manifest["failures"])
-    if not failed:
-        return ""
-    text = (
-        f"{failed:,} of {manifest['units']:,} units failed and are missing here; --resume tries them again."
-    )
-    return f'<p class="warning" role="note">{escape(text)}</p>'
+    texts = [str(manifest["outdated"])] if "outdated" in manifest else []
+    if failed := len(manifest["failures"]):
+        share = f"{failed:,} of {manifest['units']:,} units"
+        texts.append(f"{share} failed and are missing here; --resume tries them again.")
+    return "".join(f'<p class="warning" role="note">{escape(text)}</p>' for text in texts)

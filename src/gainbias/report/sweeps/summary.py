@@ -14,6 +14,7 @@ from pandas import DataFrame, Series
 from scipy.stats import t as student
 
 from gainbias.experiments.cell import EXACT
+from gainbias.report.names import distinct_texts
 
 SCHEDULE = ["step_size", "a", "c0", "xi"]
 METRIC = ["kind", "target", "norm"]
@@ -34,44 +35,53 @@ class Summary:
 
     A *series* is an algorithm with parameters and the shape of its step sizes; its step size is `a`.
 
+    Errors of several paths on one instance are averaged first: instances are independent of each other, and
+    paths on one of them are not. Instances that are copies of each other, the same problem along the same
+    path, count as one.
+
     Attributes
     ----------
     points : DataFrame
-        Columns task, series, algorithm, schedule, a, metric, step, transitions, runs, diverged, mean, low and
-        high: over all instances, with a 95 % interval of the mean; infinite if any diverged. And exact, the
-        root mean square over instances and all paths; nan where it was not computed.
+        Columns task, series, schedule, metric, algorithm, a, step, transitions, instances, runs (one for
+        each path on each instance), diverged, mean, low and high: the mean over all instances with its 95 %
+        interval; infinite if any run diverged. Of one instance there is no such interval; path_low and
+        path_high are then the interval of its mean over its paths. And exact, the root mean square over
+        instances and all paths; nan where it was not computed.
     """
 
     def __init__(self, path: Path, params: Sequence[str]) -> None:
         self._params = [name for name in params if name in _columns(path) and name != EXACT]
-        self._sums = _summed(path, ["task", "settings", "algorithm", *self._params, *SCHEDULE, *METRIC])
+        self._keys = ["task", "settings", "algorithm", *self._params, *SCHEDULE, *METRIC]
+        self._sums = _summed(path, self._keys)
 
     @cached_property
     def points(self) -> DataFrame:
         """Means over all instances."""
-        keys = [*_NAMES, "algorithm", "a", "step"]
-        return _with_intervals(self._named.groupby(keys, dropna=False, sort=False, observed=True))
+        return self._means(self._sums, ["step"])
 
     @cached_property
     def halves(self) -> DataFrame:
-        """Means at the last step over the instances with even and with odd numbers."""
-        ends = self._named.groupby(["task", "series"])["step"].transform("max")
-        last = self._named[self._named["step"] == ends]
-        keys = [*_NAMES, "algorithm", "a", "step", "half"]
-        return _with_intervals(last.groupby(keys, dropna=False, sort=False, observed=True))
+        """Means at the last step, over every second instance and over the others."""
+        series = ["task", "settings", "algorithm", *self._params, "step_size", "c0", "xi"]
+        ends = self._sums.groupby(series, dropna=False)["step"].transform("max")
+        return self._means(self._sums[self._sums["step"] == ends], ["step", "half"])
 
-    @cached_property
-    def _named(self) -> DataFrame:
-        """The sums with names in words."""
-        table = self._sums.copy()
-        table["task"] = _tasks(table)
-        table["series"] = _series(table, self._params)
-        table["schedule"] = _spread(table, SCHEDULE, schedule_text)
-        table["metric"] = _spread(table, METRIC, metric_text)
-        return table
+    def _means(self, sums: DataFrame, others: list[str]) -> DataFrame:
+        """Return means and intervals: what is one curve is decided by numbers, and named afterwards."""
+        keys = [*self._keys, *others]
+        table = _with_intervals(sums.groupby(keys, dropna=False, sort=False, observed=True))
+        names = {
+            "task": _tasks(table),
+            "series": _series(table, self._params),
+            "schedule": _schedules(table),
+            "metric": _spread(table, METRIC, metric_text),
+        }
+        columns = ["algorithm", "a", *others, "transitions", "instances", "runs", "diverged", *_FOUND]
+        return table.assign(**names)[[*_NAMES, *columns]]
 
 
 _NAMES = list(Names._fields)
+_FOUND = ["mean", "low", "high", "path_low", "path_high", "exact"]
 
 
 def _columns(path: Path) -> list[str]:
@@ -82,26 +92,86 @@ def _columns(path: Path) -> list[str]:
 
 
 def _summed(path: Path, keys: list[str]) -> DataFrame:
-    """Return sums over instances, those with even and odd numbers apart."""
+    """Return sums over instances, both halves of them apart; each instance is averaged over its paths."""
     import pyarrow.parquet
 
     file = pyarrow.parquet.ParquetFile(path)
-    has_exact, total = EXACT in file.schema_arrow.names, DataFrame()
+    names = file.schema_arrow.names
+    exact = [EXACT] if EXACT in names else []
+    seed = ["seed"] if "seed" in names else []
+    columns = [*keys, "instance", *seed, "step", "transitions", "error", *exact]
+    instances = _instances(file)
+    waiting, total = DataFrame(), DataFrame()
     for group in range(file.num_row_groups):
-        columns = [*keys, "instance", "step", "transitions", "error", *([EXACT] if has_exact else [])]
         rows = file.read_row_group(group, columns=columns).to_pandas()
-        finite = np.isfinite(rows["error"])
-        errors = rows["error"].where(finite, 0.0)
-        rows = rows.assign(
-            half=rows["instance"] % 2,
-            runs=1,
-            diverged=(~finite).astype(np.int64),
-            total=errors,
-            squares=errors**2,
-            exact_squares=rows[EXACT] ** 2 if has_exact else np.nan,
-        )
-        total = _added(pandas.concat([total, rows], ignore_index=True), [*keys, "step", "half"])
+        rows = rows.merge(instances, on=_INSTANCE, how="left")
+        waiting = pandas.concat([waiting, rows], ignore_index=True)
+        whole = waiting["last_group"] <= group  # all their rows have come
+        if whole.any():
+            closed = _averaged(waiting[whole], [*keys, "step", "half", "original"], seed)
+            total = _added(pandas.concat([total, closed], ignore_index=True), [*keys, "step", "half"])
+            waiting = waiting[~whole]
     return total
+
+
+_INSTANCE = ["task", "settings", "instance"]
+
+
+def _instances(file: Any) -> DataFrame:
+    """Return what is to be known of each instance before its rows are read.
+
+    Returns
+    -------
+    DataFrame
+        Columns task, settings, instance; original, the first instance that it is a copy of, which most are
+        of themselves; half, 0 or 1 in turn; last_group, the row group with the last rows of the original.
+    """
+    columns = [*_INSTANCE, *(name for name in ("seed", "fingerprint") if name in file.schema_arrow.names)]
+    parts = [
+        file.read_row_group(group, columns=columns).to_pandas().drop_duplicates().assign(last_group=group)
+        for group in range(file.num_row_groups)
+    ]
+    rows = pandas.concat(parts, ignore_index=True)
+    rows["original"] = _originals(rows) if {"seed", "fingerprint"} <= {*columns} else rows["instance"]
+    task = ["task", "settings"]
+    rows["last_group"] = rows.groupby([*task, "original"])["last_group"].transform("max")
+    rows["half"] = (rows.groupby(task)["original"].rank("dense").astype(np.int64) - 1) % 2
+    return rows[[*_INSTANCE, "original", "half", "last_group"]].drop_duplicates(_INSTANCE)
+
+
+def _originals(rows: DataFrame) -> Series[int]:
+    """Return the number of the first instance of which each row's is a copy: same problem and same path.
+
+    Some tasks are the same for every number, and a path depends on its seed alone.
+    """
+    found = rows["instance"]
+    while True:
+        before = found
+        for same in (["task", "settings", "fingerprint", "seed"], _INSTANCE):
+            found = found.groupby([rows[name] for name in same]).transform("min")
+        if found.equals(before):
+            return found
+
+
+def _averaged(rows: DataFrame, keys: list[str], seed: list[str]) -> DataFrame:
+    """Return a row for each instance, with the mean over its paths."""
+    if seed:
+        rows = rows.drop_duplicates([*keys, *seed])  # of copies
+    finite = np.isfinite(rows["error"])
+    errors = rows["error"].where(finite, 0.0)
+    rows = rows.assign(
+        runs=1,
+        diverged=(~finite).astype(np.int64),
+        total=errors,
+        path_squares=errors**2,
+        exact_squares=rows[EXACT] ** 2 if EXACT in rows else np.nan,
+    )
+    grouped = rows.groupby(keys, dropna=False, sort=False, observed=True)
+    sums = grouped[["runs", "diverged", "total", "path_squares"]].sum()
+    exact = grouped["exact_squares"].mean()
+    table = pandas.concat([grouped["transitions"].first(), sums, exact], axis=1).reset_index()
+    table["total"] /= table["runs"]
+    return table.assign(instances=1, squares=table["total"] ** 2).drop(columns="original")
 
 
 def _added(rows: DataFrame, keys: list[str]) -> DataFrame:
@@ -109,7 +179,7 @@ def _added(rows: DataFrame, keys: list[str]) -> DataFrame:
 
 
 def _sums(grouped: Any) -> DataFrame:
-    sums = grouped[["runs", "diverged", "total", "squares"]].sum()
+    sums = grouped[["instances", "runs", "diverged", "total", "squares", "path_squares"]].sum()
     exact = grouped["exact_squares"].sum(min_count=1)  # nan where nothing was computed, instead of 0
     table: DataFrame = pandas.concat([grouped["transitions"].first(), sums, exact], axis=1).reset_index()
     return table
@@ -117,16 +187,26 @@ def _sums(grouped: Any) -> DataFrame:
 
 def _with_intervals(grouped: Any) -> DataFrame:
     table = _sums(grouped)
-    runs = table["runs"].to_numpy()
-    mean = table["total"].to_numpy() / runs
-    spread = np.maximum(0.0, table["squares"].to_numpy() / runs - mean**2) * runs / np.maximum(runs - 1, 1)
-    reach = student.ppf(0.5 + CONFIDENCE / 2, np.maximum(runs - 1, 1)) * np.sqrt(spread / runs)
-    known = (runs > 1) & (table["diverged"].to_numpy() == 0)
-    table["mean"] = np.where(table["diverged"] > 0, np.inf, mean)
-    table["low"] = np.where(known, np.maximum(mean - reach, 0.0), np.nan)
-    table["high"] = np.where(known, mean + reach, np.nan)
-    table["exact"] = np.sqrt(table["exact_squares"] / runs)
-    return table.drop(columns=["total", "squares", "exact_squares"])
+    count, runs = table["instances"].to_numpy(), table["runs"].to_numpy()
+    finite = table["diverged"].to_numpy() == 0
+    mean = table["total"].to_numpy() / count
+    over_instances = _reach(mean, table["squares"].to_numpy(), count)
+    over_paths = _reach(mean, table["path_squares"].to_numpy(), runs)
+    several, alone = finite & (count > 1), finite & (count == 1) & (runs > 1)
+    table["mean"] = np.where(finite, mean, np.inf)
+    table["low"] = np.where(several, np.maximum(mean - over_instances, 0.0), np.nan)
+    table["high"] = np.where(several, mean + over_instances, np.nan)
+    table["path_low"] = np.where(alone, np.maximum(mean - over_paths, 0.0), np.nan)
+    table["path_high"] = np.where(alone, mean + over_paths, np.nan)
+    table["exact"] = np.sqrt(table["exact_squares"] / count)
+    return table
+
+
+def _reach(mean: Any, squares: Any, count: Any) -> Any:
+    """Return how far a 95 % interval of a mean reaches, from the sum of squares."""
+    others = np.maximum(count - 1, 1)
+    spread = np.maximum(0.0, squares / count - mean**2) * count / others
+    return student.ppf(0.5 + CONFIDENCE / 2, others) * np.sqrt(spread / count)
 
 
 def _spread(table: DataFrame, columns: list[str], text: Any) -> Series[str]:
@@ -160,13 +240,25 @@ def _series(table: DataFrame, params: Sequence[str]) -> Series[str]:
         for algorithm, own in rows.groupby("algorithm")
     }
 
+    texts = {name: distinct_texts(table[name]) for name in (*params, "c0", "xi")}
+
     def text(algorithm: str, kind: str, c0: float, xi: float, *values: float) -> str:
         given = dict(zip(params, values, strict=True))
-        words = [f"{name} {given[name]:g}" for name in varying[algorithm]]
-        shape = {"harmonic": f"a/(t+{c0:g})", "polynomial": f"a/(t+{c0:g})^{xi:g}"}.get(kind)
-        return _joined(algorithm, words + [shape] * (shape is not None))
+        words = [f"{name} {texts[name][given[name]]}" for name in varying[algorithm]]
+        shape = _shape(kind, "a", texts["c0"].get(c0, ""), texts["xi"].get(xi, ""))
+        return _joined(algorithm, words + [shape] * (kind in ("harmonic", "polynomial")))
 
     return _spread(table, ["algorithm", "step_size", "c0", "xi", *params], text)
+
+
+def _schedules(table: DataFrame) -> Series[str]:
+    """Return each step size as people write it, in digits that tell all of them apart."""
+    texts = [distinct_texts(table[name]) for name in ("a", "c0", "xi")]
+
+    def text(kind: str, *numbers: float) -> str:
+        return _shape(kind, *(own.get(number, "") for own, number in zip(texts, numbers, strict=True)))
+
+    return _spread(table, SCHEDULE, text)
 
 
 def _varying(variants: Iterable[dict[str, Any]]) -> list[str]:
@@ -182,15 +274,15 @@ def _joined(name: str, words: list[Any]) -> str:
     return ", ".join([name, *words])
 
 
-def schedule_text(kind: str, a: float, c0: float, xi: float) -> str:
+def _shape(kind: str, a: str, c0: str, xi: str) -> str:
     """Return a step size as people write it.
 
     Examples
     --------
-    >>> schedule_text("constant", 0.1, np.nan, np.nan), schedule_text("harmonic", 10.0, 50.0, np.nan)
-    ('0.1', '10/(t+50)')
+    >>> _shape("constant", "0.1", "", ""), _shape("harmonic", "10", "50", ""), _shape("none", "", "", "")
+    ('0.1', '10/(t+50)', 'none')
     """
-    texts = {"constant": f"{a:g}", "harmonic": f"{a:g}/(t+{c0:g})", "polynomial": f"{a:g}/(t+{c0:g})^{xi:g}"}
+    texts = {"constant": a, "harmonic": f"{a}/(t+{c0})", "polynomial": f"{a}/(t+{c0})^{xi}"}
     return texts.get(kind, "none")
 
 
@@ -206,3 +298,14 @@ def metric_text(kind: str, target: str, norm: str) -> str:
     kinds = {"quotient": ", up to a constant", "centred": ", centred", "full": ""}
     norms = {"stationary": ", by the stationary law"}
     return f"distance to {targets.get(target, target)}{kinds.get(kind, '')}{norms.get(norm, '')}"
+
+
+def for_charts(points: DataFrame) -> tuple[DataFrame, list[str]]:
+    """Return points with the intervals that charts show, and the tasks for which these are over paths.
+
+    That is so where a task has one instance, and where nothing better is known.
+    """
+    alone = points.groupby("task", sort=False)["instances"].transform("max") == 1
+    alone &= points["path_low"].notna()
+    low, high = (points[name].where(~alone, points[f"path_{name}"]) for name in ("low", "high"))
+    return points.assign(low=low, high=high), [str(task) for task in points.loc[alone, "task"].unique()]

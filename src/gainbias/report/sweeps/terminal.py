@@ -54,6 +54,8 @@ def show_status(answer: dict[str, Any]) -> None:
         table.add_row("cut short", ", ".join(answer["damaged_files"]))
     quiet = answer["quiet_seconds"]
     table.add_row("last stored", "nothing yet" if quiet is None else f"{duration(quiet)} ago")
+    words = {"none": "none yet", "earlier": "from before this resume", "current": "of this study"}
+    table.add_row("tables", words[answer["tables"]])
     table.add_row("begun with gainbias", answer["code"])
     console = Console()
     console.print(table)

@@ -62,6 +62,7 @@ def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str
             watch.show("report: figures", 2, 3)
             write_figures(points, best, common_schedule(points), folder / "figures")
             written["figures"] = folder / "figures"
+        results.drop_earlier_report()
     return {name: str(path) for name, path in written.items()}
 
 

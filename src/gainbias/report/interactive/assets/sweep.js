@@ -9,7 +9,7 @@
   const MOST_RATIO = 1000; // of the largest error shown at first to the smallest
   const HINTS = {
     steps: "Mean error at the last step over all instances, with 95 % intervals. Step sizes with which an instance diverged are left out.",
-    best: "Each series at its best step size, chosen on the instances with even numbers and measured on those with odd ones (with fewer than four, on all).",
+    best: "Each series at its best step size, chosen on every second instance and measured on the others (with fewer than four, on all).",
     curves: "Means over all instances, with bands of 95 % intervals of the mean.",
   };
 
@@ -130,7 +130,8 @@
     Common.showSeries(state.hide, (name) => names.includes(name), colourOf);
     const step = state.view !== "curves" ? "" : state.step === BEST ? ", each at its best step size" : `, all at step size ${state.step}`;
     find("#status").textContent = `${state.task}: ${state.metric}${step}. ${shown().length} series.`;
-    find("#hint").textContent = [HINTS[state.view], ...(state.view === "curves" ? leftOut() : [])].join(" ");
+    const alone = data.overPaths.includes(state.task) ? ["This task has one instance: intervals are over its paths and say nothing about other instances."] : [];
+    find("#hint").textContent = [HINTS[state.view], ...alone, ...(state.view === "curves" ? leftOut() : [])].join(" ");
     draw();
   }
 
