@@ -252,8 +252,28 @@ def test_sources_of_tasks_and_versions_of_packages_are_part_of_an_id(tmp_path: P
     monkeypatch.setattr(provenance, "PACKAGE", tmp_path / "gainbias")
     assert fresh() == before
     with open(tmp_path / "gainbias" / "report" / "page.py", "a") as file:
-        file.write("# another word\n")
+        file.write("ANOTHER_WORD = 1\n")
     assert fresh() == before
     with open(tmp_path / "gainbias" / "tasks" / "grid_worlds.py", "a") as file:
-        file.write("# another map\n")
+        file.write("ANOTHER_MAP = 1\n")
+    assert fresh() != before
+
+
+def test_comments_docstrings_and_names_of_files_are_no_part_of_an_id(tmp_path: Path, monkeypatch) -> None:
+    fresh, root = code_version.__wrapped__, tmp_path / "gainbias"
+    before = fresh()
+    shutil.copytree(provenance.PACKAGE, root, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(provenance, "PACKAGE", root)
+    source = root / "engine" / "schedules.py"
+    text = source.read_text()
+    source.write_text(text.replace('"""Step sizes', '"""# Other words\n\nStep sizes') + "\n\n# A comment.\n")
+    assert fresh() == before
+    source.rename(root / "engine" / "step_sizes.py")
+    for user in root.rglob("*.py"):
+        words = user.read_text()
+        user.write_text(
+            words.replace("gainbias.engine.schedules import", "gainbias.engine.step_sizes import")
+        )
+    assert fresh() == before
+    (root / "engine" / "step_sizes.py").write_text(text.replace("return ", "return  1.0 * ", 1))
     assert fresh() != before

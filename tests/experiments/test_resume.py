@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from gainbias.sources import PACKAGE
 
 import gainbias as gb
 from gainbias import cli
@@ -72,14 +71,14 @@ def forget() -> None:
 
 
 @pytest.fixture
-def comment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Change]:
-    """What adds a comment to the sources, as far as their version is concerned."""
+def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Change]:
+    """What adds a line to the sources, as far as their version is concerned."""
 
     def change() -> None:
         sources = tmp_path / "sources"
-        shutil.copytree(PACKAGE, sources, ignore=shutil.ignore_patterns("__pycache__", "*.nb?"))
+        shutil.copytree(provenance.PACKAGE, sources, ignore=shutil.ignore_patterns("__pycache__", "*.nb?"))
         with open(sources / "engine" / "run.py", "a") as file:
-            file.write("# a comment\n")
+            file.write("EDITED = True\n")
         monkeypatch.setattr(provenance, "PACKAGE", sources)
         forget()
 
@@ -170,11 +169,11 @@ class TestWhatIsKept:
         assert EARLIER in (tmp_path / "page.html").read_text()
 
     def test_if_every_unit_fails_the_earlier_table_is_set_aside(
-        self, sweep: Results, tmp_path: Path, monkeypatch, comment: Change
+        self, sweep: Results, tmp_path: Path, monkeypatch, edit: Change
     ) -> None:
         folder = copy(sweep, tmp_path)
         before = contents(folder)
-        comment()
+        edit()
         with monkeypatch.context() as patch:
             patch.setattr(Cell, "compute", lambda cell: 1 // 0)
             failed = gb.sweep(STUDY, folder, workers=1, resume=True)
@@ -228,8 +227,8 @@ class TestWhatIsSaid:
         assert capsys.readouterr().err == ""
         assert self.resumed(sweep, tmp_path, capsys) == []
 
-    def test_a_comment_in_the_sources(
-        self, sweep: Results, tmp_path: Path, capsys, comment: Change, monkeypatch
+    def test_an_edit_in_the_sources(
+        self, sweep: Results, tmp_path: Path, capsys, edit: Change, monkeypatch
     ) -> None:
         compute, said = Cell.compute, []
 
@@ -239,7 +238,7 @@ class TestWhatIsSaid:
 
         monkeypatch.setattr(Cell, "compute", computed)
         old = sweep.manifest["code"]
-        comment()
+        edit()
         self.resumed(sweep, tmp_path, capsys)
         head, *lines = said[0].splitlines()  # before work began
         assert head == f"resuming {tmp_path / 'copy'}: 4 of 4 units to compute, 0 kept"
@@ -258,8 +257,8 @@ class TestWhatIsSaid:
         assert "4 of 4 units to compute" in head
         assert f"4 units again, because versions have changed (numpy {now} -> 9.9) (" in line
 
-    def test_both(self, sweep: Results, tmp_path: Path, capsys, comment: Change, other_numpy: Change) -> None:
-        comment()
+    def test_both(self, sweep: Results, tmp_path: Path, capsys, edit: Change, other_numpy: Change) -> None:
+        edit()
         other_numpy()
         [_, line] = self.resumed(sweep, tmp_path, capsys)
         assert "the sources of gainbias have changed and versions have changed (numpy " in line
@@ -275,9 +274,9 @@ class TestWhatIsSaid:
         assert line.startswith("  not used: 2 stored units of other settings")
 
     def test_other_sources_and_another_description(
-        self, sweep: Results, tmp_path: Path, capsys, comment: Change
+        self, sweep: Results, tmp_path: Path, capsys, edit: Change
     ) -> None:
-        comment()
+        edit()
         lines = self.resumed(sweep, tmp_path, capsys, instances=3, algorithms=["lstd"])
         assert "3 of 3 units to compute, 0 kept" in lines[0]
         assert lines[1].startswith("  2 units again, because the sources of gainbias have changed")
@@ -313,7 +312,7 @@ class TestWhatIsSaid:
 
     @pytest.mark.parametrize("kind", ["reproduction", "sweep"])
     def test_a_folder_of_the_version_before(
-        self, sweep: Results, study: Results, tmp_path: Path, capsys, comment: Change, kind: str
+        self, sweep: Results, study: Results, tmp_path: Path, capsys, edit: Change, kind: str
     ) -> None:
         """It has no list of what its units were made with; its manifest says it."""
         folder = copy(sweep if kind == "sweep" else study, tmp_path)
@@ -322,7 +321,7 @@ class TestWhatIsSaid:
         del note["finished"]
         (folder / "study.json").write_text(json.dumps(note))
         assert Results(folder).outdated == ""
-        comment()
+        edit()
         capsys.readouterr()
         if kind == "sweep":
             gb.sweep(STUDY, folder, workers=1, resume=True)
@@ -332,48 +331,48 @@ class TestWhatIsSaid:
         assert "again, because the sources of gainbias have changed (" in lines[1]
 
     def test_an_interrupted_study_of_the_version_before(
-        self, sweep: Results, tmp_path: Path, capsys, comment: Change
+        self, sweep: Results, tmp_path: Path, capsys, edit: Change
     ) -> None:
         folder = copy(sweep, tmp_path)
         (folder / "made-with.json").unlink()
         (folder / "manifest.json").unlink()
-        comment()
+        edit()
         gb.sweep(STUDY, folder, workers=1, resume=True)
         said = capsys.readouterr().err
         assert "4 units again, because the sources of gainbias, or versions of others, have changed" in said
 
     def test_another_study_is_refused_whatever_the_sources(
-        self, sweep: Results, tmp_path: Path, comment: Change
+        self, sweep: Results, tmp_path: Path, edit: Change
     ) -> None:
         folder = copy(sweep, tmp_path)
         before = contents(folder)
-        comment()
+        edit()
         with pytest.raises(ValueError, match="holds none of the units of this study"):
             gb.sweep({**STUDY, "num_steps": 300}, folder, workers=1, resume=True)
         assert contents(folder) == before
 
     def test_back_to_sources_of_which_units_are_stored(
-        self, sweep: Results, tmp_path: Path, capsys, comment: Change, monkeypatch
+        self, sweep: Results, tmp_path: Path, capsys, edit: Change, monkeypatch
     ) -> None:
         folder = copy(sweep, tmp_path)
-        comment()
+        edit()
         gb.sweep(STUDY, folder, workers=1, resume=True)
-        monkeypatch.setattr(provenance, "PACKAGE", PACKAGE)
+        monkeypatch.setattr(provenance, "PACKAGE", Path(gb.__file__).parent)
         forget()
         capsys.readouterr()
         assert gb.sweep(STUDY, folder, workers=1, resume=True).manifest["reused"] == 4
         assert capsys.readouterr().err == ""
 
-    def test_a_reproduction(self, study: Results, tmp_path: Path, capsys, comment: Change) -> None:
-        comment()
+    def test_a_reproduction(self, study: Results, tmp_path: Path, capsys, edit: Change) -> None:
+        edit()
         run_small(copy(study, tmp_path), **SMALL, resume=True)
         assert "1 unit again, because the sources of gainbias have changed" in capsys.readouterr().err
 
-    def test_claims(self, tmp_path: Path, capsys, comment: Change) -> None:
+    def test_claims(self, tmp_path: Path, capsys, edit: Change) -> None:
         check_claims(["reward-estimate"], quick=True, workers=1, folder=tmp_path / "claims")
         check_claims(["reward-estimate"], quick=True, workers=1, folder=tmp_path / "claims")
         assert capsys.readouterr().err == ""
-        comment()
+        edit()
         check_claims(["reward-estimate"], quick=True, workers=1, folder=tmp_path / "claims")
         assert "1 unit again, because the sources of gainbias have changed" in capsys.readouterr().err
 
@@ -389,14 +388,14 @@ class TestWhatIsSaid:
 
     @pytest.mark.parametrize("quiet", [False, True])
     def test_on_the_command_line(
-        self, sweep: Results, tmp_path: Path, capsys, comment: Change, quiet: bool
+        self, sweep: Results, tmp_path: Path, capsys, edit: Change, quiet: bool
     ) -> None:
         file, folder = tmp_path / "small.toml", copy(sweep, tmp_path)
         file.write_text(
             'name = "small"\ntasks = ["boyan-chain"]\nalgorithms = ["lstd", "td-lambda"]\n'
             "step_size = [0.05, 0.1]\nnum_steps = 200\ninstances = 2\ncheckpoints = 3\n"
         )
-        comment()
+        edit()
         words = ["sweep", str(file), "--output", str(folder), "--workers", "1", "--resume", "--json"]
         assert cli.main([*words, *["--quiet"] * quiet]) == cli.DONE
         said = capsys.readouterr()

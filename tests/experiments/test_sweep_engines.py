@@ -210,7 +210,7 @@ class TestCluster:
         shutil.copytree(source, other, ignore=shutil.ignore_patterns("__pycache__"))
         if change == "edited":
             with open(other / "engine" / "paths.py", "a") as file:
-                file.write("# changed\n")
+                file.write("CHANGED = True\n")
         else:
             shutil.rmtree(other / "experiments")
         with (

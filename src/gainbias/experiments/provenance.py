@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import platform
-from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -38,10 +38,10 @@ def package_versions() -> dict[str, str | None]:
 
 @cache
 def code_version(without: tuple[str, ...] = NOT_OF_RESULTS) -> str:
-    """Return the version of this package, and a hash of its sources and of the versions of others.
+    """Return the version of this package, and a hash of its code and of the versions of others.
 
     A change of any of them makes stored results out of date: tasks come from gymnasium, and the last digits
-    of results from numpy and the compiler.
+    of results from numpy and the compiler. Comments, docstrings, and names and places of files do not count.
 
     Parameters
     ----------
@@ -83,11 +83,32 @@ def made_with(code: str) -> dict[str, Any]:
     return {"sources": f"{gainbias.__version__}+{sources}", "packages": package_versions()}
 
 
-def _sources(without: tuple[str, ...]) -> Iterator[bytes]:
-    for source in sorted(path for ending in ("py", "csv") for path in PACKAGE.rglob(f"*.{ending}")):
-        name = source.relative_to(PACKAGE)
-        if name.parts[0] not in without:
-            yield f"{name}\n".encode() + source.read_bytes()
+def _sources(without: tuple[str, ...]) -> list[bytes]:
+    """Return a hash of what each source means, in an order that does not depend on names of files.
+
+    Comments, docstrings and the layout of lines mean nothing, nor do the name and the place of a file.
+    """
+    sources = [path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".csv")]
+    kept = [path for path in sources if path.relative_to(PACKAGE).parts[0] not in without]
+    return sorted(hashlib.sha256(_meaning(path)).digest() for path in kept)
+
+
+def _meaning(source: Path) -> bytes:
+    """Return the syntax tree of a module without docstrings and without places of own modules; else bytes."""
+    if source.suffix != ".py":
+        return source.read_bytes()
+    tree = ast.parse(source.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            node.body = [part for part in node.body if not _is_text(part)]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "gainbias":
+            node.module = "gainbias"
+    return ast.dump(tree).encode()
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 @cache
