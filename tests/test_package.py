@@ -98,7 +98,3 @@ class TestRules:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         names = {re.match(r"[\w-]+", line).group() for line in project["dependencies"]}
         assert names == {"numpy", "scipy", "numba", "rich"}
-
-    @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
-    def test_modules_stay_readable(self, source):
-        assert len(source.read_text().splitlines()) < 300
