@@ -15,7 +15,6 @@ import pytest
 import gainbias
 
 ROOT = Path(__file__).parents[1]
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
 HEAVY = ("numpy", "scipy", "numba", "rich", "pandas")
 
 
