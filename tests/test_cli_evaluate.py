@@ -49,7 +49,8 @@ class TestEvaluate:
         chosen = {"random": "random", "left.npy": [0] * 16}.get(policy, lambda seen: 2)
         estimate = gb.evaluate("FrozenLake-v1", chosen, num_steps=4_000, seed=3, confidence=0.9)
         assert answer["gain"] == estimate.gain
-        assert answer["gain_interval"] == list(estimate.gain_interval)
+        assert answer["gain_interval"] == estimate.to_dict()["gain_interval"]
+        assert (answer["gain_interval"] == [None, None]) == (policy == "left.npy")  # it never earns anything
         assert answer["diagnostics"]["num_transitions"] == 4_000
 
     def test_settings_of_the_environment(self, folder, capsys):
@@ -230,6 +231,9 @@ class TestEvaluate:
             (["FrozenLake-v1", "--policy", "json:best"], "module json has no best"),
             (["FrozenLake-v1", "--policy", "no_such:thing"], "there is no module no_such: in MODULE:NAME"),
             (["NoSuchLake-v1", "--policy", "random"], "NoSuchLake"),
+            (["FrozenLake-v2", "--policy", "random"], "no environment 'FrozenLake-v2', only FrozenLake-v1"),
+            (["FrozenLake-v0", "--policy", "random", "--set", "is_slippery=false"], "only FrozenLake-v1"),
+            (["gymnasium:FrozenLake-v7", "--policy", "random"], "only FrozenLake-v1"),
             (["none.parquet"], "there is no file none.parquet"),
             (["none.csv"], "there is no file none.csv"),
             (["empty.csv"], "empty.csv is not a CSV file that can be read"),
@@ -253,7 +257,8 @@ class TestCompare:
         shown = capsys.readouterr().out
         for part in ("difference of gains", "gain of the second", "independent runs of"):
             assert part in shown
-        assert re.search("verdict +│ the first is better ", shown)
+        assert re.search("verdict +│ the first is better, but mind the warnings ", shown)
+        assert re.search("gain of the second +│ 0 per step, no interval ", shown)
         assert "pairing saves nothing here" in shown  # the second never earns anything
         assert shown.count("never change") == 1
 
@@ -265,6 +270,19 @@ class TestCompare:
         assert shown.count("never change") == 1
         assert "not clear which is better" in shown
         assert "both earned the same in every step" in shown
+
+    def test_cuts_inside_the_environment(self, folder, capsys):
+        with Path(f"{folder}.py").open("a") as module:
+            module.write(
+                "\n\nclass Short(Lake):\n    def reset(self, **how):\n        self.count = 0\n"
+                "        return super().reset(**how)\n\n    def step(self, action):\n"
+                "        self.count += 1\n        return super().step(action)[0], self.count, False, "
+                "self.np_random.random() < 0.2, {}\n"
+            )
+        words = ["compare", f"{folder}:Short", "--policy", "random", "--policy", f"{folder}:right"]
+        answer = answer_of(capsys, *words, "--features", f"{folder}:line", "--steps", "20000")
+        assert any(warning.startswith("first policy: after each cut") for warning in answer["warnings"])
+        assert answer["is_clear"] is False
 
     def test_one_policy(self, capsys):
         assert cli.main(["compare", "FrozenLake-v1", "--policy", "random"]) == cli.WRONG_INPUT

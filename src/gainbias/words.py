@@ -28,9 +28,9 @@ def chosen_environment(options: argparse.Namespace) -> Any:
         return functools.partial(own, **settings) if settings else own
     if not settings:
         return options.source
-    from gainbias.tasks.environments import optional
+    from gainbias.tasks.environments import installed_id, optional
 
-    return functools.partial(optional("gymnasium").make, options.source, **settings)
+    return functools.partial(optional("gymnasium").make, installed_id(options.source), **settings)
 
 
 def chosen_log(options: argparse.Namespace) -> Any:

@@ -11,6 +11,7 @@ from gymnasium.vector import SyncVectorEnv
 import gainbias as gb
 from gainbias.evaluation.batches import BatchMeans
 from gainbias.evaluation.compare import _Pairing
+from gainbias.report.estimates import show_comparison
 from tests.evaluation.chains import Queue, queue_process
 from tests.evaluation.test_environments import Flawed
 
@@ -51,13 +52,17 @@ class TestDifference:
     def test_a_function_and_an_array_that_do_the_same(self):
         comparison = gb.compare(Queue(), lambda seen: 1, ALWAYS, num_steps=4_000)
         assert comparison.difference == 0.0
-        assert comparison.interval == (0.0, 0.0)
+        assert np.isnan(comparison.interval).all()
         assert comparison.saving == np.inf
         assert not comparison.is_clear
-        assert not comparison.warnings
+        assert comparison.verdict == "not clear which is better"
+        assert comparison.warnings[-1].startswith("both policies earned the same in every step, so it has no")
         assert comparison.first.diagnostics.num_chains == comparison.second.diagnostics.num_chains == 1
         assert "both earned the same in every step" in repr(comparison)
-        assert json.loads(json.dumps(comparison.to_dict(), allow_nan=False))["saving"] is None
+        assert "+0.000000 per step, no interval: not clear" in repr(comparison)
+        answer = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
+        assert answer["saving"] is None
+        assert answer["interval"] == [None, None]
 
     def test_the_same_gain(self):
         comparison = gb.compare(Queue, "random", np.full((6, 2), 0.5), num_steps=20_000)
@@ -69,6 +74,127 @@ class TestDifference:
         answer = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
         assert answer["difference"] == comparison.difference
         assert answer["first"]["gain"] == comparison.first.gain
+
+
+class Cut(Queue):
+    """The queue, cut by itself after so many steps, which nobody can take off."""
+
+    most = 20
+
+    def reset(self, **how):
+        self.count = 0
+        return super().reset(**how)
+
+    def step(self, action):
+        self.count += 1
+        seen, reward, ended, _, facts = super().step(action)
+        return seen, reward, ended, self.count >= self.most, facts
+
+
+class Rarely(Queue):
+    """Rewards are 1 with action 1, and otherwise 0; once a good while something is lost with action 1."""
+
+    amount = 0.1
+    chance = 0.0
+
+    def step(self, action):
+        seen, _, *rest = super().step(action)
+        return seen, self.amount * action - 10.0 * action * (self.np_random.random() < self.chance), *rest
+
+
+def parts_of(comparison):
+    return [("first", comparison.first.diagnostics), ("second", comparison.second.diagnostics)]
+
+
+class TestWarningsOfBoth:
+    def test_cuts_inside_the_environment(self, capsys):
+        comparison = gb.compare(Cut, ALWAYS, UP_TO_FOUR)
+        assert not comparison.interval[0] < exact_difference() < comparison.interval[1]
+        assert not comparison.is_clear
+        for name in ("first", "second"):
+            assert any(words.startswith(f"{name} policy: after each cut") for words in comparison.warnings)
+        assert "which moves the difference by about" in comparison.warnings[-1]
+        assert "the second is better, but mind the warnings" in repr(comparison)
+        assert repr(comparison).count("warning  ") == len(comparison.warnings)
+        answer = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
+        assert answer["warnings"] == list(comparison.warnings)
+        assert not answer["is_clear"]
+        show_comparison(answer)
+        shown = " ".join(capsys.readouterr().out.split())
+        assert "but mind the warnings" in shown
+        assert shown.count("after each cut") == 3
+
+    def test_cuts_that_move_the_difference_more_than_its_error_alone(self):
+        """Each gain is too uncertain for its shift to show, the difference is not."""
+
+        class Noisy(Cut):
+            def step(self, action):
+                seen, reward, *rest = super().step(action)
+                return seen, reward + 300.0 * self.np_random.normal(), *rest
+
+        comparison = gb.compare(Noisy, ALWAYS, UP_TO_FOUR, num_steps=40_000)
+        assert not any(
+            "after each cut" in words for _, facts in parts_of(comparison) for words in facts.warnings
+        )
+        assert any("which moves the difference by about" in words for words in comparison.doubts)
+        assert not comparison.is_clear
+
+    @pytest.mark.parametrize("num_steps", [1_000, 8_000])
+    def test_every_warning_is_passed_on(self, num_steps):
+        comparison = gb.compare(Queue, ALWAYS, np.zeros(6, dtype=int), num_steps=num_steps)
+        expected = [
+            f"{name} policy: {word}" for name, facts in parts_of(comparison) for word in facts.warnings
+        ]
+        assert expected
+        assert list(comparison.warnings[: len(expected)]) == expected
+
+    def test_chains_that_fall_apart(self):
+        class Torn(Queue):
+            def reset(self, **how):
+                super().reset(**how)
+                self.place = int(self.np_random.integers(2))
+                return self.place, {}
+
+            def step(self, action):
+                return self.place, 10.0 * self.place + action + self.np_random.normal(), False, False, {}
+
+        comparison = gb.compare(Torn, ALWAYS, 0 * ALWAYS, num_steps=20_000, seed=1)
+        assert comparison.difference == pytest.approx(1.0, abs=0.1)
+        assert any(words.startswith("first policy: the chain falls apart") for words in comparison.doubts)
+        assert not comparison.is_clear
+
+    def test_warnings_about_values_alone_are_no_doubts(self):
+        comparison = gb.compare(Queue, ALWAYS, UP_TO_FOUR, features=np.ones((6, 1)), num_steps=50_000)
+        assert "first policy: the features are the same" in comparison.warnings[0]
+        assert comparison.doubts == ()
+        assert comparison.is_clear
+        assert "mind the warnings" not in repr(comparison)
+
+    @pytest.mark.parametrize("amount", [0.1, 1e6 + 0.1])
+    def test_a_difference_that_never_changes(self, amount):
+        class Sure(Rarely):
+            def step(self, action):
+                seen, reward, *rest = super().step(action)
+                return seen, reward + 3.0 * seen, *rest
+
+        class Same(Sure):
+            capacity = 0
+
+        Same.amount = amount
+        comparison = gb.compare(Same, [1], [0], num_steps=8_000)
+        assert comparison.difference == pytest.approx(amount)
+        assert np.isnan(comparison.interval).all()
+        assert not comparison.is_clear
+        assert "the difference was the same in every step" in comparison.warnings[-1]
+
+    def test_a_rare_loss_is_part_of_the_difference(self):
+        class Losing(Rarely):
+            chance = 2e-4
+
+        comparison = gb.compare(Losing, ALWAYS, 0 * ALWAYS, num_steps=20_000)
+        low, high = comparison.interval
+        assert comparison.difference < 0.1
+        assert low < 0.1 - 10 * 2e-4 < high
 
 
 class TestPairing:
@@ -104,7 +230,8 @@ class TestFlaws:
         assert comparison.warnings[0].startswith("second policy: cut short")
         assert comparison.first.diagnostics.num_chains == 4
         assert comparison.second.diagnostics.num_chains == 1
-        assert comparison.interval == (0.0, 0.0)  # they did the same in the chain that both followed
+        assert comparison.difference == 0.0  # they did the same in the chain that both followed
+        assert np.isnan(comparison.interval).all()
 
     def test_time_limit(self):
         comparison = gb.compare(Queue, ALWAYS, UP_TO_FOUR, num_steps=10**9, time_limit=1.5)

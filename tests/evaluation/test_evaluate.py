@@ -145,6 +145,60 @@ class TestAlgorithms:
             gb.evaluate_log(([0, 1, 0, 1, 0], [1.0] * 5), algorithm="double-chain")
 
 
+class Constant(Queue):
+    reward = 1.0
+
+    def step(self, action):
+        seen, _, *rest = super().step(action)
+        return seen, self.reward, *rest
+
+
+class TestRewardsThatNeverChange:
+    @pytest.mark.parametrize("algorithm", ["auto", "single-chain"])
+    def test_no_interval_anywhere(self, algorithm, tmp_path, capsys):
+        estimate = gb.evaluate(Constant, ALWAYS, num_steps=8_000, algorithm=algorithm)
+        assert estimate.gain == 1.0
+        assert np.isnan(estimate.gain_interval).all()
+        assert np.isinf(estimate.value_interval(np.arange(6))).all()
+        assert np.isnan([estimate.history.low, estimate.history.high]).all()
+        assert "gain      1 per step, no interval\n" in repr(estimate)
+        answer = json.loads(json.dumps(estimate.to_dict(), allow_nan=False))
+        assert answer["gain_interval"] == [None, None]
+        assert answer["diagnostics"]["standard_error"] is None
+        show_estimate(answer)
+        assert "1 per step, no interval" in capsys.readouterr().out
+        estimate.save(tmp_path / "estimate.npz")
+        assert np.isnan(gb.load_estimate(tmp_path / "estimate.npz").gain_interval).all()
+        gb.write_page(estimate, tmp_path / "page.html")
+        assert "no interval" in (tmp_path / "page.html").read_text()
+
+    @pytest.mark.parametrize("num_steps", [20, 8_000])
+    def test_a_picture(self, num_steps, tmp_path):
+        pytest.importorskip("matplotlib")
+        gb.plot(gb.evaluate(Constant, ALWAYS, num_steps=num_steps)).savefig(tmp_path / "figure.png")
+
+    def test_a_reward_that_was_seen_once(self):
+        """Seed 0 crosses the lake once in 800 steps, early; exactly 0.0016 are earned per step."""
+        exact = gb.solve(gb.from_gymnasium("FrozenLake-v1", np.full((16, 4), 0.25))).gain
+        for seed in range(12):
+            estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=800, seed=seed)
+            low, high = estimate.gain_interval
+            assert estimate.diagnostics.transient == 0
+            if estimate.gain > 0.0:
+                assert low < exact < high
+            else:
+                assert np.isnan(low)
+                assert "never change" in " ".join(estimate.diagnostics.warnings)
+
+    def test_logs(self):
+        states = np.arange(3_000) % 3
+        constant = gb.evaluate_log((states, np.full(3_000, 0.7)))
+        assert np.isnan(constant.gain_interval).all()
+        assert any("no interval" in words for words in constant.diagnostics.gain_warnings)
+        once = gb.evaluate_log((states, np.where(np.arange(3_000) == 10, 0.7, 0.0)))
+        assert once.gain_interval[0] < once.gain < once.gain_interval[1]
+
+
 class TestChains:
     def test_an_environment_and_a_function_are_one_chain(self):
         estimate = gb.evaluate(Queue(), lambda seen: 1, num_steps=3_000)
@@ -195,10 +249,12 @@ class TestStopping:
         assert estimate.diagnostics.num_transitions == 10_000
         assert estimate.diagnostics.warnings[0].startswith("max_steps came first: the half width")
         env = Queue()
-        env.step = lambda action: (0, 1.0, False, False, {})  # an interval of width 0
+        env.step = lambda action: (0, 1.0, False, False, {})
         estimate = gb.evaluate(env, "random", target_half_width=1.0, max_steps=4_000)
-        assert "narrow enough, but cannot be trusted yet" in estimate.diagnostics.warnings[0]
+        assert "the rewards never changed, so there is no interval yet" in estimate.diagnostics.warnings[0]
         assert "the rewards never change" in estimate.diagnostics.warnings[1]
+        estimate = gb.evaluate(Queue, ALWAYS, target_half_width=100.0, max_steps=1_000)
+        assert "narrow enough, but cannot be trusted yet" in estimate.diagnostics.warnings[0]
 
     def test_time_limit(self):
         estimate = gb.evaluate(Queue, ALWAYS, num_steps=10**9, time_limit=1.0)

@@ -130,6 +130,43 @@ class TestDiagnostics:
         series = autoregressive(np.random.default_rng(0), (300, 1, 2000), 0.9)
         assert np.mean([transient_length(run) > 0 for run in series]) <= 0.02
 
+    @pytest.mark.parametrize("place", [0, 40, 6_000, 14_000, 19_999])
+    @pytest.mark.parametrize("length", [1, 20])
+    def test_a_disaster_is_no_transient(self, place, length):
+        rewards = np.random.default_rng(0).normal(1.0, 0.5, 20_000)
+        rewards[place : place + length] = -1000.0
+        estimate = estimate_gain(BatchMeans.of(rewards))
+        assert estimate.transient == 0
+        assert estimate.gain == pytest.approx(rewards.mean(), rel=1e-12)
+        assert covers(estimate, 1.0)
+        assert estimate.interval[0] < 2 * rewards.mean() - 1.0  # twice as many disasters may be usual
+
+    @pytest.mark.parametrize("sizes", [[-1e3], [1e6], [50.0, -30.0, 80.0]])
+    @pytest.mark.parametrize("chains", [1, 4])
+    def test_a_few_odd_rewards_do_not_hide_a_transient(self, sizes, chains):
+        rng = np.random.default_rng(1)
+        series = autoregressive(rng, (chains, 5000), 0.5)
+        series[:, :300] += 6.0
+        series[0, rng.integers(0, 5000, len(sizes))] += sizes
+        assert 280 <= transient_length(series) <= 320
+
+    def test_a_block_of_equal_rewards_is_not_taken_off_a_constant(self):
+        """What was cut would be all that was seen to vary."""
+        for length in (10, 100, 1500):
+            rewards = np.append(np.zeros(length), np.ones(5000 - length))
+            estimate = estimate_gain(BatchMeans.of(rewards))
+            assert estimate.transient == 0
+            assert covers(estimate, 1.0)
+
+    def test_a_transient_that_matters_is_spoken_of(self):
+        series = autoregressive(np.random.default_rng(0), (1, 5000), 0.5)
+        assert estimate_gain(BatchMeans.of(series)).notes == ()
+        series[0, :300] += 6.0
+        estimate = estimate_gain(BatchMeans.of(series))
+        [note] = estimate.notes
+        assert note.startswith(f"the first {estimate.transient} steps of each chain were left out")
+        assert f"with them the mean is {series.mean():.5g} instead of {estimate.gain:.5g}" in note
+
     def test_a_run_that_never_settles_is_flagged(self):
         ramp = np.linspace(0.0, 1.0, 5000) + 0.01 * np.random.default_rng(0).normal(size=5000)
         words = " ".join(estimate_gain(BatchMeans.of(ramp)).warnings)
@@ -185,15 +222,54 @@ class TestInterval:
         assert estimate.half_width > 0.5
         assert "split R-hat" in " ".join(estimate.warnings)
 
-    def test_rewards_that_never_change_are_flagged(self):
-        estimate = estimate_gain(BatchMeans.of(np.full(10_000, 0.1)))
-        assert estimate.gain == 0.1
-        assert "never change" in " ".join(estimate.warnings)
+    @pytest.mark.parametrize(
+        "rewards",
+        [
+            np.full(10_000, 0.1),
+            np.zeros((4, 200)),
+            np.where(np.arange(5_000) % 7 == 0, 0.1 + 0.2, 0.3),  # but for rounding
+            1e9 + np.where(np.random.default_rng(0).random(5_000) < 0.5, 0.1 + 0.2, 0.3),
+            np.full(3, -2.0),
+        ],
+    )
+    def test_rewards_that_never_change_have_no_interval(self, rewards):
+        estimate = estimate_gain(BatchMeans.of(rewards))
+        assert estimate.gain == pytest.approx(np.mean(rewards), rel=1e-15)
+        assert np.isnan(estimate.interval).all()
+        assert np.isnan([estimate.standard_error, estimate.half_width]).all()
+        assert not estimate.has_interval
+        assert "the rewards never change, so there is no interval" in " ".join(estimate.warnings)
+        assert "R-hat" not in " ".join(estimate.warnings)
 
-    def test_a_cycle_without_chance_is_known_exactly(self):
-        estimate = estimate_gain(BatchMeans.of(np.tile([0.0, 1.0], 20_000)))
-        assert estimate.interval == (0.5, 0.5)
-        assert not estimate.is_flagged
+    @pytest.mark.parametrize("place", [0, 1, 19, 100, 399, 799])
+    @pytest.mark.parametrize("chains", [1, 4])
+    def test_one_reward_of_many_is_never_left_out(self, place, chains):
+        rewards = np.zeros(800)
+        rewards[place] = 1.0
+        estimate = estimate_gain(BatchMeans.of(rewards.reshape(chains, -1)))
+        assert estimate.transient == 0
+        assert estimate.gain == pytest.approx(1 / 800)
+        low, high = estimate.interval
+        # Such a run may come from any rate within what Poisson's law allows for one event.
+        assert low < 0.1 / 800 < 5.0 / 800 < high
+        assert "never change" not in " ".join(estimate.warnings)
+
+    @pytest.mark.parametrize("length", [20_001, 20_003, 33_333])
+    def test_an_event_behind_the_last_batch_counts(self, length):
+        rewards = np.random.default_rng(0).normal(1.0, 0.5, length)
+        usual = estimate_gain(BatchMeans.of(rewards))
+        rewards[-1] = -1e4
+        estimate = estimate_gain(BatchMeans.of(rewards))
+        assert BatchMeans.of(rewards).sums.rest_steps > 0
+        assert usual.half_width < 0.02
+        assert covers(estimate, usual.gain)
+
+    @pytest.mark.parametrize("cycle", [[0.0, 1.0], [0.0, 1.0, 0.0, 0.0, 3.0], [5.0, 5.0, 5.0, 5.0 + 1e-9]])
+    @pytest.mark.parametrize("length", [40_000, 39_997, 1_000])
+    def test_a_cycle_without_chance_is_known_closely_but_not_exactly(self, cycle, length):
+        estimate = estimate_gain(BatchMeans.of(np.resize(cycle, length)))
+        assert covers(estimate, float(np.mean(cycle)))
+        assert 0.0 < estimate.half_width < 10 * np.std(cycle) / np.sqrt(length)
 
     def test_bad_settings_are_named(self):
         with pytest.raises(ValueError, match="at least 2 steps of each chain, found 1"):
@@ -236,6 +312,49 @@ class TestStopping:
 
 NAMED = ("mm1k-admission", "river-swim", "two-loop", "machine-replacement", "rare-reward")
 SLOW = Chain("birth-death of 8", gb.Problem(birth_death(8), gb.Tabular()))
+
+
+class TestRareEventsAndWarmUps:
+    """Whether intervals hold where rewards are rare, or the start is far away."""
+
+    def test_runs_that_saw_a_disaster(self):
+        rng, hits = np.random.default_rng(7), []
+        while len(hits) < 120:
+            happened = rng.random(20_000) < 1e-4
+            if happened.any():
+                rewards = 1.0 + 0.5 * rng.normal(size=20_000) - 1000.0 * happened
+                hits.append(covers(estimate_gain(BatchMeans.of(rewards)), 0.9))
+        assert np.mean(hits) > 0.95
+
+    @pytest.mark.parametrize(("memory", "start", "chains"), [(0.9, 50.0, 1), (0.99, 30.0, 1), (0.5, 1e3, 4)])
+    def test_a_start_far_away(self, memory, start, chains):
+        rng, hits, cuts = np.random.default_rng(3), [], []
+        for _ in range(100):
+            noise = rng.normal(size=(chains, 20_000)) * np.sqrt(1 - memory**2)
+            noise[:, 0] = start
+            estimate = estimate_gain(BatchMeans.of(signal.lfilter([1.0], [1.0, -memory], noise, axis=-1)))
+            hits.append(covers(estimate, 0.0))
+            cuts.append(estimate.transient > 0)
+        assert np.mean(hits) > 0.95 - 4 * np.sqrt(0.05 * 0.95 / 100)
+        assert np.mean(cuts) > 0.9
+
+    def test_a_queue_that_starts_full(self):
+        """Lengths of an M/M/1 queue by steps; from 50 customers it empties by 0.2 in each."""
+        rng = np.random.default_rng(2)
+        law = 0.5 ** np.arange(200.0)
+        hits, cuts = [], []
+        for _ in range(40):
+            moves = rng.choice([1, -1, 0], p=[0.2, 0.4, 0.4], size=(5_000, 4))
+            lengths = np.empty((5_000, 4))
+            now = np.full(4, 50)
+            for step, move in enumerate(moves):
+                lengths[step] = now
+                now = np.maximum(now + move, 0)
+            estimate = estimate_gain(BatchMeans.of(lengths.T))
+            hits.append(covers(estimate, law @ np.arange(200) / law.sum()))
+            cuts.append(estimate.transient)
+        assert np.mean(hits) > 0.95 - 4 * np.sqrt(0.05 * 0.95 / 40)
+        assert 200 < np.median(cuts) < 500
 
 
 @pytest.mark.slow

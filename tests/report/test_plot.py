@@ -68,7 +68,7 @@ class TestEstimates:
             (Drift, "auto", ["Gain per step", "Relative values (white: seen too rarely)", ""]),
             (Drift, lambda seen: seen, ["Gain per step"]),  # no bounds are known
             ("CartPole-v1", "auto", ["Gain per step"]),
-            ("Taxi-v3", "auto", ["Gain per step", "Worst and best observations, with intervals"]),
+            ("Taxi", "auto", ["Gain per step", "Worst and best observations, with intervals"]),
         ],
     )
     def test_the_form_fits_the_observations(self, env, features, titles, tmp_path):

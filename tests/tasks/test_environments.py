@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from pathlib import Path
 from types import SimpleNamespace
 
 import gymnasium
@@ -97,26 +96,49 @@ class TestTimeLimits:
 
 
 class TestIds:
-    def test_the_newest_version_stands_in_for_one_that_is_gone(self):
-        with pytest.warns(UserWarning, match=r"gymnasium .* has no Taxi-v3: Taxi-v4 is used instead"):
-            old = gb.gymnasium_table("Taxi-v3")
-        assert old.fingerprint == gb.gymnasium_table("Taxi-v4").fingerprint
+    @pytest.mark.parametrize(
+        ("wanted", "what"),
+        [
+            ("FrozenLake-v2", r"no environment 'FrozenLake-v2', only FrozenLake-v1: say which version"),
+            ("Taxi-v3", r"no environment 'Taxi-v3', only Taxi-v4: say .* or 'Taxi' for the newest"),
+            ("CliffWalking-v01", "only CliffWalking-v1"),
+            ("CliffWalking-v\u00b2", "no environment 'CliffWalking-v\u00b2'"),
+            ("frozenlake-v1", "did you mean 'FrozenLake-v1'"),
+            ("Nowhere/Lake-v1", "nothing is registered under Nowhere/: import the package that does it"),
+            ("gymnasium:FrozenLake-v2", "only FrozenLake-v1"),
+            ("no_such_package:FrozenLake-v1", "'no_such_package' cannot be imported"),
+            (":FrozenLake-v1", "cannot be imported"),
+        ],
+    )
+    @pytest.mark.parametrize(
+        "use",
+        [
+            installed_id,
+            gb.gymnasium_table,
+            lambda name: gb.from_gymnasium(name, [0] * 16),
+            lambda name: gb.evaluate(name, "random", num_steps=100),
+            lambda name: gb.compare(name, "random", "random", num_steps=100),
+        ],
+    )
+    def test_an_id_that_does_not_exist_is_never_another_one(self, use, wanted, what):
+        with pytest.raises(ValueError, match=what):
+            use(wanted)
 
-    @pytest.mark.parametrize("read", [gb.gymnasium_table, lambda id: gb.from_gymnasium(id, [0] * 500)])
-    def test_the_warning_is_about_the_line_of_the_caller(self, read):
-        with pytest.warns(UserWarning, match="Taxi-v4 is used instead") as warned:
-            read("Taxi-v3")
-        assert [Path(warning.filename) for warning in warned] == [Path(__file__)]
+    @pytest.mark.parametrize("name", ["FrozenLake", "gymnasium:FrozenLake-v1", "gymnasium:FrozenLake"])
+    def test_ids_as_gymnasium_reads_them(self, name):
+        assert gb.gymnasium_table(name).fingerprint == gb.gymnasium_table("FrozenLake-v1").fingerprint
+        estimate = gb.evaluate(name, "random", num_steps=4_000)
+        assert estimate.gain == gb.evaluate("FrozenLake-v1", "random", num_steps=4_000).gain
+        notes = " ".join(estimate.diagnostics.notes)
+        assert ("the newest, " in notes) == (not name.endswith("-v1"))
 
     def test_the_newest_of_several(self, monkeypatch):
         registry = {f"Boat-v{k}": SimpleNamespace(version=k) for k in (2, 10, 9)}
         registry["Boat-v3-Large"] = SimpleNamespace(version=None)
         monkeypatch.setattr(gymnasium, "registry", registry)
-        assert [installed_id(name) for name in ("Boat", "Boat-v1", "Boat-v9")] == [
-            "Boat-v10",
-            "Boat-v10",
-            "Boat-v9",
-        ]
+        assert [installed_id(name) for name in ("Boat", "Boat-v9")] == ["Boat-v10", "Boat-v9"]
+        with pytest.raises(ValueError, match=r"no environment 'Boat-v1', only Boat-v2, Boat-v9, Boat-v10:"):
+            installed_id("Boat-v1")
 
     def test_unknown_ids(self):
         with pytest.raises(ValueError, match=r"no environment 'FrozenLoke-v1': did you mean 'FrozenLake-v1'"):

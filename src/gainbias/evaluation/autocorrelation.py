@@ -6,7 +6,7 @@ All work on batch means, shape (chains, batches), in a time of order n log n.
 from __future__ import annotations
 
 import numpy as np
-from scipy import fft
+from scipy import fft, stats
 
 from gainbias.features.matrix import FloatArray
 
@@ -15,6 +15,18 @@ SIGNIFICANT = 4.0
 
 LARGEST_CUT = 0.5
 """No more than this share of a run counts as its transient."""
+
+FEW = 0.1
+"""What only so large a share of the entries of a piece does is done by a few of them."""
+
+RARE = 0.001
+"""Such a share of the rest does not count when it is asked how much the rest varies."""
+
+FEWEST_ODD = 3
+"""So many entries are always few."""
+
+ROUNDING = 1e-12
+"""A standard deviation this small, relative to the largest entry, is none."""
 
 
 def autocorrelation_time(series: FloatArray) -> float:
@@ -88,18 +100,23 @@ def split_r_hat(means: FloatArray, mean_squares: FloatArray, size: int) -> float
     return float(np.sqrt((length - 1) / length + between / within))
 
 
-def transient_length(series: FloatArray) -> int:
-    """Return how many initial entries of all series differ from what follows.
+def transient_length(series: FloatArray, rounding: float = 0.0) -> int:
+    """Return how many initial entries of all series differ from what follows, as a whole.
 
     The rule MSER (White 1997) proposes the cut after which the mean has the smallest squared standard
-    error, as if entries were independent. It is made only if the mean before it is further from the mean
-    after it than `SIGNIFICANT` standard errors, now with autocorrelations, and than twice the distance of any
-    other piece of the same length. So a stationary series is left as it is, even if its rewards are rare,
-    where MSER alone would often cut it.
+    error, as if entries were independent. It is applied to ranks, in which a few extreme entries weigh no
+    more than others. The cut is made only if the mean before it is further from the mean after it than
+    `SIGNIFICANT` standard errors, now with autocorrelations, and than twice the distance of any other piece
+    of the same length. In all these means the most extreme entries, a share of `FEW` on each side and at
+    least `FEWEST_ODD`, are replaced by the next ones. So rare events are never taken for a transient, however
+    large they are, and a stationary series is left as it is. Nor is a series cut down to a constant, from
+    which it cannot be told what is usual.
 
     Parameters
     ----------
     series : (chains, n) array
+    rounding : float
+        A standard deviation up to this is none.
 
     Returns
     -------
@@ -109,25 +126,53 @@ def transient_length(series: FloatArray) -> int:
     Examples
     --------
     >>> noise = np.tile([1.0, -1.0], 50)
-    >>> transient_length(noise[None]), transient_length(np.append([9.0, 8.0, 5.0], noise)[None])
-    (0, 3)
+    >>> warm_up = 10.0 * 0.8 ** np.arange(15)
+    >>> transient_length(noise[None]), transient_length(np.append(warm_up, noise)[None])
+    (0, 11)
+    >>> transient_length(np.append([1.0, -1.0, 1e6], noise)[None])
+    0
     """
-    n = series.shape[1]
-    if n < 4:
+    if series.shape[1] < 4:
         return 0
-    average = series.mean(axis=0)
+    cut = _proposed_cut(series)
+    if cut * len(series) <= 2 * FEWEST_ODD:
+        return 0
+    rest = _with_few_replaced(series[:, cut:].ravel(), RARE).reshape(len(series), -1)
+    if not rest.std() > max(rounding, ROUNDING * np.abs(rest).max()):
+        return 0
+    n = series.shape[1]
+    pieces = rest[:, : (n - cut) // cut * cut].reshape(len(series), -1, cut).swapaxes(0, 1)
+    alike = np.concatenate([series[None, :, :cut], pieces]).reshape(-1, len(series) * cut)
+    means = _with_few_replaced(alike, FEW).mean(axis=1)
+    first, *others = np.abs(means - _with_few_replaced(rest.ravel(), FEW).mean())
+    variance = rest.var() * autocorrelation_time(rest) / len(series)
+    is_significant = first**2 > SIGNIFICANT**2 * variance * (1 / cut + 1 / (n - cut))
+    return cut if is_significant and first > 2.0 * max(others) else 0
+
+
+def _proposed_cut(series: FloatArray) -> int:
+    """Return the cut that MSER proposes, first for ranks, then with extremes clipped to the rest's range."""
+    ranks = stats.rankdata(series.ravel()).reshape(series.shape)
+    cut = _mser(ranks.mean(axis=0))
+    rest = _with_few_replaced(series[:, cut:].ravel(), RARE)
+    return max(cut, _mser(np.clip(series, rest.min(), rest.max()).mean(axis=0))) if cut else 0
+
+
+def _mser(average: FloatArray) -> int:
+    """Return after how many entries the mean of the others has the smallest squared standard error."""
+    n = len(average)
     reverse = (average - average.mean())[::-1]
     counts = np.arange(1, n + 1)
     # Entry k - 1 is for the last k entries.
     spread = np.cumsum(reverse**2) - np.cumsum(reverse) ** 2 / counts
     errors = (spread / counts**2)[::-1]
-    cut = int(np.argmin(errors[: int(n * LARGEST_CUT) + 1]))
-    if cut == 0:
-        return 0
-    rest = series[:, cut:]
-    variance = rest.var() * autocorrelation_time(rest) / len(series)
-    sums = np.cumsum(np.insert(average - average[cut:].mean(), 0, 0.0))
-    distances = np.abs(sums[cut:] - sums[:-cut]) / cut  # of all pieces of this length
-    stands_out = distances[0] > 2.0 * distances[cut:].max()
-    is_significant = distances[0] ** 2 > SIGNIFICANT**2 * variance * (1 / cut + 1 / (n - cut))
-    return cut if stands_out and is_significant else 0
+    return int(np.argmin(errors[: int(n * LARGEST_CUT) + 1]))
+
+
+def _with_few_replaced(entries: FloatArray, share: float) -> FloatArray:
+    """Return rows in which a share of entries on each side, at least `FEWEST_ODD`, is no more extreme."""
+    size = entries.shape[-1]
+    few = min(max(FEWEST_ODD, int(share * size)), (size - 1) // 2)
+    ordered = np.partition(entries, (few, size - 1 - few), axis=-1)
+    low, high = ordered[..., few, None], ordered[..., size - 1 - few, None]
+    return np.asarray(np.clip(entries, low, high))

@@ -20,6 +20,9 @@ CAPACITY = 8192
 PIECE = 2**20
 """So many numbers are worked on at once, whatever the caller brings."""
 
+ROUNDING = 1e-13
+"""A standard deviation this small, relative to the largest reward, is that of rounding."""
+
 
 class BatchSums:
     """Sums of several series over batches of equal length.
@@ -139,6 +142,11 @@ class BatchMeans:
     num_chains : int
         Number of chains.
 
+    Attributes
+    ----------
+    largest : float
+        Largest absolute reward so far, which says how far differences may be rounding.
+
     Examples
     --------
     >>> rewards = BatchMeans()
@@ -153,6 +161,7 @@ class BatchMeans:
             raise ValueError(f"num_chains must be at least 1, found {num_chains}")
         self.origin = np.zeros(num_chains)
         self.sums = BatchSums((2, num_chains))
+        self.largest = 0.0
 
     @classmethod
     def of(cls, rewards: ArrayLike) -> Self:
@@ -177,6 +186,11 @@ class BatchMeans:
         """Mean of all rewards."""
         return self.mean_after(0)
 
+    @property
+    def rounding(self) -> float:
+        """A standard deviation up to this is that of rounding."""
+        return ROUNDING * self.largest
+
     def mean_after(self, cut: int) -> float:
         """Mean of all rewards after the first `cut` batches."""
         totals = self.sums.complete[0, :, cut:].sum(axis=-1) + self.sums.rest[0]
@@ -190,6 +204,7 @@ class BatchMeans:
         self._check_finite(array)
         if self.steps == 0 and array.shape[1] > 0:
             self.origin = array[:, 0].copy()
+        self.largest = max(self.largest, float(np.max(np.abs(array), initial=0.0)))
         width = max(1, PIECE // self.num_chains)
         for begin in range(0, array.shape[1], width):
             shifted = array[:, begin : begin + width] - self.origin[:, None]
@@ -201,10 +216,36 @@ class BatchMeans:
         shift = (self.origin - centre)[:, None]
         return mean + shift, square + shift * (2.0 * mean + shift)
 
+    def groups_after(self, cut: int, count: int, centre: float) -> FloatArray:
+        """Return means less `centre` over `count` groups of neighbouring batches, (chains, groups).
+
+        No reward after the first `cut` batches is left out: groups may differ by a batch in length, and the
+        last one has what comes after the last complete batch.
+
+        Examples
+        --------
+        >>> BatchMeans.of([1.0, 2.0, 3.0, 4.0, 8.0]).groups_after(0, 2, centre=3.0)
+        array([[-1.5,  2. ]])
+        """
+        sums = self.sums.complete[0, :, cut:]
+        edges = np.linspace(0, sums.shape[1], min(count, sums.shape[1]) + 1).astype(np.int64)
+        totals, lengths = np.add.reduceat(sums, edges[:-1], axis=1), np.diff(edges) * self.sums.size
+        totals[:, -1] += self.sums.rest[0]
+        lengths[-1] += self.sums.rest_steps
+        return np.asarray(totals / lengths + (self.origin - centre)[:, None])
+
+    def variance_after(self, cut: int) -> float:
+        """Variance of all rewards after the first `cut` batches; 0 if they differ by rounding alone."""
+        steps = self.steps - cut * self.sums.size
+        mean, square = (self.sums.complete[:, :, cut:].sum(axis=-1) + self.sums.rest) / steps
+        shift = self.origin - self.mean_after(cut)
+        variance = float(np.mean(square + shift * (2.0 * mean + shift)))
+        return variance if variance > self.rounding**2 else 0.0
+
     def first(self, batches: int) -> BatchMeans:
         """Return what there was after so many of the complete batches; only to look at."""
         part = BatchMeans(self.num_chains)
-        part.origin, part.sums = self.origin, self.sums.first(batches)
+        part.origin, part.sums, part.largest = self.origin, self.sums.first(batches), self.largest
         return part
 
     def merge(self, other: BatchMeans) -> BatchMeans:
@@ -214,6 +255,7 @@ class BatchMeans:
         merged = BatchMeans(self.num_chains + other.num_chains)
         merged.origin = np.concatenate([self.origin, other.origin])
         merged.sums = self.sums.beside(other.sums)
+        merged.largest = max(self.largest, other.largest)
         return merged
 
     def _check_finite(self, rewards: FloatArray) -> None:

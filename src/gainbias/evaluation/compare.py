@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
 from typing import Any, Self
@@ -11,6 +11,7 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.evaluation.batches import BatchMeans
+from gainbias.evaluation.cuts import shift_by_cuts
 from gainbias.evaluation.environments_opening import Environment, may_look
 from gainbias.evaluation.estimate import Estimate, digits_for
 from gainbias.evaluation.following import Plan, follow
@@ -40,7 +41,8 @@ class Comparison:
     difference : float
         Gain of the first policy, less that of the second.
     interval : (float, float)
-        Confidence interval of the difference.
+        Confidence interval of the difference. Both ends are nan if the difference was the same in every step:
+        then there is none.
     confidence : float
         Nominal coverage.
     standard_error : float
@@ -51,7 +53,12 @@ class Comparison:
     first, second : Estimate
         Of each policy by itself.
     warnings : tuple of str
-        Why the interval may be wrong.
+        Why the answer may be wrong: all warnings of both estimates, with the policy they are about, and those
+        of the difference.
+    doubts : tuple of str
+        Those of the warnings that put the difference in doubt; the others are about values of states.
+    notes : tuple of str
+        What was done to the difference, if it matters for the answer.
 
     Examples
     --------
@@ -69,11 +76,13 @@ class Comparison:
     first: Estimate
     second: Estimate
     warnings: tuple[str, ...]
+    doubts: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def is_clear(self) -> bool:
         """Whether the interval leaves no doubt which policy is better, and nothing speaks against it."""
-        return not (self.interval[0] <= 0.0 <= self.interval[1]) and not self.warnings
+        return self.verdict != OPEN and not self.doubts
 
     @property
     def verdict(self) -> str:
@@ -88,9 +97,12 @@ class Comparison:
             "interval": list(self.interval),
             "confidence": self.confidence,
             "verdict": self.verdict,
+            "is_clear": self.is_clear,
             "standard_error": self.standard_error,
             "saving": self.saving,
             "warnings": list(self.warnings),
+            "doubts": list(self.doubts),
+            "notes": list(self.notes),
             "first": self.first.to_dict(),
             "second": self.second.to_dict(),
         }
@@ -100,14 +112,28 @@ class Comparison:
         low, high = self.interval
         digits = digits_for(high - low)
         gains = (f"{estimate.gain:.{digits}f}" for estimate in (self.first, self.second))
+        ends = f"{self.confidence:.0%} interval {low:+.{digits}f} to {high:+.{digits}f}"
+        ends = "no interval" if np.isnan(low) else ends
+        verdict = self.verdict + doubt_in_words(self.verdict, self.doubts)
         lines = [
-            f"difference  {self.difference:+.{digits}f} per step, {self.confidence:.0%} interval "
-            f"{low:+.{digits}f} to {high:+.{digits}f}: {self.verdict}",
+            f"difference  {self.difference:+.{digits}f} per step, {ends}: {verdict}",
             "gains       {} and {}".format(*gains),
             f"pairing     by common random numbers: {saving_in_words(self.saving, self.difference)}",
             *(f"warning     {warning}" for warning in self.warnings),
+            *(f"note        {note}" for note in self.notes),
         ]
         return "\n".join(lines)
+
+
+def doubt_in_words(verdict: str, doubts: Sequence[str]) -> str:
+    """Return what to add to a verdict.
+
+    Examples
+    --------
+    >>> doubt_in_words("the first is better", ["first policy: too short"])
+    ', but mind the warnings'
+    """
+    return ", but mind the warnings" if doubts and verdict != OPEN else ""
 
 
 def saving_in_words(saving: float | None, difference: float) -> str:
@@ -204,7 +230,12 @@ def compare(
             for collection, cut in ((first, first_cut), (second, second_cut))
         ]
     assert pairing.differences is not None  # the second policy made some steps
-    return _comparison(estimate_gain(pairing.differences, confidence), *estimates)
+    paired = estimate_gain(pairing.differences, confidence)
+    shifts = [
+        shift_by_cuts(list(collection.stretch), estimate.learned.weights)
+        for collection, estimate in zip((first, second), estimates, strict=True)
+    ]
+    return _comparison(paired, shifts, *estimates)
 
 
 class _Pairing:
@@ -234,19 +265,19 @@ class _Pairing:
         if self.differences is None:
             self.differences = BatchMeans(chains)
         kept = np.frombuffer(self._file.read(count * self._num_chains * rewards.itemsize))
-        self.differences.add(kept.reshape(count, self._num_chains).T[:chains] - rewards)
+        first = kept.reshape(count, self._num_chains).T[:chains]
+        self.differences.add(first - rewards)
+        # Rounding is relative to what was subtracted.
+        self.differences.largest = max(self.differences.largest, np.abs(first).max(), np.abs(rewards).max())
 
 
-def _comparison(paired: GainEstimate, first: Estimate, second: Estimate) -> Comparison:
-    apart = sum(estimate.diagnostics.standard_error**2 for estimate in (first, second))
-    together = paired.standard_error**2
-    warnings = [
-        f"{name} policy: {warning}"
-        for name, estimate in (("first", first), ("second", second))
-        for warning in estimate.diagnostics.warnings
-        if warning.startswith("cut short") or "falls apart" in warning
-    ]
-    is_same = together == 0.0 and paired.gain == 0.0
+def _comparison(paired: GainEstimate, shifts: list[float], first: Estimate, second: Estimate) -> Comparison:
+    apart = float(np.nansum([estimate.diagnostics.standard_error**2 for estimate in (first, second)]))
+    together = paired.standard_error**2 if paired.has_interval else 0.0
+    of_both = [*paired.warnings, *_cuts_in_words(paired, *shifts)] if paired.has_interval else [_same(paired)]
+    parts = [("first", first.diagnostics), ("second", second.diagnostics)]
+    doubts = [f"{name} policy: {warning}" for name, facts in parts for warning in facts.gain_warnings]
+    warnings = [f"{name} policy: {warning}" for name, facts in parts for warning in facts.warnings]
     return Comparison(
         difference=paired.gain,
         interval=paired.interval,
@@ -255,5 +286,26 @@ def _comparison(paired: GainEstimate, first: Estimate, second: Estimate) -> Comp
         saving=apart / together if together > 0.0 else float("inf"),
         first=first,
         second=second,
-        warnings=(*warnings, *(() if is_same else paired.warnings)),
+        warnings=(*warnings, *of_both),
+        doubts=(*doubts, *of_both),
+        notes=paired.notes,
     )
+
+
+def _same(paired: GainEstimate) -> str:
+    return (
+        "both policies earned the same in every step"
+        if paired.gain == 0.0
+        else "the difference was the same in every step"
+    ) + ", so it has no interval: how they compare where the run did not come is not known"
+
+
+def _cuts_in_words(paired: GainEstimate, first: float, second: float) -> list[str]:
+    """Say if cuts, which move each gain by so much, move the difference, too."""
+    if first == second or abs(first - second) <= paired.standard_error:
+        return []
+    return [
+        "after each cut (truncated) the chain starts again, which moves the difference by about "
+        f"{first - second:+.2g}, and the interval does not know of that: take off the time limit, or use "
+        "longer episodes"
+    ]

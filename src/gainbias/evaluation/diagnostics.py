@@ -51,7 +51,7 @@ class Diagnostics:
     autocorrelation_time : float
         Of the rewards, in steps.
     standard_error : float
-        Of the gain.
+        Of the gain; nan if the rewards never change.
     r_hat : float
         Split R-hat over chains: 1 if all halves of all chains agree.
     num_batches, value_batches : int
@@ -76,6 +76,8 @@ class Diagnostics:
         What was done and chosen, in words.
     warnings : tuple of str
         Why the answer may be wrong, in words; empty if nothing speaks against it.
+    gain_warnings : tuple of str
+        Those of the warnings that put the gain in doubt; the others are about values alone.
 
     Examples
     --------
@@ -107,6 +109,7 @@ class Diagnostics:
     library_seconds: float
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
+    gain_warnings: tuple[str, ...] = ()
 
     def data_in_words(self) -> str:
         """Say how much was used, and what it is worth."""
@@ -128,13 +131,15 @@ def diagnose(
 ) -> Diagnostics:
     """Gather all diagnostics of what was read."""
     eta, in_span, blind = _curvature(collection, learned)
-    reward_variance = gain.standard_error**2 * gain.effective_sample_size
+    reward_variance = gain.standard_error**2 * gain.effective_sample_size if gain.has_interval else 0.0
     share = predictable_share(list(collection.stretch), learned.weights, gain.gain, reward_variance)
-    warnings = [*cut_short, *gain.warnings, *learned.warnings, *_cuts_in_words(collection, gain, learned)]
+    of_gain = [*cut_short, *gain.warnings, *collection.stream.warnings]
+    of_gain += _cuts_in_words(collection, gain, learned)
     if collection.visits is not None:
-        warnings += collection.visits.warnings()
-    warnings += blind
-    notes = [*collection.stream.notes, *getattr(learned, "notes", ())]
+        of_gain += collection.visits.warnings()
+    first = len(cut_short) + len(gain.warnings)
+    warnings = [*of_gain[:first], *learned.warnings, *of_gain[first:], *blind]
+    notes = [*collection.stream.notes, *gain.notes, *getattr(learned, "notes", ())]
     if share > WORTH_SAYING and not blind:
         notes.append(_predictable_in_words(share, isinstance(collection.method, LeastSquares)))
     times = learned.effective_sample_size
@@ -160,12 +165,13 @@ def diagnose(
         library_seconds=library,
         notes=tuple(notes),
         warnings=tuple(warnings),
+        gain_warnings=tuple(of_gain),
     )
 
 
 def _cuts_in_words(collection: Collection, gain: GainEstimate, learned: LearnedRecord) -> list[str]:
     shift = shift_by_cuts(list(collection.stretch), learned.weights)
-    if not abs(shift) > gain.standard_error:
+    if shift == 0.0 or abs(shift) <= gain.standard_error:
         return []
     return [
         "after each cut (truncated, or a gap) the chain starts again, which moves the gain by about "

@@ -86,9 +86,9 @@ def open_environments(env: Environment, copies: int, stack: ExitStack) -> Opened
     gymnasium = optional("gymnasium")
     notes: list[str] = []
     if isinstance(env, str):
-        name = installed_id(env) if ":" not in env else env
+        name = installed_id(env)
         if name != env:
-            notes.append(f"there is no {env}: {name} is used instead")
+            notes.append(f"{env} has no version: the newest, {name}, is used")
         made = [_made(gymnasium, name, stack) for _ in range(copies)]
     elif isinstance(env, gymnasium.Env | gymnasium.vector.VectorEnv):
         made = [env]

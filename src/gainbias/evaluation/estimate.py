@@ -35,7 +35,7 @@ class Estimate:
     gain : float
         Average reward per step in the long run.
     gain_interval : (float, float)
-        Confidence interval of the gain.
+        Confidence interval of the gain. Both ends are nan if the rewards never change: then there is none.
     confidence : float
         Nominal coverage of all intervals.
     diagnostics : Diagnostics
@@ -110,11 +110,13 @@ class Estimate:
         Returns
         -------
         (float, float), or (m, 2) array
-            Infinite where too little was observed. Each covers its own value with probability
-            `confidence`, not all of them together.
+            Infinite where too little was observed, and if the rewards never change. Each covers its own value
+            with probability `confidence`, not all of them together.
         """
         many, single = self.observed.checked(observations)
         ends = self.learned.intervals(self.observed.rows_at(many))
+        if np.isnan(self.gain_interval[0]):  # batches without noise would make intervals without width
+            ends = np.tile([-np.inf, np.inf], (len(ends), 1))
         return (float(ends[0, 0]), float(ends[0, 1])) if single else ends
 
     def extremes(self, count: int = 1) -> tuple[list[Any], list[Any]]:
@@ -204,18 +206,18 @@ def every_observation(limits: Limits) -> NDArray[np.int64] | None:
 
 
 def with_interval(middle: float, interval: Sequence[float | None], confidence: float) -> str:
-    """Return a gain with as many digits as its interval is worth; None is an end that is infinite.
+    """Return a gain with as many digits as its interval is worth; there is none if its ends are nan or None.
 
     Examples
     --------
     >>> with_interval(4.65812, (4.61, 4.7), 0.95)
     '4.658 per step, 95% interval 4.610 to 4.700'
-    >>> with_interval(4.65812, (None, None), 0.95)
-    '4.658120 per step, 95% interval -inf to inf'
+    >>> with_interval(4.65812, (float("nan"), float("nan")), 0.95)
+    '4.65812 per step, no interval'
     """
-    low, high = (
-        end if end is not None else far for end, far in zip(interval, (-np.inf, np.inf), strict=True)
-    )
+    low, high = (np.nan if end is None else end for end in interval)
+    if np.isnan(low) or np.isnan(high):
+        return f"{middle:.6g} per step, no interval"
     digits = digits_for(high - low)
     return f"{middle:.{digits}f} per step, {confidence:.0%} interval {low:.{digits}f} to {high:.{digits}f}"
 

@@ -143,6 +143,9 @@ def evaluate_log(
 ) -> Estimate:
     """Estimate gain and values from a log of what a policy did: the answer is for the policy that made it.
 
+    The gain is per row. Columns of times or durations are not used: a note names each, and a warning says if
+    rows are not evenly spaced by one, so that the mean per unit of time may be another.
+
     Parameters
     ----------
     log : mapping, tuple of arrays, table, path or dataset

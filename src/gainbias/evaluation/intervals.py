@@ -3,7 +3,8 @@
 The interval comes from few long batches, whose means are nearly independent, with Student's quantiles
 corrected for skewness. Few are enough: 20 batches give an interval 7 % wider than a known variance would.
 Batches are at least `TIMES_PER_BATCH` autocorrelation times long; a short run has fewer of them, and so a
-wider interval. What cannot be trusted is said in `GainEstimate.warnings`.
+wider interval. What cannot be trusted is said in `GainEstimate.warnings`. Rewards that never change have no
+interval: how far the gain may be from what was seen, they do not tell.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ variance between them is about 4 % too small."""
 MOST_BATCHES = 20
 FEWEST_BATCHES = 2
 
-ROUNDING = 1e-12
-"""A variance this small, relative to the largest square, is none."""
+CANCELLED = 1e-9
+"""A spread of batches this small, relative to that of rewards, comes from rewards that cancel exactly."""
+
+WORTH_SAYING = 1.0
+"""A transient that moves the gain by more than so many standard errors is spoken of."""
 
 SHORTEST_TIME = 1e-6
 """Rewards that cancel exactly, as in a cycle without chance, have no autocorrelation time at all."""
@@ -54,11 +58,12 @@ class GainEstimate:
     gain : float
         Mean reward after the transient.
     interval : (float, float)
-        Confidence interval. It may reach further to one side, where rewards are skewed.
+        Confidence interval. It may reach further to one side, where rewards are skewed. Both ends are nan if
+        the rewards never change, but for rounding: then there is none.
     confidence : float
         Nominal coverage of the interval.
     standard_error : float
-        Standard error of the gain, from the autocorrelation time.
+        Standard error of the gain, from the autocorrelation time; nan without an interval.
     autocorrelation_time : float
         Integrated autocorrelation time of the rewards, in steps.
     effective_sample_size : float
@@ -73,6 +78,8 @@ class GainEstimate:
         Batches behind the interval.
     warnings : tuple of str
         Why the interval may be wrong; empty if nothing speaks against it.
+    notes : tuple of str
+        What was done, if it matters for the answer.
     """
 
     gain: float
@@ -86,10 +93,16 @@ class GainEstimate:
     num_steps: int
     num_batches: int
     warnings: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval."""
+        return not np.isnan(self.interval[0])
 
     @property
     def half_width(self) -> float:
-        """Half the width of the interval."""
+        """Half the width of the interval; nan if there is none."""
         return (self.interval[1] - self.interval[0]) / 2
 
     @property
@@ -133,21 +146,20 @@ def estimate_gain(rewards: BatchMeans, confidence: float = 0.95) -> GainEstimate
         raise ValueError(f"confidence must be between 0 and 1, found {confidence}")
     size, chains = rewards.sums.size, rewards.num_chains
     means, squares = rewards.about(rewards.mean)
-    cut = transient_length(means)
+    cut = transient_length(means, rewards.rounding)
     means, squares = means[:, cut:], squares[:, cut:]
-    gain, steps = rewards.mean_after(cut), rewards.steps - cut * size
-    variance = float(squares.mean() - means.mean() ** 2)
-    variance = variance if variance > ROUNDING * squares.max() else 0.0
+    gain, steps, variance = rewards.mean_after(cut), rewards.steps - cut * size, rewards.variance_after(cut)
     time = _time_in_steps(means, variance, size)
-    r_hat = split_r_hat(means, squares, size)
-    groups = regrouped(means, _batches_per_chain(steps / time, chains))
-    low, high = skewed_interval(gain, groups.ravel(), confidence)
+    varied = float(variance > 0.0)  # if not, chains differ by rounding alone
+    r_hat = split_r_hat(varied * means, varied * squares, size)
+    groups = rewards.groups_after(cut, _batches_per_chain(steps / time, chains), gain)
     effective = chains * steps / time
+    error = float(np.sqrt(variance / effective)) if variance > 0.0 else float("nan")
     return GainEstimate(
         gain=gain,
-        interval=(float(low), float(high)),
+        interval=_interval(gain, groups.ravel(), confidence, variance, size / steps),
         confidence=confidence,
-        standard_error=float(np.sqrt(variance / effective)),
+        standard_error=error,
         autocorrelation_time=time,
         effective_sample_size=effective,
         r_hat=r_hat,
@@ -155,7 +167,25 @@ def estimate_gain(rewards: BatchMeans, confidence: float = 0.95) -> GainEstimate
         num_steps=chains * steps,
         num_batches=groups.size,
         warnings=_warnings(effective, chains * steps, r_hat, variance, cut / (cut + means.shape[1])),
+        notes=_transient_in_words(cut * size, rewards.mean, gain, error),
     )
+
+
+def _interval(
+    gain: float, groups: FloatArray, confidence: float, variance: float, share: float
+) -> tuple[float, float]:
+    """Return the interval of the gain; nan if rewards do not vary, and never one without a width.
+
+    If rewards cancel exactly within each batch, as in a cycle without chance, the gain is known up to what
+    happens within the `share` of the run that is one batch.
+    """
+    if variance == 0.0:
+        return float("nan"), float("nan")
+    if groups.std() <= CANCELLED * np.sqrt(variance):
+        reach = float(np.sqrt(variance)) * share
+        return gain - reach, gain + reach
+    low, high = skewed_interval(gain, groups, confidence)
+    return float(low), float(high)
 
 
 def skewed_interval(
@@ -207,14 +237,6 @@ def _stretched(quantile: float, beta: FloatArray) -> FloatArray:
     return np.where(np.abs(beta) > 1e-6, bent, quantile)
 
 
-def regrouped(means: FloatArray, per_chain: int) -> FloatArray:
-    """Return means over `per_chain` longer batches of each chain; what does not fit is left out in front."""
-    per_chain = min(per_chain, means.shape[1])
-    length = means.shape[1] // per_chain
-    last = means[:, means.shape[1] - length * per_chain :]
-    return np.asarray(last.reshape(len(means), per_chain, length).mean(axis=2))
-
-
 def _time_in_steps(means: FloatArray, variance: float, size: int) -> float:
     """Autocorrelation time in steps, from means over batches and the variance of a step."""
     if variance == 0.0:
@@ -247,7 +269,9 @@ def _warnings(
 ) -> tuple[str, ...]:
     found = too_short(effective, steps, "rewards")
     if variance == 0.0:
-        found.append("the rewards never change: what was not seen cannot be estimated")
+        found.append(
+            "the rewards never change, so there is no interval: what was not seen cannot be estimated"
+        )
     if r_hat > LARGEST_R_HAT:
         found.append(
             f"chains or halves of chains disagree: split R-hat is {r_hat:.3f}, above {LARGEST_R_HAT}"
@@ -255,3 +279,13 @@ def _warnings(
     if cut_share > 0.9 * LARGEST_CUT:
         found.append("the rewards still drift in the second half of the run")
     return tuple(found)
+
+
+def _transient_in_words(transient: int, mean: float, gain: float, error: float) -> tuple[str, ...]:
+    if not transient or not abs(mean - gain) > WORTH_SAYING * error:
+        return ()
+    return (
+        f"the first {transient:,} steps of each chain were left out, because rewards were different then: "
+        f"with them the mean is {mean:.5g} instead of {gain:.5g}, {abs(mean - gain) / error:.1f} standard "
+        "errors away",
+    )

@@ -88,7 +88,7 @@ def looks_until(
 def _look(estimate: GainEstimate, steps: int, target: float) -> Look:
     """Judge the width by batches and by the autocorrelation time: one alone is too often narrow by chance."""
     normal = float(stats.norm.ppf((1.0 + estimate.confidence) / 2.0))
-    width = max(estimate.half_width, normal * estimate.standard_error)
+    width = max(estimate.half_width, normal * estimate.standard_error) if estimate.has_interval else target
     if width <= target and not estimate.is_flagged:
         return Look(estimate, 0)
     needed = steps * max((width / target) ** 2, ENOUGH_TIMES / estimate.effective_sample_size)

@@ -11,6 +11,7 @@ import numpy as np
 from gainbias.evaluation.logs_columns import NAMES_OF_ENDS, Name, Table, chosen_columns, table_of
 from gainbias.evaluation.logs_episodes import episode_pieces
 from gainbias.evaluation.logs_rows import row_pieces
+from gainbias.evaluation.logs_time import clocks_of, roles_of, watched
 from gainbias.evaluation.observations import Choice, observation_map
 from gainbias.evaluation.spaces import Limits, limits_of
 from gainbias.evaluation.stream import (
@@ -45,7 +46,8 @@ def log_stream(
     """Read the transitions of a log.
 
     A row has a state, the reward of the step out of it, and perhaps where that step led. Otherwise it led to
-    the state of the next row, unless an episode was over.
+    the state of the next row, unless an episode was over. Every row is one step: times are not used, and if
+    rows are not evenly spaced by a column of times or durations, a warning says so.
 
     Parameters
     ----------
@@ -85,6 +87,7 @@ def log_stream(
     if num_states is not None:
         check_counts(num_states=num_states)
     notes: list[str] = []
+    warnings: list[str] = []
     if hasattr(log, "iterate_episodes"):
         found = limits_of(log.observation_space)
         if found is None:
@@ -103,12 +106,14 @@ def log_stream(
             for name in unread
         ]
         limits = _state_limits(table, columns, num_states)
-        pieces = row_pieces(table.chunks(columns), limits, gaps, notes)
+        clocks = clocks_of(table, columns)
+        chunks = watched(table.chunks(columns | roles_of(clocks)), clocks, notes, warnings)
+        pieces = row_pieces(chunks, limits, gaps, notes)
     source = Timed(pieces)
     first, pieces = peeked(source)
     observed = observation_map(limits, features, first.observations, on_termination)
     batches = _not_empty(transitions(pieces, observed, on_termination, notes))
-    return Stream(observed, batches, 1, notes, source)
+    return Stream(observed, batches, 1, notes, source, warnings)
 
 
 def _not_empty(batches: Iterator[Transitions]) -> Iterator[Transitions]:

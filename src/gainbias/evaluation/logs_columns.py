@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,6 +35,9 @@ NAMES_OF_ENDS = ("done", "dones", "terminal", "terminals", "timeout", "timeouts"
 
 READ_BUFFER = 2**20
 
+INDEX = "(index)"
+"""In the place of the name of a column: the index of a table of pandas."""
+
 Name: TypeAlias = "str | tuple[str, ...]"
 
 
@@ -48,10 +51,19 @@ class Table:
         From names of columns for each role to chunks of rows, in their order. It may be called again.
     names : list of str
         All columns.
+    times : list of str
+        Those of dates, times or durations, by their type.
+    unnamed : list of str
+        `INDEX`, if a table of pandas has times as its index.
+    fits : callable
+        Whether a column, given its name, has a number or a text for each row of another one.
     """
 
     chunks: Callable[[dict[str, Name]], Iterator[Chunk]]
     names: list[str]
+    times: list[str] = field(default_factory=list)
+    unnamed: list[str] = field(default_factory=list)
+    fits: Callable[[str, Name], bool] = lambda name, other: True
 
 
 def table_of(log: Any, size: int) -> Table:
@@ -117,7 +129,7 @@ def chosen_columns(names: list[str], given: Mapping[str, Name | None]) -> dict[s
                     f"the log has no column {' or '.join(USUAL_NAMES[role])}, it has {', '.join(names)}: say "
                     f"which is meant, {role}=..."
                 )
-    twice = [part for part in _parts(chosen) if names.count(part) > 1]
+    twice = [part for part in parts_of(chosen) if names.count(part) > 1]
     if twice:
         raise ValueError(f"the log has several columns {twice[0]!r}: rename or drop all but one")
     return chosen
@@ -134,13 +146,26 @@ def _in_memory(log: Any, size: int) -> Table:
         for start in range(0, max(lengths.values()), size):
             yield {role: column[start : start + size] for role, column in columns.items()}
 
-    return Table(chunks, [str(name) for name in log])
+    def fits(name: str, other: Name) -> bool:
+        rows = len(log[originals[other if isinstance(other, str) else other[0]]])
+        return name == INDEX or np.shape(log[originals[name]]) == (rows,)
+
+    names = [str(name) for name in log]
+    times = [name for name in names if _is_time(getattr(log[originals[name]], "dtype", None))]
+    index = getattr(log, "index", None) if hasattr(log, "iloc") else None
+    unnamed = [INDEX] if INDEX not in names and _is_time(getattr(index, "dtype", None)) else []
+    return Table(chunks, names, times, unnamed, fits)
+
+
+def _is_time(kind: Any) -> bool:
+    """Whether a dtype of NumPy or pandas is that of dates, times or durations."""
+    return getattr(kind, "kind", "") in ("M", "m")
 
 
 def _array(log: Any, name: Name, originals: dict[str, Any]) -> NDArray[Any]:
     if isinstance(name, tuple):
         return np.stack([_array(log, part, originals) for part in name], axis=1)
-    column = log[originals[name]]
+    column = log.index if name == INDEX and name not in originals else log[originals[name]]
     if isinstance(column, np.ma.MaskedArray) and np.ma.is_masked(column):
         return np.ma.filled(column.astype(np.float64), np.nan)
     return np.asarray(column)
@@ -158,7 +183,7 @@ def _parquet(path: str | os.PathLike[str], size: int) -> Table:
         raise ValueError(f"there is no file {os.fspath(path)}")
     try:
         with opened() as file:
-            names = list(file.schema_arrow.names)
+            schema = file.schema_arrow
     except Exception as error:
         raise ValueError(f"{os.fspath(path)} is not a Parquet file that can be read: {error}") from error
 
@@ -166,26 +191,26 @@ def _parquet(path: str | os.PathLike[str], size: int) -> Table:
         rows = 0
         try:
             with opened() as file:
-                for batch in file.iter_batches(batch_size=size, columns=_parts(roles), use_threads=False):
+                for batch in file.iter_batches(batch_size=size, columns=parts_of(roles), use_threads=False):
                     yield _arrow_chunk(batch, roles)
                     rows += batch.num_rows
         except OSError as error:
             raise BrokenStream(f"row {rows} of the log, or one behind it, cannot be read: {error}") from error
 
-    return Table(chunks, names)
+    return _with_schema(chunks, schema)
 
 
 def _arrow_table(log: Any, size: int) -> Table:
     def chunks(roles: dict[str, Name]) -> Iterator[Chunk]:
         if hasattr(log, "select"):  # a table in memory
-            batches = log.select(_parts(roles)).to_batches(max_chunksize=size)
+            batches = log.select(parts_of(roles)).to_batches(max_chunksize=size)
         else:
-            batches = log.to_batches(columns=_parts(roles), batch_size=size)
+            batches = log.to_batches(columns=parts_of(roles), batch_size=size)
         for batch in batches:
             if batch.num_rows:
                 yield _arrow_chunk(batch, roles)
 
-    return Table(chunks, list(log.schema.names))
+    return _with_schema(chunks, log.schema)
 
 
 def _arrow_stream(log: Any) -> Table:
@@ -199,10 +224,30 @@ def _arrow_stream(log: Any) -> Table:
         for batch in RecordBatchReader.from_stream(log):
             yield _arrow_chunk(batch, roles)
 
-    return Table(chunks, list(RecordBatchReader.from_stream(log).schema.names))
+    return _with_schema(chunks, RecordBatchReader.from_stream(log).schema)
 
 
-def _parts(roles: dict[str, Name]) -> list[str]:
+def _with_schema(chunks: Callable[[dict[str, Name]], Iterator[Chunk]], schema: Any) -> Table:
+    from pyarrow import types
+
+    def fits(name: str, other: Name) -> bool:
+        kind = schema.field(name).type
+        known = (
+            types.is_integer,
+            types.is_floating,
+            types.is_temporal,
+            types.is_string,
+            types.is_large_string,
+        )
+        return any(is_kind(kind) for is_kind in known)
+
+    names = list(schema.names)
+    times = [name for name in names if names.count(name) == 1 and types.is_temporal(schema.field(name).type)]
+    return Table(chunks, names, times, [], fits)
+
+
+def parts_of(roles: dict[str, Name]) -> list[str]:
+    """Return the columns that make up all roles."""
     parts = [part for name in roles.values() for part in ((name,) if isinstance(name, str) else name)]
     return list(dict.fromkeys(parts))
 

@@ -60,7 +60,8 @@ class Display:
     def look(self, look: Look, steps: int) -> None:
         """Say what a look saw; the bar then shows how long it will still take."""
         estimate = look.estimate
-        self._words = f", gain {estimate.gain:.5g} +- {estimate.half_width:.2g}"
+        reach = f"+- {estimate.half_width:.2g}" if estimate.has_interval else "without an interval"
+        self._words = f", gain {estimate.gain:.5g} {reach}"
         looks = math.log((steps + look.steps_left) / steps, GROWTH)  # it ends with one of them
         self._total = min(self._most, round(steps * GROWTH ** math.ceil(looks)))
         self.show(steps)
@@ -141,6 +142,8 @@ def _read_until(
         display.look(look, collection.rewards.steps)
     if look.steps_left == 0:
         return ""
+    if not look.estimate.has_interval:
+        return "max_steps came first: the rewards never changed, so there is no interval yet"
     if look.estimate.half_width <= target and look.estimate.is_flagged:
         return "max_steps came first: the interval is narrow enough, but cannot be trusted yet: see below"
     return (

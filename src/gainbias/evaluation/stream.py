@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import chain
 from typing import Any, Literal, TypeAlias, get_args
@@ -190,6 +190,8 @@ class Stream:
         What a user should know, in words. It may grow while batches are read.
     source : Timed
         The pieces of paths behind it, and the seconds it took to get them.
+    warnings : list of str
+        Why the answer may be wrong, in words. It may grow, too.
     """
 
     observed: Any
@@ -197,6 +199,7 @@ class Stream:
     num_chains: int
     notes: list[str]
     source: Timed
+    warnings: list[str] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Transitions]:
         return self.batches

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 import gainbias
-from gainbias.evaluation.compare import OPEN, saving_in_words
+from gainbias.evaluation.compare import doubt_in_words, saving_in_words
 from gainbias.evaluation.estimate import Estimate, with_interval
 from gainbias.store import check_free
 
@@ -43,8 +43,8 @@ def show_comparison(answer: dict[str, Any]) -> None:
     table = Table(show_header=False, title="Comparison, first less second")
     shown = with_interval(answer["difference"], answer["interval"], answer["confidence"])
     table.add_row("difference of gains", shown)
-    doubt = ", but mind the warnings" if answer["warnings"] and answer["verdict"] != OPEN else ""
-    table.add_row("verdict", answer["verdict"] + doubt)
+    verdict = answer["verdict"]
+    table.add_row("verdict", verdict + doubt_in_words(verdict, answer["doubts"]))
     for name in ("first", "second"):
         own = answer[name]
         shown = with_interval(own["gain"], own["gain_interval"], own["confidence"])
@@ -52,7 +52,7 @@ def show_comparison(answer: dict[str, Any]) -> None:
     table.add_row("pairing", saving_in_words(answer["saving"], answer["difference"]))
     console = Console()
     console.print(table)
-    _say(console, _all_warnings(answer), [])
+    _say(console, _all_warnings(answer), answer["notes"])
 
 
 def _all_warnings(answer: dict[str, Any]) -> list[str]:

@@ -27,7 +27,7 @@ def _draw_points(view: ValueView, panel: Axes) -> None:
     panel.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
     panel.locator_params(axis="x", integer=True)
     panel.set_title("Relative values, with intervals")
-    panel.set_xlabel("observation" + (" (grey: seen too rarely for an interval)" if view.rare.any() else ""))
+    panel.set_xlabel("observation" + (" (grey: too little seen for an interval)" if view.rare.any() else ""))
 
 
 def _draw_line(view: ValueView, panel: Axes) -> None:

@@ -6,7 +6,6 @@ Gymnasium is imported when a function is called: it is an optional dependency.
 from __future__ import annotations
 
 import difflib
-import warnings
 from importlib import import_module, metadata
 from typing import Any
 
@@ -44,8 +43,7 @@ def from_gymnasium(
     ----------
     env_or_id : gymnasium.Env or str
         An environment with the attributes ``P`` and ``initial_state_distrib``, as those of
-        `gymnasium.envs.toy_text`, or its id. If the installed Gymnasium has only other versions of an id, its
-        newest version is taken, with a warning.
+        `gymnasium.envs.toy_text`, or its id. An id without a version means the newest one, as in Gymnasium.
     policy : array_like of int, shape (n,), array_like, shape (n, A), or callable
         The action in each state of the table, the probability of each action, or a function from an
         observation to an action.
@@ -93,14 +91,10 @@ def gymnasium_table(env_or_id: Any) -> TransitionTable:
 
 
 def _read(env_or_id: Any) -> TransitionTable:
-    """Read the table; public functions call this directly, so that warnings name the line of their caller."""
     gymnasium = optional("gymnasium")
     if not isinstance(env_or_id, str):
         return _table_of(gymnasium, env_or_id)
     name = installed_id(env_or_id)
-    if name != env_or_id:
-        version = metadata.version("gymnasium")
-        warnings.warn(f"gymnasium {version} has no {env_or_id}: {name} is used instead", stacklevel=3)
     env = gymnasium.make(name)
     try:
         return _table_of(gymnasium, env)
@@ -120,24 +114,71 @@ def optional(module: str) -> Any:
 
 
 def installed_id(wanted: str) -> str:
-    """Return the id itself if Gymnasium has it, otherwise the newest version of the same environment.
+    """Return an id that Gymnasium has; one without a version means the newest version, as in Gymnasium.
+
+    Parameters
+    ----------
+    wanted : str
+        ``NAME-vN``, ``NAME``, or ``MODULE:`` and one of these, where importing the module registers it.
+
+    Raises
+    ------
+    ValueError
+        If there is no such environment, or no such version of it.
 
     Examples
     --------
     >>> installed_id("FrozenLake-v1"), installed_id("FrozenLake")
     ('FrozenLake-v1', 'FrozenLake-v1')
     """
+    module, colon, name = wanted.rpartition(":")
+    if colon:
+        _import_for(wanted, module)
+        return f"{module}:{installed_id(name)}"
     registry = optional("gymnasium").registry
     if wanted in registry:
         return wanted
-    head, _, version = wanted.rpartition("-v")
-    stem = head if version.isdigit() else wanted
-    versions = {spec.version: name for name, spec in registry.items() if name == f"{stem}-v{spec.version}"}
+    versions = _versions(wanted)
     if versions:
-        return str(versions[max(versions)])
-    near = difflib.get_close_matches(wanted, registry, n=1)
-    hint = f": did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"gymnasium {metadata.version('gymnasium')} has no environment {wanted!r}{hint}")
+        return versions[-1]
+    raise ValueError(
+        f"gymnasium {metadata.version('gymnasium')} has no environment {wanted!r}{_what_there_is(wanted)}"
+    )
+
+
+def _import_for(wanted: str, module: str) -> None:
+    try:
+        import_module(module)
+    except (ImportError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"{wanted!r} names a module that registers the environment, and {module!r} cannot be imported: "
+            f"{error}"
+        ) from error
+
+
+def _versions(stem: str) -> list[str]:
+    """Return the ids of an environment without a version, the newest last."""
+    registry = optional("gymnasium").registry
+    found = {spec.version: name for name, spec in registry.items() if name == f"{stem}-v{spec.version}"}
+    return [found[version] for version in sorted(found)]
+
+
+def _what_there_is(wanted: str) -> str:
+    """Return which ids may have been meant, as the rest of a sentence."""
+    registry = optional("gymnasium").registry
+    head, _, version = wanted.rpartition("-v")
+    others = _versions(head) if version.isdecimal() else []
+    if others:
+        return f", only {', '.join(others)}: say which version is meant, or {head!r} for the newest"
+    by_lower = {str(name).lower(): str(name) for name in registry}
+    near = [by_lower[name] for name in difflib.get_close_matches(wanted.lower(), by_lower, n=3)]
+    space, slash, _ = wanted.partition("/")
+    if slash and not any(str(name).startswith(f"{space}/") for name in registry):
+        return (
+            f": nothing is registered under {space}/: import the package that does it, or say "
+            f"'PACKAGE:{wanted}'"
+        ) + (f". Near it are {', '.join(near)}" if near else "")
+    return f": did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def _table_of(gymnasium: Any, env: Any) -> TransitionTable:

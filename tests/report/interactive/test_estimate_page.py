@@ -209,7 +209,7 @@ class TestWhatAnEstimateMayLack:
         assert point["mode"] == "markers"
         assert point["error_y"]["array"][0] > 0
         assert window.texts("table tbody tr")[-1].split("\t") == ["5", "no step began there", "-", "-"]
-        assert "seen too rarely for an interval" in window.texts("table tbody tr")[0]
+        assert "too little was seen for an interval" in window.texts("table tbody tr")[0]
         assert_sound(window)
 
     def test_intervals_without_ends(self, opened, queue):
@@ -271,7 +271,7 @@ class TestWhatAnEstimateMayLack:
     @pytest.mark.parametrize("env", [Many, Cube])
     def test_states_that_were_all_seen_too_rarely(self, opened, env):
         window = opened(gb.evaluate(env, "random", num_steps=20))
-        assert "No observation was seen often enough" in window.find("main").text
+        assert "Too little was seen for an interval of any value" in window.find("main").text
         assert window.run("return document.querySelectorAll('table, #values').length") == 0
         assert_sound(window)
 

@@ -16,7 +16,7 @@ MOST_ROWS = 200
 
 VALUE_HEADER = ["Observation", "Relative value", "Interval from", "to"]
 
-UNSEEN, RARE = "nothing alike was seen", "seen too rarely for an interval"
+UNSEEN, RARE = "nothing alike was seen", "too little was seen for an interval"
 NO_STEP = "no step began there"
 """Of discrete observations: one that ends episodes may have been seen often."""
 
@@ -60,7 +60,7 @@ def value_with_ends(value: float, low: float, high: float, unseen: str = UNSEEN)
     Examples
     --------
     >>> value_with_ends(2.34567, 2.0, 2.6), value_with_ends(2.34567, -np.inf, np.inf)
-    ('+2.35 (+2.00 to +2.60)', '+2.346, seen too rarely for an interval')
+    ('+2.35 (+2.00 to +2.60)', '+2.346, too little was seen for an interval')
     """
     if np.isnan(value):
         return unseen
@@ -74,7 +74,7 @@ def values(view: ValueView) -> str:
     """Name the best and the worst of the values that are drawn and have intervals."""
     places = np.flatnonzero(view.known & np.isfinite(view.values))
     if not len(places):
-        return "No observation was seen often enough for an interval."
+        return "Too little was seen for an interval of any value."
     best, worst = places[np.argmax(view.values[places])], places[np.argmin(view.values[places])]
     return f"Best: {_at(view, int(best))}. Worst: {_at(view, int(worst))}."
 
@@ -88,7 +88,7 @@ def _at(view: ValueView, place: int) -> str:
 def how_to_read(view: ValueView, confidence: float) -> str:
     """Say what a chart of values shows."""
     unknown = {
-        "points": " Grey points were seen too rarely for one.",
+        "points": " For one of a grey point too little was seen.",
         "line": " Where there is no band, too little was seen.",
         "map": " Where there is no colour, too little was seen.",
         "extremes": " Shown are the worst and the best observations that have one.",
