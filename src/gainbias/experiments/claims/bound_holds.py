@@ -141,64 +141,61 @@ def _rewards(problem: Problem) -> Iterator[Check]:
 
 def judge(checks: list[Check]) -> Outcome:
     """Ask whether any error is above its bound, where that says something."""
-    parts = []
+    parts, silent = [], []
     for theorem in dict.fromkeys(check.theorem for check in checks):
-        for printed in (False, True):
-            chosen = [check for check in checks if (check.theorem, check.printed) == (theorem, printed)]
-            if chosen:
-                parts.append(_part(f"{theorem}, {'as printed' if printed else 'corrected'}", chosen))
-    useful = sum(check.useful for check in checks)
-    if not useful:
+        own = [check for check in checks if check.theorem == theorem]
+        for words, printed in (("corrected", False), ("as printed", True)):
+            if chosen := [check for check in own if check.printed == printed]:
+                parts.append(_part(f"{theorem}, {words}", chosen))
+        if not any(_judged(own)):
+            silent.append(theorem)
+    count = len(list(_judged(checks)))
+    if not count:
         parts.append(Part("cases in which a bound says something", 0.0, 0.0, 0.0, "at least 1", "undecided"))
-    return Outcome(tuple(parts), _reason(parts, useful, len(checks)), (_chart(checks),))
+    return Outcome(tuple(parts), _reason(parts, silent, count, len(checks)), _charts(checks))
+
+
+def _judged(checks: list[Check]) -> Iterator[Check]:
+    """Pick the checks that can fail, and any that do fail."""
+    return (check for check in checks if check.useful or check.low > check.bound)
 
 
 def _part(name: str, chosen: list[Check]) -> Part:
-    """Return the largest error / bound over useful bounds, or over all, without a verdict, if none is."""
-    useful = [check for check in chosen if check.useful]
-    worst = max(useful or chosen, key=lambda check: check.high / check.bound)
+    """Return the largest error / bound of those that are judged, or of all, without a verdict, if none is."""
+    judged = list(_judged(chosen))
+    worst = max(judged or chosen, key=lambda check: check.high / check.bound)
     ratio = Interval(*(end / worst.bound for end in (worst.error, worst.low, worst.high)))
-    cases = f"{len(useful)} of {len(chosen)} cases say something"
-    if useful:
-        return at_most(f"largest error / bound: {name} ({cases})", ratio, 1.0)
-    return shown(f"largest error / bound: {name} ({cases}: not judged)", ratio)
+    name = f"largest error / bound: {name} ({sum(c.useful for c in chosen)} of {len(chosen)} say something"
+    return at_most(f"{name})", ratio, 1.0) if judged else shown(f"{name}: not judged)", ratio)
 
 
-def _reason(parts: list[Part], useful: int, total: int) -> str:
+def _reason(parts: list[Part], silent: list[str], count: int, total: int) -> str:
     """Say how many cases were judged, what came out, and which theorems were not judged."""
-    if not useful:
-        return (
-            f"No verdict: in none of {total} cases is the bound below what is known without it, so that no "
-            "error could be above it."
-        )
+    if not count:
+        return f"No verdict: in none of {total} cases is the bound below what is known without it."
     judged = [part for part in parts if part.verdict is not None]
     broken = [part.name for part in judged if part.verdict != "holds"]
-    said = f"In {useful} of {total} cases the bound says something: it is below what is known without it. "
-    said += (
+    said = f"Judged are {count} of {total} cases, those with a bound below what is known without it. " + (
         f"Not surely below the bound: {'; '.join(broken)}."
         if broken
         else f"In these no error is above it; the closest reaches {max(p.value for p in judged):.4f} of it."
     )
-    silent = [_theorem_of(part) for part in parts if part.verdict is None]
-    return f"{said} Not judged, because no bound says anything: {'; '.join(silent)}." if silent else said
+    return f"{said} No verdict on bounds that say nothing: {'; '.join(silent)}." if silent else said
 
 
-def _theorem_of(part: Part) -> str:
-    return part.name.removeprefix("largest error / bound: ").rsplit(" (", 1)[0]
-
-
-def _chart(checks: list[Check]) -> Chart:
-    """Draw all corrected bounds, and those that say something apart from the others."""
-    drawn = [check for check in checks if not check.printed and check.bound > 0.0]
+def _charts(checks: list[Check]) -> tuple[Chart, ...]:
+    """Draw the corrected bounds that say something."""
+    drawn = [check for check in checks if check.useful and not check.printed]
+    if not drawn:
+        return ()
     lines = []
     for theorem in dict.fromkeys(check.theorem for check in drawn):
-        for useful, words in ((True, ""), (False, " (says nothing)")):
-            own = [check for check in drawn if (check.theorem, check.useful) == (theorem, useful)]
-            if own:
-                lines.append(Line(theorem + words, [c.bound for c in own], [c.error for c in own]))
-    ends = [min(min(line.x) for line in lines), max(max(line.x) for line in lines)]
+        own = [check for check in drawn if check.theorem == theorem]
+        lines.append(Line(theorem, [check.bound for check in own], [check.error for check in own]))
+    ends = [min(check.bound for check in drawn), max(check.bound for check in drawn)]
     lines.append(Line("error = bound", ends, ends, reference=True))
-    return Chart("Corrected bounds, certified steps", "bound", "mean squared error", tuple(lines))
+    title = "Corrected bounds that say something, certified steps"
+    return (Chart(title, "bound", "mean squared error", tuple(lines)),)
 
 
 CLAIM = Claim(

@@ -108,7 +108,7 @@ class Bound:
 
     @property
     def informative(self) -> bool:
-        """Whether it says something: is certified, and below what is known without the theorem.
+        """Whether it says something, being certified and below what is known without the theorem.
 
         That is the error before the first step, |theta_0 - theta*|^2, which making no step at all guarantees;
         and what holds anyway, because weights are kept in a ball or, for averages of rewards, because the
