@@ -1,4 +1,4 @@
-"""What is known without a theorem: no certified bound is larger, none is infinite, and small talk is marked."""
+"""No certified bound is above what is known anyway, or infinite, and those that say nothing are marked."""
 
 import numpy as np
 import pytest

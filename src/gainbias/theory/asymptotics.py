@@ -127,15 +127,15 @@ def efficiency(
 ) -> float:
     """Return how many times more transitions than least squares an algorithm needs, for the same small error.
 
-    The yardstick depends on what is estimated, not on the algorithm. If features span the constant values, all
-    undiscounted algorithms have the same limit up to a constant, and all are compared with `lstd` as it is
-    (``mean_weight=1``), in the error of the same `kind`: equal errors have equal efficiencies, and larger
+    The yardstick depends on what is estimated, not on the algorithm. If features span the constant values,
+    all undiscounted algorithms have the same limit up to a constant. All are compared with `lstd` as it is,
+    with ``mean_weight=1``, in the error of the same `kind`: equal errors have equal efficiencies, and larger
     errors larger ones. Otherwise algorithms with different limits estimate different things. Each is then
     compared with `lstd` of the `mean_weight` that has its limit, such as 0 for td-lambda and 1 for
     single-chain; discounted-td always with discounted least squares.
 
-    Along a chain 1 is the best. With independent transitions differential-td can need fewer, outside the span.
-    Double-chain methods count two transitions for each step.
+    Along a chain 1 is the best. With independent transitions, and features that do not span the constants,
+    differential-td can need fewer. Double-chain methods count two transitions for each step.
 
     Parameters
     ----------

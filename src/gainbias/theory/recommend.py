@@ -327,7 +327,7 @@ class _Search:
         return None
 
     def _from_where(self, curve: Curve) -> int | None:
-        """Return a number of steps from which on no error of a curve is too large; None if the last one is."""
+        """Return the steps from which on no error of a curve is too large; None if the last one is."""
         large = np.flatnonzero(~(self._surely(curve) <= self.epsilon))
         if not large.size:
             return int(curve.steps[0])

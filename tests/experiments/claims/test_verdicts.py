@@ -235,7 +235,9 @@ class TestBoundHolds:
         assert 0 < useful < len(checks)
         outcome = bound_holds.judge(checks)
         assert outcome.reason.startswith(f"Judged are {useful} of {len(checks)} cases")
-        assert "No verdict on bounds that say nothing: single-chain, constant steps, markov;" in outcome.reason
+        assert (
+            "No verdict on bounds that say nothing: single-chain, constant steps, markov;" in outcome.reason
+        )
         without = [part.name for part in outcome.parts if part.verdict is None]
         assert without
         assert all(name.endswith("say something: not judged)") for name in without)

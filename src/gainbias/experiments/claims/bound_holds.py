@@ -203,8 +203,8 @@ CLAIM = Claim(
     text="The mean squared error is at most what the theorems say, wherever their conditions hold.",
     where="All theorems on convergence",
     how="Exact errors (single-chain: means over 64 runs of 5,000 steps, give or take 4 standard errors) on "
-    "four random chains of 3 states, at certified step sizes. Judged only where the bound is below what is known "
-    "without it: the error before the first step and, for averages of rewards, (r_max + |g|)^2.",
+    "four random chains of 3 states, at certified step sizes. Judged only where the bound is below what is "
+    "known without it: the error before the first step and, for averages of rewards, (r_max + |g|)^2.",
     interval="4 standard errors for single-chain; exact for all others",
     collect=collect,
     judge=judge,
