@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import importlib
 import json
 import re
 import subprocess
@@ -282,6 +283,17 @@ class TestList:
         shown = capsys.readouterr().out
         for name in gb.ALGORITHMS:
             assert name in shown
+
+    def test_json_marks_what_was_rebuilt_from_a_description(self, capsys):
+        """What the text of an algorithm says of itself, its entry says, too, and the other way round."""
+        marked = {e["id"] for e in answer_of(capsys, "list", "algorithms") if e["reconstructed"]}
+        said = set()
+        for name in gb.ALGORITHMS:
+            module = importlib.import_module(f"gainbias.algorithms.{name.replace('-', '_')}")
+            if re.search("[Rr]econstructed|[Rr]ebuilt", module.__doc__):
+                said.add(name)
+        assert marked == said
+        assert "projected-td" in marked
 
     def test_json_maps_every_row_of_the_paper(self, capsys):
         rows = " ".join(entry["table_row"] for entry in answer_of(capsys, "list", "algorithms"))

@@ -113,7 +113,7 @@ class TestBound:
 
     def test_a_sum_that_is_too_large(self, capsys):
         bound = answer_of(capsys, "bound", "frozen-lake", "--step-size", "1,1000")
-        show_bound({**bound, "conditions": [], "value": np.inf, "constants": {"R_w": np.inf}})
+        show_bound({**bound, "conditions": [], "theorem_value": np.inf, "constants": {"R_w": np.inf}})
         assert "inf: larger than any float" in capsys.readouterr().out
 
 

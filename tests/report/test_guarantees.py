@@ -50,6 +50,31 @@ def test_the_paper_to_the_letter(capsys):
     assert "L_1" not in answer_of(capsys, *WORDS)["constants"]
 
 
+def test_a_bound_that_says_nothing_is_called_so(capsys, monkeypatch):
+    """The formula of single-chain gives 3e10 here; weights in the ball cannot be so far from theta*."""
+    monkeypatch.setenv("COLUMNS", "200")
+    words = ["bound", "frozen-lake", "--step-size", "1e-3", "--steps", "1000000"]
+    assert cli.main(words) == cli.DONE
+    shown = capsys.readouterr().out
+    assert "NO: it says nothing: it is not below" in shown
+    assert "what the projection alone gives" in shown
+    answer = answer_of(capsys, *words)
+    assert answer["certified"] is True
+    assert answer["informative"] is False
+    assert answer["value"] <= 4.0 * answer["constants"]["R_theta"] ** 2 < 1e-6 * answer["theorem_value"]
+    assert answer["note"].startswith("says nothing")
+
+
+def test_a_bound_that_says_something_is_called_so(capsys):
+    words = ["bound", "machine-replacement", "--algorithm", "reward-estimate", "--steps", "1000000"]
+    answer = answer_of(capsys, *words)
+    assert answer["informative"] is True
+    assert answer["note"] == ""
+    assert cli.main(words) == cli.DONE
+    assert "informative" in (shown := capsys.readouterr().out)
+    assert "says nothing" not in shown
+
+
 def test_parameters(capsys):
     single = ["bound", "random-walk-50", "--step-size", "1e-6", "--steps", "1000000"]
     answer = answer_of(capsys, *single, "--param", "mean-ratio=0.25")

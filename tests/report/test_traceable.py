@@ -89,7 +89,7 @@ def test_summary_verdicts_and_what_is_unexplained_follow_from_stored_rows(read, 
     }
     for name, table in made.items():
         assert len(table) > 0
-        written = read(name).fillna({"reason": ""}) if name == "verdicts" else read(name)
+        written = read(name).fillna({"reason": "", "caveat": ""}) if name == "verdicts" else read(name)
         pandas.testing.assert_frame_equal(written, table, check_exact=True, check_dtype=False)
     other = results.runs.assign(error=results.runs["error"] * (1 + 0.1 * (results.runs["run"] == 1)))
     changed = summary_table(replace(results, runs=other), FAIR_SCORES)

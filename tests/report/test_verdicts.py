@@ -5,8 +5,24 @@ import pandas
 import pytest
 
 from gainbias.report.claims import CLAIMS, Claim
+from gainbias.report.interactive.sections import _verdict_cell, _verdict_row
+from gainbias.report.page import verdict_texts, verdicts_page
 from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES
-from gainbias.report.verdicts import judge, reason, runs_met, turning_choices, verdict_table
+from gainbias.report.unexplained import unexplained
+from gainbias.report.verdicts import (
+    AGAINST_BASELINES,
+    CONSTANT_ITSELF,
+    COUNTS_CONSTANT,
+    OUR_CONSTANTS,
+    SCORES,
+    SLOWER,
+    caveat,
+    judge,
+    reason,
+    runs_met,
+    turning_choices,
+    verdict_table,
+)
 from tests.report.synthetic import ETAS, FEW, LEVELS, make_results
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
@@ -145,6 +161,48 @@ def test_the_table_has_the_scores_that_make_sense(results):
     assert scores["eta1-above-eta3"] == ["literal", "inferred", "fair"]
     assert "variance-reduction-slow" not in scores  # not run
     assert (table["reason"].str.len() > 0).equals(table["held"] * 2 <= table["of"])
+
+
+@pytest.mark.parametrize(
+    ("name", "score", "words"),
+    [
+        ("most-settings", "fair, full", [COUNTS_CONSTANT]),
+        ("single-chain-first", "fair, full", [COUNTS_CONSTANT]),
+        ("double-chain-keeps-up", "fair, full", [COUNTS_CONSTANT]),
+        ("most-settings", "fair, quotient", []),
+        ("most-settings", "literal", []),
+        ("one-chain-costs-time", "fair, full", []),
+        ("one-point", "literal", [COUNTS_CONSTANT]),
+        ("variance-reduction-slow", "literal", [OUR_CONSTANTS]),
+        ("variance-reduction-slow-all-data", "fair, centred", [OUR_CONSTANTS]),
+        ("variance-reduction-slow", "fair, full", [COUNTS_CONSTANT, OUR_CONSTANTS]),
+    ],
+)
+def test_what_a_verdict_must_not_be_quoted_without(name, score, words):
+    assert caveat(BY_NAME[name], SCORES[score]) == "; ".join(words)
+
+
+def test_caveats_are_about_claims_that_exist():
+    assert set(BY_NAME) >= AGAINST_BASELINES | CONSTANT_ITSELF | SLOWER
+    about_baselines = {claim.name for claim in CLAIMS if "baseline" in claim.text and claim.metric == "any"}
+    assert about_baselines <= AGAINST_BASELINES
+
+
+def test_caveats_stand_beside_every_verdict(results, paper):
+    """In the table, on the page, in short and claim by claim, and on the interactive page."""
+    table = verdict_table(CLAIMS, results)
+    full = table[(table["score"] == "fair, full") & (table["claim"] == "most-settings")].iloc[0]
+    assert full["caveat"] == COUNTS_CONSTANT
+    assert COUNTS_CONSTANT in verdict_texts(full)[1]
+    said = f"{full['word']}, {full['held']} of {full['of']}"
+    page = verdicts_page(table, unexplained(results, paper), paper, results.manifest, "")
+    assert f"| {said} ({COUNTS_CONSTANT}) |" in page
+    assert f"| {full['word']} ({COUNTS_CONSTANT}) |" in page
+    [overview] = [line for line in page.splitlines() if "](#most-settings)" in line]
+    assert overview.count(COUNTS_CONSTANT) == 1
+    cell = _verdict_cell(full)
+    assert f"{full['held']} of {full['of']} ({COUNTS_CONSTANT})</td>" in cell
+    assert f"</span> ({COUNTS_CONSTANT})</td>" in _verdict_row(full)
 
 
 def test_the_table_is_the_same_each_time(results):

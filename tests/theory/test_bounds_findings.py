@@ -45,7 +45,9 @@ class TestFindings:
         rho, tau = bounds[0].constants["rho"], bounds[0].constants["tau_mix"]
         assert rho == pytest.approx(1 - 2 * 0.5 * 0.4)
         missing = 4 * 0.5 * 3 * (20 - tau) / 0.2 * rho ** (20 - tau) * (1 / rho - 1)
-        assert bounds[0].value - bounds[1].value == pytest.approx(missing)  # rho_0 = 1: G_const is the same
+        assert bounds[0].theorem_value - bounds[1].theorem_value == pytest.approx(
+            missing
+        )  # rho_0 = 1: G_const is the same
 
     def test_6_the_noise_constant_agrees_with_that_of_constant_steps(self):
         arguments = {"step_size": gb.Harmonic(0.5, 1000), "num_steps": 10**5}
@@ -184,6 +186,10 @@ class TestRecord:
             "constants",
             "conditions",
             "theorem",
+            "theorem_value",
+            "trivial",
+            "informative",
+            "note",
         }
         assert answer["conditions"][0]["holds"] is True
         assert isinstance(answer["constants"]["tau_mix"], float)

@@ -167,7 +167,7 @@ class TestDiscounted:
         mixed = tau(2e-3)  # total variation is half of the distance
         by_hand = exp(-2e-3 * self.RATE * 5000) * self.TARGET**2
         by_hand += 1e-3 * (1 + 2 * R) ** 2 * (9 + 12 * mixed) / (2 * self.RATE)
-        assert bound.value == pytest.approx(by_hand, rel=1e-9)
+        assert bound.theorem_value == pytest.approx(by_hand, rel=1e-9)
         assert "stationary start" in bound.theorem
         small = gb.bound("discounted-td", PROBLEM, step_size=1e-3, num_steps=5000, discount=0.5, radius=1.0)
         assert [broken.formula for broken in small.violated] == ["R >= |theta*|"]

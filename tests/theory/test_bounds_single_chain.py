@@ -34,15 +34,15 @@ class TestConstant:
         by_hand = 4 * alpha * 3 * (T - 35) * max(kappa, G_1) ** exponent / 0.2
         by_hand += 4 * kappa ** (T - 35) + alpha * G_const / (2 * zeta)
         assert bound.certified
-        assert bound.value == pytest.approx(by_hand, rel=1e-9)
+        assert bound.theorem_value == pytest.approx(by_hand, rel=1e-9)
         constants(bound, zeta=zeta, kappa=kappa, G_1=G_1, rho=max(kappa, G_1), G_const=G_const, tau_mix=35)
 
     def test_each_term_counts(self):
         bound = gb.bound("single-chain", PROBLEM, step_size=1e-3, num_steps=35, **GIVEN)
-        assert bound.value == pytest.approx(4 + 1e-3 * bound.constants["G_const"] / 0.8, rel=1e-9)
+        assert bound.theorem_value == pytest.approx(4 + 1e-3 * bound.constants["G_const"] / 0.8, rel=1e-9)
         later = gb.bound("single-chain", PROBLEM, step_size=1e-3, num_steps=36, **GIVEN)
         more = 4 * 1e-3 * 3 / 0.2 + 4 * (1 - 8e-4) + 1e-3 * bound.constants["G_const"] / 0.8
-        assert later.value == pytest.approx(more, rel=1e-9)
+        assert later.theorem_value == pytest.approx(more, rel=1e-9)
 
     def test_defaults(self):
         bound = gb.bound("single-chain", PROBLEM, step_size=1e-3, num_steps=5000)
@@ -57,7 +57,7 @@ class TestConstant:
         bound = gb.bound("single-chain", PROBLEM, step_size=1e-17, num_steps=10**18, **GIVEN)
         noise = 1e-17 * bound.constants["G_const"] / 0.8
         decayed = 4 * exp(-8.0) + 4e-17 * 3 * 10**18 * exp(-8.0) / 0.2
-        assert bound.value == pytest.approx(decayed + noise, rel=1e-9)
+        assert bound.theorem_value == pytest.approx(decayed + noise, rel=1e-9)
 
     @pytest.mark.parametrize(
         ("changes", "formula"),
@@ -121,7 +121,7 @@ class TestDecaying:
         by_hand = 4 * ((mixed + c0) / (T + c0)) ** (a * c_1)
         by_hand += (Gamma_1 + Gamma_0 * G_1) / (T + c0) ** (a * c_1)
         assert bound.certified
-        assert bound.value == pytest.approx(by_hand, rel=1e-9)
+        assert bound.theorem_value == pytest.approx(by_hand, rel=1e-9)
         constants(bound, c_1_lambda=c_1, c_2_lambda=c_2, Gamma_0=Gamma_0, Gamma_1=Gamma_1, rho_1=rho_1)
         constants(bound, tau_mix=mixed, **{"G_1(T)": G_1, "G_2(T)": G_2})
 
@@ -150,7 +150,7 @@ class TestDecaying:
         by_hand += a * (G_1 + rho_0 * c_2 * G_2) / (c_1 * (T + c0) ** xi)
         by_hand += 4 * a * c_2 / 0.5 * exp(a * c_1 / c0**xi) * longer * exp(-a / 0.5 * 0.4 * delta)
         assert bound.certified
-        assert bound.value == pytest.approx(by_hand, rel=1e-9)
+        assert bound.theorem_value == pytest.approx(by_hand, rel=1e-9)
         constants(bound, tau_mix=mixed, rho_min=0.4, **{"G_1(T)": G_1, "G_2(T)": G_2, "Delta'_T": longer})
 
     def test_the_terms_that_vanish(self):
@@ -161,7 +161,7 @@ class TestDecaying:
         noise = bound.constants["G_1(T)"] + 0.5 * 15 * bound.constants["G_2(T)"]
         delta = (20 + 1e4) ** 0.5 - (mixed + 1e4) ** 0.5
         longer = (19 + 1e4) ** 0.5 - (mixed - 1 + 1e4) ** 0.5
-        rest = bound.value - 5 * noise / (0.4 * (20 + 1e4) ** 0.5)
+        rest = bound.theorem_value - 5 * noise / (0.4 * (20 + 1e4) ** 0.5)
         expected = exp(-5 * 0.4 / 0.5 * delta) * (4 + 4 * 5 * 15 / 0.5 * exp(5 * 0.4 / 100) * longer)
         assert rest == pytest.approx(expected, rel=1e-6)
 
@@ -210,5 +210,5 @@ class TestDecaying:
         steps = {"step_size": gb.Harmonic(1.4, 1e4), "weights_radius": LENGTH, "lambda_squared": 1e-4}
         early = gb.bound("single-chain", PROBLEM, num_steps=10**10, **steps)
         late = gb.bound("single-chain", PROBLEM, num_steps=10**14, **steps)
-        slope = (log(late.value) - log(early.value)) / log(1e4)
+        slope = (log(late.theorem_value) - log(early.theorem_value)) / log(1e4)
         assert -1 < slope < -0.9

@@ -1,4 +1,4 @@
-"""TD(lambda) with a projected trace, of Haque and Maguluri (2025).
+"""TD(lambda) with a projected trace, of Haque and Maguluri (2025). Reconstructed.
 
 The update is that of `td-lambda`, with the trace projected onto the weights orthogonal to theta_e, those of
 the constant value 1 (if features do not span the constants, nothing is projected):
@@ -53,6 +53,7 @@ ALGORITHM = Algorithm(
     converges_to="the TD(lambda) fixed point that is orthogonal to the weights of the constant 1",
     not_guaranteed="values of mean 0",
     table_row="Haque & Maguluri",
+    reconstructed=True,
     form=Form(init, step, output, laned=True, touches_rows=without_trace),
     params=Params,
     bounds={"gain_ratio": POSITIVE, "trace_decay": FRACTION},

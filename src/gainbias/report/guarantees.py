@@ -9,8 +9,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from gainbias.theory.bounds.record import WEIGHTS_ERROR
-
 GROWTH = {
     "Gamma_1": ", which has (tau_mix + c0)^(2 rho_0 a) in it: try a smaller a, as in --step-size 1,1000"
 }
@@ -23,30 +21,32 @@ def show_bound(bound: dict[str, Any]) -> None:
     facts.add_row("bounded", escape(bound["quantity"]))
     facts.add_row("formula", escape(bound["formula"]))
     facts.add_row("value", escape(_value(bound)))
-    if (start := _error_at_the_start(bound)) is not None:
+    if bound["certified"] and bound["theorem_value"] > bound["value"]:
+        facts.add_row("by the theorem", escape(_by_the_theorem(bound)))
+    if math.isfinite(start := bound["trivial"]["without_steps"]):
         facts.add_row("at the start", f"{start:.6g}, with theta_0 = 0")
+    if bound["certified"]:
+        facts.add_row("informative", escape("yes" if bound["informative"] else f"NO: it {bound['note']}"))
     console = Console()
     console.print(facts, _conditions(bound["conditions"]), _constants(bound["constants"]))
 
 
 def _value(bound: dict[str, Any]) -> str:
-    """Return the value; if it is infinite, with the constants of the formula that make it so."""
+    """Return the value, and where it is from if it is not the theorem's."""
     if not bound["certified"]:
         return "not certified"
-    if bound["value"] != math.inf:
-        return f"{bound['value']:.6g}"
+    if bound["theorem_value"] > bound["value"]:
+        return f"{bound['value']:.6g}: {bound['trivial']['anyway_because']}"
+    return f"{bound['value']:.6g}"
+
+
+def _by_the_theorem(bound: dict[str, Any]) -> str:
+    """Return what the formula gives; if it is infinite, with the constants that make it so."""
+    if bound["theorem_value"] != math.inf:
+        return f"{bound['theorem_value']:.6g}"
     infinite = [name for name, constant in bound["constants"].items() if math.isinf(constant)]
     reasons = [name + GROWTH.get(name, "") for name in infinite if name in bound["formula"]]
     return f"inf, because of {' and '.join(reasons)}" if reasons else "inf: larger than any float"
-
-
-def _error_at_the_start(bound: dict[str, Any]) -> float | None:
-    """Return |theta_0 - theta*|^2, beside which a bound that says nothing is seen as such."""
-    if bound["quantity"] != WEIGHTS_ERROR:
-        return None
-    constants = bound["constants"]
-    length = constants.get("|theta_0 - theta*|", constants.get("|theta*|"))
-    return None if length is None else float(length**2)
 
 
 def _conditions(conditions: list[dict[str, Any]]) -> Table:

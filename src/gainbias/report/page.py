@@ -17,7 +17,7 @@ from gainbias.report.scores import PAPER_SCORES
 from gainbias.report.sheets import FIRST_INSTANCES
 from gainbias.report.study import study_summary
 from gainbias.report.unexplained import NEAR
-from gainbias.report.verdicts import SCORES, judge
+from gainbias.report.verdicts import SCORES, judge, with_caveat
 
 INTRODUCTION = """\
 # Does the paper's study hold up?
@@ -36,6 +36,7 @@ HOW_TO_READ = """\
 - **fair**: one metric for all (full, centred by the stationary mean, or modulo constants: the quotient),
   errors against the bias, after equal numbers of transitions (a step of double chain uses two). The full
   error counts a constant that the baselines and variance-reduced TD do not set out to find.
+- *In brackets* after a verdict: what it must not be quoted without.
 - *Runs*: in how many runs the claim held over the tasks, with a 95 % Clopper-Pearson interval of the share.
   *Pairs*: share of pairs of run and task in which it held. *Ratio*: typical value (interquartile mean of the
   logarithm) of the ratio in the heading, which is below 1 where the claim holds. Intervals of both are 95 %
@@ -81,7 +82,10 @@ def verdicts_page(
 
 
 def _overview(claims: list[Claim], table: DataFrame, paper: Paper) -> str:
-    texts = {(row.claim, row.score): f"{row.word}, {row.held} of {row.of}" for row in table.itertuples()}
+    texts = {
+        (row.claim, row.score): with_caveat(f"{row.word}, {row.held} of {row.of}", row.caveat)
+        for row in table.itertuples()
+    }
     rows = []
     for claim in claims:
         cells = [texts.get((claim.name, score), "-") for score in (*SCORES, "fair")]
@@ -131,7 +135,7 @@ def verdict_texts(row: Any) -> tuple[str, ...]:
     runs = f"{row.held} of {row.of} [{row.runs_low:.0%}, {row.runs_high:.0%}]"
     pairs = f"{row.pairs:.0%} [{row.pairs_low:.0%}, {row.pairs_high:.0%}]"
     ratio = "-" if math.isnan(row.typical) else range_text(row.typical, row.typical_low, row.typical_high)
-    return row.score, row.word, runs, pairs, ratio, row.reason or "-"
+    return row.score, with_caveat(row.word, row.caveat), runs, pairs, ratio, row.reason or "-"
 
 
 def _without_explanation(unexplained: DataFrame, manifest: Mapping[str, Any]) -> str:

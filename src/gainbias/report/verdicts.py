@@ -23,6 +23,19 @@ from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES, Score
 SCORES = PAPER_SCORES | FAIR_SCORES
 """Every claim is judged under each of these that it makes sense for."""
 
+SLOWER = {"variance-reduction-slow", "variance-reduction-slow-all-data"}
+"""Claims about variance-reduced TD."""
+
+AGAINST_BASELINES = {"most-settings", "single-chain-first", "double-chain-keeps-up"} | SLOWER
+"""Claims that compare errors with those of the baselines."""
+
+CONSTANT_ITSELF = {"one-point"}
+"""Claims about the constant, under every score."""
+
+COUNTS_CONSTANT = "counts a constant that the baselines do not look for"
+OUR_CONSTANTS = "variance-reduced TD is run with constants of ours, its authors' are not known to us"
+"""What a verdict must not be quoted without."""
+
 UNKNOWN = Interval(np.nan, np.nan, np.nan)
 
 
@@ -170,6 +183,35 @@ def scores_for(claim: Claim) -> dict[str, Score]:
     return dict(SCORES)
 
 
+def caveat(claim: Claim, score: Score) -> str:
+    """Return what a verdict must not be quoted without; mostly nothing.
+
+    Examples
+    --------
+    >>> from gainbias.report.claims import CLAIMS
+    >>> caveat(CLAIMS[0], FAIR_SCORES["fair, full"]), caveat(CLAIMS[0], FAIR_SCORES["fair, centred"])
+    ('counts a constant that the baselines do not look for', '')
+    """
+    parts = []
+    counted = score.kind == "full" and claim.name in AGAINST_BASELINES
+    if counted or claim.name in CONSTANT_ITSELF:
+        parts.append(COUNTS_CONSTANT)
+    if claim.name in SLOWER:
+        parts.append(OUR_CONSTANTS)
+    return "; ".join(parts)
+
+
+def with_caveat(text: str, words: str) -> str:
+    """Return a verdict, with its caveat in brackets if there is one.
+
+    Examples
+    --------
+    >>> with_caveat("holds, 30 of 30", "with few runs"), with_caveat("fails", "")
+    ('holds, 30 of 30 (with few runs)', 'fails')
+    """
+    return f"{text} ({words})" if words else text
+
+
 def verdict_table(claims: Iterable[Claim], source: Source) -> DataFrame:
     """Judge all claims under all scores that make sense for them.
 
@@ -177,8 +219,8 @@ def verdict_table(claims: Iterable[Claim], source: Source) -> DataFrame:
     -------
     DataFrame
         A row for each claim and score that the source can judge: the word, in how many runs it held, shares
-        of runs and of pairs of run and task and the typical ratio, with 95 % intervals, and the reason where
-        it does not hold.
+        of runs and of pairs of run and task and the typical ratio, with 95 % intervals, the reason where it
+        does not hold, and the caveat without which it must not be quoted.
     """
     rows = []
     for claim in claims:
@@ -195,5 +237,6 @@ def verdict_table(claims: Iterable[Claim], source: Source) -> DataFrame:
                 ("typical", verdict.typical),
             ):
                 row |= {key: interval.estimate, f"{key}_low": interval.low, f"{key}_high": interval.high}
-            rows.append(row | {"reason": reason(claim, verdict, source, score)})
+            why = reason(claim, verdict, source, score)
+            rows.append(row | {"reason": why, "caveat": caveat(claim, score)})
     return DataFrame(rows)

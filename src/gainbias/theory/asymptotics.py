@@ -9,7 +9,8 @@ Write B for its matrix A with rows scaled by the step sizes of the entries of x,
   (Polyak and Ruppert). Means that have steps 1/t enter with the weight that their history has.
 - Least squares, the sample's own version of the equation: all noise counts once. Along a chain no covariance
   is smaller. Independent transitions hold more: there the mean of V(s') - V(s) is known to be 0 while its
-  sample mean is not, and differential-td, whose gain is the mean of r + V(s') - V(s), makes use of that.
+  sample mean is not, and differential-td, whose gain is the mean of r + V(s') - V(s), makes use of that. So
+  does least squares with a weight on the mean of the values; without one (TD(0) outside the constants) not.
 """
 
 from __future__ import annotations
@@ -126,17 +127,24 @@ def efficiency(
 ) -> float:
     """Return how many times more transitions than least squares an algorithm needs, for the same small error.
 
-    Least squares solves the sample's version of the algorithm's own mean equation. Along a chain 1 is the
-    best; with independent transitions differential-td can need fewer. Double-chain methods count two
-    transitions for each step.
+    The yardstick depends on what is estimated, not on the algorithm. If features span the constant values,
+    all undiscounted algorithms have the same limit up to a constant. All are compared with `lstd` as it is,
+    with ``mean_weight=1``, in the error of the same `kind`: equal errors have equal efficiencies, and larger
+    errors larger ones. Otherwise algorithms with different limits estimate different things. Each is then
+    compared with `lstd` of the `mean_weight` that has its limit, such as 0 for td-lambda and 1 for
+    single-chain; discounted-td always with discounted least squares.
+
+    Along a chain 1 is the best. With independent transitions, and features that do not span the constants,
+    differential-td can need fewer. Double-chain methods count two transitions for each step.
 
     Parameters
     ----------
     algorithm, problem, step_size, params, sampling, tail_average
         As for `asymptotic_covariance`.
     kind, norm
-        Which error of the values is compared (see `Trace.errors`). Where the limit is a line, "full" means
-        nothing.
+        Which error of the values is compared (see `Trace.errors`), about the algorithm's own limit. Where the
+        limit is a line, "full" means nothing. A limit whose constant is not that of the mean 0, such as that
+        of projected-td, can have a smaller "full" error than least squares.
 
     Examples
     --------
@@ -163,15 +171,22 @@ def efficiency(
 
 
 def least_covariance(algorithm: Algorithm, problem: Problem, params: Any, sampling: Sampling) -> Floats:
-    """Return the covariance, per transition, of least squares for the equation that an algorithm solves."""
-    if algorithm.name == "lstd":
-        return _of_lstd(problem, params, sampling)
+    """Return the covariance, per transition, of least squares for the limit of an algorithm.
+
+    Where features span the constants, the mean weight of an equation decides about the constant only, or,
+    without one, leaves it open: then least squares has the paper's, 1, for all.
+    """
     if algorithm.discounted:
         limit = weights_limit(algorithm, problem, params, np.zeros(problem.num_features))
         field = affine_field(algorithm, params)
         linear = linear_field(problem, field, limit, len(limit), 1, sampling, frozen=False)
         return _solved(linear.matrix, linear.covariance)
-    return _least_squares(problem, _mean_weight(algorithm, problem, params), sampling)
+    if algorithm.name == "lstd":
+        _of_lstd(problem, params, sampling)  # refuses a trace
+        weight = params.mean_weight
+    else:
+        weight = _mean_weight(algorithm, problem, params)
+    return _least_squares(problem, 1.0 if problem.ones_in_span else weight, sampling)
 
 
 def _mean_weight(algorithm: Algorithm, problem: Problem, params: Any) -> float:

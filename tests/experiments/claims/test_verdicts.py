@@ -212,11 +212,42 @@ class TestBoundHolds:
         assert {check.printed for check in quick(bound_holds)} == {False, True}
 
     def test_an_error_above_is_seen(self, quick):
-        first, *others = quick(bound_holds)
+        first = next(check for check in quick(bound_holds) if check.useful)
+        others = [check for check in quick(bound_holds) if check is not first]
         above = replace(first, error=2 * first.bound, low=2 * first.bound, high=2 * first.bound)
         assert verdict(bound_holds, [above, *others]) == "fails"
         unsure = replace(first, error=first.bound, low=0.5 * first.bound, high=2 * first.bound)
         assert verdict(bound_holds, [unsure, *others]) == "undecided"
+
+    def test_bounds_that_say_nothing_are_not_judged(self, quick):
+        """An error that may be above a bound of that kind changes nothing; one that is for sure does."""
+        checks = quick(bound_holds)
+        silent = next(check for check in checks if not check.useful)
+        others = [check for check in checks if check is not silent]
+        unsure = replace(silent, error=silent.bound, low=0.5 * silent.bound, high=2 * silent.bound)
+        assert verdict(bound_holds, [unsure, *others]) == "holds"
+        above = replace(silent, error=3 * silent.bound, low=2 * silent.bound, high=4 * silent.bound)
+        assert verdict(bound_holds, [above, *others]) == "fails"
+
+    def test_how_many_are_judged_is_said(self, quick):
+        checks = quick(bound_holds)
+        useful = sum(check.useful for check in checks)
+        assert 0 < useful < len(checks)
+        outcome = bound_holds.judge(checks)
+        assert outcome.reason.startswith(f"Judged are {useful} of {len(checks)} cases")
+        assert (
+            "No verdict on bounds that say nothing: single-chain, constant steps, markov;" in outcome.reason
+        )
+        without = [part.name for part in outcome.parts if part.verdict is None]
+        assert without
+        assert all(name.endswith("say something: not judged)") for name in without)
+
+    def test_nothing_to_judge_is_no_verdict(self, quick):
+        silent = [replace(check, useful=False) for check in quick(bound_holds)]
+        assert verdict(bound_holds, silent) == "undecided"
+        outcome = bound_holds.judge(silent)
+        assert outcome.reason.startswith(f"No verdict: in none of {len(silent)} cases")
+        assert outcome.charts == ()
 
 
 class TestDoubleSampling:

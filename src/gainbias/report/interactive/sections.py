@@ -43,7 +43,7 @@ from gainbias.report.sheets import FIRST_INSTANCES
 from gainbias.report.study import shortfalls, study_facts
 from gainbias.report.study_tables import StudyTables
 from gainbias.report.summary import summary_sheet
-from gainbias.report.verdicts import SCORES
+from gainbias.report.verdicts import SCORES, with_caveat
 
 
 def tables_section(tables: StudyTables) -> str:
@@ -109,7 +109,9 @@ def _overview(verdicts: DataFrame, paper: Paper) -> str:
 
 
 def _verdict_cell(row: Any) -> str:
-    return "<td>-</td>" if row is None else f"<td>{badge(row.word)} {row.held} of {row.of}</td>"
+    if row is None:
+        return "<td>-</td>"
+    return f"<td>{badge(row.word)} {escape(with_caveat(f'{row.held} of {row.of}', row.caveat))}</td>"
 
 
 def _claim(claim: Claim, verdicts: DataFrame, paper: Paper) -> str:
@@ -123,15 +125,17 @@ def _claim(claim: Claim, verdicts: DataFrame, paper: Paper) -> str:
     if verdicts.empty:
         parts.append(paragraph("The stored runs do not hold what it takes to judge this."))
     else:
-        rows = [_verdict_row(*verdict_texts(row)) for row in verdicts.itertuples()]
+        rows = [_verdict_row(row) for row in verdicts.itertuples()]
         parts.append(framed_table("reasons", claim.text, verdict_header(claim), rows))
     summary = f"<summary>{escape(claim.text)}</summary>"
     return f'<details class="claim" data-claim="{claim.name}">{summary}{"".join(parts)}</details>'
 
 
-def _verdict_row(score: str, word: str, *others: str) -> str:
+def _verdict_row(row: Any) -> str:
+    score, word, *others = verdict_texts(row)
     cells = "".join(f"<td>{escape(text)}</td>" for text in others)
-    return f'<th scope="row">{escape(score)}</th><td>{badge(word)}</td>{cells}'
+    said = badge(row.word) + escape(word.removeprefix(row.word))
+    return f'<th scope="row">{escape(score)}</th><td>{said}</td>{cells}'
 
 
 def _how_to_read() -> str:

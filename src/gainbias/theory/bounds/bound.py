@@ -57,7 +57,9 @@ def bound(
     -------
     Bound
         Its value is not a number, and ``certified`` is false, if a condition does not hold. With `as_printed`
-        ``certified`` means that the printed conditions hold, which may not be enough.
+        ``certified`` means that the printed conditions hold, which may not be enough. A certified bound is
+        finite, and never above what a projection gives anyway; ``theorem_value`` is what the formula gives.
+        Bounds can still be so large that they say nothing: ``informative`` tells, ``note`` why.
 
     Examples
     --------

@@ -40,7 +40,8 @@ class Certified(NamedTuple):
     num_steps : int
         The fewest steps with this step size.
     bound : Bound
-        The guarantee: ``bound.certified`` and ``bound.value <= epsilon``.
+        The guarantee: ``bound.certified`` and ``bound.value <= epsilon``. It is so for all larger numbers of
+        steps, too. Whether that says something is ``bound.informative``.
     """
 
     step_size: Constant
@@ -89,8 +90,9 @@ def certified(
     best: Certified | None = None
     tries = 0
     while best is None or tries < MOST_TRIES:
-        limit = constant(alpha, MOST_STEPS).value  # what even unlimited steps leave
-        if limit <= epsilon:
+        unlimited = constant(alpha, MOST_STEPS)
+        limit = unlimited.theorem_value  # what even unlimited steps leave
+        if unlimited.value <= epsilon:
             steps = _fewest_steps(partial(constant, alpha), epsilon)
             tries += 1
             if best is None or steps < best.num_steps:

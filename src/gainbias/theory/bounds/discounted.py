@@ -14,9 +14,9 @@ import numpy as np
 
 from gainbias.algorithms import discounted_td
 from gainbias.features.rows import Floats
-from gainbias.theory.bounds.arithmetic import ratio, rounded_down, rounded_up
+from gainbias.theory.bounds.arithmetic import power, ratio, rounded_down, rounded_up
 from gainbias.theory.bounds.facts import Facts, positive
-from gainbias.theory.bounds.record import Bound, Condition, at_least, at_most, below, conclude
+from gainbias.theory.bounds.record import Bound, Condition, Trivial, at_least, at_most, below, conclude
 from gainbias.theory.bounds.steps import OFFSET, Decay
 from gainbias.theory.moves import move_law
 
@@ -107,6 +107,7 @@ def iid_constant(run: Discounted, alpha: float, steps: int) -> Bound:
                 "step size", "alpha <= omega (1 - gamma) / 8", alpha, limit, f"at most {rounded_down(limit)}"
             ),
         ],
+        Trivial(power(run.first_error, 2.0)),
     )
 
 
@@ -124,7 +125,7 @@ def iid_harmonic(run: Discounted, decay: Decay, steps: int) -> Bound:
     """
     a, c0 = decay.a, decay.c0
     excess = a * run.rate - 1.0
-    nu = max(ratio(2.0 * a**2 * run.variance, max(excess, 0.0)), c0 * run.first_error**2)
+    nu = max(ratio(2.0 * power(a, 2.0) * run.variance, max(excess, 0.0)), c0 * run.first_error**2)
     first = (1.0 - run.discount) / 8.0
     return conclude(
         f"{SOURCE}, i.i.d. sampling, harmonic step size",
@@ -145,6 +146,7 @@ def iid_harmonic(run: Discounted, decay: Decay, steps: int) -> Bound:
                 OFFSET, "a / c0 <= (1 - gamma) / 8", a / c0, first, f"c0 at least {rounded_up(a / first)}"
             ),
         ],
+        Trivial(power(run.first_error, 2.0)),
     )
 
 
@@ -184,6 +186,11 @@ def markov_constant(run: Discounted, alpha: float, steps: int) -> Bound:
                 True,
             ),
         ],
+        Trivial(
+            power(run.first_error, 2.0),
+            anyway=power(run.radius + length, 2.0),
+            anyway_because="what the projection alone gives, (R + |theta*|)^2",
+        ),
     )
 
 

@@ -40,6 +40,7 @@ def iid_constant(facts: Facts, alpha: float, steps: int) -> Bound:
                 f"a step size of at most {rounded_down(limit)}",
             ),
         ],
+        facts.trivial,
     )
 
 
@@ -74,6 +75,7 @@ def markov_constant(facts: Facts, alpha: float, steps: int) -> Bound:
                 f"a step size of at most {rounded_down(largest)}",
             ),
         ],
+        facts.trivial,
     )
 
 
@@ -129,6 +131,7 @@ def markov_decaying(facts: Facts, decay: Decay, steps: int, as_printed: bool = F
             ),
             constants,
             conditions,
+            facts.trivial,
         )
     constants["beta(T)"] = 2.0 * a * constants["tilde_beta(T)"]
     constants["Delta_T"] = decay.between(tau, steps)
@@ -141,6 +144,7 @@ def markov_decaying(facts: Facts, decay: Decay, steps: int, as_printed: bool = F
         ),
         constants,
         conditions,
+        facts.trivial,
     )
 
 
@@ -176,11 +180,11 @@ def paper_mixing(facts: Facts) -> dict[str, float]:
 def _harmonic_constants(eta: float, decay: Decay, steps: int, tilde_beta: float) -> dict[str, float]:
     a, rate = decay.a, eta * decay.a
     if close(rate, 1.0):
-        Gamma = 4.0 * a**2 * math.log(steps + decay.c0) * tilde_beta
+        Gamma = 4.0 * power(a, 2.0) * math.log(steps + decay.c0) * tilde_beta
     elif rate < 1.0:
-        Gamma = 4.0 * a**2 / (1.0 - rate) * tilde_beta
+        Gamma = 4.0 * power(a, 2.0) / (1.0 - rate) * tilde_beta
     else:
-        Gamma = 4.0 * math.e * a**2 / (rate - 1.0) * tilde_beta
+        Gamma = 4.0 * math.e * power(a, 2.0) / (rate - 1.0) * tilde_beta
     return {"q": min(1.0, rate), "Gamma(T)": Gamma}
 
 

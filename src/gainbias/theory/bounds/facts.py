@@ -9,7 +9,8 @@ import numpy as np
 
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
-from gainbias.theory.bounds.record import Condition, at_least
+from gainbias.theory.bounds.arithmetic import power
+from gainbias.theory.bounds.record import Condition, Trivial, at_least
 
 ROUNDING = 1e-12
 """Rows may be so much longer than 1: dividing by the largest length does not give 1 exactly."""
@@ -53,6 +54,11 @@ class Facts:
     def first_error(self) -> float:
         """Distance of theta_0 from theta*."""
         return float(np.linalg.norm(self.first - self.problem.fixed_point))
+
+    @property
+    def trivial(self) -> Trivial:
+        """What is known without a theorem: the error before the first step."""
+        return Trivial(power(self.first_error, 2.0))
 
     def mixing_time(self, level: float) -> int:
         """Steps after which every start is within `level` of the stationary law (L1), at least 1."""

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from gainbias.algorithms.fields import average_features
-from gainbias.theory.bounds.arithmetic import ratio
+from gainbias.theory.bounds.arithmetic import power, ratio
 from gainbias.theory.bounds.facts import Facts
 from gainbias.theory.bounds.radii import projection_radii
-from gainbias.theory.bounds.record import Condition, at_least, at_most
+from gainbias.theory.bounds.record import Condition, Trivial, at_least, at_most
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +56,14 @@ class Projected:
     def price(self) -> float:
         """c_2_lambda = (r_max + 2 R_theta) / lambda^2."""
         return ratio(self.reach, self.lambda_squared)
+
+    @property
+    def trivial(self) -> Trivial:
+        """What is known without a theorem: weights in the ball are at most R_theta + |theta*| away."""
+        return self.facts.trivial._replace(
+            anyway=power(self.weights_radius + self.facts.length, 2.0),
+            anyway_because="what the projection alone gives, (R_theta + |theta*|)^2",
+        )
 
     @cached_property
     def _mean_length(self) -> float:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from gainbias.theory.bounds.arithmetic import power
 from gainbias.theory.bounds.facts import Facts
 from gainbias.theory.bounds.mixing import mixing_constants
-from gainbias.theory.bounds.record import Bound, at_least, conclude
+from gainbias.theory.bounds.record import Bound, Trivial, at_least, conclude
 
 QUANTITY = "E(r_T - g)^2"
 """r_T is the plain average of the first T rewards."""
 
 THEOREM = "Average reward"
+
+
+def _trivial(facts: Facts) -> Trivial:
+    """Return what is known anyway: no average of rewards is further from the gain than r_max + |g|."""
+    most = facts.r_max + abs(facts.problem.solution.gain_per_step)
+    return Trivial(
+        anyway=power(most, 2.0), anyway_because="what rewards of at most r_max give anyway, (r_max + |g|)^2"
+    )
 
 
 def iid(facts: Facts, steps: int) -> Bound:
@@ -20,6 +29,7 @@ def iid(facts: Facts, steps: int) -> Bound:
         lambda: facts.r_max**2 / steps,
         {"r_max": facts.r_max},
         [],
+        _trivial(facts),
         QUANTITY,
     )
 
@@ -38,6 +48,7 @@ def markov(facts: Facts, steps: int) -> Bound:
         lambda: 4.0 * facts.r_max**2 * (1.0 + C / (1.0 - beta)) / steps,
         {"r_max": facts.r_max, "C": C, "beta": beta},
         [],
+        _trivial(facts),
         QUANTITY,
     )
 
@@ -59,5 +70,6 @@ def markov_as_printed(facts: Facts, steps: int) -> Bound:
         lambda: 2.0 * variance / steps + 2.0 * drift**2,
         {"r_max": facts.r_max, "C": C, "beta": beta, "tau_mix": tau, "gamma^2": variance},
         [at_least("number of steps", "T >= tau_mix", steps, tau, f"at least {tau} steps")],
+        _trivial(facts),
         QUANTITY,
     )

@@ -51,6 +51,7 @@ def markov_constant(run: Projected, alpha: float, steps: int, as_printed: bool =
             "G_const": G_const,
         },
         [*run.conditions, facts.enough_steps(steps, tau), *_step_conditions(run, alpha, as_printed)],
+        run.trivial,
     )
 
 

@@ -51,6 +51,7 @@ def markov_decaying(run: Projected, decay: Decay, steps: int, as_printed: bool =
             ),
             constants,
             [*conditions, *_harmonic_conditions(run, decay)],
+            run.trivial,
         )
     constants |= {
         "Delta_T": decay.between(tau, steps),
@@ -64,6 +65,7 @@ def markov_decaying(run: Projected, decay: Decay, steps: int, as_printed: bool =
         lambda: _polynomial_value(run, decay, steps, constants),
         constants,
         [*conditions, *_polynomial_conditions(run, decay)],
+        run.trivial,
     )
 
 
@@ -96,13 +98,13 @@ def _harmonic_constants(run: Projected, decay: Decay, steps: int, tau: int, G_2:
     early = 4.0 * power(tau + decay.c0, 2.0 * b)
     rest = ratio(4.0 * a * c_2, 1.0 - a * c_1)
     if close(b, 0.5):
-        Gamma_1 = rest * (early + 4.0 * b**2 * math.log(steps + decay.c0) * G_2)
+        Gamma_1 = rest * (early + 4.0 * power(b, 2.0) * math.log(steps + decay.c0) * G_2)
     elif b < 0.5:
         slow = ratio(power(2.0, a * c_1) * a * c_2, 2.0 * b - a * c_1)
-        Gamma_1 = slow * (early + 4.0 * b**2 / (1.0 - 2.0 * b) * G_2)
+        Gamma_1 = slow * (early + 4.0 * power(b, 2.0) / (1.0 - 2.0 * b) * G_2)
     else:
-        Gamma_1 = rest * (early + 4.0 * math.e * b**2 / (2.0 * b - 1.0) * G_2)
-    return {"Gamma_0": ratio(4.0 * a**2, 1.0 - a * c_1), "Gamma_1": Gamma_1}
+        Gamma_1 = rest * (early + 4.0 * math.e * power(b, 2.0) / (2.0 * b - 1.0) * G_2)
+    return {"Gamma_0": ratio(4.0 * power(a, 2.0), 1.0 - a * c_1), "Gamma_1": Gamma_1}
 
 
 def _polynomial_value(run: Projected, decay: Decay, steps: int, constants: dict[str, float]) -> float:
