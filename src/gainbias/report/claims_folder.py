@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gainbias.experiments.claims.record import ClaimResult, notice
+from gainbias.experiments.results import MADE_WITH
 from gainbias.report.headline import CLAIMS, claims_page, claims_sheet, show_claims, write_claims
 from gainbias.report.layout import latex
 from gainbias.store import write_whole
@@ -65,7 +66,7 @@ def check_claims_folder(folder: Path, overwrite: bool = False) -> None:
         if folder.exists()
         else set()
     )
-    if found - {"units"}:
+    if found - {"units", MADE_WITH}:
         raise ValueError(f"{folder} is not empty and holds no claims: choose another folder with --output")
 
 
