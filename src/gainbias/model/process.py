@@ -254,7 +254,10 @@ class MarkovRewardProcess:
         return self.is_irreducible and self.period == 1
 
     def mixing_time(self, eps: float) -> int:
-        """Return the least tau >= 1 with ``max_s sum_s' |P^tau(s, s') - stationary(s')| <= eps``."""
+        """Return the least tau >= 1 with ``max_s sum_s' |P^tau(s, s') - stationary(s')| <= eps``.
+
+        For up to 1000 states: see `mixing_time`, and `mixing_time_bounds` for more.
+        """
         from gainbias.model.mixing import mixing_time
 
         return mixing_time(self, eps)
