@@ -31,7 +31,9 @@ def test_rings_that_hardly_ever_wait(n: int, stay: float, level: float, size: fl
     chain = lazy_ring(n, stay)
     rewards = level + size * np.random.default_rng(n).standard_normal(n)
     solution = gb.solve(gb.MarkovRewardProcess(chain, rewards), method=method)
-    check(solution, rational_answer(chain, rewards).asymptotic_variance, 1e-6)
+    exact = rational_answer(chain, rewards).asymptotic_variance
+    check(solution, exact, 1e-6)
+    assert solution.asymptotic_variance == pytest.approx(exact, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -65,6 +67,17 @@ def test_what_is_smaller_than_its_error_is_said_to_have_no_digit() -> None:
     assert abs(solution.asymptotic_variance - exact) <= solution.asymptotic_variance_error
     assert solution.asymptotic_variance_error > exact
     assert "asymptotic_variance has no certain digit" in solution.notes[-1]
+
+
+@pytest.mark.parametrize("rare", [1e-12, 1e-9, 1e-6])
+def test_rows_that_sum_to_1_up_to_rounding_leave_a_rare_stay_open(rare: float) -> None:
+    """What is stored for the chance to stay, and what the others leave to 1, differ by 1e-16 / rare of it."""
+    chain = np.array([[0.4, 0.6 - rare, rare], [0.7, 0.3 - rare, rare], [1 - rare, 0.0, rare]])
+    rewards = np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 1.0 / rare**2]])
+    exact = rational_answer(chain, rewards).asymptotic_variance
+    solution = gb.solve(gb.MarkovRewardProcess(chain, rewards))
+    assert abs(solution.asymptotic_variance - exact) <= solution.asymptotic_variance_error
+    assert 1e-17 / rare * exact < solution.asymptotic_variance_error < 1e-15 / rare * exact
 
 
 @pytest.mark.parametrize("seed", range(4))
