@@ -113,6 +113,21 @@ class TestFromMdp:
         with pytest.raises(ValueError, match=exactly(message)):
             MarkovRewardProcess.from_mdp(make(kernel), [0, 1], [0, 0])
 
+    @pytest.mark.parametrize("make", [np.asarray, by_action])
+    def test_negative_rounding_is_mended(self, make):
+        rest = 1 - 0.9 - 0.1
+        assert -1e-16 < rest < 0.0
+        kernel = np.full((3, 3, 3), 1 / 3)
+        kernel[0, 1] = [0.9, 0.1, rest]
+        policy = np.full((3, 3), 1 / 3)
+        policy[0], policy[2] = [rest, 0.9, 0.1], [0.1, rest, 0.9]
+        process = MarkovRewardProcess.from_mdp(make(kernel), np.zeros(3), policy)
+        expected = policy.clip(0.0)[:, :, np.newaxis] * kernel.clip(0.0)
+        np.testing.assert_allclose(process.csr.toarray(), expected.sum(axis=1), rtol=1e-14)
+        policy[0] = [-1e-9, 0.9, 0.1]
+        with pytest.raises(ValueError, match=r"row 0 of policy has the negative entry -1e-09 in column 0"):
+            MarkovRewardProcess.from_mdp(make(kernel), np.zeros(3), policy)
+
     def test_negative_and_not_finite_kernels(self):
         kernel = KERNEL.copy()
         kernel[0, 1] = [1.5, -0.5]
@@ -222,6 +237,29 @@ class TestFromRates:
         rates = RATES + np.diag([1e-9, 0, 0])
         process = MarkovRewardProcess.from_rates(rates, np.zeros(3))
         np.testing.assert_array_equal(process.transitions, np.eye(3) + RATES / 8)
+
+    @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+    def test_negative_rounding_is_mended(self, make):
+        rest = 100.0 - 90.2 - 9.8
+        assert -1e-14 < rest < 0.0
+        process = MarkovRewardProcess.from_rates(
+            make(np.array([[-100.0, 100.0, rest], [90.2, -100.0, 9.8], [1.0, 1.0, -2.0]])), np.zeros(3)
+        )
+        assert process.csr[0, 2] == 0.0
+        assert process.csr[0, 1] * process.rate == 100.0
+        with pytest.raises(
+            ValueError, match=r"generator\[0, 2\] is -1e-10, the rate from a state to another"
+        ):
+            MarkovRewardProcess.from_rates([[-100, 100, -1e-10], [90, -100, 10], [1, 1, -2]], np.zeros(3))
+
+    def test_rates_in_single_precision(self):
+        rates = np.array([[-0.3, 0.1, 0.2], [0.7, -0.8, 0.1], [-1e-8, 0.3, -0.3]], dtype=np.float32)
+        assert abs(rates.astype(np.float64).sum(axis=1)).max() > 1e-8
+        process = MarkovRewardProcess.from_rates(rates, np.zeros(3))
+        expected = rates.clip(0) + np.diag(process.rate + rates.diagonal())
+        np.testing.assert_allclose(process.csr.toarray() * process.rate, expected, rtol=1e-6)
+        with pytest.raises(ValueError, match=r"generator\[2, 0\] is -9.99\d*e-09, the rate from a state to"):
+            MarkovRewardProcess.from_rates(rates.astype(np.float64), np.zeros(3))
 
     def test_no_jumps(self):
         process = MarkovRewardProcess.from_rates([[0.0]], [3.0])

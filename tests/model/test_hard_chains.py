@@ -126,6 +126,49 @@ def test_constant_rewards_have_no_bias(method: str) -> None:
     assert not gb.solve(by_transition, method=method).bias.any()
 
 
+RARE = np.array([[0.5, 0.5 - 1e-12, 1e-12], [0.3, 0.7 - 1e-12, 1e-12], [1 - 1e-12, 0.0, 1e-12]])
+
+
+@pytest.mark.parametrize("method", ["dense-gth", "sparse-gth", "power", "krylov"])
+def test_a_rare_huge_loss_hides_no_bias(method: str) -> None:
+    rewards = np.array([[1e-7, 0.0, -1e9], [0.0, 2e-7, -1e9], [0.0, 0.0, -1e9]])
+    exact = rational_answer(RARE, rewards)
+    solution = gb.solve(gb.MarkovRewardProcess(RARE, rewards), method=method)
+    np.testing.assert_allclose(solution.bias, [-7.03125e-8, 4.21875e-8, -1.765625e-7], rtol=1e-9)
+    off = np.abs(solution.bias - exact.bias).max() / np.ptp(exact.bias)
+    assert off <= solution.error_bound <= 1e-11
+    assert solution.gain == pytest.approx(exact.gain, rel=1e-14)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e6, 1e12])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_error_bound_covers_rewards_of_transitions(size: float, seed: int) -> None:
+    """A huge reward in one place or in all, up to where doubles leave no digit of the bias."""
+    rng = np.random.default_rng(seed)
+    chain = rng.dirichlet(np.ones(5), 5)
+    chain[:, 4] *= 10.0 ** -rng.uniform(0, 14)
+    chain /= chain.sum(axis=1, keepdims=True)
+    rewards = rng.standard_normal((5, 5)) * 1e-3
+    rewards += [size if seed % 2 else 0.0] * 4 + [size]
+    exact = rational_answer(chain, rewards)
+    solution = gb.solve(gb.MarkovRewardProcess(chain, rewards), tol=1e3)
+    off = np.abs(solution.bias - exact.bias).max() / np.ptp(solution.bias)
+    assert off <= solution.error_bound
+    assert solution.error_bound < 1e-15 * max(size, 1.0) * 1e4
+
+
+def test_a_level_that_swamps_the_rewards_of_transitions_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    chain = rng.dirichlet(np.ones(5), 5)
+    rewards = 1e9 + 1e-6 * rng.standard_normal((5, 5))
+    reason = r"reached an error bound of \d\.\de-0[12], because the rewards r\(s, s'\) have a level that is"
+    with pytest.raises(gb.ConvergenceError, match=reason):
+        gb.solve(gb.MarkovRewardProcess(chain, rewards))
+    halves = gb.MarkovRewardProcess(np.full((2, 2), 0.5), 1e9 + 1e-6 * rng.standard_normal((2, 2)))
+    exact = rational_answer(halves.transitions, halves.transition_rewards)
+    np.testing.assert_allclose(gb.solve(halves).bias, exact.bias, rtol=1e-14)
+
+
 def test_extra_rewards_keep_apart() -> None:
     mrp = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, 4.0])
     solution = gb.solve(mrp, extra_rewards={"": [100.0, 100.0]})

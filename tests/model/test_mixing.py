@@ -106,6 +106,49 @@ class TestRefusals:
             gb.mixing_time(process, 0.5)
 
 
+class TestLargeChains:
+    """A bound is not passed off as the mixing time."""
+
+    def test_a_walk_whose_bounds_are_apart(self):
+        n = 1001
+        chain = birth_death(np.full(n - 1, 0.3), np.full(n - 1, 0.3), np.zeros(n))
+        process = process_of(chain.transitions)
+        lower, upper, exact = gb.mixing_time_bounds(process, 0.1)
+        assert not exact
+        message = (
+            rf"^the mixing time of 1,001 states lies between {lower:,} and {upper:,}, and above 1,000 sta"
+        )
+        for ask in (process.mixing_time, gb.Problem(process, gb.Tabular()).mixing_time):
+            with pytest.raises(gb.ConvergenceError, match=message):
+                ask(0.1)
+
+    def test_one_state_fewer_is_exact(self):
+        n = 1000
+        ring = process_of(groups.ring(n, 0.5, 0.3, np.zeros(n)).transitions)
+        jumps = np.zeros(n)
+        jumps[[0, 1, -1]] = [0.2, 0.5, 0.3]
+        spectrum = np.fft.fft(jumps)
+        time = ring.mixing_time(1.9)
+        far, near = (np.abs(np.fft.ifft(spectrum**t).real - 1 / n).sum() for t in (time - 1, time))
+        assert near <= 1.9 < far
+
+    def test_bounds_that_agree_are_the_mixing_time(self):
+        assert gb.mixing_time(process_of(np.full((1100, 1100), 1 / 1100)), 0.5) == 1
+        walk = birth_death(np.full(1100, 0.3), np.full(1100, 0.3), np.zeros(1101))
+        assert gb.mixing_time(process_of(walk.transitions), 2.0) == 1
+
+    def test_theorems_use_the_upper_bound_and_say_so(self):
+        chains = [process_of(0.5 * np.eye(n) + 0.5 / n) for n in (300, 1100)]
+        found = []
+        for process in chains:
+            problem = gb.Problem(process, np.eye(process.num_states)[:, :2])
+            bound = gb.bound("double-chain", problem, step_size=1e-3, num_steps=1000, sampling="markov")
+            found.append({name for name in bound.constants if name.startswith("tau")})
+        assert found == [{"tau_mix"}, {"tau_mix (upper bound)"}]
+        upper = gb.mixing_time_bounds(chains[1], 1e-3).upper
+        assert bound.constants["tau_mix (upper bound)"] == upper
+
+
 class TestBounds:
     @pytest.mark.parametrize("seed", range(15))
     @pytest.mark.parametrize("eps", [1.0, 0.1, 1e-6])
@@ -119,7 +162,14 @@ class TestBounds:
         lower, upper, exact = gb.mixing_time_bounds(process, eps)
         assert 1 <= lower <= truth <= upper
         assert exact == (lower == upper)
-        assert gb.mixing_time(process, eps) == upper
+        if exact:
+            assert gb.mixing_time(process, eps) == truth
+        else:
+            message = (
+                rf"lies between {lower:,} and {upper:,}, and .*: use gb\.mixing_time_bounds, whose upper"
+            )
+            with pytest.raises(gb.ConvergenceError, match=message):
+                gb.mixing_time(process, eps)
 
     def test_a_chain_that_does_not_contract_in_one_step(self, monkeypatch):
         process = process_of(np.array([[0, 0.5, 0.5], [1.0, 0, 0], [0, 0.5, 0.5]]))

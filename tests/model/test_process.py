@@ -184,6 +184,53 @@ class TestRowSums:
             assert again.fingerprint == once.fingerprint
 
 
+class TestNegativeRounding:
+    @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.coo_matrix])
+    def test_what_nine_tenths_and_one_tenth_leave(self, make):
+        up, down = 0.9, 0.1
+        stay = 1 - up - down
+        assert -1e-16 < stay < 0.0
+        process = MarkovRewardProcess(make(np.array([[stay, up, down], [0.5, 0.5, 0], [1, 0, 0]])), [0, 1, 2])
+        np.testing.assert_array_equal(process.csr.toarray()[0], [0.0, up, down])
+        assert process.csr.nnz == 5
+
+    def test_a_long_row(self):
+        rng = np.random.default_rng(0)
+        found = 0
+        for _ in range(30):
+            chain = random_chain(rng, 300)
+            chain[0] *= 1 / chain[0, 1:].sum()
+            chain[0, 0] = 1.0
+            for value in chain[0, 1:]:
+                chain[0, 0] -= value
+            found += chain[0, 0] < -1e-16
+            kept = MarkovRewardProcess(chain, np.zeros(300)).transitions[0]
+            assert kept[0] == max(chain[0, 0], 0.0)
+            np.testing.assert_allclose(kept[1:], chain[0, 1:], rtol=1e-12)
+        assert found > 3
+
+    def test_single_precision_has_its_own_rounding(self):
+        row = np.array([-6e-8, 0.3, 0.7])
+        chain = np.array([row, [0.5, 0.25, 0.25], [0, 0, 1]])
+        kept = MarkovRewardProcess(chain.astype(np.float32), np.zeros(3)).transitions[0]
+        np.testing.assert_allclose(kept, [0.0, 0.3, 0.7], rtol=1e-6)
+        assert kept.sum() == pytest.approx(1.0, abs=4e-16)
+        with pytest.raises(ValueError, match=r"row 0 of transitions has the negative entry -6e-08 in column"):
+            MarkovRewardProcess(chain, np.zeros(3))
+
+    def test_counts_have_the_rounding_of_their_size(self):
+        process = MarkovRewardProcess([[3e6, -1e-9, 1e6], [1, 1, 0], [1, 0, 1]], [0, 1, 2], renormalise=True)
+        np.testing.assert_array_equal(process.transitions[0], [0.75, 0.0, 0.25])
+        with pytest.raises(ValueError, match=r"row 0 of transitions has the negative entry -1e-09 in column"):
+            MarkovRewardProcess([[3.0, -1e-9, 1.0], [1, 1, 0], [1, 0, 1]], [0, 1, 2], renormalise=True)
+
+    @pytest.mark.parametrize("entry", [-4e-15, -1e-12, -1e-8])
+    def test_more_is_an_error(self, entry):
+        MarkovRewardProcess([[-3e-15, 0.5, 0.5], [1, 0, 0], [0, 0, 1]], [0, 0, 0])
+        with pytest.raises(ValueError, match="which is more than rounding, and probabilities must be at lea"):
+            MarkovRewardProcess([[entry, 0.5, 0.5], [1, 0, 0], [0, 0, 1]], [0, 0, 0])
+
+
 class TestWrongInput:
     @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.coo_matrix])
     @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -197,7 +244,7 @@ class TestWrongInput:
     def test_negative(self, make):
         message = (
             "row 1 of transitions has the negative entry -0.25 in column 1, "
-            "probabilities must be at least 0: correct it (or clip it to 0, if it is only rounding)"
+            "which is more than rounding, and probabilities must be at least 0: correct it"
         )
         with pytest.raises(ValueError, match=exactly(message)):
             MarkovRewardProcess(make(np.array([[0.5, 0.5], [1.25, -0.25]])), [0, 1])

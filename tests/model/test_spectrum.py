@@ -1,5 +1,6 @@
 """The second-largest eigenvalue modulus and the spectral gap."""
 
+import flint
 import numpy as np
 import pytest
 from pydtmc import MarkovChain
@@ -77,6 +78,96 @@ class TestSmall:
     def test_transient_states_count(self):
         process = process_of(np.array([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]]))
         assert gb.second_eigenvalue_modulus(process) == pytest.approx(0.9, rel=1e-12)
+
+
+def restarting(n, onward):
+    """From i to i + 1, or back to 0: after n - 1 steps the start is forgotten, so that the gap is 1."""
+    chain = np.zeros((n, n))
+    chain[np.arange(n), np.minimum(np.arange(n) + 1, n - 1)] = onward
+    chain[:, 0] += 1 - onward
+    return chain
+
+
+def last_letters(k, law):
+    """The last k letters of a random text: after k steps the start is forgotten."""
+    letters = len(law)
+    n = letters**k
+    chain = np.zeros((n, n))
+    for letter, chance in enumerate(law):
+        chain[np.arange(n), (letters * np.arange(n) + letter) % n] = chance
+    return chain
+
+
+def gap_with_many_digits(transitions):
+    """The gap in 2000-bit arithmetic."""
+    before, flint.ctx.prec = flint.ctx.prec, 2000
+    try:
+        entries = [flint.arb(float(x)) for x in transitions.ravel()]
+        values = flint.acb_mat(flint.arb_mat(*transitions.shape, entries)).eig(algorithm="approx")
+        return 1.0 - sorted(float(abs(value)) for value in values)[-2]
+    finally:
+        flint.ctx.prec = before
+
+
+class TestIllConditioned:
+    """What rounding decides is not returned."""
+
+    @pytest.mark.parametrize(
+        "chain",
+        [
+            restarting(100, 0.9),
+            restarting(40, 0.5),
+            restarting(12, 0.99),
+            last_letters(8, [0.3, 0.7]),
+            last_letters(5, [0.2, 0.3, 0.5]),
+            0.99 * restarting(60, 0.9) + 0.01 * np.eye(60),
+        ],
+    )
+    def test_chains_that_forget_in_finitely_many_steps(self, chain):
+        for ask in (gb.spectral_gap, gb.second_eigenvalue_modulus):
+            with pytest.raises(
+                gb.ConvergenceError, match=r"too ill-conditioned: a gap of [01]\S* was found, and"
+            ):
+                ask(process_of(chain))
+        assert gb.mixing_time(process_of(chain), 1e-6) >= 2
+
+    def test_large_chains_too(self):
+        n = 2**11
+        rows = np.concatenate([np.arange(n), np.arange(n)])
+        columns = np.concatenate([2 * np.arange(n) % n, (2 * np.arange(n) + 1) % n])
+        chain = sparse.csr_array((np.repeat([0.3, 0.7], n), (rows, columns)))
+        with pytest.raises(gb.ConvergenceError, match="too ill-conditioned"):
+            gb.spectral_gap(process_of(chain))
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_what_is_returned_is_right(self, seed):
+        """Between normal and hopeless: restarts, a random part, and laws over many decades."""
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 25))
+        noise = rng.random((n, n)) ** rng.uniform(1, 30)
+        chain = restarting(n, rng.uniform(0.2, 0.9)) + 10.0 ** rng.uniform(-9, 0) * noise
+        chain /= chain.sum(axis=1, keepdims=True)
+        exact = gap_with_many_digits(chain)
+        try:
+            found = gb.spectral_gap(process_of(chain))
+        except gb.ConvergenceError:
+            found = exact
+        assert found == pytest.approx(exact, rel=1e-5)
+
+    def test_a_law_over_forty_decades(self):
+        walk = np.diag(np.full(59, 0.1), 1) + np.diag(np.full(59, 0.5), -1)
+        walk += np.diag(1.0 - walk.sum(axis=1))
+        walk[0] *= 0.9
+        walk[0, 2] += 0.1
+        assert gb.spectral_gap(process_of(walk)) == pytest.approx(gap_with_many_digits(walk), rel=1e-9)
+
+    def test_transient_states_in_a_row(self):
+        """Eigenvalues of a triangular chain are on its diagonal, repeated or not."""
+        line = 0.5 * np.eye(100) + 0.5 * np.eye(100, k=1)
+        line[-1, -1] = 1.0
+        order = np.random.default_rng(0).permutation(100)
+        assert gb.spectral_gap(process_of(line)) == 0.5
+        assert gb.spectral_gap(process_of(line[order][:, order])) == 0.5
 
 
 class TestReversible:

@@ -20,10 +20,15 @@ class RationalAnswer:
 
 
 def rational_answer(transitions: ArrayLike, rewards: ArrayLike) -> RationalAnswer:
-    """Solve a unichain model exactly, its diagonal read as one minus the sum of the off-diagonal entries."""
-    away = _fractions(transitions)
-    reward = [_fraction(value) for value in np.asarray(rewards, dtype=np.float64)]
-    n = len(reward)
+    """Solve a unichain model exactly, its diagonal read as one minus the sum of the off-diagonal entries.
+
+    Rewards of transitions, an (n, n) matrix, are averaged with the probabilities as they stand, diagonal too.
+    """
+    away, stored = _fractions(transitions), _fractions(transitions)
+    given = np.asarray(rewards, dtype=np.float64)
+    earned = _fractions(given if given.ndim == 2 else np.tile(given[:, np.newaxis], len(given)))
+    n = len(earned)
+    reward = [_dot(stored[i], earned[i]) if given.ndim == 2 else earned[i][0] for i in range(n)]
     for i in range(n):
         away[i][i] = fmpq(0)
     laplacian = [[-away[i][j] for j in range(n)] for i in range(n)]
@@ -45,6 +50,13 @@ def rational_answer(transitions: ArrayLike, rewards: ArrayLike) -> RationalAnswe
     variance = 2 * _dot(law, [x * w for x, w in zip(excess, bias, strict=True)]) - _dot(
         law, [x * x for x in excess]
     )
+    if given.ndim == 2:
+        # Now and later: what a step brings, with its square and with the bias of where it leads.
+        variance = fmpq(0)
+        for i in range(n):
+            brings = [value - gain for value in earned[i]]
+            terms = [x * (x + 2 * w) for x, w in zip(brings, bias, strict=True)]
+            variance += law[i] * _dot(stored[i], terms)
     return RationalAnswer(
         np.array([_rounded(p) for p in law]),
         _rounded(gain),

@@ -14,18 +14,18 @@ from gainbias.model.checks import (
     CsrArray,
     FloatArray,
     check_square,
+    clip_rounding,
     entry_place,
     entry_rows,
     float_array,
     float_csr,
     float_vector,
     probability_csr,
+    rounding_unit,
     row_sum_tolerance,
     row_sums,
     values_at,
 )
-
-RATE_TOLERANCE = 1e-8
 
 FASTEST = 2.0**1023
 """The power of two above a rate has to be a number."""
@@ -42,14 +42,14 @@ def follow_policy(
     All (state, action) pairs are the rows ``state * A + action`` of one tall matrix, which the policy, as
     an (n, n A) matrix, averages. See `MarkovRewardProcess.from_mdp` for the parameters.
     """
-    pairs, num_actions, is_dense, tolerance = _pair_rows(kernel)
+    pairs, num_actions, is_dense, epsilon = _pair_rows(kernel)
     num_states = pairs.shape[1]
     probabilities = _policy_probabilities(policy, num_states, num_actions, renormalise)
     pairs = probability_csr(
         pairs,
         lambda row: f"kernel row for state {row // num_actions}, action {row % num_actions}",
         renormalise=renormalise,
-        tolerance=tolerance,
+        epsilon=epsilon,
         needed=probabilities.ravel() > 0,
     )
     average: CsrArray = sparse.csr_array(
@@ -76,7 +76,9 @@ def uniformise(generator: Any, reward_rates: ArrayLike) -> tuple[CsrArray, Float
     diagonal = jumps.diagonal()
     jumps.data[entry_rows(jumps) == jumps.indices] = 0.0
     jumps.eliminate_zeros()
-    negative = np.flatnonzero(jumps.data < 0)
+    epsilon = rounding_unit(generator)
+    tolerance = row_sum_tolerance(epsilon)
+    negative = clip_rounding(jumps, epsilon)
     if negative.size:
         row, column = entry_place(jumps, negative[0])
         raise ValueError(
@@ -84,12 +86,12 @@ def uniformise(generator: Any, reward_rates: ArrayLike) -> tuple[CsrArray, Float
             "the rate from a state to another must be at least 0"
         )
     exit_rates = row_sums(jumps)
-    wrong = np.flatnonzero(np.abs(exit_rates + diagonal) > RATE_TOLERANCE * exit_rates)
+    wrong = np.flatnonzero(np.abs(exit_rates + diagonal) > tolerance * exit_rates)
     if wrong.size:
         row = int(wrong[0])
         raise ValueError(
             f"row {row} of generator sums to {exit_rates[row] + diagonal[row]:g}, must be 0 within "
-            f"{RATE_TOLERANCE:g} of its rates: generator[{row}, {row}] must be {-exit_rates[row]:.10g}, "
+            f"{tolerance:.2g} of its rates: generator[{row}, {row}] must be {-exit_rates[row]:.10g}, "
             f"found {diagonal[row]:.10g}"
         )
     fastest = float(exit_rates.max())
@@ -128,10 +130,10 @@ def _check_range(jumps: CsrArray, rewards: FloatArray, rate: float) -> None:
 
 
 def _pair_rows(kernel: Any) -> tuple[CsrArray, int, bool, float]:
-    """Return the (state, action) rows, the number of actions, whether `kernel` is dense, the tolerance."""
+    """Return the (state, action) rows, the number of actions, whether `kernel` is dense, its rounding."""
     if _is_list_of_sparse(kernel):
         pairs, num_actions = _stacked_by_state(kernel, "kernel")
-        return pairs, num_actions, False, max(map(row_sum_tolerance, kernel))
+        return pairs, num_actions, False, max(map(rounding_unit, kernel))
     array = float_array(kernel, "kernel")
     if array.ndim != 3 or array.shape[0] != array.shape[2] or 0 in array.shape:
         hint = ""
@@ -143,7 +145,7 @@ def _pair_rows(kernel: Any) -> tuple[CsrArray, int, bool, float]:
         )
     num_states, num_actions, _ = array.shape
     pairs = float_csr(array.reshape(num_states * num_actions, num_states), "kernel")
-    return pairs, num_actions, True, row_sum_tolerance(kernel)
+    return pairs, num_actions, True, rounding_unit(kernel)
 
 
 def _is_list_of_sparse(values: Any) -> bool:
@@ -188,7 +190,7 @@ def _policy_probabilities(
         float_csr(policy, "policy"),
         lambda row: f"row {row} of policy",
         renormalise=renormalise,
-        tolerance=row_sum_tolerance(policy),
+        epsilon=rounding_unit(policy),
     )
     return distributions.toarray()
 

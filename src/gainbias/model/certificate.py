@@ -18,7 +18,7 @@ shows there scales the estimate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -49,46 +49,95 @@ class Certified:
     error_bound : float
         Estimated error of the gain relative to ``max |R|`` or of the bias relative to its span, whichever
         is larger.
+    from_rewards : float
+        The part of it that comes from averaging rewards of transitions over rows that sum to 1 up to rounding
+        only.
     """
 
     gain: FloatArray
     bias: FloatArray
     residual: float
     error_bound: float
+    from_rewards: float = 0.0
 
 
-def solve_and_certify(
-    transitions: CsrArray, rewards: FloatArray, solver: Solver, noise: float = 0.0
-) -> Certified:
+class Doubled(NamedTuple):
+    """A vector with twice the digits: the sum of a rounded part and what was rounded off."""
+
+    high: FloatArray
+    low: FloatArray | None = None
+
+    def plus(self, correction: FloatArray) -> Doubled:
+        """Return this vector plus a small correction."""
+        high = self.high + (correction + self.rest)
+        return Doubled(high, (self.high - high) + (correction + self.rest))
+
+    @property
+    def rest(self) -> FloatArray:
+        """What was rounded off."""
+        return np.zeros(len(self.high)) if self.low is None else self.low
+
+
+class Expected(NamedTuple):
+    """Expected rewards R(s), shape (n,), and what is left open about them.
+
+    Attributes
+    ----------
+    rewards : Doubled
+        The sum of P(s, s') r(s, s') over that of P(s, s').
+    doubt : (n,) array
+        By how much more they would be without the division: rows of P sum to 1 up to rounding only.
+    """
+
+    rewards: Doubled
+    doubt: FloatArray
+
+
+def solve_and_certify(transitions: CsrArray, rewards: FloatArray | Expected, solver: Solver) -> Certified:
     """Solve for gain and bias, refine until nothing moves, and measure what error is left.
 
     Parameters
     ----------
     transitions : (n, n) csr_array
         The chain.
-    rewards : (n,) array
+    rewards : (n,) array or Expected
         Expected one-step rewards.
     solver : Solver
         The chain, ready to be solved.
-    noise : float
-        Rewards that differ by no more than this are the same: what computing them may have rounded.
     """
+    expected = (
+        rewards if isinstance(rewards, Expected) else Expected(Doubled(rewards), np.zeros(len(rewards)))
+    )
+    doubled, doubt = expected
+    if np.ptp(doubled.high) == np.ptp(doubled.rest) == 0.0:
+        return Certified(doubled.high, np.zeros(len(doubt)), 0.0, 4 * EPS)
+    answer = _refined(transitions, doubled, solver)
+    if doubt.any():
+        shift = solver.average(doubt)
+        moved = float(np.abs(solver.solve(doubt - shift)).max())
+        doubts = (
+            _relative(float(np.abs(shift).max()), float(np.abs(doubled.high).max())),
+            _relative(moved, float(np.ptp(answer.bias))),
+        )
+        answer = replace(answer, error_bound=answer.error_bound + max(doubts), from_rewards=max(doubts))
+    return answer
+
+
+def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> Certified:
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    rewards = expected.high
     largest = float(np.abs(rewards).max())
     gain = Doubled(solver.average(rewards))
-    if np.ptp(rewards) <= noise:
-        # Relative to its own span, the bias of rounding would be all error.
-        return Certified(gain.high, np.zeros(len(rewards)), 0.0, 4 * EPS)
     bias = Doubled(solver.solve(rewards - gain.high))
     sensitivity = float(np.abs(solver.solve(np.ones(len(rewards)))).max()) if solver.tolerance == 0.0 else 0.0
     errors: list[float] = []
     while len(errors) < MOST_REFINEMENTS:
-        res = bellman_residual(rows, rewards, gain, bias)
+        res = bellman_residual(rows, rewards, Doubled(gain.high, gain.rest - expected.rest), bias)
         shift = solver.average(res)
         correction = solver.solve(res - shift)
         # The average of the residual rounds too: of the residual, and of the bias, whose doubled digits end
         # somewhere. That moves the gain, and through it every state of the bias.
-        rounding = 4 * EPS * np.abs(res) + 4 * EPS**2 * _throughput(transitions, np.abs(bias.high))
+        rounding = 4 * EPS * np.abs(res) + 4 * EPS**2 * throughput(transitions, np.abs(bias.high))
         unseen = float(solver.average(rounding).max())
         span = float(np.ptp(bias.high))
         gain_error = float(np.abs(shift).max()) + unseen
@@ -146,7 +195,7 @@ def _growth_of_noise(rows: Sparse, solver: Solver) -> float:
     return _ratio(solution.high, noise)
 
 
-def _throughput(transitions: CsrArray, values: FloatArray) -> FloatArray:
+def throughput(transitions: CsrArray, values: FloatArray) -> FloatArray:
     """Return what moves through each state in a step: of its own value, and of those where it goes."""
     stay = transitions.diagonal()
     leaving = np.maximum(1.0 - stay, 0.0) * values
@@ -165,21 +214,62 @@ def _relative(error: float, scale: float) -> float:
     return error / scale if np.isfinite(error) and scale > 0.0 else np.inf
 
 
-class Doubled(NamedTuple):
-    """A vector with twice the digits: the sum of a rounded part and what was rounded off."""
+def expected_rewards(rows: Sparse, earned: FloatArray) -> Expected:
+    """Return the expected reward of each state, with twice the digits.
 
-    high: FloatArray
-    low: FloatArray | None = None
+    A large reward that is rare costs no digits of the others, nor does a large level that all rewards share.
 
-    def plus(self, correction: FloatArray) -> Doubled:
-        """Return this vector plus a small correction."""
-        high = self.high + (correction + self.rest)
-        return Doubled(high, (self.high - high) + (correction + self.rest))
+    Parameters
+    ----------
+    rows : Sparse
+        The transitions, every row with an entry.
+    earned : (m,) array
+        The reward r(s, s') of each stored transition.
 
-    @property
-    def rest(self) -> FloatArray:
-        """What was rounded off."""
-        return np.zeros(len(self.high)) if self.low is None else self.low
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sparse
+    >>> chain = sparse.csr_array(np.array([[0.5, 0.5], [0.1, 0.9]]))
+    >>> rows = Sparse(chain.indptr, chain.indices, chain.data)
+    >>> expected_rewards(rows, np.array([1.0, 2.0, 3.0, 3.0])).rewards.high.tolist()
+    [1.5, 3.0]
+    """
+    high, low, excess = np.empty((3, len(rows.indptr) - 1))
+    write_expected(rows, earned, high, low, excess)
+    return Expected(Doubled(high, low), excess * high)
+
+
+def row_excess(rows: Sparse) -> FloatArray:
+    """Return by how much the entries of each row, (n,), sum to more than 1."""
+    high, low, excess = np.empty((3, len(rows.indptr) - 1))
+    write_expected(rows, np.zeros(len(rows.data)), high, low, excess)
+    return excess
+
+
+@kernel
+def write_expected(
+    rows: Sparse, earned: FloatArray, high: FloatArray, low: FloatArray, excess: FloatArray
+) -> None:
+    """Do the work of `expected_rewards`; `excess` is by how much the row sums exceed 1."""
+    for i in range(len(high)):
+        likeliest = rows.indptr[i]
+        for entry in range(rows.indptr[i], rows.indptr[i + 1]):
+            if rows.data[entry] > rows.data[likeliest]:
+                likeliest = entry
+        # The likeliest reward, and on average so much more: what all have in common is not multiplied.
+        level = earned[likeliest]
+        more, more_low, total, total_low = 0.0, 0.0, -1.0, 0.0
+        for entry in range(rows.indptr[i], rows.indptr[i + 1]):
+            step, step_low = add_exactly(earned[entry], -level)
+            term, term_low = multiply_exactly(rows.data[entry], step)
+            more, lost = add_exactly(more, term)
+            more_low += lost + (term_low + rows.data[entry] * step_low)
+            total, lost = add_exactly(total, rows.data[entry])
+            total_low += lost
+        excess[i] = total + total_low
+        more_low -= more * excess[i]
+        high[i], lost = add_exactly(level, more)
+        high[i], low[i] = add_exactly(high[i], lost + more_low)
 
 
 def bellman_residual(rows: Sparse, rewards: FloatArray, gain: Doubled, bias: Doubled) -> FloatArray:

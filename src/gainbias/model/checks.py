@@ -94,13 +94,14 @@ def probability_csr(
     row_name: Callable[[int], str],
     *,
     renormalise: bool = False,
-    tolerance: float = ROW_SUM_TOLERANCE,
+    epsilon: float = EPSILON,
     needed: NDArray[np.bool_] | None = None,
 ) -> CsrArray:
     """Return `csr` with rows that are probability distributions.
 
-    A row whose sum differs from 1 by rounding only keeps its bits; a row within `tolerance`, or any row if
-    `renormalise`, is divided by its sum; any other row is an error.
+    A negative entry that is only rounding becomes 0 (see `clip_rounding`). A row whose sum differs from 1 by
+    rounding only keeps its bits; a row within `row_sum_tolerance`, or any row if `renormalise`, is divided by
+    its sum; any other row is an error.
 
     Parameters
     ----------
@@ -110,17 +111,17 @@ def probability_csr(
         From a row number to its name in an error message, e.g. ``"row 3 of transitions"``.
     renormalise : bool
         Accept any row with a positive sum.
-    tolerance : float
-        How far a row sum may be from 1.
+    epsilon : float
+        Rounding unit of the type in which the entries were given.
     needed : bool ndarray, shape (m,), optional
         Rows that have to be distributions; the others only have to be non-negative. Default: all.
     """
-    negative = np.flatnonzero(csr.data < 0)
+    negative = clip_rounding(csr, epsilon)
     if negative.size:
         row, column = entry_place(csr, negative[0])
         raise ValueError(
             f"{row_name(row)} has the negative entry {float(csr.data[negative[0]])!r} in column {column}, "
-            "probabilities must be at least 0: correct it (or clip it to 0, if it is only rounding)"
+            "which is more than rounding, and probabilities must be at least 0: correct it"
         )
     sums = row_sums(csr)
     deviation = np.abs(sums - 1.0)
@@ -133,6 +134,7 @@ def probability_csr(
             f"{row_name(row)} sums to {sums[row]:g}, must be 1 and cannot be normalised: "
             "give the state a successor (an absorbing state is its own)"
         )
+    tolerance = row_sum_tolerance(epsilon)
     far = np.flatnonzero(deviation > tolerance)
     if far.size and not renormalise:
         others = f" (as must {far.size - 1} more)" if far.size > 1 else ""
@@ -145,6 +147,37 @@ def probability_csr(
     csr.data /= np.repeat(divisors, lengths)
     csr.eliminate_zeros()  # a tiny entry may have become 0
     return csr
+
+
+def clip_rounding(csr: CsrArray, epsilon: float = EPSILON) -> NDArray[np.intp]:
+    """Set negative entries that are only rounding to 0, in place, and return the positions of all others.
+
+    What is left of 1 after the other probabilities of a row were subtracted may come out as -5.6e-17. Each
+    of the m stored entries of a row may have been rounded, so that 4 (m + 1) units of rounding are accepted,
+    relative to the sum of its positive entries: 2.7e-15 for two probabilities and what they leave.
+
+    Parameters
+    ----------
+    csr : scipy.CsrArray, shape (m, n)
+        Canonical finite matrix (see `float_csr`).
+    epsilon : float
+        Rounding unit of the type in which the entries were given.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sparse
+    >>> matrix = sparse.csr_array(np.array([[-5.6e-17, 0.3, 0.7], [-0.1, 0.5, 0.6]]))
+    >>> clip_rounding(matrix).tolist(), matrix.data.tolist()
+    ([2], [0.3, 0.7, -0.1, 0.5, 0.6])
+    """
+    if not (csr.data < 0).any():
+        return np.empty(0, dtype=np.intp)
+    rows = entry_rows(csr)
+    positive = np.bincount(rows, np.maximum(csr.data, 0.0), minlength=csr.shape[0])
+    limit = 4 * epsilon * (np.diff(csr.indptr) + 1) * positive
+    csr.data[(csr.data < 0) & (csr.data >= -limit[rows])] = 0.0
+    csr.eliminate_zeros()
+    return np.flatnonzero(csr.data < 0)
 
 
 def reward_array(rewards: Any, num_states: int) -> FloatArray | CsrArray:
@@ -194,12 +227,15 @@ def check_real(dtype: np.dtype[Any], name: str) -> None:
         raise ValueError(f"{name} has dtype {dtype}, must be numbers: convert it with .astype(float)")
 
 
-def row_sum_tolerance(values: Any) -> float:
+def row_sum_tolerance(epsilon: float) -> float:
     """Return how far a row sum may be from 1: 1e-8, or the rounding of a type with fewer digits."""
+    return max(ROW_SUM_TOLERANCE, 8 * epsilon)
+
+
+def rounding_unit(values: Any) -> float:
+    """Return the rounding unit of the type of `values`, that of float64 unless the type has fewer digits."""
     dtype = getattr(values, "dtype", np.dtype(np.float64))
-    if dtype.kind != "f":
-        return ROW_SUM_TOLERANCE
-    return max(ROW_SUM_TOLERANCE, 8 * float(np.finfo(dtype).eps))
+    return max(EPSILON, float(np.finfo(dtype).eps)) if dtype.kind == "f" else EPSILON
 
 
 def entry_place(csr: CsrArray, entry: int) -> tuple[int, int]:

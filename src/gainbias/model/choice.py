@@ -9,9 +9,10 @@ from functools import cache, partial
 import numpy as np
 
 from gainbias.model.aggregation import find_blocks, prepare_aggregation
-from gainbias.model.certificate import EPS, Certified, solve_and_certify
+from gainbias.model.certificate import Certified, Expected, expected_rewards, solve_and_certify
 from gainbias.model.checks import CsrArray, FloatArray
 from gainbias.model.elimination.solver import eliminate
+from gainbias.model.elimination.types import Sparse
 from gainbias.model.iterative import prepare_krylov, prepare_power, steps_to_forget
 from gainbias.model.method import Budget, MethodError, Solver
 from gainbias.model.process import MarkovRewardProcess
@@ -55,17 +56,17 @@ def first_that_meets(
             solver = prepare()
             with np.errstate(over="ignore", invalid="ignore"):
                 # What overflows makes the error bound infinite.
-                answers = [solve_and_certify(mrp.csr, r, solver, _noise(mrp, r)) for r in rewards]
+                answers = [solve_and_certify(mrp.csr, _expected(mrp, r), solver) for r in rewards]
         except (MethodError, MemoryError) as reason:
             tried.append(f"{name}: {reason}")
             continue
         except OutOfTimeError as reason:
             tried.append(f"{name}: {reason}")
             break
-        worst = max(answer.error_bound for answer in answers)
-        if worst <= tol:
+        worst = max(answers, key=lambda answer: answer.error_bound)
+        if worst.error_bound <= tol:
             return solver, answers, tuple(tried)
-        tried.append(f"{name}: reached an error bound of {worst:.1e}")
+        tried.append(f"{name}: reached an error bound of {worst.error_bound:.1e}{_cause(worst)}")
     lines = "".join(f"\n  - {line}" for line in tried)
     raise ConvergenceError(
         f"no method met tol={tol:.1e} on {mrp.num_states:,} states with {mrp.csr.nnz:,} transitions. "
@@ -74,10 +75,20 @@ def first_that_meets(
     )
 
 
-def _noise(mrp: MarkovRewardProcess, rewards: FloatArray) -> float:
-    """Return what was rounded when rewards of transitions were reduced to their expectation."""
-    reduced = rewards is mrp.rewards and mrp.transition_rewards is not None
-    return 8.0 * EPS * mrp.max_abs_reward if reduced else 0.0
+def _expected(mrp: MarkovRewardProcess, rewards: FloatArray) -> FloatArray | Expected:
+    """Return rewards as they are, or with twice the digits if they are the means of r(s, s')."""
+    if rewards is not mrp.rewards or mrp.reward_entries is None:
+        return rewards
+    return expected_rewards(Sparse(mrp.csr.indptr, mrp.csr.indices, mrp.csr.data), mrp.reward_entries)
+
+
+def _cause(answer: Certified) -> str:
+    if not answer.from_rewards > 0.5 * answer.error_bound:
+        return ""
+    return (
+        ", because the rewards r(s, s') have a level that is large relative to the bias, and rows of "
+        "transitions sum to 1 only up to rounding: subtract the level from them"
+    )
 
 
 def candidates(mrp: MarkovRewardProcess, method: str, budget: Budget) -> Iterator[tuple[str, Prepare]]:

@@ -16,7 +16,7 @@ from gainbias.model.solve import poisson_solver
 from gainbias.model.spectrum import is_reversible, slowest_relaxation
 
 EXACT_STATES = 1_000
-"""Up to this many states powers of P are formed; above, the mixing time is bounded."""
+"""Up to this many states powers of P are formed; above, the mixing time is only bounded."""
 
 MOST_DOUBLINGS = 40
 """Beyond 2^40 steps the rounding of P itself decides the answer."""
@@ -46,8 +46,9 @@ def mixing_time(mrp: MarkovRewardProcess, eps: float) -> int:
     """Return the number of steps to come within `eps` of the stationary law from every start.
 
     This is min{tau >= 1 : max_s sum_s' |P^tau(s, s') - mu(s')| <= eps}: the distance is the L1 norm, twice
-    the total variation. Up to 1000 states it is exact up to rounding (a distance that equals `eps` to
-    rounding counts as reached); above, it is the upper bound of `mixing_time_bounds`.
+    the total variation. It is exact up to rounding (a distance that equals `eps` to rounding counts as
+    reached), and found for up to 1000 states. Above, it is known only where both bounds of
+    `mixing_time_bounds` agree.
 
     Parameters
     ----------
@@ -56,6 +57,11 @@ def mixing_time(mrp: MarkovRewardProcess, eps: float) -> int:
     eps : float
         Positive.
 
+    Raises
+    ------
+    ConvergenceError
+        If it is not known. For more than 1000 states the message has bounds on it.
+
     Examples
     --------
     >>> import gainbias as gb
@@ -63,6 +69,18 @@ def mixing_time(mrp: MarkovRewardProcess, eps: float) -> int:
     >>> gb.mixing_time(process, 0.5)  # the distance is 0.8 ** tau
     4
     """
+    lower, nearest, upper = _lower_nearest_upper(mrp, eps)
+    if mrp.num_states > EXACT_STATES and lower < upper:
+        raise ConvergenceError(
+            f"the mixing time of {mrp.num_states:,} states lies between {lower:,} and {upper:,}, and above "
+            f"{EXACT_STATES:,} states it is not known better: use gb.mixing_time_bounds, whose upper bound "
+            "is on the safe side"
+        )
+    return nearest
+
+
+def mixing_time_or_bound(mrp: MarkovRewardProcess, eps: float) -> int:
+    """Return the mixing time, or above 1000 states an upper bound, for what holds with any upper bound."""
     return _lower_nearest_upper(mrp, eps)[1]
 
 

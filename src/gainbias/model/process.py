@@ -21,7 +21,7 @@ from gainbias.model.checks import (
     frozen,
     probability_csr,
     reward_array,
-    row_sum_tolerance,
+    rounding_unit,
     row_sums,
     state_labels,
     values_at,
@@ -38,7 +38,8 @@ class MarkovRewardProcess:
     transitions : array_like or scipy.sparse array or matrix, shape (n, n)
         Row s holds the probabilities of the next state. A row that sums to 1 within 1e-8 (or within the
         rounding of its own type, such as float32) is accepted and divided by its sum, unless it is off by
-        rounding only.
+        rounding only. A negative entry counts as 0 if it is only rounding, as ``1 - up - down`` may leave it:
+        up to 4 (m + 1) units of rounding of its type in a row of m entries.
     rewards : array_like, shape (n,), or array_like or scipy.sparse array or matrix, shape (n, n)
         The expected reward R(s) of a step from each state, or the reward r(s, s') of each transition.
     labels : iterable, optional
@@ -92,7 +93,7 @@ class MarkovRewardProcess:
                 given,
                 lambda row: f"row {row} of transitions",
                 renormalise=renormalise,
-                tolerance=row_sum_tolerance(transitions),
+                epsilon=rounding_unit(transitions),
             )
         )
         given_rewards = reward_array(rewards, csr.shape[0])
@@ -126,7 +127,7 @@ class MarkovRewardProcess:
         ----------
         kernel : array_like, shape (n, A, n), or list of A sparse matrices, each of shape (n, n)
             Probability of the next state for each state and action. Rows of actions that the policy never
-            takes need not sum to 1.
+            takes need not sum to 1. Rounding is mended as in the process itself, here and in `policy`.
         rewards : array_like, shape (n,), (n, A) or (n, A, n), or list of A sparse matrices (n, n)
             R(s), r(s, a) or r(s, a, s'). The last is kept as its mean given s and s', which is exact for a
             policy of actions; the others are averaged to R(s).
@@ -162,8 +163,10 @@ class MarkovRewardProcess:
         Parameters
         ----------
         generator : array_like or scipy.sparse array or matrix, shape (n, n)
-            The matrix Q of rates; each row sums to 0 within 1e-8 of its rates. The diagonal is only checked:
-            what is used in its place is minus the sum of the other entries, which loses no digits.
+            The matrix Q of rates; each row sums to 0 within 1e-8 of its rates (or within the rounding of its
+            own type). The diagonal is only checked: what is used in its place is minus the sum of the other
+            entries, which loses no digits. A negative rate counts as 0 if it is only rounding: up to
+            4 (m + 1) units of rounding, relative to the rates of its row, of which there are m.
         reward_rates : array_like, shape (n,)
             Reward per unit of time in each state.
         labels : iterable, optional
@@ -251,7 +254,10 @@ class MarkovRewardProcess:
         return self.is_irreducible and self.period == 1
 
     def mixing_time(self, eps: float) -> int:
-        """Return the least tau >= 1 with ``max_s sum_s' |P^tau(s, s') - stationary(s')| <= eps``."""
+        """Return the least tau >= 1 with ``max_s sum_s' |P^tau(s, s') - stationary(s')| <= eps``.
+
+        For up to 1000 states: see `mixing_time`, and `mixing_time_bounds` for more.
+        """
         from gainbias.model.mixing import mixing_time
 
         return mixing_time(self, eps)

@@ -40,6 +40,11 @@ class Solution:
         Relative value of each state, with ``stationary @ bias == 0``.
     asymptotic_variance : float
         Variance of the average reward over T steps times T, as T grows (per unit of time for `from_rates`).
+    asymptotic_variance_error : float
+        Bound on the absolute error of `asymptotic_variance`, infinite if nothing is known. A variance that is
+        smaller than this may be 0, and has no digit that counts: then a note says so.
+    variance_per_step, variance_per_step_error : float
+        The same for steps, which differs for a process made by `from_rates`.
     error_bound : float
         Estimated forward error: of the gain relative to ``max |R|``, of the bias relative to its span.
     residual : float
@@ -67,6 +72,9 @@ class Solution:
     gain: float
     bias: FloatArray = field(repr=False)
     asymptotic_variance: float
+    asymptotic_variance_error: float
+    variance_per_step: float = field(repr=False)
+    variance_per_step_error: float = field(repr=False)
     error_bound: float
     residual: float
     method: str
@@ -78,13 +86,6 @@ class Solution:
     def gain_per_step(self) -> float:
         """Average reward per step, for processes made by `from_rates` too."""
         return self.gain / (self.mrp.rate or 1.0)
-
-    @property
-    def variance_per_step(self) -> float:
-        """Variance of the average reward over T steps times T, for processes made by `from_rates` too."""
-        return asymptotic_variance(
-            self.mrp, self.rewards, self.gain_per_step, self.stationary, self.bias, per_step=True
-        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with one row per state, indexed by label: stationary, reward, bias (needs pandas).
@@ -151,48 +152,3 @@ class MultichainSolution:
     def classes(self) -> tuple[NDArray[np.intp], ...]:
         """The states of each recurrent class."""
         return self.structure.recurrent
-
-
-def asymptotic_variance(
-    mrp: MarkovRewardProcess,
-    rewards: FloatArray,
-    gain: float,
-    stationary: FloatArray,
-    bias: FloatArray,
-    *,
-    per_step: bool = False,
-) -> float:
-    """Return the variance in the central limit theorem of the average reward.
-
-    Each step brings ``r(s, s') - g + W(s') - W(s)``, of mean zero whatever came before, so that only its
-    own variance counts. In continuous time rewards flow evenly between jumps, and what is random is the
-    jumps of W.
-
-    Parameters
-    ----------
-    mrp : MarkovRewardProcess
-        The process.
-    rewards : (n,) array
-        Expected rewards that gain and bias belong to, per step.
-    gain : float
-        Gain per step.
-    stationary, bias : (n,) arrays
-        Stationary law and bias.
-    per_step : bool
-        Whether steps are counted for a process made by `from_rates` too, not its time.
-
-    Returns
-    -------
-    float
-    """
-    csr = mrp.csr
-    source = np.repeat(np.arange(mrp.num_states), np.diff(csr.indptr))
-    # Only where the chain ever is: elsewhere the bias may be huge, and nothing times that is not nothing.
-    visited = np.flatnonzero(stationary[source] > 0.0)
-    source, weight = source[visited], (stationary[source] * csr.data)[visited]
-    jump = bias[csr.indices[visited]] - bias[source]
-    if per_step or mrp.rate is None:
-        own = mrp.reward_entries if rewards is mrp.rewards else None
-        jump += (rewards[source] if own is None else own[visited]) - gain
-        return float(np.sum(weight * jump**2))
-    return float(mrp.rate * np.sum(weight * jump**2))

@@ -15,7 +15,8 @@ from gainbias.model.checks import FloatArray, float_vector, frozen
 from gainbias.model.choice import METHODS, first_that_meets
 from gainbias.model.method import Budget, Solver, available_memory
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solution import MultichainSolution, Solution, asymptotic_variance
+from gainbias.model.solution import MultichainSolution, Solution
+from gainbias.model.variance import asymptotic_variance
 from gainbias.progress import Watch
 
 Rewards = Mapping[str, ArrayLike]
@@ -92,11 +93,11 @@ def solve(
     with Watch(time_limit) as watch:
         budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
         solver, answers, tried = first_that_meets(mrp, rewards, tol, method, budget)
-    notes = (*tried, *solver.notes)
-    if multichain:
-        return _multichain(mrp, answers[0], solver, notes)
-    pairs = zip(rewards, answers, strict=True)
-    own, *others = (_solution(mrp, vector, answer, solver, notes) for vector, answer in pairs)
+        notes = (*tried, *solver.notes)
+        if multichain:
+            return _multichain(mrp, answers[0], solver, notes)
+        pairs = zip(rewards, answers, strict=True)
+        own, *others = (_solution(mrp, vector, answer, solver, notes) for vector, answer in pairs)
     return replace(own, extra=dict(zip(extra, others, strict=True)))
 
 
@@ -104,13 +105,22 @@ def _solution(
     mrp: MarkovRewardProcess, rewards: FloatArray, answer: Certified, solver: Solver, notes: tuple[str, ...]
 ) -> Solution:
     gain = float(answer.gain[0])
+    variance = asymptotic_variance(mrp, rewards, answer, solver)
+    per_step = variance
+    if mrp.rate is not None:
+        per_step = asymptotic_variance(mrp, rewards, answer, solver, per_step=True)
+    if variance.error > variance.value > 0.0:
+        notes = (*notes, f"asymptotic_variance has no certain digit: its error may be {variance.error:.1e}")
     return Solution(
         mrp=mrp,
         rewards=rewards,
         stationary=frozen(solver.stationary),
         gain=gain if mrp.rate is None else gain * mrp.rate,
         bias=frozen(answer.bias),
-        asymptotic_variance=asymptotic_variance(mrp, rewards, gain, solver.stationary, answer.bias),
+        asymptotic_variance=variance.value,
+        asymptotic_variance_error=variance.error,
+        variance_per_step=per_step.value,
+        variance_per_step_error=per_step.error,
         error_bound=answer.error_bound,
         residual=answer.residual,
         method=solver.method,

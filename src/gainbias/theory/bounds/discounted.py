@@ -167,7 +167,7 @@ def markov_constant(run: Discounted, alpha: float, steps: int) -> Bound:
             math.exp(-2.0 * alpha * run.rate * steps) * run.first_error**2
             + alpha * G**2 * (9 + 12 * tau) / (2.0 * run.rate)
         ),
-        {**run.constants, "R": run.radius, "G": G, "tau_mix": tau},
+        {**run.constants, "R": run.radius, "G": G, run.facts.tau_name: tau},
         [
             *run.conditions,
             at_least(

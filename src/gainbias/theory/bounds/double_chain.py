@@ -63,7 +63,7 @@ def markov_constant(facts: Facts, alpha: float, steps: int) -> Bound:
         f"{NAME}, Markov sampling, constant step size",
         "exp(-2 alpha eta (T - tau_mix)) B^2 + alpha G (3 tau_mix + 1) / (2 eta)",
         lambda: math.exp(-2 * alpha * eta * (steps - tau)) * B**2 + alpha * G * (3 * tau + 1) / (2 * eta),
-        {**facts.constants, "|theta_0 - theta*|": facts.first_error, "tau_mix": tau, "B": B, "G": G},
+        {**facts.constants, "|theta_0 - theta*|": facts.first_error, facts.tau_name: tau, "B": B, "G": G},
         [
             *facts.conditions,
             facts.enough_steps(steps, tau),
@@ -153,7 +153,7 @@ def _decaying_constants(
 ) -> dict[str, float]:
     r_max, length = facts.r_max, facts.length
     beta_2 = 946.0 * (r_max + 3.0 * length) ** 2
-    mixing = {"tau_mix": float(tau)}
+    mixing = {facts.tau_name: float(tau)}
     factor = float(tau)
     if as_printed:
         mixing |= paper_mixing(facts)

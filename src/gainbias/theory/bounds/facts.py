@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from gainbias.features.rows import Floats
+from gainbias.model.mixing import EXACT_STATES, mixing_time_or_bound
 from gainbias.model.problem import Problem
 from gainbias.theory.bounds.arithmetic import power
 from gainbias.theory.bounds.record import Condition, Trivial, at_least
@@ -61,10 +62,19 @@ class Facts:
         return Trivial(power(self.first_error, 2.0))
 
     def mixing_time(self, level: float) -> int:
-        """Steps after which every start is within `level` of the stationary law (L1), at least 1."""
+        """Steps after which every start is within `level` of the stationary law (L1), at least 1.
+
+        Above 1000 states there may be fewer: then it is an upper bound, with which theorems hold as well.
+        """
         if level not in self._times:
-            self._times[level] = self.problem.mixing_time(level)
+            self._times[level] = mixing_time_or_bound(self.problem.mrp, level)
         return self._times[level]
+
+    @property
+    def tau_name(self) -> str:
+        """What to call a mixing time among the constants of a theorem."""
+        is_bound = self.problem.mrp.num_states > EXACT_STATES
+        return "tau_mix (upper bound)" if is_bound else "tau_mix"
 
     @cached_property
     def _times(self) -> dict[float, int]:

@@ -70,7 +70,8 @@ class Bound:
     formula : str
         The bound in symbols.
     constants : mapping of str to float
-        Every constant of the theorem, by its name there.
+        Every constant of the theorem, by its name there. Above 1000 states "tau_mix (upper bound)" stands for
+        the mixing time, which is not known then; the theorem holds with it, too.
     conditions : tuple of Condition
         What the theorem requires.
     theorem : str

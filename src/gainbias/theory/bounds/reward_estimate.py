@@ -68,7 +68,7 @@ def markov_as_printed(facts: Facts, steps: int) -> Bound:
         f"{THEOREM}, Markov sampling, as printed",
         "2 gamma^2 / T + 2 (r_max (2 tau_mix + C beta^tau_mix / (1 - beta)) / T)^2",
         lambda: 2.0 * variance / steps + 2.0 * drift**2,
-        {"r_max": facts.r_max, "C": C, "beta": beta, "tau_mix": tau, "gamma^2": variance},
+        {"r_max": facts.r_max, "C": C, "beta": beta, facts.tau_name: tau, "gamma^2": variance},
         [at_least("number of steps", "T >= tau_mix", steps, tau, f"at least {tau} steps")],
         _trivial(facts),
         QUANTITY,

@@ -43,7 +43,7 @@ def markov_constant(run: Projected, alpha: float, steps: int, as_printed: bool =
         value,
         {
             **run.constants,
-            "tau_mix": tau,
+            facts.tau_name: tau,
             "zeta": zeta,
             "kappa": kappa,
             "G_1": G_1,

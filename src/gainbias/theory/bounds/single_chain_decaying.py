@@ -73,7 +73,7 @@ def _constants(run: Projected, decay: Decay, steps: int, tau: int, as_printed: b
     """Return c_1, c_2, rho_1, G_1(T) and G_2(T), and c_0_1, or C, beta and L_1 in the printed form."""
     rho_0 = run.mean_ratio
     rho_1 = (28.0 if as_printed else 36.0) + 8.0 * rho_0
-    mixing: dict[str, float] = {"tau_mix": tau, "c_0_1": offset_for_ratio(tau, decay.xi)}
+    mixing: dict[str, float] = {run.facts.tau_name: tau, "c_0_1": offset_for_ratio(tau, decay.xi)}
     for_weights = for_mean = float(tau)
     if as_printed:
         mixing |= paper_mixing(run.facts)

@@ -1,0 +1,149 @@
+"""What keeps an answer that is wrong from being returned with a small error bound.
+
+Each test fails if its guard is left out, or its limit is moved by much.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+
+import gainbias as gb
+from gainbias.model.certificate import solve_and_certify
+from gainbias.model.elimination.solver import EliminationSolver, eliminate
+from gainbias.model.method import Budget, MethodError
+from gainbias.progress import Watch
+
+
+def two_blocks(size: int, coupling: float) -> np.ndarray:
+    """Two blocks of states that are alike and hardly talk: the slow mode is 1 on one and -1 on the other."""
+    inside = np.full((size, size), 1 / size)
+    return np.kron(np.eye(2), inside) * (1 - coupling) + np.kron(1 - np.eye(2), inside) * coupling
+
+
+def eliminated(process: gb.MarkovRewardProcess) -> EliminationSolver:
+    return eliminate(process.csr, process.structure, True, Budget(1e9, Watch()))
+
+
+class Iterating:
+    """A solver that says it iterates, and is wrong in a way that its own residual need not show."""
+
+    method, notes, iterations, tolerance = "iterating", (), 0, 1e-9
+
+    def __init__(self, process: gb.MarkovRewardProcess) -> None:
+        self.inner = eliminated(process)
+        self.stationary = self.inner.stationary
+
+    def average(self, values: np.ndarray) -> np.ndarray:
+        return self.inner.average(values)
+
+
+class Blind(Iterating):
+    """It does not see the slow mode of two blocks."""
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        x = self.inner.solve(right)
+        half = len(x) // 2
+        return x - np.repeat([x[:half].mean(), x[half:].mean()], half)
+
+
+class Leaking(Iterating):
+    """It leaves a part of each right side."""
+
+    def __init__(self, process: gb.MarkovRewardProcess, part: float) -> None:
+        super().__init__(process)
+        self.part = part
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        return (1.0 - self.part) * self.inner.solve(right)
+
+
+class TestNoise:
+    """A random right side shows what the rewards at hand happen not to contain."""
+
+    @pytest.mark.parametrize("slow_part", [1e-12, 1e-9])
+    def test_a_slow_mode_that_a_solver_does_not_see(self, slow_part: float) -> None:
+        """The residual is 1e-12, and the bias off by all that the slow mode adds to it: 5 and more."""
+        rewards = np.tile([1.0, -1.0, 0.0], 2) + slow_part * np.repeat([1.0, -1.0], 3)
+        process = gb.MarkovRewardProcess(two_blocks(3, 1e-13), rewards)
+        truth = gb.solve(process, method="dense-gth").bias
+        assert np.abs(truth - Blind(process).solve(rewards)).max() > 4.0
+        with pytest.raises(MethodError, match=r"^\d\.\de-0[12] of a random right side is left after it was"):
+            solve_and_certify(process.csr, rewards, Blind(process))
+
+    def test_how_much_may_be_left(self) -> None:
+        """It is solved for twice, so that the square of what is left is measured."""
+        process = gb.MarkovRewardProcess(np.random.default_rng(0).dirichlet(np.ones(20), 20), np.arange(20))
+        with pytest.raises(MethodError, match=r"^1\.\de-04 of a random right side is left"):
+            solve_and_certify(process.csr, process.rewards, Leaking(process, np.sqrt(1.5e-4)))
+        answer = solve_and_certify(process.csr, process.rewards, Leaking(process, np.sqrt(0.7e-4)))
+        truth = gb.solve(process).bias
+        assert np.abs(answer.bias - truth).max() / np.ptp(truth) <= answer.error_bound < 1e-14
+
+    @pytest.mark.parametrize("seed", [0, 2])
+    def test_aggregation_of_blocks_that_talk_too_much(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        together = np.kron(np.eye(8), np.ones((4, 4)))
+        inside = together * rng.uniform(0.05, 1.0, (32, 32))
+        outside = (1 - together) * 3e-3 * rng.uniform(0.0, 1.0, (32, 32)) ** 3
+        outside[:, :4] *= 0.3
+        chain = inside / inside.sum(axis=1, keepdims=True) + outside * (outside < 7e-4)
+        process = gb.MarkovRewardProcess(chain, np.arange(32.0), renormalise=True)
+        with pytest.raises(
+            gb.ConvergenceError, match=r"aggregation: \d\.\de-0[1-4] of a random right side is"
+        ):
+            gb.solve(process, method="aggregation", tol=1.0)
+
+
+class TestPower:
+    def test_how_slow_a_chain_may_be(self) -> None:
+        """It takes log(1e9) / log(1 / (1 - 2 c)) steps, of which there may be 20,000."""
+        rewards = np.array([1.0, 2.0, 0.0, 0.0])
+        solved = gb.solve(gb.MarkovRewardProcess(two_blocks(2, 7e-4), rewards), method="power")
+        assert solved.bias == pytest.approx(gb.solve(solved.mrp).bias, rel=1e-12)
+        slow = gb.MarkovRewardProcess(two_blocks(2, 3e-4), rewards)
+        with pytest.raises(gb.ConvergenceError, match=r"power: the chain forgets by only 6\.0e-04 per step"):
+            gb.solve(slow, method="power")
+
+    def test_it_gives_up_early(self) -> None:
+        slow = gb.MarkovRewardProcess(two_blocks(2, 1e-7), [1.0, 2.0, 0.0, 0.0])
+        with pytest.raises(gb.ConvergenceError, match=r"per step, after 50 steps"):
+            gb.solve(slow, method="power")
+
+
+class TestKrylov:
+    @pytest.mark.parametrize("coupling", [1e-10, 1e-12])
+    def test_a_search_that_stalls_is_refused(self, coupling: float) -> None:
+        rewards = np.random.default_rng(0).standard_normal(20)
+        process = gb.MarkovRewardProcess(two_blocks(10, coupling), rewards)
+        with pytest.raises(
+            gb.ConvergenceError, match=r"krylov: BiCGSTAB reached a residual of \d\.\de-0[4-8] "
+        ):
+            gb.solve(process, method="krylov", tol=1.0)
+
+
+class TestLaw:
+    """Methods that iterate have the stationary law to nearly all digits, or a note says so."""
+
+    @pytest.mark.parametrize("method", ["power", "krylov"])
+    @pytest.mark.parametrize("slowness", [0.5, 3e-2])
+    def test_entry_by_entry(self, method: str, slowness: float) -> None:
+        rng = np.random.default_rng(0)
+        weights = rng.random((40, 40)) * 10.0 ** -rng.uniform(0, 6, 40)
+        moving = weights / weights.sum(axis=1, keepdims=True)
+        chain = (1 - slowness) * np.eye(40) + slowness * moving
+        process = gb.MarkovRewardProcess(chain, rng.standard_normal(40))
+        exact = gb.solve(process, method="dense-gth")
+        found = gb.solve(process, method=method)
+        assert not found.notes
+        assert np.abs(found.stationary - exact.stationary).sum() <= 1e-14 / slowness
+        np.testing.assert_allclose(found.stationary, exact.stationary, rtol=2e-13 / slowness)
+
+    def test_a_note_says_what_is_off(self) -> None:
+        n = 150
+        chain = sparse.diags_array([np.full(n - 1, 0.2), np.full(n - 1, 0.26)], offsets=[1, -1]).tolil()
+        chain.setdiag(1.0 - np.asarray(chain.sum(axis=1)).ravel())
+        process = gb.MarkovRewardProcess(chain.tocsr(), np.arange(n))
+        found = gb.solve(process, method="krylov")
+        exact = gb.solve(process, method="sparse-gth")
+        assert np.abs(found.stationary / exact.stationary - 1.0).max() > 1e-6
+        assert "small stationary probabilities may be off: one still moves by" in found.notes[-1]

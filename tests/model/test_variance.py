@@ -1,0 +1,105 @@
+"""The asymptotic variance is right where digits cancel, and its error bound holds."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+
+import gainbias as gb
+from tests.oracles.rational import rational_answer
+
+
+def lazy_ring(n: int, stay: float) -> np.ndarray:
+    return stay * np.eye(n) + (1 - stay) * np.roll(np.eye(n), 1, axis=1)
+
+
+def walk(n: int, up: float, down: float) -> np.ndarray:
+    chain = np.diag(np.full(n - 1, up), 1) + np.diag(np.full(n - 1, down), -1)
+    return chain + np.diag(1.0 - chain.sum(axis=1))
+
+
+def check(solution: gb.Solution, exact: float, digits: float) -> None:
+    off = abs(solution.asymptotic_variance - exact)
+    assert off <= solution.asymptotic_variance_error
+    assert solution.asymptotic_variance_error <= digits * exact
+    assert not any("asymptotic_variance" in note for note in solution.notes)
+
+
+@pytest.mark.parametrize("method", ["dense-gth", "sparse-gth"])
+@pytest.mark.parametrize(("n", "stay"), [(50, 1e-3), (7, 1e-9), (31, 0.5)])
+@pytest.mark.parametrize(("level", "size"), [(1e9, 1e-6), (-1e12, 1.0), (1.0, 1e-14), (0.0, 1.0)])
+def test_rings_that_hardly_ever_wait(n: int, stay: float, level: float, size: float, method: str) -> None:
+    chain = lazy_ring(n, stay)
+    rewards = level + size * np.random.default_rng(n).standard_normal(n)
+    solution = gb.solve(gb.MarkovRewardProcess(chain, rewards), method=method)
+    exact = rational_answer(chain, rewards).asymptotic_variance
+    check(solution, exact, 1e-6)
+    assert solution.asymptotic_variance == pytest.approx(exact, rel=1e-12, abs=0.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("level", [0.0, 1e3, 1e7])
+def test_rewards_of_transitions_on_a_large_level(seed: int, level: float) -> None:
+    rng = np.random.default_rng(seed)
+    chain = rng.dirichlet(np.ones(6), 6)
+    rewards = level + rng.standard_normal((6, 6))
+    exact = rational_answer(chain, rewards).asymptotic_variance
+    solution = gb.solve(gb.MarkovRewardProcess(chain, rewards), tol=1e-6)
+    check(solution, exact, 1e-7)
+
+
+@pytest.mark.parametrize(("n", "up", "down"), [(150, 0.2, 0.26), (170, 0.24, 0.3), (90, 0.2, 0.3)])
+@pytest.mark.parametrize("power", [0.5, 0.9])
+def test_krylov_where_small_probabilities_are_off(n: int, up: float, down: float, power: float) -> None:
+    """The variance comes from states seen once in 1e15 steps, whose probability has few digits."""
+    chain = walk(n, up, down)
+    rewards = (down / up) ** (power * np.arange(n))
+    exact = rational_answer(chain, rewards).asymptotic_variance
+    solution = gb.solve(gb.MarkovRewardProcess(sparse.csr_array(chain), rewards), method="krylov")
+    check(solution, exact, 1e-4)
+    assert solution.asymptotic_variance == pytest.approx(exact, rel=1e-9)
+
+
+def test_what_is_smaller_than_its_error_is_said_to_have_no_digit() -> None:
+    """Values of 1e20 come from states whose jumps do not count, and 1e-16 of them hides those that do."""
+    chain = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [1e-20, 0.0, 1.0]])
+    solution = gb.solve(gb.MarkovRewardProcess(chain, [1e-3, -1e-3, 1.0]))
+    exact = rational_answer(chain, [1e-3, -1e-3, 1.0]).asymptotic_variance
+    assert abs(solution.asymptotic_variance - exact) <= solution.asymptotic_variance_error
+    assert solution.asymptotic_variance_error > exact
+    assert "asymptotic_variance has no certain digit" in solution.notes[-1]
+
+
+@pytest.mark.parametrize("rare", [1e-12, 1e-9, 1e-6])
+def test_rows_that_sum_to_1_up_to_rounding_leave_a_rare_stay_open(rare: float) -> None:
+    """What is stored for the chance to stay, and what the others leave to 1, differ by 1e-16 / rare of it."""
+    chain = np.array([[0.4, 0.6 - rare, rare], [0.7, 0.3 - rare, rare], [1 - rare, 0.0, rare]])
+    rewards = np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 1.0 / rare**2]])
+    exact = rational_answer(chain, rewards).asymptotic_variance
+    solution = gb.solve(gb.MarkovRewardProcess(chain, rewards))
+    assert abs(solution.asymptotic_variance - exact) <= solution.asymptotic_variance_error
+    assert 1e-17 / rare * exact < solution.asymptotic_variance_error < 1e-15 / rare * exact
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_in_continuous_time(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rates = 10.0 ** rng.uniform(-6, 0, (5, 5)) * (1 - np.eye(5))
+    rates -= np.diag(rates.sum(axis=1))
+    reward_rates = 1e6 + rng.standard_normal(5)
+    solution = gb.solve(gb.MarkovRewardProcess.from_rates(rates, reward_rates))
+    mrp = solution.mrp
+    per_step = rational_answer(mrp.transitions, mrp.rewards)
+    off = abs(solution.variance_per_step - per_step.asymptotic_variance)
+    assert off <= solution.variance_per_step_error <= 1e-7 * per_step.asymptotic_variance
+    # Time between two steps is random too: what a step brings above the gain, once more with its square.
+    excess = mrp.rewards - 1e6 / mrp.rate
+    excess -= per_step.stationary @ excess
+    added = mrp.rate * (per_step.asymptotic_variance + per_step.stationary @ excess**2)
+    assert solution.asymptotic_variance == pytest.approx(added, rel=1e-9)
+
+
+def test_deterministic_cycles_have_none() -> None:
+    solution = gb.solve(gb.MarkovRewardProcess(np.roll(np.eye(5), 1, axis=1), 1e9 + np.arange(5.0)))
+    assert solution.asymptotic_variance <= solution.asymptotic_variance_error <= 1e-20
+    constant = gb.solve(gb.MarkovRewardProcess(np.full((3, 3), 1 / 3), np.full(3, 0.1)))
+    assert (constant.asymptotic_variance, constant.asymptotic_variance_error) == (0.0, 0.0)
