@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 import gainbias as gb
 from gainbias.engine.paths import Sampler
-from gainbias.evaluation.learners import Learner
 from gainbias.evaluation.observations import ObservationMap
-from gainbias.evaluation.stream import Transitions
+from gainbias.evaluation.stream.stream import Transitions
+from gainbias.evaluation.values.learners import Learner
 
 GRID = [2.0**-k for k in range(16)]
 TAIL = 0.5

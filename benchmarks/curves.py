@@ -13,7 +13,7 @@ import numpy as np
 
 import gainbias as gb
 from gainbias.algorithms.registry import ALGORITHMS
-from gainbias.theory.system import make_system
+from gainbias.theory.curve.system import make_system
 
 STATES = 100
 STEPS = 150_000

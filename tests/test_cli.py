@@ -15,8 +15,8 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
-from gainbias import cli, options
-from gainbias.report import health
+from gainbias import cli
+from gainbias.cli import doctor, options
 
 TRANSITIONS, REWARDS = np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([1.0, -2.0])
 
@@ -193,10 +193,10 @@ class TestDoctor:
         (tmp_path / "engine").mkdir()
         (tmp_path / "engine" / "advance.nbi").write_bytes(bytes(1_000_000))
         (tmp_path / "engine" / "advance.nbc").write_bytes(bytes(2_000_000))
-        monkeypatch.setattr(health, "cache_folder", lambda: tmp_path)
+        monkeypatch.setattr(doctor, "cache_folder", lambda: tmp_path)
         found = answer_of(capsys, "doctor")["kernels"]
         assert (found["folder"], found["stored"], found["megabytes"]) == (str(tmp_path), 1, 3.0)
-        monkeypatch.setattr(health, "cache_folder", lambda: None)
+        monkeypatch.setattr(doctor, "cache_folder", lambda: None)
         monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
         cli.main(["doctor"])
         shown = capsys.readouterr().out
@@ -204,7 +204,7 @@ class TestDoctor:
         assert "NUMBA_DISABLE_JIT is set" in shown
 
     def test_how_to_install_what_is_missing(self, capsys, monkeypatch):
-        monkeypatch.setattr(health, "installed_version", lambda name: None if name == "pymetis" else "1.0")
+        monkeypatch.setattr(doctor, "installed_version", lambda name: None if name == "pymetis" else "1.0")
         assert cli.main(["doctor"]) == cli.DONE
         assert "missing: pip install 'gainbias[solvers]'" in capsys.readouterr().out
 
@@ -255,7 +255,7 @@ class TestOutput:
         import os
         import pty
 
-        command = [sys.executable, "-m", "gainbias.cli", "solve", machine]
+        command = [sys.executable, "-m", "gainbias.cli.main", "solve", machine]
         environment = {**os.environ, "TERM": "xterm-256color"}
         for name in ("NO_COLOR", "FORCE_COLOR"):
             environment.pop(name, None)

@@ -9,13 +9,13 @@ import pytest
 
 import gainbias as gb
 from gainbias import cli
+from gainbias.cli.guarantees import show_bound
+from gainbias.cli.sweeps_terminal import show_sweep
+from gainbias.cli.terminal import show_study
 from gainbias.engine.trace import Outcome
-from gainbias.experiments.reproduce import paper_tasks
-from gainbias.report.guarantees import show_bound
-from gainbias.report.layout import Cell, Sheet
-from gainbias.report.study import shortfalls
-from gainbias.report.sweeps.terminal import show_sweep
-from gainbias.report.terminal import show_study
+from gainbias.experiments.reproduce.reproduce import paper_tasks
+from gainbias.report.tables.layout import Cell, Sheet
+from gainbias.report.tables.study import shortfalls
 from gainbias.report.write import _write_sheet
 
 

@@ -22,7 +22,7 @@ from gainbias.kernels.cache import kernel_digest
 PACKAGE = Path(gainbias.__file__).parent
 PROGRAM = """
 import numpy as np
-from gainbias.model.elimination.numeric import eliminate_front
+from gainbias.model.solve.elimination.numeric import eliminate_front
 front, leak = np.array([0.0, 1.0, 2.0, 0.0]), np.array([1.0, 0.0])
 eliminate_front(front, 2, leak, 1, np.zeros(2))
 print(front[0], leak[1])

@@ -14,8 +14,8 @@ import gainbias as gb
 from docs._ext.pictures import WEB, picture, save_pair
 from docs._ext.tables import contents, escaped, table
 from gainbias.algorithms.listing import describe_algorithms
-from gainbias.report.curves import power_of_ten, tick_text
-from gainbias.report.style import INK, drawing, look_of, new_figure
+from gainbias.report.figures.curves import power_of_ten, tick_text
+from gainbias.report.figures.style import INK, drawing, look_of, new_figure
 
 STEPS, SEEDS, SHRINKING = 10_000, 32, gb.Harmonic(50, 500)
 LONGER = {"vrtd": 100_000}

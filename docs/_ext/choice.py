@@ -9,7 +9,7 @@ from typing import Any
 import gainbias as gb
 from docs._ext.pictures import WEB, save_pair
 from docs._ext.tables import table
-from gainbias.report.style import INK, drawing, new_figure
+from gainbias.report.figures.style import INK, drawing, new_figure
 
 KINDS = ("tabular, 1000 states", "20 dense features", "100 dense features")
 COLOURS = {"one_for_all": "#E69F00", "best_for_each": "#0072B2"}

@@ -16,7 +16,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from docs._ext.pictures import WEB
-from gainbias.report.style import drawing
+from gainbias.report.figures.style import drawing
 
 matplotlib.use("agg")
 

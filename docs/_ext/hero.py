@@ -13,7 +13,7 @@ import numpy as np
 
 import gainbias as gb
 from docs._ext.pictures import WEB, save_pair
-from gainbias.report.style import INK, drawing, look_of, new_figure
+from gainbias.report.figures.style import INK, drawing, look_of, new_figure
 
 SIDE = 33
 GOAL = (5, 26)

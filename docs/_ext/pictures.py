@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gainbias.report.style import FAINT, INK, Size, drawing
+from gainbias.report.figures.style import FAINT, INK, Size, drawing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from matplotlib.colors import AsinhNorm
 
 import gainbias as gb
 from docs._ext.pictures import WEB
-from gainbias.report.style import INK, new_figure
+from gainbias.report.figures.style import INK, new_figure
 from gainbias.tasks.places import places_of
 
 COLOURS = "cividis"

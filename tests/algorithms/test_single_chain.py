@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gainbias as gb
-from gainbias.algorithms import single_chain, single_chain_epochs, single_chain_lazy, single_chain_norms
+from gainbias.algorithms import single_chain
 from gainbias.algorithms.algorithm import Move, Setting
-from gainbias.algorithms.single_chain import Params
+from gainbias.algorithms.single_chain import lazy, single_chain_epochs, single_chain_norms
+from gainbias.algorithms.single_chain.dense import Params
 from gainbias.engine.loop import Average, averaging_loop_of, loop_of
 from gainbias.features import as_features
 from gainbias.features.rows import rows_of
@@ -116,23 +117,23 @@ def plain(case: Case) -> Found:
     return Found(state.weights[:, 0], state.average_features[:, 0], average.total[:, 0] / len(after[1]))
 
 
-def lazy(case: Case, compiled: bool = True) -> Found:
+def found_lazily(case: Case, compiled: bool = True) -> Found:
     """What the form for sparse and tabular features finds."""
     setting = Setting(case.first, None, 1.0)
-    state = single_chain_lazy.init(setting, case.params)
+    state = lazy.init(setting, case.params)
     given = gb.Tabular() if case.kind == "tabular" else sparse.csr_array(case.matrix)
     rows = rows_of(as_features(given, num_states=len(case.matrix)))
-    loop: Any = loop_of(single_chain_lazy.step)
+    loop: Any = loop_of(lazy.step)
     advance = loop if compiled else getattr(loop, "py_func", loop)
     before, after = parts(case)
     advance(state, case.params, rows, *before)
-    single_chain_lazy.begin_average(state)
+    lazy.begin_average(state)
     advance(state, case.params, rows, *after)
-    settled = single_chain_lazy.settled(state)
+    settled = lazy.settled(state)
     return Found(
-        single_chain_lazy.output(state, case.params, setting).weights,
-        settled.epochs[0, single_chain_lazy.C] * settled.features[:, single_chain_lazy.U],
-        single_chain_lazy.averaged(state, case.params, setting, len(after[1])).weights,
+        lazy.output(state, case.params, setting).weights,
+        settled.epochs[0, lazy.C] * settled.features[:, lazy.U],
+        lazy.averaged(state, case.params, setting, len(after[1])).weights,
     )
 
 
@@ -164,7 +165,7 @@ def test_both_forms_are_the_rule_as_written(kind, n, schedule, params, seed, fir
     case = make_case(kind, n, schedule, params, 100, seed, first)
     expected = twin(case)
     assert_same(plain(case), expected)
-    assert_same(lazy(case), expected)
+    assert_same(found_lazily(case), expected)
 
 
 @pytest.mark.parametrize("kind", ["tabular", "sparse"])
@@ -177,7 +178,7 @@ def test_both_forms_are_the_rule_as_written(kind, n, schedule, params, seed, fir
 )
 def test_both_forms_agree_on_long_paths(kind, n, schedule, params) -> None:
     case = make_case(kind, n, schedule, params, 20_000, seed=n, first=1.0)
-    assert_same(lazy(case), plain(case))
+    assert_same(found_lazily(case), plain(case))
 
 
 @pytest.mark.parametrize("params", [Params(), Params(1.0, 3.0), Params(0.1, 0.4, 0.2)], ids=str)
@@ -189,7 +190,7 @@ def test_features_come_back_after_any_time(schedule, params) -> None:
     path[:40] = path[-40:] = np.arange(40)
     moves = Move(path[:-1], path[1:], case.moves.reward, path[:-1], path[1:], case.moves.reward)
     changed = Case("tabular", case.matrix, moves, case.sizes, params, case.first, begin=20)
-    assert_same(lazy(changed), plain(changed))
+    assert_same(found_lazily(changed), plain(changed))
 
 
 @pytest.mark.parametrize("n", [6, 40])
@@ -198,12 +199,12 @@ def test_norms_do_not_drift(n) -> None:
     radius = 0.01
     case = make_case("tabular", n, "harmonic", Params(0.5, radius), 1_000_000, seed=3)
     setting = Setting(case.first, None, 1.0)
-    state = single_chain_lazy.init(setting, case.params)
+    state = lazy.init(setting, case.params)
     rows = rows_of(as_features(gb.Tabular(), num_states=n))
-    loop_of(single_chain_lazy.step)(state, case.params, rows, case.moves, case.sizes)
-    settled = single_chain_lazy.settled(state)
-    weights = single_chain_lazy.output(state, case.params, setting).weights
-    mean = settled.epochs[0, single_chain_lazy.C] * settled.features[:, single_chain_lazy.U]
+    loop_of(lazy.step)(state, case.params, rows, case.moves, case.sizes)
+    settled = lazy.settled(state)
+    weights = lazy.output(state, case.params, setting).weights
+    mean = settled.epochs[0, lazy.C] * settled.features[:, lazy.U]
     kept = state.norms[[single_chain_norms.THETA2, single_chain_norms.W2]]
     np.testing.assert_allclose(kept, [weights @ weights, mean @ mean], rtol=1e-13)
     assert weights @ weights <= radius**2 * (1.0 + 1e-13)
@@ -213,12 +214,12 @@ def test_norms_do_not_drift(n) -> None:
 @pytest.mark.parametrize("params", [Params(), Params(0.5, 0.4, 0.2)], ids=str)
 def test_a_step_changes_nothing_but_what_it_touches(params) -> None:
     case = make_case("sparse", 40, "constant", params, 200, seed=0)
-    state = single_chain_lazy.init(Setting(case.first, None, 1.0), params)
+    state = lazy.init(Setting(case.first, None, 1.0), params)
     rows = rows_of(as_features(sparse.csr_array(case.matrix)))
     for t in range(200):
         before = state.features.copy()
         move = Move(*(array[t : t + 1] for array in case.moves))
-        loop_of(single_chain_lazy.step)(state, params, rows, move, case.sizes[t : t + 1])
+        loop_of(lazy.step)(state, params, rows, move, case.sizes[t : t + 1])
         touched = case.matrix[[case.moves.here[t], case.moves.after[t]]].any(axis=0)
         assert not (before != state.features).any(axis=1)[~touched].any()
 
@@ -226,7 +227,7 @@ def test_a_step_changes_nothing_but_what_it_touches(params) -> None:
 @pytest.mark.kernels
 def test_a_step_size_of_one_makes_the_last_row_the_mean() -> None:
     case = make_case("tabular", 5, "one", Params(), 50, seed=0)
-    for found in (plain(case), lazy(case)):
+    for found in (plain(case), found_lazily(case)):
         np.testing.assert_array_equal(found.mean, np.eye(5)[case.moves.here[-1]])
 
 
@@ -276,28 +277,24 @@ def forget_norms(now: Any, *_: Any) -> None:
     """Norms stay as they were."""
 
 
-def forget_the_past(state: Any, original: Callable[[Any], None] = single_chain_lazy.end_epoch) -> None:
+def forget_the_past(state: Any, original: Callable[[Any], None] = lazy.end_epoch) -> None:
     """Time before this epoch does not count."""
     original(state)
-    state.epochs[state.clock[single_chain_lazy.PRESENT], single_chain_epochs.BEFORE] = 0.0
+    state.epochs[state.clock[lazy.PRESENT], single_chain_epochs.BEFORE] = 0.0
 
 
-def forget_projections(
-    state: Any, params: Any, original: Callable[[Any, Any], None] = single_chain_lazy.project
-) -> None:
+def forget_projections(state: Any, params: Any, original: Callable[[Any, Any], None] = lazy.project) -> None:
     """Features that were away do not shrink."""
     original(state, params)
     state.clock[single_chain_epochs.FREE] = 0
 
 
-def settle_without_catching_up(
-    state: Any, original: Callable[[Any], None] = single_chain_lazy.settle
-) -> None:
+def settle_without_catching_up(state: Any, original: Callable[[Any], None] = lazy.settle) -> None:
     """A full table is emptied, and all features count as up to date."""
-    if state.clock[single_chain_lazy.PRESENT] + 1 == len(state.epochs):
+    if state.clock[lazy.PRESENT] + 1 == len(state.epochs):
         state.features[:, single_chain_epochs.EPOCH] = 0.0
         state.epochs[0] = state.epochs[-1]
-        state.clock[single_chain_lazy.PRESENT] = 0
+        state.clock[lazy.PRESENT] = 0
     else:
         original(state)
 
@@ -319,16 +316,16 @@ def test_every_part_of_the_lazy_form_is_needed(name, monkeypatch) -> None:
     expected = plain(case)
 
     def replace(part: str, other: Any) -> None:
-        for module in (single_chain_lazy, single_chain_epochs, single_chain_norms):
+        for module in (lazy, single_chain_epochs, single_chain_norms):
             monkeypatch.setattr(module, part, other, raising=False)
 
     for kernel in ("catch_up", "settle"):
         compiled: Any = getattr(single_chain_epochs, kernel)
         replace(kernel, getattr(compiled, "py_func", compiled))
-    assert_same(lazy(case, compiled=False), expected)
+    assert_same(found_lazily(case, compiled=False), expected)
     replace(name, mutant)
     with pytest.raises(AssertionError, match="Mismatched elements"):
-        assert_same(lazy(case, compiled=False), expected)
+        assert_same(found_lazily(case, compiled=False), expected)
 
 
 def test_a_mean_that_moves_too_early_is_found() -> None:

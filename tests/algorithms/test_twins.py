@@ -8,7 +8,7 @@ from gainbias.algorithms.fields import dense_features
 from gainbias.testing.cases import FEW, KINDS, SEVERAL, Case, all_params, small_problem
 from gainbias.testing.drive import first_weights, sampled_moves
 from gainbias.testing.oracles import STEP_SIZE, mean_over_paths, path_length
-from gainbias.theory.moves import move_law
+from gainbias.theory.curve.moves import move_law
 
 from ..oracles.algorithms import TWINS, Episode
 

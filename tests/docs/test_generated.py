@@ -8,7 +8,7 @@ from docs._ext.pictures import WEB
 from docs._ext.task_pages import task_page
 from docs._ext.task_pictures import draw_bias
 from gainbias.algorithms.listing import describe_algorithms
-from gainbias.report.style import drawing
+from gainbias.report.figures.style import drawing
 from gainbias.tasks.listing import describe_tasks
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs._ext.execute import Session, blocks_of
-from gainbias.options import parser
+from gainbias.cli.options import parser
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -9,9 +9,9 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import gainbias as gb
-from gainbias.evaluation.batches import BatchMeans
+from gainbias.cli.estimates import show_comparison
 from gainbias.evaluation.compare import _Pairing
-from gainbias.report.estimates import show_comparison
+from gainbias.evaluation.gain.batches import BatchMeans
 from tests.evaluation.chains import Queue, queue_process
 from tests.evaluation.test_environments import Flawed
 

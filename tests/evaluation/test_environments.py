@@ -7,7 +7,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import gainbias as gb
-from gainbias.evaluation.environments import environment_stream
+from gainbias.evaluation.sources.environments import environment_stream
 from tests.evaluation.chains import (
     Counter,
     Queue,

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import gainbias as gb
-from gainbias.report.plain import as_json
+from gainbias.report_plain import as_json
 from gainbias.store import DamagedError
 from tests.evaluation.chains import Counter, Queue
 

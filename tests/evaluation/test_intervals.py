@@ -9,10 +9,10 @@ from scipy import signal, stats
 
 import gainbias as gb
 from benchmarks.error_bars import Chain, birth_death, covers, reaching, stopped, study
-from gainbias.evaluation.autocorrelation import autocorrelation_time, split_r_hat, transient_length
-from gainbias.evaluation.batches import CAPACITY, BatchMeans, BatchSums
-from gainbias.evaluation.intervals import ENOUGH_STEPS, ENOUGH_TIMES, estimate_gain, skewed_interval
-from gainbias.evaluation.intervals_stopping import FIRST_LOOK, looks_until
+from gainbias.evaluation.gain.autocorrelation import autocorrelation_time, split_r_hat, transient_length
+from gainbias.evaluation.gain.batches import CAPACITY, BatchMeans, BatchSums
+from gainbias.evaluation.gain.intervals import ENOUGH_STEPS, ENOUGH_TIMES, estimate_gain, skewed_interval
+from gainbias.evaluation.gain.intervals_stopping import FIRST_LOOK, looks_until
 
 
 def autoregressive(rng, shape, memory):

@@ -14,8 +14,8 @@ import pytest
 from pyarrow import dataset, parquet
 
 import gainbias as gb
-from gainbias.evaluation.environments import environment_stream
-from gainbias.evaluation.logs import log_stream
+from gainbias.evaluation.sources.environments import environment_stream
+from gainbias.evaluation.sources.logs import log_stream
 from tests.evaluation.chains import Walk, check_against, column, queue_process
 
 LOG = {
@@ -322,7 +322,7 @@ class TestFlaws:
 
 MEASURE = """
 import resource, sys
-from gainbias.evaluation.logs import log_stream
+from gainbias.evaluation.sources.logs import log_stream
 peaks = []
 for path in sys.argv[1:]:
     count = sum(len(batch) for batch in log_stream(path, features=lambda seen: seen))

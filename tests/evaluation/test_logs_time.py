@@ -11,7 +11,7 @@ import pytest
 from pyarrow import csv, dataset, parquet
 
 import gainbias as gb
-from gainbias.evaluation.logs import log_stream
+from gainbias.evaluation.sources.logs import log_stream
 
 ROWS = 3_000
 RNG = np.random.default_rng(0)

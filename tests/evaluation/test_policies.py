@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from gainbias.evaluation.policies import acting
+from gainbias.evaluation.sources.policies import acting
 
 THREE, TWO = spaces.Discrete(3, start=1), spaces.Discrete(2, start=5)
 BOX = spaces.Box(-1.0, 1.0, (2,))

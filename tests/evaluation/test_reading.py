@@ -8,15 +8,15 @@ from scipy import sparse
 
 import gainbias as gb
 from benchmarks.error_bars import Chain
-from gainbias.evaluation import visits
-from gainbias.evaluation.alignment import Aligner
-from gainbias.evaluation.batches import BatchMeans
+from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.intervals import estimate_gain
 from gainbias.evaluation.history import gain_history
-from gainbias.evaluation.interruptions import Interruptions
-from gainbias.evaluation.intervals import estimate_gain
 from gainbias.evaluation.residuals import FEWEST, predictable_share
-from gainbias.evaluation.stream import Transitions
-from gainbias.evaluation.visits import Visits
+from gainbias.evaluation.stream import visits
+from gainbias.evaluation.stream.alignment import Aligner
+from gainbias.evaluation.stream.stream import Transitions
+from gainbias.evaluation.stream.visits import Visits
+from gainbias.interruptions import Interruptions
 from gainbias.progress import Watch
 from tests.evaluation.chains import Queue
 

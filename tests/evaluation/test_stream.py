@@ -10,9 +10,9 @@ from scipy import sparse
 
 import gainbias as gb
 from gainbias.evaluation.observations import observation_map
-from gainbias.evaluation.spaces import Limits
-from gainbias.evaluation.stream import Left, Path, Steps
-from gainbias.evaluation.stream_joining import joined
+from gainbias.evaluation.sources.spaces import Limits
+from gainbias.evaluation.stream.stream import Left, Path, Steps
+from gainbias.evaluation.stream.stream_joining import joined
 
 KINDS = some.lists(some.sampled_from([Left.BY_STEP, Left.BY_STEP, Left.BY_END, Left.BY_CUT]), min_size=2)
 

@@ -8,10 +8,10 @@ from scipy import sparse
 
 import gainbias as gb
 from benchmarks.error_bars import Chain, birth_death
-from gainbias.evaluation import values, values_sparse
-from gainbias.evaluation.values import ENOUGH_OBSERVATIONS, estimate_values
-from gainbias.evaluation.values_sparse import SparseValueSums, TabularValueSums
-from gainbias.evaluation.values_sums import MOST_FEATURES, VALUE_BATCHES, Moments, ValueSums
+from gainbias.evaluation.values import least_squares, values_sparse
+from gainbias.evaluation.values.least_squares import ENOUGH_OBSERVATIONS, estimate_values
+from gainbias.evaluation.values.values_sparse import SparseValueSums, TabularValueSums
+from gainbias.evaluation.values.values_sums import MOST_FEATURES, VALUE_BATCHES, Moments, ValueSums
 
 
 def added(rows, run):
@@ -21,9 +21,9 @@ def added(rows, run):
 def together(rows, runs):
     """Sums of several runs as chains."""
     here, after, reward, _ = (np.concatenate(part) for part in zip(*runs, strict=True))
-    sums = ValueSums(rows.shape[1], len(runs))
-    sums.add(rows[here], reward, rows[after])
-    return sums
+    added_up = ValueSums(rows.shape[1], len(runs))
+    added_up.add(rows[here], reward, rows[after])
+    return added_up
 
 
 def only_run(chain, steps, seed=0):
@@ -39,7 +39,7 @@ def plain_values(rows, here, reward, after):
 
 
 def values_of(rows, total):
-    """The same from sums."""
+    """The same from added_up."""
     matrix, mean, reward_features, gain, _ = total.means
     weights = np.linalg.solve(matrix + np.outer(mean, mean), reward_features - gain * mean)
     return (rows - mean) @ weights
@@ -73,17 +73,17 @@ class TestSums:
     def test_bad_input_is_named(self):
         with pytest.raises(ValueError, match=f"1 to {MOST_FEATURES} features, found {MOST_FEATURES + 1}"):
             ValueSums(MOST_FEATURES + 1)
-        sums = ValueSums(2)
+        added_up = ValueSums(2)
         rows = np.ones((3, 2))
         with pytest.raises(ValueError, match=r"features must have 1 chain\(s\) of rows of 2 number\(s\)"):
-            sums.add(np.ones((3, 4)), np.ones(3), rows)
+            added_up.add(np.ones((3, 4)), np.ones(3), rows)
         with pytest.raises(ValueError, match="equal lengths, found 3, 2 and 3"):
-            sums.add(rows, np.ones(2), rows)
+            added_up.add(rows, np.ones(2), rows)
         with pytest.raises(ValueError, match="rewards must be finite: look at chain 0, step 1"):
-            sums.add(rows, [0.0, np.inf, 0.0], rows)
-        assert sums.steps == 0
+            added_up.add(rows, [0.0, np.inf, 0.0], rows)
+        assert added_up.steps == 0
         with pytest.raises(ValueError, match="at least 2 batches, found 0"):
-            estimate_values(sums)
+            estimate_values(added_up)
 
 
 class TestEstimate:
@@ -100,9 +100,9 @@ class TestEstimate:
     @pytest.mark.parametrize("spans_constants", [True, False])
     def test_deviations_are_derivatives_by_the_weights_of_batches(self, walk, spans_constants):
         rows = walk.rows if spans_constants else np.linspace(1.0, 2.0, len(walk.rows))[:, None]
-        sums = added(rows, only_run(walk, 16_384))
-        batches, (total, _) = sums.batches(0), sums.totals(0)
-        estimate, share = estimate_values(sums), 1e-6
+        added_up = added(rows, only_run(walk, 16_384))
+        batches, (total, _) = added_up.batches(0), added_up.totals(0)
+        estimate, share = estimate_values(added_up), 1e-6
         deviations = estimate.weight_deviations @ rows.T + estimate.offset_deviations[:, None]
         assert walk.problem.ones_in_span
         assert estimate.num_batches == len(batches) == 16
@@ -134,9 +134,9 @@ class TestEstimate:
         states = np.random.default_rng(0).integers(0, 3, 5000)
         states[100:103] = 3
         rows = np.eye(5)
-        sums = ValueSums(5)
-        sums.add(rows[states[:-1]], states[:-1], rows[states[1:]])
-        estimate = estimate_values(sums)
+        added_up = ValueSums(5)
+        added_up.add(rows[states[:-1]], states[:-1], rows[states[1:]])
+        estimate = estimate_values(added_up)
         counts = np.bincount(states[:-1], minlength=5)
         assert estimate.observations(rows)[:4] == pytest.approx(counts[:4])
         assert counts[3] < ENOUGH_OBSERVATIONS
@@ -157,14 +157,14 @@ class TestEstimate:
 
     def test_the_transient_is_left_out(self, walk):
         run = only_run(walk, 20_000)
-        sums = ValueSums(walk.rows.shape[1])
+        added_up = ValueSums(walk.rows.shape[1])
         strange = run.reward.copy()
         strange[0, :1000] += 100.0 * (run.here[0, :1000] % 2)
-        sums.add(walk.rows[run.here], strange, walk.rows[run.next])
-        cut = -(-1000 // sums.batch_size) * sums.batch_size
+        added_up.add(walk.rows[run.here], strange, walk.rows[run.next])
+        cut = -(-1000 // added_up.batch_size) * added_up.batch_size
         values, _ = plain_values(walk.rows, run.here[0, cut:], run.reward[0, cut:], run.next[0, cut:])
-        assert estimate_values(sums, transient=1000).values(walk.rows) == pytest.approx(values, abs=1e-9)
-        assert np.abs(estimate_values(sums).values(walk.rows) - values).max() > 0.1
+        assert estimate_values(added_up, transient=1000).values(walk.rows) == pytest.approx(values, abs=1e-9)
+        assert np.abs(estimate_values(added_up).values(walk.rows) - values).max() > 0.1
 
     def test_a_short_run_is_flagged_by_the_time_of_its_values(self):
         chain = Chain.named("mm1k-admission")  # its values remember 60 times longer than its rewards
@@ -180,8 +180,8 @@ class TestEstimate:
     @pytest.mark.parametrize(("times", "fewest", "most"), [(400, 16, 31), (50, 2, 6)])
     def test_many_chains_have_as_many_times(self, times, fewest, most):
         chain = Chain.named("mm1k-admission")
-        sums = together(chain.rows, list(chain.runs(4, int(times * chain.slowest_time), 0)))
-        estimate = estimate_values(sums)
+        added_up = together(chain.rows, list(chain.runs(4, int(times * chain.slowest_time), 0)))
+        estimate = estimate_values(added_up)
         assert estimate.effective_sample_size == pytest.approx(4 * times, rel=0.3)
         assert fewest <= estimate.num_batches <= most
 
@@ -194,12 +194,12 @@ class TestSparse:
         runs = list(chain.runs(num_chains, 20_000, 0))
         rows = sparse.csr_array(chain.rows)
         here, after, reward, _ = (np.concatenate(part) for part in zip(*runs, strict=True))
-        sums = SparseValueSums(chain.rows.shape[1], num_chains)
+        added_up = SparseValueSums(chain.rows.shape[1], num_chains)
         for begin, end in pairwise([0, 1, 700, 701, 9_000, 20_000]):
             part = slice(begin, end)
-            sums.add(rows[here[:, part].ravel()], reward[:, part], rows[after[:, part].ravel()])
-        assert sums.steps == 20_000
-        sparsely, densely = estimate_values(sums), estimate_values(together(chain.rows, runs))
+            added_up.add(rows[here[:, part].ravel()], reward[:, part], rows[after[:, part].ravel()])
+        assert added_up.steps == 20_000
+        sparsely, densely = estimate_values(added_up), estimate_values(together(chain.rows, runs))
         assert sparsely.weights == pytest.approx(densely.weights, abs=1e-9)
         assert sparsely.intervals(rows) == pytest.approx(densely.intervals(chain.rows), abs=1e-7)
         assert sparsely.observations(rows) == pytest.approx(densely.observations(chain.rows), rel=1e-6)
@@ -212,11 +212,11 @@ class TestSparse:
         chain = Chain.named("machine-replacement")  # not reversible
         runs = list(chain.runs(num_chains, 20_000, 0))
         here, after, reward, _ = (np.concatenate(part) for part in zip(*runs, strict=True))
-        sums = TabularValueSums(chain.rows.shape[1], num_chains)
+        added_up = TabularValueSums(chain.rows.shape[1], num_chains)
         for begin, end in pairwise([0, 1, 700, 701, 9_000, 20_000]):
             part = slice(begin, end)
-            sums.add(here[:, part], reward[:, part], after[:, part])
-        table, densely = estimate_values(sums), estimate_values(together(np.eye(len(chain.rows)), runs))
+            added_up.add(here[:, part], reward[:, part], after[:, part])
+        table, densely = estimate_values(added_up), estimate_values(together(np.eye(len(chain.rows)), runs))
         rows = sparse.eye_array(len(chain.rows), format="csr")
         assert table.weights == pytest.approx(densely.weights, abs=1e-9)
         assert table.intervals(rows) == pytest.approx(densely.intervals(rows.toarray()), abs=1e-7)
@@ -226,7 +226,7 @@ class TestSparse:
         run = only_run(walk, 5000)
         twice = np.hstack([walk.rows, walk.rows[:, :1], np.zeros_like(walk.rows[:, :1])])
         one = estimate_values(added(twice, run))
-        monkeypatch.setattr(values, "MOST_DECOMPOSED", 2)
+        monkeypatch.setattr(least_squares, "MOST_DECOMPOSED", 2)
         other = estimate_values(added(twice, run))
         assert other.values(twice) == pytest.approx(one.values(twice), abs=1e-6)
         assert other.intervals(twice) == pytest.approx(one.intervals(twice), abs=1e-6)
@@ -234,8 +234,8 @@ class TestSparse:
     def test_what_was_never_seen_weighs_nothing(self):
         states = np.random.default_rng(0).integers(0, 3, 5000)
         rows = sparse.eye_array(4, format="csr")
-        sums, table = SparseValueSums(4), TabularValueSums(4)
-        sums.add(rows[states[:-1]], states[:-1], rows[states[1:]])
+        added_up, table = SparseValueSums(4), TabularValueSums(4)
+        added_up.add(rows[states[:-1]], states[:-1], rows[states[1:]])
         table.add(states[:-1], states[:-1], states[1:])
-        for found in (sums, table):
+        for found in (added_up, table):
             assert (estimate_values(found).observations(rows) < 1e-6).tolist() == [False] * 3 + [True]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gainbias.experiments import results as results_module
-from gainbias.experiments.instance import Instance
+from gainbias.experiments.reproduce.instance import Instance
 from gainbias.experiments.results import Results
 from gainbias.store import LockedError
 from tests.experiments.small import run_small, stored_units, table_bytes
@@ -26,7 +26,7 @@ COMMAND = (
 def start(folder: Path) -> subprocess.Popen[str]:
     """Run the small study in processes of their own, which obey Ctrl-C even if those of the tests do not."""
     return subprocess.Popen(
-        [sys.executable, "-m", "gainbias.cli", *COMMAND.split(), "--output", str(folder)],
+        [sys.executable, "-m", "gainbias.cli.main", *COMMAND.split(), "--output", str(folder)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -14,13 +14,13 @@ from gainbias.experiments.cell import Cell
 from gainbias.experiments.claims.registry import check_claims
 from gainbias.experiments.complete import complete
 from gainbias.experiments.engines import opened
-from gainbias.experiments.instance import Instance
+from gainbias.experiments.reproduce.instance import Instance
 from gainbias.experiments.results import Results
 from gainbias.experiments.status import status
 from gainbias.experiments.verify import verify
 from gainbias.progress import Watch
-from gainbias.report.results import read_results
-from gainbias.report.sweeps.write import report_on_sweep
+from gainbias.report.data.results import read_results
+from gainbias.report.sweeps_write import report_on_sweep
 from tests.experiments.small import run_small, table_bytes
 from tests.experiments.trivial import Trivial
 

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import gainbias as gb
-from gainbias.model import contraction, flows, quadratic
-from gainbias.model.contraction import contraction_factor, contraction_gap
-from gainbias.model.flows import FlowNetwork, additive_flows, multiplicative_flows
+from gainbias.model import quadratic
+from gainbias.model.chain import contraction, reversible
+from gainbias.model.chain.contraction import contraction_factor, contraction_gap
+from gainbias.model.chain.reversible import FlowNetwork, additive_flows, multiplicative_flows
 from tests.model.precise import precise_condition_numbers
 from tests.oracles import groups
 from tests.oracles.birth_death import birth_death
@@ -71,7 +72,7 @@ def test_one_feature_per_state_matches_the_definitions(seed, features):
 def test_lanczos_agrees_with_all_eigenvalues(monkeypatch):
     process = random_process(np.random.default_rng(3), 200, sharpness=20.0)
     dense = gb.Problem(process, gb.Tabular()).condition_numbers
-    monkeypatch.setattr(flows, "DENSE_STATES", 10)
+    monkeypatch.setattr(reversible, "DENSE_STATES", 10)
     lanczos = gb.Problem(process, gb.Tabular()).condition_numbers
     assert vars(lanczos) == pytest.approx(vars(dense), rel=1e-12)
 
@@ -181,14 +182,14 @@ class TestAccuracyRelativeToTheValue:
             return np.linalg.solve(form, vectors) * 1.001
 
         with pytest.raises(gb.ConvergenceError, match=r"is 0\.999000999 seen through the inverse and 1 seen"):
-            flows.smallest_eigenvalue(wrong_inverse, lambda x: x @ form @ x / (x @ x), 3)
+            reversible.smallest_eigenvalue(wrong_inverse, lambda x: x @ form @ x / (x @ x), 3)
 
     def test_lanczos_that_does_not_converge_is_an_error(self):
         values = np.linspace(0.999, 1.0, 500)
         with pytest.raises(
             gb.ConvergenceError, match="Lanczos did not find an eigenvalue to 1e-09 in 1 restarts"
         ):
-            flows.largest_eigenpair(lambda x: values * x, 500, restarts=1)
+            reversible.largest_eigenpair(lambda x: values * x, 500, restarts=1)
 
     def test_an_isolated_eigenvalue_near_one_of_a_larger_chain(self):
         # Lanczos finds it at once, but only the inverse has its digits.

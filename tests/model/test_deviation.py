@@ -6,8 +6,8 @@ from pydtmc import MarkovChain
 from scipy import sparse
 
 import gainbias as gb
-from gainbias.model import deviation as module
-from gainbias.model.solve import poisson_solver
+from gainbias.model.chain import deviation as module
+from gainbias.model.solve.solve import poisson_solver
 from tests.oracles.birth_death import birth_death
 
 CYCLE = gb.MarkovRewardProcess([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]], [0.0, 0.0, 0.0])

@@ -8,9 +8,9 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
-from gainbias.model.certificate import solve_and_certify
-from gainbias.model.elimination.solver import EliminationSolver, eliminate
-from gainbias.model.method import Budget, MethodError
+from gainbias.model.solve.certificate import solve_and_certify
+from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
+from gainbias.model.solve.method import Budget, MethodError
 from gainbias.progress import Watch
 
 

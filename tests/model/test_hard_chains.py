@@ -8,8 +8,8 @@ import scipy.sparse as sparse
 from flint import fmpq
 
 import gainbias as gb
-from gainbias.model.elimination.roots import busiest_states
-from gainbias.model.elimination.types import Sparse
+from gainbias.model.solve.elimination.roots import busiest_states
+from gainbias.model.solve.elimination.types import Sparse
 from tests.oracles.rational import rational_answer
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import gainbias as gb
-from gainbias.model import mixing
-from gainbias.model.mixing import MixingTimeBounds
+from gainbias.model.chain import mixing
+from gainbias.model.chain.mixing import MixingTimeBounds
 from tests.oracles import groups
 from tests.oracles.birth_death import birth_death
 

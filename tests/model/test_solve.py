@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
-from gainbias.model import choice
-from gainbias.model.elimination import ordering
-from gainbias.model.method import MethodError
+from gainbias.model.solve import choice
+from gainbias.model.solve.elimination import ordering
+from gainbias.model.solve.method import MethodError
 from gainbias.progress import OutOfTimeError, Watch
 
 

@@ -7,8 +7,8 @@ from pydtmc import MarkovChain
 from scipy import sparse
 
 import gainbias as gb
-from gainbias.model import spectrum
-from gainbias.model.spectrum import is_reversible
+from gainbias.model.chain import spectrum
+from gainbias.model.chain.spectrum import is_reversible
 from tests.oracles import groups
 from tests.oracles.birth_death import birth_death
 from tests.oracles.blocks import TINY, lumpable_blocks

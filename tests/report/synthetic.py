@@ -9,9 +9,9 @@ import numpy as np
 import pandas
 
 from gainbias.experiments.results import SCHEMA
+from gainbias.report.data.printed import PAPER_NAMES, Paper
+from gainbias.report.data.results import STATE_COLUMNS, VALUE_COLUMNS, Archive, read_results
 from gainbias.report.names import TASKS
-from gainbias.report.printed import PAPER_NAMES, Paper
-from gainbias.report.results import STATE_COLUMNS, VALUE_COLUMNS, Archive, read_results
 
 PROTOCOLS = ("literal", "inferred", "fair")
 CHECKPOINTS = np.array([10, 30, 100, 300, 1000, 3000, 10000])

@@ -12,9 +12,9 @@ from gainbias import cli
 from gainbias.experiments.claims import bound_holds, conditions, dimension, reward_estimate, splitting
 from gainbias.experiments.claims.record import QUICK, in_words, notice
 from gainbias.experiments.claims.registry import CLAIMS, check_claims
-from gainbias.report.claims_folder import check_claims_folder, store_claims
-from gainbias.report.headline import read_claims
-from gainbias.report.interactive.claims import claims_html
+from gainbias.report.pages.claims import claims_html
+from gainbias.report.pages.claims_folder import check_claims_folder, store_claims
+from gainbias.report.pages.headline import read_claims
 from tests.report.latex import problems
 
 WORDS = ("claims", "reward-estimate", "splitting", "--quick", "--seed", "3")

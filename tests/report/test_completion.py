@@ -5,8 +5,9 @@ import subprocess
 
 import pytest
 
-from gainbias import cli, options
-from gainbias.report.completion import completion
+from gainbias import cli
+from gainbias.cli import options
+from gainbias.cli.completion import completion
 
 KNOWN = {
     "algorithm": ["single-chain", "lstd"],

@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from gainbias.report.curves import Curve, draw_curves, few_ticks, learning_curve
+from gainbias.report.data.results import MissingDataError, read_results
+from gainbias.report.data.scores import FAIR_SCORES, PAPER_SCORES, Score
+from gainbias.report.figures.curves import Curve, draw_curves, few_ticks, learning_curve
+from gainbias.report.figures.style import LOOKS, SIZES, drawing, save_figure
 from gainbias.report.names import TASKS
-from gainbias.report.results import MissingDataError, read_results
-from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES, Score
-from gainbias.report.style import LOOKS, SIZES, drawing, save_figure
 from tests.report.synthetic import FEW, make_conditions, make_paper, make_results, make_runs, write_study
 
 LITERAL = PAPER_SCORES["literal"]

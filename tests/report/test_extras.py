@@ -7,7 +7,7 @@ import pytest
 
 import gainbias as gb
 from gainbias import cli
-from gainbias.report.style import SIZES, drawing
+from gainbias.report.figures.style import SIZES, drawing
 
 
 def test_missing_pandas_is_named(monkeypatch, tmp_path, capsys):
@@ -21,7 +21,7 @@ def test_missing_pandas_is_named(monkeypatch, tmp_path, capsys):
 
 
 def test_answers_on_a_terminal_need_no_pandas():
-    code = "import sys, gainbias.report.terminal; sys.exit('pandas' in sys.modules)"
+    code = "import sys, gainbias.cli.terminal; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

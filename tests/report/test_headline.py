@@ -10,9 +10,9 @@ from gainbias import cli
 from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, at_most, notice
 from gainbias.experiments.claims.registry import CLAIMS, check_claims
 from gainbias.experiments.statistics import Interval
-from gainbias.report.headline import claims_page, claims_sheet, draw_chart, read_claims, write_claims
-from gainbias.report.layout import latex
-from gainbias.report.style import SIZES
+from gainbias.report.figures.style import SIZES
+from gainbias.report.pages.headline import claims_page, claims_sheet, draw_chart, read_claims, write_claims
+from gainbias.report.tables.layout import latex
 from tests.report.latex import problems
 
 DOCS = Path(__file__).parents[2] / "docs"

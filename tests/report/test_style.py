@@ -3,7 +3,7 @@
 import matplotlib
 
 from gainbias.algorithms.registry import ALGORITHMS
-from gainbias.report.style import LOOKS, OKABE_ITO, SIZES, drawing
+from gainbias.report.figures.style import LOOKS, OKABE_ITO, SIZES, drawing
 
 
 def test_no_two_algorithms_look_the_same():

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from gainbias.report.results import read_results
-from gainbias.report.tables import (
+from gainbias.report.data.results import read_results
+from gainbias.report.tables.tables import (
     OURS,
     conditions_table,
     distances_table,

@@ -6,14 +6,14 @@ import pandas
 import pytest
 
 import gainbias as gb
-from gainbias.report.claims import CLAIMS
+from gainbias.report.data.claims import CLAIMS
+from gainbias.report.data.report_summary import summary_table
+from gainbias.report.data.results import read_results
+from gainbias.report.data.scores import FAIR_SCORES
+from gainbias.report.data.unexplained import unexplained
+from gainbias.report.data.verdicts import verdict_table
 from gainbias.report.reproduction import printed_numbers, report_on
-from gainbias.report.results import read_results
-from gainbias.report.scores import FAIR_SCORES
-from gainbias.report.summary import summary_table
-from gainbias.report.tables import OURS, untraceable
-from gainbias.report.unexplained import unexplained
-from gainbias.report.verdicts import verdict_table
+from gainbias.report.tables.tables import OURS, untraceable
 
 TASKS = ["random-walk-50", "frozen-lake"]
 TABLES = ("distances", "condition-numbers", "parameters")

@@ -4,12 +4,10 @@ import numpy as np
 import pandas
 import pytest
 
-from gainbias.report.claims import CLAIMS, Claim
-from gainbias.report.interactive.sections import _verdict_cell, _verdict_row
-from gainbias.report.page import verdict_texts, verdicts_page
-from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES
-from gainbias.report.unexplained import unexplained
-from gainbias.report.verdicts import (
+from gainbias.report.data.claims import CLAIMS, Claim
+from gainbias.report.data.scores import FAIR_SCORES, PAPER_SCORES
+from gainbias.report.data.unexplained import unexplained
+from gainbias.report.data.verdicts import (
     AGAINST_BASELINES,
     CONSTANT_ITSELF,
     COUNTS_CONSTANT,
@@ -23,6 +21,8 @@ from gainbias.report.verdicts import (
     turning_choices,
     verdict_table,
 )
+from gainbias.report.pages.sections import _verdict_cell, _verdict_row
+from gainbias.report.tables.page import verdict_texts, verdicts_page
 from tests.report.synthetic import ETAS, FEW, LEVELS, make_results
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.tasks.random_walks import random_process
+from gainbias.tasks.chains.random_walks import random_process
 
 SOLUTION = gb.solve(random_process(12, np.random.default_rng(3)))
 

@@ -154,6 +154,6 @@ class TestSize:
         assert peak < 50e6
 
     def test_too_many_restarts_are_refused(self, monkeypatch):
-        monkeypatch.setattr("gainbias.tasks.continuing.MOST_RESTARTS", 1)
+        monkeypatch.setattr("gainbias.tasks.gym.continuing.MOST_RESTARTS", 1)
         with pytest.raises(ValueError, match="1 ends lead to 2 start states each, more than 1 transitions"):
             gb.continuing(WALK, [0, 0, 0, 0])

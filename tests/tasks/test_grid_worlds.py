@@ -3,7 +3,7 @@
 import pytest
 
 import gainbias as gb
-from gainbias.tasks.grid_worlds import BARRIER, EMPTY, TWO_ROOMS, grid_table
+from gainbias.tasks.gym.grid_worlds import BARRIER, EMPTY, TWO_ROOMS, grid_table
 
 LEFT, DOWN, RIGHT, UP, STAY = range(5)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.tasks.random_chains import branching_chain
+from gainbias.tasks.chains.random_chains import branching_chain
 
 
 @pytest.mark.parametrize(("size", "branching"), [(30, 5), (10, 10), (200, 8)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.tasks import river_swim
+from gainbias.tasks.chains import river_swim
 
 
 @pytest.mark.parametrize(("size", "swim"), [(6, 1.0), (6, 0.7), (9, 0.9), (2, 0.5)])

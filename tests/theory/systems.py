@@ -4,7 +4,7 @@ import numpy as np
 
 import gainbias as gb
 from gainbias.testing.drive import first_weights
-from gainbias.theory.system import make_system
+from gainbias.theory.curve.system import make_system
 
 
 def random_problem(num_states=30, num_features=25, seed=0):

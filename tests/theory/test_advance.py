@@ -9,9 +9,9 @@ import gainbias as gb
 from gainbias.engine.schedules import Listed
 from gainbias.testing.cases import FEW, SEVERAL, small_problem
 from gainbias.testing.drive import first_weights
-from gainbias.theory import blocks
-from gainbias.theory.advance import moments_at
-from gainbias.theory.system import make_system
+from gainbias.theory.curve import blocks
+from gainbias.theory.curve.advance import moments_at
+from gainbias.theory.curve.system import make_system
 from tests.theory.systems import all_steps, random_problem, recursion_of
 
 AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.sample_field is not None]

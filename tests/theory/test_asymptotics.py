@@ -5,7 +5,7 @@ import pytest
 
 import gainbias as gb
 from gainbias.testing.cases import FEW, small_problem
-from gainbias.theory.curve import error_form
+from gainbias.theory.curve.curve import error_form
 
 AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.sample_field is not None]
 ONE_LIMIT = [

@@ -9,7 +9,7 @@ import pytest
 import gainbias as gb
 from gainbias.testing.cases import FEW, small_problem
 from gainbias.testing.drive import first_weights
-from gainbias.theory import foresight
+from gainbias.theory.curve import foresight
 from tests.theory.systems import random_problem
 
 AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.sample_field is not None]

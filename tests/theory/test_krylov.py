@@ -5,8 +5,8 @@ import pytest
 
 import gainbias as gb
 from gainbias.testing.cases import FEW, small_problem
-from gainbias.theory import advance, krylov
-from gainbias.theory.advance import moments_at
+from gainbias.theory.curve import advance, krylov
+from gainbias.theory.curve.advance import moments_at
 from tests.theory.systems import all_steps, random_problem, recursion_of
 
 SIZE = 0.05

@@ -30,8 +30,8 @@ import numpy as np
 from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, PerLane, Setting, Weights, always
 from gainbias.algorithms.intervals import NOT_NEGATIVE
 from gainbias.features.rows import Floats, TabularRows
-from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import Problem
+from gainbias.model.solve.elimination.types import Ints
 
 
 class Params(NamedTuple):

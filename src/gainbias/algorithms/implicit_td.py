@@ -30,13 +30,7 @@ from gainbias.algorithms.fields import td_solution, within
 from gainbias.algorithms.intervals import FRACTION, POSITIVE, RADIUS
 from gainbias.algorithms.td_lambda import frozen, mean_field, without_trace
 from gainbias.features.rows import Floats, Rows, add_row, squared_length, values
-from gainbias.features.vectors import (
-    add_scaled,
-    keep_in_ball,
-    scale_lanes,
-    squared_norms,
-    squares_within,
-)
+from gainbias.features.vectors import add_scaled, keep_in_ball, scale_lanes, squared_norms, squares_within
 from gainbias.kernels import ByType
 from gainbias.model.problem import Problem
 

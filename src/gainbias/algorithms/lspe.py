@@ -36,8 +36,8 @@ from gainbias.algorithms.lstd import check_size
 from gainbias.features.matrices import add_combination, add_outer
 from gainbias.features.rows import Floats, Rows
 from gainbias.features.vectors import axpy, dot
-from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import Problem
+from gainbias.model.solve.elimination.types import Ints
 
 
 class Params(NamedTuple):

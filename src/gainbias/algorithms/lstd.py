@@ -38,8 +38,8 @@ from gainbias.features.matrices import add_difference
 from gainbias.features.matrix import column_lengths
 from gainbias.features.rows import Floats, Rows
 from gainbias.features.vectors import axpy
-from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import MOST_FEATURES, Problem
+from gainbias.model.solve.elimination.types import Ints
 
 
 class Params(NamedTuple):

@@ -39,8 +39,8 @@ from gainbias.algorithms.intervals import Interval
 from gainbias.features.rows import Floats, Rows
 from gainbias.features.vectors import axpy, dot
 from gainbias.kernels import inlined
-from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import Problem
+from gainbias.model.solve.elimination.types import Ints
 
 COUNT = Interval(1.0, np.inf, with_least=True)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gainbias.algorithms.algorithm import Move
 from gainbias.features.rows import DenseRows, Floats, Rows, SparseRows, TabularRows
 from gainbias.kernels import ByType, bare_kernel, inlined
-from gainbias.model.elimination.types import Ints
+from gainbias.model.solve.elimination.types import Ints
 
 
 @cache

@@ -13,9 +13,9 @@ import scipy.sparse as sparse
 from gainbias.engine.sampling import AliasTable, Steps, alias_table, chosen, pick, walk
 from gainbias.engine.seeds import stream
 from gainbias.model.checks import FloatArray
-from gainbias.model.elimination.types import Ints
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve import solve
+from gainbias.model.solve.elimination.types import Ints
+from gainbias.model.solve.solve import solve
 
 Sampling = Literal["markov", "iid"]
 Start = int | Literal["uniform", "stationary"]

@@ -22,9 +22,9 @@ from gainbias.engine.trace import Outcome, Trace
 from gainbias.engine.work import Plan, Work
 from gainbias.features.rows import LANES, Floats
 from gainbias.model.checks import float_array
-from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.solve.elimination.types import Ints
 from gainbias.progress import Watch
 from gainbias.tasks.task import Task
 

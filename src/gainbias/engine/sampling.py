@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gainbias.kernels import bare_kernel, inlined
 from gainbias.model.checks import CsrArray, FloatArray
-from gainbias.model.elimination.types import Ints
+from gainbias.model.solve.elimination.types import Ints
 
 SLOT = np.dtype([("threshold", np.float32), ("other", np.int32)])
 

@@ -13,8 +13,8 @@ from gainbias.algorithms.algorithm import Algorithm
 from gainbias.engine.errors import Kind, Norm, Scale, Space, Target
 from gainbias.engine.lanes import Lane
 from gainbias.features.rows import Floats
-from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import Problem
+from gainbias.model.solve.elimination.types import Ints
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from gainbias.engine.running import Running
 from gainbias.engine.sampling import Steps
 from gainbias.features.matrix import column_lengths
 from gainbias.features.rows import Floats, Rows, rows_of
-from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import Problem
+from gainbias.model.solve.elimination.types import Ints
 
 STRETCH = 4096
 """Steps between two returns from the kernel, at most."""

@@ -10,19 +10,19 @@ from typing import Any, Self
 import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm
-from gainbias.evaluation.batches import BatchMeans
 from gainbias.evaluation.cuts import shift_by_cuts
-from gainbias.evaluation.environments_opening import Environment, may_look
 from gainbias.evaluation.estimate import Estimate, digits_for
 from gainbias.evaluation.following import Plan, follow
-from gainbias.evaluation.interruptions import Interruptions
-from gainbias.evaluation.intervals import GainEstimate, estimate_gain
+from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.intervals import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import Choice
-from gainbias.evaluation.plain import plain
-from gainbias.evaluation.policies import Policy
 from gainbias.evaluation.reading import check_time_limit, estimate_of
-from gainbias.evaluation.stream import OnTermination
+from gainbias.evaluation.sources.environments_opening import Environment, may_look
+from gainbias.evaluation.sources.policies import Policy
+from gainbias.evaluation.stream.stream import OnTermination
 from gainbias.features.matrix import FloatArray
+from gainbias.interruptions import Interruptions
+from gainbias.plain import plain
 from gainbias.progress import Watch
 
 OPEN = "not clear which is better"

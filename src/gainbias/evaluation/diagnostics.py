@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.cuts import shift_by_cuts
-from gainbias.evaluation.intervals import GainEstimate
-from gainbias.evaluation.methods import LearnedRecord, LeastSquares, most_for_least_squares
-from gainbias.evaluation.plain import plain
+from gainbias.evaluation.gain.intervals import GainEstimate
 from gainbias.evaluation.residuals import predictable_share
-from gainbias.evaluation.stream import Transitions
-from gainbias.evaluation.values import SINGULAR, ValueEstimate, dense
+from gainbias.evaluation.stream.collection import Collection
+from gainbias.evaluation.stream.stream import Transitions
+from gainbias.evaluation.values.least_squares import SINGULAR, ValueEstimate, dense
+from gainbias.evaluation.values.methods import LearnedRecord, LeastSquares, most_for_least_squares
 from gainbias.features.matrix import FloatArray
+from gainbias.plain import plain
 
 MOST_FOR_ETA = 1_000
 """For more features eta is not computed."""

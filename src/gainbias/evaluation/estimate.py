@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.history import History
-from gainbias.evaluation.methods import LearnedRecord, NoValues
 from gainbias.evaluation.observations import ObservationMap
-from gainbias.evaluation.plain import plain
-from gainbias.evaluation.spaces import Limits
+from gainbias.evaluation.sources.spaces import Limits
+from gainbias.evaluation.values.methods import LearnedRecord, NoValues
 from gainbias.features.matrix import FloatArray
+from gainbias.plain import plain
 from gainbias.store import check_free
 
 SOME_OBSERVATION = 1e-3
@@ -160,7 +160,7 @@ class Estimate:
 
         A file that is there already is refused unless it may be replaced; folders that are missing are made.
         """
-        from gainbias.evaluation.files import save_estimate
+        from gainbias.evaluation.storage import save_estimate
 
         check_free(Path(path), overwrite)
         save_estimate(self, Path(path))

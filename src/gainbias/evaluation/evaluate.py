@@ -7,18 +7,18 @@ from functools import partial
 from typing import Any, Literal
 
 from gainbias.algorithms.algorithm import Algorithm
-from gainbias.evaluation.collection import Collection
-from gainbias.evaluation.environments_opening import Environment
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.following import Plan, follow
-from gainbias.evaluation.interruptions import Interruptions
-from gainbias.evaluation.logs import log_stream
-from gainbias.evaluation.logs_columns import Name
-from gainbias.evaluation.methods import value_method
 from gainbias.evaluation.observations import Choice
-from gainbias.evaluation.policies import Policy
 from gainbias.evaluation.reading import Display, check_confidence, check_time_limit, estimate_of, opened, read
-from gainbias.evaluation.stream import OnTermination
+from gainbias.evaluation.sources.columns import Name
+from gainbias.evaluation.sources.environments_opening import Environment
+from gainbias.evaluation.sources.logs import log_stream
+from gainbias.evaluation.sources.policies import Policy
+from gainbias.evaluation.stream.collection import Collection
+from gainbias.evaluation.stream.stream import OnTermination
+from gainbias.evaluation.values.methods import value_method
+from gainbias.interruptions import Interruptions
 from gainbias.progress import Watch
 
 

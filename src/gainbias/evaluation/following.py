@@ -8,16 +8,16 @@ from functools import partial
 from typing import Any
 
 from gainbias.algorithms.algorithm import Algorithm
-from gainbias.evaluation.collection import Collection
-from gainbias.evaluation.environments import environment_stream
-from gainbias.evaluation.environments_opening import Environment
-from gainbias.evaluation.interruptions import Interruptions
-from gainbias.evaluation.methods import value_method
 from gainbias.evaluation.observations import Choice
-from gainbias.evaluation.policies import Policy
 from gainbias.evaluation.reading import FEWEST_STEPS, Display, check_confidence, check_target, opened, read
-from gainbias.evaluation.stream import OnTermination, check_counts
+from gainbias.evaluation.sources.environments import environment_stream
+from gainbias.evaluation.sources.environments_opening import Environment
+from gainbias.evaluation.sources.policies import Policy
+from gainbias.evaluation.stream.collection import Collection
+from gainbias.evaluation.stream.stream import OnTermination, check_counts
+from gainbias.evaluation.values.methods import value_method
 from gainbias.features.matrix import FloatArray
+from gainbias.interruptions import Interruptions
 from gainbias.progress import Watch
 
 BATCH = 1024

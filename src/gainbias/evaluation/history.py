@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.batches import BatchMeans
-from gainbias.evaluation.intervals import estimate_gain
-from gainbias.evaluation.plain import plain
+from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.intervals import estimate_gain
 from gainbias.features.matrix import FloatArray
+from gainbias.plain import plain
 
 POINTS = 40
 FEWEST_BATCHES = 8

@@ -10,15 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.observations_automatic import automatic_map, named_map
-from gainbias.evaluation.observations_rows import (
-    checked_rows,
-    divided,
-    one_hot,
-    power_of_two,
-    with_zero_row,
-)
-from gainbias.evaluation.spaces import ANY_NUMBER, Limits, first_flaw
-from gainbias.evaluation.stream import OnTermination, Steps, Transitions
+from gainbias.evaluation.observations_rows import checked_rows, divided, one_hot, power_of_two, with_zero_row
+from gainbias.evaluation.sources.spaces import ANY_NUMBER, Limits, first_flaw
+from gainbias.evaluation.stream.stream import OnTermination, Steps, Transitions
 from gainbias.features.maps import FeatureMap
 from gainbias.features.matrix import Matrix, Tabular, as_features, row_norms
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.spaces import Limits
+from gainbias.evaluation.sources.spaces import Limits
 from gainbias.features.maps import FeatureMap, FourierBasis, PolynomialBasis, RadialBasis, TileCoding
 from gainbias.features.matrix import FloatArray
 

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Real
 
-from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.diagnostics import diagnose
 from gainbias.evaluation.estimate import Estimate
+from gainbias.evaluation.gain.intervals import estimate_gain
+from gainbias.evaluation.gain.intervals_stopping import GROWTH, Look, looks_until
 from gainbias.evaluation.history import gain_history
-from gainbias.evaluation.interruptions import Interruptions
-from gainbias.evaluation.intervals import estimate_gain
-from gainbias.evaluation.intervals_stopping import GROWTH, Look, looks_until
-from gainbias.evaluation.methods import LearnedRecord, NoValues
-from gainbias.evaluation.stream import BrokenStream, Interrupted, Stream
+from gainbias.evaluation.stream.collection import Collection
+from gainbias.evaluation.stream.stream import BrokenStream, Interrupted, Stream
+from gainbias.evaluation.values.methods import LearnedRecord, NoValues
+from gainbias.interruptions import Interruptions
 from gainbias.progress import OutOfTimeError, Watch
 
 BETWEEN = 0.1

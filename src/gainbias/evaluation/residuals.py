@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gainbias.evaluation.stream import Transitions
+from gainbias.evaluation.stream.stream import Transitions
 from gainbias.features.matrix import FloatArray
 
 LAGS = 4

@@ -11,7 +11,7 @@ from gainbias.experiments.cell import Cell
 from gainbias.experiments.expected import exact_errors
 from gainbias.experiments.study import Study
 from gainbias.progress import Watch
-from gainbias.tasks.checks import as_integer
+from gainbias.tasks.settings import as_integer
 
 MOST_SECONDS = 20.0
 """Calibration ends after about this time; what was not tried by then is scaled from what was."""

@@ -12,8 +12,8 @@ from gainbias.algorithms.algorithm import Algorithm
 from gainbias.engine.lanes import Lane
 from gainbias.features.matrix import FloatArray
 from gainbias.model.problem import Problem
-from gainbias.theory.curve import exact_curve
-from gainbias.theory.system import has_exact_curve
+from gainbias.theory.curve.curve import exact_curve
+from gainbias.theory.curve.system import has_exact_curve
 
 
 def exact_errors(

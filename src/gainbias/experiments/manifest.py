@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from gainbias.experiments.instance import Instance
-from gainbias.experiments.protocols import PROTOCOLS, Method
 from gainbias.experiments.provenance import code_version, package_versions
+from gainbias.experiments.reproduce.instance import Instance
+from gainbias.experiments.reproduce.protocols import PROTOCOLS, Method
 from gainbias.experiments.results import CONDITION_RUNS
 from gainbias.experiments.work import Unit, hash_of
 

@@ -17,7 +17,7 @@ PACKAGE = Path(gainbias.__file__).parent
 RECORDED = ("numpy", "scipy", "numba", "gymnasium", "mo-gymnasium", "pandas", "pyarrow")
 """Packages whose versions are recorded."""
 
-NOT_OF_RESULTS = ("report", "testing", "evaluation", "cli.py", "options.py", "parsing.py", "words.py")
+NOT_OF_RESULTS = ("report", "testing", "evaluation", "cli")
 """Parts of this package that no stored run depends on."""
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")

@@ -15,8 +15,8 @@ from gainbias.engine.errors import Kind, Norm, Target
 from gainbias.engine.lanes import make_lanes
 from gainbias.engine.schedules import Constant
 from gainbias.experiments.cell import SCHEDULES, Sizes
-from gainbias.tasks.checks import as_integer, as_number, as_seed
 from gainbias.tasks.registry import TASKS
+from gainbias.tasks.settings import as_integer, as_number, as_seed
 
 GRIDS: dict[str, Any] = {"log": np.geomspace, "linear": np.linspace}
 INFINITE = {"inf": math.inf, "-inf": -math.inf}

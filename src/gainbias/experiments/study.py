@@ -16,8 +16,8 @@ from gainbias.experiments import reading
 from gainbias.experiments.cell import EXACT, Cell, Sizes
 from gainbias.experiments.provenance import code_version
 from gainbias.experiments.tables import Layout
-from gainbias.tasks.checks import as_integer
 from gainbias.tasks.registry import NORMALISATION, TASKS
+from gainbias.tasks.settings import as_integer
 
 MOST_UNITS = 100_000
 """A study with more units is refused unless one asks for it: few mean to run so many."""

@@ -18,7 +18,7 @@ from gainbias.experiments.results import FAILURE, MACHINE, Results
 from gainbias.experiments.status import planned
 from gainbias.experiments.tables import Layout, unpacked
 from gainbias.progress import Watch
-from gainbias.tasks.checks import as_integer
+from gainbias.tasks.settings import as_integer
 
 TOLERANCE = 1e-9
 """Between kinds of machines, results agree to this."""

@@ -8,9 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from gainbias.features import Features
+from gainbias.model.chain.contraction import contraction_factor
+from gainbias.model.chain.reversible import FlowNetwork
 from gainbias.model.checks import CsrArray, FloatArray
-from gainbias.model.contraction import contraction_factor
-from gainbias.model.flows import FlowNetwork
 from gainbias.model.quadratic import QuadraticForm
 
 

@@ -7,7 +7,7 @@ import zlib
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy.sparse as sparse
 
 from gainbias.model.process import MarkovRewardProcess
 

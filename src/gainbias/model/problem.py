@@ -10,14 +10,14 @@ import numpy as np
 from scipy import linalg, sparse
 
 from gainbias.features import FeatureLike, Features, as_features
+from gainbias.model.chain.reversible import FlowNetwork, additive_flows
 from gainbias.model.checks import EPSILON, CsrArray, FloatArray, float_array
 from gainbias.model.conditioning import ConditionNumbers, condition_numbers
-from gainbias.model.flows import FlowNetwork, additive_flows
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.projection import Projector, projector
 from gainbias.model.quadratic import sandwich
-from gainbias.model.solution import ConvergenceError, Solution
-from gainbias.model.solve import solve
+from gainbias.model.solve.solution import ConvergenceError, Solution
+from gainbias.model.solve.solve import solve
 
 MOST_FEATURES = 8_000
 """The projected equation is a dense d x d system; tabular features need none and have no limit."""

@@ -258,7 +258,7 @@ class MarkovRewardProcess:
 
         For up to 1000 states: see `mixing_time`, and `mixing_time_bounds` for more.
         """
-        from gainbias.model.mixing import mixing_time
+        from gainbias.model.chain.mixing import mixing_time
 
         return mixing_time(self, eps)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import gainbias
 from gainbias.experiments.engines import helpers
 from gainbias.experiments.results import Results
-from gainbias.report.printed import Paper
-from gainbias.report.results import read_results
-from gainbias.report.style import SIZES
+from gainbias.report.data.printed import Paper
+from gainbias.report.data.results import read_results
+from gainbias.report.figures.style import SIZES
 from gainbias.report.write import write_figures, write_texts
 
 

@@ -9,20 +9,20 @@ import numpy as np
 from pandas import DataFrame
 
 from gainbias.progress import Watch
-from gainbias.report.curves import draw_curves
-from gainbias.report.interactive.frame import PAGE
-from gainbias.report.interactive.html import write_study_page
-from gainbias.report.layout import Sheet, latex, markdown
-from gainbias.report.maps import draw_maps
-from gainbias.report.page import verdicts_page
-from gainbias.report.printed import Paper
-from gainbias.report.results import Archive
-from gainbias.report.scores import FAIR_SCORES, PAPER_SCORES
-from gainbias.report.sheets import conditions_sheet, distances_sheet, parameters_sheet
-from gainbias.report.study import shortfalls
-from gainbias.report.study_tables import StudyTables, study_tables
-from gainbias.report.style import SIZES, save_figure
-from gainbias.report.summary import draw_profiles, score_arrays, summary_sheet
+from gainbias.report.data.printed import Paper
+from gainbias.report.data.report_summary import draw_profiles, score_arrays, summary_sheet
+from gainbias.report.data.results import Archive
+from gainbias.report.data.scores import FAIR_SCORES, PAPER_SCORES
+from gainbias.report.figures.curves import draw_curves
+from gainbias.report.figures.maps import draw_maps
+from gainbias.report.figures.style import SIZES, save_figure
+from gainbias.report.pages.frame import PAGE
+from gainbias.report.pages.html import write_study_page
+from gainbias.report.tables.layout import Sheet, latex, markdown
+from gainbias.report.tables.page import verdicts_page
+from gainbias.report.tables.sheets import conditions_sheet, distances_sheet, parameters_sheet
+from gainbias.report.tables.study import shortfalls
+from gainbias.report.tables.study_tables import StudyTables, study_tables
 
 
 def write_texts(results: Archive, paper: Paper, folder: Path, findings: str = "") -> list[Path]:

@@ -9,7 +9,7 @@ import numpy as np
 from gainbias.features import as_features, normalise_features
 from gainbias.model.checks import FloatArray
 from gainbias.model.projection import projector
-from gainbias.model.solution import Solution
+from gainbias.model.solve.solution import Solution
 
 Normalisation: TypeAlias = Literal["literal", "per-row"]
 RngLike: TypeAlias = "int | np.random.SeedSequence | np.random.Generator | None"

@@ -11,23 +11,21 @@ import numpy as np
 
 from gainbias.features import FeatureLike
 from gainbias.model.problem import Problem
-from gainbias.model.solution import Solution
-from gainbias.model.solve import solve
-from gainbias.tasks import (
+from gainbias.model.solve.solution import Solution
+from gainbias.model.solve.solve import solve
+from gainbias.tasks.bernoulli import Normalisation, bernoulli_features
+from gainbias.tasks.chains import (
     boyan,
-    grid_worlds,
     inventory,
     maintenance,
-    multi_objective,
     queues,
     random_chains,
     random_walks,
     river_swim,
-    toy_text,
     two_loop,
 )
-from gainbias.tasks.bernoulli import Normalisation, bernoulli_features
-from gainbias.tasks.checks import as_seed
+from gainbias.tasks.gym import grid_worlds, multi_objective, toy_text
+from gainbias.tasks.settings import as_seed
 from gainbias.tasks.task import Protocol, Recipe, Source, Task
 
 _PAPER = (random_walks, toy_text, grid_worlds, multi_objective)

@@ -16,7 +16,7 @@ from gainbias.testing.cases import Case
 from gainbias.testing.compare import close
 from gainbias.testing.drive import Rig
 from gainbias.testing.report import Skip
-from gainbias.theory.moves import MoveLaw, move_law
+from gainbias.theory.curve.moves import MoveLaw, move_law
 
 EXACT = 1e-12
 SMALL_STEPS = 2.0 ** -np.arange(4.0, 11.0)

@@ -9,9 +9,9 @@ from scipy import sparse
 
 from gainbias.algorithms.fields import dense_features
 from gainbias.features import Tabular
-from gainbias.model.elimination.types import Ints
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.solve.elimination.types import Ints
 from gainbias.testing.cases import Case, all_params
 from gainbias.testing.compare import close, same_bits
 from gainbias.testing.drive import Rig, first_weights, follow, sampled_moves, setting_of

@@ -18,8 +18,8 @@ from gainbias.testing.cases import Case
 from gainbias.testing.compare import close, within_errors
 from gainbias.testing.drive import Rig, copied, first_weights
 from gainbias.testing.fields import affine_samples
-from gainbias.theory.curve import Curve, exact_curve
-from gainbias.theory.moves import move_law
+from gainbias.theory.curve.curve import Curve, exact_curve
+from gainbias.theory.curve.moves import move_law
 
 SEEDS = 400
 STEP_SIZE = 0.25

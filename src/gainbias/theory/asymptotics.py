@@ -33,10 +33,10 @@ from gainbias.engine.schedules import Harmonic
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.tasks.task import Task
+from gainbias.theory.curve.moves import check_sampling
+from gainbias.theory.curve.system import affine_field, weights_limit
+from gainbias.theory.curve.terms import bound_field
 from gainbias.theory.linear import Linear, linear_field, linearise
-from gainbias.theory.moves import check_sampling
-from gainbias.theory.system import affine_field, weights_limit
-from gainbias.theory.terms import bound_field
 
 NEGLIGIBLE = 1e-10
 """Singular values and noise this small, relative to the largest, count as 0."""

@@ -12,11 +12,11 @@ from gainbias.algorithms.fields import average_features
 from gainbias.engine.paths import Sampling
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
-from gainbias.theory.independent import HERE, OTHER, Plan
+from gainbias.theory.curve.independent import HERE, OTHER, Plan
+from gainbias.theory.curve.sources import Source, chain_source, mean_source, unit_rows
+from gainbias.theory.curve.system import Probe, affine_field, weights_limit
+from gainbias.theory.curve.terms import SampleField, read_terms
 from gainbias.theory.noise import Noise, Piece
-from gainbias.theory.sources import Source, chain_source, mean_source, unit_rows
-from gainbias.theory.system import Probe, affine_field, weights_limit
-from gainbias.theory.terms import SampleField, read_terms
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ import numpy as np
 
 from gainbias.engine.paths import Sampling
 from gainbias.features.rows import Floats
-from gainbias.theory.sources import Source
+from gainbias.theory.curve.sources import Source
 
 MOST_DOUBLINGS = 60
 EXACT = 1e-15

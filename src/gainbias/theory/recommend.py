@@ -17,12 +17,12 @@ from gainbias.engine.run import MOST_STEPS
 from gainbias.engine.schedules import Constant, Harmonic, Schedule
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
-from gainbias.model.solution import ConvergenceError
+from gainbias.model.solve.solution import ConvergenceError
 from gainbias.progress import OutOfTimeError
 from gainbias.tasks.task import Task
 from gainbias.theory.bounds.certify import Certified, certified
-from gainbias.theory.curve import Curve, exact_curve
-from gainbias.theory.moves import check_sampling
+from gainbias.theory.curve.curve import Curve, exact_curve
+from gainbias.theory.curve.moves import check_sampling
 
 HALVINGS = 16
 """Constant step sizes that are tried: the largest sensible one, halved so many times less one."""

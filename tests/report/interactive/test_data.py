@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from gainbias.report.curves import learning_curve
-from gainbias.report.interactive.data import MOST_POINTS, chart_data, curve_points
-from gainbias.report.results import read_results
-from gainbias.report.scores import Score
+from gainbias.report.data.results import read_results
+from gainbias.report.data.scores import Score
+from gainbias.report.figures.curves import learning_curve
+from gainbias.report.pages.data import MOST_POINTS, chart_data, curve_points
 from tests.report import synthetic
 from tests.report.synthetic import FEW, LEVELS, make_conditions, make_results, make_runs, write_study
 

@@ -9,8 +9,8 @@ import pytest
 
 import gainbias as gb
 from gainbias.evaluation.history import History
-from gainbias.evaluation.methods import NoValues
-from gainbias.report.interactive.estimates import estimate_html, write_estimate_page
+from gainbias.evaluation.values.methods import NoValues
+from gainbias.report.pages.estimates import estimate_html, write_estimate_page
 from tests.evaluation.chains import Counter, Queue
 from tests.evaluation.test_files import Drift
 from tests.report.interactive.browser import Browser

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from gainbias import cli
-from gainbias.experiments.instance import HALVINGS
-from gainbias.report.claims import CLAIMS
-from gainbias.report.interactive.elements import Entry, sortable_table
-from gainbias.report.interactive.frame import script_data
-from gainbias.report.interactive.html import page_html
-from gainbias.report.interactive.sections import tables_section
-from gainbias.report.study_tables import study_tables
+from gainbias.experiments.reproduce.instance import HALVINGS
+from gainbias.report.data.claims import CLAIMS
+from gainbias.report.pages.elements import Entry, sortable_table
+from gainbias.report.pages.frame import script_data
+from gainbias.report.pages.html import page_html
+from gainbias.report.pages.sections import tables_section
+from gainbias.report.tables.study_tables import study_tables
 from tests.report import synthetic
 from tests.report.synthetic import (
     FEW,

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gainbias.report.interactive.html import page_html, write_study_page
-from gainbias.report.interactive.maps import map_data
-from gainbias.report.study_tables import study_tables
+from gainbias.report.pages.html import page_html, write_study_page
+from gainbias.report.pages.maps import map_data
+from gainbias.report.tables.study_tables import study_tables
 from tests.report.interactive.browser import Browser
 from tests.report.synthetic import CHECKPOINTS, LEVELS, make_results
 

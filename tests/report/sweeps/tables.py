@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas
 
-from gainbias.report.sweeps.summary import Summary
+from gainbias.report.data.summary import Summary
 
 SHARED = {
     "task": "garnet",

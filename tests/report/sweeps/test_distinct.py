@@ -8,10 +8,10 @@ import pytest
 
 import gainbias as gb
 from gainbias.experiments.reading import numbers
+from gainbias.report.data.best import best_steps, common_schedule
+from gainbias.report.data.summary import Summary
 from gainbias.report.names import distinct_texts, exact_text
-from gainbias.report.sweeps.best import best_steps, common_schedule
-from gainbias.report.sweeps.page import chart_data
-from gainbias.report.sweeps.summary import Summary
+from gainbias.report.pages.sweep import chart_data
 from tests.report.sweeps.tables import crossed, summary_of
 
 NEAR = (0.9999999, 0.99999999)

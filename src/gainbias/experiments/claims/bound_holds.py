@@ -29,7 +29,7 @@ from gainbias.model.process import MarkovRewardProcess
 from gainbias.theory.bounds.bound import bound
 from gainbias.theory.bounds.certify import certified, certified_offset, largest_step_size
 from gainbias.theory.bounds.record import Bound
-from gainbias.theory.curve import Curve, exact_curve
+from gainbias.theory.curve.curve import Curve, exact_curve
 
 ERRORS = 4.0
 """Means over runs are known up to so many standard errors."""

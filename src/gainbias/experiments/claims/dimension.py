@@ -19,7 +19,7 @@ from gainbias.experiments.statistics import Interval
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.theory.curve import exact_curve
+from gainbias.theory.curve.curve import exact_curve
 
 ETA = 1e-3
 NOISE = 0.01

@@ -21,7 +21,7 @@ from gainbias.experiments.statistics import Interval
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.theory.curve import exact_curve
+from gainbias.theory.curve.curve import exact_curve
 
 MARGIN = 0.02
 """Distances are relative to |theta*|; a limit is the predicted one if they agree up to this."""

@@ -26,7 +26,7 @@ from gainbias.experiments.claims.slopes import log_slope
 from gainbias.experiments.statistics import Interval
 from gainbias.model.problem import Problem
 from gainbias.theory.asymptotics import asymptotic_covariance
-from gainbias.theory.curve import Curve, error_form, exact_curve
+from gainbias.theory.curve.curve import Curve, error_form, exact_curve
 
 EPSILON = 0.01
 """Wanted mean squared error; the first one is 1, the squared length of theta*."""

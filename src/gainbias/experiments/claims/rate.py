@@ -23,7 +23,7 @@ from gainbias.extras import require
 from gainbias.features import Tabular
 from gainbias.model.problem import Problem
 from gainbias.tasks.registry import TASKS, task
-from gainbias.theory.curve import exact_curve
+from gainbias.theory.curve.curve import exact_curve
 
 STRENGTHS = (0.1, 0.2, 0.3, 0.4, 0.75, 1.0, 2.0)
 """Values of a eta1; none close to 1/2, where two powers differ by little and curves take long to choose."""

@@ -15,7 +15,7 @@ from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, abou
 from gainbias.experiments.claims.slopes import log_slope
 from gainbias.experiments.statistics import Interval
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve import solve
+from gainbias.model.solve.solve import solve
 
 MARGIN = 0.05
 """The power is 1 if its interval is within this of it."""

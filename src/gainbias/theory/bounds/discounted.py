@@ -18,7 +18,7 @@ from gainbias.theory.bounds.arithmetic import power, ratio, rounded_down, rounde
 from gainbias.theory.bounds.facts import Facts, positive
 from gainbias.theory.bounds.record import Bound, Condition, Trivial, at_least, at_most, below, conclude
 from gainbias.theory.bounds.steps import OFFSET, Decay
-from gainbias.theory.moves import move_law
+from gainbias.theory.curve.moves import move_law
 
 SOURCE = "Bhandari, Russo and Singal (2018), discounted TD(0)"
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from gainbias.features.rows import Floats
-from gainbias.model.mixing import EXACT_STATES, mixing_time_or_bound
+from gainbias.model.chain.mixing import EXACT_STATES, mixing_time_or_bound
 from gainbias.model.problem import Problem
 from gainbias.theory.bounds.arithmetic import power
 from gainbias.theory.bounds.record import Condition, Trivial, at_least

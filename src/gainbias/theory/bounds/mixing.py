@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from gainbias.model.mixing import mixing_time_bounds
+from gainbias.model.chain.mixing import mixing_time_bounds
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 

@@ -28,7 +28,7 @@ from gainbias.theory.bounds.facts import Facts
 from gainbias.theory.bounds.projected import projected
 from gainbias.theory.bounds.record import Bound
 from gainbias.theory.bounds.steps import Decay
-from gainbias.theory.moves import check_sampling
+from gainbias.theory.curve.moves import check_sampling
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "double-chain": (),

@@ -1,0 +1,11 @@
+"""The command line: `gainbias VERB`.
+
+Start reading in `main`, one function for each verb. `options` says what may be typed, `arguments` turns words
+into objects, `show` puts answers on a terminal, `completion` writes scripts for shells, `doctor` looks at the
+installation. Nothing heavy is imported before a verb needs it.
+"""
+
+from gainbias.cli.main import DONE, FAILED, VERBS, WRONG_INPUT, main
+from gainbias.cli.options import parser
+
+__all__ = ["DONE", "FAILED", "VERBS", "WRONG_INPUT", "main", "parser"]

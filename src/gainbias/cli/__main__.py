@@ -1,0 +1,8 @@
+"""Run the command line by ``python -m gainbias.cli``."""
+
+import sys
+
+from gainbias.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,229 @@
+"""What the words after `gainbias` mean."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gainbias
+from gainbias.store import check_free
+
+
+def chosen_environment(options: argparse.Namespace) -> Any:
+    """Return an id, or a function that makes environments with the settings that were asked for."""
+    if options.verb == "evaluate" and (columns := log_columns(options)):
+        raise ValueError(f"{options.source} is no log: leave out --{next(iter(columns))}")
+    settings = read_settings(options.set)
+    if options.source.partition(":")[2].isidentifier():  # otherwise Gymnasium's MODULE:ID-v0, or an id
+        own = _meant(options.source)
+        if settings and hasattr(own, "step") and not isinstance(own, type):
+            raise ValueError(f"{options.source} is made already: leave out --set, or name what makes it")
+        return functools.partial(own, **settings) if settings else own
+    if not settings:
+        return options.source
+    from gainbias.tasks.gym.environments import installed_id, optional
+
+    return functools.partial(optional("gymnasium").make, installed_id(options.source), **settings)
+
+
+def chosen_log(options: argparse.Namespace) -> Any:
+    """Return the path of a log, or the table in a CSV file; None if an environment was named."""
+    is_csv = options.source.lower().endswith(".csv")
+    if not (is_csv or options.source.endswith(".parquet") or os.path.isfile(options.source)):
+        return None
+    if options.policy is not None:
+        raise ValueError("a log is of the policy that made it: leave out --policy")
+    if not is_csv:
+        return options.source
+    from gainbias.extras import require
+
+    require("data", "pyarrow")
+    if not os.path.exists(options.source):
+        raise ValueError(f"there is no file {options.source}")
+    import pyarrow.csv
+
+    try:
+        return pyarrow.csv.read_csv(options.source)
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(f"{options.source} is not a CSV file that can be read: {error}") from error
+
+
+def read_policy(words: str | None) -> Any:
+    """Return the policy that ``random``, ``FILE.npy`` or ``MODULE:NAME`` means; modules here are found."""
+    if words is None:
+        raise ValueError("an environment needs a policy: --policy random, FILE.npy or MODULE:NAME")
+    if words != "random" and not words.endswith(".npy") and ":" not in words:
+        raise ValueError(f"--policy must be random, FILE.npy or MODULE:NAME, found {words!r}")
+    return _meant(words)
+
+
+def _meant(words: str) -> Any:
+    """Return the array that ``FILE.npy`` means, what ``MODULE:NAME`` does, or the words themselves."""
+    if words.endswith(".npy"):
+        import numpy
+
+        return numpy.load(words, allow_pickle=False)
+    module, colon, name = words.partition(":")
+    if not colon:
+        return words
+    sys.path.insert(0, os.getcwd())
+    try:
+        return getattr(importlib.import_module(module), name)
+    except AttributeError:
+        raise ValueError(f"module {module} has no {name}") from None
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # something that the module needs
+        raise ValueError(
+            f"there is no module {module}: in MODULE:NAME, MODULE is a Python module, such as rules for "
+            "rules.py in this folder, and NAME is something in it"
+        ) from None
+    finally:
+        sys.path.remove(os.getcwd())
+
+
+def evaluation_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what `evaluate`, `evaluate_log` and `compare` are all given."""
+    names = ("algorithm", "confidence", "on_termination", "time_limit")
+    steps = options.step_size
+    return {name: getattr(options, name) for name in names} | {
+        "params": read_settings(options.param),
+        "step_size": steps if steps == "auto" else read_step_size(steps),
+        "features": _meant(options.features),
+    }
+
+
+def log_columns(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the columns of a log that were named: several for a state of several numbers."""
+    roles = ("state", "next_state", "reward", "episode", "terminated", "truncated", "step")
+    named = {role: getattr(options, role) for role in roles if getattr(options, role)}
+    return {role: names[0] if len(names) == 1 else tuple(names) for role, names in named.items()}
+
+
+def chosen_step_size(words: str | None, task: gainbias.Task, algorithm: str) -> Any:
+    """Return the step sizes that were asked for, or the algorithm's own, or the paper's for this task."""
+    if words is not None:
+        return read_step_size(words)
+    known = gainbias.ALGORITHMS.get(algorithm)
+    if known and known.step_free:
+        return None
+    if known and known.constant_step is not None:
+        return gainbias.Constant(known.constant_step)
+    paper = task.paper
+    return (
+        gainbias.Harmonic(paper.step_numerator, paper.step_offset) if paper else gainbias.Harmonic(150, 1000)
+    )
+
+
+def read_step_size(words: str) -> Any:
+    """Return the step sizes that ``A[,C0[,XI]]`` means."""
+    try:
+        numbers = [float(word) for word in words.split(",")]
+    except ValueError as error:
+        raise ValueError(
+            f"--step-size must be one to three numbers, as in 150,1000, found {words!r}"
+        ) from error
+    kinds = {1: gainbias.Constant, 2: gainbias.Harmonic, 3: gainbias.Polynomial}
+    if len(numbers) not in kinds:
+        raise ValueError(f"--step-size must be one to three numbers, found {words!r}")
+    return kinds[len(numbers)](*numbers)
+
+
+def chosen_task(options: argparse.Namespace, name: str) -> gainbias.Task:
+    """Return a task with the settings that were asked for."""
+    if name in gainbias.ALGORITHMS:
+        raise ValueError(f"{name} is an algorithm, not a task: gainbias run TASK --algorithm {name}")
+    return gainbias.task(name, seed=options.seed, protocol=options.protocol, **read_settings(options.set))
+
+
+def chosen_process(options: argparse.Namespace) -> tuple[Any, str]:
+    """Return the process of a task or a file, and what it is in words."""
+    from gainbias.model.files import read_process
+
+    if os.path.exists(options.source) or options.source.endswith(".npz"):
+        return read_process(options.source), options.source
+    task = chosen_task(options, options.source)
+    return task.problem.mrp, f"{gainbias.TASKS[task.name].summary} {_policy_in_words(task.settings)}".strip()
+
+
+def _policy_in_words(settings: Mapping[str, Any]) -> str:
+    """Return under which policy a task is, if it was learned and the summary does not say it."""
+    if "episodes" not in settings:
+        return ""
+    return (
+        f"The policy is that of {settings['episodes']:,} episodes of Q-learning, with a random action in "
+        f"{settings['epsilon']:.0%} of the steps."
+    )
+
+
+def refuse_features(algorithm: str, task: gainbias.Task) -> None:
+    """Refuse a task whose features an algorithm does not exist for, and name tasks that it does."""
+    known = gainbias.ALGORITHMS.get(algorithm)
+    if known and known.tabular_only and task.problem.features.kind != "tabular":
+        from gainbias.tasks.task import tabular
+
+        others = [name for name, recipe in gainbias.TASKS.items() if recipe.features is tabular]
+        raise ValueError(
+            f"{algorithm} exists for tabular features only, and those of {task.name} are "
+            f"{task.problem.features.kind}: tasks with tabular ones are {', '.join(others)}"
+        )
+
+
+def chosen_files(options: argparse.Namespace) -> dict[str, Path]:
+    """Return the files to which an estimate goes, which are refused before any work where they are taken."""
+    named = {"estimate": options.save, "figure": options.plot, "page": options.page}
+    files = {what: Path(name) for what, name in named.items() if name}
+    if os.path.exists(options.source) and os.path.realpath(options.source) in map(
+        os.path.realpath, files.values()
+    ):
+        raise ValueError(f"{options.source} is the log itself: name another file for what is written")
+    if len({os.path.realpath(path) for path in files.values()}) < len(files):
+        raise ValueError("--save, --plot and --page must name different files")
+    for path in files.values():
+        check_free(path, options.overwrite)
+    return files
+
+
+def existing(path: str) -> str:
+    """Return the path of a results folder or a stored estimate, which must exist."""
+    if not os.path.exists(path) and not path.endswith(".npz"):
+        raise ValueError(f"there is no folder {path}")
+    return path
+
+
+def in_words(error: Exception) -> str:
+    """Return what went wrong, without the number that the system gives to files that are not there."""
+    if not isinstance(error, FileNotFoundError) or error.filename is None:
+        return str(error)
+    path = os.fsdecode(error.filename)
+    folder = os.path.dirname(path)
+    is_folder_there = os.path.isdir(folder or ".")
+    return f"there is no file {path}" if is_folder_there else f"there is no folder {folder}"
+
+
+def read_settings(pairs: list[str]) -> dict[str, Any]:
+    """Return ``NAME=VALUE`` pairs as a dict, values read as JSON where they can be."""
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"settings are NAME=VALUE, found {pair!r}")
+        try:
+            found[name.replace("-", "_")] = json.loads(value)
+        except ValueError:
+            found[name.replace("-", "_")] = float(value) if value in ("inf", "-inf") else value
+    return found
+
+
+def chosen_steps(steps: int | None, task: gainbias.Task) -> int:
+    """Return the number of steps that was asked for, or the paper's for this task."""
+    if steps is not None:
+        return steps
+    return task.paper.num_steps if task.paper else 100_000

@@ -1,0 +1,346 @@
+"""The command line: `gainbias VERB`, one function per verb, nothing heavy imported before it is needed.
+
+Exit codes: 0 done, 1 the run failed, 2 the input was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import gainbias
+from gainbias.cli import arguments
+from gainbias.cli.options import parser
+from gainbias.report_plain import as_json
+from gainbias.store import missing_folder
+
+DONE, FAILED, WRONG_INPUT = 0, 1, 2
+
+
+def main(typed: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    typed : sequence of str, optional
+        The words after ``gainbias``; default: those of the process.
+
+    Examples
+    --------
+    >>> main(["solve", "missing.npz"])
+    2
+    """
+    typed = sys.argv[1:] if typed is None else list(typed)
+    options = parser().parse_args(typed)
+    options.command = shlex.join(["gainbias", *typed])
+    try:
+        return _quietly(options) if options.quiet else VERBS[options.verb](options)
+    except MemoryError as error:
+        print(f"gainbias: not enough memory: {error}", file=sys.stderr)
+        return FAILED
+    except (ValueError, OSError, ImportError) as error:
+        print(f"gainbias: {arguments.in_words(error)}", file=sys.stderr)
+        return FAILED if getattr(error, "errno", None) == errno.ENOSPC else WRONG_INPUT
+    except (RuntimeError, KeyboardInterrupt) as error:  # ConvergenceError is one of the first
+        print(f"gainbias: {str(error) or 'interrupted'}", file=sys.stderr)
+        return FAILED
+
+
+def _quietly(options: argparse.Namespace) -> int:
+    from gainbias.progress import Watch
+
+    with Watch.silence():
+        return VERBS[options.verb](options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from gainbias.algorithms.listing import describe_algorithms
+    from gainbias.cli import terminal
+    from gainbias.tasks.listing import describe_tasks
+
+    if options.what == "algorithms":
+        return _answer(options, describe_algorithms(), terminal.show_algorithms)
+    return _answer(options, describe_tasks(), terminal.show_tasks)
+
+
+def _solve(options: argparse.Namespace) -> int:
+    from gainbias.cli.answers import solution_summary
+    from gainbias.cli.terminal import show_solution
+
+    process, subject = arguments.chosen_process(options)
+    start = time.perf_counter()
+    solution = gainbias.solve(process, tol=options.tol, method=options.method)
+    return _answer(options, solution_summary(solution, time.perf_counter() - start, subject), show_solution)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from gainbias.cli.answers import trace_summary
+    from gainbias.cli.terminal import show_trace
+
+    task = arguments.chosen_task(options, options.task)
+    arguments.refuse_features(options.algorithm, task)
+    start = time.perf_counter()
+    trace = gainbias.run(
+        options.algorithm,
+        task.problem,
+        arguments.chosen_steps(options.steps, task),
+        arguments.chosen_step_size(options.step_size, task, options.algorithm),
+        seeds=range(options.seeds),
+        params=arguments.read_settings(options.param),
+        sampling=options.sampling,
+        tail_average=options.tail_average,
+    )
+    _answer(options, trace_summary(trace, time.perf_counter() - start), show_trace)
+    return FAILED if any(one.status == "interrupted" for one in trace.outcomes) else DONE
+
+
+def _bound(options: argparse.Namespace) -> int:
+    from gainbias.cli.guarantees import show_bound
+
+    task = arguments.chosen_task(options, options.task)
+    rewards_only = options.algorithm == "reward-estimate" and options.step_size is None
+    bound = gainbias.bound(
+        options.algorithm,
+        task,
+        num_steps=arguments.chosen_steps(options.steps, task),
+        step_size=None
+        if rewards_only
+        else arguments.chosen_step_size(options.step_size, task, options.algorithm),
+        sampling=options.sampling,
+        as_printed=options.as_printed,
+        **arguments.read_settings(options.param),
+    )
+    return _answer(options, bound.to_dict(), show_bound)
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from gainbias.cli.estimates import keep_estimate, show_estimate
+
+    common, files = arguments.evaluation_settings(options), arguments.chosen_files(options)
+    if (log := arguments.chosen_log(options)) is not None:
+        estimate = gainbias.evaluate_log(log, gaps=options.gaps, **arguments.log_columns(options), **common)
+    else:
+        estimate = gainbias.evaluate(
+            arguments.chosen_environment(options),
+            arguments.read_policy(options.policy),
+            num_steps=options.steps,
+            target_half_width=options.target_half_width,
+            max_steps=options.max_steps,
+            chains=options.chains,
+            seed=options.seed,
+            **common,
+        )
+    made = [folder for path in files.values() if (folder := missing_folder(path.parent))]
+    try:
+        keep_estimate(estimate, files, options.command, options.overwrite)
+    except BaseException:
+        _answer(options, estimate.to_dict(), show_estimate)  # which a file that fails must not lose
+        raise
+    where = {"written": {what: str(path) for what, path in files.items()}, "made_folders": _names(made)}
+    _answer(options, estimate.to_dict() | (where if files else {}), show_estimate)
+    if not options.json:
+        _say_where(options, files, made)
+    return DONE if estimate.diagnostics.is_complete else FAILED
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from gainbias.cli.estimates import show_comparison
+
+    if len(options.policy) != 2:
+        raise ValueError(f"two policies are compared, found {len(options.policy)}: say --policy twice")
+    comparison = gainbias.compare(
+        arguments.chosen_environment(options),
+        *map(arguments.read_policy, options.policy),
+        num_steps=options.steps,
+        chains=options.chains,
+        seed=options.seed,
+        **arguments.evaluation_settings(options),
+    )
+    _answer(options, comparison.to_dict(), show_comparison)
+    complete = (one.diagnostics.is_complete for one in (comparison.first, comparison.second))
+    return DONE if all(complete) else FAILED
+
+
+def _claims(options: argparse.Namespace) -> int:
+    from gainbias.experiments.claims.registry import check_claims
+    from gainbias.report.pages.claims_folder import check_claims_folder, show_marked_claims, store_claims
+
+    folder = Path(options.output) if options.output else None
+    made = [missing_folder(folder)] if folder else []
+    if folder:
+        check_claims_folder(folder, options.overwrite)
+    results = check_claims(
+        options.claims or None,
+        seed=options.seed,
+        quick=options.quick,
+        workers=options.workers,
+        folder=folder,
+        command=options.command,
+    )
+    written = store_claims(results, folder, options.overwrite) if folder else []
+    _answer(options, [result.to_dict() for result in results], show_marked_claims)
+    shown = ("claims.json", "claims.md", "claims.tex", "index.html")
+    where = {path.name: path for path in written if path.name in shown}
+    _say_where(options, where | ({"figures": folder / "figures"} if folder else {}), made)
+    return DONE
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    new = missing_folder(Path(options.output))
+    try:
+        results = gainbias.reproduce(
+            options.output,
+            protocols=options.protocol,
+            tasks=options.task,
+            instances=options.instances,
+            shorten=options.shorten,
+            settings=arguments.read_settings(options.set),
+            workers=options.workers,
+            overwrite=options.overwrite,
+            resume=options.resume,
+            command=options.command,
+        )
+        from gainbias.cli.terminal import show_study
+        from gainbias.report.reproduction import report_on  # only now, when it is known that pandas is there
+        from gainbias.report.tables.study import shortfalls
+
+        start = time.perf_counter()
+        written = [str(path) for path in report_on(results.folder)]
+    except KeyboardInterrupt:
+        print(_kept(options.output), file=sys.stderr)
+        return FAILED
+    made = {
+        "made_folders": _names([new]),
+        "written": written,
+        "report_seconds": time.perf_counter() - start,
+    }
+    told = {"shortened": [text.replace("*", "") for text in shortfalls(results.manifest)]}
+    _answer(options, {"folder": str(results.folder), **made, **told, **results.manifest}, show_study)
+    if not options.json:
+        _say_where(options, {}, [new])
+    return DONE
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    from gainbias.cli import sweeps_terminal as sweep_terminal
+    from gainbias.experiments.calibrate import estimate
+    from gainbias.experiments.status import status
+    from gainbias.experiments.study import as_study
+    from gainbias.experiments.verify import verify
+
+    where = {"engine": options.engine, "workers": options.workers, "address": options.address}
+    if options.status:
+        return _answer(options, status(options.status).to_dict(), sweep_terminal.show_status)
+    if options.verify:
+        found = verify(options.verify, options.sample, **where)
+        _answer(options, found.to_dict(), sweep_terminal.show_verification)
+        return DONE if found.passed else FAILED
+    study = as_study(options.study, options.max_units)
+    if options.dry_run:
+        return _answer(options, estimate(study, options.workers).to_dict(), sweep_terminal.show_estimate)
+    return _run_sweep(options, study, where)
+
+
+def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[str, Any]) -> int:
+    from gainbias.cli.sweeps_terminal import show_sweep
+
+    folder = Path(options.output or Path("results") / study.name)
+    new = missing_folder(folder)
+    again = {"resume": options.resume, "overwrite": options.overwrite, "command": options.command}
+    try:
+        results = gainbias.sweep(study, folder, max_units=options.max_units, **where, **again)
+        from gainbias.report.sweeps_write import report_on_sweep
+
+        start = time.perf_counter()
+        written = report_on_sweep(results)
+    except KeyboardInterrupt:
+        print(_kept(folder), file=sys.stderr)
+        return FAILED
+    made = {
+        "made_folders": _names([new]),
+        "written": written,
+        "report_seconds": time.perf_counter() - start,
+    }
+    _answer(options, {"folder": str(folder), **made, **results.manifest}, show_sweep)
+    if not options.json:
+        _say_where(options, {}, [new])
+    return FAILED if results.manifest["failures"] or results.manifest["diverged_units"] else DONE
+
+
+def _kept(folder: Any) -> str:
+    return f"gainbias: interrupted; what was finished is kept in {folder}: go on with --resume"
+
+
+def _report(options: argparse.Namespace) -> int:
+    from gainbias.cli.terminal import show_page
+    from gainbias.report.folder import page_path, write_page
+
+    place = page_path(arguments.existing(options.results), options.output)
+    made, replaced = missing_folder(place.parent), place.exists()
+    page = write_page(options.results, options.output, options.overwrite)
+    answer = {"page": str(page), "bytes": page.stat().st_size}
+    answer |= {"made_folders": _names([made])} if made else {}
+    _answer(options, answer | ({"replaced": True} if replaced else {}), show_page)
+    if not options.json:
+        _say_where(options, {"replaced what was there before": page} if replaced else {}, [made])
+    return DONE
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from gainbias.cli.doctor import health
+    from gainbias.cli.terminal import show_health
+
+    return _answer(options, health(), show_health)
+
+
+def _completion(options: argparse.Namespace) -> int:
+    from gainbias.cli.completion import completion, known_words
+
+    print(completion(parser(), options.shell, known_words()), end="")
+    return DONE
+
+
+def _say_where(options: argparse.Namespace, written: Mapping[str, Path], made: Iterable[Path | None]) -> None:
+    """Say which folders were made and where files are; beside JSON that has no place for it, to stderr."""
+    if options.quiet:
+        return
+    stream = sys.stderr if options.json else sys.stdout
+    for name in _names(made):
+        print(f"made the folder {name}", file=stream)
+    for what, path in written.items():
+        print(f"{what}: {path}", file=stream)
+
+
+def _names(folders: Iterable[Path | None]) -> list[str]:
+    return list(dict.fromkeys(str(folder) for folder in folders if folder is not None))
+
+
+def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None]) -> int:
+    """Print an answer as JSON or as a table, which nobody wants who wants quiet."""
+    if options.json:
+        print(as_json(answer))
+    elif not options.quiet:
+        show(answer)
+    return DONE
+
+
+VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "list": _list,
+    "solve": _solve,
+    "run": _run,
+    "bound": _bound,
+    "evaluate": _evaluate,
+    "compare": _compare,
+    "claims": _claims,
+    "reproduce": _reproduce,
+    "sweep": _sweep,
+    "report": _report,
+    "doctor": _doctor,
+    "completion": _completion,
+}

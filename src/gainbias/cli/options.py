@@ -1,0 +1,288 @@
+"""What may be typed after `gainbias`; nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import gainbias
+from gainbias.cli.parsing import Verb, count
+
+SOLVE_EXAMPLE = """\
+examples:
+  gainbias solve frozen-lake
+  python -c "import numpy; numpy.savez('machine.npz', transitions=[[0.9, 0.1], [0.5, 0.5]], rewards=[1, -2])"
+  gainbias solve machine.npz
+"""
+
+
+EVALUATE_EXAMPLE = """\
+examples:
+  gainbias evaluate FrozenLake-v1 --policy random --steps 20000
+  python -c "import numpy; numpy.save('left.npy', [0] * 16)"
+  gainbias evaluate FrozenLake-v1 --policy left.npy --set is_slippery=false --steps 20000 --json
+  gainbias evaluate Pendulum-v1 --policy random --features fourier,4 --steps 20000
+  gainbias evaluate log.parquet --state position --reward earned --page answer.html
+
+A policy is random, FILE.npy with the action of each discrete observation or the probabilities of all actions,
+or MODULE:NAME, a function from an observation to an action or an agent with a method predict. An environment
+is an id of Gymnasium, or MODULE:NAME, a class of your own or a function that makes environments.
+"""
+
+COMPARE_EXAMPLE = """\
+examples:
+  python -c "import numpy; numpy.save('left.npy', [0] * 16)"
+  gainbias compare FrozenLake-v1 --policy random --policy left.npy --steps 20000
+"""
+
+
+REPORT_EXAMPLE = """\
+examples:
+  gainbias report results/reproduction --output study.html
+  gainbias evaluate FrozenLake-v1 --policy random --steps 20000 --save lake.npz
+  gainbias report lake.npz
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line; ``verb`` of what it returns names the verb."""
+    whole = argparse.ArgumentParser(
+        prog="gainbias",
+        description="What a policy is worth in the long run: gain and bias of Markov reward processes.",
+        epilog=SOLVE_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whole.add_argument("--version", action="version", version=f"gainbias {gainbias.__version__}")
+    verbs = whole.add_subparsers(required=True, dest="verb", metavar="VERB", parser_class=Verb)
+    for add in (
+        _add_list,
+        _add_solve,
+        _add_run,
+        _add_bound,
+        _add_evaluate,
+        _add_compare,
+        _add_claims,
+        _add_reproduce,
+        _add_sweep,
+        _add_report,
+        _add_doctor,
+        _add_completion,
+    ):
+        add(verbs)
+    return whole
+
+
+def _verb(verbs: Any, name: str, help: str, example: str) -> argparse.ArgumentParser:
+    verb: argparse.ArgumentParser = verbs.add_parser(
+        name,
+        help=help,
+        description=help,
+        epilog=example,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    verb.add_argument("--quiet", action="store_true", help="show neither progress nor tables, only errors")
+    return verb
+
+
+def _add_list(verbs: Any) -> None:
+    about = "algorithms and what each converges to, or tasks"
+    verb = _verb(verbs, "list", about, "examples:\n  gainbias list algorithms\n  gainbias list tasks")
+    verb.add_argument(
+        "what", choices=(known := ["algorithms", "tasks"]), metavar="|".join(known), help="what to list"
+    )
+
+
+def _add_solve(verbs: Any) -> None:
+    about = "exact gain, bias and stationary law of a task, or of a process in a file"
+    verb = _verb(verbs, "solve", about, SOLVE_EXAMPLE)
+    verb.add_argument(
+        "source", metavar="TASK|FILE.npz", help="id of a task, or a file (see the documentation)"
+    )
+    verb.add_argument("--tol", type=float, default=1e-10, help="error that is allowed (default: %(default)s)")
+    verb.add_argument("--method", default="auto", help="how to solve (default: %(default)s)")
+    _add_task_options(verb)
+
+
+def _add_run(verbs: Any) -> None:
+    example = "example:\n  gainbias run frozen-lake --algorithm single-chain --seeds 3"
+    verb = _verb(verbs, "run", "run one algorithm on a task, beside the exact answer", example)
+    _add_run_options(verb)
+    verb.add_argument("--seeds", type=int, default=1, help="number of sample paths (default: %(default)s)")
+    verb.add_argument(
+        "--tail-average", type=float, help="average the weights after this fraction of the steps"
+    )
+
+
+def _add_bound(verbs: Any) -> None:
+    example = (
+        "example:\n  gainbias bound frozen-lake --algorithm double-chain --step-size 1e-8 --steps 1000000000"
+    )
+    about = "what a theorem guarantees on a task: the bound, its conditions and its constants"
+    verb = _verb(verbs, "bound", about, example)
+    _add_run_options(verb)
+    verb.add_argument("--as-printed", action="store_true", help="the paper's letter, not the corrected form")
+
+
+def _add_run_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("task", metavar="TASK", help="id of a task")
+    verb.add_argument("--algorithm", default="single-chain", help="id of an algorithm (default: %(default)s)")
+    verb.add_argument("--steps", type=count, help="number of steps (default: the paper's, or 100000)")
+    verb.add_argument(
+        "--step-size",
+        metavar="A[,C0[,XI]]",
+        help="constant a, or a/(t+c0), or a/(t+c0)^xi "
+        "(default: the paper's for its tasks, else 150/(t+1000), or the algorithm's own)",
+    )
+    verb.add_argument("--sampling", default="markov", help="markov or iid (default: %(default)s)")
+    verb.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="of the algorithm")
+    _add_task_options(verb)
+
+
+def _add_task_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--seed", type=int, default=0, help="seed of the task (default: %(default)s)")
+    verb.add_argument(
+        "--protocol", default="literal", help="literal, inferred or fair (default: %(default)s)"
+    )
+    verb.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the task")
+
+
+def _add_evaluate(verbs: Any) -> None:
+    about = "what a policy earns per step in the long run, from an environment or a log, with error bars"
+    verb = _verb(verbs, "evaluate", about, EVALUATE_EXAMPLE)
+    verb.add_argument(
+        "source", metavar="ENV|LOG", help="id of an environment or MODULE:NAME, or FILE.parquet, FILE.csv"
+    )
+    verb.add_argument("--policy", help="of an environment: random, FILE.npy or MODULE:NAME")
+    verb.add_argument("--target-half-width", type=float, help="go on until the gain's interval is so narrow")
+    verb.add_argument("--max-steps", type=count, default=10_000_000, help="at most (default: %(default)s)")
+    _add_evaluation_options(verb)
+    for role in ("state", "next-state", "reward", "episode", "terminated", "truncated", "step"):
+        several = "; several for a state of several numbers" if "state" in role else ""
+        verb.add_argument(f"--{role}", action="append", metavar="COLUMN", help=f"of a log{several}")
+    verb.add_argument("--gaps", default="error", choices=["error", "break"], help="where rows are missing")
+    verb.add_argument("--save", metavar="FILE.npz", help="also keep the estimate, for load_estimate")
+    verb.add_argument("--plot", metavar="FILE.png", help="also draw the estimate")
+    verb.add_argument("--page", metavar="FILE.html", help="also write its interactive page, to open and send")
+    verb.add_argument("--overwrite", action="store_true", help="replace files that exist already")
+
+
+def _add_compare(verbs: Any) -> None:
+    about = "how much more one policy earns per step than another, by common random numbers"
+    verb = _verb(verbs, "compare", about, COMPARE_EXAMPLE)
+    verb.add_argument("source", metavar="ENV", help="id of an environment, or MODULE:NAME")
+    verb.add_argument(
+        "--policy", action="append", required=True, help="twice: random, FILE.npy or MODULE:NAME"
+    )
+    _add_evaluation_options(verb)
+
+
+def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--steps", type=count, default=100_000, help="transitions in all (default: %(default)s)"
+    )
+    verb.add_argument("--chains", type=int, help="independent copies of the environment (default: 4)")
+    verb.add_argument("--seed", type=int, default=0, help="of environment and actions (default: %(default)s)")
+    verb.add_argument("--algorithm", default="auto", help="that learns the values (default: %(default)s)")
+    verb.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="of the algorithm")
+    verb.add_argument(
+        "--step-size",
+        default="auto",
+        metavar="A[,C0[,XI]]",
+        help="of an algorithm that learns step by step: auto, or constant a, a/(t+c0), a/(t+c0)^xi",
+    )
+    verb.add_argument(
+        "--features",
+        default="auto",
+        help="auto; tiles[,TILES[,TILINGS]], fourier[,ORDER], radial[,CENTRES[,WIDTH]] or "
+        "polynomial[,DEGREE]; FILE.npy with a row for each discrete observation; or MODULE:NAME",
+    )
+    verb.add_argument("--confidence", type=float, default=0.95, help="of intervals (default: %(default)s)")
+    verb.add_argument("--on-termination", default="zero", help="zero or reward (default: %(default)s)")
+    verb.add_argument(
+        "--time-limit", type=float, metavar="SECONDS", help="answer after this time at the latest"
+    )
+    verb.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
+
+
+def _add_claims(verbs: Any) -> None:
+    example = (
+        "examples:\n  gainbias claims reward-estimate splitting\n  gainbias claims --output results/claims"
+    )
+    verb = _verb(verbs, "claims", "put the paper's headline claims to the test", example)
+    verb.add_argument("claims", nargs="*", metavar="CLAIM", help="id of a claim (default: all, some minutes)")
+    verb.add_argument(
+        "--quick", action="store_true", help="a small version, for a first look, and marked as one"
+    )
+    verb.add_argument("--seed", type=int, default=0, help="of everything random (default: %(default)s)")
+    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
+    verb.add_argument("--output", metavar="FOLDER", help="also store figures, a page and JSON in this folder")
+    verb.add_argument("--overwrite", action="store_true", help="replace the claims that the folder holds")
+
+
+def _add_reproduce(verbs: Any) -> None:
+    example = "example:\n  gainbias reproduce --output results/reproduction --instances 100"
+    verb = _verb(verbs, "reproduce", "rebuild the study of the paper: tables, figures, verdicts", example)
+    verb.add_argument(
+        "--output", default="results/reproduction", help="results folder (default: %(default)s)"
+    )
+    verb.add_argument("--instances", type=int, default=30, help="in the fair protocol (default: %(default)s)")
+    verb.add_argument("--protocol", action="append", help="literal, inferred or fair (default: all three)")
+    verb.add_argument("--task", action="append", help="id of a task (default: the paper's fifteen)")
+    verb.add_argument("--shorten", type=int, default=1, help="divide the steps by this, for a quick look")
+    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
+    verb.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the tasks that have it"
+    )
+    verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
+    verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
+
+
+def _add_sweep(verbs: Any) -> None:
+    example = (
+        "examples:\n  gainbias sweep study.toml --dry-run\n  gainbias sweep study.toml --resume\n"
+        "  gainbias sweep study.toml --engine dask --address tcp://192.168.0.1:8786\n"
+        "  gainbias sweep --status results/study\n  gainbias sweep --verify results/study --sample 20"
+    )
+    verb = _verb(verbs, "sweep", "run a study of many runs, described in a file", example)
+    what = verb.add_mutually_exclusive_group(required=True)
+    what.add_argument("study", nargs="?", metavar="STUDY.toml", help="tasks, algorithms, grids")
+    what.add_argument("--status", metavar="FOLDER", help="how far the study in a folder is")
+    what.add_argument("--verify", metavar="FOLDER", help="compute some stored units again, and compare")
+    verb.add_argument("--dry-run", action="store_true", help="only say how much it is, and how long it takes")
+    verb.add_argument("--output", metavar="FOLDER", help="results folder (default: results/ and the name)")
+    verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
+    verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
+    verb.add_argument("--engine", default="local", help="local or dask (default: %(default)s)")
+    verb.add_argument("--address", help="of the scheduler of a Dask cluster")
+    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
+    verb.add_argument("--max-units", type=int, default=100_000, help="refuse more (default: %(default)s)")
+    verb.add_argument("--sample", type=int, default=10, help="units to verify (default: %(default)s)")
+
+
+def _add_report(verbs: Any) -> None:
+    about = "write the interactive page of a finished study, or of a stored estimate"
+    verb = _verb(verbs, "report", about, REPORT_EXAMPLE)
+    verb.add_argument("results", metavar="RESULTS|FILE.npz", help="results folder, or what --save wrote")
+    place = "report/index.html in RESULTS, or FILE.html"
+    verb.add_argument("--output", metavar="FILE", help=f"the page (default: {place})")
+    verb.add_argument("--overwrite", action="store_true", help="replace a file that exists already")
+
+
+def _add_doctor(verbs: Any) -> None:
+    about = "versions, optional parts that are missing, threads, and kernels compiled already"
+    _verb(verbs, "doctor", about, "example:\n  gainbias doctor")
+
+
+COMPLETION_EXAMPLE = """\
+examples:
+  gainbias completion bash > ~/.local/share/bash-completion/completions/gainbias
+  gainbias completion zsh > ~/.gainbias.zsh      (and in ~/.zshrc: source ~/.gainbias.zsh)
+  gainbias completion fish > ~/.config/fish/completions/gainbias.fish
+"""
+
+
+def _add_completion(verbs: Any) -> None:
+    about = "a script with which a shell completes verbs, options and ids"
+    verb = _verb(verbs, "completion", about, COMPLETION_EXAMPLE)
+    verb.add_argument("shell", choices=["bash", "zsh", "fish"], help="which shell")

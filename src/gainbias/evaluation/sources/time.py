@@ -1,0 +1,320 @@
+"""Columns of a log that tell the time, and are not used: whether the answer would be another one with them.
+
+The answer of a log is per row. That is per unit of time, too, if rows are evenly spaced. Whether they are is
+found in one pass, with a few numbers for each column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainbias.evaluation.sources.columns import Chunk, Name, Table, parts_of
+from gainbias.features.matrix import FloatArray
+
+WORDS_OF_TIMES = {
+    "time",
+    "times",
+    "timestamp",
+    "timestamps",
+    "datetime",
+    "date",
+    "clock",
+    "walltime",
+    "elapsed",
+}
+"""A name with one of these words is that of a column of times, or of durations."""
+
+WORDS_OF_DURATIONS = {"duration", "durations", "dur", "sojourn", "dwell", "holding", "interarrival"}
+
+NAMES_OF_TIMES = {"t", "ts", "at", "when", "seconds", "secs", "minutes", "hours", "ms"}
+"""So are these names as a whole."""
+
+NAMES_OF_DURATIONS = {"dt", "delta_t", "deltat", "time_delta", "timedelta"}
+
+UNEVEN = 0.05
+"""Rows are unevenly spaced if time gone by differs from a usual gap per row by more than this share of it."""
+
+FIRST_ROWS = 1_000
+"""What is usual is found from so many rows, or from the first chunk."""
+
+DECIMALS = 7
+"""Times that are not whole numbers may be rounded to fewer decimals than this."""
+
+LARGE = 2**52
+"""Whole numbers beyond this are times since long ago, in tiny units."""
+
+
+class Clock:
+    """A column that looks like times or durations.
+
+    Parameters
+    ----------
+    name : str
+    is_duration : bool or None
+        ``None`` if only the numbers can tell: durations go up and down, times go up.
+
+    Examples
+    --------
+    >>> clock = Clock("time", None)
+    >>> clock.add(np.array([0.0, 1.0, 2.0, 7.0, 7.5, 30.0]), np.zeros(6, dtype=bool))
+    >>> clock.is_uneven()
+    True
+    """
+
+    def __init__(self, name: str, is_duration: bool | None) -> None:
+        self.name, self._is_duration = name, is_duration
+        self._is_readable = True
+        self._last = np.empty(0)
+        self._origin: int | None = None
+        self._ups = self._downs = 0
+        self._gaps, self._values = _Spread(), _Spread()
+        self._line = _Line()
+
+    def add(self, column: NDArray[Any], starts: NDArray[np.bool_]) -> None:
+        """Take the next rows; times do not go on from the row before where `starts` is true."""
+        if not self._is_readable:
+            return
+        try:
+            self._take(column, starts)
+        except (TypeError, ValueError, OverflowError, AttributeError):  # no numbers, whatever they are
+            self._is_readable = False
+
+    def is_uneven(self) -> bool:
+        """Whether durations, or gaps between times, differ by more than rounding."""
+        if not self._is_readable:
+            return False
+        if self._is_duration or (self._is_duration is None and not self._ups > 2 * self._downs):
+            return self._values.is_uneven()
+        return self._gaps.is_uneven() and not self._line.is_possible
+
+    def _take(self, column: NDArray[Any], starts: NDArray[np.bool_]) -> None:
+        if column.dtype.kind == "M":
+            self._is_duration = False
+        numbers = self._from_origin(column)
+        self._values.add(np.abs(numbers[np.isfinite(numbers)]))
+        whole = np.concatenate([self._last, numbers])
+        gaps = np.diff(whole)
+        begins = starts if len(self._last) else starts[1:]
+        going_on = np.isfinite(gaps) & ~begins
+        rises = np.diff(whole[np.isfinite(whole)])
+        self._ups += int(np.count_nonzero(rises > 0.0))
+        self._downs += int(np.count_nonzero(rises < 0.0))
+        going_on &= ~(gaps < 0.0)
+        self._gaps.add(gaps[going_on])
+        self._line.add(
+            gaps, going_on, float(np.max(np.abs(numbers), where=np.isfinite(numbers), initial=0.0))
+        )
+        self._last = whole[-1:]
+
+    def _from_origin(self, column: NDArray[Any]) -> FloatArray:
+        """Return numbers; those of times are counted from the first, which keeps their digits."""
+        if column.ndim != 1 or column.dtype.kind not in "MmiufOUST":
+            raise TypeError(f"no times: {column.dtype}")
+        if column.dtype.kind == "f":
+            return np.where(np.isfinite(column), column, np.nan).astype(np.float64)
+        if column.dtype.kind not in "Mmiu":
+            return np.array([_seconds(entry) for entry in column.tolist()], dtype=np.float64)
+        missing = np.isnat(column) if column.dtype.kind in "Mm" else np.zeros(len(column), dtype=np.bool_)
+        whole = column.astype(np.int64)
+        if self._origin is None and not missing.all():
+            first = int(whole[~missing][0])
+            self._origin = first if column.dtype.kind == "M" or abs(first) > LARGE else 0
+        return np.where(missing, np.nan, (whole - (self._origin or 0)).astype(np.float64))
+
+
+class _Spread:
+    """How much of a total is due to numbers that are not the usual one."""
+
+    def __init__(self) -> None:
+        self._usual: float | None = None
+        self._total = self._odd = 0.0
+
+    def add(self, numbers: FloatArray) -> None:
+        if not len(numbers):
+            return
+        if self._usual is None:
+            self._usual = float(np.median(numbers))
+        self._total += float(numbers.sum())
+        self._odd += float(np.abs(numbers - self._usual).sum())
+
+    def is_uneven(self) -> bool:
+        return self._odd > UNEVEN * self._total
+
+
+class _Line:
+    """Finds out if times may be those of an even spacing, rounded: if there is a slope that fits all of them.
+
+    Attributes
+    ----------
+    is_possible : bool
+    """
+
+    def __init__(self) -> None:
+        self._low, self._high, self._unit = 0.0, np.inf, np.inf
+        self._risen, self._steps = 0.0, 0
+
+    @property
+    def is_possible(self) -> bool:
+        return self._low <= self._high * (1.0 + 1e-9)
+
+    def add(self, gaps: FloatArray, going_on: NDArray[np.bool_], largest: float) -> None:
+        """Take the gaps between neighbouring rows; where time does not go on, a new count begins."""
+        if not len(gaps):
+            return
+        self._unit = min(self._unit, _unit(gaps[going_on], largest))
+        risen = np.cumsum(np.where(going_on, gaps, 0.0)) + self._risen
+        steps = np.arange(1, len(gaps) + 1) + self._steps
+        anchor = np.maximum.accumulate(np.where(going_on, -1, np.arange(len(gaps))))
+        risen = risen - np.where(anchor >= 0, risen[anchor], 0.0)
+        steps = steps - np.where(anchor >= 0, steps[anchor], 0)
+        counted = steps > 0
+        self._low = max(self._low, np.max((risen - self._unit)[counted] / steps[counted], initial=0.0))
+        self._high = min(self._high, np.min((risen + self._unit)[counted] / steps[counted], initial=np.inf))
+        self._risen, self._steps = float(risen[-1]), int(steps[-1])
+
+
+def _unit(gaps: FloatArray, largest: float) -> float:
+    """Return what gaps are multiples of: a whole number, or one of few decimals; 0 if there is none."""
+    if not gaps.any():
+        return float("inf")  # nothing is known yet
+    for decimals in range(DECIMALS):
+        scale = 10.0**decimals
+        rounding = scale * np.finfo(np.float64).eps * largest
+        whole = np.rint(gaps * scale)
+        if rounding > 1e-3 or whole.max() > LARGE:
+            return 0.0
+        if whole.any() and np.abs(gaps * scale - whole).max() < 1e-6 + 4.0 * rounding:
+            return float(np.gcd.reduce(whole.astype(np.int64))) / scale
+    return 0.0
+
+
+def _seconds(entry: Any) -> float:
+    """Return a time that is an object or a text as a number."""
+    if entry is None:
+        return float("nan")
+    if isinstance(entry, str | bytes):
+        text = entry if isinstance(entry, str) else entry.decode()
+        with suppress(ValueError):
+            return float(text)
+        entry = datetime.fromisoformat(text)
+    if isinstance(entry, datetime):
+        return entry.replace(tzinfo=entry.tzinfo or UTC).timestamp()
+    if isinstance(entry, date):
+        return 86_400.0 * entry.toordinal()
+    return entry.total_seconds() if isinstance(entry, timedelta) else float(entry)
+
+
+def clocks_of(table: Table, columns: dict[str, Name]) -> list[Clock]:
+    """Return the columns that look like times or durations, by name or by kind, and have no role."""
+    used = set(parts_of(columns))
+    reward = columns["reward"]
+    found = []
+    for name in table.names + table.unnamed:
+        kind = "time" if name in table.times or name in table.unnamed else _kind_by_name(name)
+        if kind and name not in used and table.names.count(name) < 2 and table.fits(name, reward):
+            by_name = _kind_by_name(name) == "duration"
+            found.append(Clock(name, True if by_name else None))
+    return found
+
+
+def _kind_by_name(name: str) -> str:
+    """Return "time", "duration" or nothing.
+
+    Examples
+    --------
+    >>> [_kind_by_name(name) for name in ("eventTime", "duration_ms", "created_at", "dt", "timeout", "x")]
+    ['time', 'duration', 'time', 'duration', '', '']
+    """
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    words = re.split(r"[^a-z0-9]+", snake)
+    if WORDS_OF_DURATIONS & set(words) or snake in NAMES_OF_DURATIONS:
+        return "duration"
+    is_time = WORDS_OF_TIMES & set(words) or snake in NAMES_OF_TIMES or words[-1] == "at"
+    return "time" if is_time else ""
+
+
+def watched(
+    chunks: Iterator[Chunk], clocks: list[Clock], notes: list[str], warnings: list[str]
+) -> Iterator[Chunk]:
+    """Pass on rows without the columns of times, and say what these tell.
+
+    Parameters
+    ----------
+    chunks : iterator of Chunk
+        Rows in order; the columns of times are under the names that `roles_of` gives them.
+    clocks : list of Clock
+    notes, warnings : list of str
+        Each column has a note, in the place of which there is a warning once it is known to be uneven.
+    """
+    for clock in clocks:
+        notes.append(_unused(clock))
+    starts, waiting, rows = _Starts(), [], 0
+    try:
+        for chunk in chunks:
+            own = {clock.name: chunk.pop(role) for clock, role in zip(clocks, roles_of(clocks), strict=True)}
+            waiting.append((own, starts.of(chunk)))
+            rows += len(chunk["reward"])
+            if rows >= FIRST_ROWS:
+                _judge(clocks, waiting, notes, warnings)
+                waiting = []
+            yield chunk
+    finally:
+        _judge(clocks, waiting, notes, warnings)
+
+
+def roles_of(clocks: list[Clock]) -> dict[str, Name]:
+    """Return the names under which columns of times are read."""
+    return {f"time {clock.name}": clock.name for clock in clocks}
+
+
+def _unused(clock: Clock) -> str:
+    return (
+        f"column {clock.name!r} looks like times or durations, and is not used: every row counts as one step"
+    )
+
+
+def _judge(clocks: list[Clock], waiting: list[Any], notes: list[str], warnings: list[str]) -> None:
+    if not waiting:
+        return
+    starts = np.concatenate([begins for _, begins in waiting])
+    for clock in clocks:
+        if _unused(clock) not in notes:
+            continue
+        with suppress(TypeError):  # parts of a column that do not fit together
+            clock.add(np.concatenate([own[clock.name] for own, _ in waiting]), starts)
+        if clock.is_uneven():
+            notes.remove(_unused(clock))
+            warnings.append(
+                f"rows are not evenly spaced in time by column {clock.name!r}, which is not used: the answer "
+                "is per row, not per unit of time"
+            )
+
+
+class _Starts:
+    """Finds rows that do not follow from the one before, in one chunk after another."""
+
+    def __init__(self) -> None:
+        self._ended = False
+        self._episode: NDArray[Any] | None = None
+
+    def of(self, chunk: Chunk) -> NDArray[np.bool_]:
+        """Return whether each row begins an episode, or comes behind a cut."""
+        ended = np.zeros(len(chunk["reward"]), dtype=np.bool_)
+        for role in ("terminated", "truncated"):
+            with suppress(TypeError, ValueError):  # what is wrong with it is spoken of elsewhere
+                ended |= np.asarray(chunk.get(role, ended)).astype(np.bool_)
+        starts = np.concatenate([[self._ended], ended[:-1]]).astype(np.bool_)
+        self._ended = bool(ended[-1])
+        if "episode" in chunk:
+            episodes = chunk["episode"]
+            before = episodes[:1] if self._episode is None else self._episode
+            starts |= np.asarray(np.concatenate([before, episodes[:-1]]) != episodes)
+            self._episode = episodes[-1:]
+        return starts

@@ -1,0 +1,245 @@
+"""The paths through the copies inside a vector environment, in pieces, whatever its way to reset them.
+
+Gymnasium knows three ways. After the end of an episode NEXT_STEP returns its last observation, and uses the
+next call for a reset, whose action and reward mean nothing. SAME_STEP resets within the step: it returns the
+first observation of the next episode, and the last of the old one in ``infos["final_obs"]``. DISABLED leaves
+the reset to the caller, who says which copies need one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainbias.evaluation.sources.policies import Act
+from gainbias.evaluation.sources.spaces import ANY_REWARD, Flaw, Limits, first_flaw, limits_of, not_a_number
+from gainbias.evaluation.stream.stream import BEAT, Beat, BrokenStream, Interrupted, Left, Path
+from gainbias.progress import OutOfTimeError
+from gainbias.tasks.gym.environments import optional
+
+BoolArray = NDArray[np.bool_]
+
+
+def vector_paths(envs: Any, act: Act, limits: Limits, size: int, seed: int, beat: Beat) -> Iterator[Path]:
+    """Step a vector environment for ever.
+
+    Parameters
+    ----------
+    envs : gymnasium.vector.VectorEnv
+        Reset with the seed at first; it gives each of its copies a seed of its own.
+    act : callable
+        The policy, from the observations of all copies to their actions.
+    limits : Limits
+        Of observations of one copy.
+    size : int
+        Calls of step in each piece.
+    seed : int
+    beat : callable
+        Called with a number of steps, always after so many; it may end the walk by `OutOfTimeError`.
+
+    Yields
+    ------
+    Path
+        A piece of each copy in turn.
+
+    Raises
+    ------
+    BrokenStream
+        After last pieces with what came before.
+    """
+    walk = _VectorWalk(envs, act, limits, seed)
+    while True:
+        paths, error = walk.pieces(size, beat)
+        yield from paths
+        if error is not None:
+            raise error
+
+
+def autoreset_mode(envs: Any) -> str:
+    """Return the name of the way in which a vector environment resets."""
+    modes = optional("gymnasium").vector.AutoresetMode
+    given = envs.metadata.get("autoreset_mode")
+    try:
+        return str(modes(given).name)
+    except ValueError:
+        raise ValueError(
+            f"the vector environment must say in metadata['autoreset_mode'] how it resets, found {given!r}: "
+            f"one of {', '.join(str(mode) for mode in modes)}"
+        ) from None
+
+
+class _Call(NamedTuple):
+    """One call of step, for all n copies."""
+
+    observations: NDArray[Any]
+    actions: Any
+    rewards: NDArray[Any]
+    ended: BoolArray
+    cut: BoolArray
+    finals: NDArray[Any]  # with the last observation of every episode that was cut
+    resets: BoolArray  # copies in which the call was a reset
+
+
+class _VectorWalk:
+    """A vector environment on its way."""
+
+    def __init__(self, envs: Any, act: Act, limits: Limits, seed: int) -> None:
+        self.envs, self.act, self.limits = envs, act, limits
+        self.mode = autoreset_mode(envs)
+        self.action_limits = limits_of(envs.single_action_space)
+        self.num_calls = 0
+        self.resets: BoolArray = np.zeros(envs.num_envs, dtype=np.bool_)
+        self.observations = self._reset({"seed": seed})
+
+    def pieces(self, size: int, beat: Beat) -> tuple[list[Path], Exception | None]:
+        """Make steps; return a path of each copy up to what is wrong, and what that is."""
+        calls: list[_Call] = []
+        stop: Exception | None = None
+        before = self.num_calls
+        try:
+            while len(calls) < size:
+                calls.append(self._call())
+                if len(calls) % BEAT == 0:
+                    beat(BEAT * self.envs.num_envs)
+        except (BrokenStream, OutOfTimeError) as error:
+            stop = error
+        except KeyboardInterrupt:
+            stop = Interrupted()
+        flaw = self._first_flaw(calls, before)
+        if flaw is not None:
+            calls, stop = calls[: flaw.place], BrokenStream(flaw.what)
+        return ([] if not calls else [_path(calls, k) for k in range(self.envs.num_envs)]), stop
+
+    def _call(self) -> _Call:
+        """Make one step in all copies."""
+        before, resets = self.observations, self.resets
+        actions = self._attempt(
+            "the policy failed in step {step}, given observations of all copies", self.act
+        )(before)
+        self._check_actions(actions)
+        result = self._attempt("the environment failed in step {step}", self.envs.step)(actions)
+        if not (isinstance(result, tuple) and len(result) == 5):
+            raise BrokenStream(
+                f"step of the environment must return five values, found {type(result).__name__}"
+            )
+        given, rewards, terminated, truncated, infos = result
+        self.num_calls += 1
+        ended = np.array(terminated, dtype=np.bool_)
+        cut = np.array(truncated, dtype=np.bool_) & ~ended
+        over = ended | cut
+        finals = self.observations = self._copied(given)
+        if over.any():
+            finals = self._finals(finals, infos, cut)
+            if self.mode == "DISABLED":
+                self.observations = self._reset({"options": {"reset_mask": over}})
+        self.resets = over if self.mode == "NEXT_STEP" else np.zeros_like(over)
+        return _Call(before, actions, np.array(rewards), ended, cut, finals, resets)
+
+    def _reset(self, how: dict[str, Any]) -> NDArray[Any]:
+        """Return the observations after a reset."""
+        place = "the environment failed at its reset before step {step}"
+        result = self._attempt(place, lambda options: self.envs.reset(**options))(how)
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise BrokenStream(
+                "reset of the environment must return observations and a dictionary, found "
+                f"{type(result).__name__}"
+            )
+        return self._copied(result[0])
+
+    def _attempt(self, what: str, function: Any) -> Any:
+        def called(argument: Any) -> Any:
+            try:
+                return function(argument)
+            except Exception as error:
+                place = what.format(step=self.num_calls)
+                raise BrokenStream(f"{place}: {type(error).__name__}: {error}") from error
+
+        return called
+
+    def _finals(self, observations: NDArray[Any], infos: Any, cut: BoolArray) -> NDArray[Any]:
+        if self.mode != "SAME_STEP" or not cut.any():
+            return observations
+        if "final_obs" not in infos:
+            raise BrokenStream(
+                f"the environment cut an episode in step {self.num_calls - 1} without infos['final_obs'], "
+                "its last observation, which SAME_STEP requires"
+            )
+        finals = observations.copy()
+        for k in np.flatnonzero(cut):
+            finals[k] = infos["final_obs"][k]
+        return finals
+
+    def _copied(self, given: Any) -> NDArray[Any]:
+        """Return observations as an array of the right shape that the environment will not change."""
+        observations = np.array(given)
+        expected = (self.envs.num_envs, *self.limits.shape)
+        if observations.shape != expected:
+            raise BrokenStream(
+                f"the observations before step {self.num_calls} have shape {observations.shape}, shape "
+                f"{expected} is expected"
+            )
+        return observations
+
+    def _check_actions(self, actions: Any) -> None:
+        """Refuse actions that cannot be recorded; their values are checked later, many at a time."""
+        if self.action_limits is None:
+            if not self.envs.action_space.contains(actions):
+                raise BrokenStream(
+                    f"the policy chose {actions!r}, in step {self.num_calls}: not in the space"
+                )
+        elif np.shape(actions) != (self.envs.num_envs, *self.action_limits.shape):
+            raise BrokenStream(
+                f"the policy chose actions of shape {np.shape(actions)} in step {self.num_calls}, an action "
+                f"for each copy is expected, shape {(self.envs.num_envs, *self.action_limits.shape)}"
+            )
+
+    def _first_flaw(self, calls: list[_Call], before: int) -> Flaw | None:
+        """Find the first call in which something is not allowed."""
+        if not calls:
+            return None
+        rewards = np.array([call.rewards for call in calls])
+        if rewards.ndim != 2:
+            return Flaw(0, f"the reward of step {before} is {not_a_number(rewards[0, 0])}")
+        checks = [
+            ("the observation before step {step} of copy {copy} is {what}", self.limits, "observations"),
+            (
+                "the reward of step {step} of copy {copy} is {what}",
+                ANY_REWARD,
+                "rewards",
+            ),
+        ]
+        if self.action_limits is not None:
+            checks.append(
+                ("the policy chose {what}, in step {step} of copy {copy}", self.action_limits, "actions")
+            )
+        flaws = []
+        for text, limits, name in checks:
+            values = np.array([getattr(call, name) for call in calls])
+            flaw = first_flaw(values.reshape(-1, *limits.shape), limits)
+            if flaw is not None:
+                call, copy = divmod(flaw.place, self.envs.num_envs)
+                flaws.append(Flaw(call, text.format(step=before + call, copy=copy, what=flaw.what)))
+        return min(flaws, default=None)
+
+
+def _path(calls: list[_Call], copy: int) -> Path:
+    """Return the path of one copy."""
+    observations, rewards, ended, cut, finals, resets = (
+        np.array([getattr(call, name)[copy] for call in calls])
+        for name in ("observations", "rewards", "ended", "cut", "finals", "resets")
+    )
+    left = np.where(ended, Left.BY_END, Left.BY_STEP).astype(np.int8)
+    steps = ~resets
+    observations, rewards, left, cut, finals = (
+        part[steps] for part in (observations, rewards, left, cut, finals)
+    )
+    behind = np.flatnonzero(cut) + 1
+    return Path(
+        np.insert(observations, behind, finals[cut], axis=0),
+        np.insert(rewards.astype(np.float64), behind, 0.0),
+        np.insert(left, behind, Left.BY_CUT),
+        copy,
+    )

@@ -1,0 +1,261 @@
+"""Relative values from transitions by average-reward least squares, with intervals under Markov dependence.
+
+With means over all transitions (s, r, s') of phi (phi - phi')^T = A, phi r = c, phi = m and r = g,
+
+    theta = (A + m m^T)^-1 (c - g m),    V(x) = (phi(x) - m)^T theta
+
+which tends to the paper's projected fixed point, with its values centred to have mean 0 under the stationary
+law, as the bias has. The error of theta is that of a mean: M (theta - theta*) is the mean of
+
+    u = phi (r - g - (phi - phi')^T theta) - (r - g) m - (phi - m) m^T theta - m phi^T theta
+
+up to terms of second order, with M = A + m m^T. So the means of u over few long batches, multiplied by the
+inverse of M, give the covariance of theta and of every V(x) (the sandwich formula), and Student's quantiles
+the intervals. All that is needed are batch sums of one product, from which u follows at any theta.
+
+The intervals are for the projected fixed point: how far the features are from expressing the bias is another
+question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from gainbias.evaluation.gain.autocorrelation import autocorrelation_time
+from gainbias.evaluation.gain.intervals import FEWEST_BATCHES, TIMES_PER_BATCH, skewed_interval, too_short
+from gainbias.evaluation.values.values_sums import Moments, MomentSums
+from gainbias.features.matrix import FloatArray, Matrix
+
+ENOUGH_OBSERVATIONS = 20
+"""Where the data weigh less than so many visits, a value has no interval."""
+
+SINGULAR = 1e-10
+"""Directions in which features vary less than this, relative to the largest, have not been seen."""
+
+SMALLEST_SQUARE = 1e-240
+"""Sums of squares of a feature below this, relative to the largest, are no longer accurate."""
+
+MOST_DECOMPOSED = 500
+"""For more features, singular directions are damped and not decomposed: that is far faster."""
+
+
+@dataclass(frozen=True, eq=False)
+class ValueEstimate:
+    """Estimated relative values, linear in features, with their errors.
+
+    Attributes
+    ----------
+    weights : (d,) array
+        The weights theta.
+    offset : float
+        What is added to phi^T theta so that values have mean 0 in the long run.
+    confidence : float
+        Nominal coverage of the intervals.
+    effective_sample_size : float
+        Steps of all chains, in autocorrelation times of the values.
+    weight_deviations, offset_deviations : (k, d) and (k,) arrays
+        What each of the k batches says about weights and offset, less the estimate.
+    gram : (d, d) array
+        Sum of phi phi^T over all steps; or its diagonal, (d,), if there is nothing else.
+    warnings : tuple of str
+        Why intervals may be wrong; empty if nothing speaks against them.
+    """
+
+    weights: FloatArray
+    offset: float
+    confidence: float
+    effective_sample_size: float
+    weight_deviations: FloatArray
+    offset_deviations: FloatArray
+    gram: FloatArray
+    warnings: tuple[str, ...]
+
+    @property
+    def num_batches(self) -> int:
+        """Batches behind the intervals."""
+        return len(self.offset_deviations)
+
+    def values(self, rows: Matrix) -> FloatArray:
+        """Values of states with these features: (n,) for (n, d)."""
+        return np.asarray(rows @ self.weights + self.offset)
+
+    def intervals(self, rows: Matrix) -> FloatArray:
+        """Confidence intervals of the values, (n, 2) for (n, d); infinite where too little was observed."""
+        deviations = (rows @ self.weight_deviations.T).T + self.offset_deviations[:, None]
+        ends = np.stack(skewed_interval(self.values(rows), deviations, self.confidence), axis=1)
+        ends[self.observations(rows) < ENOUGH_OBSERVATIONS] = -np.inf, np.inf
+        return ends
+
+    def observations(self, rows: Matrix) -> FloatArray:
+        """How many visits the data weigh at these features: (n,) for (n, d).
+
+        The inverse of phi^T (sum of phi phi^T)^-1 phi: the number of visits for one feature per state.
+        """
+        if self.gram.ndim == 1:
+            shares = rows**2 @ (1.0 / np.maximum(self.gram, SINGULAR))
+        else:
+            lengths, factor = self._factor
+            scaled = linalg.solve_triangular(factor, dense(rows / lengths).T, lower=True)
+            shares = (scaled**2).sum(axis=0)
+        return np.asarray(1.0 / np.maximum(shares, 1e-300))
+
+    def share_of_constant(self, features: FloatArray, steps: float) -> float:
+        """How much of the constant 1 the features express, given their sum over so many steps; 1 if all."""
+        if self.gram.ndim == 1:
+            return 1.0
+        lengths, factor = self._factor
+        return float((linalg.solve_triangular(factor, features / lengths, lower=True) ** 2).sum() / steps)
+
+    @cached_property
+    def _factor(self) -> tuple[FloatArray, FloatArray]:
+        """Lengths of the features, and the Cholesky factor of their correlations, lifted from singularity."""
+        lengths = _lengths(np.diag(self.gram))
+        correlations = self.gram / np.outer(lengths, lengths)
+        correlations[np.diag_indices(len(lengths))] += SINGULAR * len(lengths)
+        return lengths, linalg.cholesky(correlations, lower=True)
+
+
+def estimate_values(sums: MomentSums, transient: int = 0, confidence: float = 0.95) -> ValueEstimate:
+    """Estimate relative values and their errors.
+
+    Parameters
+    ----------
+    sums : ValueSums, SparseValueSums or TabularValueSums
+        The transitions; at least four steps.
+    transient : int
+        Initial steps to leave out, rounded up to whole batches.
+    confidence : float
+        Nominal coverage of the intervals.
+
+    Returns
+    -------
+    ValueEstimate
+
+    Raises
+    ------
+    ValueError
+        If too few steps are left, or features differ too much in size.
+
+    Examples
+    --------
+    A chain that forgets its state at once: the value of a state is its reward less the gain.
+
+    >>> from gainbias.evaluation.values.values_sums import ValueSums
+    >>> states = np.random.default_rng(0).integers(0, 2, 20_001)
+    >>> rows = np.eye(2)[states]
+    >>> sums = ValueSums(2)
+    >>> sums.add(rows[:-1], states[:-1], rows[1:])
+    >>> estimate = estimate_values(sums)
+    >>> estimate.values(np.eye(2)).round(1)
+    array([-0.5,  0.5])
+    >>> low, high = estimate.intervals(np.eye(2)).T
+    >>> bool(low[1] < 0.5 < high[1]), estimate.warnings
+    (True, ())
+    """
+    size = sums.batch_size
+    skipped = -(-transient // size)
+    batches = sums.batches(skipped)
+    if len(batches) < FEWEST_BATCHES:
+        raise ValueError(
+            f"intervals need at least {FEWEST_BATCHES} batches, found {len(batches)} of {size} steps "
+            f"after a transient of {transient}: run longer"
+        )
+    total, gram = sums.totals(skipped)
+    squares = gram if gram.ndim == 1 else np.diag(gram)
+    if ((total.features != 0.0) & (squares < SMALLEST_SQUARE * squares.max())).any():
+        raise ValueError("features differ too much in size: bring all to about the same, at most 1e100 apart")
+    fit = _Fit.of(total.means, _lengths(squares))
+    times = _independent_pieces(sums, transient, fit, gram)
+    weights, offsets = fit.deviations(_grouped(batches, times / sums.num_chains))
+    return ValueEstimate(
+        weights=fit.weights,
+        offset=-float(fit.mean @ fit.weights),
+        confidence=confidence,
+        effective_sample_size=times,
+        weight_deviations=weights,
+        offset_deviations=offsets,
+        gram=gram,
+        warnings=tuple(too_short(times, int(total.steps), "values")),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """The solution of the least-squares equation, and what is needed to see how batches differ from it."""
+
+    weights: FloatArray
+    mean: FloatArray
+    gain: float
+    solved: Callable[[FloatArray], FloatArray]
+
+    @classmethod
+    def of(cls, means: Moments, lengths: FloatArray) -> _Fit:
+        mean, gain = means.features, means.reward
+        solved = _inverse(dense(means.matrix) + np.outer(mean, mean), lengths)
+        return cls(solved(means.reward_features - gain * mean), mean, gain, solved)
+
+    def deviations(self, batches: list[Moments]) -> tuple[FloatArray, FloatArray]:
+        """Return how weights, (k, d), and offset, (k,), would differ if only each batch's noise counted."""
+        theta, mean = self.weights, self.mean
+        weights, offsets = [], []
+        for own in (batch.means for batch in batches):
+            shift = own.features - mean
+            noise = own.reward_features - self.gain * own.features - (own.reward - self.gain) * mean
+            noise = noise - own.matrix @ theta - own.features * (mean @ theta) - mean * (shift @ theta)
+            weights.append(self.solved(noise))
+            offsets.append(-mean @ weights[-1] - shift @ theta)
+        return _centred(np.array(weights)), _centred(np.array(offsets))
+
+
+def _inverse(matrix: FloatArray, lengths: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Return the function that multiplies by the inverse; what was never seen gets the weight 0."""
+    scaled = matrix / np.outer(lengths, lengths)
+    if len(matrix) <= MOST_DECOMPOSED:
+        inverse = linalg.pinv(scaled, rtol=SINGULAR) / np.outer(lengths, lengths)
+        return lambda right: np.asarray(inverse @ right)
+    scaled[np.diag_indices(len(scaled))] += SINGULAR * len(scaled) * np.abs(np.diag(scaled)).max()
+    factors = linalg.lu_factor(scaled, overwrite_a=True)
+    return lambda right: np.asarray(linalg.lu_solve(factors, right / lengths) / lengths)
+
+
+def _centred(array: FloatArray) -> FloatArray:
+    return np.asarray(array - array.mean(axis=0))
+
+
+def _lengths(squares: FloatArray) -> FloatArray:
+    """Lengths of the columns of the features, 1 for those that are 0: small features are no rare ones."""
+    lengths = np.sqrt(squares)
+    return np.where(lengths > 0.0, lengths, 1.0)
+
+
+def dense(rows: Any) -> FloatArray:
+    """Return a matrix as an array."""
+    return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
+
+
+def _independent_pieces(sums: MomentSums, transient: int, fit: _Fit, gram: FloatArray) -> float:
+    """How many autocorrelation times of the values all chains made together."""
+    fine, chains = sums.fine, sums.num_chains
+    skipped = -(-transient // fine.size)
+    series = fit.weights @ fine.complete[:, skipped:] / (fine.size * chains)
+    squares = fit.weights**2 @ gram if gram.ndim == 1 else fit.weights @ gram @ fit.weights
+    variance = max(float(squares / (chains * sums.steps) - (fit.mean @ fit.weights) ** 2), 0.0)
+    time = autocorrelation_time(series[None]) * fine.size * chains * float(series.var())
+    return (sums.steps - skipped * fine.size) * chains * variance / time if time > 0.0 else np.inf
+
+
+def _grouped(batches: list[Moments], times: float) -> list[Moments]:
+    """Add up neighbouring batches so that each has at least `TIMES_PER_BATCH` autocorrelation times."""
+    count = len(batches)
+    wanted = int(min(count, max(FEWEST_BATCHES, times / TIMES_PER_BATCH)))
+    length = -(-count // wanted)
+    groups = max(count // length, FEWEST_BATCHES)
+    length = count // groups
+    starts = range(count - groups * length, count, length)
+    return [reduce(Moments.plus, batches[start : start + length]) for start in starts]

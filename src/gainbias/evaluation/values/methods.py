@@ -1,0 +1,231 @@
+"""How values are learned from batches of transitions: least squares, or any algorithm of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from gainbias.algorithms.algorithm import Algorithm
+from gainbias.algorithms.registry import as_algorithm
+from gainbias.evaluation.observations import ObservationMap
+from gainbias.evaluation.stream.stream import Transitions
+from gainbias.evaluation.values.learners import Learner
+from gainbias.evaluation.values.least_squares import ValueEstimate, dense, estimate_values
+from gainbias.evaluation.values.values_sparse import MOST_SPARSE_FEATURES, SparseValueSums, TabularValueSums
+from gainbias.evaluation.values.values_sums import MOST_FEATURES, ValueSums
+from gainbias.features.matrix import FloatArray, Matrix
+
+FEW_FEATURES = 40
+"""Up to here dense sums are faster, even if most entries are 0."""
+
+PIECE = 2**17
+"""So many numbers are worked on at once, which stay near the processor."""
+
+TOGETHER = 2**14
+"""Transitions with sparse features are gathered until there are so many: each call of SciPy takes time."""
+
+
+class LearnedRecord(Protocol):
+    """What every method returns: values that are linear in features, with their errors."""
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weights, (d,)."""
+
+    @property
+    def num_batches(self) -> int:
+        """Batches behind the intervals."""
+
+    @property
+    def effective_sample_size(self) -> float:
+        """Steps of all chains, in autocorrelation times of the values."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why intervals may be wrong."""
+
+    def values(self, rows: Matrix) -> FloatArray:
+        """Values at rows of features, (n,) for (n, d)."""
+
+    def intervals(self, rows: Matrix) -> FloatArray:
+        """Intervals of these values, (n, 2)."""
+
+    def observations(self, rows: Matrix) -> FloatArray:
+        """How many visits the data weigh there, (n,)."""
+
+
+@dataclass(frozen=True)
+class NoValues:
+    """In the place of values that could not be learned; the gain stands without them.
+
+    Attributes
+    ----------
+    num_features : int
+    warnings : tuple of str
+        Why there are none.
+    """
+
+    num_features: int
+    warnings: tuple[str, ...]
+    num_batches: ClassVar[int] = 0
+    effective_sample_size: ClassVar[float] = 0.0
+
+    @property
+    def weights(self) -> FloatArray:
+        """Not a number, (d,) times."""
+        return np.full(self.num_features, np.nan)
+
+    def values(self, rows: Matrix) -> FloatArray:
+        """Not a number, (n,) times."""
+        return np.full(rows.shape[0], np.nan)
+
+    def intervals(self, rows: Matrix) -> FloatArray:
+        """Everything is possible, (n, 2)."""
+        return np.tile([-np.inf, np.inf], (rows.shape[0], 1))
+
+    def observations(self, rows: Matrix) -> FloatArray:
+        """Nothing is known, (n,)."""
+        return np.zeros(rows.shape[0])
+
+
+class ValueMethod(Protocol):
+    """What learns values from batches; those of all chains come in turn, with equal lengths."""
+
+    @property
+    def description(self) -> str:
+        """The method in words."""
+
+    def add(self, batch: Transitions) -> None:
+        """Learn from the next batch of a chain."""
+
+    def values(self, transient: int = 0, confidence: float = 0.95) -> LearnedRecord:
+        """Return what is known after all batches so far, without `transient` steps of each chain.
+
+        Raises
+        ------
+        ValueError
+            If there are no values, with the reason.
+        """
+
+
+class LeastSquares:
+    """Average-reward least squares, the most accurate use of the data while there are not too many features.
+
+    Parameters
+    ----------
+    observed : ObservationMap
+        How observations become features: at most `MOST_FEATURES` dense ones, or `MOST_SPARSE_FEATURES` if
+        rows of features are sparse or tabular.
+    num_chains : int
+    """
+
+    def __init__(self, observed: ObservationMap, num_chains: int) -> None:
+        self._observed = observed
+        width = observed.num_features
+        self.sums: ValueSums | SparseValueSums | TabularValueSums
+        if observed.is_tabular:
+            self.sums = TabularValueSums(width, num_chains)
+        elif observed.is_sparse and width > FEW_FEATURES:
+            self.sums = SparseValueSums(width, num_chains)
+        else:
+            self.sums = ValueSums(width, num_chains)
+        self._waiting: list[Transitions] = []
+
+    @property
+    def description(self) -> str:
+        """The method in words."""
+        return f"average-reward least squares (lstd), {self._observed.num_features} features"
+
+    def add(self, batch: Transitions) -> None:
+        """Add the next batch of a chain; when there is one of each, and enough of them, sum up."""
+        self._waiting.append(batch)
+        complete = len(self._waiting) % self.sums.num_chains == 0
+        if complete and (self._is_dense or sum(map(len, self._waiting)) >= TOGETHER):
+            self._sum_up()
+
+    def values(self, transient: int = 0, confidence: float = 0.95) -> ValueEstimate:
+        """Solve the equation; see `estimate_values`."""
+        self._sum_up()
+        return estimate_values(self.sums, transient, confidence)
+
+    @property
+    def _is_dense(self) -> bool:
+        return isinstance(self.sums, ValueSums)
+
+    def _sum_up(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        if self._is_dense:
+            count = max(1, PIECE // (self.sums.num_features * len(waiting)))
+            for begin in range(0, len(waiting[0]), count):
+                self._add_to_sums([chain.part(slice(begin, begin + count)) for chain in waiting])
+            return
+        chains = self.sums.num_chains
+        self._add_to_sums([batch for chain in range(chains) for batch in waiting[chain::chains]])
+
+    def _add_to_sums(self, batches: list[Transitions]) -> None:
+        """Add batches, all of a chain behind each other."""
+        rewards = np.concatenate([batch.rewards for batch in batches]).reshape(self.sums.num_chains, -1)
+        if isinstance(self.sums, TabularValueSums):
+            here, after = (
+                np.concatenate([getattr(batch, name) for batch in batches]).reshape(rewards.shape)
+                for name in ("here", "after")
+            )
+            self.sums.add(here, rewards, after)
+            return
+        rows, next_rows = (
+            [getattr(batch, name) for batch in batches] for name in ("here_rows", "after_rows")
+        )
+        if isinstance(self.sums, SparseValueSums):
+            self.sums.add(_below(rows), rewards, _below(next_rows))
+        else:
+            self.sums.add(np.stack([*map(dense, rows)]), rewards, np.stack([*map(dense, next_rows)]))
+
+
+def value_method(
+    algorithm: Algorithm | str,
+    observed: ObservationMap,
+    num_chains: int,
+    *,
+    step_size: Any,
+    params: Mapping[str, float] | None,
+) -> ValueMethod:
+    """Return the method that was asked for; ``"auto"`` is least squares while there are few features.
+
+    Parameters
+    ----------
+    algorithm : Algorithm or str
+        Of the package or of a user, or ``"auto"``.
+    observed : ObservationMap
+    num_chains : int
+    step_size, params
+        Of an algorithm that learns step by step; least squares has none.
+    """
+    most = most_for_least_squares(observed)
+    if algorithm == "auto":
+        algorithm = "lstd" if observed.num_features <= most else "single-chain"
+    chosen = as_algorithm(algorithm)
+    if chosen.name != "lstd":
+        return Learner(chosen, observed, num_chains=num_chains, step_size=step_size, params=params)
+    if not isinstance(step_size, str) or params:
+        raise ValueError("least squares has no step size and no parameters: leave out step_size and params")
+    if observed.num_features > most:
+        raise ValueError(
+            f"least squares is for at most {most} features of this kind, found {observed.num_features}: use "
+            "fewer, or algorithm='auto'"
+        )
+    return LeastSquares(observed, num_chains)
+
+
+def most_for_least_squares(observed: ObservationMap) -> int:
+    """Up to how many features of this kind least squares is fast enough."""
+    return MOST_SPARSE_FEATURES if observed.is_sparse else MOST_FEATURES
+
+
+def _below(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")

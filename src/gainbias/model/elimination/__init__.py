@@ -1,1 +1,0 @@
-"""Elimination of states without subtraction: order, plan, factorise, solve."""

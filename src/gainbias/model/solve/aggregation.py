@@ -1,0 +1,189 @@
+"""Aggregation and disaggregation: for chains that fall apart into blocks which hardly talk to each other.
+
+Such a chain settles quickly inside each block and very slowly between blocks, which stalls every method
+that only multiplies. Two levels take care of one each: the *coarse* chain of whole blocks, weighted by the
+stationary law inside them, and the blocks one by one, factorised together as a chain that leaks (Simon and
+Ando 1961; Takahashi 1975; Koury, McAllister and Stewart 1984). The error shrinks in each cycle by about the
+strength of the coupling. The coarse chain may again fall apart: it is solved by the same choice of methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from gainbias.model.checks import CsrArray, FloatArray, row_sums
+from gainbias.model.solve.certificate import Doubled, bellman_residual
+from gainbias.model.solve.elimination.factor import Factors, factorise_chain
+from gainbias.model.solve.elimination.ordering import plan_sparse
+from gainbias.model.solve.elimination.symbolic import plan_dense, symmetric_pattern
+from gainbias.model.solve.elimination.types import Sparse
+from gainbias.model.solve.method import Budget, MethodError, Solver
+
+# A transition weaker than this, relative to all that leaves its state, may separate two blocks.
+THRESHOLDS = (1e-3, 1e-6, 1e-9)
+LARGEST_BLOCK = 5_000
+# Blocks up to this size are eliminated as they stand; a fill-reducing order would cost more than it saves.
+DENSE_BLOCK = 200
+MOST_CYCLES = 30
+# The next cycle would shrink a change by the coupling once more.
+LAW_TOLERANCE = 1e-13
+
+Blocks = NDArray[np.intp]
+CoarseSolver = Callable[[CsrArray], Solver]
+
+
+def find_blocks(transitions: CsrArray) -> Blocks | None:
+    """Return the block of each state if weak transitions separate many small blocks, else None.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sparse
+    >>> pairs = np.kron(np.eye(3), np.full((2, 2), 0.5)) + 1e-8
+    >>> find_blocks(sparse.csr_array(pairs)).tolist()
+    [0, 0, 1, 1, 2, 2]
+    """
+    n = transitions.shape[0]
+    source = np.repeat(np.arange(n), np.diff(transitions.indptr))
+    away = source != transitions.indices
+    leaving = np.bincount(source[away], transitions.data[away], minlength=n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        strength = np.where(away, transitions.data / leaving[source], np.inf)
+    for threshold in THRESHOLDS:
+        strong = strength >= threshold
+        if strong.all():
+            return None
+        graph = sparse.csr_array(
+            (np.ones(strong.sum()), (source[strong], transitions.indices[strong])), (n, n)
+        )
+        # Strongly: inside a block every state must reach every other without the help of weak transitions.
+        count, block_of = connected_components(graph, directed=True, connection="strong")
+        if not 1 < count <= n / 2 or np.bincount(block_of).max() > LARGEST_BLOCK:
+            continue
+        across = block_of[source] != block_of[transitions.indices]
+        if np.bincount(source[across], strength[across], minlength=n).max() <= 0.03:
+            return np.asarray(block_of, dtype=np.intp)
+    return None
+
+
+@dataclass
+class AggregationSolver:
+    """A chain on two levels; see `gainbias.model.solve.method.Solver` for what it offers."""
+
+    stationary: FloatArray
+    iterations: int
+    notes: tuple[str, ...]
+    _transitions: CsrArray
+    _block_of: Blocks
+    _factors: Factors
+    _coarse: Solver
+    _scale: float
+    method: str = field(default="aggregation", init=False)
+    # What a cycle leaves, squared by the refinement that always follows: it is doubted as other iterations
+    # are.
+    tolerance: float = field(default=1e-9, init=False)
+
+    def average(self, values: FloatArray) -> FloatArray:
+        """Return the long-run average of `values` from each state."""
+        return np.full(len(values), self.stationary @ values)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return x with ``x - P x = right`` and average 0, for a right side with average 0, by one cycle.
+
+        What one cycle leaves is of the order of the coupling; the caller refines.
+        """
+        self.iterations += 1
+        block_means = self._means(right)
+        level = self._coarse.solve((block_means - self._coarse.average(block_means)) / self._scale)
+        x = level[self._block_of]
+        rows = Sparse(self._transitions.indptr, self._transitions.indices, self._transitions.data)
+        inside = self._factors.solve(bellman_residual(rows, right, Doubled(np.zeros(len(x))), Doubled(x)))
+        x += inside - self._means(inside)[self._block_of]
+        return x - self.stationary @ x
+
+    def _means(self, values: FloatArray) -> FloatArray:
+        """Return the stationary mean of `values` inside each block."""
+        totals = np.bincount(self._block_of, self.stationary * values)
+        return np.asarray(totals / np.bincount(self._block_of, self.stationary))
+
+
+def prepare_aggregation(
+    transitions: CsrArray, block_of: Blocks | None, solve_coarse: CoarseSolver, budget: Budget
+) -> AggregationSolver:
+    """Make a two-level solver for an irreducible chain.
+
+    Parameters
+    ----------
+    transitions : (n, n) csr_array
+        The chain.
+    block_of : (n,) int array or None
+        Block of each state; None if no blocks were found.
+    solve_coarse : callable
+        Makes a solver of the chain of blocks.
+    budget : Budget
+        Limits on memory and time.
+
+    Raises
+    ------
+    MethodError
+        If there are no blocks, or the cycles do not converge.
+    """
+    if block_of is None:
+        raise MethodError("weak transitions do not separate the states into small blocks")
+    n = transitions.shape[0]
+    source = np.repeat(np.arange(n), np.diff(transitions.indptr))
+    across = block_of[source] != block_of[transitions.indices]
+    between = _part(transitions, source, across)
+    factors = _factorise_blocks(_part(transitions, source, ~across), row_sums(between), block_of, budget)
+    law, change, cycles = np.full(n, 1.0 / n), np.inf, 0
+    while change > LAW_TOLERANCE:
+        budget.watch.show(f"aggregation: cycle {cycles + 1}")
+        if cycles == MOST_CYCLES:
+            raise MethodError(
+                f"the stationary law still moved by {change:.1e} after {cycles} cycles of aggregation"
+            )
+        shares = law / np.bincount(block_of, law)[block_of]
+        coarse_chain, scale = _coarse_chain(between, block_of, shares)
+        coarse = solve_coarse(coarse_chain)
+        law = shares * coarse.stationary[block_of]
+        settled = factors.solve_transposed(np.asarray(between.T @ law))
+        settled /= settled.sum()
+        before, change = change, float(np.abs(settled - law).sum())
+        if change > max(0.3 * before, LAW_TOLERANCE):
+            raise MethodError(f"the law of the blocks moved by {before:.1e} and then still by {change:.1e}")
+        law = settled
+        cycles += 1
+    note = f"{coarse_chain.shape[0]:,} blocks; the coarse chain by {coarse.method}"
+    return AggregationSolver(law, cycles, (note,), transitions, block_of, factors, coarse, scale)
+
+
+def _part(transitions: CsrArray, source: NDArray[np.intp], chosen: NDArray[np.bool_]) -> CsrArray:
+    entries = (transitions.data[chosen], (source[chosen], transitions.indices[chosen]))
+    return sparse.csr_array(entries, transitions.shape)
+
+
+def _factorise_blocks(inside: CsrArray, leak: FloatArray, block_of: Blocks, budget: Budget) -> Factors:
+    if np.bincount(block_of).max() <= DENSE_BLOCK:
+        plan = plan_dense(block_of)
+    else:
+        plan, _ = plan_sparse(symmetric_pattern(inside), budget)
+    return factorise_chain(inside, leak, plan, budget)
+
+
+def _coarse_chain(between: CsrArray, block_of: Blocks, shares: FloatArray) -> tuple[CsrArray, float]:
+    """Return the chain of blocks, sped up so that it moves, and by how much slower the original is."""
+    source = np.repeat(np.arange(between.shape[0]), np.diff(between.indptr))
+    num_blocks = int(block_of.max()) + 1
+    flow = shares[source] * between.data
+    leaving = np.bincount(block_of[source], flow, minlength=num_blocks)
+    scale = 2.0 * float(leaving.max())
+    every = np.arange(num_blocks)
+    rows = np.concatenate([block_of[source], every])
+    columns = np.concatenate([block_of[between.indices], every])
+    entries = np.concatenate([flow / scale, 1.0 - leaving / scale])
+    return sparse.csr_array((entries, (rows, columns)), (num_blocks, num_blocks)), scale

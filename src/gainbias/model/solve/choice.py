@@ -1,0 +1,141 @@
+"""Which method to use: the likely best first, and the next one if it falls short."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, partial
+
+import numpy as np
+
+from gainbias.model.checks import CsrArray, FloatArray
+from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.solve.aggregation import find_blocks, prepare_aggregation
+from gainbias.model.solve.certificate import Certified, Expected, expected_rewards, solve_and_certify
+from gainbias.model.solve.elimination.solver import eliminate
+from gainbias.model.solve.elimination.types import Sparse
+from gainbias.model.solve.iterative import prepare_krylov, prepare_power, steps_to_forget
+from gainbias.model.solve.method import Budget, MethodError, Solver
+from gainbias.model.solve.solution import ConvergenceError
+from gainbias.progress import OutOfTimeError
+
+METHODS = ("dense-gth", "sparse-gth", "power", "krylov", "aggregation")
+# Up to this size one dense block is as quick as anything.
+DENSE_STATES = 500
+# As the last resort it takes about a minute up to this size.
+MOST_DENSE_STATES = 10_000
+# A chain that forgets within this many steps is not worth a factorisation.
+FEW_STEPS = 400
+# From this size on products are so dear that Krylov's fewer ones pay for its longer steps.
+LARGE = 200_000
+# What an elimination may cost before methods that only multiply are tried first.
+AFFORDABLE_FLOPS, AFFORDABLE_FLOPS_PER_STATE = 1e9, 3e5
+
+Prepare = Callable[[], Solver]
+
+
+def first_that_meets(
+    mrp: MarkovRewardProcess, rewards: Sequence[FloatArray], tol: float, method: str, budget: Budget
+) -> tuple[Solver, list[Certified], tuple[str, ...]]:
+    """Try methods until the answers for all `rewards` meet `tol`.
+
+    Returns
+    -------
+    Solver, list of Certified, tuple of str
+        The solver, its answers, and what was tried before it, in words.
+
+    Raises
+    ------
+    ConvergenceError
+        If none does.
+    """
+    tried: list[str] = []
+    for name, prepare in candidates(mrp, method, budget):
+        try:
+            budget.watch.check()
+            solver = prepare()
+            with np.errstate(over="ignore", invalid="ignore"):
+                # What overflows makes the error bound infinite.
+                answers = [solve_and_certify(mrp.csr, _expected(mrp, r), solver) for r in rewards]
+        except (MethodError, MemoryError) as reason:
+            tried.append(f"{name}: {reason}")
+            continue
+        except OutOfTimeError as reason:
+            tried.append(f"{name}: {reason}")
+            break
+        worst = max(answers, key=lambda answer: answer.error_bound)
+        if worst.error_bound <= tol:
+            return solver, answers, tuple(tried)
+        tried.append(f"{name}: reached an error bound of {worst.error_bound:.1e}{_cause(worst)}")
+    lines = "".join(f"\n  - {line}" for line in tried)
+    raise ConvergenceError(
+        f"no method met tol={tol:.1e} on {mrp.num_states:,} states with {mrp.csr.nnz:,} transitions. "
+        f"Tried:{lines}\nWhat to do: raise tol, time_limit or max_memory, install the 'solvers' extra, "
+        "or merge states that hardly differ."
+    )
+
+
+def _expected(mrp: MarkovRewardProcess, rewards: FloatArray) -> FloatArray | Expected:
+    """Return rewards as they are, or with twice the digits if they are the means of r(s, s')."""
+    if rewards is not mrp.rewards or mrp.reward_entries is None:
+        return rewards
+    return expected_rewards(Sparse(mrp.csr.indptr, mrp.csr.indices, mrp.csr.data), mrp.reward_entries)
+
+
+def _cause(answer: Certified) -> str:
+    if not answer.from_rewards > 0.5 * answer.error_bound:
+        return ""
+    return (
+        ", because the rewards r(s, s') have a level that is large relative to the bias, and rows of "
+        "transitions sum to 1 only up to rounding: subtract the level from them"
+    )
+
+
+def candidates(mrp: MarkovRewardProcess, method: str, budget: Budget) -> Iterator[tuple[str, Prepare]]:
+    """Yield methods with what prepares them, the likely best first."""
+    csr, structure, n = mrp.csr, mrp.structure, mrp.num_states
+    dense = ("dense-gth", partial(eliminate, csr, structure, True, budget))
+    affordable = replace(budget, max_flops=AFFORDABLE_FLOPS + AFFORDABLE_FLOPS_PER_STATE * n)
+    gth = ("sparse-gth", partial(eliminate, csr, structure, False, budget))
+    power = ("power", lambda: prepare_power(csr, structure.recurrent[0], mrp.period, budget))
+    krylov = ("krylov", lambda: prepare_krylov(csr, structure.recurrent[0], budget))
+    blocks = cache(lambda: find_blocks(csr) if mrp.is_irreducible else None)
+    aggregation = ("aggregation", lambda: prepare_aggregation(csr, blocks(), _coarse_solver(budget), budget))
+    if method != "auto":
+        yield next(one for one in (dense, gth, power, krylov, aggregation) if one[0] == method)
+        return
+    full = csr.nnz > 0.1 * float(n) ** 2
+    direct = dense if n <= DENSE_STATES or full else gth
+    if n <= DENSE_STATES or not mrp.is_unichain:
+        yield direct
+        return
+    quick = steps_to_forget(csr, mrp.period) <= FEW_STEPS
+    if quick and n >= LARGE:
+        yield krylov
+    if quick:
+        yield power
+    if not full and blocks() is not None:
+        yield aggregation
+    if not full:
+        yield "sparse-gth", partial(eliminate, csr, structure, False, affordable)
+    if not (quick and n >= LARGE):
+        yield krylov
+    yield direct
+    if not quick:
+        yield power
+    if direct is gth and n <= MOST_DENSE_STATES:
+        yield dense
+
+
+def _coarse_solver(budget: Budget) -> Callable[[CsrArray], Solver]:
+    """Return a function that makes a solver for a chain of blocks, chosen as for any other chain."""
+
+    def prepare(chain: CsrArray) -> Solver:
+        coarse = MarkovRewardProcess(chain, np.zeros(chain.shape[0]))
+        probe = np.random.default_rng(0).standard_normal(chain.shape[0])
+        try:
+            return first_that_meets(coarse, [probe], 1e-9, "auto", budget)[0]
+        except ConvergenceError as reason:
+            raise MethodError(f"the chain of blocks was not solved: {reason}") from reason
+
+    return prepare

@@ -1,0 +1,1 @@
+"""Elimination of states without subtraction: order and plan (`symbolic`), factorise (`numeric`), solve."""

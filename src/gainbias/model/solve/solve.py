@@ -1,0 +1,240 @@
+"""Exact gain, bias and stationary law of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, overload
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike
+
+from gainbias.model.checks import FloatArray, float_vector, frozen
+from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.solve.certificate import Certified, solve_and_refine_once
+from gainbias.model.solve.choice import METHODS, first_that_meets
+from gainbias.model.solve.method import Budget, Solver, available_memory
+from gainbias.model.solve.solution import MultichainSolution, Solution
+from gainbias.model.solve.variance import asymptotic_variance
+from gainbias.progress import Watch
+
+Rewards = Mapping[str, ArrayLike]
+
+
+@overload
+def solve(
+    mrp: MarkovRewardProcess, tol: float = ..., method: str = ..., *, time_limit: float | None = ...,
+    max_memory: float | None = ..., extra_rewards: Rewards | None = ..., multichain: Literal[False] = ...,
+) -> Solution: ...  # fmt: skip
+@overload
+def solve(
+    mrp: MarkovRewardProcess, tol: float = ..., method: str = ..., *, time_limit: float | None = ...,
+    max_memory: float | None = ..., extra_rewards: None = ..., multichain: Literal[True],
+) -> MultichainSolution: ...  # fmt: skip
+def solve(
+    mrp: MarkovRewardProcess,
+    tol: float = 1e-10,
+    method: str = "auto",
+    *,
+    time_limit: float | None = None,
+    max_memory: float | None = None,
+    extra_rewards: Rewards | None = None,
+    multichain: bool = False,
+) -> Solution | MultichainSolution:
+    """Return the stationary law, the gain and the bias of a process, with an error estimate that meets `tol`.
+
+    Parameters
+    ----------
+    mrp : MarkovRewardProcess
+        The process; transient states and periods are welcome.
+    tol : float
+        Largest accepted `Solution.error_bound`.
+    method : str
+        "auto", or one of "dense-gth" and "sparse-gth" (elimination without subtraction), "power", "krylov",
+        "aggregation".
+    time_limit : float, optional
+        Seconds.
+    max_memory : float, optional
+        Bytes that the method may use; what is free on the machine by default.
+    extra_rewards : mapping of str to (n,) array, optional
+        Further reward vectors to answer with the same factorisation (reward rates if the process was made by
+        `from_rates`).
+    multichain : bool
+        Accept several recurrent classes and answer per state.
+
+    Returns
+    -------
+    Solution or MultichainSolution
+
+    Raises
+    ------
+    ConvergenceError
+        If the tolerance was not met; the message says what was tried, what was reached and what to do.
+    ValueError
+        If the input is wrong, or there are several recurrent classes and `multichain` is False.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> solution = gb.solve(gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, 4.0]))
+    >>> print(f"{solution.gain:.6f} by {solution.method}")
+    1.500000 by dense-gth
+    """
+    _check_arguments(mrp, tol, method, time_limit, max_memory, multichain)
+    if multichain and extra_rewards:
+        raise ValueError("extra_rewards need a single recurrent class: solve once for each of them")
+    extra = {
+        name: float_vector(r, mrp.num_states, f"extra_rewards[{name!r}]")
+        for name, r in (extra_rewards or {}).items()
+    }
+    per_step = {name: vector / (mrp.rate or 1.0) for name, vector in extra.items()}
+    rewards: list[FloatArray] = [mrp.rewards, *per_step.values()]
+    with Watch(time_limit) as watch:
+        budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
+        solver, answers, tried = first_that_meets(mrp, rewards, tol, method, budget)
+        notes = (*tried, *solver.notes)
+        if multichain:
+            return _multichain(mrp, answers[0], solver, notes)
+        pairs = zip(rewards, answers, strict=True)
+        own, *others = (_solution(mrp, vector, answer, solver, notes) for vector, answer in pairs)
+    return replace(own, extra=dict(zip(extra, others, strict=True)))
+
+
+def _solution(
+    mrp: MarkovRewardProcess, rewards: FloatArray, answer: Certified, solver: Solver, notes: tuple[str, ...]
+) -> Solution:
+    gain = float(answer.gain[0])
+    variance = asymptotic_variance(mrp, rewards, answer, solver)
+    per_step = variance
+    if mrp.rate is not None:
+        per_step = asymptotic_variance(mrp, rewards, answer, solver, per_step=True)
+    if variance.error > variance.value > 0.0:
+        notes = (*notes, f"asymptotic_variance has no certain digit: its error may be {variance.error:.1e}")
+    return Solution(
+        mrp=mrp,
+        rewards=rewards,
+        stationary=frozen(solver.stationary),
+        gain=gain if mrp.rate is None else gain * mrp.rate,
+        bias=frozen(answer.bias),
+        asymptotic_variance=variance.value,
+        asymptotic_variance_error=variance.error,
+        variance_per_step=per_step.value,
+        variance_per_step_error=per_step.error,
+        error_bound=answer.error_bound,
+        residual=answer.residual,
+        method=solver.method,
+        iterations=solver.iterations,
+        notes=notes,
+    )
+
+
+def _multichain(
+    mrp: MarkovRewardProcess, answer: Certified, solver: Solver, notes: tuple[str, ...]
+) -> MultichainSolution:
+    recurrent = mrp.structure.recurrent
+    members = np.concatenate(recurrent)
+    start = np.concatenate([[0], np.cumsum([len(states) for states in recurrent])])
+    laws = sparse.csr_array((solver.stationary[members], members, start), (len(recurrent), mrp.num_states))
+    per_time = 1.0 if mrp.rate is None else mrp.rate
+    return MultichainSolution(
+        mrp=mrp,
+        structure=mrp.structure,
+        stationary=laws,
+        class_gains=per_time * answer.gain[members[start[:-1]]],
+        gain=per_time * answer.gain,
+        bias=answer.bias,
+        error_bound=answer.error_bound,
+        residual=answer.residual,
+        method=solver.method,
+        notes=notes,
+    )
+
+
+def _check_arguments(
+    mrp: MarkovRewardProcess,
+    tol: float,
+    method: str,
+    time_limit: float | None,
+    max_memory: float | None,
+    multichain: bool,
+) -> None:
+    if not isinstance(mrp, MarkovRewardProcess):
+        raise ValueError(
+            f"solve takes a MarkovRewardProcess, not {type(mrp).__name__}: "
+            "make one with gb.MarkovRewardProcess(transitions, rewards)"
+        )
+    if method != "auto" and method not in METHODS:
+        raise ValueError(f"unknown method {method!r}: use 'auto' or one of {', '.join(map(repr, METHODS))}")
+    for name, value in (("tol", tol), ("time_limit", time_limit), ("max_memory", max_memory)):
+        given = value is not None or name == "tol"
+        if given and not (isinstance(value, int | float | np.number) and 0.0 < value < np.inf):
+            raise ValueError(f"{name} must be a positive number, got {value!r}")
+    if not (multichain or mrp.is_unichain):
+        raise ValueError(
+            f"the process has {mrp.structure.describe_recurrent()}, so its gain depends on where it starts: "
+            "solve(mrp, multichain=True) gives gain and bias for each state, or make the process communicate"
+        )
+    if not mrp.is_unichain and method in ("power", "krylov", "aggregation"):
+        raise ValueError(
+            f"method {method!r} needs a single recurrent class: use 'auto', 'dense-gth' or 'sparse-gth'"
+        )
+
+
+def poisson_solver(mrp: MarkovRewardProcess, tol: float = 1e-10, method: str = "auto") -> Poisson:
+    """Return the chain of a process, ready to be solved for many right sides.
+
+    Parameters
+    ----------
+    mrp : MarkovRewardProcess
+        A process with one recurrent class; its rewards do not matter.
+    tol : float
+        Largest accepted error bound, tried out on a random right side.
+    method : str
+        As in `solve`.
+
+    Returns
+    -------
+    Poisson
+
+    Examples
+    --------
+    >>> import numpy as np, gainbias as gb
+    >>> poisson = poisson_solver(gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [0.0, 0.0]))
+    >>> poisson.solve(np.array([1.0, 3.0])).tolist()
+    [-1.0, 1.0]
+    """
+    _check_arguments(mrp, tol, method, None, None, multichain=False)
+    probe = np.random.default_rng(0).standard_normal(mrp.num_states)
+    with Watch() as watch:
+        budget = Budget(0.9 * available_memory(), watch)
+        solver, _, _ = first_that_meets(mrp, [probe], tol, method, budget)
+    return Poisson(mrp, solver)
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """The Poisson equation ``x - P x = f - average(f)`` of a chain, factorised."""
+
+    mrp: MarkovRewardProcess
+    solver: Solver
+
+    @property
+    def stationary(self) -> FloatArray:
+        """Stationary law, (n,)."""
+        return self.solver.stationary
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return x with ``x - P x = right - average(right)`` and average 0.
+
+        Parameters
+        ----------
+        right : (n,) or (n, k) array
+
+        Returns
+        -------
+        array of the same shape
+        """
+        if right.ndim == 2:
+            return np.stack([self.solve(column) for column in right.T], axis=1)
+        return solve_and_refine_once(self.mrp.csr, right, self.solver)

@@ -1,0 +1,152 @@
+"""The variance in the central limit theorem of the average reward, and how far it may be off.
+
+Each step brings ``r(s, s') - g + W(s') - W(s)``, of mean zero whatever came before, so that only its own
+variance counts: that of ``r(s, s') + W(s')`` given s, averaged over the stationary law. Measured from the
+likeliest successor of s, neither the level of the rewards nor that of the bias costs a digit. In continuous
+time rewards flow evenly between jumps, and what is random is the jumps of W.
+
+The average is a gain like any other, and is refined as one: a method that iterates may have small stationary
+probabilities wrong, which matter where the variance comes from rare states.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainbias.model.checks import CsrArray, FloatArray, entry_rows
+from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.solve.certificate import EPS, Certified, Doubled, bellman_residual, row_excess, throughput
+from gainbias.model.solve.elimination.types import Sparse
+from gainbias.model.solve.method import MethodError, Solver
+from gainbias.progress import OutOfTimeError
+
+MOST_REFINEMENTS = 8
+ENOUGH = 1e-12
+"""An average is not refined further when its error is known to be this small, relatively."""
+
+DIRECT_DIGITS = 1e-6
+"""Stationary probabilities by elimination are right to much more than this, each relative to itself."""
+
+
+class Variance(NamedTuple):
+    """A variance and a bound on its absolute error."""
+
+    value: float
+    error: float
+
+
+def asymptotic_variance(
+    mrp: MarkovRewardProcess,
+    rewards: FloatArray,
+    answer: Certified,
+    solver: Solver,
+    *,
+    per_step: bool = False,
+) -> Variance:
+    """Return the variance of the average reward over T steps times T, as T grows, and its absolute error.
+
+    Parameters
+    ----------
+    mrp : MarkovRewardProcess
+        The process, with one recurrent class.
+    rewards : (n,) array
+        Expected rewards per step that the answer belongs to.
+    answer : Certified
+        Gain and bias for them.
+    solver : Solver
+        What found them.
+    per_step : bool
+        Whether steps are counted for a process made by `from_rates` too, not its time.
+    """
+    own = mrp.reward_entries if rewards is mrp.rewards else None
+    in_time = not per_step and mrp.rate is not None
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        bias_error = answer.error_bound * float(np.ptp(answer.bias))
+        squares, slack, unsettled = _squared_jumps(mrp.csr, own, answer.bias, bias_error, in_time)
+        # Only where the chain ever is: elsewhere the bias may be huge, and nothing times that is not nothing.
+        visited = solver.stationary > 0.0
+        value, error = _refined_average(mrp.csr, np.where(visited, squares, 0.0), solver)
+        # The root of the variance is a norm of the jumps, which moves by no more than the norm of what they
+        # are off by.
+        off = float(np.sqrt(solver.stationary[visited] @ slack[visited]))
+        longest = float(np.diff(mrp.csr.indptr).max())
+        error += 2.0 * np.sqrt(value) * off + off**2 + (longest + 8.0) * EPS * value
+        error += float(solver.stationary[visited] @ unsettled[visited])
+    unit = float(mrp.rate or 1.0) if in_time else 1.0
+    return Variance(unit * value, unit * error if np.isfinite(error) else np.inf)
+
+
+def _squared_jumps(
+    csr: CsrArray, own: FloatArray | None, bias: FloatArray, bias_error: float, in_time: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the mean square of a jump from each state, that of its error, and what rows leave open.
+
+    The solvers read the chance to stay as what the other entries leave to 1. So does this; if what is stored
+    differs, even if by rounding only, the jumps of states that hardly ever stay depend on it.
+    """
+    source, states = entry_rows(csr), np.arange(csr.shape[0])
+    likeliest = _likeliest(csr)
+    origin = states if in_time else csr.indices[likeliest]
+    jump = bias[csr.indices] - bias[origin][source]
+    size = np.abs(jump)
+    if own is not None:
+        extra = own - own[likeliest][source]
+        jump, size = jump + extra, size + np.abs(extra)
+    excess = row_excess(Sparse(csr.indptr, csr.indices, csr.data))
+    stays = csr.indices == source
+    chance = np.where(stays, np.maximum(csr.data - excess[source], 0.0), csr.data)
+    moves = chance * (csr.indices != origin[source])
+
+    def per_state(entries: FloatArray) -> FloatArray:
+        return np.bincount(source, entries, minlength=len(states)).astype(np.float64, copy=False)
+
+    mean = np.zeros(len(states)) if in_time else per_state(moves * jump)
+    staying = bias - bias[origin]
+    staying[source[stays]] = jump[stays]
+    slack = per_state(moves * (2.0 * bias_error + 8.0 * EPS * size) ** 2)
+    return per_state(chance * (jump - mean[source]) ** 2), slack, np.abs(excess) * (staying - mean) ** 2
+
+
+def _likeliest(csr: CsrArray) -> NDArray[np.intp]:
+    """Return the position of the largest entry of each row, the first of them."""
+    source = entry_rows(csr)
+    largest = np.flatnonzero(csr.data == np.maximum.reduceat(csr.data, csr.indptr[:-1])[source])
+    place = np.empty(csr.shape[0], dtype=np.intp)
+    place[source[largest][::-1]] = largest[::-1]
+    return place
+
+
+def _refined_average(csr: CsrArray, values: FloatArray, solver: Solver) -> tuple[float, float]:
+    """Return the long-run average of nonnegative values and a bound on its error.
+
+    With the solution x of ``x - P x = values - g`` it is g plus the average of the residual, whatever x is.
+    """
+    visited = solver.stationary > 0.0
+    gain = Doubled(solver.average(values))
+    if not values.any() or not np.isfinite(values).all():
+        return float(gain.high[0]), 0.0 if not values.any() else np.inf
+    rows = Sparse(csr.indptr, csr.indices, csr.data)
+    bias, best = Doubled(np.zeros(len(values))), (float(gain.high[0]), np.inf)
+    right = values - gain.high
+    for _ in range(MOST_REFINEMENTS):
+        try:
+            bias = bias.plus(solver.solve(right))
+        except (MethodError, OutOfTimeError):
+            break
+        res = bellman_residual(rows, values, gain, bias)
+        shift = solver.average(res)
+        gain, right = gain.plus(shift), res - shift
+        rounding = 4 * EPS * np.abs(res) + 4 * EPS**2 * throughput(csr, np.abs(bias.high))
+        if solver.tolerance == 0.0:
+            error = float(solver.average(DIRECT_DIGITS * np.abs(right) + rounding)[0])
+        else:
+            error = float(np.max(np.abs(right[visited]) + rounding[visited]))
+        if not error < best[1]:
+            break
+        best = (max(float(gain.high[0]), 0.0), error)
+        if error <= ENOUGH * best[0]:
+            break
+    return best

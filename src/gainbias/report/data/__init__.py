@@ -1,0 +1,1 @@
+"""Stored results as numbers that tables, figures and pages share: scores, verdicts, summaries."""

@@ -1,0 +1,152 @@
+"""All tasks in a few numbers: typical error, chance to be better, and profiles, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas
+from pandas import DataFrame
+
+from gainbias.experiments.statistics import (
+    Floats,
+    Interval,
+    Rng,
+    bootstrap_interval,
+    interquartile_mean,
+    performance_profile,
+    probability_of_improvement,
+    scores_by_algorithm,
+)
+from gainbias.report.data.results import Archive, MissingDataError
+from gainbias.report.data.scores import FLOOR, Score
+from gainbias.report.figures.style import SIZES, drawing, look_of, new_figure
+from gainbias.report.names import algorithm_title
+from gainbias.report.tables.layout import Cell, Sheet, range_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+REFERENCE = "td-lambda"
+"""The chance to be better is against this one."""
+
+LOG_THRESHOLDS = np.linspace(0.0, 2.0, 81)
+"""Profiles reach from the floor to a hundred times it."""
+
+
+def score_arrays(results: Archive, score: Score) -> dict[str, Floats]:
+    """Return the last errors under a score: a (runs, tasks) array for each algorithm, as for rliable."""
+    tables = []
+    for algorithm in results.algorithms(score.protocol):
+        rows = results.last(algorithm, score)
+        tables.append(rows.astype({"task": object, "algorithm": object}))
+    if not tables:
+        raise MissingDataError(f"the results hold no runs under protocol {score.protocol}")
+    return scores_by_algorithm(pandas.concat(tables))
+
+
+def log_floor_ratios(arrays: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return log10 of each error over that of least squares on the same data; 0 where both diverged."""
+    if FLOOR not in arrays:
+        raise MissingDataError(f"the results hold no runs of {FLOOR}")
+    logs = {name: np.log10(np.maximum(errors, np.finfo(float).tiny)) for name, errors in arrays.items()}
+    with np.errstate(invalid="ignore"):
+        ratios = {name: log - logs[FLOOR] for name, log in logs.items() if name != FLOOR}
+    return {name: np.where(np.isnan(ratio), 0.0, ratio) for name, ratio in ratios.items()}
+
+
+def summary_table(results: Archive, scores: Mapping[str, Score], rng: Rng = 0) -> DataFrame:
+    """Summarise each algorithm over all runs and tasks.
+
+    Returns
+    -------
+    DataFrame
+        A row for each score and algorithm: "typical", the error in multiples of that of least squares on the
+        same data (interquartile mean of the logarithm), and "better", the probability that a run is better
+        than one of `REFERENCE`; both with the ends of a 95 % bootstrap interval stratified by task.
+    """
+    rng, rows = np.random.default_rng(rng), []
+    for name, score in scores.items():
+        arrays = score_arrays(results, score)
+        for algorithm, ratios in log_floor_ratios(arrays).items():
+            typical = bootstrap_interval(interquartile_mean, ratios, rng=rng)
+            better = Interval(np.nan, np.nan, np.nan)
+            if algorithm != REFERENCE and REFERENCE in arrays:
+                samples = arrays[algorithm], arrays[REFERENCE]
+                better = bootstrap_interval(probability_of_improvement, *samples, rng=rng)
+            row = {"score": name, "algorithm": algorithm, "runs": ratios.shape[0], "tasks": ratios.shape[1]}
+            row |= dict(zip(("typical", "typical_low", "typical_high"), 10 ** np.array(typical), strict=True))
+            rows.append(row | dict(zip(("better", "better_low", "better_high"), better, strict=True)))
+    return DataFrame(rows)
+
+
+def summary_sheet(table: DataFrame) -> Sheet:
+    """Lay out `summary_table`; the smallest typical error of each score is bold."""
+    groups = []
+    for score, part in table.groupby("score", sort=False):
+        least = part["typical"].min()
+        groups.append(
+            [
+                [
+                    Cell(str(score) if place == 0 else ""),
+                    Cell(algorithm_title(row.algorithm)),
+                    Cell(range_text(row.typical, row.typical_low, row.typical_high), row.typical == least),
+                    Cell(
+                        "-"
+                        if np.isnan(row.better)
+                        else range_text(row.better, row.better_low, row.better_high)
+                    ),
+                ]
+                for place, row in enumerate(part.itertuples())
+            ]
+        )
+    header = [
+        "Score",
+        "Algorithm",
+        "Times the least-squares error",
+        f"Better than {algorithm_title(REFERENCE)}",
+    ]
+    notes = [
+        "Errors against the bias after equal numbers of transitions, over all runs of all tasks. Times the "
+        "least-squares error: interquartile mean of the logarithm, on the same data. Better: probability "
+        "that a run is better than a run of the other, on a task drawn at random. In brackets: 95 % "
+        "bootstrap intervals, stratified by task."
+    ]
+    return Sheet("summary", "All tasks together, protocol fair.", header, groups, notes, text_columns=2)
+
+
+def draw_profiles(
+    results: Archive, scores: Mapping[str, Score], size: str = "two-column", rng: Rng = 0
+) -> Figure:
+    """Draw the share of runs whose error is at most so many times that of least squares on the same data."""
+    rng, shape = np.random.default_rng(rng), SIZES[size]
+    with drawing(shape):
+        figure = new_figure(shape.width, shape.panel_height + 0.83)
+        panels = figure.subplots(1, len(scores), sharey=True, squeeze=False)[0]
+        for panel, (name, score) in zip(panels, scores.items(), strict=True):
+            for algorithm, ratios in log_floor_ratios(score_arrays(results, score)).items():
+                look = look_of(algorithm)
+                band = bootstrap_interval(
+                    lambda drawn: performance_profile(drawn, LOG_THRESHOLDS), ratios, rng=rng, resamples=500
+                )
+                x = 10**LOG_THRESHOLDS
+                panel.plot(x, band.estimate, color=look.colour, linestyle=look.dashes, linewidth=look.width)
+                panel.fill_between(x, band.low, band.high, color=look.colour, alpha=0.15, linewidth=0)
+            panel.set_title(name.capitalize())
+            panel.set(xscale="log", xlim=(1, 100), ylim=(0, 1.02), xticks=[1, 10, 100], yticks=[0, 0.5, 1])
+            panel.minorticks_off()
+            panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        figure.supxlabel("Error, in multiples of the least-squares error", fontsize=shape.letters)
+        figure.supylabel("Share of runs", fontsize=shape.letters)
+        _legend(figure, [name for name in results.algorithms("fair") if name != FLOOR], shape.legend_columns)
+    return figure
+
+
+def _legend(figure: Figure, algorithms: list[str], columns: int) -> None:
+    from matplotlib.lines import Line2D
+
+    looks = [look_of(name) for name in algorithms]
+    handles = [Line2D([], [], color=k.colour, linestyle=k.dashes, linewidth=k.width) for k in looks]
+    titles = [algorithm_title(name) for name in algorithms]
+    figure.legend(handles, titles, loc="outside upper center", ncols=columns)

@@ -1,0 +1,284 @@
+"""The stored results of a study."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas
+from pandas import DataFrame
+
+from gainbias.experiments.results import CONDITIONS, SCHEMA, Results
+from gainbias.report.data.scores import Score
+from gainbias.report.names import ALGORITHMS
+
+RUN_COLUMNS = {
+    "protocol": "category",
+    "task": "category",
+    "algorithm": "category",
+    "run": "int64",
+    "seed": "int64",
+    "step": "int64",
+    "transitions": "int64",
+    "kind": "category",
+    "target": "category",
+    "norm": "category",
+    "error": "float64",
+    "gain": "float64",
+}
+"""Columns of ``runs.parquet``: a row for each protocol, task, algorithm, run, checkpoint and metric."""
+
+KEY_COLUMNS = {"protocol": "category", "task": "category", "run": "int64"}
+"""Columns that ``instances.parquet`` must have: a row for each protocol, task and run."""
+
+CONDITION_COLUMNS = KEY_COLUMNS | dict.fromkeys(CONDITIONS, "float64")
+"""Columns of ``conditions.parquet``: a row for each protocol, task and run, of the first few runs only."""
+
+STATE_COLUMNS = {
+    "protocol": "category",
+    "task": "category",
+    "state": "int64",
+    "panel": "int64",
+    "title": "category",
+    "row": "int64",
+    "column": "int64",
+    "bias": "float64",
+}
+"""Columns of ``states.parquet``: a row for each state of the first instance of a task with a map."""
+
+VALUE_COLUMNS = {
+    "protocol": "category",
+    "task": "category",
+    "algorithm": "category",
+    "step": "int64",
+    "values": "object",
+}
+"""Columns of ``values.parquet``: a row for each algorithm and checkpoint on such an instance."""
+
+TABLES = {
+    "runs": RUN_COLUMNS,
+    "instances": KEY_COLUMNS,
+    "conditions": CONDITION_COLUMNS,
+    "states": STATE_COLUMNS,
+    "values": VALUE_COLUMNS,
+}
+MAY_BE_EMPTY = ("states", "values")
+"""Tables that a study without maps leaves empty."""
+
+
+class MissingDataError(LookupError):
+    """The stored results do not hold what a table or a verdict needs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Archive:
+    """The tables of one study.
+
+    Attributes
+    ----------
+    runs : DataFrame
+        Columns of `RUN_COLUMNS`.
+    instances : DataFrame
+        Columns of `KEY_COLUMNS`, and facts about each problem.
+    conditions : DataFrame
+        Columns of `CONDITION_COLUMNS`.
+    states, values : DataFrame
+        Columns of `STATE_COLUMNS` and `VALUE_COLUMNS`.
+    manifest : mapping
+        How the study was made.
+    """
+
+    runs: DataFrame
+    instances: DataFrame
+    conditions: DataFrame
+    states: DataFrame
+    values: DataFrame
+    manifest: Mapping[str, Any]
+
+    @cached_property
+    def _places(self) -> dict[Any, Any]:
+        keys = ["protocol", "algorithm", "kind", "target", "norm"]
+        return dict(self.runs.groupby(keys, observed=True).indices)
+
+    @cached_property
+    def _answers(self) -> dict[Any, DataFrame]:
+        """Answers given before: tables and verdicts ask the same many times."""
+        return {}
+
+    def _once(self, make: Callable[..., DataFrame], *question: Any) -> DataFrame:
+        key = (make.__name__, *question)
+        if key not in self._answers:
+            self._answers[key] = make(*question)
+        return self._answers[key]
+
+    @cached_property
+    def _budgets(self) -> Any:
+        """The fewest transitions that an algorithm used, by protocol and task."""
+        used = self.runs.groupby(["protocol", "task", "algorithm"], observed=True)["transitions"].max()
+        return used.groupby(["protocol", "task"], observed=True).min()
+
+    @cached_property
+    def protocols(self) -> list[str]:
+        """Protocols that the results hold."""
+        return [str(protocol) for protocol in self.runs["protocol"].unique()]
+
+    @cached_property
+    def _algorithms(self) -> DataFrame:
+        return self.runs[["protocol", "algorithm"]].drop_duplicates()
+
+    def algorithms(self, protocol: str) -> list[str]:
+        """Return the algorithms that were run under a protocol, in the order of `ALGORITHMS`."""
+        found = self._algorithms
+        names = [str(name) for name in found.loc[found["protocol"] == protocol, "algorithm"]]
+        places = {name: place for place, name in enumerate(ALGORITHMS)}
+        return sorted(names, key=lambda name: places.get(name, len(places)))
+
+    def tasks(self, protocol: str) -> list[str]:
+        """Return the tasks that were run under a protocol, in the order of the rows."""
+        if protocol not in self.protocols:
+            return []
+        return [str(task) for task in self._budgets[protocol].index]
+
+    def curve(self, algorithm: str, score: Score) -> DataFrame:
+        """Return the rows of one algorithm under a score, all tasks, runs and checkpoints."""
+        return self._once(self._find_curve, algorithm, score.kind_of(algorithm), score)
+
+    def _find_curve(self, algorithm: str, kind: str, score: Score) -> DataFrame:
+        key = (score.protocol, algorithm, kind, score.target, score.norm)
+        if key not in self._places:
+            raise MissingDataError(f"the results hold no rows of {', '.join(key)}")
+        rows = self.runs.iloc[self._places[key]]
+        refuse_gaps(rows)
+        return rows
+
+    def last(self, algorithm: str, score: Score, share: float = 1.0) -> DataFrame:
+        """Return the rows of the last checkpoints within a share of the budget, one for each task and run."""
+        return self._once(self._find_last, algorithm, score, share)
+
+    def _find_last(self, algorithm: str, score: Score, share: float) -> DataFrame:
+        rows = self.curve(algorithm, score)
+        if score.budget == "steps":
+            limit = rows.groupby("task", observed=True)["step"].transform("max")
+        else:
+            limit = rows["task"].map(self._budgets[score.protocol]).astype("int64")
+        used = rows["step"] if score.budget == "steps" else rows["transitions"]
+        within = rows[used <= share * limit]
+        last = within.loc[within.groupby(["task", "run"], observed=True)["step"].idxmax()]
+        if len(last) < len(rows.drop_duplicates(["task", "run"])):
+            raise MissingDataError(f"{algorithm} has no checkpoint within {share:g} of the budget")
+        return last
+
+    def errors(self, algorithm: str, score: Score, share: float = 1.0) -> DataFrame:
+        """Return the errors at the last checkpoint, a row for each run and a column for each task."""
+        return self._once(self._find_errors, algorithm, score, share)
+
+    def _find_errors(self, algorithm: str, score: Score, share: float) -> DataFrame:
+        return wide(self.last(algorithm, score, share), "error")
+
+    def condition(self, name: str, score: Score) -> DataFrame:
+        """Return a condition number, a row for each run and a column for each task."""
+        rows = self.conditions[self.conditions["protocol"] == score.protocol]
+        if rows.empty:
+            raise MissingDataError(f"the results hold no condition numbers of protocol {score.protocol}")
+        return wide(rows, name)
+
+
+def refuse_gaps(rows: DataFrame) -> None:
+    """Raise ValueError where a run has no error."""
+    gaps = rows["error"].isna()
+    if gaps.any():
+        first = rows[gaps].iloc[0]
+        raise ValueError(
+            f"{first['algorithm']} on {first['task']}, run {first['run']}, has no error at step "
+            f"{first['step']}: was the study interrupted? resume it first"
+        )
+
+
+def tail_of(runs: int) -> int:
+    """Return how many runs on either side are not among the middle 80 %.
+
+    Examples
+    --------
+    >>> tail_of(3), tail_of(30)
+    (0, 2)
+    """
+    return math.floor(0.1 * (runs - 1))
+
+
+def wide(rows: DataFrame, value: str) -> DataFrame:
+    """Return a row for each run and a column for each task, in the order of the rows."""
+    rows = rows.astype({"task": object})
+    return rows.pivot(index="run", columns="task", values=value).reindex(columns=rows["task"].unique())
+
+
+def read_results(folder: str | Path) -> Archive:
+    """Read the tables of a study.
+
+    Parameters
+    ----------
+    folder : path
+        Holds ``manifest.json`` and a Parquet file for each of `TABLES`.
+
+    Raises
+    ------
+    ValueError
+        If a file or a column is missing, a file is damaged, or another version wrote it.
+    """
+    folder = Path(folder)
+    _refuse_missing(folder, "manifest.json")
+    manifest = read_manifest(folder / "manifest.json")
+    tables = {}
+    for name, columns in TABLES.items():
+        _refuse_missing(folder, f"{name}.parquet")
+        tables[name] = _read_table(folder / f"{name}.parquet", columns)
+        if tables[name].empty and name not in MAY_BE_EMPTY:
+            raise ValueError(f"{folder / name}.parquet has no rows: it must hold at least one run")
+    return Archive(**tables, manifest=manifest)
+
+
+def _refuse_missing(folder: Path, name: str) -> None:
+    if not (folder / name).is_file():
+        begun = (folder / "study.json").is_file()
+        advice = "finish the study with --resume" if begun else "name the folder of a finished study"
+        raise ValueError(f"{folder} holds no {name}: {advice}")
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return the manifest of a study or a sweep of this version; raises ValueError as `read_results` does.
+
+    One from before a resume that has not finished says so under "outdated".
+    """
+    try:
+        manifest: dict[str, Any] = {"schema": None, **json.loads(path.read_text(encoding="utf-8"))}
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: write it again with --resume") from error
+    if manifest["schema"] != SCHEMA:
+        raise ValueError(
+            f"{path} was written by another version, with schema {manifest['schema']} where this one has "
+            f"{SCHEMA}: use that version, or run the study again"
+        )
+    if words := Results(path.parent).outdated:
+        warnings.warn(words, UserWarning, stacklevel=3)
+        manifest["outdated"] = words
+    return manifest
+
+
+def _read_table(path: Path, columns: Mapping[str, str]) -> DataFrame:
+    names = [name for name, kind in columns.items() if kind == "category"]
+    try:
+        table = pandas.read_parquet(path, engine="pyarrow", read_dictionary=names).reset_index(drop=True)
+    except (ValueError, OSError) as error:  # of which pyarrow's are
+        raise ValueError(f"{path} is damaged: write it again with --resume") from error
+    missing = [name for name in columns if name not in table]
+    if missing:
+        raise ValueError(f"{path} must have the columns {', '.join(columns)}; it has no {', '.join(missing)}")
+    table = table.astype(dict(columns))
+    for name in names:  # in the order of the rows, so that tasks keep it
+        table[name] = table[name].cat.set_categories(table[name].unique().astype(object))
+    return table

@@ -1,0 +1,242 @@
+"""How often each claim held, by how much, and what turns it where it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pandas import DataFrame
+
+from gainbias.experiments.statistics import (
+    Interval,
+    bootstrap_interval,
+    interquartile_mean,
+    proportion_interval,
+)
+from gainbias.report.data.claims import Claim
+from gainbias.report.data.measures import Source
+from gainbias.report.data.results import MissingDataError
+from gainbias.report.data.scores import FAIR_SCORES, PAPER_SCORES, Score
+
+SCORES = PAPER_SCORES | FAIR_SCORES
+"""Every claim is judged under each of these that it makes sense for."""
+
+SLOWER = {"variance-reduction-slow", "variance-reduction-slow-all-data"}
+"""Claims about variance-reduced TD."""
+
+AGAINST_BASELINES = {"most-settings", "single-chain-first", "double-chain-keeps-up"} | SLOWER
+"""Claims that compare errors with those of the baselines."""
+
+CONSTANT_ITSELF = {"one-point"}
+"""Claims about the constant, under every score."""
+
+COUNTS_CONSTANT = "counts a constant that the baselines do not look for"
+OUR_CONSTANTS = "variance-reduced TD is run with constants of ours, its authors' are not known to us"
+"""What a verdict must not be quoted without."""
+
+UNKNOWN = Interval(np.nan, np.nan, np.nan)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How often a claim held under a score.
+
+    Attributes
+    ----------
+    held, of : int
+        In how many runs it held, of how many.
+    runs : Interval
+        That share, with a Clopper-Pearson interval.
+    pairs : Interval
+        Share of pairs of run and task in which it held, with a bootstrap interval stratified by task.
+    typical : Interval
+        Interquartile mean (of the logarithm) of the claim's ratio, with the same kind of interval; NaN if it
+        has none.
+    failing : tuple of str
+        Tasks in which it failed in more than half of the runs.
+    num_tasks : int
+    """
+
+    held: int
+    of: int
+    runs: Interval
+    pairs: Interval
+    typical: Interval
+    failing: tuple[str, ...]
+    num_tasks: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether it held in more than half of the runs."""
+        return 2 * self.held > self.of
+
+    @property
+    def word(self) -> str:
+        """Say it in a word; "seems" where the runs are too few to tell their share from one half."""
+        if 2 * self.held == self.of:
+            return "undecided"
+        sure = self.runs.low > 0.5 or self.runs.high < 0.5
+        word = "hold" if self.holds else "fail"
+        return f"{word}s" if sure else f"seems to {word}"
+
+
+def runs_met(claim: Claim, held: DataFrame) -> int:
+    """Count the runs in which a claim held in as many tasks as it speaks of."""
+    shares = held.to_numpy(dtype=float).mean(axis=1)
+    return int((shares > 0.5).sum() if claim.scope == "most" else (shares == 1.0).sum())
+
+
+def judge(claim: Claim, source: Source, score: Score) -> Verdict:
+    """Judge a claim under a score.
+
+    Raises
+    ------
+    MissingDataError
+        If the source does not hold what the claim needs.
+    """
+    table = claim.held(source, score)
+    held = table.to_numpy(dtype=float)
+    met, often = runs_met(claim, table), held.mean(axis=0)
+    return Verdict(
+        held=met,
+        of=len(held),
+        runs=proportion_interval(met, len(held)),
+        pairs=bootstrap_interval(lambda drawn: drawn.mean(axis=(-2, -1)), held, rng=0, resamples=1000),
+        typical=_typical(claim, source, score),
+        failing=tuple(str(task) for task, share in zip(table.columns, often, strict=True) if share < 0.5),
+        num_tasks=held.shape[1],
+    )
+
+
+def _typical(claim: Claim, source: Source, score: Score) -> Interval:
+    if claim.ratio is None:
+        return UNKNOWN
+    ratios = claim.ratio(source, score).to_numpy(dtype=float)
+    ratios = np.where(np.isnan(ratios), 1.0, ratios)  # 0 / 0, or both diverged
+    with np.errstate(divide="ignore"):
+        logs = np.clip(np.log(ratios), -700.0, 700.0)
+    interval = bootstrap_interval(interquartile_mean, logs, rng=0, resamples=1000)
+    return Interval(*(float(np.exp(end)) for end in interval))
+
+
+CHANGES: Mapping[str, Mapping[str, Any]] = {
+    "if all are scored by the full error": {"kind": "full"},
+    "if all are scored by the centred error": {"kind": "centred"},
+    "if all are scored modulo constants": {"kind": "quotient"},
+    "with the paper's mixed metric": {"kind": "paper"},
+    "against the bias": {"target": "bias"},
+    "against the paper's fixed point": {"target": "paper"},
+    "at equal numbers of steps": {"budget": "steps"},
+    "at equal numbers of transitions": {"budget": "transitions"},
+}
+"""Single choices that may turn a verdict."""
+
+
+def turning_choices(claim: Claim, source: Source, score: Score) -> list[str]:
+    """Return the choices of metric, target and budget with each of which alone a claim would hold."""
+    turning = []
+    for words, change in CHANGES.items():
+        other = score.but(**change)
+        if other == score or (claim.metric == "paper" and other.kind != "paper"):
+            continue
+        try:
+            table = claim.held(source, other)
+        except MissingDataError:
+            continue
+        if 2 * runs_met(claim, table) > len(table):
+            turning.append(words)
+    return turning
+
+
+def reason(claim: Claim, verdict: Verdict, source: Source, score: Score) -> str:
+    """Say from the data why a claim does not hold under a score; empty if it holds."""
+    if verdict.holds:
+        return ""
+    parts = [claim.because] if claim.because else []
+    if claim.about == "errors":
+        turning = turning_choices(claim, source, score)
+        if turning:
+            parts.append(f"it would hold {' or '.join(turning)}")
+        elif not claim.because:
+            metric = "metric, " if claim.metric == "any" else ""
+            parts.append(f"no other {metric}target or budget alone turns it")
+    return "; ".join([*parts, _where_it_fails(verdict)])
+
+
+def _where_it_fails(verdict: Verdict) -> str:
+    count = len(verdict.failing)
+    if count == verdict.num_tasks:
+        return "it fails in every task"
+    if count == 0:
+        return "it fails now and then, but in no task in most runs"
+    return f"it fails in {count} of {verdict.num_tasks} tasks: {', '.join(verdict.failing)}"
+
+
+def scores_for(claim: Claim) -> dict[str, Score]:
+    """Return the scores under which a claim is judged, by name."""
+    if claim.metric == "paper":
+        return dict(PAPER_SCORES)
+    if claim.metric == "none":
+        return PAPER_SCORES | {"fair": FAIR_SCORES["fair, full"]}
+    return dict(SCORES)
+
+
+def caveat(claim: Claim, score: Score) -> str:
+    """Return what a verdict must not be quoted without; mostly nothing.
+
+    Examples
+    --------
+    >>> from gainbias.report.data.claims import CLAIMS
+    >>> caveat(CLAIMS[0], FAIR_SCORES["fair, full"]), caveat(CLAIMS[0], FAIR_SCORES["fair, centred"])
+    ('counts a constant that the baselines do not look for', '')
+    """
+    parts = []
+    counted = score.kind == "full" and claim.name in AGAINST_BASELINES
+    if counted or claim.name in CONSTANT_ITSELF:
+        parts.append(COUNTS_CONSTANT)
+    if claim.name in SLOWER:
+        parts.append(OUR_CONSTANTS)
+    return "; ".join(parts)
+
+
+def with_caveat(text: str, words: str) -> str:
+    """Return a verdict, with its caveat in brackets if there is one.
+
+    Examples
+    --------
+    >>> with_caveat("holds, 30 of 30", "with few runs"), with_caveat("fails", "")
+    ('holds, 30 of 30 (with few runs)', 'fails')
+    """
+    return f"{text} ({words})" if words else text
+
+
+def verdict_table(claims: Iterable[Claim], source: Source) -> DataFrame:
+    """Judge all claims under all scores that make sense for them.
+
+    Returns
+    -------
+    DataFrame
+        A row for each claim and score that the source can judge: the word, in how many runs it held, shares
+        of runs and of pairs of run and task and the typical ratio, with 95 % intervals, the reason where it
+        does not hold, and the caveat without which it must not be quoted.
+    """
+    rows = []
+    for claim in claims:
+        for name, score in scores_for(claim).items():
+            try:
+                verdict = judge(claim, source, score)
+            except MissingDataError:
+                continue
+            row: dict[str, Any] = {"claim": claim.name, "score": name, "word": verdict.word}
+            row |= {"held": verdict.held, "of": verdict.of}
+            for key, interval in (
+                ("runs", verdict.runs),
+                ("pairs", verdict.pairs),
+                ("typical", verdict.typical),
+            ):
+                row |= {key: interval.estimate, f"{key}_low": interval.low, f"{key}_high": interval.high}
+            why = reason(claim, verdict, source, score)
+            rows.append(row | {"reason": why, "caveat": caveat(claim, score)})
+    return DataFrame(rows)

@@ -1,0 +1,1 @@
+"""Figures for print and for notebooks, in one style."""

@@ -1,0 +1,106 @@
+"""From stored results to their page: of the paper's study, of a sweep, of claims, or of an estimate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gainbias.evaluation.estimate import Estimate
+from gainbias.experiments.results import Results
+from gainbias.extras import require
+from gainbias.report.pages.claims import write_claims_page
+from gainbias.report.pages.frame import PAGE
+from gainbias.report.pages.headline import CLAIMS, read_claims
+from gainbias.store import check_free
+
+
+def page_path(results: Results | str | Path, output: str | Path | None = None) -> Path:
+    """Return where `write_page` writes the page of something that is stored."""
+    folder = results.folder if isinstance(results, Results) else Path(results)
+    if output is not None:
+        return Path(output)
+    if _is_file(folder):
+        return folder.with_suffix(".html")
+    return folder / PAGE if (folder / CLAIMS).exists() else folder / "report" / PAGE
+
+
+def _is_file(stored: Path) -> bool:
+    return stored.is_file() or stored.suffix == ".npz"
+
+
+def write_page(
+    results: Estimate | Results | str | Path, output: str | Path | None = None, overwrite: bool = False
+) -> Path:
+    """Write an interactive page, one HTML file that needs no server and no network.
+
+    Parameters
+    ----------
+    results : Estimate, Results or path
+        What to show: an estimate, or the file in which it is stored; or the results folder of a reproduction,
+        a sweep or claims.
+    output : path, optional
+        The page; by default ``report/index.html`` in the folder, ``index.html`` in that of claims, and beside
+        the file of an estimate, with the ending ``.html``. An estimate that is in no file needs one. Folders
+        that are missing are made.
+    overwrite : bool
+        Whether a file that is there may be replaced. The page in a results folder always is: it is made of
+        what the folder holds.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    ValueError
+        If there is a file already and it may not be replaced, or there is nothing to show.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import gainbias as gb
+    >>> estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=5_000)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     gb.write_page(estimate, f"{folder}/lake.html").name
+    'lake.html'
+    """
+    from gainbias.report.pages.estimates import write_estimate_page, write_stored_page
+
+    if isinstance(results, Estimate):
+        if output is None:
+            raise ValueError("say where the page goes: write_page(estimate, 'page.html')")
+        check_free(Path(output), overwrite)
+        write_estimate_page(results, Path(output), {})
+        return Path(output)
+    folder = results.folder if isinstance(results, Results) else Path(results)
+    path, own = page_path(folder, output), output is None and not _is_file(folder)
+    if path.resolve() != folder.resolve():  # which has a message of its own
+        check_free(path, overwrite or own)
+    if _is_file(folder):
+        write_stored_page(folder, path)
+    elif (folder / CLAIMS).exists():
+        write_claims_page(read_claims(folder / CLAIMS), folder / CLAIMS, path)
+    else:
+        require("data", "pandas", "pyarrow")
+        _write_folder_page(folder, path)
+    return path
+
+
+def _write_folder_page(folder: Path, path: Path) -> None:
+    from gainbias.report.data.results import read_results
+    from gainbias.report.pages.html import write_study_page
+    from gainbias.report.reproduction import printed_numbers
+    from gainbias.report.sweeps_write import report_on_sweep
+    from gainbias.report.tables.study_tables import study_tables
+
+    if _holds_a_sweep(folder):
+        if not report_on_sweep(Results(folder), path):
+            raise ValueError(f"every unit of the sweep in {folder} failed: there is nothing to show")
+    else:
+        results, paper = read_results(folder), printed_numbers()
+        write_study_page(results, paper, study_tables(results, paper), path)
+
+
+def _holds_a_sweep(folder: str | Path) -> bool:
+    finished = (Path(folder) / "manifest.json").exists() and (Path(folder) / "study.json").exists()
+    return finished and bool(Results(folder).note["kind"] == "sweep")

@@ -1,0 +1,5 @@
+"""Interactive pages: each is one HTML file that needs no server and no internet.
+
+`frame` puts all of a page into one file; `study`, `sweep`, `estimate` and `claims` each make one page. Of the
+scripts in ``assets``, ``common.js`` holds what the others share.
+"""

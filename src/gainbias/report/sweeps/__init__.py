@@ -1,1 +1,0 @@
-"""What people see of a sweep: words on a terminal, tables, figures and the interactive page."""

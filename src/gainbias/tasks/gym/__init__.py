@@ -1,0 +1,1 @@
+"""Tasks from environments: their models, episodes joined to continuing chains, learned policies."""

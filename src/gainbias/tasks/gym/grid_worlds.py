@@ -1,0 +1,94 @@
+"""Grid worlds: walk to a goal and stay there.
+
+The paper names only their sizes: 5 x 5, 10 x 10 and 2 x 11. "Barrier-5x5", "Empty-10x10" and
+"TwoRoom-Distract-Middle-2x11" of Gym-Gridworlds have them. That package is not on the package index, so the
+maps are written down here. The actions are left, down, right, up and stay; whoever would leave the map stays.
+A cell with an arrow can only be left in its direction. To stay in a goal pays and ends the episode.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gainbias.tasks.gym.learned import LEARNING, Model, learned_process
+from gainbias.tasks.gym.table import TransitionTable
+from gainbias.tasks.paper import PAPER, paper_numbers
+from gainbias.tasks.task import Recipe
+
+CITATION = f"Parisi: Gym-Gridworlds, github.com/sparisi/gym_gridworlds (the maps); {PAPER}"
+
+MOVES = {"<": (0, -1), "v": (1, 0), ">": (0, 1), "^": (-1, 0), "stay": (0, 0)}
+GOALS = {"G": 1.0, "g": 0.1}
+
+BARRIER = """
+    .....
+    .<^>.
+    .<G..
+    .<v>.
+    .....
+"""
+EMPTY = "..........\n" * 9 + ".........G"
+TWO_ROOMS = """
+    g...>v<...G
+    ...........
+"""
+
+
+def grid_table(grid: str, start: tuple[int, int] = (0, 0)) -> TransitionTable:
+    """Return the table of a map.
+
+    Parameters
+    ----------
+    grid : str
+        A line for each row: ``.`` is free, ``<v>^`` can only be left that way, ``G`` and ``g`` are goals that
+        pay 1 and 0.1.
+    start : (int, int)
+        Row and column of the first cell.
+
+    Examples
+    --------
+    >>> grid_table("..G")
+    TransitionTable(3 states, 5 actions, 15 outcomes)
+    """
+    rows = grid.split()
+    height, width = len(rows), len(rows[0])
+    cells = [(row, column) for row in range(height) for column in range(width)]
+
+    def outcome(row: int, column: int, action: str) -> list[tuple[float, int, float, bool]]:
+        mark = rows[row][column]
+        if action == "stay" and mark in GOALS:
+            return [(1.0, row * width + column, GOALS[mark], True)]
+        down, right = MOVES[action] if mark not in MOVES or mark == action else (0, 0)
+        row, column = np.clip(row + down, 0, height - 1), np.clip(column + right, 0, width - 1)
+        return [(1.0, int(row * width + column), 0.0, False)]
+
+    table = [[outcome(*cell, action) for action in MOVES] for cell in cells]
+    return TransitionTable(table, [cell == start for cell in cells], cells)
+
+
+def _recipe(name: str, summary: str, grid: str, start: tuple[int, int] = (0, 0)) -> Recipe:
+    paper = paper_numbers()[name]
+    return Recipe(
+        name=name,
+        summary=summary,
+        citation=CITATION,
+        num_states=len("".join(grid.split())),
+        settings={
+            "num_features": paper.num_features,
+            "epsilon": paper.epsilon,
+            "policy_seed": None,
+            **LEARNING,
+            "episodes": 300,
+            "exploration": 1.0,
+            "max_steps": 100_000,
+        },
+        process=learned_process(lambda: Model(grid_table(grid, start), {})),
+        paper=paper,
+    )
+
+
+RECIPES = (
+    _recipe("grid-world-5x5", "Enter a walled cell in the middle by its only door.", BARRIER),
+    _recipe("grid-world-10x10", "Cross an empty grid to the opposite corner.", EMPTY),
+    _recipe("grid-world-2x11", "Choose between two rooms, with a small and a large goal.", TWO_ROOMS, (1, 5)),
+)

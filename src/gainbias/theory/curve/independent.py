@@ -1,0 +1,280 @@
+"""Second moments under independent samples, from the terms of a step.
+
+With z = (x - origin, 1) a step is z <- z - alpha N z, and S = E[z z^T] obeys
+
+    S <- S - alpha (A S + S A^T) + alpha^2 E[N S N^T],     A = E[N].
+
+N is a sum over lefts l of l rho^T. The state of each chain decides l, and rho is a combination of few rows,
+units and rewards. So the mean of a product rho^T S rho', given the states, follows from the products of these
+among each other (`_products`), and a step costs a few products of d x d and n x d matrices.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from gainbias.features.rows import Floats
+from gainbias.theory.curve.sources import Ingredients, Source
+from gainbias.theory.curve.terms import STATES
+
+HERE, OTHER = 0, 2
+FIRST, SECOND = 0, 1
+
+
+class Independent:
+    """The recursion of the second moment, for independent samples.
+
+    Parameters
+    ----------
+    made_of : Ingredients
+    """
+
+    def __init__(self, made_of: Ingredients) -> None:
+        self.coefficients, self.fixed, self.units = made_of.coefficients, made_of.fixed, made_of.units
+        first, second = made_of.first, made_of.second
+        self.sources = (first,) if second is None else (first, second)
+        self._kept: Plan | None = None
+
+    def begin(self, x: Floats) -> Floats:
+        """Return S for first values x, measured from the origin: (1, m + 1, m + 1)."""
+        z = np.append(x, 1.0)
+        return np.outer(z, z)[None]
+
+    def step(self, moments: Floats, step_size: float) -> Floats:
+        """Return S after one step."""
+        return moments + step_size * self.slope(moments, step_size)
+
+    def slope(self, moments: Floats, step_size: float) -> Floats:
+        """Return the change of S in one step, divided by the step size."""
+        plan, now = self.plan(step_size), moments[0]
+        drift = plan.mean @ now if self.fixed else plan.drift(now)
+        change = plan.noise(now)
+        change *= step_size
+        change -= drift
+        change -= drift.T
+        return change[None]
+
+    def forgetting(self, step_size: float) -> Floats:
+        """Return the rate at which each entry of z forgets itself, 0 for weights and for the 1: (m + 1,)."""
+        return self.plan(step_size).forgetting
+
+    def plan(self, step_size: float) -> Plan:
+        """Return what a step with this size needs."""
+        if self._kept is None or not self.fixed:
+            self._kept = Plan(self.coefficients(step_size), self.sources, self.units)
+        return self._kept
+
+
+class Plan:
+    """Everything that a step needs and that does not depend on the moments.
+
+    A left is the row here (of the first chain), the row of the other state (of the second chain), or a unit.
+    """
+
+    def __init__(self, coefficients: Floats, sources: tuple[Source, ...], units: Floats) -> None:
+        self.sources, self.units = sources, units
+        num_units = len(units) - 1
+        lefts = np.flatnonzero(coefficients.any(axis=(0, 2))).tolist()
+        self.lefts: list[int] = lefts
+        self.chain_of = [SECOND if i == OTHER else FIRST for i in lefts]
+        same = bool((coefficients == coefficients[:1]).all())
+        rights = STATES + num_units
+        own = [0, 1, rights + 1, *range(STATES, rights), rights]
+        picked = coefficients[:1] if same else coefficients
+        self.parts = [picked[:, lefts][:, :, own]]
+        if len(sources) == 2:
+            self.parts.append(coefficients[:1, lefts][:, :, [2, 3, rights + 2]])
+        self.tables = [self._table(i) for i in lefts]
+
+    def _table(self, left: int) -> Floats:
+        """Return the rows of a left without the last entry's share of the origin, or its unit."""
+        if left in (HERE, OTHER):
+            return self.sources[FIRST if left == HERE else SECOND].lefts
+        unit: Floats = self.units[left - STATES].copy()
+        unit[-1] = 0.0
+        return unit
+
+    @cached_property
+    def rights(self) -> list[Floats]:
+        """Mean right side of each left, for each state of a chain: (lefts, n, m + 1) for each chain."""
+        found = []
+        for source, part in zip(self.sources, self.parts, strict=True):
+            right = np.zeros((len(self.lefts), *source.rows.shape))
+            if part.shape[2] > 3:
+                right[:, :, self._first_unit :] = (
+                    part[:, :, 3:] @ self.units[:, self._first_unit :]
+                ).transpose(1, 0, 2)
+            right[:, :, -1] += part[:, :, 2].T * source.reward_mean
+            for i, j in np.argwhere(part[:, :, :2].any(axis=0)):
+                right[i] += part[:, i, j, None] * (source.rows, source.after)[j]
+            found.append(right)
+        return found
+
+    @cached_property
+    def means(self) -> list[Floats]:
+        """Mean of these under the stationary law: (lefts, m + 1) for each chain."""
+        return [
+            np.einsum("n,inm->im", source.law, right)
+            for source, right in zip(self.sources, self.rights, strict=True)
+        ]
+
+    @cached_property
+    def crossed(self) -> list[list[Floats]]:
+        """Mean of left i times the right side j of the chain of left i: an (m + 1, m + 1) array for each."""
+        return [
+            [self._left_times(i, self.rights[self.chain_of[i]][j]) for j in range(len(self.lefts))]
+            for i in range(len(self.lefts))
+        ]
+
+    @cached_property
+    def mean(self) -> Floats:
+        """The matrix A = E[N], (m + 1, m + 1)."""
+        total = np.zeros((self.units.shape[1],) * 2)
+        for i, chain in enumerate(self.chain_of):
+            total += self.crossed[i][i]
+            for other in range(len(self.sources)):
+                if other != chain:
+                    total += np.outer(self.left_mean[i], self.means[other][i])
+        return total
+
+    @cached_property
+    def forgetting(self) -> Floats:
+        """The diagonal of A, for fields after the weights alone, (m + 1,)."""
+        law, part, found = self.sources[FIRST].law, self.parts[FIRST], np.zeros(self.units.shape[1])
+        for i, left in enumerate(self.lefts):
+            if left >= STATES:
+                own = np.broadcast_to(part[:, i, 3 + left - STATES], law.shape)
+                found[self._first_unit + left - STATES] = law @ own
+        return found
+
+    def drift(self, moments: Floats) -> Floats:
+        """Return A S for one S, (m + 1, m + 1), at less cost than A itself if there is one chain."""
+        if len(self.sources) == 2:
+            return np.asarray(self.mean @ moments)
+        total = np.zeros_like(moments)
+        for i, table in enumerate(self.tables):
+            if table.ndim == 1:
+                total += np.outer(table, self.means[FIRST][i] @ moments)
+            else:
+                total += self._left_times(i, self.rights[FIRST][i] @ moments)
+        return total
+
+    @cached_property
+    def left_mean(self) -> list[Floats]:
+        """Mean of each left, (m + 1,)."""
+        return [
+            table if table.ndim == 1 else self.sources[chain].law @ table
+            for table, chain in zip(self.tables, self.chain_of, strict=True)
+        ]
+
+    def _left_times(self, i: int, right: Floats) -> Floats:
+        law, table = self.sources[self.chain_of[i]].law, self.tables[i]
+        if table.ndim == 1:
+            return np.outer(table, law @ right)
+        return np.asarray((table * law[:, None]).T @ right)
+
+    def noise(self, moments: Floats) -> Floats:
+        """Return E[N S N^T] for one S, (m + 1, m + 1)."""
+        products = [self._products(c, moments) for c in range(len(self.sources))]
+        averages = [
+            np.asarray(product @ source.law) for product, source in zip(products, self.sources, strict=True)
+        ]
+        total = np.zeros_like(moments)
+        for i in range(len(self.lefts)):
+            for k in range(i, len(self.lefts)):
+                if self.chain_of[i] == self.chain_of[k]:
+                    self._add_weighted(i, k, self._together(i, k, moments, products, averages), total)
+                else:
+                    block = self._apart(i, k, moments, products)
+                    total += block
+                    total += block.T
+        return total
+
+    def _together(
+        self, i: int, k: int, moments: Floats, products: list[Floats], averages: list[Floats]
+    ) -> Floats:
+        """Return the mean of rho_i^T S rho_k for two lefts of one chain, given its state, times its law."""
+        chain = self.chain_of[i]
+        weight: Floats = products[chain][i, k].copy()
+        for other in range(len(self.sources)):
+            if other != chain:
+                one, two = self.means[other][i], self.means[other][k]
+                weight += averages[other][i, k]
+                if self._present[chain][i] and self._present[other][k]:
+                    weight += self.rights[chain][i] @ (moments @ two)
+                if self._present[chain][k] and self._present[other][i]:
+                    weight += self.rights[chain][k] @ (moments @ one)
+        weight *= self.sources[chain].law
+        return weight
+
+    def _add_weighted(self, i: int, k: int, weight: Floats, total: Floats) -> None:
+        """Add the sum over states of weight l_i l_k^T, and its transpose if i and k differ."""
+        one, two = self.tables[i], self.tables[k]
+        if one.ndim == 2 and two.ndim == 2:
+            total += (one.T * weight) @ two
+        elif one.ndim == 2:
+            place, column = self.lefts[k] - STATES + self._first_unit, weight @ one
+            total[:, place] += column
+            total[place] += column
+        else:
+            block = weight.sum() * np.outer(one, two)
+            total += block if i == k else block + block.T
+
+    @property
+    def _first_unit(self) -> int:
+        """Place in z of the first field after the weights."""
+        return int(self.units.shape[1] - len(self.units))
+
+    def _apart(self, i: int, k: int, moments: Floats, products: list[Floats]) -> Floats:
+        """Return the mean of l_i l_k^T rho_i^T S rho_k for lefts of different chains."""
+        chain, other = self.chain_of[i], self.chain_of[k]
+        block = np.outer(self._moment_of(i, products[chain][i, k]), self.left_mean[k])
+        block += np.outer(self.left_mean[i], self._moment_of(k, products[other][i, k]))
+        for one, two in ((i, k), (k, i)):
+            if self._present[chain][one] and self._present[other][two]:
+                block += self.crossed[i][one] @ moments @ self.crossed[k][two].T
+        return block
+
+    def _moment_of(self, i: int, weight: Floats) -> Floats:
+        """Return the mean of a left times a weight for each state of its chain, (m + 1,)."""
+        law, table = self.sources[self.chain_of[i]].law, self.tables[i]
+        return np.asarray((law @ weight) * table if table.ndim == 1 else (law * weight) @ table)
+
+    @cached_property
+    def _present(self) -> list[list[bool]]:
+        """Whether the right side of each left has a part of each chain."""
+        return [[bool(np.any(part[:, i])) for i in range(len(self.lefts))] for part in self.parts]
+
+    @cached_property
+    def _squared_parts(self) -> list[Floats]:
+        return [np.kron(part[0], part[0]) for part in self.parts]
+
+    def _products(self, chain: int, moments: Floats) -> Floats:
+        """Return the mean of rho_i^T S rho_k of one chain, given its state: (lefts, lefts, n)."""
+        source, part = self.sources[chain], self.parts[chain]
+        if not any(self._present[chain]):
+            return np.zeros((len(self.lefts), len(self.lefts), source.size))
+        units = self.units if chain == FIRST else self.units[-1:]
+        short = units @ moments
+        rows = source.rows @ moments
+        here = np.einsum("nm,nm->n", rows, source.rows)
+        count = 3 + (len(units) if chain == FIRST else 0)
+        gram = np.zeros((count, count, source.size))
+        gram[0, 0] = here
+        gram[0, 1] = gram[1, 0] = np.einsum("nm,nm->n", rows, source.after)
+        gram[1, 1] = source.transitions @ here
+        last = short[-1]
+        gram[0, 2] = gram[2, 0] = source.reward_mean * rows[:, -1]
+        gram[1, 2] = gram[2, 1] = source.reward_after @ last
+        gram[2, 2] = source.reward_square * last[-1]
+        if chain == FIRST:
+            gram[0, 3:] = gram[3:, 0] = short @ source.rows.T
+            gram[1, 3:] = gram[3:, 1] = short @ source.after.T
+            gram[2, 3:] = gram[3:, 2] = np.outer(short[:, -1], source.reward_mean)
+            gram[3:, 3:] = (short @ units.T)[:, :, None]
+        if len(part) == 1:
+            pairs = self._squared_parts[chain] @ gram.reshape(-1, source.size)
+            return np.asarray(pairs.reshape(*2 * [len(self.lefts)], -1))
+        return np.asarray(np.einsum("nik,nlk->iln", np.einsum("nij,jkn->nik", part, gram), part))
