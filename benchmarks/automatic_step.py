@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 import gainbias as gb
 from gainbias.engine.paths import Sampler
 from gainbias.evaluation.observations import ObservationMap
-from gainbias.evaluation.stream.stream import Transitions
-from gainbias.evaluation.values.learners import Learner
+from gainbias.evaluation.stream.transitions import Transitions
+from gainbias.evaluation.values.learner import Learner
 
 GRID = [2.0**-k for k in range(16)]
 TAIL = 0.5

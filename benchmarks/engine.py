@@ -26,8 +26,7 @@ from benchmarks.engine_yardsticks import (
     simulate_with_quantecon,
 )
 from gainbias.algorithms.algorithm import Setting
-from gainbias.engine.loop import loop_of
-from gainbias.engine.memory import Memory
+from gainbias.engine.loop import Memory, loop_of
 from gainbias.engine.paths import Sampler
 from gainbias.engine.schedules import side_by_side
 from gainbias.engine.work import STRETCH, moves_of

@@ -21,13 +21,17 @@ from numpy.typing import ArrayLike, NDArray
 
 import gainbias as gb
 from benchmarks.error_bars_fresh import FRESH
-from gainbias.engine.paths import Sampler
-from gainbias.engine.sampling import Steps
+from gainbias.engine.paths import Sampler, Steps
 from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.intervals import ENOUGH_STEPS, ENOUGH_TIMES, GainEstimate, estimate_gain
-from gainbias.evaluation.gain.intervals_stopping import looks_until
+from gainbias.evaluation.gain.interval import (
+    ENOUGH_STEPS,
+    ENOUGH_TIMES,
+    GainEstimate,
+    estimate_gain,
+    looks_until,
+)
 from gainbias.evaluation.values.least_squares import estimate_values
-from gainbias.evaluation.values.values_sums import ValueSums
+from gainbias.evaluation.values.sums import ValueSums
 
 Floats = NDArray[np.float64]
 

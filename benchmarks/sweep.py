@@ -14,10 +14,10 @@ from pathlib import Path
 
 import gainbias as gb
 from benchmarks.sweep_units import Busy
-from gainbias.experiments.complete import complete
 from gainbias.experiments.engines import Engine, opened
 from gainbias.experiments.results import Results
-from gainbias.experiments.tables import packed
+from gainbias.experiments.runner import complete
+from gainbias.experiments.units import packed
 from tests.experiments.cluster import cluster
 
 WORKERS, SECONDS = 2, 2.0

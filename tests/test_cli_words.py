@@ -9,13 +9,11 @@ import pytest
 
 import gainbias as gb
 from gainbias import cli
-from gainbias.cli.guarantees import show_bound
-from gainbias.cli.sweeps_terminal import show_sweep
-from gainbias.cli.terminal import show_study
+from gainbias.cli.show import show_bound, show_study, show_sweep
 from gainbias.engine.trace import Outcome
 from gainbias.experiments.reproduce.reproduce import paper_tasks
+from gainbias.report.tables.findings import shortfalls
 from gainbias.report.tables.layout import Cell, Sheet
-from gainbias.report.tables.study import shortfalls
 from gainbias.report.write import _write_sheet
 
 

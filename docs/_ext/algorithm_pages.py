@@ -13,8 +13,8 @@ import numpy as np
 import gainbias as gb
 from docs._ext.pictures import WEB, picture, save_pair
 from docs._ext.tables import contents, escaped, table
-from gainbias.algorithms.listing import describe_algorithms
-from gainbias.report.figures.curves import power_of_ten, tick_text
+from gainbias.algorithms.registry import describe_algorithms
+from gainbias.report.figures.study import power_of_ten, tick_text
 from gainbias.report.figures.style import INK, drawing, look_of, new_figure
 
 STEPS, SEEDS, SHRINKING = 10_000, 32, gb.Harmonic(50, 500)

@@ -13,7 +13,7 @@ from docs._ext.tables import contents, table
 from docs._ext.task_pictures import draw_bias
 from gainbias.report.figures.style import drawing
 from gainbias.report.names import algorithm_title, task_title
-from gainbias.tasks.listing import describe_tasks
+from gainbias.tasks.registry import describe_tasks
 
 NAMES = {"eta1": "η₁", "eta2": "η₂", "eta2_literal": "η₂ as printed", "eta3": "η₃"}
 

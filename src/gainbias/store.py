@@ -3,6 +3,10 @@
 A *log* is a folder of segment files to which records are appended, each with a name and a checksum. A crash
 can cut the last record of a segment short; a reader sees that, and every other damage, and passes over it. So
 a record is either there with all its bytes or not there. Nothing that could be executed is ever read.
+
+Answers that JSON can hold.
+
+Answers as JSON.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -347,3 +352,31 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def plain(answer: Any) -> Any:
+    """Return an answer with ``None`` for numbers that JSON does not have: infinite ones, and nan.
+
+    Examples
+    --------
+    >>> plain({"interval": (0.5, float("inf")), "share": float("nan")})
+    {'interval': [0.5, None], 'share': None}
+    """
+    if isinstance(answer, dict):
+        return {name: plain(value) for name, value in answer.items()}
+    if isinstance(answer, list | tuple):
+        return [plain(value) for value in answer]
+    return None if isinstance(answer, float) and not math.isfinite(answer) else answer
+
+
+def as_json(answer: Any) -> str:
+    """Return an answer as JSON, with null for numbers that JSON does not have.
+
+    Examples
+    --------
+    >>> print(as_json({"gain": float("nan")}))
+    {
+      "gain": null
+    }
+    """
+    return json.dumps(plain(answer), indent=2, allow_nan=False)

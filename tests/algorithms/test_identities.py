@@ -7,7 +7,7 @@ import pytest
 
 import gainbias as gb
 from gainbias.algorithms.fields import paper_field, td_field
-from gainbias.algorithms.references import REFERENCES
+from gainbias.algorithms.registry import REFERENCES
 from gainbias.engine.paths import Sampler
 
 from ..engine import problems

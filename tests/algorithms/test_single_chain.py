@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import gainbias as gb
 from gainbias.algorithms import single_chain
 from gainbias.algorithms.algorithm import Move, Setting
-from gainbias.algorithms.single_chain import lazy, single_chain_epochs, single_chain_norms
+from gainbias.algorithms.single_chain import epochs, lazy
 from gainbias.algorithms.single_chain.dense import Params
 from gainbias.engine.loop import Average, averaging_loop_of, loop_of
 from gainbias.features import as_features
@@ -205,7 +205,7 @@ def test_norms_do_not_drift(n) -> None:
     settled = lazy.settled(state)
     weights = lazy.output(state, case.params, setting).weights
     mean = settled.epochs[0, lazy.C] * settled.features[:, lazy.U]
-    kept = state.norms[[single_chain_norms.THETA2, single_chain_norms.W2]]
+    kept = state.norms[[epochs.THETA2, epochs.W2]]
     np.testing.assert_allclose(kept, [weights @ weights, mean @ mean], rtol=1e-13)
     assert weights @ weights <= radius**2 * (1.0 + 1e-13)
 
@@ -270,7 +270,7 @@ def forget_epochs(state: Any, j: int) -> None:
 
 def forget_maps(end: Any, other: Any) -> None:
     """Links lead further, but maps do not."""
-    end[single_chain_epochs.LINK] = other[single_chain_epochs.LINK]
+    end[epochs.LINK] = other[epochs.LINK]
 
 
 def forget_norms(now: Any, *_: Any) -> None:
@@ -280,19 +280,19 @@ def forget_norms(now: Any, *_: Any) -> None:
 def forget_the_past(state: Any, original: Callable[[Any], None] = lazy.end_epoch) -> None:
     """Time before this epoch does not count."""
     original(state)
-    state.epochs[state.clock[lazy.PRESENT], single_chain_epochs.BEFORE] = 0.0
+    state.epochs[state.clock[lazy.PRESENT], epochs.BEFORE] = 0.0
 
 
 def forget_projections(state: Any, params: Any, original: Callable[[Any, Any], None] = lazy.project) -> None:
     """Features that were away do not shrink."""
     original(state, params)
-    state.clock[single_chain_epochs.FREE] = 0
+    state.clock[epochs.FREE] = 0
 
 
 def settle_without_catching_up(state: Any, original: Callable[[Any], None] = lazy.settle) -> None:
     """A full table is emptied, and all features count as up to date."""
     if state.clock[lazy.PRESENT] + 1 == len(state.epochs):
-        state.features[:, single_chain_epochs.EPOCH] = 0.0
+        state.features[:, epochs.EPOCH] = 0.0
         state.epochs[0] = state.epochs[-1]
         state.clock[lazy.PRESENT] = 0
     else:
@@ -316,11 +316,11 @@ def test_every_part_of_the_lazy_form_is_needed(name, monkeypatch) -> None:
     expected = plain(case)
 
     def replace(part: str, other: Any) -> None:
-        for module in (lazy, single_chain_epochs, single_chain_norms):
+        for module in (lazy, epochs, epochs):
             monkeypatch.setattr(module, part, other, raising=False)
 
     for kernel in ("catch_up", "settle"):
-        compiled: Any = getattr(single_chain_epochs, kernel)
+        compiled: Any = getattr(epochs, kernel)
         replace(kernel, getattr(compiled, "py_func", compiled))
     assert_same(found_lazily(case, compiled=False), expected)
     replace(name, mutant)

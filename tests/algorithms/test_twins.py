@@ -5,10 +5,18 @@ import pytest
 
 import gainbias as gb
 from gainbias.algorithms.fields import dense_features
-from gainbias.testing.cases import FEW, KINDS, SEVERAL, Case, all_params, small_problem
-from gainbias.testing.drive import first_weights, sampled_moves
-from gainbias.testing.oracles import STEP_SIZE, mean_over_paths, path_length
-from gainbias.theory.curve.moves import move_law
+from gainbias.testing.drive import (
+    FEW,
+    KINDS,
+    SEVERAL,
+    Case,
+    all_params,
+    first_weights,
+    sampled_moves,
+    small_problem,
+)
+from gainbias.testing.limits import STEP_SIZE, mean_over_paths, path_length
+from gainbias.theory.curve.enumeration import move_law
 
 from ..oracles.algorithms import TWINS, Episode
 

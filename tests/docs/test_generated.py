@@ -7,9 +7,9 @@ from docs._ext.algorithm_pages import algorithm_page, learning_curve
 from docs._ext.pictures import WEB
 from docs._ext.task_pages import task_page
 from docs._ext.task_pictures import draw_bias
-from gainbias.algorithms.listing import describe_algorithms
+from gainbias.algorithms.registry import describe_algorithms
 from gainbias.report.figures.style import drawing
-from gainbias.tasks.listing import describe_tasks
+from gainbias.tasks.registry import describe_tasks
 
 
 def entry_of(entries, name):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gainbias.engine.memory import LINE, Memory
+from gainbias.engine.loop import LINE, Memory
 
 
 class State(NamedTuple):

@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 
 import gainbias as gb
 from gainbias.engine import paths as paths_module
-from gainbias.engine.paths import BLOCK, Paths, Sampler
-from gainbias.engine.sampling import AliasTable, Steps, alias_table, chosen, guessed, pick
-from gainbias.engine.seeds import stream
+from gainbias.engine.paths import (
+    BLOCK,
+    AliasTable,
+    Paths,
+    Sampler,
+    Steps,
+    alias_table,
+    chosen,
+    guessed,
+    pick,
+    stream,
+)
 
 pytestmark = pytest.mark.kernels
 

@@ -9,7 +9,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import gainbias as gb
-from gainbias.cli.estimates import show_comparison
+from gainbias.cli.show import show_comparison
 from gainbias.evaluation.compare import _Pairing
 from gainbias.evaluation.gain.batches import BatchMeans
 from tests.evaluation.chains import Queue, queue_process

@@ -15,7 +15,7 @@ from gymnasium.vector import SyncVectorEnv
 from scipy import sparse
 
 import gainbias as gb
-from gainbias.cli.estimates import show_estimate
+from gainbias.cli.show import show_estimate
 from gainbias.evaluation.values import methods
 from tests.evaluation.chains import Queue, Walk, queue_process, walk_process
 from tests.evaluation.test_environments import Flawed

@@ -8,8 +8,7 @@ import pytest
 from scipy import sparse
 
 import gainbias as gb
-from gainbias.report_plain import as_json
-from gainbias.store import DamagedError
+from gainbias.store import DamagedError, as_json
 from tests.evaluation.chains import Counter, Queue
 
 ALWAYS = np.ones(6, dtype=int)

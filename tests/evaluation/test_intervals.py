@@ -9,10 +9,22 @@ from scipy import signal, stats
 
 import gainbias as gb
 from benchmarks.error_bars import Chain, birth_death, covers, reaching, stopped, study
-from gainbias.evaluation.gain.autocorrelation import autocorrelation_time, split_r_hat, transient_length
-from gainbias.evaluation.gain.batches import CAPACITY, BatchMeans, BatchSums
-from gainbias.evaluation.gain.intervals import ENOUGH_STEPS, ENOUGH_TIMES, estimate_gain, skewed_interval
-from gainbias.evaluation.gain.intervals_stopping import FIRST_LOOK, looks_until
+from gainbias.evaluation.gain.batches import (
+    CAPACITY,
+    BatchMeans,
+    BatchSums,
+    autocorrelation_time,
+    split_r_hat,
+    transient_length,
+)
+from gainbias.evaluation.gain.interval import (
+    ENOUGH_STEPS,
+    ENOUGH_TIMES,
+    FIRST_LOOK,
+    estimate_gain,
+    looks_until,
+    skewed_interval,
+)
 
 
 def autoregressive(rng, shape, memory):

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 import gainbias as gb
 from gainbias.evaluation.observations import ObservationMap
-from gainbias.evaluation.values.learners import Learner
+from gainbias.evaluation.values.learner import Learner
 from tests.evaluation.streams import batches, centred, dense_rows, observed
 
 STEPS = 2048
@@ -171,7 +171,7 @@ class TestRefusals:
 
 class TestAutomaticSteps:
     def test_steps_are_halved_if_weights_diverge(self, problems, monkeypatch):
-        monkeypatch.setattr("gainbias.evaluation.values.learners.LEVEL", 64.0)
+        monkeypatch.setattr("gainbias.evaluation.values.learner.LEVEL", 64.0)
         learner = learned("single-chain", problems["dense"], steps=8192)
         assert "begun anew with half the step sizes" in learner.notes[0]
         found = learner.values()

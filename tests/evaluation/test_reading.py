@@ -8,16 +8,14 @@ from scipy import sparse
 
 import gainbias as gb
 from benchmarks.error_bars import Chain
+from gainbias.evaluation.diagnostics import FEWEST_RESIDUALS, predictable_share
+from gainbias.evaluation.estimate import gain_history
 from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.intervals import estimate_gain
-from gainbias.evaluation.history import gain_history
-from gainbias.evaluation.residuals import FEWEST, predictable_share
-from gainbias.evaluation.stream import visits
-from gainbias.evaluation.stream.alignment import Aligner
-from gainbias.evaluation.stream.stream import Transitions
-from gainbias.evaluation.stream.visits import Visits
-from gainbias.interruptions import Interruptions
-from gainbias.progress import Watch
+from gainbias.evaluation.gain.interval import estimate_gain
+from gainbias.evaluation.stream import collection
+from gainbias.evaluation.stream.collection import Visits
+from gainbias.evaluation.stream.transitions import Aligner, Transitions
+from gainbias.progress import Interruptions, Watch
 from tests.evaluation.chains import Queue
 
 
@@ -120,8 +118,8 @@ class TestPredictableShare:
         assert 0.1 < found < exact + 0.02
 
     def test_too_few_steps_tell_nothing(self):
-        steps = batch(np.arange(FEWEST))
-        assert np.isnan(predictable_share([steps], np.zeros(FEWEST + 1), 0.0, 0.0))
+        steps = batch(np.arange(FEWEST_RESIDUALS))
+        assert np.isnan(predictable_share([steps], np.zeros(FEWEST_RESIDUALS + 1), 0.0, 0.0))
 
     def test_segments_are_not_joined(self):
         """Errors that depend on the one before, except across cuts."""
@@ -138,7 +136,7 @@ class TestPredictableShare:
 class TestVisits:
     @pytest.mark.parametrize("few", [0, 512])
     def test_counted_and_sorted_moves_say_the_same(self, few, monkeypatch):
-        monkeypatch.setattr(visits, "FEW_STATES", few)
+        monkeypatch.setattr(collection, "FEW_STATES", few)
         rng = np.random.default_rng(0)
         found = Visits(40)
         for shift in (0, 20, 0):
@@ -155,8 +153,8 @@ class TestVisits:
         assert found.warnings() == []
 
     def test_too_many_moves_are_not_followed(self, monkeypatch):
-        monkeypatch.setattr(visits, "MOST_MOVES", 10)
-        monkeypatch.setattr(visits, "FEW_STATES", 1)
+        monkeypatch.setattr(collection, "MOST_MOVES", 10)
+        monkeypatch.setattr(collection, "FEW_STATES", 1)
         found = Visits(2_000)
         for start in (0, 1_000):
             here = start + np.arange(500)

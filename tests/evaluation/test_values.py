@@ -8,10 +8,16 @@ from scipy import sparse
 
 import gainbias as gb
 from benchmarks.error_bars import Chain, birth_death
-from gainbias.evaluation.values import least_squares, values_sparse
+from gainbias.evaluation.values import least_squares, sums
 from gainbias.evaluation.values.least_squares import ENOUGH_OBSERVATIONS, estimate_values
-from gainbias.evaluation.values.values_sparse import SparseValueSums, TabularValueSums
-from gainbias.evaluation.values.values_sums import MOST_FEATURES, VALUE_BATCHES, Moments, ValueSums
+from gainbias.evaluation.values.sums import (
+    MOST_FEATURES,
+    VALUE_BATCHES,
+    Moments,
+    SparseValueSums,
+    TabularValueSums,
+    ValueSums,
+)
 
 
 def added(rows, run):
@@ -208,7 +214,7 @@ class TestSparse:
     @pytest.mark.parametrize("few", [0, 128])
     @pytest.mark.parametrize("num_chains", [1, 3])
     def test_tabular_ones_too(self, few, num_chains, monkeypatch):
-        monkeypatch.setattr(values_sparse, "FEW_STATES", few)
+        monkeypatch.setattr(sums, "FEW_STATES", few)
         chain = Chain.named("machine-replacement")  # not reversible
         runs = list(chain.runs(num_chains, 20_000, 0))
         here, after, reward, _ = (np.concatenate(part) for part in zip(*runs, strict=True))

@@ -12,15 +12,14 @@ from gainbias import cli
 from gainbias.experiments import provenance
 from gainbias.experiments.cell import Cell
 from gainbias.experiments.claims.registry import check_claims
-from gainbias.experiments.complete import complete
 from gainbias.experiments.engines import opened
+from gainbias.experiments.inspection import status, verify
 from gainbias.experiments.reproduce.instance import Instance
 from gainbias.experiments.results import Results
-from gainbias.experiments.status import status
-from gainbias.experiments.verify import verify
+from gainbias.experiments.runner import complete
 from gainbias.progress import Watch
 from gainbias.report.data.results import read_results
-from gainbias.report.sweeps_write import report_on_sweep
+from gainbias.report.write import report_on_sweep
 from tests.experiments.small import run_small, table_bytes
 from tests.experiments.trivial import Trivial
 

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 import gainbias
-from gainbias.experiments import engines, work
-from gainbias.experiments import execute as execution
+from gainbias.experiments import engines, units
+from gainbias.experiments import runner as execution
 from gainbias.experiments.engines import Here, opened
-from gainbias.experiments.execute import execute
 from gainbias.experiments.provenance import THREADS
 from gainbias.experiments.results import Results
-from gainbias.experiments.work import WrongEnvironmentError, compute_all
+from gainbias.experiments.runner import execute
+from gainbias.experiments.units import WrongEnvironmentError, compute_all
 from tests.experiments.cluster import cluster
 from tests.experiments.trivial import Trivial
 
@@ -172,9 +172,9 @@ class TestEnvironment:
     def test_the_first_variable_that_is_set_counts(self, monkeypatch) -> None:
         for name in THREADS:
             monkeypatch.delenv(name, raising=False)
-        assert work.environment_fault(set())
+        assert units.environment_fault(set())
         monkeypatch.setenv("OMP_NUM_THREADS", "1")
-        assert not work.environment_fault(set())
+        assert not units.environment_fault(set())
 
 
 @pytest.mark.slow
@@ -224,7 +224,7 @@ class TestCluster:
 INTERRUPTED = """
 import signal, sys
 from pathlib import Path
-from gainbias.experiments.complete import complete
+from gainbias.experiments.runner import complete
 from gainbias.experiments.engines import opened
 from gainbias.experiments.provenance import THREADS
 from gainbias.experiments.results import Results

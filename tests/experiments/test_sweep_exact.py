@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.experiments import calibrate
+from gainbias.experiments import inspection
 
 CHOICES = {
     "tasks": [{"id": "garnet", "num_states": 10, "num_features": 3}],
@@ -63,9 +63,9 @@ def test_a_study_without_them_has_no_column(tmp_path):
 
 
 def test_a_dry_run_counts_them(monkeypatch):
-    monkeypatch.setattr(calibrate, "exact_errors", lambda *_: time.sleep(0.3))
+    monkeypatch.setattr(inspection, "exact_errors", lambda *_: time.sleep(0.3))
     study = gb.Study(**CHOICES, instances=5)
-    assert calibrate.estimate(study, 1).seconds >= 0.3 * study.count_lanes()
+    assert inspection.estimate(study, 1).seconds >= 0.3 * study.count_lanes()
 
 
 @pytest.mark.parametrize(

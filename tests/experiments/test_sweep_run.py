@@ -13,13 +13,11 @@ import pytest
 
 import gainbias as gb
 from gainbias import cli
-from gainbias.experiments.calibrate import estimate
 from gainbias.experiments.cell import Cell
+from gainbias.experiments.inspection import estimate, status, verify
 from gainbias.experiments.results import SCHEMA, Results
-from gainbias.experiments.status import status
 from gainbias.experiments.study import as_study
-from gainbias.experiments.tables import packed, unpacked
-from gainbias.experiments.verify import verify
+from gainbias.experiments.units import packed, unpacked
 from gainbias.progress import Watch
 from gainbias.store import LockedError
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.experiments import reading
+from gainbias.experiments import study
 from gainbias.experiments.study import as_study, read_study
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "step-sizes.toml"
@@ -51,7 +51,7 @@ def test_a_file_a_mapping_and_a_record_are_the_same(tmp_path: Path) -> None:
     ],
 )
 def test_step_sizes(given, meant) -> None:
-    assert reading.step_sizes(given, "step_size") == meant
+    assert study.step_sizes(given, "step_size") == meant
 
 
 def test_the_papers_steps() -> None:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from gainbias.experiments.provenance import code_version
-from gainbias.experiments.work import hash_of
+from gainbias.experiments.units import hash_of
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gainbias.algorithms.fields import dense_features
-from gainbias.features.matrices import add_combination, add_difference, add_outer
 from gainbias.features.rows import rows_of
+from gainbias.features.vectors import add_combination, add_difference, add_outer
 from gainbias.kernels import bare_kernel
 
 from ..engine import problems

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import gainbias as gb
-from gainbias.model import quadratic
-from gainbias.model.chain import contraction, reversible
-from gainbias.model.chain.contraction import contraction_factor, contraction_gap
+from gainbias.model import conditioning
+from gainbias.model.chain import mixing, reversible
+from gainbias.model.chain.mixing import contraction_factor, contraction_gap
 from gainbias.model.chain.reversible import FlowNetwork, additive_flows, multiplicative_flows
 from tests.model.precise import precise_condition_numbers
 from tests.oracles import groups
@@ -170,8 +170,8 @@ class TestAccuracyRelativeToTheValue:
 
     @pytest.mark.parametrize("doubt", [0.0, 1e3], ids=["factorised", "assembled"])
     def test_both_ways_to_the_minimum(self, doubt, monkeypatch):
-        monkeypatch.setattr(quadratic, "DOUBT", doubt)
-        monkeypatch.setattr(quadratic, "BLOCK_BYTES", 500)  # many small blocks
+        monkeypatch.setattr(conditioning, "DOUBT", doubt)
+        monkeypatch.setattr(conditioning, "BLOCK_BYTES", 500)  # many small blocks
         phi = np.random.default_rng(9).random((14, 9))
         check_against_definitions(random_process(np.random.default_rng(8), 14), phi)
 
@@ -238,11 +238,11 @@ class TestContraction:
         process = random_process(np.random.default_rng(4), 400, sharpness=8.0)
         mu = gb.solve(process).stationary
         expected = contraction_factor(process.csr, mu)
-        monkeypatch.setattr(contraction, "MOST_PAIRS", 0)
+        monkeypatch.setattr(mixing, "MOST_PAIRS", 0)
         assert contraction_factor(process.csr, mu) == pytest.approx(expected, rel=1e-8)
 
     def test_transitions_alone_do_not_make_up_a_tiny_gap(self, monkeypatch):
-        monkeypatch.setattr(contraction, "MOST_PAIRS", 0)
+        monkeypatch.setattr(mixing, "MOST_PAIRS", 0)
         block = np.full((200, 200), 1 / 200)
         apart = np.kron([[1 - 1e-10, 1e-10], [1e-10, 1 - 1e-10]], block)
         assert contraction_gap(sparse.csr_array(apart), np.full(400, 1 / 400)) == 0.0

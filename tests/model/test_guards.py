@@ -10,7 +10,7 @@ import scipy.sparse as sparse
 import gainbias as gb
 from gainbias.model.solve.certificate import solve_and_certify
 from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
-from gainbias.model.solve.method import Budget, MethodError
+from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.progress import Watch
 
 

@@ -8,8 +8,8 @@ import scipy.sparse as sparse
 from flint import fmpq
 
 import gainbias as gb
-from gainbias.model.solve.elimination.roots import busiest_states
-from gainbias.model.solve.elimination.types import Sparse
+from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.model.solve.elimination.solver import busiest_states
 from tests.oracles.rational import rational_answer
 
 

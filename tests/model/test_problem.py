@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 
 import gainbias as gb
+from gainbias.model import problem
 from gainbias.model import problem as problem_module
-from gainbias.model import projection
-from gainbias.model.projection import projector
+from gainbias.model.problem import projector
 
 TWO = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0])
 
@@ -278,7 +278,7 @@ class TestProjection:
     @pytest.mark.parametrize("threshold", [1e-6, 10.0], ids=["assembled", "factorised"])
     @pytest.mark.parametrize("nearly", [1.0, 1e-2, 1e-6])
     def test_fit_is_least_squares(self, threshold, nearly, monkeypatch):
-        monkeypatch.setattr(projection, "WELL_CONDITIONED", threshold)
+        monkeypatch.setattr(problem, "WELL_CONDITIONED", threshold)
         rng = np.random.default_rng(0)
         phi = rng.standard_normal((50, 4))
         phi[:, 1] = phi[:, 0] + nearly * phi[:, 1]

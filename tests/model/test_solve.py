@@ -11,8 +11,8 @@ import scipy.sparse as sparse
 
 import gainbias as gb
 from gainbias.model.solve import choice
-from gainbias.model.solve.elimination import ordering
-from gainbias.model.solve.method import MethodError
+from gainbias.model.solve.elimination import symbolic
+from gainbias.model.solve.solution import MethodError
 from gainbias.progress import OutOfTimeError, Watch
 
 
@@ -73,7 +73,7 @@ def test_without_metis_it_works_and_says_what_the_extra_would_bring(monkeypatch:
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pymetis" else found(name))
     assert "minimum degree" in gb.solve(lattice(40)).notes[-1]
-    monkeypatch.setattr(ordering, "SMALL", 100)
+    monkeypatch.setattr(symbolic, "SMALL", 100)
     with pytest.raises(
         gb.ConvergenceError, match=r"METIS is not installed \(pip install 'gainbias\[solvers\]'\)"
     ):
@@ -91,7 +91,7 @@ def test_nested_dissection_is_used_where_it_pays(monkeypatch: pytest.MonkeyPatch
     chain = (cube / 12).tocsr()[shuffled][:, shuffled]
     mrp = gb.MarkovRewardProcess(chain + sparse.diags_array(1.0 - chain.sum(axis=1)), np.arange(12**3) % 3)
     assert "minimum degree" in gb.solve(mrp, method="sparse-gth").notes[-1]
-    monkeypatch.setattr(ordering, "FLOPS_PER_STATE_OF_METIS", 0.0)
+    monkeypatch.setattr(symbolic, "FLOPS_PER_STATE_OF_METIS", 0.0)
     assert "nested dissection" in gb.solve(mrp, method="sparse-gth").notes[-1]
 
 

@@ -7,8 +7,8 @@ from pydtmc import MarkovChain
 from scipy import sparse
 
 import gainbias as gb
-from gainbias.model.chain import spectrum
-from gainbias.model.chain.spectrum import is_reversible
+from gainbias.model.chain import mixing
+from gainbias.model.chain.mixing import is_reversible
 from tests.oracles import groups
 from tests.oracles.birth_death import birth_death
 from tests.oracles.blocks import TINY, lumpable_blocks
@@ -190,7 +190,7 @@ class TestLarge:
 
     @pytest.mark.parametrize(("forward", "backward"), [(0.5, 0.1), (0.1, 0.89)])
     def test_drifting_ring(self, forward, backward, monkeypatch):
-        monkeypatch.setattr(spectrum, "DENSE_STATES", 100)
+        monkeypatch.setattr(mixing, "DENSE_STATES", 100)
         process, gap = drifting_ring(151, forward, backward)
         assert gb.spectral_gap(process) == pytest.approx(gap, rel=1e-8)
 
@@ -217,9 +217,9 @@ class TestLarge:
         assert gb.spectral_gap(process) == pytest.approx(gap, rel=1e-8, abs=0.0)
 
     def test_what_cannot_be_found_is_an_error(self, monkeypatch):
-        monkeypatch.setattr(spectrum, "DENSE_STATES", 100)
-        monkeypatch.setattr(spectrum, "MOST_STEPS", 1)
-        monkeypatch.setattr(spectrum, "RESTARTS", 2)
+        monkeypatch.setattr(mixing, "DENSE_STATES", 100)
+        monkeypatch.setattr(mixing, "MOST_STEPS", 1)
+        monkeypatch.setattr(mixing, "RESTARTS", 2)
         process, _ = drifting_ring(2001, 0.5, 0.1)
         with pytest.raises(
             gb.ConvergenceError, match=r"eigenvalues of 1 steps of the chain could not be told apart"

@@ -9,8 +9,14 @@ import numpy as np
 import pandas
 
 from gainbias.experiments.results import SCHEMA
-from gainbias.report.data.printed import PAPER_NAMES, Paper
-from gainbias.report.data.results import STATE_COLUMNS, VALUE_COLUMNS, Archive, read_results
+from gainbias.report.data.results import (
+    PAPER_NAMES,
+    STATE_COLUMNS,
+    VALUE_COLUMNS,
+    Archive,
+    Paper,
+    read_results,
+)
 from gainbias.report.names import TASKS
 
 PROTOCOLS = ("literal", "inferred", "fair")

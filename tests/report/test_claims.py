@@ -7,11 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gainbias.report.data.claims import CLAIMS, Claim
-from gainbias.report.data.printed import Printed
-from gainbias.report.data.results import MissingDataError
-from gainbias.report.data.scores import FAIR_SCORES, PAPER_SCORES
-from gainbias.report.data.verdicts import judge
+from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES, MissingDataError, Printed
+from gainbias.report.data.verdicts import CLAIMS, Claim, judge
 from tests.report.synthetic import CONSTANTS, ETAS, FEW, LEVELS, make_paper, make_results
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}

@@ -5,9 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from gainbias.report.data.results import MissingDataError, read_results
-from gainbias.report.data.scores import FAIR_SCORES, PAPER_SCORES, Score
-from gainbias.report.figures.curves import Curve, draw_curves, few_ticks, learning_curve
+from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES, MissingDataError, Score, read_results
+from gainbias.report.figures.study import Curve, draw_curves, few_ticks, learning_curve
 from gainbias.report.figures.style import LOOKS, SIZES, drawing, save_figure
 from gainbias.report.names import TASKS
 from tests.report.synthetic import FEW, make_conditions, make_paper, make_results, make_runs, write_study

@@ -21,7 +21,7 @@ def test_missing_pandas_is_named(monkeypatch, tmp_path, capsys):
 
 
 def test_answers_on_a_terminal_need_no_pandas():
-    code = "import sys, gainbias.cli.terminal; sys.exit('pandas' in sys.modules)"
+    code = "import sys, gainbias.cli.show; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

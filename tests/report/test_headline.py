@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from gainbias import cli
-from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, at_most, notice
+from gainbias.experiments.claims.claim import Chart, Claim, Line, Outcome, at_most, notice
 from gainbias.experiments.claims.registry import CLAIMS, check_claims
 from gainbias.experiments.statistics import Interval
 from gainbias.report.figures.style import SIZES
-from gainbias.report.pages.headline import claims_page, claims_sheet, draw_chart, read_claims, write_claims
+from gainbias.report.pages.claims import claims_page, claims_sheet, draw_chart, read_claims, write_claims
 from gainbias.report.tables.layout import latex
 from tests.report.latex import problems
 

@@ -6,11 +6,18 @@ import subprocess
 
 import pytest
 
-from gainbias.report.data.report_summary import summary_sheet, summary_table
-from gainbias.report.data.scores import FAIR_SCORES
+from gainbias.report.data.results import FAIR_SCORES
+from gainbias.report.data.summary import summary_sheet, summary_table
 from gainbias.report.tables.layout import Cell, Sheet, escape_latex, latex, markdown, scaled_text, spread_text
-from gainbias.report.tables.sheets import best_of, conditions_sheet, distances_sheet, parameters_sheet
-from gainbias.report.tables.tables import conditions_table, distances_table, parameters_table
+from gainbias.report.tables.paper import (
+    best_of,
+    conditions_sheet,
+    conditions_table,
+    distances_sheet,
+    distances_table,
+    parameters_sheet,
+    parameters_table,
+)
 from tests.report.latex import problems
 from tests.report.synthetic import FEW, make_paper
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gainbias.report.data.scores import STUDIED
-from gainbias.report.figures.maps import draw_maps
+from gainbias.report.data.results import STUDIED
+from gainbias.report.figures.study import draw_maps
 from tests.report.synthetic import make_results
 
 

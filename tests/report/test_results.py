@@ -6,9 +6,14 @@ import numpy as np
 import pandas
 import pytest
 
-from gainbias.report.data.printed import Printed
-from gainbias.report.data.results import MissingDataError, read_results
-from gainbias.report.data.scores import FAIR_SCORES, PAPER_SCORES, Score
+from gainbias.report.data.results import (
+    FAIR_SCORES,
+    PAPER_SCORES,
+    MissingDataError,
+    Printed,
+    Score,
+    read_results,
+)
 from tests.report.synthetic import FEW, LEVELS, make_conditions, make_paper, make_runs, write_study
 
 LITERAL = PAPER_SCORES["literal"]

@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from gainbias.report.data.report_summary import (
+from gainbias.report.data.results import FAIR_SCORES, MissingDataError, Score
+from gainbias.report.data.summary import (
     draw_profiles,
     log_floor_ratios,
     score_arrays,
     summary_sheet,
     summary_table,
 )
-from gainbias.report.data.results import MissingDataError
-from gainbias.report.data.scores import FAIR_SCORES, Score
 from gainbias.report.figures.style import SIZES
 from tests.report.synthetic import FEW, LEVELS, make_results
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gainbias.report.data.results import read_results
-from gainbias.report.tables.tables import (
+from gainbias.report.tables.paper import (
     OURS,
     conditions_table,
     distances_table,

@@ -6,14 +6,11 @@ import pandas
 import pytest
 
 import gainbias as gb
-from gainbias.report.data.claims import CLAIMS
-from gainbias.report.data.report_summary import summary_table
-from gainbias.report.data.results import read_results
-from gainbias.report.data.scores import FAIR_SCORES
-from gainbias.report.data.unexplained import unexplained
-from gainbias.report.data.verdicts import verdict_table
-from gainbias.report.reproduction import printed_numbers, report_on
-from gainbias.report.tables.tables import OURS, untraceable
+from gainbias.report.data.results import FAIR_SCORES, read_results
+from gainbias.report.data.summary import summary_table
+from gainbias.report.data.verdicts import CLAIMS, unexplained, verdict_table
+from gainbias.report.tables.paper import OURS, untraceable
+from gainbias.report.write import printed_numbers, report_on
 
 TASKS = ["random-walk-50", "frozen-lake"]
 TABLES = ("distances", "condition-numbers", "parameters")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gainbias.report.data.unexplained import unexplained
+from gainbias.report.data.verdicts import unexplained
 from tests.report.synthetic import FEW, make_paper, make_results
 
 

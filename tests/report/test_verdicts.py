@@ -4,25 +4,26 @@ import numpy as np
 import pandas
 import pytest
 
-from gainbias.report.data.claims import CLAIMS, Claim
-from gainbias.report.data.scores import FAIR_SCORES, PAPER_SCORES
-from gainbias.report.data.unexplained import unexplained
+from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES
 from gainbias.report.data.verdicts import (
     AGAINST_BASELINES,
+    CLAIMS,
     CONSTANT_ITSELF,
     COUNTS_CONSTANT,
     OUR_CONSTANTS,
     SCORES,
     SLOWER,
+    Claim,
     caveat,
     judge,
     reason,
     runs_met,
     turning_choices,
+    unexplained,
     verdict_table,
 )
-from gainbias.report.pages.sections import _verdict_cell, _verdict_row
-from gainbias.report.tables.page import verdict_texts, verdicts_page
+from gainbias.report.pages.study import _verdict_cell, _verdict_row
+from gainbias.report.tables.findings import verdict_texts, verdicts_page
 from tests.report.synthetic import ETAS, FEW, LEVELS, make_results
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}

@@ -7,14 +7,11 @@ import numpy as np
 import pandas
 import pytest
 
-from gainbias.report.data.claims import CLAIMS
-from gainbias.report.data.unexplained import unexplained
-from gainbias.report.data.verdicts import verdict_table
+from gainbias.report.data.verdicts import CLAIMS, unexplained, verdict_table
 from gainbias.report.figures.style import SIZES
-from gainbias.report.reproduction import findings_from
-from gainbias.report.tables.page import verdicts_page
-from gainbias.report.tables.study_tables import study_tables
-from gainbias.report.write import write_figures, write_scores, write_tables, write_texts
+from gainbias.report.tables.findings import verdicts_page
+from gainbias.report.tables.paper import study_tables
+from gainbias.report.write import findings_from, write_figures, write_scores, write_tables, write_texts
 from tests.report.synthetic import FEW, make_paper, make_results
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.tasks.chains.random_walks import random_process
+from gainbias.tasks.chains.random_chains import random_process
 
 SOLUTION = gb.solve(random_process(12, np.random.default_rng(3)))
 
@@ -51,7 +51,7 @@ def test_dependent_columns_are_drawn_again():
 
 
 def test_giving_up(monkeypatch):
-    monkeypatch.setattr("gainbias.tasks.bernoulli._is_independent", lambda columns: False)
+    monkeypatch.setattr("gainbias.tasks.paper._is_independent", lambda columns: False)
     with pytest.raises(ValueError, match="100 draws gave no 6 linearly independent columns for 12 states"):
         gb.bernoulli_features(SOLUTION, 6, rng=0)
 

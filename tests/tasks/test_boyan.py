@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.tasks.chains.boyan import boyan_features, boyan_table
+from gainbias.tasks.chains.classic import boyan_features, boyan_table
 
 
 def steps_to_the_end(size):

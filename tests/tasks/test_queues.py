@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.tasks.chains.queues import access_control_process, admission_process
+from gainbias.tasks.chains.operations import access_control_process, admission_process
 
 
 class TestAdmission:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.tasks.chains import river_swim
+from gainbias.tasks.chains import classic
 
 
 @pytest.mark.parametrize(("size", "swim"), [(6, 1.0), (6, 0.7), (9, 0.9), (2, 0.5)])
@@ -23,10 +23,10 @@ def test_values_of_a_published_variant(monkeypatch):
 
     It swims up with 0.9 and down with 0.05, and the large reward is paid only if the swimmer stays.
     """
-    monkeypatch.setattr(river_swim, "FORWARD", 0.9)
-    monkeypatch.setattr(river_swim, "FORWARD_AT_FIRST", 0.9)
-    monkeypatch.setattr(river_swim, "BACK_AT_LAST", 0.05)
-    solution = gb.solve(river_swim.river_swim_process(6, 1.0, 0.005, large_reward=0.95))
+    monkeypatch.setattr(classic, "FORWARD", 0.9)
+    monkeypatch.setattr(classic, "FORWARD_AT_FIRST", 0.9)
+    monkeypatch.setattr(classic, "BACK_AT_LAST", 0.05)
+    solution = gb.solve(classic.river_swim_process(6, 1.0, 0.005, large_reward=0.95))
     published = [-5.1535953, -4.15668169, -3.10438399, -2.04900939, -0.99346386, 0.06209117]
     np.testing.assert_allclose(solution.bias, published, atol=1e-7)
 

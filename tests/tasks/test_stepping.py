@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.tasks.gym.multi_objective import deep_sea, fruit_tree, resource_gathering
-from gainbias.tasks.gym.stepping import stepped_table
+from gainbias.tasks.gym.multi_objective import deep_sea, fruit_tree, resource_gathering, stepped_table
 from tests.tasks.replay import replay_process, replay_table
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered:UserWarning")

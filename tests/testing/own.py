@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 import gainbias as gb
+from gainbias.algorithms.algorithm import POSITIVE, RADIUS
 from gainbias.algorithms.fields import average_features, paper_field, solve_field, td_field
-from gainbias.algorithms.intervals import POSITIVE, RADIUS
 from gainbias.features.vectors import axpy, dot
 
 

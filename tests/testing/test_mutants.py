@@ -15,7 +15,7 @@ from gainbias.engine import work
 from gainbias.features.rows import add_row, values
 from gainbias.features.vectors import axpy, dot
 from gainbias.testing import CHECKS
-from gainbias.testing.cases import Case, all_params, small_problem
+from gainbias.testing.drive import Case, all_params, small_problem
 
 from .own import DOUBLE, SINGLE, TD, Weights
 

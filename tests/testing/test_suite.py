@@ -9,7 +9,7 @@ import pytest
 
 import gainbias as gb
 from gainbias.testing import CHECKS, NotCheckedWarning, Report, Result
-from gainbias.testing.cases import FEW, KINDS, SEVERAL, all_params, small_problem
+from gainbias.testing.drive import FEW, KINDS, SEVERAL, all_params, small_problem
 
 from .own import DOUBLE, SINGLE, TD, begin
 

@@ -7,9 +7,8 @@ import pytest
 
 import gainbias as gb
 from gainbias.engine.schedules import Listed
-from gainbias.testing.cases import FEW, SEVERAL, small_problem
-from gainbias.testing.drive import first_weights
-from gainbias.theory.curve import blocks
+from gainbias.testing.drive import FEW, SEVERAL, first_weights, small_problem
+from gainbias.theory.curve import advance
 from gainbias.theory.curve.advance import moments_at
 from gainbias.theory.curve.system import make_system
 from tests.theory.systems import all_steps, random_problem, recursion_of
@@ -43,11 +42,11 @@ class TestWays:
     )
     def test_blocks_beside_a_fast_gain(self, name, tabular, monkeypatch):
         """Tabular features have a mean, and so the gain changes the mean of the weights."""
-        monkeypatch.setattr(blocks, "WORTH", 80)
+        monkeypatch.setattr(advance, "WORTH", 80)
         problem = random_problem()
         problem = gb.Problem(problem.mrp, gb.Tabular()) if tabular else problem
         recursion, first = recursion_of(name, problem, largest=0.1)
-        covered, plain = 0, blocks._between_nodes
+        covered, plain = 0, advance._between_nodes
 
         def counted(recursion, now, fast, sizes, ends):
             nonlocal covered
@@ -57,7 +56,7 @@ class TestWays:
             covered += len(sizes)
             return found
 
-        monkeypatch.setattr(blocks, "_between_nodes", counted)
+        monkeypatch.setattr(advance, "_between_nodes", counted)
         schedule, checkpoints = gb.Harmonic(40, 400), np.array([0, 3, 700, 1333, 2000])
         found = moments_at(recursion, first, schedule, checkpoints)
         expected = all_steps(recursion, first, schedule.values(0, 2000), checkpoints)
@@ -68,11 +67,11 @@ class TestWays:
         """Rounding makes them so, and nothing would damp them beside a fast gain."""
         recursion, first = recursion_of("td-lambda", random_problem())
         begin, rng = recursion.begin(first), np.random.default_rng(0)
-        fast = blocks._fast_entries(recursion, begin, 0.05)[0]
+        fast = advance._fast_entries(recursion, begin, 0.05)[0]
         askew = rng.normal(size=begin.shape)
         askew -= askew.transpose(0, 2, 1)
         found, expected = (
-            blocks._smooth_slope(recursion, each, fast, 0.05) for each in (begin + askew, begin)
+            advance._smooth_slope(recursion, each, fast, 0.05) for each in (begin + askew, begin)
         )
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
 
@@ -82,14 +81,14 @@ class TestWays:
             params = algorithm.params(gain_ratio=ratio)
             system = make_system(algorithm, problem, params, first_weights(problem))
             begin = system.recursion.begin(system.first - system.origin)
-            fast, rate, _, _ = blocks._fast_entries(system.recursion, begin, 0.05)
+            fast, rate, _, _ = advance._fast_entries(system.recursion, begin, 0.05)
             assert bool(fast) == apart
             assert rate < 0.4
 
     @pytest.mark.parametrize("name", ["double-chain-symmetric", "implicit-td"])
     def test_blocks_of_slow_steps(self, name, monkeypatch):
         """With few steps for a block, also where coefficients change with the step size."""
-        monkeypatch.setattr(blocks, "WORTH", 100)
+        monkeypatch.setattr(advance, "WORTH", 100)
         recursion, first = recursion_of(name, random_problem(), largest=0.005)
         schedule, checkpoints = gb.Harmonic(5.0, 1000), np.array([0, 133, 400])
         found = moments_at(recursion, first, schedule, checkpoints)
@@ -99,14 +98,14 @@ class TestWays:
     def test_blocks_that_are_too_long_are_made_shorter(self, monkeypatch):
         schedule = gb.Harmonic(20, 400)
         recursion, first = recursion_of("double-chain", random_problem())
-        monkeypatch.setattr(blocks, "_fastest_rate", lambda *_: (1e-3, 0.0))
+        monkeypatch.setattr(advance, "_fastest_rate", lambda *_: (1e-3, 0.0))
         found = moments_at(recursion, first, schedule, np.array([100, 2500]))
         expected = all_steps(recursion, first, schedule.values(0, 2500), np.array([100, 2500]))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
     def test_blocks_with_too_few_nodes_are_made_shorter(self, monkeypatch):
-        monkeypatch.setattr(blocks, "NODES", 6)
-        monkeypatch.setattr(blocks, "WORTH", 20)
+        monkeypatch.setattr(advance, "NODES", 6)
+        monkeypatch.setattr(advance, "WORTH", 20)
         recursion, first = recursion_of("double-chain", random_problem())
         sizes = np.full(600, 0.02)
         found = moments_at(recursion, first, Listed(sizes), np.array([100, 600]))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.testing.cases import FEW, small_problem
+from gainbias.testing.drive import FEW, small_problem
 from gainbias.theory.curve.curve import error_form
 
 AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.sample_field is not None]
@@ -55,7 +55,7 @@ class TestByHand:
         """The gain of td-lambda does not depend on its weights; least squares shows it in those of theta."""
         mrp = gb.MarkovRewardProcess([[0.9, 0.1], [0.3, 0.7]], [1.0, 0.0])
         problem = gb.Problem(mrp, gb.Tabular())
-        from gainbias.theory.linear import linearise
+        from gainbias.theory.asymptotics import linearise
 
         algorithm = gb.ALGORITHMS["td-lambda"]
         linear = linearise(algorithm, problem, algorithm.params(), np.zeros(2), "markov")

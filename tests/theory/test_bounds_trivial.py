@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gainbias as gb
-from gainbias.testing.cases import FEW, small_problem
+from gainbias.testing.drive import FEW, small_problem
 from gainbias.theory.bounds.record import Trivial, conclude
 
 FLIPPING = gb.Problem(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0]), [[1.0], [0.0]])

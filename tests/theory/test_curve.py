@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.testing.cases import FEW, small_problem
-from gainbias.testing.drive import first_weights
-from gainbias.theory.curve import foresight
+from gainbias.testing.drive import FEW, first_weights, small_problem
+from gainbias.theory.curve import advance
 from tests.theory.systems import random_problem
 
 AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.sample_field is not None]
@@ -187,7 +186,7 @@ class TestRefused:
                 gb.exact_curve(*asked, sampling=sampling, time_limit=0.01)
 
     def test_long_work_is_announced(self, monkeypatch):
-        monkeypatch.setattr(foresight, "LONG", 1e-6)
+        monkeypatch.setattr(advance, "LONG", 1e-6)
         with pytest.warns(UserWarning, match="this curve takes about"):
             gb.exact_curve("td-lambda", random_problem(), 100, gb.Harmonic(1, 10))
         with warnings.catch_warnings():

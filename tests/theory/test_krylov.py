@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.testing.cases import FEW, small_problem
-from gainbias.theory.curve import advance, krylov
+from gainbias.testing.drive import FEW, small_problem
+from gainbias.theory.curve import advance
 from gainbias.theory.curve.advance import moments_at
 from tests.theory.systems import all_steps, random_problem, recursion_of
 
@@ -24,7 +24,7 @@ def close(found, expected):
 @pytest.mark.parametrize("most_vectors", [40, 8])
 @pytest.mark.parametrize("name", ["double-chain", "td-lambda", "differential-td", "implicit-td"])
 def test_the_same_as_all_steps(name, most_vectors, monkeypatch):
-    monkeypatch.setattr(krylov, "MOST_VECTORS", most_vectors)
+    monkeypatch.setattr(advance, "MOST_VECTORS", most_vectors)
     recursion, first = recursion_of(name, random_problem())
     checkpoints, calls, slope = np.array([0, 1, 10, 777, 2000]), 0, recursion.slope
 
@@ -53,13 +53,13 @@ def test_a_space_that_is_closed_reaches_any_number_of_steps():
     """Of three features there are ten moments, and no more dimensions."""
     recursion, first = recursion_of("double-chain", small_problem("dense", FEW))
     begin, last = recursion.begin(first), 10**12
-    space = krylov.Space(recursion, begin, SIZE)
+    space = advance.Space(recursion, begin, SIZE)
     assert space.count < 10
     assert space.reach(last) == last
-    (far,) = krylov.by_krylov(recursion, begin, SIZE, np.array([last]), None)
+    (far,) = advance.by_krylov(recursion, begin, SIZE, np.array([last]), None)
     close(recursion.step(far, SIZE), far)
     close(
-        list(krylov.by_krylov(recursion, begin, SIZE, np.array([7, 50]), None))[1][0],
+        list(advance.by_krylov(recursion, begin, SIZE, np.array([7, 50]), None))[1][0],
         all_steps(recursion, first, np.full(50, SIZE), [50])[0],
     )
 
@@ -70,7 +70,7 @@ def test_moments_that_stay():
             return np.zeros_like(moments)
 
     begin = np.arange(9.0).reshape(1, 3, 3)
-    for found in krylov.by_krylov(Still(), begin, SIZE, np.array([0, 5, 10**9]), None):
+    for found in advance.by_krylov(Still(), begin, SIZE, np.array([0, 5, 10**9]), None):
         np.testing.assert_array_equal(found, begin)
 
 
@@ -80,7 +80,7 @@ def test_a_first_step_beyond_all_numbers():
             return 1e300 * moments
 
     with np.errstate(over="ignore"):
-        ways = krylov.by_krylov(Growing(), np.full((1, 2, 2), 1e100), SIZE, np.array([1, 2]), None)
+        ways = advance.by_krylov(Growing(), np.full((1, 2, 2), 1e100), SIZE, np.array([1, 2]), None)
         for found in ways:
             assert np.isposinf(found).all()
 

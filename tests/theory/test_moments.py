@@ -7,9 +7,8 @@ import pytest
 
 import gainbias as gb
 from gainbias.engine.schedules import Listed
-from gainbias.testing.cases import FEW, Case, small_problem
-from gainbias.testing.drive import Rig, copied, first_weights
-from gainbias.theory.curve.moves import move_law
+from gainbias.testing.drive import FEW, Case, Rig, copied, first_weights, small_problem
+from gainbias.theory.curve.enumeration import move_law
 from gainbias.theory.curve.terms import bound_field, read_terms
 
 SIZES = np.array([0.5, 0.25, 0.125, 0.5, 0.0625, 0.25])

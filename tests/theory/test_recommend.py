@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.testing.cases import FEW, small_problem
+from gainbias.testing.drive import FEW, small_problem
 from gainbias.theory.bounds.certify import certified
 from gainbias.theory.recommend import _checkpoints, _Search, _times
 

@@ -27,11 +27,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, PerLane, Setting, Weights, always
-from gainbias.algorithms.intervals import NOT_NEGATIVE
+from gainbias.algorithms.algorithm import (
+    NOT_NEGATIVE,
+    Algorithm,
+    Form,
+    Move,
+    Output,
+    PerLane,
+    Setting,
+    Weights,
+    always,
+)
 from gainbias.features.rows import Floats, TabularRows
 from gainbias.model.problem import Problem
-from gainbias.model.solve.elimination.types import Ints
+from gainbias.model.solve.elimination.numeric import Ints
 
 
 class Params(NamedTuple):

@@ -1,4 +1,7 @@
-"""What an algorithm is: a step that kernels run, and facts about it that the contract suite checks."""
+"""What an algorithm is: a step that kernels run, and facts about it that the contract suite checks.
+
+Which numbers parameters may be.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,41 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gainbias.algorithms.intervals import Interval
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Numbers from `least` to `most`; the ends belong to it only where that is said.
+
+    Examples
+    --------
+    >>> 0.0 in Interval(0.0, 1.0, with_least=True), str(Interval(0.0, 1.0, with_least=True))
+    (True, 'at least 0 and below 1')
+    """
+
+    least: float
+    most: float
+    with_least: bool = False
+    with_most: bool = False
+
+    def __contains__(self, number: float) -> bool:
+        above = number >= self.least if self.with_least else number > self.least
+        return above and (number <= self.most if self.with_most else number < self.most)
+
+    def __str__(self) -> str:
+        low = f"{'at least' if self.with_least else 'above'} {self.least:g}"
+        if self.most == np.inf:
+            return low + (", infinity allowed" if self.with_most else " and finite")
+        return f"{low} and {'at most' if self.with_most else 'below'} {self.most:g}"
+
+
+POSITIVE = Interval(0.0, np.inf)
+NOT_NEGATIVE = Interval(0.0, np.inf, with_least=True)
+RADIUS = Interval(0.0, np.inf, with_most=True)
+FRACTION = Interval(0.0, 1.0, with_least=True)
+
 
 PerLane: TypeAlias = Any
 """A number for each lane: an array of shape (lanes,) where lanes go together, otherwise a float."""
@@ -243,7 +278,7 @@ class Algorithm:
     >>> import gainbias as gb
     >>> from typing import NamedTuple
     >>> from gainbias.algorithms.fields import solve_field, td_field
-    >>> from gainbias.algorithms.intervals import FRACTION
+    >>> from gainbias.algorithms.algorithm import FRACTION
     >>> from gainbias.features.vectors import axpy, dot
     >>> class Params(NamedTuple):
     ...     discount: float = 0.9

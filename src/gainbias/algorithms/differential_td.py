@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import (
+    POSITIVE,
     Algorithm,
     Field,
     Form,
@@ -33,7 +34,6 @@ from gainbias.algorithms.algorithm import (
     always,
 )
 from gainbias.algorithms.fields import td_field, td_solution
-from gainbias.algorithms.intervals import POSITIVE
 from gainbias.features.rows import Floats, Rows, add_row, values
 from gainbias.model.problem import Problem
 

@@ -22,9 +22,19 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import linalg
 
-from gainbias.algorithms.algorithm import Algorithm, Field, Form, Move, PerLane, Sample, Setting, Weights
+from gainbias.algorithms.algorithm import (
+    FRACTION,
+    RADIUS,
+    Algorithm,
+    Field,
+    Form,
+    Move,
+    PerLane,
+    Sample,
+    Setting,
+    Weights,
+)
 from gainbias.algorithms.fields import solve_field, td_field, within
-from gainbias.algorithms.intervals import FRACTION, RADIUS
 from gainbias.features.rows import Floats, Rows, add_row, squared_length, values
 from gainbias.features.vectors import keep_in_ball, squares_within
 from gainbias.model.problem import Problem

@@ -18,9 +18,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Algorithm, Form, Move, PerLane, Sample, Setting, Weights, always
+from gainbias.algorithms.algorithm import (
+    POSITIVE,
+    Algorithm,
+    Form,
+    Move,
+    PerLane,
+    Sample,
+    Setting,
+    Weights,
+    always,
+)
 from gainbias.algorithms.double_chain import limit, mean_field
-from gainbias.algorithms.intervals import POSITIVE
 from gainbias.features.rows import Floats, Rows, add_rows, values
 from gainbias.model.problem import Problem
 

@@ -9,8 +9,8 @@ from gainbias.algorithms.algorithm import Field
 from gainbias.features.matrix import column_lengths
 from gainbias.features.rows import Floats
 from gainbias.model.checks import CsrArray
+from gainbias.model.conditioning import sandwich
 from gainbias.model.problem import Problem
-from gainbias.model.quadratic import sandwich
 
 SINGULAR = 1e-12
 """Singular values this small, relative to the largest, may be rounding errors of long sums."""

@@ -25,9 +25,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Algorithm, Form, Move, PerLane, Sample, Setting, Weights
+from gainbias.algorithms.algorithm import (
+    FRACTION,
+    POSITIVE,
+    RADIUS,
+    Algorithm,
+    Form,
+    Move,
+    PerLane,
+    Sample,
+    Setting,
+    Weights,
+)
 from gainbias.algorithms.fields import td_solution, within
-from gainbias.algorithms.intervals import FRACTION, POSITIVE, RADIUS
 from gainbias.algorithms.td_lambda import frozen, mean_field, without_trace
 from gainbias.features.rows import Floats, Rows, add_row, squared_length, values
 from gainbias.features.vectors import add_scaled, keep_in_ball, scale_lanes, squared_norms, squares_within

@@ -29,15 +29,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, Setting, Weights
+from gainbias.algorithms.algorithm import (
+    FRACTION,
+    POSITIVE,
+    Algorithm,
+    Form,
+    Interval,
+    Move,
+    Output,
+    Setting,
+    Weights,
+)
 from gainbias.algorithms.fields import project_off, td_solution
-from gainbias.algorithms.intervals import FRACTION, POSITIVE, Interval
 from gainbias.algorithms.lstd import check_size
-from gainbias.features.matrices import add_combination, add_outer
 from gainbias.features.rows import Floats, Rows
-from gainbias.features.vectors import axpy, dot
+from gainbias.features.vectors import add_combination, add_outer, axpy, dot
 from gainbias.model.problem import Problem
-from gainbias.model.solve.elimination.types import Ints
+from gainbias.model.solve.elimination.numeric import Ints
 
 
 class Params(NamedTuple):

@@ -31,15 +31,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Algorithm, Field, Form, Move, Output, Setting, Weights, always
+from gainbias.algorithms.algorithm import (
+    FRACTION,
+    NOT_NEGATIVE,
+    Algorithm,
+    Field,
+    Form,
+    Move,
+    Output,
+    Setting,
+    Weights,
+    always,
+)
 from gainbias.algorithms.fields import average_features, nearest_solution, td_field
-from gainbias.algorithms.intervals import FRACTION, NOT_NEGATIVE
-from gainbias.features.matrices import add_difference
 from gainbias.features.matrix import column_lengths
 from gainbias.features.rows import Floats, Rows
-from gainbias.features.vectors import axpy
+from gainbias.features.vectors import add_difference, axpy
 from gainbias.model.problem import MOST_FEATURES, Problem
-from gainbias.model.solve.elimination.types import Ints
+from gainbias.model.solve.elimination.numeric import Ints
 
 
 class Params(NamedTuple):

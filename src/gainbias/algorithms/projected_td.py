@@ -18,9 +18,8 @@ algorithm's own limit. Not guaranteed: constants of the bounds grow with the num
 
 from __future__ import annotations
 
-from gainbias.algorithms.algorithm import Algorithm, Form, Output, Setting
+from gainbias.algorithms.algorithm import FRACTION, POSITIVE, Algorithm, Form, Output, Setting
 from gainbias.algorithms.fields import project_off, td_solution
-from gainbias.algorithms.intervals import FRACTION, POSITIVE
 from gainbias.algorithms.td_lambda import (
     Params,
     State,

@@ -1,8 +1,15 @@
-"""All algorithms by their ids."""
+"""The algorithms as plain facts, for the command line and the documentation.
+
+The bibliography: what the keys in the records of algorithms stand for.
+
+All algorithms by their ids.
+"""
 
 from __future__ import annotations
 
 import difflib
+import math
+from typing import Any
 
 from gainbias.algorithms import (
     adaptive_td,
@@ -22,6 +29,39 @@ from gainbias.algorithms import (
     vrtd,
 )
 from gainbias.algorithms.algorithm import Algorithm
+
+REFERENCES: dict[str, str] = {
+    "bhandari2018finite": "Bhandari, Russo, Singal: A Finite Time Analysis of Temporal Difference Learning "
+    "with Linear Function Approximation. COLT 2018",
+    "blaser2024almost": "Blaser, Zhang: Almost Sure Convergence of Average Reward Temporal Difference "
+    "Learning. arXiv 2409.19546, 2024",
+    "chen2025adaptive": "Chen: Non-Asymptotic Guarantees for Average-Reward Q-Learning with Adaptive "
+    "Stepsizes. arXiv 2504.18743, 2025",
+    "chen2025seminorm": "Chen, Zhang, Zhang, Haque, Maguluri: A Non-Asymptotic Theory of Seminorm Lyapunov "
+    "Stability. arXiv 2502.14208, 2025",
+    "devraj2022relative": "Devraj, Meyn: Q-Learning with Uniformly Bounded Variance. IEEE Transactions on "
+    "Automatic Control 67, 2022",
+    "gainbias": "This package",
+    "haque2024stochastic": "Haque, Maguluri: Stochastic Approximation with Unbounded Markovian Noise: A "
+    "General-Purpose Theorem. arXiv 2410.21704, AISTATS 2025",
+    "kim2025implicit": "Kim, Cho, Laber: Implicit Updates for Average-Reward Temporal Difference Learning. "
+    "arXiv 2510.06149, 2025",
+    "li2024stochastic": "Li, Wu, Lan: Stochastic First-Order Methods for Average-Reward Markov Decision "
+    "Processes. arXiv 2205.05800, Mathematics of Operations Research 2024",
+    "sakha2026relative": "Sakha, Kamalapurkar, Meyn: arXiv 2603.27874, 2026",
+    "tian2026bridging": "Tian, Chen, Paschalidis, Olshevsky: Bridging the Gap Between Average and Discounted "
+    "TD Learning",
+    "tsitsiklis1999average": "Tsitsiklis, Van Roy: Average Cost Temporal-Difference Learning. Automatica 35, "
+    "1999",
+    "wan2021learning": "Wan, Naik, Sutton: Learning and Planning in Average-Reward Markov Decision "
+    "Processes. ICML 2021",
+    "yu2009convergence": "Yu, Bertsekas: Convergence Results for Some Temporal Difference Methods Based on "
+    "Least Squares. IEEE Transactions on Automatic Control 54, 2009",
+    "zhang2021finite": "Zhang, Zhang, Maguluri: Finite Sample Analysis of Average-Reward TD Learning and "
+    "Q-Learning. NeurIPS 2021",
+}
+"""Citations by key."""
+
 
 _FILES = (
     double_chain,
@@ -66,3 +106,35 @@ def as_algorithm(algorithm: Algorithm | str) -> Algorithm:
         known = ", ".join(ALGORITHMS)
         raise ValueError(f"unknown algorithm {algorithm!r}: {hint}The ids are {known}")
     return ALGORITHMS[algorithm]
+
+
+def describe_algorithms() -> list[dict[str, Any]]:
+    """Return the facts of all registered algorithms.
+
+    Examples
+    --------
+    >>> entry = describe_algorithms()[0]
+    >>> entry["id"], entry["transitions_per_step"]
+    ('double-chain', 2)
+    """
+    return [
+        {
+            "id": algorithm.name,
+            "title": algorithm.title,
+            "converges_to": algorithm.converges_to,
+            "not_guaranteed": algorithm.not_guaranteed,
+            "transitions_per_step": algorithm.chains,
+            "parameters": {name: _plain(value) for name, value in algorithm.params._field_defaults.items()},
+            "table_row": algorithm.table_row,
+            "ours": algorithm.ours,
+            "reconstructed": algorithm.reconstructed,
+            "tabular_only": algorithm.tabular_only,
+            "references": [REFERENCES[key] for key in algorithm.reference.split("; ")],
+        }
+        for algorithm in ALGORITHMS.values()
+    ]
+
+
+def _plain(number: float) -> float | str:
+    """Return what JSON can hold."""
+    return number if math.isfinite(number) else str(number)

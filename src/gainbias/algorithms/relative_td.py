@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import (
+    POSITIVE,
     Algorithm,
     Field,
     Form,
@@ -34,7 +35,6 @@ from gainbias.algorithms.algorithm import (
     always,
 )
 from gainbias.algorithms.fields import average_features, solve_field, td_field
-from gainbias.algorithms.intervals import POSITIVE
 from gainbias.features.rows import Floats, Rows, add_row, values
 from gainbias.model.problem import Problem
 

@@ -22,9 +22,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Algorithm, Field, Form, Move, PerLane, Sample, Setting, Weights
+from gainbias.algorithms.algorithm import (
+    FRACTION,
+    POSITIVE,
+    Algorithm,
+    Field,
+    Form,
+    Move,
+    PerLane,
+    Sample,
+    Setting,
+    Weights,
+)
 from gainbias.algorithms.fields import dense_features, mean_traces, td_field, td_solution
-from gainbias.algorithms.intervals import FRACTION, POSITIVE
 from gainbias.features.rows import Floats, Rows, add_row, values
 from gainbias.features.vectors import add_scaled, scale_lanes
 from gainbias.kernels import ByType

@@ -33,14 +33,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, Setting, Weights
+from gainbias.algorithms.algorithm import Algorithm, Form, Interval, Move, Output, Setting, Weights
 from gainbias.algorithms.fields import project_off, td_solution
-from gainbias.algorithms.intervals import Interval
 from gainbias.features.rows import Floats, Rows
 from gainbias.features.vectors import axpy, dot
 from gainbias.kernels import inlined
 from gainbias.model.problem import Problem
-from gainbias.model.solve.elimination.types import Ints
+from gainbias.model.solve.elimination.numeric import Ints
 
 COUNT = Interval(1.0, np.inf, with_least=True)
 

@@ -28,7 +28,7 @@ def chosen_environment(options: argparse.Namespace) -> Any:
         return functools.partial(own, **settings) if settings else own
     if not settings:
         return options.source
-    from gainbias.tasks.gym.environments import installed_id, optional
+    from gainbias.tasks.gym.continuing import installed_id, optional
 
     return functools.partial(optional("gymnasium").make, installed_id(options.source), **settings)
 
@@ -145,7 +145,7 @@ def chosen_task(options: argparse.Namespace, name: str) -> gainbias.Task:
 
 def chosen_process(options: argparse.Namespace) -> tuple[Any, str]:
     """Return the process of a task or a file, and what it is in words."""
-    from gainbias.model.files import read_process
+    from gainbias.model.process import read_process
 
     if os.path.exists(options.source) or options.source.endswith(".npz"):
         return read_process(options.source), options.source

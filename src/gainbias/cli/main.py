@@ -17,8 +17,7 @@ from typing import Any
 import gainbias
 from gainbias.cli import arguments
 from gainbias.cli.options import parser
-from gainbias.report_plain import as_json
-from gainbias.store import missing_folder
+from gainbias.store import as_json, missing_folder
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
@@ -60,18 +59,17 @@ def _quietly(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from gainbias.algorithms.listing import describe_algorithms
-    from gainbias.cli import terminal
-    from gainbias.tasks.listing import describe_tasks
+    from gainbias.algorithms.registry import describe_algorithms
+    from gainbias.cli import show
+    from gainbias.tasks.registry import describe_tasks
 
     if options.what == "algorithms":
-        return _answer(options, describe_algorithms(), terminal.show_algorithms)
-    return _answer(options, describe_tasks(), terminal.show_tasks)
+        return _answer(options, describe_algorithms(), show.show_algorithms)
+    return _answer(options, describe_tasks(), show.show_tasks)
 
 
 def _solve(options: argparse.Namespace) -> int:
-    from gainbias.cli.answers import solution_summary
-    from gainbias.cli.terminal import show_solution
+    from gainbias.cli.show import show_solution, solution_summary
 
     process, subject = arguments.chosen_process(options)
     start = time.perf_counter()
@@ -80,8 +78,7 @@ def _solve(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from gainbias.cli.answers import trace_summary
-    from gainbias.cli.terminal import show_trace
+    from gainbias.cli.show import show_trace, trace_summary
 
     task = arguments.chosen_task(options, options.task)
     arguments.refuse_features(options.algorithm, task)
@@ -101,7 +98,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _bound(options: argparse.Namespace) -> int:
-    from gainbias.cli.guarantees import show_bound
+    from gainbias.cli.show import show_bound
 
     task = arguments.chosen_task(options, options.task)
     rewards_only = options.algorithm == "reward-estimate" and options.step_size is None
@@ -120,7 +117,7 @@ def _bound(options: argparse.Namespace) -> int:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    from gainbias.cli.estimates import keep_estimate, show_estimate
+    from gainbias.cli.show import keep_estimate, show_estimate
 
     common, files = arguments.evaluation_settings(options), arguments.chosen_files(options)
     if (log := arguments.chosen_log(options)) is not None:
@@ -150,7 +147,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from gainbias.cli.estimates import show_comparison
+    from gainbias.cli.show import show_comparison
 
     if len(options.policy) != 2:
         raise ValueError(f"two policies are compared, found {len(options.policy)}: say --policy twice")
@@ -169,7 +166,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _claims(options: argparse.Namespace) -> int:
     from gainbias.experiments.claims.registry import check_claims
-    from gainbias.report.pages.claims_folder import check_claims_folder, show_marked_claims, store_claims
+    from gainbias.report.pages.claims import check_claims_folder, show_marked_claims, store_claims
 
     folder = Path(options.output) if options.output else None
     made = [missing_folder(folder)] if folder else []
@@ -206,9 +203,9 @@ def _reproduce(options: argparse.Namespace) -> int:
             resume=options.resume,
             command=options.command,
         )
-        from gainbias.cli.terminal import show_study
-        from gainbias.report.reproduction import report_on  # only now, when it is known that pandas is there
-        from gainbias.report.tables.study import shortfalls
+        from gainbias.cli.show import show_study
+        from gainbias.report.tables.findings import shortfalls
+        from gainbias.report.write import report_on  # only now, when it is known that pandas is there
 
         start = time.perf_counter()
         written = [str(path) for path in report_on(results.folder)]
@@ -228,11 +225,9 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    from gainbias.cli import sweeps_terminal as sweep_terminal
-    from gainbias.experiments.calibrate import estimate
-    from gainbias.experiments.status import status
+    from gainbias.cli import show as sweep_terminal
+    from gainbias.experiments.inspection import estimate, status, verify
     from gainbias.experiments.study import as_study
-    from gainbias.experiments.verify import verify
 
     where = {"engine": options.engine, "workers": options.workers, "address": options.address}
     if options.status:
@@ -248,14 +243,14 @@ def _sweep(options: argparse.Namespace) -> int:
 
 
 def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[str, Any]) -> int:
-    from gainbias.cli.sweeps_terminal import show_sweep
+    from gainbias.cli.show import show_sweep
 
     folder = Path(options.output or Path("results") / study.name)
     new = missing_folder(folder)
     again = {"resume": options.resume, "overwrite": options.overwrite, "command": options.command}
     try:
         results = gainbias.sweep(study, folder, max_units=options.max_units, **where, **again)
-        from gainbias.report.sweeps_write import report_on_sweep
+        from gainbias.report.write import report_on_sweep
 
         start = time.perf_counter()
         written = report_on_sweep(results)
@@ -278,8 +273,8 @@ def _kept(folder: Any) -> str:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from gainbias.cli.terminal import show_page
-    from gainbias.report.folder import page_path, write_page
+    from gainbias.cli.show import show_page
+    from gainbias.report.write import page_path, write_page
 
     place = page_path(arguments.existing(options.results), options.output)
     made, replaced = missing_folder(place.parent), place.exists()
@@ -294,7 +289,7 @@ def _report(options: argparse.Namespace) -> int:
 
 def _doctor(options: argparse.Namespace) -> int:
     from gainbias.cli.doctor import health
-    from gainbias.cli.terminal import show_health
+    from gainbias.cli.show import show_health
 
     return _answer(options, health(), show_health)
 

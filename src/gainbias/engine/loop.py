@@ -1,4 +1,9 @@
-"""The one hot loop: an algorithm's step over a stretch of transitions."""
+"""The one hot loop: an algorithm's step over a stretch of transitions.
+
+Where the state of an algorithm lives: in one piece of memory.
+
+An algorithm on its way: its state, and the sums behind the average of its weights.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from gainbias.algorithms.algorithm import Move
+import numpy as np
+
+from gainbias.algorithms.algorithm import Form, Move, Output, Setting
 from gainbias.features.rows import DenseRows, Floats, Rows, SparseRows, TabularRows
 from gainbias.kernels import ByType, bare_kernel, inlined
-from gainbias.model.solve.elimination.types import Ints
+from gainbias.model.solve.elimination.numeric import Ints
 
 
 @cache
@@ -138,3 +145,153 @@ def _count_sparse(rows: SparseRows, here: int, weights: Floats, average: Average
 @count_row.of(TabularRows)
 def _count_tabular(rows: TabularRows, here: int, weights: Floats, average: Average) -> None:
     count_feature(here, weights, average)
+
+
+LINE = 8
+"""Numbers in a cache line of the processor."""
+
+
+class Memory:
+    """A state whose arrays lie side by side, the integers last, each from the start of a cache line.
+
+    So it is saved and looked through in one go; and the weights of eight lanes do not straddle two lines,
+    which takes a sixth off the time of a step.
+
+    Parameters
+    ----------
+    state : NamedTuple of arrays of float64 or int64
+        It is copied.
+
+    Attributes
+    ----------
+    state : NamedTuple of arrays
+    numbers : (m,) array
+        All of it, integers too, with zeros in between.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> class State(NamedTuple):
+    ...     count: np.ndarray
+    ...     weights: np.ndarray
+    >>> memory = Memory(State(np.array([7]), np.array([[1.0, 2.0]])))
+    >>> saved = memory.numbers.copy()
+    >>> memory.state.weights[0, 1] = np.inf
+    >>> memory.is_finite
+    False
+    >>> memory.numbers[:] = saved
+    >>> memory.state, memory.is_finite
+    (State(count=array([7]), weights=array([[1., 2.]])), True)
+    """
+
+    def __init__(self, state: Any) -> None:
+        starts, end = [0] * len(state), 0
+        floats = [i for i, array in enumerate(state) if array.dtype.kind == "f"]
+        others = [i for i in range(len(state)) if i not in floats]
+        for i in floats + others:
+            starts[i], end = end, end + _whole_lines(state[i].size)
+        self.numbers = _aligned_zeros(end)
+        self._num_floats = sum(_whole_lines(state[i].size) for i in floats)
+        self.state = type(state)(*map(self._place, starts, state))
+
+    def _place(self, start: int, array: Any) -> Any:
+        own = self.numbers[start : start + array.size].view(array.dtype).reshape(array.shape)
+        own[...] = array
+        return own
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all floats are finite."""
+        return bool(np.isfinite(self.numbers[: self._num_floats]).all())
+
+
+def _whole_lines(count: int) -> int:
+    return -(-count // LINE) * LINE
+
+
+def _aligned_zeros(count: int) -> Floats:
+    room = np.zeros(count + LINE)
+    first = -(room.ctypes.data // room.itemsize) % LINE
+    return room[first : first + count]
+
+
+class Running:
+    """A form that makes steps, wherever its transitions come from.
+
+    Parameters
+    ----------
+    form : Form
+        How the algorithm is computed for features of this kind.
+    kind : {"dense", "sparse", "tabular"}
+        Kind of the features.
+    setting : Setting
+        What the algorithm is told before its first step.
+    params : NamedTuple
+        Its parameters, as the form wants them.
+
+    Attributes
+    ----------
+    state : NamedTuple of arrays
+    averaged : int or None
+        Steps since the average began.
+    """
+
+    def __init__(self, form: Form, kind: str, setting: Setting, params: Any) -> None:
+        self.form, self.setting, self.params = form, setting, params
+        self._counts_rows = form.touches_rows(params) and kind != "dense"
+        self.memory = Memory(form.init(setting, params))
+        self.state = self.memory.state
+        self.averaged: int | None = None
+        self._average: Average | None = None
+
+    def begin_average(self) -> None:
+        """From now on, sum up the weights."""
+        self.averaged = 0
+        if self.form.own_average is not None:
+            self.form.own_average.begin(self.state)
+            return
+        weights = self._weights_by_lane
+        counted = np.zeros(len(weights) if self._counts_rows else 0, np.int64)
+        self._average = Average(np.zeros_like(weights), counted, np.zeros(1, np.int64))
+
+    def advance(self, rows: Rows, moves: Move, sizes: Floats) -> None:
+        """Make the steps of some moves."""
+        if self._average is None:
+            loop_of(self.form.step)(self.state, self.params, rows, moves, sizes)
+        else:
+            averaging_loop = averaging_loop_of(self.form.step)
+            averaging_loop(self.state, self._average, self._weights_by_lane, self.params, rows, moves, sizes)
+        if self.averaged is not None:
+            self.averaged += len(moves.here)
+
+    def mean_weights(self) -> Floats:
+        """Return the mean of the weights after each step since the average began, of which there is one.
+
+        For a form with an average of its own that is what it reports; otherwise as they are in the state.
+        """
+        assert self.averaged
+        if self.form.own_average is not None:
+            return self.answer().weights
+        assert self._average is not None
+        total, counted, clock = self._average
+        if counted.size:
+            total = total + (clock[0] - counted)[:, None] * self._weights_by_lane
+        return np.asarray(total / clock[0]).reshape(self.state.weights.shape)
+
+    def reported(self, mean_weights: Floats) -> Output:
+        """Return what the algorithm says with these in the place of its weights (see `mean_weights`)."""
+        if self.form.own_average is not None:
+            return Output(mean_weights, self.form.output(self.state, self.params, self.setting).gain)
+        return self.form.output(self.state._replace(weights=mean_weights), self.params, self.setting)
+
+    def answer(self) -> Output:
+        """Return what the algorithm says, with the average of its weights if that has begun."""
+        form, told = self.form, (self.params, self.setting)
+        if self.averaged and form.own_average is not None:
+            return form.own_average.output(self.state, *told, self.averaged)
+        return self.reported(self.mean_weights()) if self.averaged else form.output(self.state, *told)
+
+    @property
+    def _weights_by_lane(self) -> Floats:
+        weights: Floats = self.state.weights
+        return weights.reshape(len(weights), -1)

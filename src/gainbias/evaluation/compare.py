@@ -10,20 +10,18 @@ from typing import Any, Self
 import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm
-from gainbias.evaluation.cuts import shift_by_cuts
+from gainbias.evaluation.diagnostics import shift_by_cuts
 from gainbias.evaluation.estimate import Estimate, digits_for
-from gainbias.evaluation.following import Plan, follow
 from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.intervals import GainEstimate, estimate_gain
+from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import Choice
-from gainbias.evaluation.reading import check_time_limit, estimate_of
-from gainbias.evaluation.sources.environments_opening import Environment, may_look
+from gainbias.evaluation.reading import Plan, check_time_limit, estimate_of, follow
+from gainbias.evaluation.sources.environments import Environment, may_look
 from gainbias.evaluation.sources.policies import Policy
-from gainbias.evaluation.stream.stream import OnTermination
+from gainbias.evaluation.stream.transitions import OnTermination
 from gainbias.features.matrix import FloatArray
-from gainbias.interruptions import Interruptions
-from gainbias.plain import plain
-from gainbias.progress import Watch
+from gainbias.progress import Interruptions, Watch
+from gainbias.store import plain
 
 OPEN = "not clear which is better"
 """The verdict where the interval holds 0."""

@@ -8,18 +8,25 @@ from typing import Any, Literal
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.evaluation.estimate import Estimate
-from gainbias.evaluation.following import Plan, follow
 from gainbias.evaluation.observations import Choice
-from gainbias.evaluation.reading import Display, check_confidence, check_time_limit, estimate_of, opened, read
+from gainbias.evaluation.reading import (
+    Display,
+    Plan,
+    check_confidence,
+    check_time_limit,
+    estimate_of,
+    follow,
+    opened,
+    read,
+)
 from gainbias.evaluation.sources.columns import Name
-from gainbias.evaluation.sources.environments_opening import Environment
+from gainbias.evaluation.sources.environments import Environment
 from gainbias.evaluation.sources.logs import log_stream
 from gainbias.evaluation.sources.policies import Policy
 from gainbias.evaluation.stream.collection import Collection
-from gainbias.evaluation.stream.stream import OnTermination
+from gainbias.evaluation.stream.transitions import OnTermination
 from gainbias.evaluation.values.methods import value_method
-from gainbias.interruptions import Interruptions
-from gainbias.progress import Watch
+from gainbias.progress import Interruptions, Watch
 
 
 def evaluate(

@@ -1,23 +1,37 @@
-"""Reading a stream to its end or to a goal, whatever happens, and making an estimate of it."""
+"""Reading a stream to its end or to a goal, whatever happens, and making an estimate of it.
+
+Following a policy in an environment by a plan.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from numbers import Real
+from typing import Any
 
+from gainbias.algorithms.algorithm import Algorithm
 from gainbias.evaluation.diagnostics import diagnose
-from gainbias.evaluation.estimate import Estimate
-from gainbias.evaluation.gain.intervals import estimate_gain
-from gainbias.evaluation.gain.intervals_stopping import GROWTH, Look, looks_until
-from gainbias.evaluation.history import gain_history
+from gainbias.evaluation.estimate import Estimate, gain_history
+from gainbias.evaluation.gain.interval import GROWTH, Look, estimate_gain, looks_until
+from gainbias.evaluation.observations import Choice
+from gainbias.evaluation.sources.environments import Environment, environment_stream
+from gainbias.evaluation.sources.policies import Policy
 from gainbias.evaluation.stream.collection import Collection
-from gainbias.evaluation.stream.stream import BrokenStream, Interrupted, Stream
-from gainbias.evaluation.values.methods import LearnedRecord, NoValues
-from gainbias.interruptions import Interruptions
-from gainbias.progress import OutOfTimeError, Watch
+from gainbias.evaluation.stream.transitions import (
+    BrokenStream,
+    Interrupted,
+    OnTermination,
+    Stream,
+    check_counts,
+)
+from gainbias.evaluation.values.methods import LearnedRecord, NoValues, value_method
+from gainbias.features.matrix import FloatArray
+from gainbias.progress import Interruptions, OutOfTimeError, Watch
 
 BETWEEN = 0.1
 """Seconds between two signs of life."""
@@ -187,3 +201,69 @@ def check_target(half_width: float | None) -> None:
     """Refuse a half width that no interval can have."""
     if half_width is not None and not (isinstance(half_width, Real) and half_width > 0.0):
         raise ValueError(f"target_half_width must be a positive number, found {half_width!r}")
+
+
+BATCH = 1024
+"""Steps of each chain between two looks at the clock."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a policy is followed; the attributes are the arguments of `evaluate`."""
+
+    features: Choice
+    algorithm: Algorithm | str
+    num_steps: int
+    target_half_width: float | None
+    max_steps: int
+    chains: int | None
+    seed: int
+    on_termination: OnTermination
+    confidence: float
+    step_size: Any
+    params: Mapping[str, float] | None
+
+    def check(self) -> None:
+        """Refuse what is wrong before anything is made."""
+        counts = {"num_steps": self.num_steps, "max_steps": self.max_steps}
+        check_counts(**counts, chains=1 if self.chains is None else self.chains)
+        check_confidence(self.confidence)
+        check_target(self.target_half_width)
+
+
+def follow(
+    env: Environment,
+    policy: Policy,
+    plan: Plan,
+    watch: Watch,
+    interruptions: Interruptions,
+    hear: Callable[[FloatArray], None] | None = None,
+) -> tuple[Collection, list[str]]:
+    """Follow a policy, and return what was read, and in words why it ended before its goal.
+
+    All rewards are passed on to `hear`, (chains, count) at a time.
+    """
+    plan.check()
+    display = Display(watch)
+
+    def make() -> Any:
+        return environment_stream(
+            env,
+            policy,
+            features=plan.features,
+            copies=plan.chains,
+            seed=plan.seed,
+            on_termination=plan.on_termination,
+            batch_size=BATCH,
+            beat=display.beat,
+        )
+
+    with opened(interruptions, make) as stream:
+        most = plan.num_steps if plan.target_half_width is None else plan.max_steps
+        per_chain = max(FEWEST_STEPS, -(-most // stream.num_chains))
+        method = partial(
+            value_method, plan.algorithm, stream.observed, step_size=plan.step_size, params=plan.params
+        )
+        display.begin(per_chain, stream.num_chains)
+        collection = Collection(stream, method, interruptions, display.show, hear)
+        return collection, read(collection, per_chain, plan.confidence, plan.target_half_width, display)

@@ -17,12 +17,11 @@ import numpy as np
 from scipy import sparse
 
 from gainbias.evaluation.diagnostics import Diagnostics
-from gainbias.evaluation.estimate import Estimate
-from gainbias.evaluation.history import History
+from gainbias.evaluation.estimate import Estimate, History
 from gainbias.evaluation.observations import Choice, ObservationMap, observation_map
 from gainbias.evaluation.sources.spaces import Limits
-from gainbias.evaluation.stream.stream import OnTermination
-from gainbias.evaluation.values.learners_values import LearnedValues
+from gainbias.evaluation.stream.transitions import OnTermination
+from gainbias.evaluation.values.learner import LearnedValues
 from gainbias.evaluation.values.least_squares import ValueEstimate
 from gainbias.evaluation.values.methods import NoValues
 from gainbias.features.maps import FeatureMap, FourierBasis, PolynomialBasis, RadialBasis, TileCoding

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, Protocol, cast, get_args
 
 from gainbias.experiments.provenance import THREADS, code_version, has_one_thread
-from gainbias.experiments.work import StoppedError, WrongEnvironmentError, be_a_worker, environment_fault
+from gainbias.experiments.units import StoppedError, WrongEnvironmentError, be_a_worker, environment_fault
 from gainbias.extras import require
 from gainbias.tasks.settings import as_integer
 

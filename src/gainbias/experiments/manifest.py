@@ -12,10 +12,9 @@ from dataclasses import asdict
 from typing import Any
 
 from gainbias.experiments.provenance import code_version, package_versions
-from gainbias.experiments.reproduce.instance import Instance
-from gainbias.experiments.reproduce.protocols import PROTOCOLS, Method
+from gainbias.experiments.reproduce.instance import PROTOCOLS, Instance, Method
 from gainbias.experiments.results import CONDITION_RUNS
-from gainbias.experiments.work import Unit, hash_of
+from gainbias.experiments.units import Unit, hash_of
 
 PAPER_STEP_SIZE = "the paper's, a / (t + c0)"
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gainbias.experiments.provenance import made_with
-from gainbias.experiments.tables import Layout, Tables, unpacked, write_tables
-from gainbias.experiments.work import Unit
+from gainbias.experiments.units import Layout, Tables, Unit, unpacked, write_tables
 from gainbias.store import DamagedError, Log, Record, write_whole
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from gainbias.experiments.cell import Cell
-from gainbias.experiments.complete import Progress, complete
 from gainbias.experiments.engines import EngineName, check_choice, opened
 from gainbias.experiments.manifest import circumstances
 from gainbias.experiments.provenance import code_version
 from gainbias.experiments.results import MACHINE, Results
+from gainbias.experiments.runner import Progress, complete
 from gainbias.experiments.study import MOST_UNITS, Study, as_study
-from gainbias.experiments.work import Unit
+from gainbias.experiments.units import Unit
 from gainbias.extras import require
 from gainbias.progress import Watch
 from gainbias.tasks.registry import task

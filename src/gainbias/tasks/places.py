@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gainbias.model.checks import FloatArray
-from gainbias.model.solve.elimination.types import Ints
+from gainbias.model.solve.elimination.numeric import Ints
 from gainbias.tasks.task import Task
 
 GRIDS = {

@@ -1,4 +1,7 @@
-"""All tasks by their ids."""
+"""All tasks by their ids.
+
+The tasks as plain facts, for the command line and the documentation.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +16,27 @@ from gainbias.features import FeatureLike
 from gainbias.model.problem import Problem
 from gainbias.model.solve.solution import Solution
 from gainbias.model.solve.solve import solve
-from gainbias.tasks.bernoulli import Normalisation, bernoulli_features
-from gainbias.tasks.chains import (
-    boyan,
-    inventory,
-    maintenance,
-    queues,
-    random_chains,
-    random_walks,
-    river_swim,
-    two_loop,
-)
-from gainbias.tasks.gym import grid_worlds, multi_objective, toy_text
+from gainbias.tasks.chains import classic, operations, random_chains
+from gainbias.tasks.gym import grid_worlds, multi_objective
+from gainbias.tasks.paper import Normalisation, bernoulli_features
 from gainbias.tasks.settings import as_seed
 from gainbias.tasks.task import Protocol, Recipe, Source, Task
 
-_PAPER = (random_walks, toy_text, grid_worlds, multi_objective)
-_OTHERS = (queues, river_swim, boyan, two_loop, maintenance, inventory, random_chains)
+_RECIPES = (
+    *random_chains.RANDOM_WALK_RECIPES,
+    *grid_worlds.TOY_TEXT_RECIPES,
+    *grid_worlds.GRID_WORLD_RECIPES,
+    *multi_objective.RECIPES,
+    *operations.QUEUE_RECIPES,
+    *classic.RIVER_SWIM_RECIPES,
+    *classic.BOYAN_RECIPES,
+    *classic.TWO_LOOP_RECIPES,
+    *operations.MAINTENANCE_RECIPES,
+    *operations.INVENTORY_RECIPES,
+    *random_chains.SPARSE_RECIPES,
+)
 
-TASKS: dict[str, Recipe] = {recipe.name: recipe for file in _PAPER + _OTHERS for recipe in file.RECIPES}
+TASKS: dict[str, Recipe] = {recipe.name: recipe for recipe in _RECIPES}
 """The tasks of this package, by id, those of the paper first; `task` makes one."""
 
 NORMALISATION: dict[str, Normalisation] = {"literal": "literal", "inferred": "per-row", "fair": "literal"}
@@ -149,3 +154,24 @@ def _plain(value: Any, name: str) -> Any:
     if value is None or isinstance(value, int | float | str):
         return value
     raise ValueError(f"{name} must be a number, a word or a list of these, found {value!r}")
+
+
+def describe_tasks() -> list[dict[str, Any]]:
+    """Return the facts of all registered tasks.
+
+    Examples
+    --------
+    >>> next(entry["num_states"] for entry in describe_tasks() if entry["id"] == "frozen-lake")
+    16
+    """
+    return [
+        {
+            "id": recipe.name,
+            "summary": recipe.summary,
+            "num_states": recipe.num_states,
+            "citation": recipe.citation,
+            "settings": dict(recipe.settings),
+            "in_the_paper": recipe.paper is not None,
+        }
+        for recipe in TASKS.values()
+    ]

@@ -1,21 +1,190 @@
-"""Algorithms taken apart: single steps from any state, and given paths instead of sampled ones."""
+"""Algorithms taken apart: single steps from any state, and given paths instead of sampled ones.
+
+The small problems on which algorithms are checked, and the parameters that are tried.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from gainbias.algorithms.algorithm import Form, Move, Setting
+from gainbias.algorithms.algorithm import Algorithm, Form, Interval, Move, Setting
 from gainbias.engine.lanes import Group, Lane
 from gainbias.engine.loop import loop_of
 from gainbias.engine.paths import Sampler
 from gainbias.engine.schedules import Harmonic
 from gainbias.engine.work import moves_of
+from gainbias.features import Tabular
 from gainbias.features.rows import Floats, rows_of
 from gainbias.model.problem import Problem
-from gainbias.testing.cases import Case
+from gainbias.model.process import MarkovRewardProcess
+from gainbias.testing.report import Skip
+
+KINDS = ("dense", "constants", "sparse", "tabular")
+"""Dense features that do not span the constants, dense ones that do, sparse ones that do not, and tabular."""
+
+FEW, SEVERAL = 3, 8
+"""Numbers of states: few where everything is enumerated, several where paths are compared."""
+
+
+SEED = 101
+"""With it the mean fields of the problems with few states pull strongly, so that short runs converge."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """An algorithm on one problem, with one setting of its parameters.
+
+    Attributes
+    ----------
+    algorithm : Algorithm
+    kind : str
+        One of `KINDS`.
+    problem : Problem
+    params : NamedTuple of float
+        Parameters of the algorithm.
+    """
+
+    algorithm: Algorithm
+    kind: str
+    problem: Problem
+    params: Any
+
+    @property
+    def form(self) -> Form:
+        """How the algorithm is computed here."""
+        return self.algorithm.form_for(self.problem.features.kind)
+
+    @property
+    def changed(self) -> dict[str, float]:
+        """Parameters that differ from their defaults."""
+        default = self.algorithm.params._field_defaults
+        return {name: value for name, value in self.params._asdict().items() if value != default.get(name)}
+
+    @property
+    def on_a_line(self) -> bool:
+        """Whether the limit is known up to a constant value only."""
+        return self.algorithm.limit_is_line and self.problem.ones_in_span
+
+    @property
+    def radius(self) -> float:
+        """The smallest parameter that may be infinite: a bound beyond which something is cut off."""
+        bounds = self.algorithm.bounds
+        radii = (getattr(self.params, name) for name in bounds if is_radius(bounds[name]))
+        return min(radii, default=np.inf)
+
+    def need(self, *facts: str) -> None:
+        """Skip the check unless the algorithm states these facts."""
+        for fact in facts:
+            if getattr(self.algorithm, fact) is None:
+                raise Skip(f"it declares no {fact}")
+
+    def need_no_radius(self) -> None:
+        """Skip the check if a radius is finite."""
+        if np.isfinite(self.radius):
+            raise Skip("a finite radius")
+
+    def need_plain_form(self) -> None:
+        """Skip the check if these features have a form of their own."""
+        if self.form is not self.algorithm.form:
+            raise Skip("a form of its own, which kinds_of_features_agree compares with the plain one")
+
+    def need_a_limit(self) -> None:
+        """Skip the check if the algorithm is not claimed to converge here."""
+        self.need("limit")
+        self.need_no_radius()
+        assert self.algorithm.limit is not None
+        if self.algorithm.limit(self.problem, self.params, np.zeros(self.problem.num_features)) is None:
+            raise Skip("no limit stated for these parameters")
+        if self.algorithm.needs_ones_outside_span and self.problem.ones_in_span:
+            raise Skip("it needs features that do not span the constants")
+
+
+def is_radius(interval: Interval) -> bool:
+    """Whether a parameter within this interval may be infinite."""
+    return interval.with_most and interval.most == np.inf
+
+
+def all_params(algorithm: Algorithm) -> list[Any]:
+    """Return the parameters that are tried: the usual ones, one changed at a time, and all of them changed.
+
+    Usual are the defaults, or what the algorithm declares for trials. Only those with bounds are changed.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> all_params(gb.ALGORITHMS["differential-td"])
+    [Params(gain_ratio=1.0), Params(gain_ratio=2.0)]
+    """
+    usual = {**algorithm.params._field_defaults, **algorithm.trial_params}
+    missing = [name for name in algorithm.params._fields if name not in usual]
+    if missing:
+        raise ValueError(
+            f"{algorithm.name} cannot be tried without a value of its parameter {missing[0]!r}: give it a "
+            "default, or name one in trial_params"
+        )
+    changed = {name: other_value(each, usual[name]) for name, each in algorithm.bounds.items()}
+    singles = [{name: value} for name, value in changed.items()]
+    together = [changed] if len(changed) > 1 else []
+    return [algorithm.params(**{**usual, **changes}) for changes in [{}, *singles, *together]]
+
+
+def other_value(interval: Interval, usual: float) -> float:
+    """Return a number of an interval that differs from the usual one.
+
+    Examples
+    --------
+    >>> other_value(Interval(0.0, 1.0, with_least=True), 0.0), other_value(Interval(0.0, np.inf), 1.0)
+    (0.5, 2.0)
+    """
+    if is_radius(interval):
+        return 0.25  # weights and means of features reach it on the problems below
+    if np.isfinite(interval.most):
+        middle = 0.5 * (interval.least + interval.most)
+        return middle if middle != usual else 0.5 * (middle + interval.most)
+    return 2.0 * usual if usual > 0.0 else 1.0
+
+
+@cache
+def small_problem(kind: str, num_states: int) -> Problem:
+    """Return a problem: each state has two or three successors, and rewards depend on the next state.
+
+    Examples
+    --------
+    >>> small_problem("constants", 3)
+    Problem(3 states, 2 dense features)
+    """
+    rng = np.random.default_rng(SEED)
+    successors = 2 if num_states == FEW else 3
+    transitions = np.zeros((num_states, num_states))
+    for state in range(num_states):
+        after = (state + np.array([0, 1, 3])[:successors]) % num_states
+        transitions[state, after] = rng.dirichlet(np.full(successors, 4.0))
+    rewards = rng.uniform(-0.5, 2.0, (num_states, num_states))
+    process = MarkovRewardProcess(transitions, rewards)
+    if kind == "tabular":
+        return Problem(process, Tabular())
+    matrix = _features(kind, num_states, rng)
+    matrix /= np.linalg.norm(matrix, axis=1).max()
+    return Problem(process, sparse.csr_array(matrix) if kind == "sparse" else matrix)
+
+
+def _features(kind: str, num_states: int, rng: np.random.Generator) -> Floats:
+    d = 2 if num_states == FEW else 4
+    matrix = rng.uniform(-1.0, 1.0, (num_states, d))
+    if kind == "constants":
+        # Weights (1, 2, 1, 1, ...) give every state the same value.
+        matrix[:, 1] = 0.5 * (1.0 - matrix[:, 0] - matrix[:, 2:].sum(axis=1))
+    if kind == "sparse":
+        matrix[np.arange(num_states)[:, None] % d == np.arange(d)] = 0.0
+        matrix[-1] = 0.0
+        matrix[-1, 0] = 1.0
+    return matrix
 
 
 class Rig:
@@ -29,7 +198,7 @@ class Rig:
     Examples
     --------
     >>> import gainbias as gb
-    >>> from gainbias.testing.cases import small_problem
+    >>> from gainbias.testing.drive import small_problem
     >>> algorithm = gb.ALGORITHMS["double-chain"]
     >>> rig = Rig(Case(algorithm, "tabular", small_problem("tabular", 3), algorithm.params()))
     >>> state = rig.begin(np.zeros(3))

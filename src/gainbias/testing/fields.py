@@ -12,11 +12,9 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import Sample
 from gainbias.features.rows import Floats
-from gainbias.testing.cases import Case
-from gainbias.testing.compare import close
-from gainbias.testing.drive import Rig
-from gainbias.testing.report import Skip
-from gainbias.theory.curve.moves import MoveLaw, move_law
+from gainbias.testing.drive import Case, Rig
+from gainbias.testing.report import Skip, close
+from gainbias.theory.curve.enumeration import MoveLaw, move_law
 
 EXACT = 1e-12
 SMALL_STEPS = 2.0 ** -np.arange(4.0, 11.0)

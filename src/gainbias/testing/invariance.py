@@ -11,12 +11,10 @@ from gainbias.algorithms.fields import dense_features
 from gainbias.features import Tabular
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve.elimination.types import Ints
-from gainbias.testing.cases import Case, all_params
-from gainbias.testing.compare import close, same_bits
-from gainbias.testing.drive import Rig, first_weights, follow, sampled_moves, setting_of
+from gainbias.model.solve.elimination.numeric import Ints
+from gainbias.testing.drive import Case, Rig, all_params, first_weights, follow, sampled_moves, setting_of
 from gainbias.testing.fields import law_of
-from gainbias.testing.report import Skip
+from gainbias.testing.report import Skip, close, same_bits
 
 STEPS = 150
 SHIFT = 3.0

@@ -1,17 +1,103 @@
-"""Checks of what an algorithm is said to converge to, and how fast."""
+"""Checks of whole runs against exact means, without Monte Carlo on one side.
+
+Statistics of many seeds must be within 4 standard errors of the exact mean. With m of them, a correct
+algorithm fails with a probability of at most m * 6.4e-5 if seeds are drawn at random; here they are fixed.
+
+Learning curves that several checks read: many seeds, and step sizes for the best rate.
+
+Checks of what an algorithm is said to converge to, and how fast.
+"""
 
 from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import get_args
 
 import numpy as np
 
 from gainbias.algorithms.algorithm import Field
+from gainbias.engine.paths import Sampling
+from gainbias.engine.run import run
+from gainbias.engine.schedules import Constant, Harmonic
+from gainbias.engine.trace import Trace
 from gainbias.features.rows import Floats
-from gainbias.testing.cases import Case
-from gainbias.testing.compare import close
-from gainbias.testing.curves import CHECKPOINTS, SEEDS, curves, slowest_rate
-from gainbias.testing.drive import first_weights
-from gainbias.testing.fields import mean_update
-from gainbias.testing.report import Skip
+from gainbias.testing.drive import Case, Rig, copied, first_weights
+from gainbias.testing.fields import affine_samples, mean_sample, mean_update
+from gainbias.testing.report import Skip, close, within_errors
+from gainbias.theory.curve.curve import Curve, exact_curve
+from gainbias.theory.curve.enumeration import move_law
+
+STEPS = 10_000
+SEEDS = 64
+CHECKPOINTS = np.unique(np.geomspace(STEPS // 50, STEPS, 16).astype(int))
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Errors of many runs.
+
+    Attributes
+    ----------
+    missed : (seeds, checkpoints, d) array
+        Weights minus the limit.
+    gain_missed : (seeds, checkpoints) array
+        Estimates of the gain minus the gain.
+    clock : (checkpoints,) array
+        Number of steps, plus the c0 of the step sizes.
+    """
+
+    missed: Floats
+    gain_missed: Floats
+    clock: Floats
+
+
+@lru_cache(maxsize=8)
+def curves(case: Case, sampling: Sampling = "markov", along: float = 0.0) -> Curves:
+    """Run many seeds, from first weights moved by so much along the weights of the constant 1."""
+    problem, algorithm = case.problem, case.algorithm
+    assert algorithm.limit is not None
+    first = first_weights(problem)
+    if problem.ones_weights is not None:
+        first = first + along * problem.ones_weights
+    schedule = _schedule(case)
+    trace = run(
+        algorithm,
+        problem,
+        STEPS,
+        schedule,
+        seeds=range(SEEDS),
+        params=case.params._asdict(),
+        sampling=sampling,
+        checkpoints=CHECKPOINTS.tolist(),
+        initial_weights=first,
+        threads=1,
+    )
+    limit = algorithm.limit(problem, case.params, first)
+    assert limit is not None
+    begun = schedule.c0 if isinstance(schedule, Harmonic) else 0.0
+    return Curves(trace.weights - limit, trace.gain - problem.solution.gain, trace.steps + begun)
+
+
+def _schedule(case: Case) -> Harmonic | Constant:
+    """Return steps a / (t + c0) with a large enough for the slowest rate of return of the mean field."""
+    if case.algorithm.constant_step is not None:
+        return Constant(case.algorithm.constant_step)
+    slowest = slowest_rate(case)
+    return Harmonic(2.0 / slowest, 4.0 / slowest)
+
+
+def slowest_rate(case: Case) -> float:
+    """Return the rate of return of the mean field, also of other fields that a step is affine in."""
+    matrices = []
+    if case.algorithm.mean_field is not None:
+        matrices.append(case.algorithm.mean_field(case.problem, case.params).matrix)
+    with suppress(Skip):
+        matrices.append(mean_sample(case)[0])
+    rates = np.concatenate([np.linalg.eigvals(matrix).real for matrix in matrices] or [np.array([0.2])])
+    return float(rates[rates > 1e-9].min())
+
 
 EXACT = 1e-9
 """A limit is the solution of an equation, which rounds."""
@@ -153,3 +239,94 @@ def _without_constants(case: Case, weights: Floats) -> Floats:
     if not case.on_a_line or ones is None:
         return weights
     return weights - np.multiply.outer(weights @ ones, ones) / (ones @ ones)
+
+
+ORACLE_SEEDS = 400
+STEP_SIZE = 0.25
+ORACLE_CHECKPOINTS = [4, 16, 48]
+
+
+def moments_are_exact(case: Case) -> str:
+    """Means and second moments over many runs are those that the declared affine step gives exactly."""
+    said = []
+    for sampling in get_args(Sampling):
+        exact = _curve(case, sampling, ORACLE_CHECKPOINTS)
+        found = _run(case, sampling, ORACLE_CHECKPOINTS).weights
+        products = found[..., :, None] * found[..., None, :]
+        statistics = np.concatenate([found, products.reshape(*found.shape[:2], -1)], axis=2)
+        second = exact.second_moments.reshape(len(ORACLE_CHECKPOINTS), -1)
+        expected = np.concatenate([exact.mean_weights, second], axis=1)
+        error = statistics.std(axis=0) / np.sqrt(ORACLE_SEEDS)
+        said.append(within_errors(statistics.mean(axis=0), expected, error, f"moments, {sampling}"))
+    return "; ".join(said)
+
+
+def paths_average_to_the_exact_mean(case: Case) -> str:
+    """The mean over all paths of a few steps is exactly that of the declared affine step."""
+    exact = _curve(case, "markov", [path_length(case)])
+    mean, _ = mean_over_paths(case)
+    return close(exact.mean_weights[-1], mean, 1e-12, f"mean after {path_length(case)} steps")
+
+
+def runs_average_to_the_mean_of_paths(case: Case) -> str:
+    """The mean over many runs is that over all paths of a few steps, each with its probability."""
+    mean, variance = mean_over_paths(case)
+    found = _run(case, "markov", [path_length(case)]).weights[:, -1].mean(axis=0)
+    return within_errors(
+        found, mean, np.sqrt(variance / ORACLE_SEEDS), f"mean after {path_length(case)} steps"
+    )
+
+
+def path_length(case: Case) -> int:
+    """Return how many steps of a chain with two successors for each state are few enough to enumerate."""
+    return 6 if case.algorithm.chains == 1 else 3
+
+
+def mean_over_paths(case: Case) -> tuple[Floats, Floats]:
+    """Return mean and variance of the weights after a few steps, by following every path: two (d,) arrays."""
+    num_steps = path_length(case)
+    law, rig = move_law(case.problem, case.algorithm.chains, "markov"), Rig(case)
+    moves_from = [np.flatnonzero(law.source == node) for node in range(len(law.first))]
+    begin = rig.begin(first_weights(case.problem))
+    paths = [(probability, node, begin) for node, probability in enumerate(law.first)]
+    for _ in range(num_steps):
+        longer = []
+        for probability, node, state in paths:
+            for k in moves_from[node]:
+                after = copied(state)
+                rig.step(after, law.move(int(k)), STEP_SIZE)
+                longer.append((probability * law.probability[k], law.target[k], after))
+        paths = longer
+    weight = np.array([probability for probability, _, _ in paths])
+    ends = np.array([rig.output(state) for _, _, state in paths])
+    mean = weight @ ends
+    return mean, weight @ (ends - mean) ** 2
+
+
+def _curve(case: Case, sampling: Sampling, checkpoints: list[int]) -> Curve:
+    affine_samples(case)
+    return exact_curve(
+        case.algorithm,
+        case.problem,
+        checkpoints[-1],
+        STEP_SIZE,
+        params=case.params._asdict(),
+        sampling=sampling,
+        checkpoints=checkpoints,
+        initial_weights=first_weights(case.problem),
+    )
+
+
+def _run(case: Case, sampling: Sampling, checkpoints: list[int]) -> Trace:
+    return run(
+        case.algorithm,
+        case.problem,
+        checkpoints[-1],
+        STEP_SIZE,
+        seeds=range(ORACLE_SEEDS),
+        params=case.params._asdict(),
+        sampling=sampling,
+        checkpoints=checkpoints,
+        initial_weights=first_weights(case.problem),
+        threads=1,
+    )

@@ -1,17 +1,107 @@
-"""The contract that every algorithm keeps, as one table of checks."""
+"""The contract that every algorithm keeps, as one table of checks.
+
+What a report on an algorithm does not say, because the algorithm declares too little.
+
+A check that does not apply is skipped, and one skipped check says little. But where *all* results of a check
+are skipped, a whole class of mistakes passes unseen. Each such class is named here.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
-from gainbias.testing import bits, fields, invariance, limits, oracles, runs
-from gainbias.testing.cases import FEW, KINDS, SEVERAL, Case, all_params, small_problem
-from gainbias.testing.gaps import gaps
-from gainbias.testing.report import NotCheckedWarning, Report, Result, Skip
+from gainbias.testing import fields, invariance, limits, reproducible
+from gainbias.testing.drive import FEW, KINDS, SEVERAL, Case, all_params, small_problem
+from gainbias.testing.report import NotChecked, NotCheckedWarning, Report, Result, Skip
+
+
+@dataclass(frozen=True)
+class Power:
+    """What some checks are good for, together.
+
+    Attributes
+    ----------
+    what : str
+        What they check.
+    checks : tuple of str
+        Their names; if none of them was made, it is not checked.
+    unseen : str
+        What passes unseen then, and what to declare.
+    grave : bool
+        Whether wrong algorithms pass then, so that a warning is given.
+    """
+
+    what: str
+    checks: tuple[str, ...]
+    unseen: str
+    grave: bool = False
+
+
+POWERS = (
+    Power(
+        "rate of convergence",
+        ("rate_holds",),
+        "it may be far slower than it should be; declare `rate`",
+    ),
+    Power(
+        "single steps and moments",
+        ("sample_field_is_true", "moments_are_exact", "paths_average_to_the_exact_mean"),
+        "no single step is compared with a formula, and neither mean nor spread of its runs with exact ones; "
+        "declare `sample_field` and `affine`",
+    ),
+    Power(
+        "mean update",
+        ("mean_field_is_true",),
+        "no mean step is compared with a formula, nor the limit with its solution; declare `mean_field`",
+    ),
+    Power(
+        "convergence",
+        ("runs_approach_the_limit",),
+        "a wrong sign, a wrong discount or an old gain passes every other check; declare `limit`",
+        grave=True,
+    ),
+)
+"""What there is to lose, the gravest last."""
+
+
+def gaps(algorithm: Algorithm, results: Sequence[Result]) -> tuple[NotChecked, ...]:
+    """Return what was not checked, the gravest last.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        What was checked.
+    results : sequence of Result
+        All results for it. Checks that are not among them were not asked for, and are no gap.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> skipped = Result("rate_holds", "dense", {}, "skipped", "it declares no rate")
+    >>> [str(gap) for gap in gaps(gb.ALGORITHMS["lstd"], [skipped])]
+    ['rate of convergence NOT checked (it declares no rate): it may be far slower ...; declare `rate`']
+    """
+    found = []
+    fixed = [name for name in algorithm.params._fields if name not in algorithm.bounds]
+    if fixed and any(result.check == "parameters_matter" for result in results):
+        found.append(
+            NotChecked(
+                f"parameters {', '.join(fixed)}",
+                "it declares no bounds of them",
+                "only their usual values were tried; declare `bounds`",
+                grave=True,
+            )
+        )
+    for power in POWERS:
+        made = [result for result in results if result.check in power.checks]
+        if made and all(result.outcome == "skipped" for result in made):
+            reasons = dict.fromkeys(result.detail for result in made)
+            found.append(NotChecked(power.what, "; ".join(reasons), power.unseen, power.grave))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -65,13 +155,13 @@ class Check:
 TWO = ("dense", "constants")
 
 CHECKS = (
-    Check(bits.compiled_equals_python, all_params=True),
-    Check(runs.state_is_its_own, all_params=True),
-    Check(runs.cuts_change_no_bit),
-    Check(runs.threads_change_no_bit),
-    Check(runs.company_changes_no_bit),
-    Check(runs.seeds_decide),
-    Check(runs.averages_are_means),
+    Check(reproducible.compiled_equals_python, all_params=True),
+    Check(reproducible.state_is_its_own, all_params=True),
+    Check(reproducible.cuts_change_no_bit),
+    Check(reproducible.threads_change_no_bit),
+    Check(reproducible.company_changes_no_bit),
+    Check(reproducible.seeds_decide),
+    Check(reproducible.averages_are_means),
     Check(fields.mean_field_is_true, num_states=FEW, all_params=True),
     Check(fields.sample_field_is_true, num_states=FEW, all_params=True),
     Check(fields.sample_field_has_the_mean_field, num_states=FEW, all_params=True),
@@ -90,9 +180,9 @@ CHECKS = (
     Check(invariance.parameters_matter, ("dense", "tabular")),
     Check(invariance.step_sizes_matter, ("dense", "tabular")),
     Check(invariance.only_touched_rows_change, all_params=True),
-    Check(oracles.moments_are_exact, TWO, FEW),
-    Check(oracles.paths_average_to_the_exact_mean, num_states=FEW, all_params=True),
-    Check(oracles.runs_average_to_the_mean_of_paths, num_states=FEW),
+    Check(limits.moments_are_exact, TWO, FEW),
+    Check(limits.paths_average_to_the_exact_mean, num_states=FEW, all_params=True),
+    Check(limits.runs_average_to_the_mean_of_paths, num_states=FEW),
 )
 """All checks, in the order in which they are made."""
 

@@ -11,32 +11,344 @@ Write B for its matrix A with rows scaled by the step sizes of the entries of x,
   is smaller. Independent transitions hold more: there the mean of V(s') - V(s) is known to be 0 while its
   sample mean is not, and differential-td, whose gain is the mean of r + V(s') - V(s), makes use of that. So
   does least squares with a weight on the mean of the values; without one (TD(0) outside the constants) not.
+
+The noise of an algorithm at its limit, and its long-run covariance.
+
+At the limit the change of x in a step, divided by the step size, has mean 0: it is noise. It is a sum of
+pieces l (u + v): a vector l that depends on the state of one chain, times numbers u and v that depend on the
+transitions of the first and of the second chain. Along chains, noise of different steps is correlated, and
+
+    C = E[e_0 e_0^T] + sum over k >= 1 of (E[e_0 e_k^T] + E[e_k e_0^T])
+
+needs the sum over k >= 0 of E[e_k | first states], which solves a Poisson equation. For a function of the
+states of both chains that has mean 0 over either of them, the sum of P^k F P^kT is got by doubling.
+
+Algorithms close to their limit: a linear equation with noise, also where means multiply weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from gainbias.algorithms.algorithm import Algorithm
-from gainbias.algorithms.fields import td_field
+from gainbias.algorithms.fields import average_features, td_field
 from gainbias.algorithms.registry import ALGORITHMS, as_algorithm
-from gainbias.engine.errors import Kind, Norm, Scale
 from gainbias.engine.lanes import make_lanes
 from gainbias.engine.paths import Sampling
 from gainbias.engine.run import as_first_weights, check_problem
 from gainbias.engine.schedules import Harmonic
+from gainbias.engine.trace import Kind, Norm, Scale
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.tasks.task import Task
-from gainbias.theory.curve.moves import check_sampling
-from gainbias.theory.curve.system import affine_field, weights_limit
-from gainbias.theory.curve.terms import bound_field
-from gainbias.theory.linear import Linear, linear_field, linearise
+from gainbias.theory.curve.enumeration import check_sampling
+from gainbias.theory.curve.moments import HERE, OTHER, Plan
+from gainbias.theory.curve.system import Probe, affine_field, weights_limit
+from gainbias.theory.curve.terms import (
+    SampleField,
+    Source,
+    bound_field,
+    chain_source,
+    mean_source,
+    read_terms,
+    unit_rows,
+)
+
+MOST_DOUBLINGS = 60
+EXACT = 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """One piece of the noise.
+
+    Attributes
+    ----------
+    chain : {0, 1}
+        Whose state decides the vector.
+    vectors : (states of that chain, k) array
+    numbers : list of (transitions of a chain,) arrays
+        For the first and for the second chain.
+    """
+
+    chain: int
+    vectors: Floats
+    numbers: tuple[Floats, Floats]
+
+
+class Noise:
+    """A sum of pieces.
+
+    Parameters
+    ----------
+    sources : pair of Source
+        The two chains; one of a single state stands in for a chain that is not used.
+    pieces : list of Piece
+    """
+
+    def __init__(self, sources: tuple[Source, Source], pieces: list[Piece]) -> None:
+        self.sources, self.pieces = sources, pieces
+
+    def covariance(self, sampling: Sampling) -> Floats:
+        """Return the long-run covariance, (k, k)."""
+        now = self._same_step
+        if sampling == "iid":
+            return now
+        later = self._later_steps()
+        return np.asarray(now + later + later.T)
+
+    @cached_property
+    def _means(self) -> list[tuple[Floats, Floats]]:
+        """Mean numbers of each piece given the state of each chain."""
+        return [
+            (self.sources[0].mean_of(piece.numbers[0]), self.sources[1].mean_of(piece.numbers[1]))
+            for piece in self.pieces
+        ]
+
+    @property
+    def _same_step(self) -> Floats:
+        size = self.pieces[0].vectors.shape[1]
+        total = np.zeros((size, size))
+        for p, one in enumerate(self.pieces):
+            for q, two in enumerate(self.pieces):
+                products = [
+                    source.mean_of(one.numbers[c] * two.numbers[c]) for c, source in enumerate(self.sources)
+                ]
+                total += self._pair(p, q, products)
+        return total
+
+    def _pair(self, p: int, q: int, products: list[Floats]) -> Floats:
+        """Return the mean of piece p times piece q, given mean products of their numbers."""
+        one, two = self.pieces[p], self.pieces[q]
+        mine, yours = self._means[p], self._means[q]
+        law, other = self.sources[one.chain].law, self.sources[1 - one.chain].law
+        c, o = one.chain, 1 - one.chain
+        if one.chain == two.chain:
+            weight = products[c] + mine[c] * (other @ yours[o]) + yours[c] * (other @ mine[o])
+            weight = law * (weight + other @ products[o])
+            return np.asarray((one.vectors.T * weight) @ two.vectors)
+        left, right = law @ one.vectors, other @ two.vectors
+        total = np.outer((law * products[c]) @ one.vectors, right)
+        total += np.outer(left, (other * products[o]) @ two.vectors)
+        total += np.outer((law * mine[c]) @ one.vectors, (other * yours[o]) @ two.vectors)
+        total += np.outer((law * yours[c]) @ one.vectors, (other * mine[o]) @ two.vectors)
+        return total
+
+    def _later_steps(self) -> Floats:
+        """Return the sum over k >= 1 of E[e_0 e_k^T]."""
+        ahead = self._ahead()
+        total = np.zeros((ahead.shape[2],) * 2)
+        alone = [np.einsum("j,ijk->ik", self.sources[1].law, ahead), None]
+        alone[1] = np.einsum("i,ijk->jk", self.sources[0].law, ahead)
+        for piece in self.pieces:
+            c, o = piece.chain, 1 - piece.chain
+            mine, other = self.sources[c], self.sources[o]
+            arrived = mine.arrivals(np.ones(mine.transitions.nnz), piece.vectors)
+            total += mine.arrivals(piece.numbers[c], piece.vectors).T @ alone[c]
+            number = other.arrivals(piece.numbers[o], np.ones((other.size, 1)))[:, 0]
+            pairs = ahead if c == 0 else ahead.transpose(1, 0, 2)
+            total += np.einsum("ik,j,ijm->km", arrived, number, pairs, optimize=True)
+        return total
+
+    def _ahead(self) -> Floats:
+        """Return the sum over k >= 0 of E[e_k | states], (n, n', k)."""
+        first, second = self.sources
+        mean = np.zeros((first.size, second.size, self.pieces[0].vectors.shape[1]))
+        for piece, (mine, yours) in zip(self.pieces, self._means, strict=True):
+            vectors = piece.vectors[:, None] if piece.chain == 0 else piece.vectors[None, :]
+            mean += vectors * (mine[:, None] + yours[None, :])[:, :, None]
+        of_first = np.einsum("j,ijk->ik", second.law, mean)
+        of_second = np.einsum("i,ijk->jk", first.law, mean)
+        mean -= of_first[:, None] + of_second[None]
+        mean += first.law @ of_first
+        both = _doubled(first, second, mean)
+        return np.asarray(both + first.deviation(of_first)[:, None] + second.deviation(of_second)[None])
+
+
+def _doubled(first: Source, second: Source, values: Floats) -> Floats:
+    """Return the sum over k of P^k F P'^kT, for F of mean 0 over either chain: (n, n', k)."""
+    one = first.transitions.toarray() - first.law
+    two = second.transitions.toarray() - second.law
+    total = values.transpose(2, 0, 1)
+    for _ in range(MOST_DOUBLINGS):
+        more = one @ total @ two.T
+        total = total + more
+        if np.abs(more).max() <= EXACT * np.abs(total).max():
+            return np.asarray(total.transpose(1, 2, 0))
+        one, two = one @ one, two @ two
+    raise ValueError(
+        "noise along these chains has no long-run covariance: the process is periodic, or nearly so; use "
+        "sampling='iid', or make it aperiodic"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Near the limit, x changes in a step by alpha (noise - A (x - limit)); running means by their own steps.
+
+    x is put together of the affine fields, of which the weights come first, and of running means of features
+    and rewards that multiply them, if there are any.
+
+    Attributes
+    ----------
+    matrix : (k, k) array
+        A; the rows of running means are those of means with steps of their own.
+    covariance : (k, k) array
+        Long-run covariance of the noise.
+    same_step : (k, k) array
+        Covariance of the noise of one step.
+    num_fields : int
+        How many entries of x are affine fields.
+    read : (d, k) array
+        The reported weights as a function of x.
+    """
+
+    matrix: Floats
+    covariance: Floats
+    same_step: Floats
+    num_fields: int
+    read: Floats
+
+
+def linearise(
+    algorithm: Algorithm, problem: Problem, params: Any, first: Floats, sampling: Sampling
+) -> Linear:
+    """Return an algorithm at its limit.
+
+    Parameters
+    ----------
+    algorithm, problem, params
+        The algorithm, on what, and its parameters as its NamedTuple.
+    first : (d,) array
+        First weights, on which the limit may depend.
+    sampling : {"markov", "iid"}
+        How samples are drawn.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> problem = gb.Problem(gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 0.0]), [[1.0], [0.0]])
+    >>> algorithm = gb.ALGORITHMS["double-chain"]
+    >>> linear = linearise(algorithm, problem, algorithm.params(), np.zeros(1), "iid")
+    >>> linear.matrix, linear.covariance.round(4)
+    (array([[0.5]]), array([[0.3125]]))
+    """
+    frozen = algorithm.sample_field is None
+    field = affine_field(algorithm, params, frozen)
+    names = ("weights",) if frozen else algorithm.affine
+    probe = Probe(algorithm, problem, params, first, names)
+    limit = weights_limit(algorithm, problem, params, first)
+    chains = 2 if frozen else algorithm.chains
+    linear = linear_field(problem, field, limit, len(probe.first), chains, sampling, frozen)
+    read = np.zeros((problem.num_features, len(linear.matrix)))
+    read[:, : len(probe.first)] = probe.read()
+    return replace(linear, read=read)
+
+
+def linear_field(
+    problem: Problem,
+    field: SampleField,
+    limit: Floats,
+    size: int,
+    chains: int,
+    sampling: Sampling,
+    frozen: bool,
+) -> Linear:
+    """Return a field of a given number of entries at the limit of its weights."""
+    terms = read_terms(problem, field, size, chains)
+    if terms is None:
+        raise ValueError("a field that is not a sum of products of rows of the features has no known noise")
+    coefficients = terms.at(0.0)
+    origin = _whole_limit(problem, coefficients, limit, size, chains, frozen)
+    sources = _sources(problem, origin, chains, frozen)
+    plan = Plan(coefficients, sources[:chains], unit_rows(origin, size - len(limit)))
+    matrix, pieces = plan.mean[:-1, :-1], _pieces(plan, sources)
+    if frozen:
+        matrix, pieces = _with_means(problem, plan, coefficients, limit, pieces)
+    noise = Noise(sources, pieces)
+    read = np.eye(problem.num_features, len(matrix))
+    return Linear(matrix, noise.covariance(sampling), noise.covariance("iid"), size, read)
+
+
+def _whole_limit(
+    problem: Problem, coefficients: Floats, limit: Floats, size: int, chains: int, frozen: bool
+) -> Floats:
+    """Return the limit of all affine fields: those after the weights make the mean update 0."""
+    origin = np.zeros(size)
+    origin[: len(limit)] = limit
+    if size > len(limit):
+        sources = _sources(problem, origin, chains, frozen)
+        mean = Plan(coefficients, sources[:chains], unit_rows(origin, size - len(limit))).mean[:-1]
+        origin[len(limit) :] = -np.linalg.lstsq(mean[:, len(limit) : -1], mean[:, -1])[0]
+    return origin
+
+
+def _sources(problem: Problem, origin: Floats, chains: int, frozen: bool) -> tuple[Source, Source]:
+    """Return both chains; the mean also stands in for a second chain that is not used."""
+    first = chain_source(problem, origin, problem.solution.stationary)
+    return first, first if chains == 2 and not frozen else mean_source(problem, origin)
+
+
+def _pieces(plan: Plan, sources: tuple[Source, Source]) -> list[Piece]:
+    """Return the noise of the affine fields: minus each left times its right side at the limit."""
+    found = []
+    for i, chain in enumerate(plan.chain_of):
+        table = plan.tables[i]
+        vectors = np.broadcast_to(table, (sources[chain].size, table.shape[-1]))[:, :-1]
+        numbers = [_numbers(plan, c, i, source) for c, source in enumerate(sources)]
+        found.append(Piece(chain, -vectors, (numbers[0], numbers[1])))
+    return found
+
+
+def _numbers(plan: Plan, chain: int, i: int, source: Source) -> Floats:
+    """Return the last entry of a right side, its value at the limit, for each transition of a chain."""
+    table = source.transitions
+    if chain >= len(plan.parts):
+        return np.zeros(table.nnz)
+    state = np.repeat(np.arange(source.size), np.diff(table.indptr))
+    part = np.broadcast_to(plan.parts[chain], (source.size, *plan.parts[chain].shape[1:]))[state, i]
+    values = source.rows[:, -1]
+    total = part[:, 0] * values[state] + part[:, 1] * values[table.indices] + part[:, 2] * source.rewards
+    if part.shape[1] > 3:
+        total = total + part[:, 3:] @ plan.units[:, -1]
+    return np.asarray(total)
+
+
+def _with_means(
+    problem: Problem, plan: Plan, coefficients: Floats, limit: Floats, pieces: list[Piece]
+) -> tuple[Floats, list[Piece]]:
+    """Add the running means of features and rewards to x: what they do to the weights, and their noise."""
+    d, gain = len(limit), problem.solution.gain_per_step
+    own = coefficients[0]
+    matrix = np.eye(2 * d + 1)
+    matrix[:d, :d] = plan.mean[:-1, :-1]
+    matrix[:d, d:] = 0.0
+    for i, left in enumerate(plan.lefts):
+        at_limit = sum(
+            float(source.law @ right[i, :, -1])
+            for source, right in zip(plan.sources, plan.rights, strict=True)
+        )
+        if left == OTHER:
+            matrix[:d, d : 2 * d] += at_limit * np.eye(d)
+        mean = plan.left_mean[i][:-1]
+        matrix[:d, d : 2 * d] += own[left, OTHER] * np.outer(mean, limit)
+        matrix[:d, -1] += own[left, -1] * mean
+    first, second = plan.sources
+    wide = [Piece(p.chain, np.pad(p.vectors, ((0, 0), (0, d + 1))), p.numbers) for p in pieces]
+    ones, none = np.ones(first.transitions.nnz), np.zeros(second.transitions.nnz)
+    features, rewards = np.zeros((2, first.size, 2 * d + 1))
+    features[:, d : 2 * d] = first.rows[:, :d] - average_features(problem)
+    rewards[:, -1] = 1.0
+    wide.append(Piece(HERE, features, (ones, none)))
+    wide.append(Piece(HERE, rewards, (first.rewards - gain, none)))
+    return matrix, wide
+
 
 NEGLIGIBLE = 1e-10
 """Singular values and noise this small, relative to the largest, count as 0."""

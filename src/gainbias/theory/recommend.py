@@ -22,7 +22,7 @@ from gainbias.progress import OutOfTimeError
 from gainbias.tasks.task import Task
 from gainbias.theory.bounds.certify import Certified, certified
 from gainbias.theory.curve.curve import Curve, exact_curve
-from gainbias.theory.curve.moves import check_sampling
+from gainbias.theory.curve.enumeration import check_sampling
 
 HALVINGS = 16
 """Constant step sizes that are tried: the largest sensible one, halved so many times less one."""

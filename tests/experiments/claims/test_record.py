@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from gainbias.experiments.claims.record import (
+from gainbias.experiments.claims.claim import (
     Chart,
     Claim,
     Line,
@@ -14,12 +14,13 @@ from gainbias.experiments.claims.record import (
     about,
     at_least,
     at_most,
+    log_slope,
+    mean_slope,
     shown,
     together,
     within,
 )
 from gainbias.experiments.claims.registry import check_claims
-from gainbias.experiments.claims.slopes import log_slope, mean_slope
 from gainbias.experiments.statistics import Interval
 
 SURE, UNSURE = Interval(1.0, 0.9, 1.1), Interval(1.0, 0.0, 2.0)

@@ -11,13 +11,17 @@ import scipy.sparse as sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gainbias.model.solve.elimination.factor import factorise_chain
-from gainbias.model.solve.elimination.numeric import eliminate_front
-from gainbias.model.solve.elimination.ordering import minimum_degree, nested_dissection, plan_sparse
-from gainbias.model.solve.elimination.roots import busiest_states
-from gainbias.model.solve.elimination.symbolic import plan_dense, plan_elimination, symmetric_pattern
-from gainbias.model.solve.elimination.types import Sparse
-from gainbias.model.solve.method import Budget
+from gainbias.model.solve.elimination.numeric import Sparse, eliminate_front
+from gainbias.model.solve.elimination.solver import busiest_states, factorise_chain
+from gainbias.model.solve.elimination.symbolic import (
+    minimum_degree,
+    nested_dissection,
+    plan_dense,
+    plan_elimination,
+    plan_sparse,
+    symmetric_pattern,
+)
+from gainbias.model.solve.solution import Budget
 from gainbias.progress import Watch
 from tests.oracles.elimination import exact_leaking_solution, leaking_matrix, naive_elimination, naive_fill
 

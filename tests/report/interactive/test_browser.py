@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from gainbias.report.data.claims import CLAIMS
-from gainbias.report.data.results import read_results
-from gainbias.report.data.scores import PAPER_SCORES
+from gainbias.report.data.results import PAPER_SCORES, read_results
+from gainbias.report.data.verdicts import CLAIMS
 from gainbias.report.names import long_title
-from gainbias.report.pages.html import write_study_page
-from gainbias.report.tables.study_tables import study_tables
+from gainbias.report.pages.study import write_study_page
+from gainbias.report.tables.paper import study_tables
 from tests.report.interactive.browser import Browser
 from tests.report.synthetic import FEW, LEVELS, make_conditions, make_paper, make_runs, write_study
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.evaluation.history import History
+from gainbias.evaluation.estimate import History
 from gainbias.evaluation.values.methods import NoValues
-from gainbias.report.pages.estimates import estimate_html, write_estimate_page
+from gainbias.report.pages.estimate import estimate_html, write_estimate_page
 from tests.evaluation.chains import Counter, Queue
 from tests.evaluation.test_files import Drift
 from tests.report.interactive.browser import Browser

@@ -8,12 +8,10 @@ import pytest
 
 from gainbias import cli
 from gainbias.experiments.reproduce.instance import HALVINGS
-from gainbias.report.data.claims import CLAIMS
-from gainbias.report.pages.elements import Entry, sortable_table
-from gainbias.report.pages.frame import script_data
-from gainbias.report.pages.html import page_html
-from gainbias.report.pages.sections import tables_section
-from gainbias.report.tables.study_tables import study_tables
+from gainbias.report.data.verdicts import CLAIMS
+from gainbias.report.pages.frame import Entry, script_data, sortable_table
+from gainbias.report.pages.study import page_html, tables_section
+from gainbias.report.tables.paper import study_tables
 from tests.report import synthetic
 from tests.report.synthetic import (
     FEW,

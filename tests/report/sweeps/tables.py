@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas
 
-from gainbias.report.data.summary import Summary
+from gainbias.report.data.sweeps import Summary
 
 SHARED = {
     "task": "garnet",

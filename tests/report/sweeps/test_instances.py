@@ -9,11 +9,10 @@ import pytest
 from scipy import stats
 
 import gainbias as gb
-from gainbias.report.data.best import best_sheet, best_steps
-from gainbias.report.data.summary import Summary, for_charts
-from gainbias.report.figures.figures import write_figures
+from gainbias.report.data.sweeps import Summary, best_sheet, best_steps, for_charts
+from gainbias.report.figures.sweeps import write_sweep_figures
 from gainbias.report.pages.sweep import chart_data
-from gainbias.report.sweeps_write import report_on_sweep
+from gainbias.report.write import report_on_sweep
 from tests.report.sweeps.tables import crossed, summary_of
 
 METRIC = "distance to the bias, up to a constant"
@@ -109,7 +108,7 @@ class TestOneInstance:
         series = data["points"]["garnet"][METRIC]["td-lambda"]
         assert data["overPaths"] == ["garnet"]
         assert series["low"][0] == series["best"]["low"] == float(f"{points.path_low[0]:.4g}")
-        assert write_figures(points, best, None, tmp_path / "figures")
+        assert write_sweep_figures(points, best, None, tmp_path / "figures")
 
     def test_one_path_has_no_interval_at_all(self, tmp_path: Path) -> None:
         summary = summary_of(crossed(error_of, [0], [0]), tmp_path)
@@ -159,7 +158,7 @@ class TestCopies:
 
     def test_end_to_end(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-        monkeypatch.setattr("gainbias.report.sweeps_write.find_spec", lambda _: None)  # no figures
+        monkeypatch.setattr("gainbias.report.write.find_spec", lambda _: None)  # no figures
         tasks = ["boyan-chain", {"id": "garnet", "num_states": 10, "num_features": 3}]
         shape = {"step_size": [0.1], "num_steps": 200, "instances": 4, "seeds": 3}
         study = gb.Study(tasks=tasks, algorithms=["td-lambda"], **shape)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gainbias.report.data.best import NOTE, best_sheet, best_steps, common_schedule
-from gainbias.report.data.summary import Summary
+from gainbias.report.data.sweeps import NOTE, Summary, best_sheet, best_steps, common_schedule
 from tests.report.sweeps.stored import error_of, make_sweep
 
 METRIC = "distance to the bias, up to a constant"

@@ -29,9 +29,11 @@ import numpy as np
 
 from gainbias.algorithms import double_chain
 from gainbias.algorithms.algorithm import (
+    RADIUS,
     Algorithm,
     Field,
     Form,
+    Interval,
     Move,
     NoParams,
     PerLane,
@@ -40,7 +42,6 @@ from gainbias.algorithms.algorithm import (
     Weights,
 )
 from gainbias.algorithms.fields import average_features, paper_field, within
-from gainbias.algorithms.intervals import RADIUS, Interval
 from gainbias.algorithms.single_chain import lazy
 from gainbias.features.rows import DenseRows, Floats, values
 from gainbias.features.vectors import keep_in_ball, move_both

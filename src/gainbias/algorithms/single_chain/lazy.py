@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 
 from gainbias.algorithms.algorithm import Form, Move, Output, OwnAverage, Setting
-from gainbias.algorithms.single_chain.single_chain_epochs import (
+from gainbias.algorithms.single_chain.epochs import (
     PRESENT,
     SUM_Q,
     SUM_Z,
+    THETA2,
     TOTAL,
     AnyState,
     BoundedState,
@@ -38,11 +39,11 @@ from gainbias.algorithms.single_chain.single_chain_epochs import (
     Z,
     catch_up,
     end_epoch,
+    follow,
+    project,
     settle,
 )
-from gainbias.algorithms.single_chain.single_chain_norms import THETA2, follow, project
-from gainbias.features.entries import entry_at, places_of
-from gainbias.features.rows import Rows
+from gainbias.features.rows import Rows, entry_at, places_of
 from gainbias.kernels import inlined
 
 LEAST = 1.0 / 4.0

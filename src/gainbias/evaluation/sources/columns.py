@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.stream.stream import BrokenStream
+from gainbias.evaluation.stream.transitions import BrokenStream
 from gainbias.extras import require
 
 Chunk: TypeAlias = dict[str, NDArray[Any]]

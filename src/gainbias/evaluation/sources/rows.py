@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gainbias.evaluation.sources.columns import Chunk
 from gainbias.evaluation.sources.spaces import ANY_REWARD, Flaw, Limits, first_flaw
-from gainbias.evaluation.stream.stream import BrokenStream, Left, Path
+from gainbias.evaluation.stream.transitions import BrokenStream, Left, Path
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.features.matrix import FloatArray
-from gainbias.tasks.gym.environments import optional
+from gainbias.tasks.gym.continuing import optional
 
 ROUNDING = 1e-6
 """Numbers may leave a box by so much, relative to its bounds: spaces and observations are often float32."""

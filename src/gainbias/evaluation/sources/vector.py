@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from gainbias.evaluation.sources.policies import Act
 from gainbias.evaluation.sources.spaces import ANY_REWARD, Flaw, Limits, first_flaw, limits_of, not_a_number
-from gainbias.evaluation.stream.stream import BEAT, Beat, BrokenStream, Interrupted, Left, Path
+from gainbias.evaluation.stream.transitions import BEAT, Beat, BrokenStream, Interrupted, Left, Path
 from gainbias.progress import OutOfTimeError
-from gainbias.tasks.gym.environments import optional
+from gainbias.tasks.gym.continuing import optional
 
 BoolArray = NDArray[np.bool_]
 

@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from gainbias.evaluation.gain.autocorrelation import autocorrelation_time
-from gainbias.evaluation.gain.intervals import FEWEST_BATCHES, TIMES_PER_BATCH, skewed_interval, too_short
-from gainbias.evaluation.values.values_sums import Moments, MomentSums
+from gainbias.evaluation.gain.batches import autocorrelation_time
+from gainbias.evaluation.gain.interval import FEWEST_BATCHES, TIMES_PER_BATCH, skewed_interval, too_short
+from gainbias.evaluation.values.sums import Moments, MomentSums
 from gainbias.features.matrix import FloatArray, Matrix
 
 ENOUGH_OBSERVATIONS = 20
@@ -146,7 +146,7 @@ def estimate_values(sums: MomentSums, transient: int = 0, confidence: float = 0.
     --------
     A chain that forgets its state at once: the value of a state is its reward less the gain.
 
-    >>> from gainbias.evaluation.values.values_sums import ValueSums
+    >>> from gainbias.evaluation.values.sums import ValueSums
     >>> states = np.random.default_rng(0).integers(0, 2, 20_001)
     >>> rows = np.eye(2)[states]
     >>> sums = ValueSums(2)

@@ -12,11 +12,16 @@ from scipy import sparse
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
 from gainbias.evaluation.observations import ObservationMap
-from gainbias.evaluation.stream.stream import Transitions
-from gainbias.evaluation.values.learners import Learner
+from gainbias.evaluation.stream.transitions import Transitions
+from gainbias.evaluation.values.learner import Learner
 from gainbias.evaluation.values.least_squares import ValueEstimate, dense, estimate_values
-from gainbias.evaluation.values.values_sparse import MOST_SPARSE_FEATURES, SparseValueSums, TabularValueSums
-from gainbias.evaluation.values.values_sums import MOST_FEATURES, ValueSums
+from gainbias.evaluation.values.sums import (
+    MOST_FEATURES,
+    MOST_SPARSE_FEATURES,
+    SparseValueSums,
+    TabularValueSums,
+    ValueSums,
+)
 from gainbias.features.matrix import FloatArray, Matrix
 
 FEW_FEATURES = 40

@@ -19,8 +19,7 @@ import numpy as np
 
 from gainbias.engine.paths import Sampling
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial
-from gainbias.experiments.claims.chains import random_chain
-from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, Part, at_most, shown
+from gainbias.experiments.claims.claim import Chart, Claim, Line, Outcome, Part, at_most, random_chain, shown
 from gainbias.experiments.claims.reward_estimate import mean_squared_errors
 from gainbias.experiments.statistics import Interval
 from gainbias.features import normalise_features

@@ -7,8 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gainbias.experiments.claims.chains import random_chain, slow_problem
-from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, Part, at_most, shown
+from gainbias.experiments.claims.claim import (
+    Chart,
+    Claim,
+    Line,
+    Outcome,
+    Part,
+    at_most,
+    random_chain,
+    shown,
+    slow_problem,
+)
 from gainbias.experiments.statistics import Interval, proportion_interval
 from gainbias.features import Tabular, normalise_features
 from gainbias.model.problem import Problem

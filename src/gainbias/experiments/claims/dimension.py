@@ -12,9 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from gainbias.algorithms.fields import paper_field
-from gainbias.experiments.claims.chains import random_chain, rewarding
-from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, at_most, in_words, shown
-from gainbias.experiments.claims.slopes import log_slope
+from gainbias.experiments.claims.claim import (
+    Chart,
+    Claim,
+    Line,
+    Outcome,
+    at_most,
+    in_words,
+    log_slope,
+    random_chain,
+    rewarding,
+    shown,
+)
 from gainbias.experiments.statistics import Interval
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem

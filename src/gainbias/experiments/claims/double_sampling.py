@@ -14,9 +14,19 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, NoParams, Sample
 from gainbias.algorithms.registry import ALGORITHMS
-from gainbias.experiments.claims.chains import random_chain
-from gainbias.experiments.claims.moves import SampleField, double_chain_field, mean_update
-from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, Part, about, within
+from gainbias.experiments.claims.claim import (
+    Chart,
+    Claim,
+    Line,
+    Outcome,
+    Part,
+    SampleField,
+    about,
+    double_chain_field,
+    mean_update,
+    random_chain,
+    within,
+)
 from gainbias.experiments.statistics import Interval
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem

@@ -20,9 +20,19 @@ import numpy as np
 from gainbias.algorithms.registry import ALGORITHMS
 from gainbias.engine.paths import Sampling
 from gainbias.engine.schedules import Harmonic
-from gainbias.experiments.claims.chains import short_problem, slow_problem
-from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, Part, at_most, in_words, shown
-from gainbias.experiments.claims.slopes import log_slope
+from gainbias.experiments.claims.claim import (
+    Chart,
+    Claim,
+    Line,
+    Outcome,
+    Part,
+    at_most,
+    in_words,
+    log_slope,
+    short_problem,
+    shown,
+    slow_problem,
+)
 from gainbias.experiments.statistics import Interval
 from gainbias.model.problem import Problem
 from gainbias.theory.asymptotics import asymptotic_covariance

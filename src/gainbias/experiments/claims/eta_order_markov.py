@@ -7,6 +7,7 @@ which is what the theorem bounds.
 
 from __future__ import annotations
 
+from gainbias.experiments.claims.claim import Claim, Outcome, at_most, shown
 from gainbias.experiments.claims.eta_order import (
     HOW,
     INTERVAL,
@@ -19,7 +20,6 @@ from gainbias.experiments.claims.eta_order import (
     slopes_of_others,
     steepest,
 )
-from gainbias.experiments.claims.record import Claim, Outcome, at_most, shown
 
 
 def collect(seed: int, quick: bool) -> list[Point]:

@@ -15,8 +15,7 @@ from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import ALGORITHMS
 from gainbias.engine.run import run
 from gainbias.engine.schedules import Constant, Harmonic
-from gainbias.experiments.claims.chains import random_chain
-from gainbias.experiments.claims.record import (
+from gainbias.experiments.claims.claim import (
     Chart,
     Claim,
     Line,
@@ -25,6 +24,7 @@ from gainbias.experiments.claims.record import (
     at_least,
     at_most,
     in_words,
+    random_chain,
     shown,
 )
 from gainbias.experiments.statistics import Interval

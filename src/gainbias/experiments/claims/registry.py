@@ -24,13 +24,12 @@ from gainbias.experiments.claims import (
     reward_estimate,
     splitting,
 )
-from gainbias.experiments.claims.record import Claim, ClaimResult
-from gainbias.experiments.complete import complete, refuse_failures, show_labels
+from gainbias.experiments.claims.claim import Claim, ClaimResult
 from gainbias.experiments.engines import opened
 from gainbias.experiments.provenance import code_version
 from gainbias.experiments.results import Results
-from gainbias.experiments.tables import Columns
-from gainbias.experiments.work import BATCH_SECONDS, hash_of
+from gainbias.experiments.runner import complete, refuse_failures, show_labels
+from gainbias.experiments.units import BATCH_SECONDS, Columns, hash_of
 from gainbias.extras import require
 from gainbias.progress import Watch
 

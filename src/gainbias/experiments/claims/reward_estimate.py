@@ -10,9 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gainbias.experiments.claims.chains import random_chain, slow_problem
-from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, about, in_words, shown
-from gainbias.experiments.claims.slopes import log_slope
+from gainbias.experiments.claims.claim import (
+    Chart,
+    Claim,
+    Line,
+    Outcome,
+    about,
+    in_words,
+    log_slope,
+    random_chain,
+    shown,
+    slow_problem,
+)
 from gainbias.experiments.statistics import Interval
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solve import solve

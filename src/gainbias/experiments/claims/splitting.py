@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from gainbias.experiments.claims.chains import random_chain
-from gainbias.experiments.claims.moves import double_chain_field, mean_update
-from gainbias.experiments.claims.record import Chart, Claim, Line, Outcome, at_most
+from gainbias.experiments.claims.claim import (
+    Chart,
+    Claim,
+    Line,
+    Outcome,
+    at_most,
+    double_chain_field,
+    mean_update,
+    random_chain,
+)
 from gainbias.experiments.statistics import Interval
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gainbias.experiments.complete import complete, refuse_failures, show_labels
 from gainbias.experiments.engines import opened
 from gainbias.experiments.manifest import make_manifest
-from gainbias.experiments.reproduce.instance import LAYOUT, Instance
-from gainbias.experiments.reproduce.protocols import PROTOCOLS
+from gainbias.experiments.reproduce.instance import LAYOUT, PROTOCOLS, Instance
 from gainbias.experiments.results import Results
+from gainbias.experiments.runner import complete, refuse_failures, show_labels
 from gainbias.extras import require
 from gainbias.progress import Watch
 from gainbias.tasks.registry import TASKS, task

@@ -19,11 +19,10 @@ from scipy.sparse.csgraph import connected_components
 
 from gainbias.model.checks import CsrArray, FloatArray, row_sums
 from gainbias.model.solve.certificate import Doubled, bellman_residual
-from gainbias.model.solve.elimination.factor import Factors, factorise_chain
-from gainbias.model.solve.elimination.ordering import plan_sparse
-from gainbias.model.solve.elimination.symbolic import plan_dense, symmetric_pattern
-from gainbias.model.solve.elimination.types import Sparse
-from gainbias.model.solve.method import Budget, MethodError, Solver
+from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.model.solve.elimination.solver import Factors, factorise_chain
+from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, symmetric_pattern
+from gainbias.model.solve.solution import Budget, MethodError, Solver
 
 # A transition weaker than this, relative to all that leaves its state, may separate two blocks.
 THRESHOLDS = (1e-3, 1e-6, 1e-9)
@@ -73,7 +72,7 @@ def find_blocks(transitions: CsrArray) -> Blocks | None:
 
 @dataclass
 class AggregationSolver:
-    """A chain on two levels; see `gainbias.model.solve.method.Solver` for what it offers."""
+    """A chain on two levels; see `gainbias.model.solve.solution.Solver` for what it offers."""
 
     stationary: FloatArray
     iterations: int

@@ -25,8 +25,8 @@ import numpy as np
 
 from gainbias.kernels import kernel
 from gainbias.model.checks import CsrArray, FloatArray
-from gainbias.model.solve.elimination.types import Sparse
-from gainbias.model.solve.method import MethodError, Solver
+from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.model.solve.solution import MethodError, Solver
 
 EPS = float(np.finfo(np.float64).eps)
 MOST_REFINEMENTS = 30

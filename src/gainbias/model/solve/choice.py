@@ -12,11 +12,10 @@ from gainbias.model.checks import CsrArray, FloatArray
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.aggregation import find_blocks, prepare_aggregation
 from gainbias.model.solve.certificate import Certified, Expected, expected_rewards, solve_and_certify
+from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import eliminate
-from gainbias.model.solve.elimination.types import Sparse
 from gainbias.model.solve.iterative import prepare_krylov, prepare_power, steps_to_forget
-from gainbias.model.solve.method import Budget, MethodError, Solver
-from gainbias.model.solve.solution import ConvergenceError
+from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError, Solver
 from gainbias.progress import OutOfTimeError
 
 METHODS = ("dense-gth", "sparse-gth", "power", "krylov", "aggregation")

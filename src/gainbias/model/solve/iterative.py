@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, bicgstab
 
 from gainbias.model.checks import CsrArray, FloatArray
-from gainbias.model.solve.method import Budget, MethodError
+from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.progress import Watch
 
 # Residual of a solve relative to its right side; refinement repeats solves, so few digits each are enough.

@@ -14,8 +14,7 @@ from gainbias.model.checks import FloatArray, float_vector, frozen
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import Certified, solve_and_refine_once
 from gainbias.model.solve.choice import METHODS, first_that_meets
-from gainbias.model.solve.method import Budget, Solver, available_memory
-from gainbias.model.solve.solution import MultichainSolution, Solution
+from gainbias.model.solve.solution import Budget, MultichainSolution, Solution, Solver, available_memory
 from gainbias.model.solve.variance import asymptotic_variance
 from gainbias.progress import Watch
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from gainbias.model.checks import CsrArray, FloatArray, entry_rows
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import EPS, Certified, Doubled, bellman_residual, row_excess, throughput
-from gainbias.model.solve.elimination.types import Sparse
-from gainbias.model.solve.method import MethodError, Solver
+from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.progress import OutOfTimeError
 
 MOST_REFINEMENTS = 8

@@ -1,4 +1,9 @@
-"""The stored results of a study."""
+"""The stored results of a study.
+
+The numbers that the paper prints.
+
+How errors are scored: as the paper does, and alike for all algorithms.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,132 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import pandas
 from pandas import DataFrame
 
 from gainbias.experiments.results import CONDITIONS, SCHEMA, Results
-from gainbias.report.data.scores import Score
 from gainbias.report.names import ALGORITHMS
+
+PAPER_NAMES = {"coupled-sa": "td-lambda", "implicit": "implicit-td"}
+"""What the paper's tables call algorithms, where it is not their id."""
+
+
+class Paper(NamedTuple):
+    """The numbers that the paper prints.
+
+    Attributes
+    ----------
+    parameters : DataFrame
+        Columns task, d, step_numerator, step_offset, steps, epsilon; its order of tasks is used everywhere.
+    distances : DataFrame
+        Columns task, algorithm, mean, std.
+    condition_numbers : DataFrame
+        Columns task, eta1, eta2, eta3.
+    """
+
+    parameters: DataFrame
+    distances: DataFrame
+    condition_numbers: DataFrame
+
+    @property
+    def tasks(self) -> list[str]:
+        """Ids of the tasks in the paper's order."""
+        return [str(task) for task in self.parameters["task"]]
+
+    def final_errors(self) -> DataFrame:
+        """Return the table of distances with our ids of algorithms."""
+        return self.distances.assign(algorithm=self.distances["algorithm"].replace(PAPER_NAMES))
+
+
+class Printed:
+    """The paper's tables behind the same questions as `Archive`: one run, one score."""
+
+    def __init__(self, paper: Paper) -> None:
+        self.paper = paper
+
+    def errors(self, algorithm: str, score: Score, share: float = 1.0) -> DataFrame:
+        """Return the printed means as one row."""
+        rows = self.paper.final_errors().query("algorithm == @algorithm")
+        if rows.empty or score.kind != "paper" or score.budget != "steps" or share != 1.0:
+            raise MissingDataError("the paper prints no such numbers")
+        return wide(rows.assign(run=0), "mean")
+
+    def condition(self, name: str, score: Score) -> DataFrame:
+        """Return a printed condition number as one row; there is one eta2, whatever its reading."""
+        column = "eta2" if name == "eta2_literal" else name
+        return wide(self.paper.condition_numbers.assign(run=0), column)
+
+
+PAPER_METHODS = ("double-chain", "single-chain")
+BASELINES = ("td-lambda", "implicit-td")
+FLOOR = "lstd"
+STUDIED = PAPER_METHODS + BASELINES
+"""The four columns of the paper's table of distances."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """How errors are measured and when.
+
+    Attributes
+    ----------
+    protocol : str
+        "literal", "inferred" or "fair".
+    kind : str
+        "full", "centred", "quotient"; or "paper": "full" for the paper's two algorithms and least squares,
+        "quotient" for all others.
+    target : str
+        "bias", "paper" (the paper's fixed point) or "own".
+    budget : str
+        "steps": each algorithm makes all its steps; "transitions": all stop after as many transitions as the
+        one that uses fewest.
+    norm : str
+        "euclidean" or "stationary".
+
+    Examples
+    --------
+    >>> score = Score("literal", kind="paper", target="bias")
+    >>> score.kind_of("single-chain"), score.kind_of("td-lambda")
+    ('full', 'quotient')
+    """
+
+    protocol: str
+    kind: str
+    target: str
+    budget: Literal["steps", "transitions"] = "steps"
+    norm: str = "euclidean"
+
+    def kind_of(self, algorithm: str) -> str:
+        """Return the kind of error that an algorithm is scored by."""
+        if self.kind != "paper":
+            return self.kind
+        return "full" if algorithm in (*PAPER_METHODS, FLOOR) else "quotient"
+
+    def but(self, **changes: Any) -> Score:
+        """Return a score with other fields."""
+        return replace(self, **changes)
+
+
+PAPER_SCORES = {
+    "literal": Score("literal", kind="paper", target="bias"),
+    "inferred": Score("inferred", kind="paper", target="paper"),
+}
+"""How the paper scores, by its text and by its numbers."""
+
+TABLE_SCORES = PAPER_SCORES | {"fair": PAPER_SCORES["literal"].but(protocol="fair")}
+"""How the paper's tables are rebuilt: the fair protocol has the literal features, and many more instances."""
+
+FAIR_SCORES = {
+    f"fair, {kind}": Score("fair", kind=kind, target="bias", budget="transitions")
+    for kind in ("full", "centred", "quotient")
+}
+"""One metric for all algorithms, at equal numbers of transitions."""
+
 
 RUN_COLUMNS = {
     "protocol": "category",

@@ -1,311 +1,269 @@
-"""Means and intervals over the instances of a sweep, read piece by piece however large its table is."""
+"""All tasks in a few numbers: typical error, chance to be better, and profiles, with intervals.
+
+What claims compare: for each run and task a ratio that is below 1 where a claim holds, or a yes or no.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from functools import cached_property
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pandas
-from pandas import DataFrame, Series
-from scipy.stats import t as student
+from pandas import DataFrame
 
-from gainbias.experiments.cell import EXACT
-from gainbias.report.names import distinct_texts
+from gainbias.experiments.statistics import (
+    Floats,
+    Interval,
+    Rng,
+    bootstrap_interval,
+    interquartile_mean,
+    performance_profile,
+    probability_of_improvement,
+    scores_by_algorithm,
+)
+from gainbias.report.data.results import BASELINES, FLOOR, PAPER_METHODS, Archive, MissingDataError, Score
+from gainbias.report.figures.style import SIZES, drawing, look_of, new_figure
+from gainbias.report.names import algorithm_title
+from gainbias.report.tables.layout import Cell, Sheet, range_text
 
-SCHEDULE = ["step_size", "a", "c0", "xi"]
-METRIC = ["kind", "target", "norm"]
-CONFIDENCE = 0.95
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-class Names(NamedTuple):
-    """What tells curves of a sweep apart, in words; see `Summary`."""
+class Source(Protocol):
+    """Stored results, or the paper's tables: frames with a row for each run and a column for each task."""
 
-    task: str
-    series: str
-    schedule: str
-    metric: str
+    def errors(self, algorithm: str, score: Score, share: float = 1.0) -> DataFrame:
+        """Return the last errors within a share of the budget."""
+
+    def condition(self, name: str, score: Score) -> DataFrame:
+        """Return a condition number."""
 
 
-class Summary:
-    """Errors of a sweep by task, series, schedule, metric and step.
+Measure = Callable[[Source, Score], DataFrame]
 
-    A *series* is an algorithm with parameters and the shape of its step sizes; its step size is `a`.
 
-    Errors of several paths on one instance are averaged first: instances are independent of each other, and
-    paths on one of them are not. Instances that are copies of each other, the same problem along the same
-    path, count as one.
+def _smaller(one: DataFrame, other: DataFrame) -> DataFrame:
+    return one.where(one <= other, other)
 
-    Attributes
-    ----------
-    points : DataFrame
-        Columns task, series, schedule, metric, algorithm, a, step, transitions, instances, runs (one for
-        each path on each instance), diverged, mean, low and high: the mean over all instances with its 95 %
-        interval; infinite if any run diverged. Of one instance there is no such interval; path_low and
-        path_high are then the interval of its mean over its paths. And exact, the root mean square over
-        instances and all paths; nan where it was not computed.
+
+def _larger(one: DataFrame, other: DataFrame) -> DataFrame:
+    return one.where(one >= other, other)
+
+
+def _best(source: Source, names: tuple[str, str], score: Score) -> DataFrame:
+    """Return the smaller error of two algorithms."""
+    return _smaller(source.errors(names[0], score), source.errors(names[1], score))
+
+
+def paper_to_baselines(source: Source, score: Score) -> DataFrame:
+    """Compare the better new algorithm with the better baseline."""
+    return _best(source, PAPER_METHODS, score) / _best(source, BASELINES, score)
+
+
+def single_to_baselines(source: Source, score: Score) -> DataFrame:
+    """Compare single chain with the better baseline."""
+    return source.errors("single-chain", score) / _best(source, BASELINES, score)
+
+
+def double_to_baselines(source: Source, score: Score) -> DataFrame:
+    """Compare double chain with the better baseline."""
+    return source.errors("double-chain", score) / _best(source, BASELINES, score)
+
+
+def double_keeps_up(source: Source, score: Score) -> DataFrame:
+    """Compare as the paper prints: errors that agree to two decimals are equal."""
+    ours, theirs = source.errors("double-chain", score), _best(source, BASELINES, score)
+    return ours.round(2) <= theirs.round(2)
+
+
+def double_to_single(source: Source, score: Score) -> DataFrame:
+    """Compare double chain with single chain."""
+    return source.errors("double-chain", score) / source.errors("single-chain", score)
+
+
+def metric_decides_nothing(source: Source, score: Score) -> DataFrame:
+    """Ask whether the winner stays the same when all algorithms are scored alike."""
+    mixed = paper_to_baselines(source, score) < 1
+    return mixed == (paper_to_baselines(source, score.but(kind="quotient")) < 1)
+
+
+def _constant(source: Source, algorithm: str, score: Score) -> DataFrame:
+    """Return the length of the constant in an error: what the quotient leaves out."""
+    full = source.errors(algorithm, score.but(kind="full"))
+    quotient = source.errors(algorithm, score.but(kind="quotient"))
+    with np.errstate(invalid="ignore"):  # runs that diverged have no constant
+        return np.sqrt((full**2 - quotient**2).clip(lower=0.0))
+
+
+def constant_to_baselines(source: Source, score: Score) -> DataFrame:
+    """Compare the larger constant of the new algorithms with the smaller one of the baselines."""
+    ours, theirs = (
+        [_constant(source, name, score) for name in names] for names in (PAPER_METHODS, BASELINES)
+    )
+    return _larger(*ours) / _smaller(*theirs)
+
+
+def end_to_tenth(source: Source, score: Score) -> DataFrame:
+    """Compare the error at the end with that after a tenth, for the worse of the new algorithms."""
+    ratios = [source.errors(name, score) / source.errors(name, score, share=0.1) for name in PAPER_METHODS]
+    return _larger(*ratios)
+
+
+def bias_to_fixed_point(source: Source, score: Score) -> DataFrame:
+    """Compare the error to the bias with twice that to the fixed point, for the worse new algorithm.
+
+    Where the ratio is above 1, bias and fixed point are apart.
     """
-
-    def __init__(self, path: Path, params: Sequence[str]) -> None:
-        self._params = [name for name in params if name in _columns(path) and name != EXACT]
-        self._keys = ["task", "settings", "algorithm", *self._params, *SCHEDULE, *METRIC]
-        self._sums = _summed(path, self._keys)
-
-    @cached_property
-    def points(self) -> DataFrame:
-        """Means over all instances."""
-        return self._means(self._sums, ["step"])
-
-    @cached_property
-    def halves(self) -> DataFrame:
-        """Means at the last step, over every second instance and over the others."""
-        series = ["task", "settings", "algorithm", *self._params, "step_size", "c0", "xi"]
-        ends = self._sums.groupby(series, dropna=False)["step"].transform("max")
-        return self._means(self._sums[self._sums["step"] == ends], ["step", "half"])
-
-    def _means(self, sums: DataFrame, others: list[str]) -> DataFrame:
-        """Return means and intervals: what is one curve is decided by numbers, and named afterwards."""
-        keys = [*self._keys, *others]
-        table = _with_intervals(sums.groupby(keys, dropna=False, sort=False, observed=True))
-        names = {
-            "task": _tasks(table),
-            "series": _series(table, self._params),
-            "schedule": _schedules(table),
-            "metric": _spread(table, METRIC, metric_text),
-        }
-        columns = ["algorithm", "a", *others, "transitions", "instances", "runs", "diverged", *_FOUND]
-        return table.assign(**names)[[*_NAMES, *columns]]
+    full = score.but(kind="full")
+    ratios = [
+        source.errors(name, full.but(target="bias")) / (2 * source.errors(name, full.but(target="paper")))
+        for name in PAPER_METHODS
+    ]
+    return _larger(*ratios)
 
 
-_NAMES = list(Names._fields)
-_FOUND = ["mean", "low", "high", "path_low", "path_high", "exact"]
+def twice_baselines_to(algorithm: str) -> Measure:
+    """Compare twice the better baseline with an algorithm."""
+
+    def ratio(source: Source, score: Score) -> DataFrame:
+        return 2 * _best(source, BASELINES, score) / source.errors(algorithm, score)
+
+    return ratio
 
 
-def _columns(path: Path) -> list[str]:
-    import pyarrow.parquet
+def others_to_eta1(*names: str, factor: float = 1.0) -> Measure:
+    """Compare the largest of some condition numbers with eta1."""
 
-    names: list[str] = pyarrow.parquet.read_schema(path).names
-    return names
+    def ratio(source: Source, score: Score) -> DataFrame:
+        first, *rest = (source.condition(name, score) for name in names)
+        for other in rest:
+            first = _larger(first, other)
+        return factor * first / source.condition("eta1", score)
 
-
-def _summed(path: Path, keys: list[str]) -> DataFrame:
-    """Return sums over instances, both halves of them apart; each instance is averaged over its paths."""
-    import pyarrow.parquet
-
-    file = pyarrow.parquet.ParquetFile(path)
-    names = file.schema_arrow.names
-    exact = [EXACT] if EXACT in names else []
-    seed = ["seed"] if "seed" in names else []
-    columns = [*keys, "instance", *seed, "step", "transitions", "error", *exact]
-    instances = _instances(file)
-    waiting, total = DataFrame(), DataFrame()
-    for group in range(file.num_row_groups):
-        rows = file.read_row_group(group, columns=columns).to_pandas()
-        rows = rows.merge(instances, on=_INSTANCE, how="left")
-        waiting = pandas.concat([waiting, rows], ignore_index=True)
-        whole = waiting["last_group"] <= group  # all their rows have come
-        if whole.any():
-            closed = _averaged(waiting[whole], [*keys, "step", "half", "original"], seed)
-            total = _added(pandas.concat([total, closed], ignore_index=True), [*keys, "step", "half"])
-            waiting = waiting[~whole]
-    return total
+    return ratio
 
 
-_INSTANCE = ["task", "settings", "instance"]
+REFERENCE = "td-lambda"
+"""The chance to be better is against this one."""
+
+LOG_THRESHOLDS = np.linspace(0.0, 2.0, 81)
+"""Profiles reach from the floor to a hundred times it."""
 
 
-def _instances(file: Any) -> DataFrame:
-    """Return what is to be known of each instance before its rows are read.
+def score_arrays(results: Archive, score: Score) -> dict[str, Floats]:
+    """Return the last errors under a score: a (runs, tasks) array for each algorithm, as for rliable."""
+    tables = []
+    for algorithm in results.algorithms(score.protocol):
+        rows = results.last(algorithm, score)
+        tables.append(rows.astype({"task": object, "algorithm": object}))
+    if not tables:
+        raise MissingDataError(f"the results hold no runs under protocol {score.protocol}")
+    return scores_by_algorithm(pandas.concat(tables))
+
+
+def log_floor_ratios(arrays: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return log10 of each error over that of least squares on the same data; 0 where both diverged."""
+    if FLOOR not in arrays:
+        raise MissingDataError(f"the results hold no runs of {FLOOR}")
+    logs = {name: np.log10(np.maximum(errors, np.finfo(float).tiny)) for name, errors in arrays.items()}
+    with np.errstate(invalid="ignore"):
+        ratios = {name: log - logs[FLOOR] for name, log in logs.items() if name != FLOOR}
+    return {name: np.where(np.isnan(ratio), 0.0, ratio) for name, ratio in ratios.items()}
+
+
+def summary_table(results: Archive, scores: Mapping[str, Score], rng: Rng = 0) -> DataFrame:
+    """Summarise each algorithm over all runs and tasks.
 
     Returns
     -------
     DataFrame
-        Columns task, settings, instance; original, the first instance that it is a copy of, which most are
-        of themselves; half, 0 or 1 in turn; last_group, the row group with the last rows of the original.
+        A row for each score and algorithm: "typical", the error in multiples of that of least squares on the
+        same data (interquartile mean of the logarithm), and "better", the probability that a run is better
+        than one of `REFERENCE`; both with the ends of a 95 % bootstrap interval stratified by task.
     """
-    columns = [*_INSTANCE, *(name for name in ("seed", "fingerprint") if name in file.schema_arrow.names)]
-    parts = [
-        file.read_row_group(group, columns=columns).to_pandas().drop_duplicates().assign(last_group=group)
-        for group in range(file.num_row_groups)
+    rng, rows = np.random.default_rng(rng), []
+    for name, score in scores.items():
+        arrays = score_arrays(results, score)
+        for algorithm, ratios in log_floor_ratios(arrays).items():
+            typical = bootstrap_interval(interquartile_mean, ratios, rng=rng)
+            better = Interval(np.nan, np.nan, np.nan)
+            if algorithm != REFERENCE and REFERENCE in arrays:
+                samples = arrays[algorithm], arrays[REFERENCE]
+                better = bootstrap_interval(probability_of_improvement, *samples, rng=rng)
+            row = {"score": name, "algorithm": algorithm, "runs": ratios.shape[0], "tasks": ratios.shape[1]}
+            row |= dict(zip(("typical", "typical_low", "typical_high"), 10 ** np.array(typical), strict=True))
+            rows.append(row | dict(zip(("better", "better_low", "better_high"), better, strict=True)))
+    return DataFrame(rows)
+
+
+def summary_sheet(table: DataFrame) -> Sheet:
+    """Lay out `summary_table`; the smallest typical error of each score is bold."""
+    groups = []
+    for score, part in table.groupby("score", sort=False):
+        least = part["typical"].min()
+        groups.append(
+            [
+                [
+                    Cell(str(score) if place == 0 else ""),
+                    Cell(algorithm_title(row.algorithm)),
+                    Cell(range_text(row.typical, row.typical_low, row.typical_high), row.typical == least),
+                    Cell(
+                        "-"
+                        if np.isnan(row.better)
+                        else range_text(row.better, row.better_low, row.better_high)
+                    ),
+                ]
+                for place, row in enumerate(part.itertuples())
+            ]
+        )
+    header = [
+        "Score",
+        "Algorithm",
+        "Times the least-squares error",
+        f"Better than {algorithm_title(REFERENCE)}",
     ]
-    rows = pandas.concat(parts, ignore_index=True)
-    rows["original"] = _originals(rows) if {"seed", "fingerprint"} <= {*columns} else rows["instance"]
-    task = ["task", "settings"]
-    rows["last_group"] = rows.groupby([*task, "original"])["last_group"].transform("max")
-    rows["half"] = (rows.groupby(task)["original"].rank("dense").astype(np.int64) - 1) % 2
-    return rows[[*_INSTANCE, "original", "half", "last_group"]].drop_duplicates(_INSTANCE)
+    notes = [
+        "Errors against the bias after equal numbers of transitions, over all runs of all tasks. Times the "
+        "least-squares error: interquartile mean of the logarithm, on the same data. Better: probability "
+        "that a run is better than a run of the other, on a task drawn at random. In brackets: 95 % "
+        "bootstrap intervals, stratified by task."
+    ]
+    return Sheet("summary", "All tasks together, protocol fair.", header, groups, notes, text_columns=2)
 
 
-def _originals(rows: DataFrame) -> Series[int]:
-    """Return the number of the first instance of which each row's is a copy: same problem and same path.
-
-    Some tasks are the same for every number, and a path depends on its seed alone.
-    """
-    found = rows["instance"]
-    while True:
-        before = found
-        for same in (["task", "settings", "fingerprint", "seed"], _INSTANCE):
-            found = found.groupby([rows[name] for name in same]).transform("min")
-        if found.equals(before):
-            return found
-
-
-def _averaged(rows: DataFrame, keys: list[str], seed: list[str]) -> DataFrame:
-    """Return a row for each instance, with the mean over its paths."""
-    if seed:
-        rows = rows.drop_duplicates([*keys, *seed])  # of copies
-    finite = np.isfinite(rows["error"])
-    errors = rows["error"].where(finite, 0.0)
-    rows = rows.assign(
-        runs=1,
-        diverged=(~finite).astype(np.int64),
-        total=errors,
-        path_squares=errors**2,
-        exact_squares=rows[EXACT] ** 2 if EXACT in rows else np.nan,
-    )
-    grouped = rows.groupby(keys, dropna=False, sort=False, observed=True)
-    sums = grouped[["runs", "diverged", "total", "path_squares"]].sum()
-    exact = grouped["exact_squares"].mean()
-    table = pandas.concat([grouped["transitions"].first(), sums, exact], axis=1).reset_index()
-    table["total"] /= table["runs"]
-    return table.assign(instances=1, squares=table["total"] ** 2).drop(columns="original")
+def draw_profiles(
+    results: Archive, scores: Mapping[str, Score], size: str = "two-column", rng: Rng = 0
+) -> Figure:
+    """Draw the share of runs whose error is at most so many times that of least squares on the same data."""
+    rng, shape = np.random.default_rng(rng), SIZES[size]
+    with drawing(shape):
+        figure = new_figure(shape.width, shape.panel_height + 0.83)
+        panels = figure.subplots(1, len(scores), sharey=True, squeeze=False)[0]
+        for panel, (name, score) in zip(panels, scores.items(), strict=True):
+            for algorithm, ratios in log_floor_ratios(score_arrays(results, score)).items():
+                look = look_of(algorithm)
+                band = bootstrap_interval(
+                    lambda drawn: performance_profile(drawn, LOG_THRESHOLDS), ratios, rng=rng, resamples=500
+                )
+                x = 10**LOG_THRESHOLDS
+                panel.plot(x, band.estimate, color=look.colour, linestyle=look.dashes, linewidth=look.width)
+                panel.fill_between(x, band.low, band.high, color=look.colour, alpha=0.15, linewidth=0)
+            panel.set_title(name.capitalize())
+            panel.set(xscale="log", xlim=(1, 100), ylim=(0, 1.02), xticks=[1, 10, 100], yticks=[0, 0.5, 1])
+            panel.minorticks_off()
+            panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        figure.supxlabel("Error, in multiples of the least-squares error", fontsize=shape.letters)
+        figure.supylabel("Share of runs", fontsize=shape.letters)
+        _legend(figure, [name for name in results.algorithms("fair") if name != FLOOR], shape.legend_columns)
+    return figure
 
 
-def _added(rows: DataFrame, keys: list[str]) -> DataFrame:
-    return _sums(rows.groupby(keys, dropna=False, sort=False, observed=True))
+def _legend(figure: Figure, algorithms: list[str], columns: int) -> None:
+    from matplotlib.lines import Line2D
 
-
-def _sums(grouped: Any) -> DataFrame:
-    sums = grouped[["instances", "runs", "diverged", "total", "squares", "path_squares"]].sum()
-    exact = grouped["exact_squares"].sum(min_count=1)  # nan where nothing was computed, instead of 0
-    table: DataFrame = pandas.concat([grouped["transitions"].first(), sums, exact], axis=1).reset_index()
-    return table
-
-
-def _with_intervals(grouped: Any) -> DataFrame:
-    table = _sums(grouped)
-    count, runs = table["instances"].to_numpy(), table["runs"].to_numpy()
-    finite = table["diverged"].to_numpy() == 0
-    mean = table["total"].to_numpy() / count
-    over_instances = _reach(mean, table["squares"].to_numpy(), count)
-    over_paths = _reach(mean, table["path_squares"].to_numpy(), runs)
-    several, alone = finite & (count > 1), finite & (count == 1) & (runs > 1)
-    table["mean"] = np.where(finite, mean, np.inf)
-    table["low"] = np.where(several, np.maximum(mean - over_instances, 0.0), np.nan)
-    table["high"] = np.where(several, mean + over_instances, np.nan)
-    table["path_low"] = np.where(alone, np.maximum(mean - over_paths, 0.0), np.nan)
-    table["path_high"] = np.where(alone, mean + over_paths, np.nan)
-    table["exact"] = np.sqrt(table["exact_squares"] / count)
-    return table
-
-
-def _reach(mean: Any, squares: Any, count: Any) -> Any:
-    """Return how far a 95 % interval of a mean reaches, from the sum of squares."""
-    others = np.maximum(count - 1, 1)
-    spread = np.maximum(0.0, squares / count - mean**2) * count / others
-    return student.ppf(0.5 + CONFIDENCE / 2, others) * np.sqrt(spread / count)
-
-
-def _spread(table: DataFrame, columns: list[str], text: Any) -> Series[str]:
-    """Return a text for each row, made once for each combination."""
-    places = table.groupby(columns, dropna=False, sort=False).ngroup()
-    firsts = table.loc[~places.duplicated(), columns]
-    texts = np.array([text(*row) for row in firsts.itertuples(index=False)], dtype=object)
-    return Series(texts[places.to_numpy()], index=table.index)
-
-
-def _tasks(table: DataFrame) -> Series[str]:
-    """Return the id of each task, with the settings in which its variants differ."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for task, settings in table[["task", "settings"]].drop_duplicates().itertuples(index=False):
-        found.setdefault(task, []).append(json.loads(settings))
-    varying = {task: _varying(variants) for task, variants in found.items()}
-
-    def text(task: str, settings: str) -> str:
-        own = json.loads(settings)
-        return _joined(task, [f"{name} {own[name]}" for name in varying[task] if name in own])
-
-    return _spread(table, ["task", "settings"], text)
-
-
-def _series(table: DataFrame, params: Sequence[str]) -> Series[str]:
-    """Return the id of each algorithm, with the parameters that vary and the shape of step sizes."""
-    columns = ["algorithm", *params]
-    rows = table[columns].drop_duplicates().astype(object)
-    varying = {
-        algorithm: _varying([dict(zip(params, row[1:], strict=True)) for row in own.itertuples(index=False)])
-        for algorithm, own in rows.groupby("algorithm")
-    }
-
-    texts = {name: distinct_texts(table[name]) for name in (*params, "c0", "xi")}
-
-    def text(algorithm: str, kind: str, c0: float, xi: float, *values: float) -> str:
-        given = dict(zip(params, values, strict=True))
-        words = [f"{name} {texts[name][given[name]]}" for name in varying[algorithm]]
-        shape = _shape(kind, "a", texts["c0"].get(c0, ""), texts["xi"].get(xi, ""))
-        return _joined(algorithm, words + [shape] * (kind in ("harmonic", "polynomial")))
-
-    return _spread(table, ["algorithm", "step_size", "c0", "xi", *params], text)
-
-
-def _schedules(table: DataFrame) -> Series[str]:
-    """Return each step size as people write it, in digits that tell all of them apart."""
-    texts = [distinct_texts(table[name]) for name in ("a", "c0", "xi")]
-
-    def text(kind: str, *numbers: float) -> str:
-        return _shape(kind, *(own.get(number, "") for own, number in zip(texts, numbers, strict=True)))
-
-    return _spread(table, SCHEDULE, text)
-
-
-def _varying(variants: Iterable[dict[str, Any]]) -> list[str]:
-    seen: dict[str, set[str]] = {}
-    variants = list(variants)
-    for variant in variants:
-        for name in {name for other in variants for name in other}:
-            seen.setdefault(name, set()).add(str(variant.get(name)))
-    return sorted(name for name, values in seen.items() if len(values) > 1)
-
-
-def _joined(name: str, words: list[Any]) -> str:
-    return ", ".join([name, *words])
-
-
-def _shape(kind: str, a: str, c0: str, xi: str) -> str:
-    """Return a step size as people write it.
-
-    Examples
-    --------
-    >>> _shape("constant", "0.1", "", ""), _shape("harmonic", "10", "50", ""), _shape("none", "", "", "")
-    ('0.1', '10/(t+50)', 'none')
-    """
-    texts = {"constant": a, "harmonic": f"{a}/(t+{c0})", "polynomial": f"{a}/(t+{c0})^{xi}"}
-    return texts.get(kind, "none")
-
-
-def metric_text(kind: str, target: str, norm: str) -> str:
-    """Return an error in words.
-
-    Examples
-    --------
-    >>> metric_text("quotient", "bias", "euclidean")
-    'distance to the bias, up to a constant'
-    """
-    targets = {"bias": "the bias", "paper": "the paper's fixed point", "own": "the method's own limit"}
-    kinds = {"quotient": ", up to a constant", "centred": ", centred", "full": ""}
-    norms = {"stationary": ", by the stationary law"}
-    return f"distance to {targets.get(target, target)}{kinds.get(kind, '')}{norms.get(norm, '')}"
-
-
-def for_charts(points: DataFrame) -> tuple[DataFrame, list[str]]:
-    """Return points with the intervals that charts show, and the tasks for which these are over paths.
-
-    That is so where a task has one instance, and where nothing better is known.
-    """
-    alone = points.groupby("task", sort=False)["instances"].transform("max") == 1
-    alone &= points["path_low"].notna()
-    low, high = (points[name].where(~alone, points[f"path_{name}"]) for name in ("low", "high"))
-    return points.assign(low=low, high=high), [str(task) for task in points.loc[alone, "task"].unique()]
+    looks = [look_of(name) for name in algorithms]
+    handles = [Line2D([], [], color=k.colour, linestyle=k.dashes, linewidth=k.width) for k in looks]
+    titles = [algorithm_title(name) for name in algorithms]
+    figure.legend(handles, titles, loc="outside upper center", ncols=columns)

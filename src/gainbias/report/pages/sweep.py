@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from gainbias.report.data.best import HEADER, NOTE, interval_words, number_text, several_paths
-from gainbias.report.data.summary import for_charts
-from gainbias.report.figures.looks import looks_of
-from gainbias.report.pages.data import MOST_POINTS, thinned
-from gainbias.report.pages.elements import NUMBER, definitions
-from gainbias.report.pages.frame import assembled, chart_look, script_data, short
+from gainbias.report.data.sweeps import HEADER, NOTE, for_charts, interval_words, number_text, several_paths
+from gainbias.report.figures.sweeps import looks_of
+from gainbias.report.pages.frame import NUMBER, assembled, chart_look, definitions, script_data, short
+from gainbias.report.pages.study import MOST_POINTS, thinned
 
 MOST_CURVES = 2000
 """A page has so many learning curves at most: those at the best steps first, then those at shared ones."""

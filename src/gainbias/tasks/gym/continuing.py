@@ -1,8 +1,17 @@
-"""Episodes joined to a process that never ends."""
+"""Models of Gymnasium's environments, read from the tables that they carry.
+
+Gymnasium is imported when a function is called: it is an optional dependency.
+
+Chains made ergodic by a small chance of every transition.
+
+Episodes joined to a process that never ends.
+"""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
+from importlib import import_module, metadata
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,6 +21,59 @@ from numpy.typing import ArrayLike, NDArray
 from gainbias.model.checks import CsrArray, FloatArray, float_csr, probability_csr
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.tasks.gym.table import IntArray, TransitionTable
+from gainbias.tasks.settings import as_number
+
+MOST_STATES = 5_000
+"""The result has every transition: for a sparse process of more states than this it is refused."""
+
+
+def ergodic(mrp: MarkovRewardProcess, epsilon: float) -> MarkovRewardProcess:
+    """Give every transition a positive probability, as the paper does.
+
+    In each row the entries that are 0 share `epsilon` equally and the others are multiplied by
+    ``1 - epsilon``: for ``epsilon = 0.1``, [0, 0, 1, 0, 0] becomes [0.025, 0.025, 0.9, 0.025, 0.025]. A row
+    without zeros stays as it is. The expected rewards R(s) stay too: they are those of the process before.
+
+    Parameters
+    ----------
+    mrp : MarkovRewardProcess
+        A process with at most 5,000 states if it is sparse, because the result is dense.
+    epsilon : float
+        At least 0 and below 1; 0 changes nothing.
+
+    Returns
+    -------
+    MarkovRewardProcess
+        Dense, ergodic unless `epsilon` is 0.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> gb.ergodic(gb.MarkovRewardProcess([[0.0, 1.0], [0.5, 0.5]], [1.0, 0.0]), 0.1).transitions
+    array([[0.1, 0.9],
+           [0.5, 0.5]])
+    """
+    epsilon = as_number(epsilon, "epsilon", at_least=0.0, below=1.0)
+    if mrp.rate is not None:
+        raise ValueError(
+            "the process comes from rates, and a chance per step is no rate: add the rates of the missing "
+            "transitions to the generator instead"
+        )
+    if epsilon == 0.0:
+        return mrp
+    if sparse.issparse(mrp.transitions) and mrp.num_states > MOST_STATES:
+        raise ValueError(
+            f"the result would have all {mrp.num_states} x {mrp.num_states} transitions, and the process is "
+            f"sparse: at most {MOST_STATES} states are filled up. A few transitions may be enough to make "
+            "the process ergodic: add them yourself, or pass dense transitions if you have the memory"
+        )
+    chain = mrp.csr.toarray()
+    zeros = chain == 0.0
+    missing = zeros.sum(axis=1, keepdims=True)
+    share = epsilon / np.maximum(missing, 1)
+    scale = np.where(missing > 0, 1.0 - epsilon, 1.0)
+    return MarkovRewardProcess(np.where(zeros, share, scale * chain), mrp.rewards, mrp.labels)
+
 
 States: TypeAlias = Literal["reachable", "visited", "all"]
 Endings: TypeAlias = Literal["split", "restart"]
@@ -201,3 +263,197 @@ def _check_choices(table: TransitionTable, states: str, endings: str) -> None:
         raise ValueError(f"states must be 'reachable', 'visited' or 'all', found {states!r}")
     if endings not in ("split", "restart"):
         raise ValueError(f"endings must be 'split' or 'restart', found {endings!r}")
+
+
+HARMLESS_WRAPPERS = {
+    "HumanRendering",
+    "OrderEnforcing",
+    "PassiveEnvChecker",
+    "RecordEpisodeStatistics",
+    "RecordVideo",
+    "RenderCollection",
+    "TimeLimit",
+}
+"""They change neither transitions nor rewards; a time limit is no end of an episode."""
+
+EXTRAS = {"gymnasium": "gym", "mo_gymnasium": "mo"}
+
+
+def from_gymnasium(
+    env_or_id: Any,
+    policy: Policy,
+    *,
+    states: States = "reachable",
+    endings: Endings = "split",
+) -> MarkovRewardProcess:
+    """Return the process of a policy in a Gymnasium environment that has a table of its transitions.
+
+    After the end of an episode the next one starts: a terminal state leads to the start distribution with
+    reward 0 (see `continuing`). Time limits are no ends.
+
+    Parameters
+    ----------
+    env_or_id : gymnasium.Env or str
+        An environment with the attributes ``P`` and ``initial_state_distrib``, as those of
+        `gymnasium.envs.toy_text`, or its id. An id without a version means the newest one, as in Gymnasium.
+    policy : array_like of int, shape (n,), array_like, shape (n, A), or callable
+        The action in each state of the table, the probability of each action, or a function from an
+        observation to an action.
+    states : {"reachable", "visited", "all"}
+        Keep the states that some policy can reach from the start, those that this policy reaches, or every
+        state of the table.
+    endings : {"split", "restart"}
+        What to do with an end in a state where episodes also start or go on (see `continuing`).
+
+    Returns
+    -------
+    MarkovRewardProcess
+        Labelled by the observations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gainbias as gb
+    >>> lake = gb.from_gymnasium("FrozenLake-v1", np.full((16, 4), 0.25))
+    >>> lake.num_states, round(gb.solve(lake).gain, 6)
+    (16, 0.001607)
+    """
+    return continuing(_read(env_or_id), policy, states=states, endings=endings)
+
+
+def gymnasium_table(env_or_id: Any) -> TransitionTable:
+    """Read the table of transitions that a Gymnasium environment carries.
+
+    Parameters
+    ----------
+    env_or_id : gymnasium.Env or str
+        As in `from_gymnasium`.
+
+    Returns
+    -------
+    TransitionTable
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> gb.gymnasium_table("CliffWalking-v1")
+    TransitionTable(48 states, 4 actions, 192 outcomes)
+    """
+    return _read(env_or_id)
+
+
+def _read(env_or_id: Any) -> TransitionTable:
+    gymnasium = optional("gymnasium")
+    if not isinstance(env_or_id, str):
+        return _table_of(gymnasium, env_or_id)
+    name = installed_id(env_or_id)
+    env = gymnasium.make(name)
+    try:
+        return _table_of(gymnasium, env)
+    finally:
+        env.close()
+
+
+def optional(module: str) -> Any:
+    """Import an optional module, or say which extra has it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        extra = EXTRAS[module]
+        raise ImportError(
+            f"this needs {module.replace('_', '-')}, which is not installed: pip install 'gainbias[{extra}]'"
+        ) from error
+
+
+def installed_id(wanted: str) -> str:
+    """Return an id that Gymnasium has; one without a version means the newest version, as in Gymnasium.
+
+    Parameters
+    ----------
+    wanted : str
+        ``NAME-vN``, ``NAME``, or ``MODULE:`` and one of these, where importing the module registers it.
+
+    Raises
+    ------
+    ValueError
+        If there is no such environment, or no such version of it.
+
+    Examples
+    --------
+    >>> installed_id("FrozenLake-v1"), installed_id("FrozenLake")
+    ('FrozenLake-v1', 'FrozenLake-v1')
+    """
+    module, colon, name = wanted.rpartition(":")
+    if colon:
+        _import_for(wanted, module)
+        return f"{module}:{installed_id(name)}"
+    registry = optional("gymnasium").registry
+    if wanted in registry:
+        return wanted
+    versions = _versions(wanted)
+    if versions:
+        return versions[-1]
+    raise ValueError(
+        f"gymnasium {metadata.version('gymnasium')} has no environment {wanted!r}{_what_there_is(wanted)}"
+    )
+
+
+def _import_for(wanted: str, module: str) -> None:
+    try:
+        import_module(module)
+    except (ImportError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"{wanted!r} names a module that registers the environment, and {module!r} cannot be imported: "
+            f"{error}"
+        ) from error
+
+
+def _versions(stem: str) -> list[str]:
+    """Return the ids of an environment without a version, the newest last."""
+    registry = optional("gymnasium").registry
+    found = {spec.version: name for name, spec in registry.items() if name == f"{stem}-v{spec.version}"}
+    return [found[version] for version in sorted(found)]
+
+
+def _what_there_is(wanted: str) -> str:
+    """Return which ids may have been meant, as the rest of a sentence."""
+    registry = optional("gymnasium").registry
+    head, _, version = wanted.rpartition("-v")
+    others = _versions(head) if version.isdecimal() else []
+    if others:
+        return f", only {', '.join(others)}: say which version is meant, or {head!r} for the newest"
+    by_lower = {str(name).lower(): str(name) for name in registry}
+    near = [by_lower[name] for name in difflib.get_close_matches(wanted.lower(), by_lower, n=3)]
+    space, slash, _ = wanted.partition("/")
+    if slash and not any(str(name).startswith(f"{space}/") for name in registry):
+        return (
+            f": nothing is registered under {space}/: import the package that does it, or say "
+            f"'PACKAGE:{wanted}'"
+        ) + (f". Near it are {', '.join(near)}" if near else "")
+    return f": did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def _table_of(gymnasium: Any, env: Any) -> TransitionTable:
+    if not isinstance(env, gymnasium.Env):
+        raise ValueError(
+            f"env_or_id must be a gymnasium environment or its id, found {type(env).__name__}: vector "
+            "environments and those of gym have no model that could be read"
+        )
+    layer = env
+    while layer is not env.unwrapped:
+        if type(layer).__name__ not in HARMLESS_WRAPPERS:
+            raise ValueError(
+                f"the wrapper {type(layer).__name__} may change transitions or rewards, which the table of "
+                "the environment does not know: pass env.unwrapped if you mean the environment without it"
+            )
+        layer = layer.env
+    base = env.unwrapped
+    for attribute in ("P", "initial_state_distrib"):
+        if not hasattr(base, attribute):
+            raise ValueError(
+                f"{type(base).__name__} has no attribute {attribute!r}, so its model cannot be read: that "
+                "works for FrozenLake, CliffWalking, Taxi and environments that are written like them"
+            )
+    if getattr(base, "fickle_passenger", False):
+        raise ValueError("with fickle_passenger=True the steps of Taxi do not follow its table P")
+    return TransitionTable(base.P, base.initial_state_distrib)

@@ -4,18 +4,26 @@ The paper names only their sizes: 5 x 5, 10 x 10 and 2 x 11. "Barrier-5x5", "Emp
 "TwoRoom-Distract-Middle-2x11" of Gym-Gridworlds have them. That package is not on the package index, so the
 maps are written down here. The actions are left, down, right, up and stay; whoever would leave the map stays.
 A cell with an arrow can only be left in its direction. To stay in a goal pays and ends the episode.
+
+Gymnasium's frozen lake, cliff and taxi, read from the tables that they carry.
+
+All states of a table are kept, those that no episode reaches too, as the paper's tasks do.
 """
 
 from __future__ import annotations
 
+from importlib import metadata
+from typing import Any
+
 import numpy as np
 
-from gainbias.tasks.gym.learned import LEARNING, Model, learned_process
+from gainbias.tasks.gym.continuing import gymnasium_table, installed_id
+from gainbias.tasks.gym.q_learning import LEARNING, Model, learned_process
 from gainbias.tasks.gym.table import TransitionTable
 from gainbias.tasks.paper import PAPER, paper_numbers
 from gainbias.tasks.task import Recipe
 
-CITATION = f"Parisi: Gym-Gridworlds, github.com/sparisi/gym_gridworlds (the maps); {PAPER}"
+GRID_WORLD_CITATION = f"Parisi: Gym-Gridworlds, github.com/sparisi/gym_gridworlds (the maps); {PAPER}"
 
 MOVES = {"<": (0, -1), "v": (1, 0), ">": (0, 1), "^": (-1, 0), "stay": (0, 0)}
 GOALS = {"G": 1.0, "g": 0.1}
@@ -66,12 +74,12 @@ def grid_table(grid: str, start: tuple[int, int] = (0, 0)) -> TransitionTable:
     return TransitionTable(table, [cell == start for cell in cells], cells)
 
 
-def _recipe(name: str, summary: str, grid: str, start: tuple[int, int] = (0, 0)) -> Recipe:
+def _grid_world_recipe(name: str, summary: str, grid: str, start: tuple[int, int] = (0, 0)) -> Recipe:
     paper = paper_numbers()[name]
     return Recipe(
         name=name,
         summary=summary,
-        citation=CITATION,
+        citation=GRID_WORLD_CITATION,
         num_states=len("".join(grid.split())),
         settings={
             "num_features": paper.num_features,
@@ -87,8 +95,64 @@ def _recipe(name: str, summary: str, grid: str, start: tuple[int, int] = (0, 0))
     )
 
 
-RECIPES = (
-    _recipe("grid-world-5x5", "Enter a walled cell in the middle by its only door.", BARRIER),
-    _recipe("grid-world-10x10", "Cross an empty grid to the opposite corner.", EMPTY),
-    _recipe("grid-world-2x11", "Choose between two rooms, with a small and a large goal.", TWO_ROOMS, (1, 5)),
+GRID_WORLD_RECIPES = (
+    _grid_world_recipe("grid-world-5x5", "Enter a walled cell in the middle by its only door.", BARRIER),
+    _grid_world_recipe("grid-world-10x10", "Cross an empty grid to the opposite corner.", EMPTY),
+    _grid_world_recipe(
+        "grid-world-2x11", "Choose between two rooms, with a small and a large goal.", TWO_ROOMS, (1, 5)
+    ),
+)
+
+
+TOY_TEXT_CITATION = (
+    "Towers et al.: Gymnasium: A Standard Interface for Reinforcement Learning Environments, arXiv "
+    f"2407.17032, 2024; {PAPER}"
+)
+
+
+def _toy_text_recipe(name: str, summary: str, num_states: int, environment: str, **changed: Any) -> Recipe:
+    paper = paper_numbers()[name]
+
+    def read() -> Model:
+        newest = installed_id(environment)
+        source = {"environment": newest, "gymnasium": metadata.version("gymnasium")}
+        return Model(gymnasium_table(newest), source)
+
+    return Recipe(
+        name=name,
+        summary=summary,
+        citation=TOY_TEXT_CITATION,
+        num_states=num_states,
+        settings={
+            "num_features": paper.num_features,
+            "epsilon": paper.epsilon,
+            "policy_seed": None,
+            **LEARNING,
+            **changed,
+        },
+        process=learned_process(read),
+        paper=paper,
+    )
+
+
+TOY_TEXT_RECIPES = (
+    _toy_text_recipe(
+        "frozen-lake",
+        "Cross a slippery lake of 4 x 4 cells with holes.",
+        num_states=16,
+        environment="FrozenLake",
+    ),
+    _toy_text_recipe(
+        "cliff-walking",
+        "Walk along a cliff; whoever falls starts again.",
+        num_states=48,
+        environment="CliffWalking",
+        episodes=1_000,
+    ),
+    _toy_text_recipe(
+        "taxi",
+        "Pick up a passenger and drive to the right place.",
+        num_states=500,
+        environment="Taxi",
+    ),
 )

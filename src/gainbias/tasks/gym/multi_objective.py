@@ -1,21 +1,161 @@
-"""Environments of MO-Gymnasium, found by stepping them from every state; their rewards are vectors."""
+"""Environments of MO-Gymnasium, found by stepping them from every state; their rewards are vectors.
+
+Models of environments that carry no table, found by stepping them from every state.
+
+The random numbers of the environment are replaced by numbers of our choice. Where the outcome of a step
+depends on one of them, bisection finds the number at which it changes, and that is the probability: no
+number of the environment is written down here.
+"""
 
 from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gainbias.tasks.gym.environments import installed_id, optional
-from gainbias.tasks.gym.learned import LEARNING, Model, learned_process
-from gainbias.tasks.gym.stepping import State, stepped_table
+from gainbias.model.checks import FloatArray
+from gainbias.tasks.gym.continuing import installed_id, optional
+from gainbias.tasks.gym.q_learning import LEARNING, Model, learned_process
+from gainbias.tasks.gym.table import TransitionTable
 from gainbias.tasks.paper import PAPER, paper_numbers
 from gainbias.tasks.task import Recipe
+
+State: TypeAlias = tuple[int, ...]
+Place: TypeAlias = Callable[[Any, State], None]
+
+PIECES = 64
+"""The outcome is looked at for so many numbers, evenly spaced, to see that it changes only once."""
+
+
+class Landing(NamedTuple):
+    """Where a step led, what it paid and whether it ended the episode."""
+
+    state: State
+    reward: tuple[float, ...]
+    ended: bool
+
+
+class Script:
+    """A stand-in for a random generator: `random` returns the same number always; nothing else is offered."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+        self.calls = 0
+
+    def random(self) -> float:
+        """Return the number."""
+        self.calls += 1
+        return self.number
+
+
+def stepped_table(env: Any, place: Place, extra_states: Iterable[State] = ()) -> TransitionTable:
+    """Find the table of an environment by stepping it from every state.
+
+    Parameters
+    ----------
+    env : gymnasium.Env
+        Without wrappers. Observations are vectors of integers that tell everything about the state; every
+        episode starts in the same state; a step uses at most one random number.
+    place : callable
+        ``place(env, state)`` puts the environment into a state.
+    extra_states : iterable of tuples
+        States to include beside those that can be reached.
+
+    Returns
+    -------
+    TransitionTable
+        With vector rewards, labelled by the observations, sorted.
+    """
+    start = _start(env)
+    num_actions = int(env.action_space.n)
+    found: dict[State, list[list[tuple[float, Landing]]]] = {}
+    ends: set[State] = set()
+    todo = [start, *extra_states]
+    while todo:
+        state = todo.pop()
+        if state in found:
+            continue
+        found[state] = [_outcomes(env, place, state, action) for action in range(num_actions)]
+        landings = [landing for outcomes in found[state] for _, landing in outcomes]
+        todo += [landing.state for landing in landings if not landing.ended]
+        ends |= {landing.state for landing in landings if landing.ended}
+    labels = sorted(found.keys() | ends)
+    return _tabulated(labels, found, start, num_actions)
+
+
+def _start(env: Any) -> State:
+    script = _scripted(env, 0.0)
+    start = _state(env.reset()[0])
+    if script.calls:
+        raise ValueError(f"episodes of {type(env).__name__} start at random, a fixed start is expected")
+    return start
+
+
+def _outcomes(env: Any, place: Place, state: State, action: int) -> list[tuple[float, Landing]]:
+    """Return all outcomes of an action with their probabilities."""
+
+    def land(number: float) -> Landing:
+        place(env, state)
+        script = _scripted(env, number)
+        observation, reward, terminated, _, _ = env.step(action)
+        if script.calls > 1:
+            raise ValueError(f"a step of {type(env).__name__} uses {script.calls} random numbers, not one")
+        return Landing(_state(observation), tuple(map(float, np.atleast_1d(reward))), bool(terminated))
+
+    first, last = land(0.0), land(float(np.nextafter(1.0, 0.0)))
+    change = 1.0 if first == last else _first_change(land, first)
+    for number in np.arange(PIECES) / PIECES:
+        if land(float(number)) != (first if number < change else last):
+            raise ValueError(f"a step of {type(env).__name__} has more than two outcomes")
+    return [(1.0, first)] if first == last else [(change, first), (1.0 - change, last)]
+
+
+def _first_change(land: Callable[[float], Landing], first: Landing) -> float:
+    """Return the smallest number at which the outcome is not `first`, by bisection to the last bit."""
+    low, high = 0.0, 1.0
+    while True:
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            return high
+        if land(middle) == first:
+            low = middle
+        else:
+            high = middle
+
+
+def _scripted(env: Any, number: float) -> Script:
+    env.np_random = script = Script(number)
+    return script
+
+
+def _state(observation: Any) -> State:
+    return tuple(int(part) for part in observation)
+
+
+def _tabulated(
+    labels: list[State],
+    found: dict[State, list[list[tuple[float, Landing]]]],
+    start: State,
+    num_actions: int,
+) -> TransitionTable:
+    number = {label: k for k, label in enumerate(labels)}
+    length = len(next(iter(found.values()))[0][0][1].reward)
+
+    def row(label: State, action: int) -> list[tuple[float, int, tuple[float, ...], bool]]:
+        if label not in found:  # an end that is never left: what follows is not the environment's affair
+            return [(1.0, number[label], (0.0,) * length, True)]
+        return [(p, number[to.state], to.reward, to.ended) for p, to in found[label][action]]
+
+    table = [[row(label, action) for action in range(num_actions)] for label in labels]
+    first: FloatArray = np.zeros(len(labels))
+    first[number[start]] = 1.0
+    return TransitionTable(table, first, labels)
+
 
 CITATION = (
     "Felten et al.: A Toolkit for Reliable Benchmarking and Research in Multi-Objective Reinforcement "

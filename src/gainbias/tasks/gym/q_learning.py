@@ -6,12 +6,17 @@ without the maximum where the episode ends. While learning, chance decides among
 first action would make an untrained learner walk into a corner and stay there.
 
 C. J. C. H. Watkins and P. Dayan, "Q-learning", Machine Learning 8 (1992) 279-292.
+
+From a table of episodes to the paper's chain: learn a policy, join the episodes, smooth.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache, lru_cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
@@ -19,9 +24,12 @@ from numpy.typing import NDArray
 
 from gainbias.kernels import kernel
 from gainbias.model.checks import FloatArray, frozen
+from gainbias.model.process import MarkovRewardProcess
 from gainbias.progress import Watch
-from gainbias.tasks.gym.table import IntArray, TransitionTable
-from gainbias.tasks.settings import as_integer, as_number, as_seed
+from gainbias.tasks.gym.continuing import continuing, ergodic
+from gainbias.tasks.gym.table import IntArray, TransitionTable, scalarise
+from gainbias.tasks.settings import as_integer, as_number, as_numbers, as_seed
+from gainbias.tasks.task import MakeProcess, Settings, Source
 
 
 class Outcomes(NamedTuple):
@@ -35,7 +43,7 @@ class Outcomes(NamedTuple):
     start: FloatArray
 
 
-class Settings(NamedTuple):
+class LearningSettings(NamedTuple):
     """How to learn (see `q_learning`)."""
 
     episodes: int
@@ -125,7 +133,7 @@ def q_learning(
     >>> gb.q_learning(walk, episodes=100).actions
     array([1, 1])
     """
-    settings = Settings(episodes, learning_rate, discount, exploration, initial_value, max_steps)
+    settings = LearningSettings(episodes, learning_rate, discount, exploration, initial_value, max_steps)
     _check(settings, seed)
     if table.rewards.ndim != 1:
         raise ValueError("the rewards of the table are vectors: choose weights with gb.scalarise first")
@@ -161,7 +169,7 @@ def q_learning(
 @kernel
 def learn(
     outcomes: Outcomes,
-    settings: Settings,
+    settings: LearningSettings,
     values: FloatArray,
     rng: np.random.Generator,
     counts: IntArray,
@@ -258,7 +266,7 @@ def always_ends(table: TransitionTable, actions: IntArray) -> bool:
     return bool(np.isin(visited, can_end).all())
 
 
-def _check(settings: Settings, seed: int) -> None:
+def _check(settings: LearningSettings, seed: int) -> None:
     for name in ("episodes", "max_steps"):
         as_integer(getattr(settings, name), name, least=1)
     as_number(settings.learning_rate, "learning_rate", above=0.0, at_most=1.0)
@@ -266,3 +274,68 @@ def _check(settings: Settings, seed: int) -> None:
         as_number(getattr(settings, name), name, at_least=0.0, at_most=1.0)
     as_number(settings.initial_value, "initial_value")
     as_seed(seed)
+
+
+LEARNING: Settings = MappingProxyType(
+    {
+        "episodes": 10_000,
+        "learning_rate": 0.1,
+        "discount": 0.99,
+        "exploration": 0.1,
+        "initial_value": 0.0,
+        "max_steps": 1_000,
+    }
+)
+"""Settings of Q-learning, which the paper does not tell; tasks change some."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A table, plain facts about where it came from, and what the components of its rewards count."""
+
+    table: TransitionTable
+    source: Source
+    weights: tuple[float, ...] | None = None
+
+
+def learned_process(read: Callable[[], Model]) -> MakeProcess:
+    """Return the maker of processes for a recipe whose settings include those of `LEARNING`.
+
+    Parameters
+    ----------
+    read : callable
+        Returns the model; called once.
+    """
+    model = cache(read)
+
+    @lru_cache(maxsize=16)
+    def table(weights: tuple[float, ...] | None) -> TransitionTable:
+        return model().table if weights is None else scalarise(model().table, weights)
+
+    @lru_cache(maxsize=1024, typed=True)  # 1 and True are the same key otherwise
+    def policy(weights: tuple[float, ...] | None, **learning: Any) -> LearnedPolicy:
+        return q_learning(table(weights), **learning)
+
+    def make(seed: int, settings: Settings) -> tuple[MarkovRewardProcess, Source]:
+        weights = _weights(settings.get("weights"), model().weights)
+        learning = {name: settings[name] for name in LEARNING}
+        learning["seed"] = seed
+        if settings["policy_seed"] is not None:
+            learning["seed"] = as_seed(settings["policy_seed"], "policy_seed")
+        learned = policy(weights, **learning)
+        if not learned.always_ends:
+            raise ValueError(
+                f"the policy that was learned with seed {learning['seed']} from {settings['episodes']} "
+                "episodes may go on for ever: learn from more episodes, or explore more"
+            )
+        chain = continuing(table(weights), learned.actions, states="all", endings="restart")
+        source = {**model().source, "table": model().table.fingerprint}
+        if weights is not None:
+            source["weights"] = weights
+        return ergodic(chain, settings["epsilon"]), source
+
+    return make
+
+
+def _weights(given: Any, default: tuple[float, ...] | None) -> tuple[float, ...] | None:
+    return default if given is None else tuple(as_numbers(given, "weights"))

@@ -13,9 +13,8 @@ from gainbias.engine.schedules import Constant
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.tasks.task import Task
-from gainbias.theory.bounds.record import Bound
-from gainbias.theory.bounds.steps import OFFSET, Decay
-from gainbias.theory.bounds.theorems import Theorems, find_theorems
+from gainbias.theory.bounds.bound import Theorems, find_theorems
+from gainbias.theory.bounds.record import OFFSET, Bound, Decay
 
 FINENESS = 2.0 ** (-1 / 8)
 """Ratio of successive step sizes that are tried: the best number of steps is missed by less than 1%."""

@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import math
 
-from gainbias.theory.bounds.arithmetic import close, power, ratio, rounded_down
-from gainbias.theory.bounds.facts import Facts
-from gainbias.theory.bounds.mixing import mixing_constants
-from gainbias.theory.bounds.record import Bound, Condition, at_most, conclude
-from gainbias.theory.bounds.steps import OFFSET, Decay, offset_for_ratio, offset_for_sum, slow_decay
+from gainbias.theory.bounds.facts import Facts, mixing_constants
+from gainbias.theory.bounds.record import (
+    OFFSET,
+    Bound,
+    Condition,
+    Decay,
+    at_most,
+    close,
+    conclude,
+    offset_for_ratio,
+    offset_for_sum,
+    power,
+    ratio,
+    rounded_down,
+    slow_decay,
+)
 
 NAME = "Double-chain"
 

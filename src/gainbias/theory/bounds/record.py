@@ -1,12 +1,62 @@
-"""A bound as a record: its value, its constants by name, and the conditions under which it holds."""
+"""Decaying step sizes alpha_t = a / (t + c0)^xi, and how large their offset c0 must be.
+
+Quotients and powers that are infinite, not an error, where they are out of range; rounding to one side.
+
+A bound as a record: its value, its constants by name, and the conditions under which it holds.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any, NamedTuple
+
+import numpy as np
+
+
+def ratio(above: float, below: float) -> float:
+    """Return a quotient; it is infinite where the denominator is 0, and 0 for 0 / 0."""
+    if below:
+        return above / below
+    return math.copysign(math.inf, above) if above else 0.0
+
+
+def power(base: float, exponent: float) -> float:
+    """Return a power, infinite where it is too large."""
+    try:
+        return float(base**exponent)
+    except OverflowError:
+        return math.inf
+
+
+def exponential(exponent: float) -> float:
+    """Return e to some power, infinite where it is too large."""
+    return power(math.e, exponent) if exponent > 700.0 else math.exp(exponent)
+
+
+def close(one: float, other: float) -> bool:
+    """Whether numbers are equal up to rounding: which of a theorem's cases is meant."""
+    return math.isclose(one, other, rel_tol=1e-12)
+
+
+def rounded_up(number: float) -> str:
+    """Return six digits that are no less than a number, for advice that must be enough.
+
+    Examples
+    --------
+    >>> rounded_up(2 / 3), rounded_down(2 / 3)
+    ('0.666667', '0.666666')
+    """
+    return f"{float(Context(6, ROUND_CEILING).create_decimal_from_float(number)):.6g}"
+
+
+def rounded_down(number: float) -> str:
+    """Return six digits that are no more than a number."""
+    return f"{float(Context(6, ROUND_FLOOR).create_decimal_from_float(number)):.6g}"
+
 
 WEIGHTS_ERROR = "E|theta_T - theta*|^2"
 """Expected squared Euclidean distance of the last weights from the fixed point."""
@@ -218,3 +268,80 @@ def _too_large(constants: Mapping[str, float], formula: str) -> Condition:
     return Condition(
         "size of the bound", "bound <= largest float", math.inf, sys.float_info.max, False, remedy
     )
+
+
+OFFSET = "offset c0"
+"""Name of the conditions that a larger c0 satisfies."""
+
+MOST_TERMS = 1_000_000
+"""Sums of more step sizes are bounded by an integral."""
+
+
+@dataclass(frozen=True)
+class Decay:
+    """The step sizes alpha_t = a / (t + c0)^xi."""
+
+    a: float
+    c0: float
+    xi: float
+
+    def at(self, t: float) -> float:
+        """Return alpha_t."""
+        return float(self.a / (t + self.c0) ** self.xi)
+
+    def between(self, first: float, last: float) -> float:
+        """Return (last + c0)^(1 - xi) - (first + c0)^(1 - xi), for xi < 1."""
+        start, exponent = first + self.c0, 1.0 - self.xi
+        return power(start, exponent) * math.expm1(exponent * math.log1p((last - first) / start))
+
+    def sum_of_first(self, count: int) -> float:
+        """Return alpha_0 + ... + alpha_(count - 1), or an upper bound if that is long."""
+        if count <= MOST_TERMS:
+            return float(np.sum(self.a / (np.arange(count) + self.c0) ** self.xi))
+        if self.xi == 1.0:
+            integral = np.log1p((count - 1) / self.c0)
+        else:
+            integral = self.between(0.0, count - 1.0) / (1.0 - self.xi)
+        return float(self.at(0) + self.a * integral)
+
+    def large_offset(self, formula: str, limit: float) -> Condition:
+        """Return the condition that c0 is at least `limit`."""
+        return at_least(OFFSET, formula, self.c0, limit, f"c0 at least {rounded_up(limit)}")
+
+    def advice(self, needed: Callable[[Decay], float]) -> str:
+        """Return how large c0 has to be, where a larger c0 needs more: mixing times grow as steps shrink."""
+        now = self
+        while now.c0 < (more := needed(now)) < math.inf:
+            now = replace(now, c0=more)
+        return f"c0 at least {rounded_up(max(now.c0, more))}"
+
+
+def slow_decay(decay: Decay, tau: int, mixing_time: Callable[[Decay], int]) -> Condition:
+    """Return the condition that c0 is at least c_0_1, which depends on the mixing time and so on c0."""
+
+    def needed(now: Decay) -> float:
+        return offset_for_ratio(mixing_time(now), now.xi)
+
+    limit = offset_for_ratio(tau, decay.xi)
+    remedy = decay.advice(needed) if decay.c0 < limit else ""
+    return at_least(OFFSET, "c0 >= c_0_1 = tau_mix / (2^(1/xi) - 1)", decay.c0, limit, remedy)
+
+
+def offset_for_ratio(tau: int, xi: float) -> float:
+    """Return c_0_1, the least c0 with alpha_(t - tau) <= 2 alpha_t for all t >= tau."""
+    return tau / (power(2.0, 1.0 / xi) - 1.0)
+
+
+def offset_for_sum(a: float, xi: float, tau: int, limit: float) -> float:
+    """Return c_0_2, the least c0 for which any tau successive steps sum to at most `limit`."""
+    high = power(a * tau / limit, 1.0 / xi)  # every step is at most the first
+    low = max(high - tau, 0.0)  # every step is at least the last
+    while high - low > 1e-12 * high:
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        if Decay(a, middle, xi).sum_of_first(tau) <= limit:
+            high = middle
+        else:
+            low = middle
+    return high

@@ -6,23 +6,445 @@ independent, moments change little in a step, and smoothly. With constant step s
 steps, in a space of few dimensions, where powers are cheap again (`krylov`); otherwise a block of many steps
 is the fixed point of S_t = S_0 + sum over i < t of alpha_i slope_i, with slopes between some nodes
 interpolated by a polynomial (`blocks`). Both are exact to rounding. Along a chain steps are made one by one.
+
+How long a curve will take is said before the work.
+
+Many steps at once, for moments that change little and smoothly in each of them.
+
+A field such as a learnt gain forgets itself faster than weights change, at a known rate c. Its entries of S
+are therefore followed exactly: with g = (1 - alpha c)(1 - alpha c') for the two fields of an entry, and c = 0
+for weights,
+
+    S_(t+1) = g_t S_t + alpha_t R_t,     R = slope + (1 - g) / alpha S,
+
+and R is smooth once the field has forgotten where it began. In a block, R is a polynomial between some nodes:
+S at the nodes is the fixed point of repeated substitution.
+
+Powers of one step, where moments are too many for a matrix: within the small space that they move in.
+
+A step with a constant size is S <- M S with a linear map M. In K steps S changes by the sum over j < K of
+M^j b, where b = M S - S. An orthonormal basis V of b, M b, ..., M^(m-1) b (the Krylov space, by Arnoldi)
+obeys M V = V H + h v e_m^T with an m x m matrix H and one vector v more. So the change is |b| V y_K with
+
+    y_0 = 0,     y_(k+1) = H y_k + e_1,
+
+but for what leaves the space, h v e_m^T y_k in each step. Powers of a matrix of m + 2 rows give y_K and the
+sum of what left, for any K. K is as large as that sum allows; then a new space is made.
+
+Changes, not the moments themselves, are in the space: the entry 1 of the moments never changes, and a limit
+that has been reached stays.
 """
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from scipy.linalg import blas
 
 from gainbias.engine.schedules import Constant, Schedule
 from gainbias.features.rows import Floats
-from gainbias.model.solve.elimination.types import Ints
+from gainbias.model.solve.elimination.numeric import Ints
 from gainbias.progress import Watch
-from gainbias.theory.curve.blocks import Smooth, by_blocks
-from gainbias.theory.curve.foresight import say_time, seconds_of
-from gainbias.theory.curve.krylov import by_krylov
+
+LONG = 60.0
+"""A curve that takes more seconds than this says so first."""
+
+
+def say_time(seconds: float, time_limit: float | None, nodes: int = 1) -> None:
+    """Refuse what takes longer than its limit; without a limit, warn of what takes long.
+
+    Several nodes are those of a chain: independent samples have one.
+    """
+    if time_limit is not None and seconds > time_limit:
+        cheaper = ", or use sampling='iid', which costs less" if nodes > 1 else ""
+        raise ValueError(
+            f"this curve would take about {seconds:.3g} s, more than time_limit={time_limit:g}: allow more "
+            f"time, or ask for fewer steps{cheaper}"
+        )
+    if time_limit is None and seconds > LONG:
+        warnings.warn(f"this curve takes about {seconds:.0f} s", stacklevel=2)
+
+
+def seconds_of(work: Callable[[], object], repeats: int) -> float:
+    """Return how long some work takes, tried a few times after a first time, which may prepare something."""
+    work()
+    began = time.perf_counter()
+    for _ in range(repeats):
+        work()
+    return (time.perf_counter() - began) / repeats
+
+
+REACH = 1.5
+"""A block is so long that its step sizes times the fastest rate of the moments add up to this."""
+
+NODES = 18
+"""Nodes at which slopes are computed in a block."""
+
+MOST_SWEEPS = 40
+EXACT_BLOCKS = 1e-15
+
+WORTH = 600
+"""Steps from which on a block with nodes takes less time than steps one by one."""
+
+LONGEST = 100_000
+"""Steps of a block at most: weights are computed for each of them."""
+
+SMOOTH = 1e-14
+"""How far step sizes between the nodes may be from a polynomial, relative to the largest."""
+
+TRUE = 1e-11
+"""How far a slope may be from the polynomial, relative to the largest: the sum is then more precise."""
+
+FAST = 3.0
+"""Fields that forget so many times as fast as other moments change are followed exactly."""
+
+FORGOTTEN = 40.0
+"""Step sizes times the rate of a field that add up to this leave nothing of its beginning."""
+
+TINY = 1e-300
+
+
+@runtime_checkable
+class Smooth(Protocol):
+    """A recursion that knows its slope."""
+
+    def step(self, moments: Floats, step_size: float) -> Floats:
+        """Return the moments after a step."""
+
+    def slope(self, moments: Floats, step_size: float) -> Floats:
+        """Return the change in a step, divided by the step size."""
+
+    def forgetting(self, step_size: float) -> Floats:
+        """Return the rate at which each entry of z forgets itself, 0 for those that need not be fast."""
+
+
+class Fast(NamedTuple):
+    """Entries of S, by their places in the flat array, and at which rates their two fields forget."""
+
+    entries: Ints
+    rates: tuple[float, float]
+
+    def kept(self, sizes: Floats) -> Floats:
+        """Return what is left of these entries after steps of given sizes, one each."""
+        return np.asarray((1.0 - sizes * self.rates[0]) * (1.0 - sizes * self.rates[1]))
+
+
+def by_blocks(
+    recursion: Smooth, now: Floats, schedule: Schedule, checkpoints: Ints, time_limit: float | None
+) -> Iterator[Floats]:
+    """Return the moments at checkpoints, one after the other."""
+    last, done = int(checkpoints[-1]), 0
+    fast, rate, unsettled, seconds = _fast_entries(recursion, now, _size_at(schedule, 0))
+    say_time(seconds * _products_needed(schedule, rate, last), time_limit)
+    waiting = [int(checkpoint) for checkpoint in checkpoints]
+    while waiting:
+        block = _block_length(schedule, rate, done, last) if unsettled <= 0.0 else 0
+        length = block or min(WORTH, last - done)
+        reached = [checkpoint for checkpoint in waiting if checkpoint <= done + length]
+        ends = np.array([checkpoint - done for checkpoint in reached] + [length])
+        sizes = schedule.values(done, done + length)
+        found = (
+            _between_nodes(recursion, now, fast, sizes, ends)
+            if block
+            else _one_by_one(recursion, now, sizes, ends)
+        )
+        if found is None:
+            rate *= 2.0  # moments change faster than was thought: blocks must be shorter
+            continue
+        yield from found[:-1]
+        waiting = waiting[len(reached) :]
+        now, done, unsettled = found[-1], done + length, unsettled - float(sizes.sum())
+
+
+def _size_at(schedule: Schedule, t: int) -> float:
+    return float(schedule.values(t, t + 1)[0])
+
+
+def _fast_entries(
+    recursion: Smooth, like: Floats, step_size: float
+) -> tuple[list[Fast], float, float, float]:
+    """Return fast entries, the fastest rate of all others, when the fast ones are settled, and seconds.
+
+    They are settled once step sizes have added up to so much. The seconds are those of a slope.
+    """
+    rates = recursion.forgetting(step_size)
+    fast = _entries_of(rates)
+    rate, seconds = _fastest_rate(recursion, like, fast, step_size)
+    slowest = float(min(rates[rates > 0.0], default=np.inf))
+    if slowest >= FAST * rate:
+        return fast, rate, FORGOTTEN / slowest, seconds
+    return [], _fastest_rate(recursion, like, [], step_size)[0], 0.0, seconds
+
+
+def _entries_of(rates: Floats) -> list[Fast]:
+    pairs = np.stack(np.broadcast_arrays(rates[:, None], rates), axis=-1).reshape(-1, 2)
+    found = np.unique(pairs[pairs.any(axis=1)], axis=0)
+    return [Fast(np.flatnonzero((pairs == pair).all(axis=1)), (pair[0], pair[1])) for pair in found.tolist()]
+
+
+def _block_length(schedule: Schedule, rate: float, done: int, last: int) -> int:
+    """Return the length of the next block, or 0 if steps are to be made one by one."""
+    if done == last:
+        return 0
+    length = min(last - done, LONGEST, int(REACH / (rate * _size_at(schedule, done) + TINY)))
+    while length > WORTH:
+        nodes, weights = _nodes(length)
+        sizes = schedule.values(done, done + length)
+        fit = _basis(nodes, weights, np.arange(length)) @ sizes[nodes]
+        if np.abs(fit - sizes).max() <= SMOOTH * sizes.max():
+            return length
+        length //= 2
+    return 0
+
+
+def _products_needed(schedule: Schedule, rate: float, last: int) -> float:
+    """Return about how many slopes all blocks need."""
+    times = np.unique(np.geomspace(1, last, 50).astype(np.int64)) - 1
+    blocks = np.array([rate * _size_at(schedule, int(t)) / REACH for t in times])
+    each = NODES * MOST_SWEEPS / 2
+    return float(np.trapezoid(np.minimum(1.0, each * blocks), times)) if len(times) > 1 else 1.0
+
+
+def _fastest_rate(recursion: Smooth, like: Floats, fast: list[Fast], step_size: float) -> tuple[float, float]:
+    """Return the largest rate at which moments change, found by powers, and the seconds of a slope."""
+    rng = np.random.default_rng(0)
+    vector = rng.normal(size=like.shape)
+    vector += vector.transpose(0, 2, 1)
+    rate, count = 0.0, 12
+    recursion.slope(vector, step_size)
+    began = time.perf_counter()
+    for _ in range(count):
+        vector = vector / np.linalg.norm(vector)
+        vector = _smooth_slope(recursion, vector, fast, step_size)
+        rate = max(rate * 0.5, float(np.linalg.norm(vector)))
+    return rate, (time.perf_counter() - began) / count
+
+
+def _smooth_slope(recursion: Smooth, moments: Floats, fast: list[Fast], step_size: float) -> Floats:
+    """Return the slope without what fast entries forget.
+
+    Slopes are those of symmetric moments. What rounding adds to that would grow at the rate of fast entries.
+    """
+    moments = 0.5 * (moments + moments.transpose(0, 2, 1))
+    slope, flat = recursion.slope(moments, step_size), moments.reshape(-1)
+    for entries, (one, two) in fast:
+        slope.reshape(-1)[entries] += (one + two - step_size * one * two) * flat[entries]
+    return slope
+
+
+def _one_by_one(recursion: Smooth, now: Floats, sizes: Floats, ends: Ints) -> list[Floats]:
+    """Return the moments after several numbers of steps."""
+    found, done = [], 0
+    for end in ends:
+        for step_size in sizes[done:end]:
+            now = recursion.step(now, float(step_size))
+        done = max(done, int(end))
+        found.append(now)
+    return found
+
+
+def _between_nodes(
+    recursion: Smooth, now: Floats, fast: list[Fast], sizes: Floats, ends: Ints
+) -> list[Floats] | None:
+    """Return the moments after several numbers of steps, by repeated substitution.
+
+    None if that does not end, or if slopes between nodes are not those of the polynomial.
+    """
+    nodes, weights = _nodes(len(sizes))
+    basis = _basis(nodes, weights, np.arange(len(sizes)))
+    between = (nodes[0] + nodes[1]) // 2  # where polynomials are worst
+    at_nodes, at_between, at_ends = (
+        _Sum(now.reshape(-1), fast, sizes, basis, places) for places in (nodes, np.array([between]), ends)
+    )
+    flat = np.repeat(now.reshape(1, -1), len(nodes), axis=0)
+    for _ in range(MOST_SWEEPS):
+        slopes = _slopes(recursion, now.shape, flat, fast, sizes[nodes])
+        better = at_nodes(slopes)
+        change = np.abs(better - flat).max()
+        flat = better
+        if change <= EXACT_BLOCKS * np.abs(flat).max():
+            break
+    else:
+        return None
+    there = _slopes(recursion, now.shape, at_between(slopes), fast, sizes[[between]])
+    if np.abs(basis[between] @ slopes - there).max() > TRUE * np.abs(slopes).max():
+        return None
+    return list(at_ends(slopes).reshape(-1, *now.shape))
+
+
+def _slopes(
+    recursion: Smooth, shape: tuple[int, ...], flat: Floats, fast: list[Fast], sizes: Floats
+) -> Floats:
+    """Return the smooth slope for each row of moments and each step size."""
+    pairs = zip(flat, sizes, strict=True)
+    return np.array(
+        [_smooth_slope(recursion, row.reshape(shape), fast, float(size)).ravel() for row, size in pairs]
+    )
+
+
+class _Sum:
+    """Moments at some places of a block, as a function of the slopes at its nodes."""
+
+    def __init__(self, begin: Floats, fast: list[Fast], sizes: Floats, basis: Floats, places: Ints) -> None:
+        self.begin = begin
+        _, self.weights = _weights(sizes, np.ones_like(sizes), basis, places)
+        self.fast = [(each.entries, *_weights(sizes, each.kept(sizes), basis, places)) for each in fast]
+
+    def __call__(self, slopes: Floats) -> Floats:
+        total = self.begin + self.weights @ slopes
+        for entries, left, weights in self.fast:
+            total[:, entries] = left[:, None] * self.begin[entries] + weights @ slopes[:, entries]
+        return np.asarray(total)
+
+
+def _weights(sizes: Floats, kept: Floats, basis: Floats, places: Ints) -> tuple[Floats, Floats]:
+    """Return what is left of the first moments at some places, and the weight of each node's slope."""
+    left, total, done = 1.0, np.zeros(basis.shape[1]), 0
+    found_left, found = np.empty(len(places)), np.empty((len(places), basis.shape[1]))
+    for k in np.argsort(places, kind="stable"):
+        place = int(places[k])
+        if place > done:
+            lasting = np.append(np.cumprod(kept[done:place][::-1])[::-1], 1.0)
+            total = lasting[0] * total + (sizes[done:place] * lasting[1:]) @ basis[done:place]
+            left, done = left * lasting[0], place
+        found_left[k], found[k] = left, total
+    return found_left, found
+
+
+class Nodes(NamedTuple):
+    """Steps at which slopes are computed, and the weights of their interpolation."""
+
+    steps: Ints
+    weights: Floats
+
+
+def _nodes(length: int) -> Nodes:
+    """Return whole numbers of steps close to the nodes of Chebyshev."""
+    angles = (np.arange(NODES) + 0.5) * np.pi / NODES
+    steps = np.unique(np.rint(0.5 * (length - 1) * (1.0 - np.cos(angles))).astype(np.int64))
+    scaled = steps / max(1.0, 0.25 * (length - 1))
+    gaps = scaled[:, None] - scaled[None, :]
+    np.fill_diagonal(gaps, 1.0)
+    return Nodes(steps, 1.0 / gaps.prod(axis=1))
+
+
+def _basis(nodes: Ints, weights: Floats, at: Ints) -> Floats:
+    """Return the polynomials that are 1 at one node and 0 at the others: (places, nodes)."""
+    gaps = (at[:, None] - nodes[None, :]).astype(np.float64)
+    exact = gaps == 0.0
+    gaps[exact] = 1.0
+    parts = weights / gaps
+    hit = exact.any(axis=1)
+    parts[hit] = exact[hit]
+    return np.asarray(parts / parts.sum(axis=1, keepdims=True))
+
+
+MOST_VECTORS = 40
+"""Vectors in a basis."""
+
+EXACT_POWERS = 1e-14
+"""How much may leave the space, relative to the change."""
+
+DEPENDENT = 1e-14
+"""A vector of which only this share is new lies in the space, to rounding."""
+
+
+def by_krylov(
+    recursion: Smooth, now: Floats, step_size: float, checkpoints: Ints, time_limit: float | None
+) -> Iterator[Floats]:
+    """Return the moments at checkpoints, one after the other, for a constant step size."""
+    waiting, done, last = [int(checkpoint) for checkpoint in checkpoints], 0, int(checkpoints[-1])
+    while waiting:
+        began = time.perf_counter()
+        space = Space(recursion, now, step_size)
+        if not np.isfinite(space.size):  # beyond the largest number
+            yield from [np.full_like(now, np.inf)] * len(waiting)
+            return
+        length = space.reach(last - done)
+        if done == 0 and length:
+            say_time((time.perf_counter() - began) * last / length, time_limit)
+        reached = [checkpoint for checkpoint in waiting if checkpoint <= done + length]
+        yield from (space.after(checkpoint - done) for checkpoint in reached)
+        waiting = waiting[len(reached) :]
+        now, done = space.after(length), done + length
+
+
+class Space:
+    """The space in which moments change in the next steps.
+
+    Parameters
+    ----------
+    recursion : Smooth
+        What moments do in a step.
+    begin : (nodes, k, k) array
+        The moments now.
+    step_size : float
+    """
+
+    def __init__(self, recursion: Smooth, begin: Floats, step_size: float) -> None:
+        self.begin = begin
+        change = step_size * recursion.slope(begin, step_size).ravel()
+        self.size = float(blas.dnrm2(change))
+        self.basis = np.zeros((MOST_VECTORS + 1, change.size))
+        step = np.zeros((MOST_VECTORS + 2, MOST_VECTORS + 2))
+        self.count = 0
+        new = change / self.size if 0.0 < self.size < np.inf else change
+        share = self.size
+        while self.count < MOST_VECTORS and 0.0 < share < np.inf:
+            self.basis[self.count] = new
+            self.count += 1
+            basis = self.basis[: self.count]
+            new = step_size * recursion.slope(new.reshape(begin.shape), step_size).ravel()
+            whole = float(blas.dnrm2(new))
+            for _ in range(2):  # once is not enough: what is left may be small
+                shares = basis @ new
+                new -= shares @ basis
+                step[: self.count, self.count - 1] += shares
+            share = float(blas.dnrm2(new))
+            share = 0.0 if share <= DEPENDENT * whole else share
+            step[self.count, self.count - 1] = share
+            new = new / share if share > 0.0 else new
+        self._add_sums(step)
+
+    def _add_sums(self, step: Floats) -> None:
+        """Make the matrix of (y, what left, 1) out of H - I, with h below it.
+
+        All powers are kept minus I: slow moments differ from it by little, and no digit of that is lost.
+        """
+        m = self.count
+        matrix = step[: m + 2, : m + 2].copy()
+        matrix[: min(m, 1), m + 1] = 1.0  # no space at all: nothing changes
+        self._powers = [matrix]
+        self._first = np.eye(m + 2)[-1]
+
+    def reach(self, most: int) -> int:
+        """Return the largest number of steps, up to the most, after which the change is known."""
+        while 2 ** len(self._powers) <= most and self._known(self._powers[-1] @ self._first):
+            self._powers.append(2.0 * self._powers[-1] + self._powers[-1] @ self._powers[-1])
+        length, now = 0, self._first
+        for bit in reversed(range(len(self._powers))):
+            after = now + self._powers[bit] @ now
+            if length + 2**bit <= most and self._known(after):
+                length, now = length + 2**bit, after
+        return length
+
+    def _known(self, sums: Floats) -> bool:
+        return bool(abs(sums[-2]) <= EXACT_POWERS * np.linalg.norm(sums[:-2]))
+
+    def after(self, num_steps: int) -> Floats:
+        """Return the moments after some steps, no more than `reach` found."""
+        sums = self._first
+        for bit, power in enumerate(self._powers):
+            if num_steps >> bit & 1:
+                sums = sums + power @ sums
+        change = self.size * (sums[:-2] @ self.basis[: self.count])
+        return np.asarray(self.begin + change.reshape(self.begin.shape))
+
 
 MOST_FOR_POWERS = 700
 """So many moments make a matrix that is squared in milliseconds."""

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
-from gainbias.engine.errors import Kind, Norm, Scale, Space, Target
 from gainbias.engine.lanes import Lane, StepSize, make_lanes
 from gainbias.engine.paths import Sampling, Start
 from gainbias.engine.run import as_checkpoints, as_first_weights, check_problem, is_count, run
 from gainbias.engine.schedules import Constant
+from gainbias.engine.trace import Kind, Norm, Scale, Space, Target
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
-from gainbias.model.solve.elimination.types import Ints
+from gainbias.model.solve.elimination.numeric import Ints
 from gainbias.tasks.task import Task
 from gainbias.theory.curve.advance import moments_at
-from gainbias.theory.curve.moves import check_sampling
+from gainbias.theory.curve.enumeration import check_sampling
 from gainbias.theory.curve.system import make_system, weights_limit
 
 

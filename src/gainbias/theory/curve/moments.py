@@ -1,75 +1,472 @@
-"""Second moments of any affine step, by listing every move: for few moves, and for steps of any kind.
+"""Second moments along a chain, from the terms of a step.
 
-With z = (x - origin, 1) a step is z <- M z, with a matrix M that depends on the move alone. The second
-moments S(u) = E[z z^T, the chain is in u] obey
+With z = (x - origin, 1), S(u) = E[z z^T, the chain is in u] obeys
 
-    S'(v) = sum over moves from u to v of probability * M S(u) M^T.
+    S'(v) = sum over u of P(u, v) M S(u) M^T,     M = I - alpha * sum over lefts of l(u) rho(u, v)^T.
+
+So S'(v) is the mixture of the S(u), and corrections of few ranks. A node u is a state, or a pair of states if
+there are two chains. A step costs about three products with d x d matrices for each possible transition.
+
+Second moments under independent samples, from the terms of a step.
+
+With z = (x - origin, 1) a step is z <- z - alpha N z, and S = E[z z^T] obeys
+
+    S <- S - alpha (A S + S A^T) + alpha^2 E[N S N^T],     A = E[N].
+
+N is a sum over lefts l of l rho^T. The state of each chain decides l, and rho is a combination of few rows,
+units and rewards. So the mean of a product rho^T S rho', given the states, follows from the products of these
+among each other (`_products`), and a step costs a few products of d x d and n x d matrices.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from gainbias.features.rows import Floats
-from gainbias.model.problem import Problem
-from gainbias.theory.curve.moves import MoveLaw
-from gainbias.theory.curve.terms import SampleField
+from gainbias.model.checks import CsrArray
+from gainbias.model.solve.elimination.numeric import Ints
+from gainbias.theory.curve.terms import STATES, Ingredients, Source
+
+HERE, OTHER = 0, 2
+FIRST, SECOND = 0, 1
 
 
-class Enumerated:
-    """The recursion of the second moments, move by move.
+class Independent:
+    """The recursion of the second moment, for independent samples.
 
     Parameters
     ----------
-    problem : Problem
-        Process and features.
-    field : callable (sample, step_size) -> (X, y)
-        The declared field.
-    law : MoveLaw
-        All moves.
-    origin : (m,) array
-        From where x is measured.
-
-    Examples
-    --------
-    >>> import gainbias as gb
-    >>> from gainbias.theory.curve.moves import move_law
-    >>> from gainbias.theory.curve.terms import bound_field
-    >>> problem = gb.Problem(gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 0.0]), [[1.0], [0.0]])
-    >>> field = bound_field(gb.ALGORITHMS["double-chain"].sample_field, ())
-    >>> moves = Enumerated(problem, field, move_law(problem, chains=2), np.zeros(1))
-    >>> moves.step(moves.begin(np.zeros(1)), 0.1)[0, 0, 1]
-    np.float64(0.025)
+    made_of : Ingredients
     """
 
-    fixed = False
+    def __init__(self, made_of: Ingredients) -> None:
+        self.coefficients, self.fixed, self.units = made_of.coefficients, made_of.fixed, made_of.units
+        first, second = made_of.first, made_of.second
+        self.sources = (first,) if second is None else (first, second)
+        self._kept: Plan | None = None
 
-    def __init__(self, problem: Problem, field: SampleField, law: MoveLaw, origin: Floats) -> None:
-        self.law, self.origin, self.field = law, origin, field
-        self.samples = law.samples(problem)
-        self._products = lru_cache(maxsize=4)(self._make_products)
+    def begin(self, x: Floats) -> Floats:
+        """Return S for first values x, measured from the origin: (1, m + 1, m + 1)."""
+        z = np.append(x, 1.0)
+        return np.outer(z, z)[None]
+
+    def step(self, moments: Floats, step_size: float) -> Floats:
+        """Return S after one step."""
+        return moments + step_size * self.slope(moments, step_size)
+
+    def slope(self, moments: Floats, step_size: float) -> Floats:
+        """Return the change of S in one step, divided by the step size."""
+        plan, now = self.plan(step_size), moments[0]
+        drift = plan.mean @ now if self.fixed else plan.drift(now)
+        change = plan.noise(now)
+        change *= step_size
+        change -= drift
+        change -= drift.T
+        return change[None]
+
+    def forgetting(self, step_size: float) -> Floats:
+        """Return the rate at which each entry of z forgets itself, 0 for weights and for the 1: (m + 1,)."""
+        return self.plan(step_size).forgetting
+
+    def plan(self, step_size: float) -> Plan:
+        """Return what a step with this size needs."""
+        if self._kept is None or not self.fixed:
+            self._kept = Plan(self.coefficients(step_size), self.sources, self.units)
+        return self._kept
+
+
+class Plan:
+    """Everything that a step needs and that does not depend on the moments.
+
+    A left is the row here (of the first chain), the row of the other state (of the second chain), or a unit.
+    """
+
+    def __init__(self, coefficients: Floats, sources: tuple[Source, ...], units: Floats) -> None:
+        self.sources, self.units = sources, units
+        num_units = len(units) - 1
+        lefts = np.flatnonzero(coefficients.any(axis=(0, 2))).tolist()
+        self.lefts: list[int] = lefts
+        self.chain_of = [SECOND if i == OTHER else FIRST for i in lefts]
+        same = bool((coefficients == coefficients[:1]).all())
+        rights = STATES + num_units
+        own = [0, 1, rights + 1, *range(STATES, rights), rights]
+        picked = coefficients[:1] if same else coefficients
+        self.parts = [picked[:, lefts][:, :, own]]
+        if len(sources) == 2:
+            self.parts.append(coefficients[:1, lefts][:, :, [2, 3, rights + 2]])
+        self.tables = [self._table(i) for i in lefts]
+
+    def _table(self, left: int) -> Floats:
+        """Return the rows of a left without the last entry's share of the origin, or its unit."""
+        if left in (HERE, OTHER):
+            return self.sources[FIRST if left == HERE else SECOND].lefts
+        unit: Floats = self.units[left - STATES].copy()
+        unit[-1] = 0.0
+        return unit
+
+    @cached_property
+    def rights(self) -> list[Floats]:
+        """Mean right side of each left, for each state of a chain: (lefts, n, m + 1) for each chain."""
+        found = []
+        for source, part in zip(self.sources, self.parts, strict=True):
+            right = np.zeros((len(self.lefts), *source.rows.shape))
+            if part.shape[2] > 3:
+                right[:, :, self._first_unit :] = (
+                    part[:, :, 3:] @ self.units[:, self._first_unit :]
+                ).transpose(1, 0, 2)
+            right[:, :, -1] += part[:, :, 2].T * source.reward_mean
+            for i, j in np.argwhere(part[:, :, :2].any(axis=0)):
+                right[i] += part[:, i, j, None] * (source.rows, source.after)[j]
+            found.append(right)
+        return found
+
+    @cached_property
+    def means(self) -> list[Floats]:
+        """Mean of these under the stationary law: (lefts, m + 1) for each chain."""
+        return [
+            np.einsum("n,inm->im", source.law, right)
+            for source, right in zip(self.sources, self.rights, strict=True)
+        ]
+
+    @cached_property
+    def crossed(self) -> list[list[Floats]]:
+        """Mean of left i times the right side j of the chain of left i: an (m + 1, m + 1) array for each."""
+        return [
+            [self._left_times(i, self.rights[self.chain_of[i]][j]) for j in range(len(self.lefts))]
+            for i in range(len(self.lefts))
+        ]
+
+    @cached_property
+    def mean(self) -> Floats:
+        """The matrix A = E[N], (m + 1, m + 1)."""
+        total = np.zeros((self.units.shape[1],) * 2)
+        for i, chain in enumerate(self.chain_of):
+            total += self.crossed[i][i]
+            for other in range(len(self.sources)):
+                if other != chain:
+                    total += np.outer(self.left_mean[i], self.means[other][i])
+        return total
+
+    @cached_property
+    def forgetting(self) -> Floats:
+        """The diagonal of A, for fields after the weights alone, (m + 1,)."""
+        law, part, found = self.sources[FIRST].law, self.parts[FIRST], np.zeros(self.units.shape[1])
+        for i, left in enumerate(self.lefts):
+            if left >= STATES:
+                own = np.broadcast_to(part[:, i, 3 + left - STATES], law.shape)
+                found[self._first_unit + left - STATES] = law @ own
+        return found
+
+    def drift(self, moments: Floats) -> Floats:
+        """Return A S for one S, (m + 1, m + 1), at less cost than A itself if there is one chain."""
+        if len(self.sources) == 2:
+            return np.asarray(self.mean @ moments)
+        total = np.zeros_like(moments)
+        for i, table in enumerate(self.tables):
+            if table.ndim == 1:
+                total += np.outer(table, self.means[FIRST][i] @ moments)
+            else:
+                total += self._left_times(i, self.rights[FIRST][i] @ moments)
+        return total
+
+    @cached_property
+    def left_mean(self) -> list[Floats]:
+        """Mean of each left, (m + 1,)."""
+        return [
+            table if table.ndim == 1 else self.sources[chain].law @ table
+            for table, chain in zip(self.tables, self.chain_of, strict=True)
+        ]
+
+    def _left_times(self, i: int, right: Floats) -> Floats:
+        law, table = self.sources[self.chain_of[i]].law, self.tables[i]
+        if table.ndim == 1:
+            return np.outer(table, law @ right)
+        return np.asarray((table * law[:, None]).T @ right)
+
+    def noise(self, moments: Floats) -> Floats:
+        """Return E[N S N^T] for one S, (m + 1, m + 1)."""
+        products = [self._products(c, moments) for c in range(len(self.sources))]
+        averages = [
+            np.asarray(product @ source.law) for product, source in zip(products, self.sources, strict=True)
+        ]
+        total = np.zeros_like(moments)
+        for i in range(len(self.lefts)):
+            for k in range(i, len(self.lefts)):
+                if self.chain_of[i] == self.chain_of[k]:
+                    self._add_weighted(i, k, self._together(i, k, moments, products, averages), total)
+                else:
+                    block = self._apart(i, k, moments, products)
+                    total += block
+                    total += block.T
+        return total
+
+    def _together(
+        self, i: int, k: int, moments: Floats, products: list[Floats], averages: list[Floats]
+    ) -> Floats:
+        """Return the mean of rho_i^T S rho_k for two lefts of one chain, given its state, times its law."""
+        chain = self.chain_of[i]
+        weight: Floats = products[chain][i, k].copy()
+        for other in range(len(self.sources)):
+            if other != chain:
+                one, two = self.means[other][i], self.means[other][k]
+                weight += averages[other][i, k]
+                if self._present[chain][i] and self._present[other][k]:
+                    weight += self.rights[chain][i] @ (moments @ two)
+                if self._present[chain][k] and self._present[other][i]:
+                    weight += self.rights[chain][k] @ (moments @ one)
+        weight *= self.sources[chain].law
+        return weight
+
+    def _add_weighted(self, i: int, k: int, weight: Floats, total: Floats) -> None:
+        """Add the sum over states of weight l_i l_k^T, and its transpose if i and k differ."""
+        one, two = self.tables[i], self.tables[k]
+        if one.ndim == 2 and two.ndim == 2:
+            total += (one.T * weight) @ two
+        elif one.ndim == 2:
+            place, column = self.lefts[k] - STATES + self._first_unit, weight @ one
+            total[:, place] += column
+            total[place] += column
+        else:
+            block = weight.sum() * np.outer(one, two)
+            total += block if i == k else block + block.T
+
+    @property
+    def _first_unit(self) -> int:
+        """Place in z of the first field after the weights."""
+        return int(self.units.shape[1] - len(self.units))
+
+    def _apart(self, i: int, k: int, moments: Floats, products: list[Floats]) -> Floats:
+        """Return the mean of l_i l_k^T rho_i^T S rho_k for lefts of different chains."""
+        chain, other = self.chain_of[i], self.chain_of[k]
+        block = np.outer(self._moment_of(i, products[chain][i, k]), self.left_mean[k])
+        block += np.outer(self.left_mean[i], self._moment_of(k, products[other][i, k]))
+        for one, two in ((i, k), (k, i)):
+            if self._present[chain][one] and self._present[other][two]:
+                block += self.crossed[i][one] @ moments @ self.crossed[k][two].T
+        return block
+
+    def _moment_of(self, i: int, weight: Floats) -> Floats:
+        """Return the mean of a left times a weight for each state of its chain, (m + 1,)."""
+        law, table = self.sources[self.chain_of[i]].law, self.tables[i]
+        return np.asarray((law @ weight) * table if table.ndim == 1 else (law * weight) @ table)
+
+    @cached_property
+    def _present(self) -> list[list[bool]]:
+        """Whether the right side of each left has a part of each chain."""
+        return [[bool(np.any(part[:, i])) for i in range(len(self.lefts))] for part in self.parts]
+
+    @cached_property
+    def _squared_parts(self) -> list[Floats]:
+        return [np.kron(part[0], part[0]) for part in self.parts]
+
+    def _products(self, chain: int, moments: Floats) -> Floats:
+        """Return the mean of rho_i^T S rho_k of one chain, given its state: (lefts, lefts, n)."""
+        source, part = self.sources[chain], self.parts[chain]
+        if not any(self._present[chain]):
+            return np.zeros((len(self.lefts), len(self.lefts), source.size))
+        units = self.units if chain == FIRST else self.units[-1:]
+        short = units @ moments
+        rows = source.rows @ moments
+        here = np.einsum("nm,nm->n", rows, source.rows)
+        count = 3 + (len(units) if chain == FIRST else 0)
+        gram = np.zeros((count, count, source.size))
+        gram[0, 0] = here
+        gram[0, 1] = gram[1, 0] = np.einsum("nm,nm->n", rows, source.after)
+        gram[1, 1] = source.transitions @ here
+        last = short[-1]
+        gram[0, 2] = gram[2, 0] = source.reward_mean * rows[:, -1]
+        gram[1, 2] = gram[2, 1] = source.reward_after @ last
+        gram[2, 2] = source.reward_square * last[-1]
+        if chain == FIRST:
+            gram[0, 3:] = gram[3:, 0] = short @ source.rows.T
+            gram[1, 3:] = gram[3:, 1] = short @ source.after.T
+            gram[2, 3:] = gram[3:, 2] = np.outer(short[:, -1], source.reward_mean)
+            gram[3:, 3:] = (short @ units.T)[:, :, None]
+        if len(part) == 1:
+            pairs = self._squared_parts[chain] @ gram.reshape(-1, source.size)
+            return np.asarray(pairs.reshape(*2 * [len(self.lefts)], -1))
+        return np.asarray(np.einsum("nik,nlk->iln", np.einsum("nij,jkn->nik", part, gram), part))
+
+
+DENSE = 0.1
+"""From this share of possible transitions on, products with the dense matrix are faster."""
+
+ALONE = sparse.csr_array(np.ones((1, 1)))
+"""Stands in for a second chain where there is none."""
+
+
+class Along:
+    """The recursion of the second moments, for samples along a chain.
+
+    Parameters
+    ----------
+    made_of : Ingredients
+    """
+
+    def __init__(self, made_of: Ingredients) -> None:
+        self.coefficients, self.fixed, self.units = made_of.coefficients, made_of.fixed, made_of.units
+        self.first, self.second = first, second = made_of.first, made_of.second
+        pair = ALONE if second is None else second.transitions
+        self.here, self.other = (part.ravel() for part in np.indices((first.size, pair.shape[0])))
+        self.transitions = _product(first.transitions, pair)
+        self._entries = _product(_numbered(first.transitions), _ones_like(pair)).data.astype(np.int64) - 1
+        self._other_entries = (
+            _product(_ones_like(first.transitions), _numbered(pair)).data.astype(np.int64) - 1
+        )
+        self._tables: tuple[Floats, Floats] | None = None
 
     def begin(self, x: Floats) -> Floats:
         """Return S(u) for first values x, measured from the origin: (nodes, m + 1, m + 1)."""
         z = np.append(x, 1.0)
-        return np.asarray(self.law.first[:, None, None] * np.outer(z, z))
+        law = self.first.start if self.second is None else np.kron(self.first.start, self.second.start)
+        return np.asarray(law[:, None, None] * np.outer(z, z))
 
     def step(self, moments: Floats, step_size: float) -> Floats:
         """Return S(u) after one step."""
-        products = self._products(float(step_size))
-        moved = products @ moments[self.law.source] @ products.transpose(0, 2, 1)
-        after = np.zeros_like(moments)
-        np.add.at(after, self.law.target, self.law.probability[:, None, None] * moved)
+        lefts, rights = self._terms(step_size)
+        nodes, size = moments.shape[:2]
+        after = np.asarray(self._mixer @ moments.reshape(nodes, -1)).reshape(moments.shape)
+        count = rights.shape[1] // self._degree
+        products = rights @ moments
+        own = (nodes, self._degree, count, size)
+        squares = np.einsum("udim,udkm->udik", products.reshape(own), rights.reshape(own))
+        change = (0.5 * step_size**2) * np.einsum("udik,ukm->udim", squares, lefts)
+        change -= step_size * products.reshape(own)
+        change *= self._weight[:, :, None, None]
+        into = change.reshape(-1, count, size)[self._order]
+        into[self._missing] = 0.0
+        began = lefts[self._before]
+        shape = (nodes, -1, size)
+        correction = began.reshape(shape).transpose(0, 2, 1) @ into.reshape(shape)
+        after += correction
+        after += correction.transpose(0, 2, 1)
         return after
 
-    def _make_products(self, step_size: float) -> Floats:
-        """Return the matrix M of each move, (K, m + 1, m + 1)."""
-        found = [self.field(sample, step_size) for sample in self.samples]
-        size = len(self.origin) + 1
-        matrices = np.tile(np.eye(size), (len(found), 1, 1))
-        matrices[:, :-1, :-1] -= step_size * np.array([matrix for matrix, _ in found])
-        change = np.array([vector - matrix @ self.origin for matrix, vector in found])
-        matrices[:, :-1, -1] += step_size * change
-        return matrices
+    def _terms(self, step_size: float) -> tuple[Floats, Floats]:
+        """Return lefts (nodes, lefts, m + 1) and right sides (nodes, degree * lefts, m + 1)."""
+        if self._tables is None or not self.fixed:
+            self._tables = self._make_tables(self.coefficients(step_size))
+        return self._tables
+
+    def _make_tables(self, coefficients: Floats) -> tuple[Floats, Floats]:
+        used = [i for i in range(coefficients.shape[1]) if np.any(coefficients[:, i])]
+        nodes, size = len(self.here), self.units.shape[1]
+        lefts = np.zeros((nodes, len(used), size))
+        for place, i in enumerate(used):
+            lefts[:, place] = self._rows_here[i] if i < STATES else self.units[i - STATES]
+        lefts[:, :, -1] = 0.0
+        own = coefficients[self.here][:, used]
+        rights = np.zeros((nodes, self._degree, len(used), size))
+        for j in (0, 2):
+            if np.any(own[:, :, j]):
+                rights += (own[:, :, j, None] * self._rows_here[j][:, None])[:, None]
+        for j in (1, 3):
+            if np.any(own[:, :, j]):
+                rights += own[:, None, :, j, None] * self._rows_after[j][:, :, None]
+        rights += (own[:, :, STATES:-2] @ self.units)[:, None]
+        for j in (-2, -1):
+            if np.any(own[:, :, j]):
+                rights[..., -1] += own[:, None, :, j] * self._rewards[j][:, :, None]
+        return lefts, rights.reshape(nodes, -1, size)
+
+    @cached_property
+    def _degree(self) -> int:
+        """The largest number of transitions from a node."""
+        return int(np.diff(self.transitions.indptr).max())
+
+    @cached_property
+    def _places(self) -> tuple[Ints, Ints]:
+        """Node and number, among the transitions of this node, of each transition."""
+        table = self.transitions
+        source = np.repeat(np.arange(len(self.here)), np.diff(table.indptr))
+        return source, np.arange(table.nnz) - table.indptr[source]
+
+    @cached_property
+    def _weight(self) -> Floats:
+        """Probability of each transition, (nodes, degree), 0 where there is none."""
+        return self._padded(self.transitions.data)
+
+    @cached_property
+    def _rows_here(self) -> dict[int, Floats]:
+        found = {0: self.first.rows[self.here]}
+        if self.second is not None:
+            found[2] = self.second.rows[self.other]
+        return found
+
+    @cached_property
+    def _rows_after(self) -> dict[int, Floats]:
+        """Rows of the next states, (nodes, degree, m + 1)."""
+        target = self._padded(self.transitions.indices.astype(np.float64)).astype(np.int64)
+        found = {1: self.first.rows[self.here[target]]}
+        if self.second is not None:
+            found[3] = self.second.rows[self.other[target]]
+        return found
+
+    @cached_property
+    def _rewards(self) -> dict[int, Floats]:
+        """Rewards of the transitions, (nodes, degree)."""
+        found = {-2: self._padded(self.first.rewards[self._entries])}
+        if self.second is not None:
+            found[-1] = self._padded(self.second.rewards[self._other_entries])
+        return found
+
+    def _padded(self, entries: Floats) -> Floats:
+        table = np.zeros((len(self.here), self._degree))
+        table[self._places] = entries
+        return table
+
+    @cached_property
+    def _mixer(self) -> Floats | CsrArray:
+        mixer = sparse.csr_array(self.transitions.T)
+        nodes = len(self.here)
+        return mixer.toarray() if mixer.nnz > DENSE * nodes * nodes else mixer
+
+    @cached_property
+    def _incoming(self) -> tuple[Ints, Ints, Floats]:
+        source, number = self._places
+        target = self.transitions.indices
+        by_target = np.argsort(target, kind="stable")
+        counts = np.bincount(target, minlength=len(self.here))
+        place = np.arange(len(target)) - np.repeat(np.cumsum(counts) - counts, counts)
+        shape = (len(self.here), int(counts.max()))
+        order, before, missing = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.ones(shape, bool)
+        where = target[by_target], place
+        order[where] = (source * self._degree + number)[by_target]
+        before[where] = source[by_target]
+        missing[where] = False
+        return order, before, missing
+
+    @property
+    def _order(self) -> Ints:
+        """Which transitions lead to each node, (nodes, most)."""
+        return self._incoming[0]
+
+    @property
+    def _before(self) -> Ints:
+        """The nodes they come from."""
+        return self._incoming[1]
+
+    @property
+    def _missing(self) -> Floats:
+        """Places without a transition."""
+        return self._incoming[2]
+
+
+def _numbered(table: CsrArray) -> CsrArray:
+    """Return a table of the numbers 1, 2, ... of its entries."""
+    numbers = np.arange(1.0, table.nnz + 1.0)
+    return sparse.csr_array((numbers, table.indices, table.indptr), shape=table.shape)
+
+
+def _ones_like(table: CsrArray) -> CsrArray:
+    return sparse.csr_array((np.ones(table.nnz), table.indices, table.indptr), shape=table.shape)
+
+
+def _product(one: CsrArray, two: CsrArray) -> CsrArray:
+    """Return the table of pairs, with sorted entries."""
+    table = sparse.csr_array(sparse.kron(one, two, format="csr"))
+    table.sort_indices()
+    return table

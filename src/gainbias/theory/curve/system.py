@@ -13,12 +13,17 @@ from gainbias.features.matrix import column_lengths
 from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.theory.curve.advance import Recursion
-from gainbias.theory.curve.along import Along
-from gainbias.theory.curve.independent import Independent
-from gainbias.theory.curve.moments import Enumerated
-from gainbias.theory.curve.moves import first_law, move_law
-from gainbias.theory.curve.sources import Ingredients, chain_source, mean_source, unit_rows
-from gainbias.theory.curve.terms import SampleField, bound_field, read_terms
+from gainbias.theory.curve.enumeration import Enumerated, first_law, move_law
+from gainbias.theory.curve.moments import Along, Independent
+from gainbias.theory.curve.terms import (
+    Ingredients,
+    SampleField,
+    bound_field,
+    chain_source,
+    mean_source,
+    read_terms,
+    unit_rows,
+)
 
 MOST_BYTES = 4 * 2**30
 """Moments of all nodes, and what is computed from them, may take so much memory."""

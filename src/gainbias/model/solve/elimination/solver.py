@@ -3,6 +3,15 @@
 One root is kept for each recurrent class and all other states are eliminated together; see `numeric` for
 why nothing is lost to cancellation. Transient states need no special care: they go like all others, and
 their stationary probability comes out as an exact zero.
+
+A chain with some states taken out: factorised once, solved for many right sides.
+
+Which state of each recurrent class to keep.
+
+Elimination keeps one state of each recurrent class, its root, and values are first found relative to it.
+The stationary law comes out the same for any root; values do not: relative to a state that the chain all
+but never visits they are differences of astronomically long excursions. So the root must be a state that is
+visited often, and a short walk finds one.
 """
 
 from __future__ import annotations
@@ -11,14 +20,160 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gainbias.kernels import kernel
 from gainbias.model.checks import CsrArray, row_sums
-from gainbias.model.solve.elimination.factor import Factors, factorise_chain
-from gainbias.model.solve.elimination.ordering import plan_sparse
-from gainbias.model.solve.elimination.roots import busiest_states
-from gainbias.model.solve.elimination.symbolic import plan_dense, symmetric_pattern
-from gainbias.model.solve.elimination.types import Floats, Ints, Sparse
-from gainbias.model.solve.method import Budget, MethodError
+from gainbias.model.solve.elimination.numeric import (
+    Floats,
+    Fronts,
+    Ints,
+    Sparse,
+    factorise,
+    solve_left,
+    solve_right,
+)
+from gainbias.model.solve.elimination.symbolic import Plan, plan_dense, plan_sparse, symmetric_pattern
+from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.structure import Structure
+
+# Bytes that a state and a stored transition cost besides the factors: copies, transpose, graph, order.
+BYTES_PER_STATE, BYTES_PER_ENTRY = 120, 60
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The factors of ``M = diag(leak + row sums of P) - P``, where the diagonal of P does not count."""
+
+    fronts: Fronts
+    values: Floats
+
+    def solve(self, right: Floats) -> Floats:
+        """Return x with ``M x = right``; a non-negative right side keeps relative accuracy entry by entry."""
+        x = right[self.fronts.order]
+        solve_right(self.fronts, self.values, x)
+        return x[self.fronts.position]
+
+    def solve_transposed(self, left: Floats) -> Floats:
+        """Return x with ``x M = left``; a non-negative left side keeps relative accuracy entry by entry."""
+        x = left[self.fronts.order]
+        solve_left(self.fronts, self.values, x)
+        return x[self.fronts.position]
+
+
+def factorise_chain(transitions: CsrArray, leak: Floats, plan: Plan, budget: Budget) -> Factors:
+    """Eliminate the states of a leaking chain according to `plan`.
+
+    Parameters
+    ----------
+    transitions : (n, n) csr_array
+        Transitions among the states to be eliminated; the diagonal is ignored.
+    leak : (n,) array
+        Probability of leaving them, from each state.
+    plan : Plan
+        The fronts.
+    budget : Budget
+        Limits; the progress of the work is shown.
+
+    Raises
+    ------
+    MethodError
+        If memory or arithmetic do not suffice.
+    """
+    needed = plan.bytes_needed + BYTES_PER_STATE * len(leak) + BYTES_PER_ENTRY * transitions.nnz
+    if needed > budget.max_memory:
+        allowed = f"{budget.max_memory / 1e9:.3g} GB are allowed"
+        raise MethodError(f"elimination needs {needed / 1e9:.3g} GB of memory and {allowed}")
+    if plan.flops > budget.max_flops:
+        raise MethodError(f"elimination takes {plan.flops:.1e} operations: others go first")
+    columns = transitions.T.tocsr()
+    work = np.empty(plan.front_entries)
+    stack = np.empty(max(plan.stack_entries, 1))
+    values = np.empty(plan.factor_entries)
+    progress = np.zeros(2)
+    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    back = Sparse(columns.indptr, columns.indices, columns.data)
+    budget.watch.run(
+        lambda: factorise(rows, back, leak, plan.fronts, values, stack, work, progress),
+        progress=progress,
+        total=plan.flops,
+        label=f"eliminating {len(leak):,} states",
+    )
+    return Factors(plan.fronts, values)
+
+
+# The walk reads at most this many stored transitions per state of the class: a hub is dear to visit.
+MOST_READS_PER_STATE = 100
+
+
+@kernel
+def busiest_states(rows: Sparse, class_start: Ints, members: Ints) -> Ints:
+    """Return, for each recurrent class, where a walk spent most time once it had stopped discovering.
+
+    Parameters
+    ----------
+    rows : Sparse
+        Transitions.
+    class_start, members : int arrays
+        ``members[class_start[c]:class_start[c + 1]]`` are the states of class c.
+
+    Returns
+    -------
+    (classes,) int array
+    """
+    num_states = len(rows.indptr) - 1
+    roots = np.empty(len(class_start) - 1, np.int64)
+    seen = np.zeros(num_states, np.int64)
+    time = np.zeros(num_states)
+    seed = 1
+    for c in range(len(roots)):
+        state = members[class_start[c]]
+        size = class_start[c + 1] - class_start[c]
+        roots[c] = state
+        steps, used, lap, known = 64, 0, 1, 0
+        # Each lap is twice as long as the one before, until much of it is spent on known ground.
+        while size > 1 and used < MOST_READS_PER_STATE * size and known < 0.3 * steps:
+            steps, lap, known = 2 * steps, lap + 1, 0
+            most = -1.0
+            for _ in range(steps):
+                state, held, seed = next_state(rows, state, seed)
+                used += rows.indptr[state + 1] - rows.indptr[state]
+                if used >= MOST_READS_PER_STATE * size:
+                    break
+                if seen[state] // 2 != lap:
+                    # Remember the lap, and in the last bit whether the lap before had been here too.
+                    seen[state] = 2 * lap + (1 if seen[state] // 2 == lap - 1 else 0)
+                    time[state] = 0.0
+                known += seen[state] % 2
+                time[state] += held
+                if time[state] > most:
+                    most = time[state]
+                    roots[c] = state
+    return roots
+
+
+@kernel
+def next_state(rows: Sparse, state: int, seed: int) -> tuple[int, float, int]:
+    """Leave `state`; return the new state, the mean time that is spent there, and the next seed."""
+    seed = seed * 48271 % 2147483647
+    target = seed / 2147483647.0 * exit_probability(rows, state)
+    reached = state
+    for entry in range(rows.indptr[state], rows.indptr[state + 1]):
+        if rows.indices[entry] != state:
+            reached = rows.indices[entry]
+            target -= rows.data[entry]
+            if target < 0.0:
+                break
+    return reached, 1.0 / exit_probability(rows, reached), seed
+
+
+@kernel
+def exit_probability(rows: Sparse, state: int) -> float:
+    """Return the probability of leaving `state`, as a sum: one minus that of staying would round."""
+    total = 0.0
+    for entry in range(rows.indptr[state], rows.indptr[state + 1]):
+        if rows.indices[entry] != state:
+            total += rows.data[entry]
+    return total
+
 
 # A root that is this much rarer than the commonest state of its class is replaced.
 RARE = 1e-9
@@ -26,7 +181,7 @@ RARE = 1e-9
 
 @dataclass(frozen=True)
 class EliminationSolver:
-    """A factorised chain; see `gainbias.model.solve.method.Solver` for what it offers."""
+    """A factorised chain; see `gainbias.model.solve.solution.Solver` for what it offers."""
 
     method: str
     stationary: Floats

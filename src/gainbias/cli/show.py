@@ -1,0 +1,508 @@
+"""Answers about sweeps on a terminal.
+
+Answers in a few plain numbers, ready for JSON.
+
+Answers as tables on a terminal.
+
+Bounds as tables on a terminal.
+
+Estimates and comparisons as tables on a terminal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Column, Table
+from rich.text import Text
+
+import gainbias
+from gainbias.engine.trace import Trace
+from gainbias.evaluation.compare import doubt_in_words, saving_in_words
+from gainbias.evaluation.estimate import Estimate, with_interval
+from gainbias.model.solve.solution import Solution
+from gainbias.store import check_free
+
+EXTREMES = 3
+"""How many of the lowest and highest biases are shown."""
+
+
+def solution_summary(solution: Solution, seconds: float, subject: str) -> dict[str, Any]:
+    """Return what was solved, gain, method, certificate and the extremes of the bias."""
+    order = np.argsort(solution.bias, kind="stable")
+    labels = solution.mrp.labels
+
+    def entry(state: int) -> dict[str, Any]:
+        name = {} if labels is None else {"label": str(labels[state])}
+        return {"state": state, **name, "bias": float(solution.bias[state])}
+
+    return {
+        "subject": subject,
+        "gain": solution.gain,
+        "method": solution.method,
+        "error_bound": solution.error_bound,
+        "residual": solution.residual,
+        "iterations": solution.iterations,
+        "num_states": solution.mrp.num_states,
+        "seconds": seconds,
+        "fingerprint": solution.mrp.fingerprint,
+        "notes": list(solution.notes),
+        "lowest_bias": [entry(int(state)) for state in order[:EXTREMES]],
+        "highest_bias": [entry(int(state)) for state in order[::-1][:EXTREMES]],
+    }
+
+
+def trace_summary(trace: Trace, seconds: float) -> dict[str, Any]:
+    """Return gain and errors of each lane at the last checkpoint it reached, beside the exact answer."""
+    errors = {kind: trace.errors(kind) for kind in ("full", "centred", "quotient")}
+    reached = [_last_reached(trace, place) for place in range(len(trace.lanes))]
+    bias = trace.problem.solution.bias
+    lanes = [
+        {
+            "seed": lane.seed,
+            "step_size": "none" if trace.algorithm.step_free else str(lane.step_size),
+            **lane.params,
+            "outcome": outcome.status,
+            "outcome_step": outcome.step,
+            "checkpoint": int(trace.steps[last]) if trace.steps[last] <= outcome.step else None,
+            "gain": float(trace.gain[place, last]),
+            **{f"error_{kind}": float(values[place, last]) for kind, values in errors.items()},
+        }
+        for place, (lane, outcome, last) in enumerate(zip(trace.lanes, trace.outcomes, reached, strict=True))
+    ]
+    made = max(outcome.step for outcome in trace.outcomes)
+    is_cut = any(outcome.status == "interrupted" for outcome in trace.outcomes)
+    steps_made = made if is_cut else int(trace.steps[-1])
+    return {
+        "algorithm": trace.algorithm.name,
+        **trace.settings,
+        "steps_made": steps_made,
+        "transitions": steps_made * trace.algorithm.chains,
+        "exact_gain": trace.problem.solution.gain,
+        "exact_values": {"lowest": float(bias.min()), "highest": float(bias.max())},
+        "bias_norm": float(np.linalg.norm(bias)),
+        "seconds": seconds,
+        "lanes": lanes,
+    }
+
+
+def _last_reached(trace: Trace, place: int) -> int:
+    """Return the last checkpoint; for a lane that was interrupted, the last one before that."""
+    if trace.outcomes[place].status != "interrupted":
+        return len(trace.steps) - 1
+    reached = np.flatnonzero(trace.steps <= trace.outcomes[place].step)
+    return int(reached[-1]) if reached.size else 0
+
+
+def show_solution(answer: dict[str, Any]) -> None:
+    """Show gain, method and the extremes of the bias."""
+    facts = Table(show_header=False, title="Solution")
+    facts.add_row("task", escape(answer["subject"]))
+    facts.add_row("gain", f"{answer['gain']:.12g}")
+    facts.add_row("method", answer["method"])
+    facts.add_row("error bound", f"{answer['error_bound']:.1e}")
+    facts.add_row("states", str(answer["num_states"]))
+    facts.add_row("seconds", f"{answer['seconds']:.3g}")
+    extremes = Table("state", "bias", title="Lowest and highest bias")
+    shown: set[int] = set()
+    for name in ("lowest_bias", "highest_bias"):
+        for entry in answer[name]:
+            if entry["state"] not in shown:
+                shown.add(entry["state"])
+                extremes.add_row(escape(entry.get("label", str(entry["state"]))), f"{entry['bias']:.12g}")
+        extremes.add_section()
+    console = Console()
+    console.print(facts, extremes)
+    for note in answer["notes"]:
+        console.print(note, markup=False)
+
+
+def show_algorithms(algorithms: list[dict[str, Any]]) -> None:
+    """Show what each algorithm converges to, and its row in the paper."""
+    table = Table(
+        Column("id", no_wrap=True),
+        "converges to",
+        "uses",
+        "row in the paper's Table 1",
+        Column("parameters", overflow="fold"),
+        show_lines=True,
+    )
+    for entry in algorithms:
+        parameters = ", ".join(f"{name}={default}" for name, default in entry["parameters"].items())
+        source = entry["table_row"] or ("ours" if entry["ours"] else "-")
+        table.add_row(
+            entry["id"], entry["converges_to"], str(entry["transitions_per_step"]), source, parameters
+        )
+    Console().print(table)
+
+
+def show_health(answer: dict[str, Any]) -> None:
+    """Show versions, optional parts that are missing, threads and compiled kernels."""
+    base = Table("part", "version", title="Needed")
+    for name, version in answer["versions"].items():
+        base.add_row(name, version)
+    optional = Table("extra", "part", "version", title="Optional")
+    for extra, parts in answer["extras"].items():
+        for name, found in parts.items():
+            optional.add_row(extra, name, found or escape(f"missing: pip install 'gainbias[{extra}]'"))
+    state = Table(show_header=False, title="This machine")
+    for name, text in _state(answer["threads"], answer["kernels"]).items():
+        state.add_row(name, escape(text))
+    Console().print(base, optional, state)
+
+
+def _state(threads: dict[str, Any], kernels: dict[str, Any]) -> dict[str, str]:
+    """Return threads and kernels in words."""
+    limit = threads["linear_algebra"]
+    stored = f"{kernels['stored']} in {kernels['folder']}, {kernels['megabytes']:g} MB; may be deleted"
+    nowhere = "not kept: each process compiles what it needs"
+    return {
+        "processor": f"{threads['processor']}, cores: {threads['cores']}",
+        "linear algebra": f"threads: {limit}" if limit else "as many threads as there are cores",
+        "kernels": "compiled" if kernels["compiled"] else "not compiled, and slow: NUMBA_DISABLE_JIT is set",
+        "compiled before": stored if kernels["folder"] else nowhere,
+    }
+
+
+def show_tasks(tasks: list[dict[str, Any]]) -> None:
+    """Show what each task is."""
+    settings_column = Column("settings", overflow="fold")
+    table = Table(
+        Column("id", no_wrap=True), "paper", "states", "what it is", settings_column, show_lines=True
+    )
+    for entry in tasks:
+        settings = ", ".join(f"{name}={value}" for name, value in entry["settings"].items())
+        is_in_the_paper = "yes" if entry["in_the_paper"] else ""
+        table.add_row(
+            entry["id"], is_in_the_paper, str(entry["num_states"]), escape(entry["summary"]), escape(settings)
+        )
+    Console().print(table)
+
+
+def show_trace(answer: dict[str, Any]) -> None:
+    """Show what each lane learned, and the exact values, by which errors can be judged."""
+    made, planned = answer["steps_made"], answer["num_steps"]
+    steps = f"{made}" if made == planned else f"{made} of {planned}"
+    title = f"{answer['algorithm']}: {steps} steps, {answer['transitions']} transitions"
+    sizes = {lane["step_size"] for lane in answer["lanes"]}
+    if len(sizes) == 1:
+        title += f", step size {min(sizes)}"
+    own = [] if len(sizes) == 1 else ["step size"]
+    table = Table("seed", *own, "gain", "centred error", "full error", "outcome", title=escape(title))
+    for lane in answer["lanes"]:
+        size = [lane["step_size"]] if own else []
+        errors = (f"{lane[f'error_{kind}']:.4g}" for kind in ("centred", "full"))
+        table.add_row(str(lane["seed"]), *size, f"{lane['gain']:.6g}", *errors, _ended(lane))
+    low, high = answer["exact_values"]["lowest"], answer["exact_values"]["highest"]
+    console = Console()
+    console.print(table)
+    console.print(f"exact gain {answer['exact_gain']:.12g}; errors are distances to the exact bias")
+    console.print(
+        f"the exact values spread over {high - low:.4g}, from {low:.4g} to {high:.4g}; the norm of the bias, "
+        f"which is the error of weights 0, is {answer['bias_norm']:.4g}"
+    )
+
+
+def _ended(lane: dict[str, Any]) -> str:
+    if lane["outcome"] == "finished":
+        return "finished"
+    is_cut = lane["outcome"] == "interrupted" and lane["checkpoint"]
+    shown = f", shown at {lane['checkpoint']}" if is_cut else ""
+    return f"{lane['outcome']} at {lane['outcome_step']}{shown}"
+
+
+LABELS = {"index.html": "page", "verdicts.md": "verdicts"}
+"""What files of a report are called, where it is not their name."""
+
+
+def show_study(answer: dict[str, Any]) -> None:
+    """Show how much was run, and where to begin to read."""
+    report = Path(answer["folder"], "report")
+    table = Table(show_header=False, title="Study")
+    each = ", ".join(
+        f"{name} {len(protocol['seeds']) * len(answer['tasks'])}"
+        for name, protocol in answer["protocols"].items()
+    )
+    stored = f"; {answer['reused']} had been stored before" if answer["reused"] else ""
+    table.add_row("instances", f"{answer['units']}: {each}{stored}")
+    for told in answer.get("shortened", ()):
+        table.add_row("beware", told)
+    table.add_row("time", f"runs {duration(answer['seconds'])}, report {duration(answer['report_seconds'])}")
+    for name in ("index.html", "verdicts.md", "tables", "figures", "scores"):
+        table.add_row(LABELS.get(name, name), Text(str(report / name), overflow="fold"))
+    Console().print(table)
+
+
+def show_page(answer: dict[str, Any]) -> None:
+    """Show where the interactive page is."""
+    size = f"{answer['bytes'] / 1e6:.1f} MB"
+    Console().print(Text(f"{answer['page']}: {size}, opens in a browser", overflow="fold"))
+
+
+GROWTH = {
+    "Gamma_1": ", which has (tau_mix + c0)^(2 rho_0 a) in it: try a smaller a, as in --step-size 1,1000"
+}
+"""Why constants of formulas can be larger than any float, and what can be done."""
+
+
+def show_bound(bound: dict[str, Any]) -> None:
+    """Show the bound, whether it is certified, its conditions and its constants."""
+    facts = Table(show_header=False, title=escape(bound["theorem"]))
+    facts.add_row("bounded", escape(bound["quantity"]))
+    facts.add_row("formula", escape(bound["formula"]))
+    facts.add_row("value", escape(_value(bound)))
+    if bound["certified"] and bound["theorem_value"] > bound["value"]:
+        facts.add_row("by the theorem", escape(_by_the_theorem(bound)))
+    if math.isfinite(start := bound["trivial"]["without_steps"]):
+        facts.add_row("at the start", f"{start:.6g}, with theta_0 = 0")
+    if bound["certified"]:
+        facts.add_row("informative", escape("yes" if bound["informative"] else f"NO: it {bound['note']}"))
+    console = Console()
+    console.print(facts, _conditions(bound["conditions"]), _constants(bound["constants"]))
+
+
+def _value(bound: dict[str, Any]) -> str:
+    """Return the value, and where it is from if it is not the theorem's."""
+    if not bound["certified"]:
+        return "not certified"
+    if bound["theorem_value"] > bound["value"]:
+        return f"{bound['value']:.6g}: {bound['trivial']['anyway_because']}"
+    return f"{bound['value']:.6g}"
+
+
+def _by_the_theorem(bound: dict[str, Any]) -> str:
+    """Return what the formula gives; if it is infinite, with the constants that make it so."""
+    if bound["theorem_value"] != math.inf:
+        return f"{bound['theorem_value']:.6g}"
+    infinite = [name for name, constant in bound["constants"].items() if math.isinf(constant)]
+    reasons = [name + GROWTH.get(name, "") for name in infinite if name in bound["formula"]]
+    return f"inf, because of {' and '.join(reasons)}" if reasons else "inf: larger than any float"
+
+
+def _conditions(conditions: list[dict[str, Any]]) -> Table:
+    columns = ("condition", "found", "limit", "holds", "what would satisfy it")
+    table = Table(Column(columns[0], overflow="fold"), *columns[1:], title="Conditions")
+    for condition in conditions:
+        table.add_row(
+            escape(condition["formula"]),
+            f"{condition['value']:.6g}",
+            f"{condition['limit']:.6g}",
+            "yes" if condition["holds"] else "NO",
+            "" if condition["holds"] else escape(condition["remedy"]),
+        )
+    return table
+
+
+def _constants(constants: dict[str, float]) -> Table:
+    table = Table("constant", "value", title="Constants")
+    for name, value in constants.items():
+        table.add_row(escape(name), f"{value:.6g}")
+    return table
+
+
+def show_estimate(answer: dict[str, Any]) -> None:
+    """Show the gain, the best and the worst observations, how good the data are, and what to beware of."""
+    facts = answer["diagnostics"]
+    table = Table(show_header=False, title="Estimate")
+    table.add_row("gain", with_interval(answer["gain"], answer["gain_interval"], answer["confidence"]))
+    table.add_row("features", escape(answer["features"]))
+    table.add_row("method", escape(facts["algorithm"]))
+    used = f"{facts['num_transitions']:,} transitions, chains: {facts['num_chains']}"
+    cut = f", first {facts['transient']:,} steps of each left out" if facts["transient"] else ""
+    table.add_row("data", used + cut)
+    worth = _shown(facts["effective_sample_size"], ",.0f")
+    table.add_row("effective sample", f"{worth} independent rewards")
+    table.add_row("split R-hat", _shown(facts["r_hat"], ".4f"))
+    table.add_row("seconds", f"{facts['source_seconds']:.3g} for data, {facts['library_seconds']:.3g} here")
+    console = Console()
+    console.print(table)
+    if answer["best"]:
+        console.print(_extremes(answer))
+    _say(console, facts["warnings"], facts["notes"])
+
+
+def show_comparison(answer: dict[str, Any]) -> None:
+    """Show the difference, both gains and what pairing saved."""
+    table = Table(show_header=False, title="Comparison, first less second")
+    shown = with_interval(answer["difference"], answer["interval"], answer["confidence"])
+    table.add_row("difference of gains", shown)
+    verdict = answer["verdict"]
+    table.add_row("verdict", verdict + doubt_in_words(verdict, answer["doubts"]))
+    for name in ("first", "second"):
+        own = answer[name]
+        shown = with_interval(own["gain"], own["gain_interval"], own["confidence"])
+        table.add_row(f"gain of the {name}", shown)
+    table.add_row("pairing", saving_in_words(answer["saving"], answer["difference"]))
+    console = Console()
+    console.print(table)
+    _say(console, _all_warnings(answer), answer["notes"])
+
+
+def _all_warnings(answer: dict[str, Any]) -> list[str]:
+    """Return the warnings of a comparison and of both its estimates, each once."""
+    first, second = (answer[name]["diagnostics"]["warnings"] for name in ("first", "second"))
+    both = [warning for warning in first if warning in second]
+    own = [
+        f"{name} policy: {warning}"
+        for name, warnings in (("first", first), ("second", second))
+        for warning in warnings
+        if warning not in both
+    ]
+    shared = [f"both policies: {warning}" for warning in both]
+    told = {f"{name} policy: {warning}" for warning in both for name in ("first", "second")}
+    rest = [warning for warning in answer["warnings"] if warning not in told | set(own) | set(both)]
+    return rest + shared + own
+
+
+def _shown(number: float | None, form: str) -> str:
+    return "infinite" if number is None else format(number, form)
+
+
+def keep_estimate(estimate: Estimate, files: Mapping[str, Path], command: str, overwrite: bool) -> None:
+    """Write an estimate to the files that are named: to be read again, as a figure, and as a page.
+
+    Parameters
+    ----------
+    estimate : Estimate
+    files : mapping of str to Path
+        Of "estimate", "figure" and "page", those that are wanted; their folders are made.
+    command : str
+        What was typed, for the page.
+    overwrite : bool
+        Whether files that are there may be replaced.
+    """
+    for path in files.values():
+        check_free(path, overwrite)
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if "estimate" in files:
+        estimate.save(files["estimate"], overwrite)
+    if "figure" in files:
+        gainbias.plot(estimate).savefig(files["figure"])
+    if "page" in files:
+        from gainbias.report.pages.estimate import write_estimate_page
+
+        write_estimate_page(estimate, files["page"], {"Command": command})
+
+
+def _extremes(answer: dict[str, Any]) -> Table:
+    """Return a table of the best observations, best first, then of the worst, worst first."""
+    interval = f"{answer['confidence']:.0%} interval"
+    table = Table("observation", "value", interval, title="Best and worst observations")
+    shown = []
+    for name in ("best", "worst"):
+        for entry in answer[name]:
+            if entry not in shown:
+                shown.append(entry)
+                low, high = entry["interval"]
+                ends = f"{low:+.4g} to {high:+.4g}"
+                table.add_row(str(entry["observation"]), f"{entry['value']:+.4g}", ends)
+        table.add_section()
+    return table
+
+
+def _say(console: Console, warnings: list[str], notes: list[str]) -> None:
+    for kind, words in (("warning", warnings), ("note", notes)):
+        for word in words:
+            console.print(Text(f"{kind}: {word}"))
+
+
+MOST_FAILURES = 10
+"""So many are shown; all are in the manifest."""
+
+
+def show_calibration(answer: dict[str, Any]) -> None:
+    """Show how much a study is, and how long it will take."""
+    table = Table(show_header=False, title="Dry run")
+    for name, words in (("units", "units"), ("lanes", "lanes"), ("lane_steps", "steps of lanes")):
+        table.add_row(words, f"{answer[name]:,}")
+    table.add_row("steps of sample paths", f"{answer['steps']:,}")
+    table.add_row("time here", f"{duration(answer['seconds'])} with {answer['workers']} workers")
+    table.add_row("compilation", f"{duration(answer['compiling'])}, once")
+    table.add_row("calibrated on", f"{answer['tried']} of {answer['kinds']} pairs of task and algorithm")
+    Console().print(table)
+
+
+def show_sweep(answer: dict[str, Any]) -> None:
+    """Show what was run, what failed, and where to begin to read."""
+    table = Table(show_header=False, title="Sweep")
+    stored = f", of which {answer['reused']:,} had been stored before" if answer["reused"] else ""
+    table.add_row("units", f"{answer['units']:,}{stored}")
+    if answer["damaged"]:
+        table.add_row("damaged", f"{answer['damaged']:,} stored units, computed again")
+    table.add_row("lanes", f"{answer['lanes']:,}, of which {answer['diverged_lanes']:,} diverged")
+    table.add_row("time", f"runs {duration(answer['seconds'])}, report {duration(answer['report_seconds'])}")
+    for name, path in answer["written"].items():
+        table.add_row(name, Text(path, overflow="fold"))
+    console = Console()
+    console.print(table)
+    _show_failures(console, answer["failures"])
+    for label in answer["diverged_units"][:MOST_FAILURES]:
+        console.print(f"[bold]DIVERGED[/bold] {escape(label)}: in every lane")
+
+
+def show_status(answer: dict[str, Any]) -> None:
+    """Show how far a sweep is."""
+    table = Table(show_header=False, title="Status")
+    table.add_row("state", answer["state"])
+    table.add_row("units", f"{answer['done']:,} of {answer['units']:,} done")
+    table.add_row("failed", f"{answer['failed']:,}")
+    table.add_row("damaged", f"{answer['damaged']:,}, to be computed again")
+    if answer["damaged_files"]:
+        table.add_row("cut short", ", ".join(answer["damaged_files"]))
+    quiet = answer["quiet_seconds"]
+    table.add_row("last stored", "nothing yet" if quiet is None else f"{duration(quiet)} ago")
+    words = {"none": "none yet", "earlier": "from before this resume", "current": "of this study"}
+    table.add_row("tables", words[answer["tables"]])
+    table.add_row("begun with gainbias", answer["code"])
+    console = Console()
+    console.print(table)
+    _show_failures(console, answer["failures"])
+
+
+def show_verification(answer: dict[str, Any]) -> None:
+    """Show whether units could be computed again."""
+    table = Table(show_header=False, title="Verification")
+    table.add_row("computed again", f"{answer['checked']:,}")
+    table.add_row("same bits", f"{answer['identical']:,}")
+    table.add_row("equal to 1e-9", f"{answer['close']:,}")
+    table.add_row("different", f"{len(answer['different']):,}")
+    table.add_row("damaged or missing", f"{len(answer['damaged']):,}")
+    expected = "the same bits" if answer["exact"] else "equal to 1e-9: other sources or other machines"
+    table.add_row("expected", expected)
+    console = Console()
+    console.print(table)
+    for label in answer["different"]:
+        console.print(f"[bold]DIFFERENT[/bold] {escape(label)}")
+    for words in answer["damaged"][:MOST_FAILURES]:
+        console.print(f"[bold]DAMAGED[/bold] {escape(words)}; --resume mends it")
+
+
+def _show_failures(console: Console, failures: list[dict[str, str]]) -> None:
+    if not failures:
+        return
+    table = Table(Column("failed", overflow="fold"), Column("because", overflow="fold"))
+    for failure in failures[:MOST_FAILURES]:
+        table.add_row(escape(failure["what"]), escape(failure["error"]))
+    console.print(table)
+    if len(failures) > MOST_FAILURES:
+        console.print(f"and {len(failures) - MOST_FAILURES:,} more; --resume tries them again")
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it.
+
+    Examples
+    --------
+    >>> duration(0.25), duration(90), duration(10_000), duration(1e6)
+    ('0.25 s', '90 s', '2.78 h', '11.6 days')
+    """
+    for unit, length, most in (("s", 1.0, 120.0), ("min", 60.0, 7200.0), ("h", 3600.0, 172800.0)):
+        if seconds < most:
+            return f"{seconds / length:.2g} {unit}" if seconds < 10 else f"{seconds / length:.3g} {unit}"
+    return f"{seconds / 86400:.3g} days"

@@ -1,0 +1,443 @@
+"""Batches of chains that take turns, cut so that all chains have the same length.
+
+What was visited, as transitions in batches: the form in which every estimator reads data.
+
+A source, an environment or a log, gives pieces of paths: observations in the order of time, and how each was
+left. A batch of transitions is made of each piece.
+
+- A step leads from an observation to the one behind it.
+- An end of an episode (`terminated`) leads back to the start. Either by a step of its own with reward 0, from
+  a state that stands for every end: all ends are left in the same way, so one state for all of them loses
+  nothing, and an observation in which episodes also go on is not confused with an end. Or at once: the last
+  step of the episode, with its reward, leads to the start, and its last observation is not seen.
+- A cut (`truncated`, a gap in a log) leads nowhere: what comes next begins a new segment.
+
+From pieces of paths to batches of transitions: episodes joined, cuts left open.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from itertools import chain
+from typing import Any, Literal, Protocol, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from gainbias.features.matrix import FloatArray, Matrix
+
+IntArray: TypeAlias = NDArray[np.int64]
+OnTermination: TypeAlias = Literal["zero", "reward"]
+
+BEAT = 64
+"""Steps of an environment between two signs of life."""
+
+Beat: TypeAlias = Callable[[int], None]
+
+
+class BrokenStream(ValueError):
+    """The source went wrong on the way; all transitions before that were handed out."""
+
+
+class Interrupted(BrokenStream):
+    """Ctrl-C was pressed; all transitions before that were handed out."""
+
+    def __init__(self) -> None:
+        super().__init__("it was interrupted")
+
+
+class Left(IntEnum):
+    """How an observation was left."""
+
+    BY_STEP = 0
+    BY_END = 1
+    BY_CUT = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """A piece of a path; pieces of the same chain follow each other.
+
+    Attributes
+    ----------
+    observations : (k, ...) array
+    rewards : (k,) array
+        Reward of the step out of each observation; without meaning where there was a cut.
+    left : (k,) array of int8
+        How each observation was left, see `Left`.
+    chain : int
+        Which of several independent copies.
+    """
+
+    observations: NDArray[Any]
+    rewards: FloatArray
+    left: NDArray[np.int8]
+    chain: int = 0
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+    def part(self, rows: slice) -> Path:
+        """Some of the observations."""
+        return Path(self.observations[rows], self.rewards[rows], self.left[rows], self.chain)
+
+    def then(self, other: Path) -> Path:
+        """Return a longer path, with another behind this one."""
+        return Path(
+            np.concatenate([self.observations, other.observations]),
+            np.concatenate([self.rewards, other.rewards]),
+            np.concatenate([self.left, other.left]),
+            other.chain,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Transitions between observations, in the order of time.
+
+    Attributes
+    ----------
+    observations : (k, ...) array
+    here, after : (m,) arrays of int64
+        From which observation to which. The number k, one more than there are, stands for the end.
+    rewards : (m,) array
+    segments : (m,) array of int64
+        Steps of one segment follow each other without a cut. Numbers grow along the chain.
+    chain : int
+        Which of several independent copies.
+    """
+
+    observations: NDArray[Any]
+    here: IntArray
+    after: IntArray
+    rewards: FloatArray
+    segments: IntArray
+    chain: int
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """Transitions as estimators see them, in the order of time.
+
+    Attributes
+    ----------
+    rewards : (m,) array
+    here, after : (m,) arrays of int64
+        From which row of features to which; the states themselves if features are tabular.
+    rows : (k, d) ndarray or csr_array, or None
+        Features, of this batch alone or of all states; ``None`` if they are tabular.
+    segments : (m,) array of int64
+        Steps of one segment follow each other without a cut. Numbers grow along the chain, also from batch
+        to batch.
+    chain : int
+        Which of several independent copies.
+    """
+
+    rewards: FloatArray
+    here: IntArray
+    after: IntArray
+    rows: Matrix | None
+    segments: IntArray
+    chain: int = 0
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+    @property
+    def here_rows(self) -> Matrix:
+        """Features before each step, (m, d)."""
+        return self._given_rows[self.here]
+
+    @property
+    def after_rows(self) -> Matrix:
+        """Features after each step, (m, d)."""
+        return self._given_rows[self.after]
+
+    @property
+    def _given_rows(self) -> Matrix:
+        if self.rows is None:
+            raise ValueError("tabular transitions have no rows of features: use here and after, the states")
+        return self.rows
+
+    def part(self, steps: slice) -> Transitions:
+        """Some of the transitions.
+
+        Examples
+        --------
+        >>> states = np.array([0, 1, 0, 2])
+        >>> whole = Transitions(np.ones(3), states[:-1], states[1:], None, np.zeros(3, dtype=np.int64))
+        >>> whole.part(slice(2)).after
+        array([1, 0])
+        """
+        kept = {name: getattr(self, name)[steps] for name in ("rewards", "here", "after", "segments")}
+        return replace(self, **kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Batches of transitions, read once.
+
+    Attributes
+    ----------
+    observed : Observer
+        How observations become features, for values at other observations.
+    batches : iterator of Transitions
+        Endless for an environment. If the source goes wrong, `BrokenStream` is raised after everything before
+        that was handed out. Batches of several chains take turns.
+    num_chains : int
+        Independent copies.
+    notes : list of str
+        What a user should know, in words. It may grow while batches are read.
+    source : Timed
+        The pieces of paths behind it, and the seconds it took to get them.
+    warnings : list of str
+        Why the answer may be wrong, in words. It may grow, too.
+    """
+
+    observed: Any
+    batches: Iterator[Transitions]
+    num_chains: int
+    notes: list[str]
+    source: Timed
+    warnings: list[str] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Transitions]:
+        return self.batches
+
+    def close(self) -> None:
+        """Stop, and close what was opened for it."""
+        self.batches.close()  # type: ignore[attr-defined]  # they come from a generator
+        self.source.close()  # which the batches did not begin to read, perhaps
+
+
+class Timed(Iterator[Path]):
+    """Pieces of paths, and how long it took to get them.
+
+    Attributes
+    ----------
+    seconds : float
+        Spent on waiting for pieces so far.
+    """
+
+    def __init__(self, pieces: Iterator[Path]) -> None:
+        self._pieces = pieces
+        self.seconds = 0.0
+
+    def __next__(self) -> Path:
+        start = time.perf_counter()
+        try:
+            return next(self._pieces)
+        finally:
+            self.seconds += time.perf_counter() - start
+
+    def close(self) -> None:
+        """Stop, and close what was opened for it."""
+        self._pieces.close()  # type: ignore[attr-defined]  # they come from a generator
+
+
+def check_on_termination(on_termination: str) -> None:
+    """Refuse a rule for ends that does not exist."""
+    if on_termination not in get_args(OnTermination):
+        raise ValueError(f"on_termination must be 'zero' or 'reward', found {on_termination!r}")
+
+
+def check_counts(**counts: Any) -> None:
+    """Refuse numbers of things that are no positive integers."""
+    for name, count in counts.items():
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise ValueError(f"{name} must be a positive integer, found {count!r}")
+
+
+def peeked(pieces: Iterator[Path]) -> tuple[Path, Iterator[Path]]:
+    """Return the first piece, and all pieces with it."""
+    first = next(pieces, None)
+    if first is None:
+        raise ValueError("there is no step in the data")
+    return first, _closing_chain(first, pieces)
+
+
+def _closing_chain(first: Path, pieces: Any) -> Iterator[Path]:
+    with closing(pieces):
+        yield from chain([first], pieces)
+
+
+ENOUGH_TO_TELL = 100
+"""Observations after which episodes that all end or are cut at their first step are spoken of."""
+
+
+class Observer(Protocol):
+    """What turns observations into features."""
+
+    def __call__(self, steps: Steps) -> Transitions:
+        """Return the steps as estimators see them."""
+
+
+def transitions(
+    pieces: Iterator[Path], observed: Observer, on_termination: OnTermination, notes: list[str]
+) -> Iterator[Transitions]:
+    """Turn pieces of paths into batches of transitions; pieces are closed with it."""
+    with closing(pieces) as opened:  # type: ignore[type-var]  # they come from a generator
+        for steps in joined(opened, on_termination, notes):
+            try:
+                batch = observed(steps)
+            except Exception as error:  # features of a user may do anything
+                raise BrokenStream(f"the features failed: {type(error).__name__}: {error}") from error
+            yield batch
+
+
+def joined(pieces: Iterable[Path], on_termination: OnTermination, notes: list[str]) -> Iterator[Steps]:
+    """Turn pieces of paths into steps.
+
+    The last observation of a piece waits for the next one of its chain. At the end of all pieces it is
+    dropped, unless an episode ended there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> path = Path(np.array([5, 6, 7, 8]), np.array([1.0, 2.0, 3.0, 4.0]), np.array([0, 1, 2, 0], np.int8))
+    >>> [steps] = joined([path], "zero", notes=[])
+    >>> steps.here, steps.after, steps.rewards, steps.segments
+    (array([0, 1, 4]), array([1, 4, 2]), array([1., 2., 0.]), array([0, 0, 0]))
+    """
+    waiting: dict[int, Path] = {}
+    segment: dict[int, int] = {}
+    for piece in pieces:
+        if piece.chain in waiting:
+            path = waiting[piece.chain].then(piece)
+        else:
+            path = piece
+            _speak_of_short_episodes(piece, notes)
+        steps = _steps(path, on_termination, segment.get(piece.chain, 0))
+        if len(steps.rewards):
+            yield steps
+        waiting[piece.chain] = path.part(slice(len(path) - 1, None))
+        cuts = np.count_nonzero(path.left[:-1] == Left.BY_CUT)
+        segment[piece.chain] = segment.get(piece.chain, 0) + int(cuts)
+    for number, last in waiting.items():
+        if last.left[0] == Left.BY_END and on_termination == "zero":
+            to_end, here = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+            yield Steps(last.observations, here, to_end, last.rewards, here + segment[number], number)
+
+
+def _steps(path: Path, on_termination: OnTermination, segment: int) -> Steps:
+    """Return the steps out of all observations but the last, which only is a place to go to."""
+    size = len(path)
+    left = path.left[:-1]
+    here = np.arange(size - 1, dtype=np.int64)
+    if not left.any():
+        return Steps(
+            path.observations, here, here + 1, path.rewards[:-1], np.full(size - 1, segment), path.chain
+        )
+    segments = segment + np.cumsum(left == Left.BY_CUT)
+    ended = left == Left.BY_END if on_termination == "zero" else np.zeros(size - 1, dtype=np.bool_)
+    source = np.repeat(here, np.where(left == Left.BY_CUT, 0, 1 + ended))
+    goes_back = np.flatnonzero(np.diff(source, prepend=-1) == 0)  # the second step out of the same place
+    here, after, rewards = source.copy(), source + 1, path.rewards[source]
+    here[goes_back] = after[goes_back - 1] = size
+    rewards[goes_back] = 0.0
+    return Steps(path.observations, here, after, rewards, segments[source], path.chain)
+
+
+def _speak_of_short_episodes(first: Path, notes: list[str]) -> None:
+    """Say if no episode of the first piece of a chain lasts for two steps."""
+    if len(first) < ENOUGH_TO_TELL:
+        return
+    going_on = (first.left[:-1] == Left.BY_STEP) & (first.left[1:] != Left.BY_CUT)
+    if going_on.any():
+        return
+    if (first.left == Left.BY_END).any():
+        note = "every episode ended at its first step: the values only compare first observations"
+        if note not in notes:  # of another chain
+            notes.append(note)
+    else:
+        raise BrokenStream(
+            "every episode is cut (truncated) at its first step, so it cannot be seen how the chain goes on: "
+            "take off the time limit, or set terminated where an episode really ends"
+        )
+
+
+class Aligner:
+    """Keeps what some chains are ahead of the others.
+
+    Parameters
+    ----------
+    num_chains : int
+
+    Examples
+    --------
+    >>> def batch(chain, states):
+    ...     steps = np.array(states)
+    ...     return Transitions(np.ones(len(steps)), steps, steps, None, np.zeros_like(steps), chain)
+    >>> aligner = Aligner(2)
+    >>> aligner.add(batch(0, [1, 2, 3]))
+    >>> aligner.ready
+    0
+    >>> aligner.add(batch(1, [4, 5]))
+    >>> [part.here.tolist() for part in aligner.take(aligner.ready)], aligner.ready
+    ([[1, 2], [4, 5]], 0)
+    """
+
+    def __init__(self, num_chains: int) -> None:
+        self._waiting: list[list[Transitions]] = [[] for _ in range(num_chains)]
+
+    @property
+    def ready(self) -> int:
+        """Steps that every chain has."""
+        return min(sum(map(len, batches)) for batches in self._waiting)
+
+    def add(self, batch: Transitions) -> None:
+        """Add the next batch of a chain."""
+        self._waiting[batch.chain].append(batch)
+
+    def keep_longest(self) -> int:
+        """Forget the chains without which most steps are ready in all, number the others anew, count them."""
+        lengths = np.array([sum(map(len, batches)) for batches in self._waiting])
+        order = np.argsort(-lengths, kind="stable")
+        count = 1 + int(np.argmax(lengths[order] * np.arange(1, len(order) + 1)))
+        kept = sorted(order[:count].tolist())
+        self._waiting = [
+            [replace(batch, chain=number) for batch in self._waiting[chain]]
+            for number, chain in enumerate(kept)
+        ]
+        return count
+
+    def take(self, count: int) -> list[Transitions]:
+        """Return the next steps of every chain, and forget them; at most `ready`."""
+        taken = []
+        for index, batches in enumerate(self._waiting):
+            whole = _in_one(batches)
+            taken.append(whole.part(slice(count)))
+            rest = whole.part(slice(count, None))
+            self._waiting[index] = [rest] if len(rest) else []
+        return taken
+
+
+def _in_one(batches: list[Transitions]) -> Transitions:
+    """Return batches that follow each other as one."""
+    if len(batches) == 1:
+        return batches[0]
+    offsets = np.zeros(len(batches), dtype=np.int64)
+    rows = batches[0].rows
+    if any(batch.rows is not rows for batch in batches):  # each has rows of its own
+        parts = [batch.rows for batch in batches]
+        offsets[1:] = np.cumsum([0 if part is None else part.shape[0] for part in parts[:-1]])
+        rows = _stacked(parts)
+    return Transitions(
+        np.concatenate([batch.rewards for batch in batches]),
+        np.concatenate([batch.here + shift for batch, shift in zip(batches, offsets, strict=True)]),
+        np.concatenate([batch.after + shift for batch, shift in zip(batches, offsets, strict=True)]),
+        rows,
+        np.concatenate([batch.segments for batch in batches]),
+        batches[0].chain,
+    )
+
+
+def _stacked(parts: list[Any]) -> Matrix:
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    return sparse.csr_array(sparse.vstack(parts, format="csr"))

@@ -1,0 +1,327 @@
+"""Batch sums of transitions for sparse and tabular features; what is 0 costs neither time nor memory.
+
+Batch sums of transitions, from which values and their errors follow at any weights.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import reduce
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from gainbias.evaluation.gain.batches import BatchSums
+from gainbias.features.matrix import FloatArray
+
+MOST_FEATURES = 500
+"""32 sums of d x d products are kept: 64 MB for 500 features."""
+
+VALUE_BATCHES = 32
+"""There are between 16 and 31 batches."""
+
+FINE_BATCHES = 4096
+"""Sums of the features alone are kept for shorter batches, which show the autocorrelation of the values."""
+
+FEWEST_FINE_BATCHES = 512
+
+
+class Moments(NamedTuple):
+    """Sums over some transitions (s, r, s') with features phi and phi'.
+
+    Attributes
+    ----------
+    matrix : (d, d) ndarray or csr_array
+        Of phi (phi - phi')^T.
+    features, reward_features : (d,) arrays
+        Of phi and of phi r.
+    reward, steps : float
+        Of r and of 1.
+    """
+
+    matrix: Any
+    features: FloatArray
+    reward_features: FloatArray
+    reward: float
+    steps: float
+
+    def plus(self, other: Moments) -> Moments:
+        """Return the sums over both."""
+        sums: list[Any] = [one + another for one, another in zip(self, other, strict=True)]
+        return Moments(*sums)
+
+    @property
+    def means(self) -> Moments:
+        """The sums divided by their number."""
+        means: list[Any] = [part / self.steps for part in self]
+        return Moments(*means)
+
+
+class MomentSums(ABC):
+    """Batches of moments that double in length, as those of `BatchSums` do.
+
+    Parameters
+    ----------
+    num_features : int
+        Number of features d, at most `most_features`.
+    num_chains : int
+        Number of chains that are followed together.
+
+    Attributes
+    ----------
+    fine : BatchSums
+        Sums of the features alone over shorter batches.
+    batch_size : int
+        Steps in a batch.
+    """
+
+    most_features: ClassVar[int]
+    piece: ClassVar[int]
+    """Products are taken over at most so many steps, always the same ones, however the stream was cut."""
+
+    def __init__(self, num_features: int, num_chains: int = 1) -> None:
+        if not 1 <= num_features <= self.most_features:
+            raise ValueError(
+                f"intervals of values need 1 to {self.most_features} features, found {num_features}: "
+                "use fewer"
+            )
+        self.num_features, self.num_chains = num_features, num_chains
+        fine = FINE_BATCHES
+        while fine * num_features > FINE_BATCHES * MOST_FEATURES and fine > FEWEST_FINE_BATCHES:
+            fine //= 2
+        self.fine = BatchSums((num_features,), fine)
+        self.batch_size = 1
+        self._complete: list[Moments] = []
+        self._rest: list[Moments] = []
+        self._rest_steps = 0
+        self._gram: Any = 0.0
+        self._pending: tuple[Any, Any, FloatArray] | None = None
+
+    @property
+    def steps(self) -> int:
+        """Steps of each chain."""
+        waiting = 0 if self._pending is None else len(self._pending[2])
+        return self.fine.steps + waiting // self.num_chains
+
+    def batches(self, skipped: int) -> list[Moments]:
+        """Complete batches without the first `skipped`."""
+        return self._complete[skipped:]
+
+    def totals(self, skipped: int) -> tuple[Moments, FloatArray]:
+        """Sums over all steps, without the first `skipped` batches; and of phi phi^T over really all."""
+        last, gram = list(self._rest), self._gram
+        if self._pending is not None and len(self._pending[2]):
+            moments, squares = self._product(*self._pending)
+            last, gram = [*last, moments], gram + squares
+        total = reduce(Moments.plus, self._complete[skipped:] + last)
+        return total, np.asarray(gram if isinstance(gram, np.ndarray) else gram.toarray())
+
+    def _add(self, here: Any, after: Any, rewards: FloatArray) -> None:
+        """Add transitions, one chain below the other."""
+        reward = rewards.ravel()
+        if self.num_chains > 1:  # all chains of a step together
+            in_time = np.arange(rewards.size).reshape(rewards.shape).T.ravel()
+            here, after, reward = here[in_time], after[in_time], reward[in_time]
+        begin = 0
+        if self._pending is not None:  # it is filled up to a piece, so that no more than that is copied
+            begin = min(self._piece_rows - len(self._pending[2]), len(reward))
+            head = (here[:begin], after[:begin], reward[:begin])
+            first, second, third = map(_joined, self._pending, head)
+            self._pending = (first, second, third)
+            if len(third) < self._piece_rows:
+                return
+            self._take(first, second, third)
+        while begin + (rows := self._piece_rows) <= len(reward):
+            piece = slice(begin, begin + rows)
+            self._take(here[piece], after[piece], reward[piece])
+            begin += rows
+        self._pending = (here[begin:], after[begin:], reward[begin:])
+
+    @property
+    def _piece_rows(self) -> int:
+        return min(self.batch_size, self.piece) * self.num_chains
+
+    def _take(self, here: Any, after: Any, reward: FloatArray) -> None:
+        """Add a piece, which ends at the latest where a batch does."""
+        steps = len(reward) // self.num_chains
+        moments, squares = self._product(here, after, reward)
+        self._gram = self._gram + squares
+        self._rest = [reduce(Moments.plus, [*self._rest, moments])]
+        length = min(steps, self.fine.size)  # both are powers of two
+        for total in self._sums(here, steps // length, length * self.num_chains):
+            self.fine.add_sum(total, length)
+        self._rest_steps += steps
+        if self._rest_steps == self.batch_size:
+            self._complete += self._rest
+            self._rest, self._rest_steps = [], 0
+        if len(self._complete) == VALUE_BATCHES:
+            pairs = zip(self._complete[::2], self._complete[1::2], strict=True)
+            self._complete = [one.plus(other) for one, other in pairs]
+            self.batch_size *= 2
+
+    @abstractmethod
+    def _product(self, here: Any, after: Any, reward: FloatArray) -> tuple[Moments, Any]:
+        """Return moments of transitions, and the sum of phi phi^T, or its diagonal if that is all."""
+
+    @abstractmethod
+    def _sums(self, here: Any, groups: int, length: int) -> FloatArray:
+        """Return the sums of phi over groups of equal length, (groups, d)."""
+
+
+class ValueSums(MomentSums):
+    """Batch sums behind the values, in bounded memory, for dense features.
+
+    Examples
+    --------
+    >>> sums = ValueSums(2)
+    >>> sums.add([[1.0, 0.0], [0.0, 1.0]], [5.0, 7.0], [[0.0, 1.0], [1.0, 0.0]])
+    >>> sums.steps
+    2
+    """
+
+    most_features, piece = MOST_FEATURES, 512
+
+    def add(self, features: ArrayLike, rewards: ArrayLike, next_features: ArrayLike) -> None:
+        """Add the next transitions.
+
+        Parameters
+        ----------
+        features, next_features : (chains, count, d) or (count, d) arrays
+            Features of the states before and after each transition.
+        rewards : (chains, count) or (count,) array
+            Rewards of the transitions.
+        """
+        d = self.num_features
+        here, after = self._rows(features, d, "features"), self._rows(next_features, d, "next_features")
+        reward = self._rows(np.asarray(rewards)[..., None], 1, "rewards")
+        if not here.shape[:2] == after.shape[:2] == reward.shape[:2]:
+            raise ValueError(
+                "features, rewards and next_features must have equal lengths, found "
+                f"{here.shape[1]}, {reward.shape[1]} and {after.shape[1]}"
+            )
+        self._add(here.reshape(-1, d), after.reshape(-1, d), reward[:, :, 0])
+
+    def _product(self, here: Any, after: Any, reward: FloatArray) -> tuple[Moments, Any]:
+        squares = here.T @ here
+        sums, earned = np.ones(len(here)) @ here, reward @ here
+        change = squares - here.T @ after
+        return Moments(change, sums, earned, float(reward.sum()), float(len(reward))), squares
+
+    def _sums(self, here: Any, groups: int, length: int) -> FloatArray:
+        return np.asarray(here.reshape(groups, length, -1).sum(axis=1))
+
+    def _rows(self, array: ArrayLike, width: int, name: str) -> FloatArray:
+        rows = np.asarray(array, dtype=np.float64)
+        rows = rows[None] if rows.ndim == 2 else rows
+        if rows.ndim != 3 or rows.shape[0] != self.num_chains or rows.shape[2] != width:
+            raise ValueError(
+                f"{name} must have {self.num_chains} chain(s) of rows of {width} number(s), found shape "
+                f"{np.shape(array)}"
+            )
+        if not np.isfinite(rows).all():
+            chain, step, _ = np.argwhere(~np.isfinite(rows))[0]
+            raise ValueError(f"{name} must be finite: look at chain {chain}, step {self.steps + step}")
+        return rows
+
+
+def _joined(above: Any, below: Any) -> Any:
+    if isinstance(above, np.ndarray):
+        return np.concatenate([above, below])
+    return sparse.vstack([above, below], format="csr") if above.shape[0] else below
+
+
+MOST_SPARSE_FEATURES = 3_000
+"""Sums stay sparse, but the equation is solved as a dense one: 72 MB and some seconds for 3,000 features."""
+
+FEW_STATES = 128
+"""Up to here moves between states are counted in a full table."""
+
+
+class SparseValueSums(MomentSums):
+    """As `ValueSums`, for rows of features that are sparse.
+
+    Examples
+    --------
+    >>> rows = sparse.eye_array(2, format="csr")
+    >>> sums = SparseValueSums(2)
+    >>> sums.add(rows, [5.0, 7.0], rows[[1, 0]])
+    >>> sums.totals(0)[0].reward_features
+    array([5., 7.])
+    """
+
+    most_features, piece = MOST_SPARSE_FEATURES, 4096
+
+    def add(self, features: Any, rewards: ArrayLike, next_features: Any) -> None:
+        """Add the next transitions.
+
+        Parameters
+        ----------
+        features, next_features : (chains * count, d) csr_array
+            Features of the states before and after each transition, one chain below the other.
+        rewards : (chains, count) or (count,) array
+            Rewards of the transitions.
+        """
+        given = np.asarray(rewards, dtype=np.float64).reshape(self.num_chains, -1)
+        self._add(features, next_features, given)
+
+    def _product(self, here: Any, after: Any, reward: FloatArray) -> tuple[Moments, Any]:
+        columns = here.T.tocsr()
+        features = columns @ np.stack([np.ones(len(reward)), reward], axis=1)
+        squares = columns @ here
+        change = sparse.csr_array(squares - columns @ after)
+        total, steps = float(reward.sum()), float(len(reward))
+        return Moments(change, features[:, 0], features[:, 1], total, steps), squares
+
+    def _sums(self, here: Any, groups: int, length: int) -> FloatArray:
+        group = np.repeat(np.arange(here.shape[0]) // length, np.diff(here.indptr))
+        return _counted(group * self.num_features + here.indices, groups, self.num_features, here.data)
+
+
+class TabularValueSums(MomentSums):
+    """As `ValueSums`, for one feature per state.
+
+    Examples
+    --------
+    >>> sums = TabularValueSums(2)
+    >>> sums.add([0, 1], [5.0, 7.0], [1, 0])
+    >>> sums.totals(0)[0].reward_features
+    array([5., 7.])
+    """
+
+    most_features, piece = MOST_SPARSE_FEATURES, 4096
+
+    def add(self, here: ArrayLike, rewards: ArrayLike, after: ArrayLike) -> None:
+        """Add the next transitions.
+
+        Parameters
+        ----------
+        here, after : (chains, count) or (count,) int arrays
+            States before and after each transition.
+        rewards : array of the same shape
+            Rewards of the transitions.
+        """
+        given = np.asarray(rewards, dtype=np.float64).reshape(self.num_chains, -1)
+        self._add(np.asarray(here).ravel(), np.asarray(after).ravel(), given)
+
+    def _product(self, here: Any, after: Any, reward: FloatArray) -> tuple[Moments, Any]:
+        d = self.num_features
+        visits, earned = _counted(here, 1, d)[0], _counted(here, 1, d, reward)[0]
+        matrix: Any
+        if d <= FEW_STATES:
+            matrix = np.diag(visits) - _counted(here * d + after, d, d)
+        else:
+            moves = sparse.coo_array((np.ones(len(here)), (here, after)), (d, d))
+            matrix = sparse.csr_array(sparse.diags_array(visits) - moves.tocsr())
+        return Moments(matrix, visits, earned, float(reward.sum()), float(len(reward))), visits
+
+    def _sums(self, here: Any, groups: int, length: int) -> FloatArray:
+        group = np.arange(len(here)) // length
+        return _counted(group * self.num_features + here, groups, self.num_features)
+
+
+def _counted(places: Any, rows: int, columns: int, weights: FloatArray | None = None) -> FloatArray:
+    """Return how often each place of a table occurs, or the sum of its weights."""
+    counts = np.bincount(places, weights, minlength=rows * columns)
+    return np.asarray(counts, dtype=np.float64).reshape(rows, columns)

@@ -1,0 +1,340 @@
+"""Whether stored numbers can be computed again.
+
+How long a study will take on this machine, from short runs of some of its units.
+
+How far a sweep is, whether it is running or dead.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gainbias.experiments.cell import Cell, exact_errors
+from gainbias.experiments.engines import EngineName, opened
+from gainbias.experiments.provenance import code_version, machine
+from gainbias.experiments.results import FAILURE, MACHINE, Results
+from gainbias.experiments.runner import execute
+from gainbias.experiments.study import Study
+from gainbias.experiments.units import Layout, unpacked
+from gainbias.progress import Watch
+from gainbias.tasks.settings import as_integer
+
+MOST_SECONDS = 20.0
+"""Calibration ends after about this time; what was not tried by then is scaled from what was."""
+
+FEW_STEPS = 2000
+"""A trial has so many steps: enough to forget how a run begins."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a study takes.
+
+    Attributes
+    ----------
+    units, lanes, steps, lane_steps : int
+        Numbers of units and lanes; steps along all sample paths; steps of all lanes.
+    seconds : float
+        On this machine, with the workers below, after kernels are compiled.
+    compiling : float
+        Seconds for compilation, once on each machine.
+    workers : int
+    tried : int
+        How many kinds of units (a task and an algorithm) were tried, of `kinds`.
+    kinds : int
+    """
+
+    units: int
+    lanes: int
+    steps: int
+    lane_steps: int
+    seconds: float
+    compiling: float
+    workers: int
+    tried: int
+    kinds: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what can be written as JSON."""
+        return asdict(self)
+
+
+def estimate(study: Study, workers: int | None = None) -> Estimate:
+    """Return how much a study is, and how long it takes on so many processes of this machine."""
+    if workers is not None:
+        as_integer(workers, "workers", least=1)
+    kinds = list(study.cells(first_only=True))
+    each = study.count_units() // len(kinds)
+    measured, compiling, began = [], 0.0, time.monotonic()
+    with Watch() as watch:
+        for number, cell in enumerate(kinds):
+            if time.monotonic() - began > MOST_SECONDS:
+                break
+            watch.show(f"calibrating: {cell.label}", number, len(kinds))
+            try:
+                seconds, first = _seconds(cell)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"{cell.label} cannot be run: {error}") from error
+            measured.append((cell.seconds, seconds))
+            compiling += first
+    foreseen, taken = (sum(column) for column in zip(*measured, strict=True))
+    left = sum(cell.seconds for cell in kinds[len(measured) :]) * taken / foreseen
+    count = workers or os.cpu_count() or 1
+    return Estimate(
+        units=study.count_units(),
+        lanes=study.count_lanes(),
+        steps=each * sum(cell.num_steps for cell in kinds),
+        lane_steps=each * sum(cell.lane_steps for cell in kinds),
+        seconds=each * (taken + left) / count,
+        compiling=compiling,
+        workers=count,
+        tried=len(measured),
+        kinds=len(kinds),
+    )
+
+
+def _seconds(cell: Cell) -> tuple[float, float]:
+    """Return how long a unit takes, from runs of few steps, and how long the first took longer."""
+    begin = time.perf_counter()
+    cell.made()
+    making = time.perf_counter() - begin
+    few = min(FEW_STEPS, cell.num_steps)
+    times = []
+    for steps in (few, max(1, few // 2), few):
+        begin = time.perf_counter()
+        cell.run(steps)
+        times.append(time.perf_counter() - begin)
+    first, half, whole = times
+    a_step = max(0.0, whole - half) / max(1, few - few // 2)
+    running = whole + a_step * (cell.num_steps - few)
+    return making + running + _exact_seconds(cell), max(0.0, first - whole)
+
+
+def _exact_seconds(cell: Cell) -> float:
+    """Return how long the exact errors of a unit take, from those of its first lane."""
+    if not cell.exact:
+        return 0.0
+    trace, begin = cell.run(1), time.perf_counter()
+    exact_errors(trace.algorithm, trace.problem, trace.lanes[:1], cell.checkpoints, [])
+    return len(trace.lanes) * (time.perf_counter() - begin)
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a sweep is.
+
+    Attributes
+    ----------
+    state : {"running", "finished", "stopped"}
+    units, done, failed, damaged : int
+        Numbers of units; those that are stored whole, that failed, and whose records are damaged.
+    damaged_files : list of str
+        Parts of the log with bytes that belong to no whole record; whoever is killed leaves some, too.
+    quiet_seconds : float or None
+        Since something was stored; None if nothing was.
+    code : str
+        Version of the sources that the folder was begun with.
+    failures : list of dict
+        Which units failed, and why.
+    tables : {"none", "earlier", "current"}
+        Whether there are tables; those from before a resume that has not finished are "earlier".
+    """
+
+    state: str
+    units: int
+    done: int
+    failed: int
+    damaged: int
+    damaged_files: list[str]
+    quiet_seconds: float | None
+    code: str
+    failures: list[dict[str, str]]
+    tables: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what can be written as JSON."""
+        return asdict(self)
+
+
+def status(folder: str | Path) -> Status:
+    """Return how far the sweep in a folder is, whether it is running or not."""
+    results = Results(folder)
+    units = planned(results)
+    done, damaged = results.finished(units)
+    failures = results.failures(units, results.log.records())
+    running = results.log.is_being_written
+    has_tables = (results.folder / "manifest.json").exists()
+    finished = has_tables and not results.outdated and len(done) + len(failures) == len(units)
+    times = [segment.stat().st_mtime for segment in results.log.segments()]
+    return Status(
+        state="running" if running else "finished" if finished else "stopped",
+        units=len(units),
+        done=len(done),
+        failed=len(failures),
+        damaged=len(damaged),
+        damaged_files=[segment.name for segment in results.log.damaged_segments],
+        quiet_seconds=round(time.time() - max(times), 1) if times else None,
+        code=results.note["code"],
+        failures=failures,
+        tables="none" if not has_tables else "earlier" if results.outdated else "current",
+    )
+
+
+def planned(results: Results) -> list[Cell]:
+    """Return the units that the sweep in a folder has, with the sources that it was begun with."""
+    note = results.note
+    if note["kind"] != "sweep":
+        raise ValueError(f"{results.folder} holds a {note['kind']}, not a sweep")
+    try:
+        return list(Study.from_dict(note["study"]).cells(str(note["code"])))
+    except (TypeError, KeyError) as error:
+        raise ValueError(
+            f"{results.folder / 'study.json'} is damaged: write it again with --resume"
+        ) from error
+
+
+TOLERANCE = 1e-9
+"""Between kinds of machines, results agree to this."""
+
+OF_BITS = "fingerprint"
+"""A column that changes with the last digit of a task."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What came of computing units again.
+
+    Attributes
+    ----------
+    checked : int
+        How many.
+    identical : int
+        How many have the same bits.
+    close : int
+        How many have not, but agree to 1e-9.
+    different : list of str
+        The others.
+    damaged : list of str
+        Stored units that are damaged or missing, and files that are not as they were written.
+    exact : bool
+        Whether bits must be the same: same sources, and one kind of machine, which is this one.
+    """
+
+    checked: int
+    identical: int
+    close: int
+    different: list[str]
+    damaged: list[str]
+    exact: bool
+
+    @property
+    def passed(self) -> bool:
+        """Whether the stored numbers can be computed again."""
+        return not (self.different or self.damaged) and (self.identical == self.checked or not self.exact)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what can be written as JSON."""
+        return {**asdict(self), "passed": self.passed}
+
+
+def verify(
+    folder: str | Path,
+    sample: int = 10,
+    *,
+    engine: EngineName = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    rng: random.Random | None = None,
+) -> Verification:
+    """Compute a random sample of the stored units again, and compare; look for damage in all of them.
+
+    Parameters
+    ----------
+    folder : path
+        Results folder of a sweep.
+    sample : int
+        How many units.
+    engine, workers, address
+        See `sweep`.
+    rng : random.Random, optional
+        Chooses; by default it is different each time.
+    """
+    results = Results(folder)
+    every = planned(results)
+    stored, _ = results.finished(every)
+    units = {unit.id: unit for unit in every if unit.id in stored}
+    if not units:
+        raise ValueError(f"{results.folder} holds no whole units that could be verified")
+    count = min(as_integer(sample, "sample", least=1), len(units))
+    chosen = (rng or random.Random()).sample(sorted(units), count)
+    again = {unit.id: name for name in chosen for unit in [replace(units[name], code=code_version())]}
+    records, found = results.log.records(), dict[str, str]()
+    with Watch() as watch, opened(engine, workers, address) as where:
+        for finished in execute([replace(units[name], code=code_version()) for name in chosen], where):
+            for answer in finished.answers:
+                name = again[answer.id]
+                found[name] = _compared(records[name].read(), answer.payload)
+                watch.show("computing units again", len(found), count)
+    machines = {name.removeprefix(MACHINE) for name in records if name.startswith(MACHINE)}
+    words = list(found.values())
+    return Verification(
+        checked=count,
+        identical=words.count("identical"),
+        close=words.count("close"),
+        different=[units[name].label for name in found if found[name] == "different"],
+        damaged=_damage(results, every, stored),
+        exact=results.note["code"] == code_version() and machines == {machine()},
+    )
+
+
+def _damage(results: Results, units: list[Cell], stored: set[str]) -> list[str]:
+    """Say what a finished study had and has no more, and which units of another are damaged."""
+    records = results.log.records()
+    lost = [unit for unit in units if unit.id in records and unit.id not in stored]
+    found = [f"{unit.label}: its record is damaged" for unit in lost]
+    if results.outdated or not (results.folder / "manifest.json").exists():
+        return found
+    gone = [unit for unit in units if not {unit.id, FAILURE + unit.id} & records.keys()]
+    found += [f"{unit.label}: its record is missing" for unit in gone]
+    try:
+        written = results.manifest.get("tables", {})
+    except (ValueError, AttributeError):
+        return [*found, "manifest.json: is damaged"]
+    now = results.checksums(Layout("sweep", {"runs": []}))
+    return found + [f"{name}: is not as it was written" for name in written if now.get(name) != written[name]]
+
+
+def _compared(stored: bytes, again: bytes | None) -> str:
+    """Say whether two results are identical, close or different; none is different from all."""
+    if again is None:
+        return "different"
+    pairs = dict(_columns(stored, again))
+    if all(np.array_equal(_bits(one), _bits(other)) for one, other in pairs.values()):
+        return "identical"
+    alike = all(_are_close(*pair) for name, pair in pairs.items() if name != OF_BITS)
+    return "close" if alike else "different"
+
+
+def _columns(stored: bytes, again: bytes) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    one, other = unpacked(stored)["runs"], unpacked(again)["runs"]
+    for name in dict.fromkeys(one.column_names + other.column_names):
+        both = name in one.column_names and name in other.column_names
+        yield name, (one[name].to_numpy(), other[name].to_numpy()) if both else (np.zeros(1), np.ones(1))
+
+
+def _bits(column: Any) -> Any:
+    return column.view(np.int64) if column.dtype == np.float64 else column
+
+
+def _are_close(one: Any, other: Any) -> bool:
+    if one.shape != other.shape or one.dtype != np.float64:
+        return bool(np.array_equal(one, other))
+    return bool(np.allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True))

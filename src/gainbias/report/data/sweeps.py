@@ -1,0 +1,446 @@
+"""The best step size of each series, chosen on half of the instances and measured on the other half.
+
+Means and intervals over the instances of a sweep, read piece by piece however large its table is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas
+from pandas import DataFrame, Series
+from scipy.stats import t as student
+
+from gainbias.experiments.cell import EXACT
+from gainbias.report.names import distinct_texts
+from gainbias.report.tables.layout import Cell, Sheet
+
+SCHEDULE = ["step_size", "a", "c0", "xi"]
+METRIC = ["kind", "target", "norm"]
+CONFIDENCE = 0.95
+
+
+class Names(NamedTuple):
+    """What tells curves of a sweep apart, in words; see `Summary`."""
+
+    task: str
+    series: str
+    schedule: str
+    metric: str
+
+
+class Summary:
+    """Errors of a sweep by task, series, schedule, metric and step.
+
+    A *series* is an algorithm with parameters and the shape of its step sizes; its step size is `a`.
+
+    Errors of several paths on one instance are averaged first: instances are independent of each other, and
+    paths on one of them are not. Instances that are copies of each other, the same problem along the same
+    path, count as one.
+
+    Attributes
+    ----------
+    points : DataFrame
+        Columns task, series, schedule, metric, algorithm, a, step, transitions, instances, runs (one for
+        each path on each instance), diverged, mean, low and high: the mean over all instances with its 95 %
+        interval; infinite if any run diverged. Of one instance there is no such interval; path_low and
+        path_high are then the interval of its mean over its paths. And exact, the root mean square over
+        instances and all paths; nan where it was not computed.
+    """
+
+    def __init__(self, path: Path, params: Sequence[str]) -> None:
+        self._params = [name for name in params if name in _columns(path) and name != EXACT]
+        self._keys = ["task", "settings", "algorithm", *self._params, *SCHEDULE, *METRIC]
+        self._sums = _summed(path, self._keys)
+
+    @cached_property
+    def points(self) -> DataFrame:
+        """Means over all instances."""
+        return self._means(self._sums, ["step"])
+
+    @cached_property
+    def halves(self) -> DataFrame:
+        """Means at the last step, over every second instance and over the others."""
+        series = ["task", "settings", "algorithm", *self._params, "step_size", "c0", "xi"]
+        ends = self._sums.groupby(series, dropna=False)["step"].transform("max")
+        return self._means(self._sums[self._sums["step"] == ends], ["step", "half"])
+
+    def _means(self, sums: DataFrame, others: list[str]) -> DataFrame:
+        """Return means and intervals: what is one curve is decided by numbers, and named afterwards."""
+        keys = [*self._keys, *others]
+        table = _with_intervals(sums.groupby(keys, dropna=False, sort=False, observed=True))
+        names = {
+            "task": _tasks(table),
+            "series": _series(table, self._params),
+            "schedule": _schedules(table),
+            "metric": _spread(table, METRIC, metric_text),
+        }
+        columns = ["algorithm", "a", *others, "transitions", "instances", "runs", "diverged", *_FOUND]
+        return table.assign(**names)[[*_NAMES, *columns]]
+
+
+_NAMES = list(Names._fields)
+_FOUND = ["mean", "low", "high", "path_low", "path_high", "exact"]
+
+
+def _columns(path: Path) -> list[str]:
+    import pyarrow.parquet
+
+    names: list[str] = pyarrow.parquet.read_schema(path).names
+    return names
+
+
+def _summed(path: Path, keys: list[str]) -> DataFrame:
+    """Return sums over instances, both halves of them apart; each instance is averaged over its paths."""
+    import pyarrow.parquet
+
+    file = pyarrow.parquet.ParquetFile(path)
+    names = file.schema_arrow.names
+    exact = [EXACT] if EXACT in names else []
+    seed = ["seed"] if "seed" in names else []
+    columns = [*keys, "instance", *seed, "step", "transitions", "error", *exact]
+    instances = _instances(file)
+    waiting, total = DataFrame(), DataFrame()
+    for group in range(file.num_row_groups):
+        rows = file.read_row_group(group, columns=columns).to_pandas()
+        rows = rows.merge(instances, on=_INSTANCE, how="left")
+        waiting = pandas.concat([waiting, rows], ignore_index=True)
+        whole = waiting["last_group"] <= group  # all their rows have come
+        if whole.any():
+            closed = _averaged(waiting[whole], [*keys, "step", "half", "original"], seed)
+            total = _added(pandas.concat([total, closed], ignore_index=True), [*keys, "step", "half"])
+            waiting = waiting[~whole]
+    return total
+
+
+_INSTANCE = ["task", "settings", "instance"]
+
+
+def _instances(file: Any) -> DataFrame:
+    """Return what is to be known of each instance before its rows are read.
+
+    Returns
+    -------
+    DataFrame
+        Columns task, settings, instance; original, the first instance that it is a copy of, which most are
+        of themselves; half, 0 or 1 in turn; last_group, the row group with the last rows of the original.
+    """
+    columns = [*_INSTANCE, *(name for name in ("seed", "fingerprint") if name in file.schema_arrow.names)]
+    parts = [
+        file.read_row_group(group, columns=columns).to_pandas().drop_duplicates().assign(last_group=group)
+        for group in range(file.num_row_groups)
+    ]
+    rows = pandas.concat(parts, ignore_index=True)
+    rows["original"] = _originals(rows) if {"seed", "fingerprint"} <= {*columns} else rows["instance"]
+    task = ["task", "settings"]
+    rows["last_group"] = rows.groupby([*task, "original"])["last_group"].transform("max")
+    rows["half"] = (rows.groupby(task)["original"].rank("dense").astype(np.int64) - 1) % 2
+    return rows[[*_INSTANCE, "original", "half", "last_group"]].drop_duplicates(_INSTANCE)
+
+
+def _originals(rows: DataFrame) -> Series[int]:
+    """Return the number of the first instance of which each row's is a copy: same problem and same path.
+
+    Some tasks are the same for every number, and a path depends on its seed alone.
+    """
+    found = rows["instance"]
+    while True:
+        before = found
+        for same in (["task", "settings", "fingerprint", "seed"], _INSTANCE):
+            found = found.groupby([rows[name] for name in same]).transform("min")
+        if found.equals(before):
+            return found
+
+
+def _averaged(rows: DataFrame, keys: list[str], seed: list[str]) -> DataFrame:
+    """Return a row for each instance, with the mean over its paths."""
+    if seed:
+        rows = rows.drop_duplicates([*keys, *seed])  # of copies
+    finite = np.isfinite(rows["error"])
+    errors = rows["error"].where(finite, 0.0)
+    rows = rows.assign(
+        runs=1,
+        diverged=(~finite).astype(np.int64),
+        total=errors,
+        path_squares=errors**2,
+        exact_squares=rows[EXACT] ** 2 if EXACT in rows else np.nan,
+    )
+    grouped = rows.groupby(keys, dropna=False, sort=False, observed=True)
+    sums = grouped[["runs", "diverged", "total", "path_squares"]].sum()
+    exact = grouped["exact_squares"].mean()
+    table = pandas.concat([grouped["transitions"].first(), sums, exact], axis=1).reset_index()
+    table["total"] /= table["runs"]
+    return table.assign(instances=1, squares=table["total"] ** 2).drop(columns="original")
+
+
+def _added(rows: DataFrame, keys: list[str]) -> DataFrame:
+    return _sums(rows.groupby(keys, dropna=False, sort=False, observed=True))
+
+
+def _sums(grouped: Any) -> DataFrame:
+    sums = grouped[["instances", "runs", "diverged", "total", "squares", "path_squares"]].sum()
+    exact = grouped["exact_squares"].sum(min_count=1)  # nan where nothing was computed, instead of 0
+    table: DataFrame = pandas.concat([grouped["transitions"].first(), sums, exact], axis=1).reset_index()
+    return table
+
+
+def _with_intervals(grouped: Any) -> DataFrame:
+    table = _sums(grouped)
+    count, runs = table["instances"].to_numpy(), table["runs"].to_numpy()
+    finite = table["diverged"].to_numpy() == 0
+    mean = table["total"].to_numpy() / count
+    over_instances = _reach(mean, table["squares"].to_numpy(), count)
+    over_paths = _reach(mean, table["path_squares"].to_numpy(), runs)
+    several, alone = finite & (count > 1), finite & (count == 1) & (runs > 1)
+    table["mean"] = np.where(finite, mean, np.inf)
+    table["low"] = np.where(several, np.maximum(mean - over_instances, 0.0), np.nan)
+    table["high"] = np.where(several, mean + over_instances, np.nan)
+    table["path_low"] = np.where(alone, np.maximum(mean - over_paths, 0.0), np.nan)
+    table["path_high"] = np.where(alone, mean + over_paths, np.nan)
+    table["exact"] = np.sqrt(table["exact_squares"] / count)
+    return table
+
+
+def _reach(mean: Any, squares: Any, count: Any) -> Any:
+    """Return how far a 95 % interval of a mean reaches, from the sum of squares."""
+    others = np.maximum(count - 1, 1)
+    spread = np.maximum(0.0, squares / count - mean**2) * count / others
+    return student.ppf(0.5 + CONFIDENCE / 2, others) * np.sqrt(spread / count)
+
+
+def _spread(table: DataFrame, columns: list[str], text: Any) -> Series[str]:
+    """Return a text for each row, made once for each combination."""
+    places = table.groupby(columns, dropna=False, sort=False).ngroup()
+    firsts = table.loc[~places.duplicated(), columns]
+    texts = np.array([text(*row) for row in firsts.itertuples(index=False)], dtype=object)
+    return Series(texts[places.to_numpy()], index=table.index)
+
+
+def _tasks(table: DataFrame) -> Series[str]:
+    """Return the id of each task, with the settings in which its variants differ."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for task, settings in table[["task", "settings"]].drop_duplicates().itertuples(index=False):
+        found.setdefault(task, []).append(json.loads(settings))
+    varying = {task: _varying(variants) for task, variants in found.items()}
+
+    def text(task: str, settings: str) -> str:
+        own = json.loads(settings)
+        return _joined(task, [f"{name} {own[name]}" for name in varying[task] if name in own])
+
+    return _spread(table, ["task", "settings"], text)
+
+
+def _series(table: DataFrame, params: Sequence[str]) -> Series[str]:
+    """Return the id of each algorithm, with the parameters that vary and the shape of step sizes."""
+    columns = ["algorithm", *params]
+    rows = table[columns].drop_duplicates().astype(object)
+    varying = {
+        algorithm: _varying([dict(zip(params, row[1:], strict=True)) for row in own.itertuples(index=False)])
+        for algorithm, own in rows.groupby("algorithm")
+    }
+
+    texts = {name: distinct_texts(table[name]) for name in (*params, "c0", "xi")}
+
+    def text(algorithm: str, kind: str, c0: float, xi: float, *values: float) -> str:
+        given = dict(zip(params, values, strict=True))
+        words = [f"{name} {texts[name][given[name]]}" for name in varying[algorithm]]
+        shape = _shape(kind, "a", texts["c0"].get(c0, ""), texts["xi"].get(xi, ""))
+        return _joined(algorithm, words + [shape] * (kind in ("harmonic", "polynomial")))
+
+    return _spread(table, ["algorithm", "step_size", "c0", "xi", *params], text)
+
+
+def _schedules(table: DataFrame) -> Series[str]:
+    """Return each step size as people write it, in digits that tell all of them apart."""
+    texts = [distinct_texts(table[name]) for name in ("a", "c0", "xi")]
+
+    def text(kind: str, *numbers: float) -> str:
+        return _shape(kind, *(own.get(number, "") for own, number in zip(texts, numbers, strict=True)))
+
+    return _spread(table, SCHEDULE, text)
+
+
+def _varying(variants: Iterable[dict[str, Any]]) -> list[str]:
+    seen: dict[str, set[str]] = {}
+    variants = list(variants)
+    for variant in variants:
+        for name in {name for other in variants for name in other}:
+            seen.setdefault(name, set()).add(str(variant.get(name)))
+    return sorted(name for name, values in seen.items() if len(values) > 1)
+
+
+def _joined(name: str, words: list[Any]) -> str:
+    return ", ".join([name, *words])
+
+
+def _shape(kind: str, a: str, c0: str, xi: str) -> str:
+    """Return a step size as people write it.
+
+    Examples
+    --------
+    >>> _shape("constant", "0.1", "", ""), _shape("harmonic", "10", "50", ""), _shape("none", "", "", "")
+    ('0.1', '10/(t+50)', 'none')
+    """
+    texts = {"constant": a, "harmonic": f"{a}/(t+{c0})", "polynomial": f"{a}/(t+{c0})^{xi}"}
+    return texts.get(kind, "none")
+
+
+def metric_text(kind: str, target: str, norm: str) -> str:
+    """Return an error in words.
+
+    Examples
+    --------
+    >>> metric_text("quotient", "bias", "euclidean")
+    'distance to the bias, up to a constant'
+    """
+    targets = {"bias": "the bias", "paper": "the paper's fixed point", "own": "the method's own limit"}
+    kinds = {"quotient": ", up to a constant", "centred": ", centred", "full": ""}
+    norms = {"stationary": ", by the stationary law"}
+    return f"distance to {targets.get(target, target)}{kinds.get(kind, '')}{norms.get(norm, '')}"
+
+
+def for_charts(points: DataFrame) -> tuple[DataFrame, list[str]]:
+    """Return points with the intervals that charts show, and the tasks for which these are over paths.
+
+    That is so where a task has one instance, and where nothing better is known.
+    """
+    alone = points.groupby("task", sort=False)["instances"].transform("max") == 1
+    alone &= points["path_low"].notna()
+    low, high = (points[name].where(~alone, points[f"path_{name}"]) for name in ("low", "high"))
+    return points.assign(low=low, high=high), [str(task) for task in points.loc[alone, "task"].unique()]
+
+
+NOTE = (
+    "Best step sizes are chosen on every second instance and measured on the others, with all paths of an "
+    "instance on one side, so the choice does not flatter; with fewer than four instances all are used for "
+    "both. Intervals: 95 % of the mean over instances, each averaged over its paths first. One instance has "
+    "no such interval; the one over its paths says nothing about other instances. Instances that are copies "
+    "(the same problem along the same path) count once. At the edge: the best step size is the first or last "
+    "of the grid, and a better one may lie beyond."
+)
+
+KEYS = ["task", "metric", "series"]
+HEADER = ["Task", "Series", "Best step size", "Error at the end", "95 % interval", "Instances"]
+"""Of the table for reading; "Runs" is added where an instance has several paths."""
+
+
+def best_steps(summary: Summary) -> DataFrame:
+    """Return for each task, metric and series the best step size, and the error at the last step with it.
+
+    Returns
+    -------
+    DataFrame
+        Columns task, metric, series, algorithm, schedule, a, instances, runs, diverged, mean, low, high,
+        path_low, path_high, at_edge and apart, whether the choice was made on other instances. Best series
+        of a task first.
+    """
+    points, halves = summary.points, summary.halves
+    ends = points.groupby(["task", "series"])["step"].transform("max")
+    everything = points[points["step"] == ends]
+    apart = _tasks_to_split(halves)
+    chosen_on, measured_on = (
+        pandas.concat(
+            [halves[(halves["half"] == half) & halves["task"].isin(apart)], rest], ignore_index=True
+        )
+        for rest in [everything[~everything["task"].isin(apart)]]
+        for half in (0, 1)
+    )
+    best = chosen_on.loc[chosen_on.groupby(KEYS, sort=False)["mean"].idxmin(), [*KEYS, "schedule"]]
+    found = best.merge(measured_on, on=[*KEYS, "schedule"], how="left")
+    grid = everything.groupby(KEYS)["a"]
+    least, most = (found[KEYS].merge(ends.reset_index(), on=KEYS)["a"] for ends in (grid.min(), grid.max()))
+    found["at_edge"] = (least < most) & ((found["a"] == least) | (found["a"] == most))
+    found["apart"] = found["task"].isin(apart)
+    counts = ["instances", "runs", "diverged"]
+    intervals = ["mean", "low", "high", "path_low", "path_high"]
+    columns = [*KEYS, "algorithm", "schedule", "a", *counts, *intervals, "at_edge", "apart"]
+    return found[columns].sort_values(["task", "metric", "mean", "series"], ignore_index=True)
+
+
+def _tasks_to_split(halves: DataFrame) -> list[str]:
+    """Return the tasks with two instances or more in either half, whatever the step size."""
+    each = halves.groupby([*KEYS, "schedule"], sort=False)["instances"].agg(["size", "min"]).reset_index()
+    enough = ((each["size"] == 2) & (each["min"] >= 2)).groupby(each["task"], sort=False).all()
+    return [str(task) for task in enough.index[enough]]
+
+
+def best_sheet(best: DataFrame, metric: str) -> Sheet:
+    """Return the best steps under a metric for reading, tasks one after the other."""
+    groups, own = [], best[best["metric"] == metric]
+    paths = several_paths(best)
+    for _, rows in own.groupby("task", sort=False):
+        least = rows["mean"].min()
+        groups.append(
+            [
+                [
+                    Cell(row.task),
+                    Cell(row.series),
+                    Cell(row.schedule + (" (at the edge)" if row.at_edge else "")),
+                    Cell(number_text(row.mean), best=bool(row.mean == least and np.isfinite(least))),
+                    Cell(interval_words(row)),
+                    Cell(str(row.instances)),
+                    *([Cell(str(row.runs))] if paths else []),
+                ]
+                for row in rows.itertuples()
+            ]
+        )
+    header = [*HEADER, *(["Runs"] if paths else [])]
+    return Sheet("best-steps", f"Best step sizes: {metric}.", header, groups, [NOTE], text_columns=3)
+
+
+def several_paths(best: DataFrame) -> bool:
+    """Whether there are more runs than instances, so that both are to be shown."""
+    return bool((best["runs"] > best["instances"]).any())
+
+
+def number_text(number: float) -> str:
+    """Return a number with three digits.
+
+    Examples
+    --------
+    >>> number_text(0.12345), number_text(float("inf"))
+    ('0.123', 'diverged')
+    """
+    return f"{number:.3g}" if np.isfinite(number) else "diverged"
+
+
+def interval_text(low: float, high: float) -> str:
+    """Return an interval, or a dash.
+
+    Examples
+    --------
+    >>> interval_text(0.1, 0.2), interval_text(float("nan"), float("nan"))
+    ('0.1 to 0.2', '-')
+    """
+    return f"{low:.3g} to {high:.3g}" if np.isfinite(high) else "-"
+
+
+def interval_words(row: Any) -> str:
+    """Return the interval over instances; of one instance that over its paths, which is called so.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> nothing = {"low": np.nan, "high": np.nan}
+    >>> interval_words(SimpleNamespace(instances=1, diverged=0, **nothing, path_low=0.1, path_high=0.2))
+    'none: one instance (over its paths 0.1 to 0.2)'
+    """
+    if row.instances > 1 or row.diverged:
+        return interval_text(row.low, row.high)
+    over_paths = interval_text(row.path_low, row.path_high)
+    return "none: one instance" + (f" (over its paths {over_paths})" if over_paths != "-" else "")
+
+
+def common_schedule(points: DataFrame) -> str | None:
+    """Return the step size that most series share, the middle one of several; None if none is shared."""
+    owners = points.groupby("schedule")["series"].nunique().drop("none", errors="ignore")
+    if owners.empty or owners.max() < 2:
+        return None
+    sizes = points.drop_duplicates("schedule").set_index("schedule")["a"]
+    shared = sorted(owners[owners == owners.max()].index, key=lambda schedule: sizes[schedule])
+    return str(shared[len(shared) // 2])

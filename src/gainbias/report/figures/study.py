@@ -1,0 +1,373 @@
+"""Exact bias and last estimates of the paper's algorithms on the maps of tasks, as a figure for print.
+
+Learning curves of all tasks in one figure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from pandas import DataFrame
+
+from gainbias.experiments.statistics import Floats
+from gainbias.features.matrix import FloatArray
+from gainbias.report.data.results import FLOOR, STUDIED, Archive, MissingDataError, Paper, Score, tail_of
+from gainbias.report.figures.style import FAINT, INK, SIZES, drawing, look_of, new_figure
+from gainbias.report.names import algorithm_title, task_title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+Axis = Literal["steps", "transitions"]
+
+PRINTED_ZERO = 0.005
+"""The paper rounds to two decimals: 0.00 means less than this."""
+
+DECADES = 3
+"""So many last decades of the runs are shown: before them next to nothing is learned."""
+
+MOST_TICKS = 4
+BAND, STRIP = 0.15, 0.25
+"""How opaque spread and the strip of the paper's end points are."""
+
+CARETDOWNBASE = 11
+"""matplotlib's arrow head that hangs from its point."""
+
+MARK: dict[str, Any] = {
+    "marker": "o",
+    "markersize": 3.4,
+    "markeredgecolor": INK,
+    "markeredgewidth": 0.4,
+    "clip_on": False,
+}
+
+
+class Curve(NamedTuple):
+    """Mean error of an algorithm on a task, and the middle 80 % of its runs.
+
+    Attributes
+    ----------
+    x : (checkpoints,) array
+        Steps or transitions.
+    mean, low, high : (checkpoints,) arrays
+        Infinite where runs diverged.
+    runs, diverged : int
+    """
+
+    x: Floats
+    mean: Floats
+    low: Floats
+    high: Floats
+    runs: int
+    diverged: int
+
+    def since(self, x: float) -> Curve:
+        """Return the part from x on."""
+        kept = self.x >= x
+        return self._replace(x=self.x[kept], mean=self.mean[kept], low=self.low[kept], high=self.high[kept])
+
+
+def learning_curve(results: Archive, algorithm: str, task: str, score: Score, axis: Axis = "steps") -> Curve:
+    """Summarise the runs of an algorithm on a task at each checkpoint.
+
+    With few runs the middle 80 % reach from the smallest to the largest.
+    """
+    rows = results.curve(algorithm, score)
+    rows = rows[(rows["task"] == task) & (rows["step"] > 0)]
+    if rows.empty:
+        raise MissingDataError(f"the results hold no run of {algorithm} on {task}")
+    wide = rows.pivot(index="step" if axis == "steps" else "transitions", columns="run", values="error")
+    ordered = np.sort(wide.to_numpy(), axis=1)
+    edge = tail_of(ordered.shape[1])
+    return Curve(
+        x=wide.index.to_numpy(dtype=np.float64),
+        mean=ordered.mean(axis=1),
+        low=ordered[:, edge],
+        high=ordered[:, -1 - edge],
+        runs=ordered.shape[1],
+        diverged=int(np.isinf(ordered[-1]).sum()),
+    )
+
+
+def draw_curves(
+    results: Archive, score: Score, paper: Paper, axis: Axis = "steps", size: str = "two-column"
+) -> Figure:
+    """Draw a panel of learning curves for each task.
+
+    Under the paper's own score the algorithms are those of its figure, and the floor.
+
+    Parameters
+    ----------
+    results : Archive
+    score : Score
+        How errors are measured. The paper's end points are marked if it is measured as in the paper.
+    paper : Paper
+        For its end points, and the order of the tasks.
+    axis : {"steps", "transitions"}
+    size : {"two-column", "one-column"}
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        To be written by `style.save_figure`.
+    """
+    shape = SIZES[size]
+    tasks = [task for task in paper.tasks if task in results.tasks(score.protocol)]
+    if not tasks:
+        raise MissingDataError(f"the results hold no task of the paper under protocol {score.protocol}")
+    height = math.ceil(len(tasks) / shape.columns)
+    with drawing(shape):
+        figure = new_figure(shape.width, shape.panel_height * height + 0.75)
+        axes = figure.subplots(height, shape.columns, squeeze=False).ravel()
+        for panel, task in zip(axes, tasks, strict=False):
+            curves = _shown_curves(results, task, score, axis)
+            _draw_panel(panel, task, curves, _end_points(paper, task, score))
+        for panel in axes[len(tasks) :]:
+            panel.set_axis_off()
+        shorter = results.manifest.get("shorten", 1)
+        length = "" if shorter == 1 else f" (a quick look: 1/{shorter} of the paper's)"
+        figure.supxlabel(axis.capitalize() + length, fontsize=shape.letters)
+        figure.supylabel(_described(score), fontsize=shape.letters)
+        _draw_legend(figure, _drawn(results, score), score, shape.legend_columns)
+        figure.draw_without_rendering()  # lays it out, once for all formats
+        figure.set_layout_engine("none")
+    return figure
+
+
+def _described(score: Score) -> str:
+    target = {"bias": "the bias", "paper": "the paper's fixed point", "own": "the own limit"}[score.target]
+    kind = {"full": "", "centred": ", centred", "quotient": ", up to a constant", "paper": ""}[score.kind]
+    return f"Distance to {target}{kind}"
+
+
+def _end_points(paper: Paper, task: str, score: Score) -> DataFrame:
+    """Return the rows of the paper's table for a task, if the score is its own."""
+    printed = paper.final_errors()
+    return printed[(printed["task"] == task) & (score.kind == "paper")]
+
+
+def _drawn(results: Archive, score: Score) -> list[str]:
+    """Return the algorithms that are drawn."""
+    found = results.algorithms(score.protocol)
+    return [name for name in found if score.kind != "paper" or name in (*STUDIED, FLOOR)]
+
+
+def _draw_panel(panel: Axes, task: str, curves: dict[str, Curve], printed: DataFrame) -> None:
+    """Draw curves, spread and end points of a task."""
+    for algorithm, curve in curves.items():
+        _draw_curve(panel, algorithm, curve)
+    end = max(curve.x[-1] for curve in curves.values())
+    panel.set_title(task_title(task))
+    panel.set(xscale="log", yscale="log", xlim=(end / 10**DECADES, end))
+    panel.set_xticks(few_ticks(*panel.get_xlim()))
+    _limit_heights(panel, curves, printed)
+    if len(printed):
+        _draw_end_points(panel, end, printed.set_index("algorithm")["mean"])
+    _say_who_diverged(panel, curves)
+    panel.minorticks_off()
+    for axis, text in ((panel.xaxis, power_of_ten), (panel.yaxis, tick_text)):
+        axis.set_label_coords(0.0, 0.0)  # it has no label: no place is to be searched for one
+        axis.set_major_formatter(lambda value, _, text=text: text(value))  # type: ignore[misc]
+
+
+def _shown_curves(results: Archive, task: str, score: Score, axis: Axis) -> dict[str, Curve]:
+    """Return the last part of the curves of a task."""
+    curves = {}
+    for algorithm in _drawn(results, score):
+        with suppress(MissingDataError):
+            curves[algorithm] = learning_curve(results, algorithm, task, score, axis)
+    end = max(curve.x[-1] for curve in curves.values())
+    return {algorithm: curve.since(end / 10**DECADES) for algorithm, curve in curves.items()}
+
+
+def _draw_curve(panel: Axes, algorithm: str, curve: Curve) -> None:
+    look, drawn = look_of(algorithm), np.isfinite(curve.mean)
+    panel.plot(
+        curve.x[drawn], curve.mean[drawn], color=look.colour, linestyle=look.dashes, linewidth=look.width
+    )
+    if algorithm != FLOOR:
+        kept = drawn & np.isfinite(curve.high)
+        panel.fill_between(
+            curve.x[kept], curve.low[kept], curve.high[kept], color=look.colour, alpha=BAND, linewidth=0
+        )
+
+
+def _limit_heights(panel: Axes, curves: dict[str, Curve], printed: DataFrame) -> None:
+    """Choose the heights by what is compared: least squares on a handful of transitions may be far above."""
+    parts = [printed["mean"].to_numpy(dtype=np.float64).clip(min=PRINTED_ZERO)]
+    for algorithm, curve in curves.items():
+        parts += [curve.mean[-1:]] if algorithm == FLOOR else [curve.mean, curve.low]
+    heights = np.concatenate(parts)
+    heights = heights[np.isfinite(heights) & (heights > 0)]
+    if heights.size:
+        margin = max(1.1, (heights.max() / heights.min()) ** 0.07)
+        panel.set_ylim(heights.min() / margin, heights.max() * margin)
+        panel.set_yticks(few_ticks(*panel.get_ylim()))
+
+
+def _draw_end_points(panel: Axes, end: float, printed: Mapping[str, float]) -> None:
+    """Mark the printed means side by side in a strip on the right; arrows for those of 0.00."""
+    width = 10 ** (0.06 * DECADES)
+    panel.set_xlim(right=end * width ** (len(printed) + 0.4))
+    panel.axvspan(end, panel.get_xlim()[1], color=FAINT, alpha=STRIP, linewidth=0, zorder=0)
+    for place, algorithm in enumerate(name for name in STUDIED if name in printed):
+        mean, look = printed[algorithm], look_of(algorithm)
+        marker = look.marker if mean > 0 else CARETDOWNBASE
+        panel.plot(
+            end * width ** (place + 0.7),
+            max(mean, PRINTED_ZERO),
+            color=look.colour,
+            **MARK | {"marker": marker},
+        )
+
+
+def _say_who_diverged(panel: Axes, curves: dict[str, Curve]) -> None:
+    lost = [(name, curve) for name, curve in curves.items() if curve.diverged]
+    for place, (algorithm, curve) in enumerate(lost):
+        panel.annotate(
+            f"{curve.diverged} of {curve.runs} diverged",
+            (0.03, 0.06 + 0.13 * place),
+            xycoords="axes fraction",
+            color=look_of(algorithm).colour,
+            fontsize="x-small",
+        )
+
+
+def _draw_legend(figure: Figure, algorithms: list[str], score: Score, columns: int) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Any] = []
+    for algorithm in algorithms:
+        look, marked = look_of(algorithm), score.kind == "paper" and algorithm in STUDIED
+        mark = MARK | {"marker": look.marker} if marked else {}
+        handles.append(Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=look.width, **mark))
+    labels = [algorithm_title(name) + (" (floor)" if name == FLOOR else "") for name in algorithms]
+    handles.append(Patch(color=look_of("single-chain").colour, alpha=BAND, linewidth=0))
+    labels.append("Middle 80 % of runs")
+    if score.kind == "paper":
+        strip = Patch(color=FAINT, alpha=STRIP, linewidth=0)
+        handles.append((strip, Line2D([], [], color="white", linestyle="", **MARK)))
+        labels.append("Printed in the paper")
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, columnspacing=1.4)
+
+
+def few_ticks(low: float, high: float) -> list[float]:
+    """Return two to four round numbers on a logarithmic axis.
+
+    Examples
+    --------
+    >>> few_ticks(0.3, 1.1), few_ticks(8, 300_000), few_ticks(0.42, 0.47)
+    ([0.3, 1.0], [100.0, 10000.0], [0.43, 0.45, 0.47])
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    subdivided = {step: [k / step for k in range(step, 10 * step)] for step in (1, 2, 10)}
+    finer = ([1.0], [1.0, 3.0], [1.0, 2.0, 5.0], *subdivided.values())
+    for digits in finer:
+        ticks = [float(f"{digit:g}e{power}") for power in powers for digit in digits]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= 2:
+            break
+    stride = math.ceil(len(ticks) / MOST_TICKS)
+    return ticks[stride - 1 :: stride] if stride > 1 else ticks
+
+
+def tick_text(value: float) -> str:
+    """Return a tick's number, as a power of ten if it is far from one.
+
+    Examples
+    --------
+    >>> tick_text(0.02), tick_text(1000.0), tick_text(100000.0)
+    ('0.02', '1000', '$10^{5}$')
+    """
+    return f"{value:g}" if 0.001 <= value < 10_000 else power_of_ten(value)
+
+
+def power_of_ten(value: float) -> str:
+    r"""Return a tick's number as a power of ten.
+
+    Examples
+    --------
+    >>> power_of_ten(100.0), power_of_ten(30000.0)
+    ('$10^{2}$', '$3\\cdot 10^{4}$')
+    """
+    digits, power = f"{value:.0e}".split("e")
+    return f"$10^{{{int(power)}}}$" if digits == "1" else rf"${digits}\cdot 10^{{{int(power)}}}$"
+
+
+COLOURS = "cividis"
+"""From blue to yellow: the same to all readers, and in print."""
+
+GAP = 1
+"""Cells between maps of one task."""
+
+
+def draw_maps(results: Archive, protocol: str, size: str = "two-column") -> Figure | None:
+    """Draw a row for each task with a map: the exact bias, and what each algorithm has learned at the end.
+
+    Estimates are drawn without the constant by which all of their values are too high, in the colours of the
+    exact bias. Values of the first instance of each task. None if no task has a map.
+    """
+    of_protocol = results.states[results.states["protocol"] == protocol]
+    tasks = [str(task) for task in of_protocol["task"].unique()]
+    if not tasks:
+        return None
+    shape, names = SIZES[size], ["Exact", *map(algorithm_title, STUDIED)]
+    maps = [of_protocol[of_protocol["task"] == task].sort_values("state") for task in tasks]
+    grids = [_spread(states, states["bias"].to_numpy()) for states in maps]
+    heights = [grid.shape[0] / grid.shape[1] for grid in grids]
+    with drawing(shape):
+        figure = new_figure(shape.width, 0.3 + 0.16 * shape.width * sum(heights))
+        panels = figure.subplots(
+            len(tasks), len(names), squeeze=False, gridspec_kw={"height_ratios": heights}
+        )
+        for row, task, states in zip(panels, tasks, maps, strict=True):
+            _draw_row(row, states, _last(results, protocol, task))
+            row[0].set_ylabel(task_title(task).replace(", ", ",\n"), rotation=0, ha="right", va="center")
+        for panel, name in zip(panels[0], names, strict=True):
+            panel.set_title(name)
+    return figure
+
+
+def _last(results: Archive, protocol: str, task: str) -> dict[str, FloatArray]:
+    """Return the values of all states at the last checkpoint of each algorithm."""
+    rows = results.values[(results.values["protocol"] == protocol) & (results.values["task"] == task)]
+    last = rows.sort_values("step").groupby("algorithm", observed=True, sort=False)["values"].last()
+    return {str(name): np.asarray(values, dtype=np.float64) for name, values in last.items()}
+
+
+def _draw_row(panels: Any, states: DataFrame, estimates: dict[str, FloatArray]) -> None:
+    from matplotlib.colors import AsinhNorm
+
+    bias = states["bias"].to_numpy()
+    drawn = bias[states["panel"] >= 0]
+    middle = float(
+        np.subtract(*np.quantile(drawn, [0.9, 0.1]))
+    )  # what lies far outside must not hide all else
+    scale = AsinhNorm(linear_width=middle or 1.0, vmin=drawn.min(), vmax=drawn.max())
+    for panel, name in zip(panels, [None, *STUDIED], strict=True):
+        panel.set(xticks=[], yticks=[])
+        panel.spines[:].set_visible(False)
+        values = bias if name is None else estimates.get(name, np.full(len(bias), np.nan))
+        if np.isfinite(values).all():
+            level = values - (values - bias).mean()
+            panel.imshow(_spread(states, level), cmap=COLOURS, norm=scale, interpolation="nearest")
+        else:
+            panel.text(0.5, 0.5, "diverged", color=FAINT, ha="center", va="center", transform=panel.transAxes)
+
+
+def _spread(states: DataFrame, values: FloatArray) -> FloatArray:
+    """Return values on the rows and columns of their states, NaN elsewhere; several maps in a square."""
+    states, values = states[states["panel"] >= 0], values[states["panel"] >= 0]
+    panel, row, column = (states[name].to_numpy() for name in ("panel", "row", "column"))
+    beside = math.ceil(math.sqrt(panel.max() + 1))
+    height, width = row.max() + 1 + GAP, column.max() + 1 + GAP
+    grid = np.full((-(-(panel.max() + 1) // beside) * height - GAP, beside * width - GAP), np.nan)
+    grid[panel // beside * height + row, panel % beside * width + column] = values
+    return grid

@@ -1,0 +1,336 @@
+"""The page of one evaluation: warnings first, the gain, how it settled down, and the values.
+
+An estimate in words and in rows of a table, for its page.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gainbias
+from gainbias.evaluation.estimate import MOST_LISTED, Estimate, digits_for, every_observation, with_interval
+from gainbias.evaluation.storage import load_to_show
+from gainbias.evaluation.values.methods import NoValues
+from gainbias.experiments.provenance import package_versions
+from gainbias.report.figures.estimates import ValueView, gain_range, has_varied, value_view
+from gainbias.report.figures.style import NEGATIVE, POSITIVE
+from gainbias.report.pages.frame import (
+    Entry,
+    assembled,
+    clock,
+    definitions,
+    paragraph,
+    script_data,
+    sortable_table,
+)
+from gainbias.store import write_whole
+
+MOST_ROWS = 200
+"""A table of more observations than this has only the best and the worst."""
+
+VALUE_HEADER = ["Observation", "Relative value", "Interval from", "to"]
+
+UNSEEN, RARE = "nothing alike was seen", "too little was seen for an interval"
+NO_STEP = "no step began there"
+"""Of discrete observations: one that ends episodes may have been seen often."""
+
+RELATIVE = (
+    "The relative value of an observation is how much more than the gain is earned from there on, in all; "
+    "their mean in the long run is 0."
+)
+
+
+def about(estimate: Estimate) -> str:
+    """Say what the gain is, and what it rests on."""
+    return f"Average reward per step in the long run, from {estimate.diagnostics.data_in_words()}."
+
+
+def number_with_ends(middle: float, low: float, high: float) -> str:
+    """Return a number and its interval, with digits that the interval is worth.
+
+    Examples
+    --------
+    >>> number_with_ends(1.23456, 1.2, 1.29), number_with_ends(1.23456, -np.inf, np.inf)
+    ('1.235 (1.200 to 1.290)', '1.234560 (-inf to inf)')
+    """
+    digits = digits_for(high - low)
+    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def without_interval(gain: float) -> str:
+    """Return a gain that has no interval, and why.
+
+    Examples
+    --------
+    >>> without_interval(0.0)
+    '0; rewards did not vary, so there is no interval'
+    """
+    return f"{gain:.4g}; rewards did not vary, so there is no interval"
+
+
+def value_with_ends(value: float, low: float, high: float, unseen: str = UNSEEN) -> str:
+    """Return a value and its interval, or why there is none.
+
+    Examples
+    --------
+    >>> value_with_ends(2.34567, 2.0, 2.6), value_with_ends(2.34567, -np.inf, np.inf)
+    ('+2.35 (+2.00 to +2.60)', '+2.346, too little was seen for an interval')
+    """
+    if np.isnan(value):
+        return unseen
+    if not np.isfinite(high - low):
+        return f"{value:+.4g}, {RARE}"
+    digits = digits_for(high - low)
+    return f"{value:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
+
+
+def values(view: ValueView) -> str:
+    """Name the best and the worst of the values that are drawn and have intervals."""
+    places = np.flatnonzero(view.known & np.isfinite(view.values))
+    if not len(places):
+        return "Too little was seen for an interval of any value."
+    best, worst = places[np.argmax(view.values[places])], places[np.argmin(view.values[places])]
+    return f"Best: {_at(view, int(best))}. Worst: {_at(view, int(worst))}."
+
+
+def _at(view: ValueView, place: int) -> str:
+    seen = view.seen[place].tolist()
+    shown = str(seen) if view.seen.dtype.kind == "i" else ", ".join(f"{x:.4g}" for x in np.ravel(seen))
+    return f"{value_with_ends(view.values[place], *view.intervals[place])} at {shown}"
+
+
+def how_to_read(view: ValueView, confidence: float) -> str:
+    """Say what a chart of values shows."""
+    unknown = {
+        "points": " For one of a grey point too little was seen.",
+        "line": " Where there is no band, too little was seen.",
+        "map": " Where there is no colour, too little was seen.",
+        "extremes": " Shown are the worst and the best observations that have one.",
+    }
+    is_partial = {"points": view.rare.any(), "extremes": True}.get(view.form, not view.known.all())
+    partly = unknown[view.form] if is_partial else ""
+    return f"{RELATIVE} Each has its own {confidence:.0%} interval.{partly}"
+
+
+def no_picture(estimate: Estimate) -> str:
+    """Say why values are not drawn."""
+    if isinstance(estimate.learned, NoValues):
+        return f"There are no values here: {'; '.join(estimate.learned.warnings)}."
+    if estimate.observed.limits.whole:
+        return (
+            f"There are more than {MOST_LISTED:,} different observations, too many to draw or list. Ask for "
+            "values in Python: value(observation) and value_interval(observation) of the estimate."
+        )
+    return (
+        "Values are drawn for observations of one or two numbers with bounds, or for discrete ones. Ask for "
+        "others in Python: value(observation) and value_interval(observation) of the estimate."
+    )
+
+
+def value_rows(estimate: Estimate) -> tuple[list[list[Entry]], str]:
+    """Return rows of a table of values, and what is left out; none for boxes, or without values."""
+    every = every_observation(estimate.observed.limits)
+    if every is None or isinstance(estimate.learned, NoValues):
+        return [], ""
+    left_out = ""
+    if len(every) > MOST_ROWS:
+        worst, best = estimate.extremes(MOST_ROWS // 2)
+        listed = [seen for seen, _ in [*best, *(pair for pair in worst[::-1] if pair not in best)]]
+        left_out = (
+            f"{len(listed)} of {len(every):,} observations: the best and the worst of those that were seen "
+            f"often enough for an interval. The other {len(every) - len(listed):,} are left out."
+        )
+        every = np.array(listed, dtype=np.int64).reshape(len(listed), *every.shape[1:])
+    found = zip(every.tolist(), estimate.value(every), estimate.value_interval(every), strict=True)
+    return [_row(*one) for one in found], left_out
+
+
+def _row(seen: Any, value: float, ends: Any) -> list[Entry]:
+    name = Entry(str(seen), None if isinstance(seen, list) else seen)
+    if np.isnan(value):
+        return [name, Entry(NO_STEP), Entry("-"), Entry("-")]
+    if not np.isfinite(ends).all():
+        return [name, Entry(f"{value:+.4g}", float(value)), Entry(RARE), Entry("-")]
+    digits = digits_for(ends[1] - ends[0])
+    return [name, *(Entry(f"{number:+.{digits}f}", float(number)) for number in (value, *ends))]
+
+
+def diagnostics(estimate: Estimate) -> dict[str, str]:
+    """Return what speaks for and against an estimate, by what it is."""
+    facts = estimate.diagnostics
+    in_span = {True: "can be expressed by the features", False: "cannot be expressed by the features"}
+    return {
+        "Method": facts.algorithm,
+        "Features": estimate.features,
+        "Data": facts.data_in_words(),
+        "Run": "complete" if facts.is_complete else "cut short: the first warning says why",
+        "Standard error of the gain": _number(facts.standard_error),
+        "Autocorrelation time of rewards": _steps(facts.autocorrelation_time),
+        "Split R-hat": _number(facts.r_hat, "; 1 if all halves of all chains agree"),
+        "Batches": f"{facts.num_batches:,} for the gain, {facts.value_batches:,} for values",
+        "Autocorrelation time of values": _steps(facts.mixing_time, ": so long the chain remembers"),
+        "Length for values": _number(facts.value_effective_sample_size, " of these times"),
+        "Smallest curvature in the weights": "not computed" if facts.eta is None else _number(facts.eta),
+        "Constants": "not looked at" if facts.constant_in_span is None else in_span[facts.constant_in_span],
+        "Predictable variance of TD errors": _number(
+            100.0 * facts.predictable_share, " % or more; 0 if the features express the bias"
+        ),
+        "Time": f"{facts.source_seconds:.3g} s for the data, {facts.library_seconds:.3g} s in this library",
+    }
+
+
+def _steps(value: float, why: str = "") -> str:
+    return _number(value, f" step{'s' * (f'{value:.4g}' != '1')}{why}")
+
+
+def _number(value: float, unit: str = "") -> str:
+    if np.isnan(value):
+        return "not known"
+    return "without bound" if np.isinf(value) else f"{value:,.4g}{unit}"
+
+
+WIDTH_CHOICE = """\
+<form class="controls" aria-label="What the map shows" hidden>
+<label>Shown <select data-choice="shown">
+<option value="value">relative value</option>
+<option value="width">half-width of its interval</option>
+</select></label>
+</form>"""
+
+
+def write_stored_page(source: Path, path: Path) -> None:
+    """Write the page of an estimate that is in a file.
+
+    Raises
+    ------
+    ValueError
+        If there is none in it, or the page would take its place.
+    """
+    estimate = load_to_show(source)
+    if path.resolve() == source.resolve():
+        raise ValueError(f"the page would take the place of the estimate in {source}: name another file")
+    written = clock(source.stat().st_mtime)
+    write_estimate_page(estimate, path, {"Estimate": f"{source.name}, written {written}"})
+
+
+def write_estimate_page(estimate: Estimate, path: Path, made: Mapping[str, str]) -> None:
+    """Write the interactive page of an estimate.
+
+    Parameters
+    ----------
+    estimate : Estimate
+    path : Path
+        The page.
+    made : mapping of str to str
+        How the estimate came about; the date and versions are added.
+    """
+    versions = {
+        "gainbias": gainbias.__version__,
+        "Python": platform.python_version(),
+        **{name: version for name, version in package_versions().items() if version},
+    }
+    facts = {
+        **made,
+        "Page written": clock(time.time()),
+        "By": ", ".join(f"{name} {version}" for name, version in versions.items()),
+    }
+    write_whole(path, estimate_html(estimate, facts).encode())
+
+
+def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
+    """Return the interactive page of an estimate; ``made`` says how it came about, the foremost first."""
+    gain, interval = with_interval(estimate.gain, estimate.gain_interval, estimate.confidence).split(", ")
+    facts, view = estimate.diagnostics, value_view(estimate)
+    warnings = _listed("Warnings: read these first", facts.warnings)
+    return assembled(
+        "estimate.html",
+        ["estimate.js"],
+        title=f"Gain {escape(gain)}",
+        warnings=f'<div class="warning" role="note">{warnings}</div>' if warnings else "",
+        gain=escape(gain),
+        interval=escape(interval),
+        about=escape(about(estimate)),
+        origin=escape(": ".join(next(iter(made.items())))),
+        notes=_listed("Notes", facts.notes),
+        values=_values_section(estimate, view),
+        diagnostics=definitions(diagnostics(estimate)),
+        made=definitions(made),
+        data=script_data({"gain": _gain_data(estimate), "values": view and _value_data(view)}),
+    )
+
+
+def _listed(title: str, texts: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return f"<h2>{title}</h2><ul>{items}</ul>" if items else ""
+
+
+def _values_section(estimate: Estimate, view: ValueView | None) -> str:
+    if view is None:
+        return paragraph(no_picture(estimate)) + _table(estimate)
+    spoken = values(view)
+    chart = f'<div id="values" class="chart" role="img" aria-label="{escape(spoken)}"></div>'
+    hint = f'<p class="hint">{escape(how_to_read(view, estimate.confidence))}</p>'
+    return (
+        paragraph(spoken) + WIDTH_CHOICE * (view.form == "map") + chart * (len(view.seen) > 0) + hint
+    ) + _table(estimate)
+
+
+def _table(estimate: Estimate) -> str:
+    rows, left_out = value_rows(estimate)
+    if not rows:
+        return ""
+    table = sortable_table("Relative values", VALUE_HEADER, rows)
+    return table + (f'<p class="hint">{escape(left_out)}</p>' if left_out else "")
+
+
+# Numbers of charts ---------------------------------------------------------------------------------
+
+
+def _gain_data(estimate: Estimate) -> dict[str, Any]:
+    history, varied = estimate.history, has_varied(estimate.history)
+    known = varied & np.isfinite(history.high - history.low)
+    parts = zip(history.gain, history.low, history.high, varied, strict=True)
+    return {
+        "x": history.transitions.tolist(),
+        "y": _numbers(history.gain),
+        "low": _numbers(np.where(known, history.low, np.nan)),
+        "high": _numbers(np.where(known, history.high, np.nan)),
+        "texts": [
+            number_with_ends(*part) if is_varied else without_interval(part[0]) for *part, is_varied in parts
+        ],
+        "last": _numbers([estimate.gain])[0],
+        "range": gain_range(estimate),
+        "colour": POSITIVE,
+    }
+
+
+def _value_data(view: ValueView) -> dict[str, Any]:
+    known, is_whole = view.known, view.seen.dtype.kind == "i"
+    unseen = NO_STEP if is_whole else UNSEEN
+    low, high = np.where(known, view.intervals.T, np.nan)
+    return {
+        "form": view.form,
+        "axes": [axis.tolist() for axis in view.axes],
+        "whole": is_whole,
+        "names": [str(seen) for seen in view.seen.tolist()] if view.form == "extremes" else [],
+        "values": _numbers(view.values),
+        "low": _numbers(low),
+        "high": _numbers(high),
+        "texts": [
+            value_with_ends(value, start, end, unseen)
+            for value, (start, end) in zip(view.values, view.intervals, strict=True)
+        ],
+        "colours": [NEGATIVE, POSITIVE],
+    }
+
+
+def _numbers(values: Any) -> list[float | None]:
+    """Return numbers as they are; None stands for what JSON does not have."""
+    return [float(value) if np.isfinite(value) else None for value in values]
