@@ -78,6 +78,20 @@ def test_an_edited_step_is_compiled_again(tmp_path: Path) -> None:
     assert run_copy(tmp_path, STEP_PROGRAM) == "1.5"
 
 
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_stored_code_that_cannot_be_read_is_compiled_again(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "gainbias")
+    assert run_copy(tmp_path, STEP_PROGRAM) == "0.5"
+    source = tmp_path / "gainbias/features/rows.py"
+    source.rename(source.with_name("elsewhere.py"))  # its types are named in what is stored
+    for user in (tmp_path / "gainbias").rglob("*.py"):
+        user.write_text(user.read_text().replace("gainbias.features.rows", "gainbias.features.elsewhere"))
+    assert run_copy(tmp_path, STEP_PROGRAM) == "0.5"
+    for stored in (tmp_path / "cache").rglob("*.nb?"):
+        stored.write_bytes(stored.read_bytes()[:40])
+    assert run_copy(tmp_path, STEP_PROGRAM) == "0.5"
+
+
 LATE_PROGRAM = """
 import importlib, pathlib
 import gainbias as gb

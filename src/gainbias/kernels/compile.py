@@ -16,9 +16,12 @@ import contextlib
 import functools
 import gc
 import inspect
+import pickle
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -32,6 +35,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 _LOCK = threading.RLock()  # numba's settings are shared by all threads while one of them compiles
 _PART_COMPILER = part_compiler()
+
+UNREADABLE = (ImportError, AttributeError, EOFError, pickle.UnpicklingError)
+"""What numba raises where stored code is damaged, or names a type that has moved: it is compiled again."""
 
 
 def kernel(function: Function) -> Function:
@@ -105,33 +111,37 @@ def _compile(function: Function, **options: Any) -> Function:
 def _undisturbed(compiled: Any) -> Callable[..., Any]:
     """Compile one kernel at a time, with our settings; find its place on disk before the first time."""
     compile_for = compiled.compile
-    is_first = True
+    find_place = functools.cache(lambda: _keep_on_disk(compiled))
 
     @functools.wraps(compile_for)
     def compile_undisturbed(*arguments: Any) -> Any:
-        nonlocal is_first
         with _LOCK, _vectorising(), _without_collecting():
-            if is_first:
-                _keep_on_disk(compiled)
-                is_first = False
-            return compile_for(*arguments)
+            place = find_place()
+            try:
+                return compile_for(*arguments)
+            except UNREADABLE:
+                if place is None:
+                    raise
+                shutil.rmtree(place, ignore_errors=True)
+                return compile_for(*arguments)
 
     return compile_undisturbed
 
 
-def _keep_on_disk(compiled: Any) -> None:
-    """Let numba load and save a kernel in the folder that is named by what it does, if that can be told.
+def _keep_on_disk(compiled: Any) -> Path | None:
+    """Let numba load and save a kernel in the folder that is named by what it does; return the folder.
 
     This waits until the kernel is first compiled, because only then all functions that it calls are there.
+    If it cannot be told what the kernel does, nothing is kept.
     """
     function, folder = compiled.py_func, cache_folder()
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     parts = [function, *filter(inspect.isfunction, cells)]
     if folder is None or not all(map(is_own, parts)):
-        return
+        return None
     digest = kernel_digest(function, (sorted(compiled.targetoptions.items()), _PART_COMPILER is None))
     if digest is None:
-        return
+        return None
     settings: Any = numba.config
     before = settings.CACHE_DIR
     try:
@@ -140,6 +150,7 @@ def _keep_on_disk(compiled: Any) -> None:
         compiled.enable_caching()
     finally:
         settings.CACHE_DIR = before
+    return folder / digest
 
 
 @contextlib.contextmanager
