@@ -29,7 +29,7 @@ from gainbias.algorithms.algorithm import Setting
 from gainbias.engine.loop import Memory, loop_of
 from gainbias.engine.paths import Sampler
 from gainbias.engine.schedules import side_by_side
-from gainbias.engine.work import STRETCH, moves_of
+from gainbias.engine.work import KERNEL_STRETCH, moves_of
 from gainbias.features.rows import LANES, rows_of
 from tests.oracles.expanders import random_dyadic_transitions
 
@@ -102,10 +102,10 @@ class Steps:
         self.loop, self.params = loop_of(algorithm.form.step), algorithm.params()
         self.rows = rows_of(problem.features)
         paths = Sampler(problem.mrp).paths
-        self.moves = moves_of([paths([0], chain=chain).take(STRETCH) for chain in CHAINS], 0)
+        self.moves = moves_of([paths([0], chain=chain).take(KERNEL_STRETCH) for chain in CHAINS], 0)
         setting = Setting(np.zeros((problem.num_features, width)), None, 1.0)
         parts = [schedules[k : k + width] for k in range(0, len(schedules), width)]
-        self.sizes = [side_by_side(part, 0, STRETCH) for part in parts]
+        self.sizes = [side_by_side(part, 0, KERNEL_STRETCH) for part in parts]
         self.states = [Memory(algorithm.form.init(setting, self.params)).state for _ in parts]
 
     def __call__(self) -> None:
@@ -127,7 +127,11 @@ def one_lane() -> Iterator[Row]:
             gb.run("double-chain", problem, many, schedule, checkpoints=1, threads=1)
 
         times = best_times(9, lane=steps, loop=loop, run=run)
-        each = {"lane": times["lane"] / STRETCH, "loop": times["loop"] / STRETCH, "run": times["run"] / many}
+        each = {
+            "lane": times["lane"] / KERNEL_STRETCH,
+            "loop": times["loop"] / KERNEL_STRETCH,
+            "run": times["run"] / many,
+        }
         size = f"{n} states, {d} features"
         for name, least in (("lane", need), ("run", None)):
             what = f"one lane{', drawing its own path too' * (name == 'run')}, over a NumPy loop: {size}"
@@ -142,10 +146,12 @@ def many_lanes() -> Iterator[Row]:
     square = np.random.default_rng(0).random((600, 600))
     works: dict[str, Callable[[], object]] = {
         "steps": Steps(problem, schedules),
-        "run": lambda: gb.run("double-chain", problem, 10 * STRETCH, schedules, checkpoints=1, threads=1),
+        "run": lambda: gb.run(
+            "double-chain", problem, 10 * KERNEL_STRETCH, schedules, checkpoints=1, threads=1
+        ),
         "dgemm": lambda: square @ square,
     }
-    lane_steps = 8 * d * count * STRETCH
+    lane_steps = 8 * d * count * KERNEL_STRETCH
     operations = {"steps": lane_steps, "run": 10 * lane_steps, "dgemm": 2 * 600**3}
     for chains in (16, 32, 48):
         works[f"loop {chains}"], operations[f"loop {chains}"] = multiply_and_add(chains)
@@ -174,12 +180,12 @@ def paths() -> Iterator[Row]:
             drawing = sampler.paths(range(count))
 
             def ours(drawing=drawing, count=count):
-                for _ in range(steps // count // STRETCH):
-                    drawing.take(STRETCH)
+                for _ in range(steps // count // KERNEL_STRETCH):
+                    drawing.take(KERNEL_STRETCH)
 
             works = {"ours": ours, "theirs": simulate_with_quantecon(chain, steps // count, count)}
             times = best_times(4, **works)
-            made = {"ours": steps // count // STRETCH * STRETCH * count, "theirs": steps}
+            made = {"ours": steps // count // KERNEL_STRETCH * KERNEL_STRETCH * count, "theirs": steps}
             each = {name: times[name] / made[name] * 1e9 for name in works}
             note = f" ({each['ours']:.0f} and {each['theirs']:.0f} ns a step)"
             what = f"{count} path{'s' * (count > 1)}, {n:,} {kind} states, over QuantEcon"

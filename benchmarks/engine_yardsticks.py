@@ -8,8 +8,8 @@ from scipy.sparse import csr_matrix
 import gainbias as gb
 from gainbias.algorithms.algorithm import Move
 from gainbias.engine.loop import LINE
-from gainbias.features.rows import Floats
 from gainbias.kernels import bare_kernel
+from gainbias.types import Floats
 
 
 def random_problem(n: int, d: int, seed: int = 0) -> gb.Problem:

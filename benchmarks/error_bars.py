@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import gainbias as gb
 from benchmarks.error_bars_fresh import FRESH
-from gainbias.engine.paths import Sampler, Steps
+from gainbias.engine.paths import SampledSteps, Sampler
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import (
     ENOUGH_STEPS,
@@ -120,13 +120,13 @@ class Chain:
         times = [_time(self.problem.mrp, row) for row in series if np.ptp(row) > 1e-12]
         return max(1.0, self.reward_time, *times)
 
-    def runs(self, count: int, steps: int, first_seed: int) -> Iterator[Steps]:
+    def runs(self, count: int, steps: int, first_seed: int) -> Iterator[SampledSteps]:
         """Paths of one run after another, from the uniform law: (1, steps) arrays."""
         sampler = Sampler(self.problem.mrp)
         for begin in range(first_seed, first_seed + count, TOGETHER):
             drawn = sampler.paths(range(begin, min(begin + TOGETHER, first_seed + count))).take(steps)
             for k in range(len(drawn.here)):
-                yield Steps(*(array[k : k + 1] for array in drawn))
+                yield SampledSteps(*(array[k : k + 1] for array in drawn))
 
 
 def _time(mrp: gb.MarkovRewardProcess, series: Floats) -> float:

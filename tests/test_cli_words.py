@@ -13,7 +13,7 @@ from gainbias.cli.show import show_bound, show_study, show_sweep
 from gainbias.engine.trace import Outcome
 from gainbias.experiments.reproduce.reproduce import paper_tasks
 from gainbias.report.tables.findings import shortfalls
-from gainbias.report.tables.layout import Cell, Sheet
+from gainbias.report.tables.layout import Sheet, TableCell
 from gainbias.report.write import _write_sheet
 
 
@@ -219,6 +219,6 @@ class TestShortenedStudies:
         assert words is None or words in " ".join(found)
 
     def test_a_lone_sheet_says_so_too(self, tmp_path):
-        sheet = Sheet("s", "Caption.", ["a"], [[[Cell("1")]]])
+        sheet = Sheet("s", "Caption.", ["a"], [[[TableCell("1")]]])
         for path in _write_sheet(tmp_path, sheet, ["**This is a quick look, not the study.** Beware."]):
             assert "This is a quick look, not the study. Beware." in path.read_text()

@@ -134,7 +134,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 @dataclass(frozen=True)
-class Record:
+class StoredRecord:
     """One record: its name, and where its payload is."""
 
     name: str
@@ -224,7 +224,7 @@ class Log:
                 file.truncate()
             raise
 
-    def records(self) -> dict[str, Record]:
+    def records(self) -> dict[str, StoredRecord]:
         """Return all whole records by name, the latest of each; payloads are checked when they are read."""
         found, self.damaged_segments = {}, []
         for segment in self.segments():
@@ -291,7 +291,7 @@ class Lock:
         self._file.close()
 
 
-def _scan(segment: Path) -> Iterator[Record | None]:
+def _scan(segment: Path) -> Iterator[StoredRecord | None]:
     """Iterate over the records of a segment; None once if it has bytes that belong to no whole record."""
     size, whole = segment.stat().st_size, True
     with open(segment, "rb") as file:
@@ -303,7 +303,7 @@ def _scan(segment: Path) -> Iterator[Record | None]:
                     yield None
                 whole = False
                 continue  # at the next line: others may be whole behind a length that was altered
-            yield Record(head["name"], segment, start, head["length"], head["checksum"])
+            yield StoredRecord(head["name"], segment, start, head["length"], head["checksum"])
             file.seek(start + head["length"] + 1)
 
 

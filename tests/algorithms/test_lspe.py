@@ -8,7 +8,7 @@ import pytest
 import gainbias as gb
 from gainbias.algorithms.algorithm import Setting
 from gainbias.algorithms.lspe import Params, init
-from gainbias.model.problem import MOST_FEATURES
+from gainbias.model.problem import MOST_PROBLEM_FEATURES
 
 from ..engine import problems
 from .twins import first_weights, path, without
@@ -125,7 +125,7 @@ def test_a_reward_for_everything_changes_no_weight() -> None:
 
 
 def test_a_matrix_that_would_be_too_large_is_refused() -> None:
-    weights = np.zeros(MOST_FEATURES + 1)
+    weights = np.zeros(MOST_PROBLEM_FEATURES + 1)
     with pytest.raises(ValueError, match=r"lspe keeps a matrix .* at most 8000 features, found 8001"):
         init(Setting(weights, None, 1.0), Params())
 

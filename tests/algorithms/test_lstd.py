@@ -9,7 +9,7 @@ import gainbias as gb
 from gainbias.algorithms.algorithm import Field, Setting
 from gainbias.algorithms.fields import nearest_solution
 from gainbias.algorithms.lstd import Params, init
-from gainbias.model.problem import MOST_FEATURES
+from gainbias.model.problem import MOST_PROBLEM_FEATURES
 
 from ..engine import problems
 from .twins import first_weights, path
@@ -165,7 +165,7 @@ def test_step_sizes_and_averages_change_nothing() -> None:
 
 
 def test_a_matrix_that_would_be_too_large_is_refused() -> None:
-    weights = np.zeros(MOST_FEATURES + 1)
+    weights = np.zeros(MOST_PROBLEM_FEATURES + 1)
     with pytest.raises(ValueError, match=r"lstd keeps a matrix .* at most 8000 features, found 8001"):
         init(Setting(weights, None, 1.0), Params())
 

@@ -6,8 +6,8 @@ import pytest
 import gainbias as gb
 from gainbias.algorithms.fields import dense_features
 from gainbias.testing.drive import (
+    FEATURE_KINDS,
     FEW,
-    KINDS,
     SEVERAL,
     Case,
     all_params,
@@ -15,7 +15,7 @@ from gainbias.testing.drive import (
     sampled_moves,
     small_problem,
 )
-from gainbias.testing.limits import STEP_SIZE, mean_over_paths, path_length
+from gainbias.testing.limits import ORACLE_STEP_SIZE, mean_over_paths, path_length
 from gainbias.theory.curve.enumeration import move_law
 
 from ..oracles.algorithms import TWINS, Episode
@@ -26,7 +26,7 @@ STEP_SIZES = gb.Harmonic(6.0, 16.0).values(0, STEPS)
 
 def cases(num_states):
     for algorithm in gb.ALGORITHMS.values():
-        for kind in ("tabular",) if algorithm.tabular_only else KINDS:
+        for kind in ("tabular",) if algorithm.tabular_only else FEATURE_KINDS:
             for params in all_params(algorithm):
                 yield Case(algorithm, kind, small_problem(kind, num_states), params)
 
@@ -74,7 +74,7 @@ def test_all_paths_have_the_mean_of_the_twin(case):
             for k in np.flatnonzero(law.source == node)
         ]
     assert sum(probability for probability, *_ in paths) == pytest.approx(1.0, abs=1e-14)
-    sizes = np.full(steps, STEP_SIZE)
+    sizes = np.full(steps, ORACLE_STEP_SIZE)
     mean = sum(
         probability * TWINS[case.algorithm.name](episode_of(case, moves, sizes), *case.params)[0][-1]
         for probability, _, moves in paths

@@ -32,7 +32,7 @@ def test_chunks_checkpoints_and_threads_change_no_bit(make, algorithm, monkeypat
     for threads in (2, 8):
         np.testing.assert_array_equal(weights(problem, **options, threads=threads), expected)
     np.testing.assert_array_equal(weights(problem, **options, checkpoints=[1, 7, 8, 299]), expected)
-    monkeypatch.setattr(work, "STRETCH", 13)
+    monkeypatch.setattr(work, "KERNEL_STRETCH", 13)
     np.testing.assert_array_equal(weights(problem, **options), expected)
 
 
@@ -160,7 +160,7 @@ def test_ctrl_c_returns_what_was_computed(monkeypatch) -> None:
         started.wait(5)
         raise KeyboardInterrupt
 
-    stretches = work.Plan.stretches
+    stretches = work.RunPlan.stretches
 
     def slow(self):
         for number, stretch in enumerate(stretches(self)):
@@ -170,7 +170,7 @@ def test_ctrl_c_returns_what_was_computed(monkeypatch) -> None:
             yield stretch
 
     monkeypatch.setattr(run_module.Watch, "show", interrupt)
-    monkeypatch.setattr(work.Plan, "stretches", slow)
+    monkeypatch.setattr(work.RunPlan, "stretches", slow)
     part = gb.run("td-lambda", problem, 100_000, 0.1, checkpoints=[1000, 50_000])
     outcome = part.outcomes[0]
     assert outcome.status == "interrupted"

@@ -15,8 +15,8 @@ from gainbias.engine.paths import (
     BLOCK,
     AliasTable,
     Paths,
+    SampledSteps,
     Sampler,
-    Steps,
     alias_table,
     chosen,
     guessed,
@@ -173,7 +173,7 @@ def test_pieces_of_any_length_make_the_same_path(sampling: str, monkeypatch: pyt
 def test_no_more_is_drawn_ahead_than_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn, draw = [], Paths._draw
 
-    def counted(self: Paths, count: int) -> Steps:
+    def counted(self: Paths, count: int) -> SampledSteps:
         drawn.append(count)
         return draw(self, count)
 

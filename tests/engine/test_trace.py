@@ -139,7 +139,7 @@ class TestKeep:
         assert "error_full" not in small.to_frame()
 
     def test_too_much_is_refused(self, monkeypatch) -> None:
-        monkeypatch.setattr(work, "MOST_BYTES", 1000)
+        monkeypatch.setattr(work, "MOST_RECORD_BYTES", 1000)
         with pytest.raises(ValueError, match=r"would take .* GB: use keep='errors'"):
             gb.run("td-lambda", problems.dense(), 400, 0.1)
 

@@ -136,7 +136,7 @@ class TestPredictableShare:
 class TestVisits:
     @pytest.mark.parametrize("few", [0, 512])
     def test_counted_and_sorted_moves_say_the_same(self, few, monkeypatch):
-        monkeypatch.setattr(collection, "FEW_STATES", few)
+        monkeypatch.setattr(collection, "FEW_COUNTED_STATES", few)
         rng = np.random.default_rng(0)
         found = Visits(40)
         for shift in (0, 20, 0):
@@ -154,7 +154,7 @@ class TestVisits:
 
     def test_too_many_moves_are_not_followed(self, monkeypatch):
         monkeypatch.setattr(collection, "MOST_MOVES", 10)
-        monkeypatch.setattr(collection, "FEW_STATES", 1)
+        monkeypatch.setattr(collection, "FEW_COUNTED_STATES", 1)
         found = Visits(2_000)
         for start in (0, 1_000):
             here = start + np.arange(500)

@@ -11,7 +11,7 @@ from scipy import sparse
 import gainbias as gb
 from gainbias.evaluation.observations import observation_map
 from gainbias.evaluation.sources.spaces import Limits
-from gainbias.evaluation.stream.transitions import Left, Path, Steps, joined
+from gainbias.evaluation.stream.transitions import Left, ObservedSteps, Path, joined
 
 KINDS = some.lists(some.sampled_from([Left.BY_STEP, Left.BY_STEP, Left.BY_END, Left.BY_CUT]), min_size=2)
 
@@ -68,7 +68,7 @@ class TestJoined:
 def steps_over(observations):
     """One step, one end and the way back."""
     here, after = np.array([0, 1, 2]), np.array([1, 2, 0])
-    return Steps(observations, here, after, np.ones(3), np.zeros(3, dtype=np.int64), 0)
+    return ObservedSteps(observations, here, after, np.ones(3), np.zeros(3, dtype=np.int64), 0)
 
 
 def box(*pairs):

@@ -11,7 +11,7 @@ from benchmarks.error_bars import Chain, birth_death
 from gainbias.evaluation.values import least_squares, sums
 from gainbias.evaluation.values.least_squares import ENOUGH_OBSERVATIONS, estimate_values
 from gainbias.evaluation.values.sums import (
-    MOST_FEATURES,
+    MOST_LEAST_SQUARES_FEATURES,
     VALUE_BATCHES,
     Moments,
     SparseValueSums,
@@ -77,8 +77,11 @@ class TestSums:
         assert estimate_values(both).values(walk.rows) == pytest.approx(values, abs=1e-10)
 
     def test_bad_input_is_named(self):
-        with pytest.raises(ValueError, match=f"1 to {MOST_FEATURES} features, found {MOST_FEATURES + 1}"):
-            ValueSums(MOST_FEATURES + 1)
+        with pytest.raises(
+            ValueError,
+            match=f"1 to {MOST_LEAST_SQUARES_FEATURES} features, found {MOST_LEAST_SQUARES_FEATURES + 1}",
+        ):
+            ValueSums(MOST_LEAST_SQUARES_FEATURES + 1)
         added_up = ValueSums(2)
         rows = np.ones((3, 2))
         with pytest.raises(ValueError, match=r"features must have 1 chain\(s\) of rows of 2 number\(s\)"):
@@ -214,7 +217,7 @@ class TestSparse:
     @pytest.mark.parametrize("few", [0, 128])
     @pytest.mark.parametrize("num_chains", [1, 3])
     def test_tabular_ones_too(self, few, num_chains, monkeypatch):
-        monkeypatch.setattr(sums, "FEW_STATES", few)
+        monkeypatch.setattr(sums, "FEW_SUMMED_STATES", few)
         chain = Chain.named("machine-replacement")  # not reversible
         runs = list(chain.runs(num_chains, 20_000, 0))
         here, after, reward, _ = (np.concatenate(part) for part in zip(*runs, strict=True))

@@ -8,7 +8,7 @@ from scipy import sparse
 
 import gainbias as gb
 from gainbias.features import Features, as_features
-from gainbias.features.matrix import BLOCK_BYTES
+from gainbias.features.matrix import ROW_BLOCK_BYTES
 
 PLAIN = np.array([[3.0, 4.0], [0.0, 1.0], [2.0, 0.0]])
 
@@ -95,7 +95,7 @@ def test_row_blocks_are_bounded_and_complete() -> None:
     features = Features("sparse", 3000, 20_000, given=matrix)
     blocks = list(features.row_blocks())
     assert len(blocks) > 1
-    assert all(block.nbytes <= BLOCK_BYTES for _, block in blocks)
+    assert all(block.nbytes <= ROW_BLOCK_BYTES for _, block in blocks)
     assert [rows.start for rows, _ in blocks[1:]] == [rows.stop for rows, _ in blocks[:-1]]
     assert sum(block.sum() for _, block in blocks) == pytest.approx(matrix.sum(), rel=1e-12)
 

@@ -72,7 +72,7 @@ def test_one_feature_per_state_matches_the_definitions(seed, features):
 def test_lanczos_agrees_with_all_eigenvalues(monkeypatch):
     process = random_process(np.random.default_rng(3), 200, sharpness=20.0)
     dense = gb.Problem(process, gb.Tabular()).condition_numbers
-    monkeypatch.setattr(reversible, "DENSE_STATES", 10)
+    monkeypatch.setattr(reversible, "DENSE_FLOW_STATES", 10)
     lanczos = gb.Problem(process, gb.Tabular()).condition_numbers
     assert vars(lanczos) == pytest.approx(vars(dense), rel=1e-12)
 
@@ -171,7 +171,7 @@ class TestAccuracyRelativeToTheValue:
     @pytest.mark.parametrize("doubt", [0.0, 1e3], ids=["factorised", "assembled"])
     def test_both_ways_to_the_minimum(self, doubt, monkeypatch):
         monkeypatch.setattr(conditioning, "DOUBT", doubt)
-        monkeypatch.setattr(conditioning, "BLOCK_BYTES", 500)  # many small blocks
+        monkeypatch.setattr(conditioning, "FORM_BLOCK_BYTES", 500)  # many small blocks
         phi = np.random.default_rng(9).random((14, 9))
         check_against_definitions(random_process(np.random.default_rng(8), 14), phi)
 

@@ -180,7 +180,7 @@ class TestBounds:
 
     def test_a_chain_that_does_not_contract_soon_enough(self, monkeypatch):
         monkeypatch.setattr(mixing, "EXACT_STATES", 1)
-        monkeypatch.setattr(mixing, "MOST_STEPS", 1)
+        monkeypatch.setattr(mixing, "LONGEST_BLOCK", 1)
         process = process_of(np.array([[0, 0.5, 0.5], [1.0, 0, 0], [0, 0.5, 0.5]]))
         with pytest.raises(
             gb.ConvergenceError, match="no contraction in 1 steps, so that the mixing time has no"

@@ -263,7 +263,7 @@ class TestRefusals:
         self.check(TWO, [[1.0, 1e-200], [0.0, 1e-200]], message)
 
     def test_too_many_columns(self, monkeypatch):
-        monkeypatch.setattr(problem_module, "MOST_FEATURES", 1)
+        monkeypatch.setattr(problem_module, "MOST_PROBLEM_FEATURES", 1)
         self.check(TWO, np.eye(2), r"at most 1 columns, found 2: use fewer, or gb.Tabular\(\)")
 
     def test_reducible(self):

@@ -218,7 +218,7 @@ class TestLarge:
 
     def test_what_cannot_be_found_is_an_error(self, monkeypatch):
         monkeypatch.setattr(mixing, "DENSE_STATES", 100)
-        monkeypatch.setattr(mixing, "MOST_STEPS", 1)
+        monkeypatch.setattr(mixing, "LONGEST_BLOCK", 1)
         monkeypatch.setattr(mixing, "RESTARTS", 2)
         process, _ = drifting_ring(2001, 0.5, 0.1)
         with pytest.raises(

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES, MissingDataError, Printed
-from gainbias.report.data.verdicts import CLAIMS, Claim, judge
+from gainbias.report.data.verdicts import STUDY_CLAIMS, StudyClaim, judge
 from tests.report.synthetic import CONSTANTS, ETAS, FEW, LEVELS, make_paper, make_results
 
-BY_NAME = {claim.name: claim for claim in CLAIMS}
+BY_NAME = {claim.name: claim for claim in STUDY_CLAIMS}
 TOGETHER = LEVELS | {"single-chain": 0.999, "double-chain": 3.0}
 """Single chain is ahead modulo constants, but not by the full error."""
 
@@ -39,7 +39,7 @@ STUDIES = {
 
 def test_every_claim_has_a_study_for_and_one_against_it():
     assert set(STUDIES) == set(BY_NAME)
-    assert len(BY_NAME) == len(CLAIMS)
+    assert len(BY_NAME) == len(STUDY_CLAIMS)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -103,13 +103,13 @@ def test_claims_by_the_papers_own_tables():
 
 def test_a_claim_needs_something_to_test(results):
     with pytest.raises(ValueError, match="must have a test or a ratio"):
-        judge(Claim("empty", "", "", "most"), results, PAPER_SCORES["literal"])
+        judge(StudyClaim("empty", "", "", "most"), results, PAPER_SCORES["literal"])
 
 
 def test_every_claim_links_to_findings_that_exist():
     page = (Path(__file__).parents[2] / "docs" / "paper.md").read_text(encoding="utf-8")
     anchors = set(re.findall(r'<a id="(finding-\d+)"></a>', page))
     assert anchors == {f"finding-{number}" for number in range(1, 38)}
-    for claim in CLAIMS:
+    for claim in STUDY_CLAIMS:
         assert claim.findings
         assert set(claim.findings) <= anchors

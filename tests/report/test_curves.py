@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES, MissingDataError, Score, read_results
-from gainbias.report.figures.study import Curve, draw_curves, few_ticks, learning_curve
-from gainbias.report.figures.style import LOOKS, SIZES, drawing, save_figure
+from gainbias.report.figures.study import DrawnCurve, draw_curves, few_ticks, learning_curve
+from gainbias.report.figures.style import ALGORITHM_STYLES, SIZES, drawing, save_figure
 from gainbias.report.names import TASKS
 from tests.report.synthetic import FEW, make_conditions, make_paper, make_results, make_runs, write_study
 
@@ -16,7 +16,7 @@ LITERAL = PAPER_SCORES["literal"]
 
 def line_of(panel, algorithm):
     """Return the curve of an algorithm in a panel: the line of its colour with more than one point."""
-    lines = [line for line in panel.lines if line.get_color() == LOOKS[algorithm].colour]
+    lines = [line for line in panel.lines if line.get_color() == ALGORITHM_STYLES[algorithm].colour]
     (curve,) = [line for line in lines if len(line.get_xdata()) > 1]
     return curve
 
@@ -58,7 +58,7 @@ def test_the_axis_may_count_transitions(results):
 
 
 def test_a_curve_may_be_cut():
-    curve = Curve(*(np.array([1.0, 10.0, 100.0]) for _ in range(4)), runs=1, diverged=0)
+    curve = DrawnCurve(*(np.array([1.0, 10.0, 100.0]) for _ in range(4)), runs=1, diverged=0)
     assert curve.since(10).mean.tolist() == [10, 100]
 
 
@@ -88,7 +88,7 @@ def test_least_squares_is_dashed_and_the_papers_methods_are_not(figure):
 
 def test_the_papers_end_points_are_marked_beyond_the_curves(figure):
     panel = figure.axes[1]
-    marks = {name: marks_of(panel)[LOOKS[name].colour] for name in ("double-chain", "td-lambda")}
+    marks = {name: marks_of(panel)[ALGORITHM_STYLES[name].colour] for name in ("double-chain", "td-lambda")}
     assert marks["double-chain"].get_ydata()[0] == 4.0
     assert marks["td-lambda"].get_ydata()[0] == 2.0
     assert all(mark.get_xdata()[0] > 10000 for mark in marks.values())

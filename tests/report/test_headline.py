@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gainbias import cli
-from gainbias.experiments.claims.claim import Chart, Claim, Line, Outcome, at_most, notice
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, at_most, notice
 from gainbias.experiments.claims.registry import CLAIMS, check_claims
 from gainbias.experiments.statistics import Interval
 from gainbias.report.figures.style import SIZES
@@ -24,7 +24,7 @@ def a_result(value=1.0):
         Line("ours", [1.0, 2.0], [3.0, 4.0], [2.0, 3.0], [4.0, 5.0]),
         Line("theory", [1.0, 2.0], [1.0, 1.0], reference=True),
     )
-    outcome = Outcome(
+    outcome = Judgement(
         (at_most("|x| of it", Interval(value, value, value), 2.0),),
         "Because.",
         (Chart("t", "x", "y", lines),),

@@ -8,7 +8,15 @@ import pytest
 
 from gainbias.report.data.results import FAIR_SCORES
 from gainbias.report.data.summary import summary_sheet, summary_table
-from gainbias.report.tables.layout import Cell, Sheet, escape_latex, latex, markdown, scaled_text, spread_text
+from gainbias.report.tables.layout import (
+    Sheet,
+    TableCell,
+    escape_latex,
+    latex,
+    markdown,
+    scaled_text,
+    spread_text,
+)
 from gainbias.report.tables.paper import (
     best_of,
     conditions_sheet,
@@ -43,7 +51,7 @@ def test_latex_is_well_formed(sheets):
 
 
 def test_nasty_names_are_escaped():
-    sheet = Sheet("n", NASTY, [NASTY, NASTY], [[[Cell(NASTY), Cell(NASTY, best=True)]]], [NASTY])
+    sheet = Sheet("n", NASTY, [NASTY, NASTY], [[[TableCell(NASTY), TableCell(NASTY, best=True)]]], [NASTY])
     assert problems(latex(sheet)) == []
     escaped = r"50 \% of a\_b \& \#3 \{x\} \textasciitilde{} \textasciicircum{} \textbackslash{} \$"
     assert escape_latex(NASTY).startswith(escaped)
@@ -62,7 +70,12 @@ def test_nasty_names_are_escaped():
 )
 def test_the_check_of_latex_can_fail(good, bad):
     text = latex(
-        Sheet("n", "a_b", ["η₁", "b"], [[[Cell("1 ± 2"), Cell("b", best=True)], [Cell("a"), Cell("b")]]])
+        Sheet(
+            "n",
+            "a_b",
+            ["η₁", "b"],
+            [[[TableCell("1 ± 2"), TableCell("b", best=True)], [TableCell("a"), TableCell("b")]]],
+        )
     )
     assert problems(text) == []
     assert good in text

@@ -3,13 +3,13 @@
 import matplotlib
 
 from gainbias.algorithms.registry import ALGORITHMS
-from gainbias.report.figures.style import LOOKS, OKABE_ITO, SIZES, drawing
+from gainbias.report.figures.style import ALGORITHM_STYLES, OKABE_ITO, SIZES, drawing
 
 
 def test_no_two_algorithms_look_the_same():
-    assert set(LOOKS) - set(ALGORITHMS) == {"vrtd-all-data"}
-    assert len({(look.colour, look.marker) for look in LOOKS.values()}) == len(LOOKS)
-    assert len({(look.colour, look.dashes) for look in LOOKS.values()}) == len(LOOKS)
+    assert set(ALGORITHM_STYLES) - set(ALGORITHMS) == {"vrtd-all-data"}
+    assert len({(look.colour, look.marker) for look in ALGORITHM_STYLES.values()}) == len(ALGORITHM_STYLES)
+    assert len({(look.colour, look.dashes) for look in ALGORITHM_STYLES.values()}) == len(ALGORITHM_STYLES)
 
 
 def test_lines_without_a_colour_get_one_that_all_readers_tell_apart():

@@ -8,7 +8,7 @@ import pytest
 import gainbias as gb
 from gainbias.report.data.results import FAIR_SCORES, read_results
 from gainbias.report.data.summary import summary_table
-from gainbias.report.data.verdicts import CLAIMS, unexplained, verdict_table
+from gainbias.report.data.verdicts import STUDY_CLAIMS, unexplained, verdict_table
 from gainbias.report.tables.paper import OURS, untraceable
 from gainbias.report.write import printed_numbers, report_on
 
@@ -81,7 +81,7 @@ def test_a_removed_run_is_found(read, results):
 def test_summary_verdicts_and_what_is_unexplained_follow_from_stored_rows(read, results):
     made = {
         "summary": summary_table(results, FAIR_SCORES),
-        "verdicts": verdict_table(CLAIMS, results),
+        "verdicts": verdict_table(STUDY_CLAIMS, results),
         "unexplained": unexplained(results, printed_numbers()),
     }
     for name, table in made.items():

@@ -7,13 +7,13 @@ import pytest
 from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES
 from gainbias.report.data.verdicts import (
     AGAINST_BASELINES,
-    CLAIMS,
     CONSTANT_ITSELF,
     COUNTS_CONSTANT,
     OUR_CONSTANTS,
     SCORES,
     SLOWER,
-    Claim,
+    STUDY_CLAIMS,
+    StudyClaim,
     caveat,
     judge,
     reason,
@@ -26,14 +26,14 @@ from gainbias.report.pages.study import _verdict_cell, _verdict_row
 from gainbias.report.tables.findings import verdict_texts, verdicts_page
 from tests.report.synthetic import ETAS, FEW, LEVELS, make_results
 
-BY_NAME = {claim.name: claim for claim in CLAIMS}
+BY_NAME = {claim.name: claim for claim in STUDY_CLAIMS}
 LITERAL = PAPER_SCORES["literal"]
 
 
 def claim_that(held, scope="most"):
     """Return a claim whose outcome is a given table."""
     table = pandas.DataFrame(np.array(held, dtype=bool), columns=[f"t{k}" for k in range(len(held[0]))])
-    return Claim("made-up", "", "", scope, test=lambda source, score: table), table
+    return StudyClaim("made-up", "", "", scope, test=lambda source, score: table), table
 
 
 def test_most_means_more_than_half_and_all_means_all():
@@ -155,7 +155,7 @@ def test_there_is_no_reason_where_it_holds(results):
 
 
 def test_the_table_has_the_scores_that_make_sense(results):
-    table = verdict_table(CLAIMS, results)
+    table = verdict_table(STUDY_CLAIMS, results)
     scores = table.groupby("claim")["score"].agg(list)
     assert scores["most-settings"] == [*PAPER_SCORES, *FAIR_SCORES]
     assert scores["fair-comparison"] == ["literal", "inferred"]
@@ -185,13 +185,15 @@ def test_what_a_verdict_must_not_be_quoted_without(name, score, words):
 
 def test_caveats_are_about_claims_that_exist():
     assert set(BY_NAME) >= AGAINST_BASELINES | CONSTANT_ITSELF | SLOWER
-    about_baselines = {claim.name for claim in CLAIMS if "baseline" in claim.text and claim.metric == "any"}
+    about_baselines = {
+        claim.name for claim in STUDY_CLAIMS if "baseline" in claim.text and claim.metric == "any"
+    }
     assert about_baselines <= AGAINST_BASELINES
 
 
 def test_caveats_stand_beside_every_verdict(results, paper):
     """In the table, on the page, in short and claim by claim, and on the interactive page."""
-    table = verdict_table(CLAIMS, results)
+    table = verdict_table(STUDY_CLAIMS, results)
     full = table[(table["score"] == "fair, full") & (table["claim"] == "most-settings")].iloc[0]
     assert full["caveat"] == COUNTS_CONSTANT
     assert COUNTS_CONSTANT in verdict_texts(full)[1]
@@ -207,4 +209,6 @@ def test_caveats_stand_beside_every_verdict(results, paper):
 
 
 def test_the_table_is_the_same_each_time(results):
-    pandas.testing.assert_frame_equal(verdict_table(CLAIMS, results), verdict_table(CLAIMS, results))
+    pandas.testing.assert_frame_equal(
+        verdict_table(STUDY_CLAIMS, results), verdict_table(STUDY_CLAIMS, results)
+    )

@@ -7,7 +7,7 @@ import numpy as np
 import pandas
 import pytest
 
-from gainbias.report.data.verdicts import CLAIMS, unexplained, verdict_table
+from gainbias.report.data.verdicts import STUDY_CLAIMS, unexplained, verdict_table
 from gainbias.report.figures.style import SIZES
 from gainbias.report.tables.findings import verdicts_page
 from gainbias.report.tables.paper import study_tables
@@ -23,7 +23,9 @@ def page(results, paper):
 
 def page_of(results, odd, paper, findings="findings.md", **changes):
     manifest = results.manifest | changes
-    return verdicts_page(verdict_table(CLAIMS, results), unexplained(results, odd), paper, manifest, findings)
+    return verdicts_page(
+        verdict_table(STUDY_CLAIMS, results), unexplained(results, odd), paper, manifest, findings
+    )
 
 
 @pytest.mark.slow
@@ -81,7 +83,7 @@ def test_csv_files_are_the_tidy_tables(results, paper, tmp_path):
 
 
 def test_the_page_has_a_section_for_each_claim(page):
-    for claim in CLAIMS:
+    for claim in STUDY_CLAIMS:
         assert f'<a id="{claim.name}"></a>' in page
         assert f"### {claim.text}" in page
         assert f"](#{claim.name})" in page
@@ -90,7 +92,7 @@ def test_the_page_has_a_section_for_each_claim(page):
 
 def test_the_page_links_to_the_findings(page):
     links = re.findall(r"\]\(findings\.md#(finding-\d+)\)", page)
-    assert set(links) == {finding for claim in CLAIMS for finding in claim.findings}
+    assert set(links) == {finding for claim in STUDY_CLAIMS for finding in claim.findings}
 
 
 def test_without_the_documentation_at_hand_findings_are_named(results, paper):
@@ -132,7 +134,7 @@ def test_the_page_says_what_is_not_the_study(results, paper):
 
 
 def test_the_page_says_for_how_many_instances_there_are_condition_numbers(page):
-    for claim in CLAIMS:
+    for claim in STUDY_CLAIMS:
         section = page.split(f'<a id="{claim.name}"></a>')[1].split("<a id")[0].split("## Printed")[0]
         said = "Condition numbers are computed for the first 10 instances of a task at most." in section
         assert said == (claim.about == "conditions")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.tasks.places import GRIDS, places_of
+from gainbias.tasks.places import MAP_GRIDS, places_of
 
 LABELLED = ("grid-world-5x5", "grid-world-10x10", "grid-world-2x11", "deep-sea", "deep-sea-concave")
 
@@ -54,7 +54,7 @@ def test_numbers_are_spread_on_the_map():
 
 
 def test_every_place_is_taken_once():
-    for name in GRIDS:
+    for name in MAP_GRIDS:
         places = places_of(gb.task(name))
         drawn = places.panels >= 0
         where = np.stack([places.panels, places.rows, places.columns])[:, drawn]

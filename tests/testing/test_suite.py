@@ -9,7 +9,7 @@ import pytest
 
 import gainbias as gb
 from gainbias.testing import CHECKS, NotCheckedWarning, Report, Result
-from gainbias.testing.drive import FEW, KINDS, SEVERAL, all_params, small_problem
+from gainbias.testing.drive import FEATURE_KINDS, FEW, SEVERAL, all_params, small_problem
 
 from .own import DOUBLE, SINGLE, TD, begin
 
@@ -119,7 +119,7 @@ def test_every_parameter_is_varied():
 
 @pytest.mark.parametrize("num_states", [FEW, SEVERAL])
 def test_problems_are_what_their_kind_says(num_states):
-    problems = {kind: small_problem(kind, num_states) for kind in KINDS}
+    problems = {kind: small_problem(kind, num_states) for kind in FEATURE_KINDS}
     assert [problem.features.kind for problem in problems.values()] == ["dense", "dense", "sparse", "tabular"]
     assert [problem.ones_in_span for problem in problems.values()] == [False, True, False, True]
     for problem in problems.values():

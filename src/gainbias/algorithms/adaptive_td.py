@@ -38,9 +38,9 @@ from gainbias.algorithms.algorithm import (
     Weights,
     always,
 )
-from gainbias.features.rows import Floats, TabularRows
+from gainbias.features.rows import TabularRows
 from gainbias.model.problem import Problem
-from gainbias.model.solve.elimination.numeric import Ints
+from gainbias.types import Floats, Ints
 
 
 class Params(NamedTuple):

@@ -11,12 +11,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
+from gainbias.types import Floats
 
 
 @dataclass(frozen=True)
-class Interval:
+class ParameterRange:
     """Numbers from `least` to `most`; the ends belong to it only where that is said.
 
     Examples
@@ -41,10 +41,10 @@ class Interval:
         return f"{low} and {'at most' if self.with_most else 'below'} {self.most:g}"
 
 
-POSITIVE = Interval(0.0, np.inf)
-NOT_NEGATIVE = Interval(0.0, np.inf, with_least=True)
-RADIUS = Interval(0.0, np.inf, with_most=True)
-FRACTION = Interval(0.0, 1.0, with_least=True)
+POSITIVE = ParameterRange(0.0, np.inf)
+NOT_NEGATIVE = ParameterRange(0.0, np.inf, with_least=True)
+RADIUS = ParameterRange(0.0, np.inf, with_most=True)
+FRACTION = ParameterRange(0.0, 1.0, with_least=True)
 
 
 PerLane: TypeAlias = Any
@@ -303,7 +303,7 @@ class Algorithm:
     form: Form
     sparse_form: Form | None = None
     params: Any = NoParams
-    bounds: Mapping[str, Interval] = field(default_factory=dict)
+    bounds: Mapping[str, ParameterRange] = field(default_factory=dict)
     chains: Literal[1, 2] = 1
     title: str = ""
     reference: str = ""

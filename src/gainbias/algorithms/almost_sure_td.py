@@ -33,8 +33,9 @@ from gainbias.algorithms.algorithm import (
     always,
 )
 from gainbias.algorithms.fields import td_field
-from gainbias.features.rows import Floats, TabularRows
+from gainbias.features.rows import TabularRows
 from gainbias.model.problem import Problem
+from gainbias.types import Floats
 
 
 class State(NamedTuple):

@@ -34,8 +34,9 @@ from gainbias.algorithms.algorithm import (
     always,
 )
 from gainbias.algorithms.fields import td_field, td_solution
-from gainbias.features.rows import Floats, Rows, add_row, values
+from gainbias.features.rows import Rows, add_row, values
 from gainbias.model.problem import Problem
+from gainbias.types import Floats
 
 
 class Params(NamedTuple):

@@ -35,9 +35,10 @@ from gainbias.algorithms.algorithm import (
     Weights,
 )
 from gainbias.algorithms.fields import solve_field, td_field, within
-from gainbias.features.rows import Floats, Rows, add_row, squared_length, values
+from gainbias.features.rows import Rows, add_row, squared_length, values
 from gainbias.features.vectors import keep_in_ball, squares_within
 from gainbias.model.problem import Problem
+from gainbias.types import Floats
 
 
 class Params(NamedTuple):

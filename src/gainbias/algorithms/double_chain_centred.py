@@ -30,8 +30,9 @@ from gainbias.algorithms.algorithm import (
     always,
 )
 from gainbias.algorithms.double_chain import limit, mean_field
-from gainbias.features.rows import Floats, Rows, add_rows, values
+from gainbias.features.rows import Rows, add_rows, values
 from gainbias.model.problem import Problem
+from gainbias.types import Floats
 
 
 class Params(NamedTuple):

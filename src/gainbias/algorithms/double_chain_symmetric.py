@@ -31,7 +31,8 @@ from gainbias.algorithms.algorithm import (
     always,
 )
 from gainbias.algorithms.double_chain import limit, mean_field
-from gainbias.features.rows import Floats, Rows, add_rows, values
+from gainbias.features.rows import Rows, add_rows, values
+from gainbias.types import Floats
 
 
 class State(NamedTuple):

@@ -7,12 +7,12 @@ from scipy import linalg, sparse
 
 from gainbias.algorithms.algorithm import Field
 from gainbias.features.matrix import column_lengths
-from gainbias.features.rows import Floats
 from gainbias.model.checks import CsrArray
 from gainbias.model.conditioning import sandwich
 from gainbias.model.problem import Problem
+from gainbias.types import Floats
 
-SINGULAR = 1e-12
+SMALLEST_SINGULAR_VALUE = 1e-12
 """Singular values this small, relative to the largest, may be rounding errors of long sums."""
 
 
@@ -127,7 +127,7 @@ def nearest_solution(field: Field, first: Floats, lengths: Floats) -> Floats:
     missing = (field.vector - field.matrix @ first) / lengths
     factors, pivots, failed = linalg.lapack.dgetrf(matrix)
     size = np.abs(matrix).sum(axis=0).max()
-    if not failed and linalg.lapack.dgecon(factors, size)[0] > SINGULAR:
+    if not failed and linalg.lapack.dgecon(factors, size)[0] > SMALLEST_SINGULAR_VALUE:
         return np.asarray(first + linalg.lapack.dgetrs(factors, pivots, missing)[0] / lengths)
     change, free = _least_squares(matrix, missing)
     basis = linalg.qr(free / lengths[:, None], mode="economic")[0]
@@ -139,7 +139,7 @@ def _least_squares(matrix: Floats, vector: Floats) -> tuple[Floats, Floats]:
     """Return one least-squares solution, (d,), and directions along which there are others, (d, k)."""
     rotation, triangle, order = linalg.qr(matrix, pivoting=True)
     diagonal = np.abs(np.diag(triangle))
-    rank = int((diagonal > SINGULAR * diagonal[0]).sum())
+    rank = int((diagonal > SMALLEST_SINGULAR_VALUE * diagonal[0]).sum())
     solution, free = np.zeros(len(vector)), np.zeros((len(vector), len(vector) - rank))
     solved = linalg.solve_triangular(
         triangle[:rank, :rank], np.column_stack([rotation.T[:rank] @ vector, triangle[:rank, rank:]])

@@ -39,10 +39,11 @@ from gainbias.algorithms.algorithm import (
 )
 from gainbias.algorithms.fields import td_solution, within
 from gainbias.algorithms.td_lambda import frozen, mean_field, without_trace
-from gainbias.features.rows import Floats, Rows, add_row, squared_length, values
+from gainbias.features.rows import Rows, add_row, squared_length, values
 from gainbias.features.vectors import add_scaled, keep_in_ball, scale_lanes, squared_norms, squares_within
 from gainbias.kernels import ByType
 from gainbias.model.problem import Problem
+from gainbias.types import Floats
 
 
 class Params(NamedTuple):
@@ -64,7 +65,7 @@ class State(NamedTuple):
     second: PerLane
 
 
-class TracedState(NamedTuple):
+class ImplicitTracedState(NamedTuple):
     """The same with a trace: another type, so that each compiles only what it needs."""
 
     weights: Weights
@@ -80,14 +81,16 @@ def changes_rows_only(params: Params) -> bool:
     return without_trace(params) and bool(np.all(np.isinf(params.radius)))
 
 
-def init(setting: Setting, params: Params) -> State | TracedState:
+def init(setting: Setting, params: Params) -> State | ImplicitTracedState:
     """Begin."""
     weights, zeros = setting.weights.copy(), setting.zeros
     state = State(weights, squares_within(params.radius, weights), zeros(), zeros(), zeros())
-    return state if without_trace(params) else TracedState(*state, np.zeros_like(weights))
+    return state if without_trace(params) else ImplicitTracedState(*state, np.zeros_like(weights))
 
 
-def step(state: State | TracedState, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
+def step(
+    state: State | ImplicitTracedState, params: Params, rows: Rows, move: Move, step_size: PerLane
+) -> None:
     """Make one step."""
     gain, here, after = state.gain, state.first, state.second
     values(rows, move.here, move.after, state.weights, here, after)
@@ -104,7 +107,7 @@ def step(state: State | TracedState, params: Params, rows: Rows, move: Move, ste
 
 @ByType
 def change_weights(
-    state: State | TracedState, params: Params, rows: Rows, here: int, step_size: PerLane
+    state: State | ImplicitTracedState, params: Params, rows: Rows, here: int, step_size: PerLane
 ) -> None:
     """Add alpha delta z / (1 + alpha |z|^2), where `first` is alpha delta and `second` is V(s)."""
 
@@ -120,8 +123,10 @@ def _along_row(state: State, params: Params, rows: Rows, here: int, step_size: P
     add_row(rows, here, change, weights)
 
 
-@change_weights.of(TracedState)
-def _along_trace(state: TracedState, params: Params, rows: Rows, here: int, step_size: PerLane) -> None:
+@change_weights.of(ImplicitTracedState)
+def _along_trace(
+    state: ImplicitTracedState, params: Params, rows: Rows, here: int, step_size: PerLane
+) -> None:
     weights, squares, _, change, room, trace = state
     for k in range(len(change)):
         room[k] = 1.0

@@ -34,18 +34,18 @@ from gainbias.algorithms.algorithm import (
     POSITIVE,
     Algorithm,
     Form,
-    Interval,
     Move,
     Output,
+    ParameterRange,
     Setting,
     Weights,
 )
 from gainbias.algorithms.fields import project_off, td_solution
 from gainbias.algorithms.lstd import check_size
-from gainbias.features.rows import Floats, Rows
+from gainbias.features.rows import Rows
 from gainbias.features.vectors import add_combination, add_outer, axpy, dot
 from gainbias.model.problem import Problem
-from gainbias.model.solve.elimination.numeric import Ints
+from gainbias.types import Floats, Ints
 
 
 class Params(NamedTuple):
@@ -133,7 +133,7 @@ ALGORITHM = Algorithm(
     params=Params,
     overshoots=False,
     step_free=True,
-    bounds={"trace_decay": FRACTION, "relaxation": Interval(0.0, 2.0), "ridge": POSITIVE},
+    bounds={"trace_decay": FRACTION, "relaxation": ParameterRange(0.0, 2.0), "ridge": POSITIVE},
     limit=limit,
     shift_invariant=True,
     rate=1.0,

@@ -45,10 +45,10 @@ from gainbias.algorithms.algorithm import (
 )
 from gainbias.algorithms.fields import average_features, nearest_solution, td_field
 from gainbias.features.matrix import column_lengths
-from gainbias.features.rows import Floats, Rows
+from gainbias.features.rows import Rows
 from gainbias.features.vectors import add_difference, axpy
-from gainbias.model.problem import MOST_FEATURES, Problem
-from gainbias.model.solve.elimination.numeric import Ints
+from gainbias.model.problem import MOST_PROBLEM_FEATURES, Problem
+from gainbias.types import Floats, Ints
 
 
 class Params(NamedTuple):
@@ -84,10 +84,10 @@ def init(setting: Setting, params: Params) -> State:
 
 def check_size(name: str, num_features: int) -> None:
     """Refuse a number of features whose square does not fit into memory."""
-    if num_features > MOST_FEATURES:
+    if num_features > MOST_PROBLEM_FEATURES:
         raise ValueError(
             f"{name} keeps a matrix with a row and a column for each feature, so there may be at most "
-            f"{MOST_FEATURES} features, found {num_features}: use fewer, or another algorithm"
+            f"{MOST_PROBLEM_FEATURES} features, found {num_features}: use fewer, or another algorithm"
         )
 
 

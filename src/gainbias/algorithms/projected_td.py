@@ -31,8 +31,8 @@ from gainbias.algorithms.td_lambda import (
     step,
     without_trace,
 )
-from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
+from gainbias.types import Floats
 
 
 def output(state: State | TracedState, params: Params, setting: Setting) -> Output:

@@ -7,7 +7,6 @@ All algorithms by their ids.
 
 from __future__ import annotations
 
-import difflib
 import math
 from typing import Any
 
@@ -29,6 +28,7 @@ from gainbias.algorithms import (
     vrtd,
 )
 from gainbias.algorithms.algorithm import Algorithm
+from gainbias.suggest import did_you_mean
 
 REFERENCES: dict[str, str] = {
     "bhandari2018finite": "Bhandari, Russo, Singal: A Finite Time Analysis of Temporal Difference Learning "
@@ -101,10 +101,9 @@ def as_algorithm(algorithm: Algorithm | str) -> Algorithm:
     if not isinstance(algorithm, str):
         raise ValueError(f"algorithm must be an id or a gb.Algorithm, found {type(algorithm).__name__}")
     if algorithm not in ALGORITHMS:
-        near = difflib.get_close_matches(algorithm, ALGORITHMS, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = did_you_mean(algorithm, ALGORITHMS)
         known = ", ".join(ALGORITHMS)
-        raise ValueError(f"unknown algorithm {algorithm!r}: {hint}The ids are {known}")
+        raise ValueError(f"unknown algorithm {algorithm!r}: {hint}{' ' * bool(hint)}The ids are {known}")
     return ALGORITHMS[algorithm]
 
 

@@ -35,8 +35,9 @@ from gainbias.algorithms.algorithm import (
     always,
 )
 from gainbias.algorithms.fields import average_features, solve_field, td_field
-from gainbias.features.rows import Floats, Rows, add_row, values
+from gainbias.features.rows import Rows, add_row, values
 from gainbias.model.problem import Problem
+from gainbias.types import Floats
 
 
 class Params(NamedTuple):

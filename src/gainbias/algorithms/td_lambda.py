@@ -35,10 +35,11 @@ from gainbias.algorithms.algorithm import (
     Weights,
 )
 from gainbias.algorithms.fields import dense_features, mean_traces, td_field, td_solution
-from gainbias.features.rows import Floats, Rows, add_row, values
+from gainbias.features.rows import Rows, add_row, values
 from gainbias.features.vectors import add_scaled, scale_lanes
 from gainbias.kernels import ByType
 from gainbias.model.problem import Problem
+from gainbias.types import Floats
 
 
 class Params(NamedTuple):

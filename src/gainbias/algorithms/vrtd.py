@@ -33,15 +33,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Algorithm, Form, Interval, Move, Output, Setting, Weights
+from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, ParameterRange, Setting, Weights
 from gainbias.algorithms.fields import project_off, td_solution
-from gainbias.features.rows import Floats, Rows
+from gainbias.features.rows import Rows
 from gainbias.features.vectors import axpy, dot
 from gainbias.kernels import inlined
 from gainbias.model.problem import Problem
-from gainbias.model.solve.elimination.numeric import Ints
+from gainbias.types import Floats, Ints
 
-COUNT = Interval(1.0, np.inf, with_least=True)
+COUNT = ParameterRange(1.0, np.inf, with_least=True)
 
 
 class Params(NamedTuple):

@@ -6,11 +6,11 @@ How words after `gainbias` are read: numbers of steps, and what is said of optio
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import gainbias
+from gainbias.suggest import nearest
 
 
 class Verb(argparse.ArgumentParser):
@@ -28,8 +28,8 @@ class Verb(argparse.ArgumentParser):
         if not options:
             self.error(f"too many words: {' '.join(unknown)}")
         known = [flag for action in self._actions for flag in action.option_strings]
-        near = difflib.get_close_matches(options[0], known, n=1)
-        hint = f": did you mean {near[0]}?" if near else ""
+        near = nearest(options[0], known)
+        hint = f": did you mean {near}?" if near else ""
         self.error(f"there is no option {options[0]}{hint}")
 
 

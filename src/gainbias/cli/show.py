@@ -245,7 +245,7 @@ def show_page(answer: dict[str, Any]) -> None:
     Console().print(Text(f"{answer['page']}: {size}, opens in a browser", overflow="fold"))
 
 
-GROWTH = {
+WHY_TOO_LARGE = {
     "Gamma_1": ", which has (tau_mix + c0)^(2 rho_0 a) in it: try a smaller a, as in --step-size 1,1000"
 }
 """Why constants of formulas can be larger than any float, and what can be done."""
@@ -281,7 +281,7 @@ def _by_the_theorem(bound: dict[str, Any]) -> str:
     if bound["theorem_value"] != math.inf:
         return f"{bound['theorem_value']:.6g}"
     infinite = [name for name, constant in bound["constants"].items() if math.isinf(constant)]
-    reasons = [name + GROWTH.get(name, "") for name in infinite if name in bound["formula"]]
+    reasons = [name + WHY_TOO_LARGE.get(name, "") for name in infinite if name in bound["formula"]]
     return f"inf, because of {' and '.join(reasons)}" if reasons else "inf: larger than any float"
 
 

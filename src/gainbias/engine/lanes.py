@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,11 +13,13 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, Form
 from gainbias.engine.schedules import Schedule, as_schedule, side_by_side
-from gainbias.features.rows import LANES, Floats
+from gainbias.features.rows import LANES
 from gainbias.model.problem import Problem
+from gainbias.suggest import did_you_mean
+from gainbias.types import Floats
 
 StepSize: TypeAlias = "Schedule | float | Floats"
-FEW = 2
+FEW_LANES = 2
 """Up to so many lanes are cheaper one by one than as a group with empty places."""
 
 
@@ -121,7 +122,7 @@ def make_groups(algorithm: Algorithm, lanes: list[Lane], form: Form) -> list[Gro
         by_kind.setdefault(kind, []).append((place, lane))
     for members in by_kind.values():
         while members:
-            count = min(LANES, len(members)) if form.laned and len(members) > FEW else 1
+            count = min(LANES, len(members)) if form.laned and len(members) > FEW_LANES else 1
             places, own = zip(*members[:count], strict=True)
             groups.append(Group(list(own), list(places), LANES if count > 1 else 1))
             del members[:count]
@@ -161,8 +162,8 @@ def _grid(algorithm: Algorithm, params: Mapping[str, Any]) -> Iterable[dict[str,
     fields = algorithm.params._fields
     for name in params:
         if name not in fields:
-            near = difflib.get_close_matches(str(name), fields, n=1)
-            hint = f": did you mean {near[0]!r}?" if near else ""
+            question = did_you_mean(name, fields)
+            hint = f": {question}" if question else ""
             known = f"its parameters are {', '.join(fields)}" if fields else "it has no parameters"
             raise ValueError(f"{algorithm.name} has no parameter {name!r}{hint} ({known})")
     columns = []

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import Form, Move, Output, Setting
-from gainbias.features.rows import DenseRows, Floats, Rows, SparseRows, TabularRows
+from gainbias.features.rows import DenseRows, Rows, SparseRows, TabularRows
 from gainbias.kernels import ByType, bare_kernel, inlined
-from gainbias.model.solve.elimination.numeric import Ints
+from gainbias.types import Floats, Ints
 
 
 @cache

@@ -30,10 +30,10 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 from gainbias.kernels import bare_kernel, inlined
-from gainbias.model.checks import CsrArray, FloatArray
+from gainbias.model.checks import CsrArray
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve.elimination.numeric import Ints
 from gainbias.model.solve.solve import solve
+from gainbias.types import Floats, Ints
 
 
 def stream(seed: int, *names: str) -> np.random.Generator:
@@ -65,7 +65,7 @@ def stream(seed: int, *names: str) -> np.random.Generator:
 
 SLOT = np.dtype([("threshold", np.float32), ("other", np.int32)])
 
-CLOSE = 2.0**-24
+THRESHOLD_ROUNDING = 2.0**-24
 """Rounding moves a threshold by at most half of this."""
 
 
@@ -90,23 +90,23 @@ class AliasTable(NamedTuple):
 
     start: Ints
     slot: NDArray[np.void]
-    threshold: FloatArray
+    threshold: Floats
     own: Ints
-    reward: FloatArray
-    paid: FloatArray
+    reward: Floats
+    paid: Floats
 
 
-class Steps(NamedTuple):
+class SampledSteps(NamedTuple):
     """Sampled transitions, one chain per row: from `here` to `next` for `reward`, with a running `total`."""
 
     here: Ints
     next: Ints
-    reward: FloatArray
-    total: FloatArray
+    reward: Floats
+    total: Floats
 
 
 def alias_table(
-    transitions: CsrArray, rewards: FloatArray, transition_rewards: FloatArray | None = None
+    transitions: CsrArray, rewards: Floats, transition_rewards: Floats | None = None
 ) -> AliasTable:
     """Build the alias table of a chain.
 
@@ -140,9 +140,7 @@ def alias_table(
 
 
 @bare_kernel
-def fill_alias(
-    indptr: Ints, data: FloatArray, threshold: FloatArray, slot: Ints, small: Ints, large: Ints
-) -> None:
+def fill_alias(indptr: Ints, data: Floats, threshold: Floats, slot: Ints, small: Ints, large: Ints) -> None:
     """Split each row into slots of equal weight that hold at most two entries each.
 
     `small` and `large` are room for as many numbers as the longest row has entries.
@@ -184,10 +182,10 @@ def walk(
     table: AliasTable,
     law: AliasTable,
     length: int,
-    uniforms: FloatArray,
+    uniforms: Floats,
     state: Ints,
-    total: FloatArray,
-    steps: Steps,
+    total: Floats,
+    steps: SampledSteps,
 ) -> None:
     """Let several chains go on, in turns, so that one is served while another waits for memory.
 
@@ -234,7 +232,7 @@ def pick(table: AliasTable, row: int, uniform: float) -> tuple[int, bool]:
     place = uniform * (table.start[row + 1] - begin)
     slot = begin + int(place)
     over = place - int(place) - table.slot[slot]["threshold"]
-    if abs(over) < CLOSE:
+    if abs(over) < THRESHOLD_ROUNDING:
         over = place - int(place) - table.threshold[slot]
     return slot, over < 0.0
 
@@ -298,7 +296,7 @@ class Sampler:
     ([[0, 1, 0, 1]], [[0, 1, 0]])
     """
 
-    def __init__(self, mrp: MarkovRewardProcess, stationary: Callable[[], FloatArray] | None = None) -> None:
+    def __init__(self, mrp: MarkovRewardProcess, stationary: Callable[[], Floats] | None = None) -> None:
         self.mrp = mrp
         self._stationary = stationary or (lambda: solve(mrp).stationary)
         if mrp not in _TABLES:
@@ -359,7 +357,7 @@ class SavedPaths(NamedTuple):
     """Where paths were: their states, the sums of their rewards, and how many steps they had made."""
 
     state: Ints
-    total: FloatArray
+    total: Floats
     steps: int
 
 
@@ -389,18 +387,18 @@ class Paths:
             bits.advance(self._numbers * self._steps)
         self._block, self._at = self._draw(0), 0
 
-    def take(self, count: int) -> Steps:
+    def take(self, count: int) -> SampledSteps:
         """Return the next `count` transitions of every path, as (paths, count) arrays."""
         parts = []
         while count > 0:
             if self._at == self._block.here.shape[1]:
                 ahead = min(self._steps, BLOCK - self._steps % BLOCK)
                 self._block, self._at = self._draw(max(count, ahead)), 0
-            part = Steps(*(array[:, self._at : self._at + count] for array in self._block))
+            part = SampledSteps(*(array[:, self._at : self._at + count] for array in self._block))
             taken = part.here.shape[1]
             self._at, self._steps, count = self._at + taken, self._steps + taken, count - taken
             parts.append(part)
-        steps = parts[0] if len(parts) == 1 else Steps(*map(np.hstack, zip(*parts, strict=True)))
+        steps = parts[0] if len(parts) == 1 else SampledSteps(*map(np.hstack, zip(*parts, strict=True)))
         self._state, self.total = steps.next[:, -1], steps.total[:, -1]
         return steps
 
@@ -412,12 +410,12 @@ class Paths:
         """Return paths that go on from where these were when they were saved."""
         return Paths(self._sampler, self._names, self._sampling, saved)
 
-    def _draw(self, count: int) -> Steps:
+    def _draw(self, count: int) -> SampledSteps:
         shape = (2, len(self._names), count + APART)
-        steps = Steps(*np.empty(shape, np.int32), *np.empty(shape))
+        steps = SampledSteps(*np.empty(shape, np.int32), *np.empty(shape))
         uniforms = np.empty((*shape[1:], self._numbers))
         for own, generator in zip(uniforms, self._streams, strict=True):
             generator.random(out=own[:count])
         # Whole arrays: numba would take slices of one row for another type, and compile a second time.
         walk(self._sampler.table, self._law, count, uniforms, self._end_state, self._end_total, steps)
-        return Steps(*(array[:, :count] for array in steps))
+        return SampledSteps(*(array[:, :count] for array in steps))

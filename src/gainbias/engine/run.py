@@ -22,17 +22,17 @@ from gainbias.algorithms.registry import as_algorithm
 from gainbias.engine.lanes import Group, Lane, StepSize, make_groups, make_lanes, warn_of_large_steps
 from gainbias.engine.paths import Sampler, Sampling, Start
 from gainbias.engine.trace import Outcome, Trace
-from gainbias.engine.work import Keep, Plan, Record, Work
-from gainbias.features.rows import LANES, Floats
+from gainbias.engine.work import CheckpointRecord, Keep, RunPlan, Work
+from gainbias.features.rows import LANES
 from gainbias.model.checks import float_array
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve.elimination.numeric import Ints
 from gainbias.progress import Watch
 from gainbias.tasks.task import Task
+from gainbias.types import Floats, Ints
 
 
-def check_form(plan: Plan, group: Group) -> None:
+def check_form(plan: RunPlan, group: Group) -> None:
     """Check what an algorithm's form gives for one of its groups.
 
     Raises
@@ -93,7 +93,7 @@ def compile_errors_in_words(algorithm: Algorithm) -> Iterator[None]:
 
 MOST_CHECKPOINTS = 100_000
 
-MOST_STEPS = 2**53
+MOST_EXACT_STEPS = 2**53
 """Larger numbers of steps are no longer exact as floating-point numbers."""
 
 """More than anybody can look at."""
@@ -179,7 +179,7 @@ def run(
     warn_of_large_steps(chosen, lanes, problem)
     _warn_of_idle_traces(chosen, lanes, sampling)
     first = as_first_weights(problem, initial_weights)
-    plan = Plan(
+    plan = RunPlan(
         algorithm=chosen,
         problem=problem,
         sampler=Sampler(problem.mrp, lambda: problem.solution.stationary),
@@ -191,7 +191,7 @@ def run(
     )
     for lane in lanes:
         lane.step_size.values(num_steps - 1, num_steps)  # an array that is too short is refused now
-    record = Record(plan, lanes, keep)
+    record = CheckpointRecord(plan, lanes, keep)
     steps_done = _work_through(plan, record, make_groups(chosen, lanes, plan.form), threads)
     return Trace(
         chosen,
@@ -209,7 +209,9 @@ def run(
     )
 
 
-def _work_through(plan: Plan, record: Record, groups: list[Group], threads: int | None) -> list[int]:
+def _work_through(
+    plan: RunPlan, record: CheckpointRecord, groups: list[Group], threads: int | None
+) -> list[int]:
     """Do all the work and return for each lane how many steps it made."""
     check_form(plan, groups[0])
     pieces = [Work(plan, record, part) for part in _shares(groups, _threads(threads))]
@@ -262,7 +264,7 @@ def is_count(number: Any) -> bool:
     return isinstance(number, int | np.integer) and not isinstance(number, bool) and bool(number >= 1)
 
 
-def _outcome(record: Record, place: int, steps_done: int, num_steps: int) -> Outcome:
+def _outcome(record: CheckpointRecord, place: int, steps_done: int, num_steps: int) -> Outcome:
     if place in record.diverged:
         return Outcome("diverged", record.diverged[place])
     return Outcome("finished" if steps_done == num_steps else "interrupted", steps_done)
@@ -310,7 +312,7 @@ def as_checkpoints(checkpoints: int | Iterable[int], num_steps: int) -> Ints:
     """Return numbers of steps, increasing; a number of them is spread on a logarithmic scale."""
     if not is_count(num_steps):
         raise ValueError(f"num_steps must be a positive integer, found {num_steps!r}")
-    if num_steps > MOST_STEPS:
+    if num_steps > MOST_EXACT_STEPS:
         raise ValueError(
             f"num_steps must be at most 2**53, about 9e15, found about 2**{int(num_steps).bit_length()}"
         )

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gainbias.kernels import bare_kernel
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from gainbias.types import Floats
 
 
 class Schedule(Protocol):
     """A sequence of step sizes."""
 
-    def values(self, first: int, last: int) -> FloatArray:
+    def values(self, first: int, last: int) -> Floats:
         """Return the step sizes with numbers ``first`` to ``last - 1``."""
 
 
@@ -41,7 +39,7 @@ class Constant:
         """The numbers a, b, c for which the step sizes are ``a / (b t + c)``."""
         return self.a, 0.0, 1.0
 
-    def values(self, first: int, last: int) -> FloatArray:
+    def values(self, first: int, last: int) -> Floats:
         """Return the step sizes with numbers ``first`` to ``last - 1``."""
         return np.full(last - first, self.a)
 
@@ -68,7 +66,7 @@ class Harmonic:
         """The numbers a, b, c for which the step sizes are ``a / (b t + c)``."""
         return self.a, 1.0, self.c0
 
-    def values(self, first: int, last: int) -> FloatArray:
+    def values(self, first: int, last: int) -> Floats:
         """Return the step sizes with numbers ``first`` to ``last - 1``."""
         return np.asarray(self.a / (np.arange(first, last) + self.c0))
 
@@ -93,7 +91,7 @@ class Polynomial:
         if not 0.0 < self.xi <= 1.0:
             raise ValueError(f"xi must be above 0 and at most 1, found {self.xi!r}: use Constant for 0")
 
-    def values(self, first: int, last: int) -> FloatArray:
+    def values(self, first: int, last: int) -> Floats:
         """Return the step sizes with numbers ``first`` to ``last - 1``."""
         return np.asarray(self.a / (np.arange(first, last) + self.c0) ** self.xi)
 
@@ -108,7 +106,7 @@ class Listed:
     array([0.2, 0.1])
     """
 
-    array: FloatArray
+    array: Floats
 
     def __post_init__(self) -> None:
         array = np.array(self.array, dtype=np.float64)
@@ -121,7 +119,7 @@ class Listed:
         array.flags.writeable = False
         object.__setattr__(self, "array", array)
 
-    def values(self, first: int, last: int) -> FloatArray:
+    def values(self, first: int, last: int) -> Floats:
         """Return the step sizes with numbers ``first`` to ``last - 1``."""
         if last > self.array.size:
             raise ValueError(
@@ -142,7 +140,7 @@ class Checked:
 
     schedule: Schedule
 
-    def values(self, first: int, last: int) -> FloatArray:
+    def values(self, first: int, last: int) -> Floats:
         """Return the step sizes with numbers ``first`` to ``last - 1``."""
         sizes = np.asarray(self.schedule.values(first, last), dtype=np.float64)
         if sizes.shape != (last - first,) or not (np.isfinite(sizes) & (sizes >= 0.0)).all():
@@ -156,7 +154,7 @@ class Checked:
         return str(self.schedule)
 
 
-def as_schedule(step_size: Schedule | float | Sequence[float] | FloatArray) -> Schedule:
+def as_schedule(step_size: Schedule | float | Sequence[float] | Floats) -> Schedule:
     """Return a schedule: a number is constant, an array is taken step by step.
 
     Examples
@@ -178,7 +176,7 @@ def as_schedule(step_size: Schedule | float | Sequence[float] | FloatArray) -> S
     return Listed(np.asarray(step_size, dtype=np.float64))
 
 
-def side_by_side(schedules: Sequence[Schedule], first: int, last: int) -> FloatArray:
+def side_by_side(schedules: Sequence[Schedule], first: int, last: int) -> Floats:
     """Return step sizes number ``first`` to ``last - 1`` of several schedules: shape (steps, schedules).
 
     The common ones are computed by a kernel, step after step: filling in one schedule after the other would
@@ -201,7 +199,7 @@ def side_by_side(schedules: Sequence[Schedule], first: int, last: int) -> FloatA
 
 
 @bare_kernel
-def fill_ratios(ratios: FloatArray, first: int, sizes: FloatArray) -> None:
+def fill_ratios(ratios: Floats, first: int, sizes: Floats) -> None:
     """Write ``a / (b t + c)``; the ratios a, b, c are the rows of a (lanes, 3) array."""
     for t in range(sizes.shape[0]):
         number = float(first + t)

@@ -14,16 +14,15 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.engine.lanes import Lane
-from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
-from gainbias.model.solve.elimination.numeric import Ints
+from gainbias.types import Floats, Ints
 
 Kind = Literal["full", "centred", "quotient"]
 Target = Literal["bias", "paper", "own"]
 Norm = Literal["euclidean", "stationary"]
 Space = Literal["values", "weights"]
 
-BLOCK_BYTES = 64 * 2**20
+VALUE_BLOCK_BYTES = 64 * 2**20
 """Values of all states for several weights at once stay below this size."""
 
 
@@ -88,7 +87,7 @@ class Scale:
     def _in_values(self, weights: Floats, kind: Kind, target: Target, norm: Norm) -> Floats:
         aim, mu = self._target_values(target), self.problem.solution.stationary
         errors = np.empty(len(weights))
-        height = max(1, BLOCK_BYTES // (8 * len(aim)))
+        height = max(1, VALUE_BLOCK_BYTES // (8 * len(aim)))
         with np.errstate(over="ignore"):
             for start in range(0, len(weights), height):
                 block = slice(start, start + height)

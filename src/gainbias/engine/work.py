@@ -18,20 +18,20 @@ import numpy as np
 from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, Setting
 from gainbias.engine.lanes import Group, Lane
 from gainbias.engine.loop import Memory, Running, loop_of
-from gainbias.engine.paths import Paths, Sampler, Sampling, Start, Steps
+from gainbias.engine.paths import Paths, SampledSteps, Sampler, Sampling, Start
 from gainbias.engine.trace import Kind, Norm, Scale, Target
 from gainbias.features.matrix import column_lengths
-from gainbias.features.rows import Floats, Rows, rows_of
+from gainbias.features.rows import Rows, rows_of
 from gainbias.model.problem import Problem
-from gainbias.model.solve.elimination.numeric import Ints
+from gainbias.types import Floats, Ints
 
 Keep = Literal["weights", "errors"] | Sequence[int]
 
-MOST_BYTES = 4 * 2**30
+MOST_RECORD_BYTES = 4 * 2**30
 """Weights of all checkpoints may take so much memory."""
 
 
-class Record:
+class CheckpointRecord:
     """Room for the checkpoints of all lanes; threads write into different parts of it.
 
     Parameters
@@ -44,12 +44,12 @@ class Record:
         What to keep at every checkpoint.
     """
 
-    def __init__(self, plan: Plan, lanes: list[Lane], keep: Keep) -> None:
+    def __init__(self, plan: RunPlan, lanes: list[Lane], keep: Keep) -> None:
         count, checkpoints, d = len(lanes), len(plan.checkpoints), plan.problem.num_features
         every = isinstance(keep, str) and keep == "weights"
         if isinstance(keep, str) and keep not in ("weights", "errors"):
             raise ValueError(f"keep must be 'weights', 'errors' or a list of states, found {keep!r}")
-        if every and 8 * count * checkpoints * d > MOST_BYTES:
+        if every and 8 * count * checkpoints * d > MOST_RECORD_BYTES:
             raise ValueError(
                 f"the weights of {count} lanes at {checkpoints} checkpoints with {d} features would take "
                 f"{8 * count * checkpoints * d / 2**30:.1f} GB: use keep='errors', keep=[some states], or "
@@ -104,7 +104,7 @@ class Record:
         self.values = np.full((count, checkpoints, len(self._states)), np.nan)
 
 
-STRETCH = 4096
+KERNEL_STRETCH = 4096
 """Steps between two returns from the kernel, at most."""
 
 OFTEN_CHECKED = 100_000
@@ -112,7 +112,7 @@ OFTEN_CHECKED = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class RunPlan:
     """What is run; the same for all lanes."""
 
     algorithm: Algorithm
@@ -138,7 +138,7 @@ class Plan:
         """Iterate over stretches of steps, cut at checkpoints and where averaging begins."""
         last = int(self.checkpoints[-1])
         special = {*self.checkpoints.tolist(), 0 if self.average_from is None else self.average_from}
-        cuts = heapq.merge(range(0, last, STRETCH), sorted(special))
+        cuts = heapq.merge(range(0, last, KERNEL_STRETCH), sorted(special))
         return itertools.pairwise(cut for cut, _ in itertools.groupby(cuts))
 
     def setting(self, width: int) -> Setting:
@@ -156,19 +156,22 @@ class Plan:
         names = ("first chain", "second chain")[: self.algorithm.chains]
         return self.sampler.paths(seeds, sampling=self.sampling, start=self.start, chain=names)
 
-    def draw(self, paths: Paths, count: int) -> list[Steps]:
+    def draw(self, paths: Paths, count: int) -> list[SampledSteps]:
         """Return the next steps of each chain."""
         steps = paths.take(count)
         if self.algorithm.chains == 1:
             return [steps]
         seeds = len(steps.here) // 2
-        return [Steps(*(array[:seeds] for array in steps)), Steps(*(array[seeds:] for array in steps))]
+        return [
+            SampledSteps(*(array[:seeds] for array in steps)),
+            SampledSteps(*(array[seeds:] for array in steps)),
+        ]
 
 
 class Member(Running):
     """A group on its way, and what is known about it."""
 
-    def __init__(self, plan: Plan, group: Group, path: int) -> None:
+    def __init__(self, plan: RunPlan, group: Group, path: int) -> None:
         self.plan, self.group, self.path = plan, group, path
         kind, params = plan.problem.features.kind, group.params(plan.algorithm, plan.form.laned)
         super().__init__(plan.form, kind, plan.setting(group.width), params)
@@ -217,7 +220,7 @@ class Member(Running):
 class Work:
     """The groups of a few seeds."""
 
-    def __init__(self, plan: Plan, record: Record, groups: list[Group]) -> None:
+    def __init__(self, plan: RunPlan, record: CheckpointRecord, groups: list[Group]) -> None:
         self.plan, self.record, self.groups = plan, record, groups
         self.steps_done = 0
 
@@ -292,7 +295,7 @@ class Work:
         state, first, paths = member.saved_state, self._saved_at, self.paths.replayed(self._saved_paths)
         form, rows = self.plan.form, self.plan.rows
         while first < until:
-            last = min(first + STRETCH, until)
+            last = min(first + KERNEL_STRETCH, until)
             moves = moves_of(self.plan.draw(paths, last - first), member.path)
             sizes = member.group.step_sizes(first, last, form.laned)
             loop_of(form.step)(state, member.params, rows, moves, sizes)
@@ -305,7 +308,7 @@ def copy_state(state: Any) -> Any:
     return type(state)(*(array.copy() for array in state))
 
 
-def moves_of(drawn: list[Steps], path: int) -> Move:
+def moves_of(drawn: list[SampledSteps], path: int) -> Move:
     """Return the moves of one path; without a second chain, its places repeat the first."""
     first, second = drawn[0], drawn[-1]
     return Move(

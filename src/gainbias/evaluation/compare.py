@@ -15,13 +15,13 @@ from gainbias.evaluation.estimate import Estimate, digits_for
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import Choice
-from gainbias.evaluation.reading import Plan, check_time_limit, estimate_of, follow
+from gainbias.evaluation.reading import FollowingPlan, check_time_limit, estimate_of, follow
 from gainbias.evaluation.sources.environments import Environment, may_look
 from gainbias.evaluation.sources.policies import Policy
 from gainbias.evaluation.stream.transitions import OnTermination
-from gainbias.features.matrix import FloatArray
 from gainbias.progress import Interruptions, Watch
 from gainbias.store import plain
+from gainbias.types import Floats
 
 OPEN = "not clear which is better"
 """The verdict where the interval holds 0."""
@@ -200,7 +200,7 @@ def compare(
     True
     """
     looks = may_look(env, policy_a) or may_look(env, policy_b)
-    plan = Plan(
+    plan = FollowingPlan(
         features=features,
         algorithm=algorithm,
         num_steps=num_steps,
@@ -248,7 +248,7 @@ class _Pairing:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def keep(self, rewards: FloatArray) -> None:
+    def keep(self, rewards: Floats) -> None:
         """Take the next rewards of the first policy, (chains, count)."""
         self._file.write(rewards.T.tobytes())
 
@@ -257,7 +257,7 @@ class _Pairing:
         self._file.seek(0)
         self._num_chains = num_chains
 
-    def subtract(self, rewards: FloatArray) -> None:
+    def subtract(self, rewards: Floats) -> None:
         """Take the next rewards of the second policy, (chains, count); its last chains may be missing."""
         chains, count = rewards.shape
         if self.differences is None:

@@ -31,10 +31,10 @@ from scipy import linalg
 from gainbias.evaluation.gain.interval import GainEstimate
 from gainbias.evaluation.stream.collection import Collection
 from gainbias.evaluation.stream.transitions import Transitions
-from gainbias.evaluation.values.least_squares import SINGULAR, ValueEstimate, dense
+from gainbias.evaluation.values.least_squares import UNSEEN_DIRECTION, ValueEstimate, dense
 from gainbias.evaluation.values.methods import LearnedRecord, LeastSquares, most_for_least_squares
-from gainbias.features.matrix import FloatArray
 from gainbias.store import plain
+from gainbias.types import Floats
 
 FEWEST_CUTS = 4
 """From fewer cuts nothing is concluded."""
@@ -43,7 +43,7 @@ SURE_OF_CUTS = 4.0
 """A shift below so many of its standard errors is taken for chance."""
 
 
-def shift_by_cuts(stretch: list[Transitions], weights: FloatArray) -> float:
+def shift_by_cuts(stretch: list[Transitions], weights: Floats) -> float:
     """Return by how much cuts raise the mean of the rewards; 0 if that may be chance.
 
     Parameters
@@ -65,7 +65,7 @@ def shift_by_cuts(stretch: list[Transitions], weights: FloatArray) -> float:
     return float(jumps.sum() / sum(map(len, stretch)))
 
 
-def _jumps(batch: Transitions, weights: FloatArray) -> FloatArray:
+def _jumps(batch: Transitions, weights: Floats) -> Floats:
     """Return how much the value rose at each cut."""
     values = weights if batch.rows is None else batch.rows @ weights
     begins = np.flatnonzero(np.diff(batch.segments)) + 1
@@ -84,7 +84,7 @@ FEWEST_RESIDUALS = 2_000
 FOLDS = 4
 """The stretch is cut into so many parts; each is predicted from the others."""
 
-ROUNDING = 1e-9
+NEGLIGIBLE_RESIDUAL = 1e-9
 """Errors this small, relative to rewards and values, are none."""
 
 SURE_OF_RESIDUALS = 5.0
@@ -92,7 +92,7 @@ SURE_OF_RESIDUALS = 5.0
 
 
 def predictable_share(
-    stretch: list[Transitions], weights: FloatArray, gain: float, reward_variance: float
+    stretch: list[Transitions], weights: Floats, gain: float, reward_variance: float
 ) -> float:
     """Return the share of the variance of TD errors that was predictable; nan if that cannot be said.
 
@@ -118,7 +118,7 @@ def predictable_share(
     errors, before, value = (np.concatenate([part[k] for part in parts]) for k in range(3))
     saved, whole = _saved_by_predicting(errors, np.column_stack([before, _levels(value)]))
     rewards = np.concatenate([batch.rewards for batch in stretch])
-    rounding = ROUNDING * max(np.abs(rewards).max(), np.abs(value).max())
+    rounding = NEGLIGIBLE_RESIDUAL * max(np.abs(rewards).max(), np.abs(value).max())
     if not (
         saved.sum() > SURE_OF_RESIDUALS * saved.std() * np.sqrt(len(saved)) and whole.mean() > rounding**2
     ):
@@ -127,7 +127,7 @@ def predictable_share(
     return float(saved.mean() / (whole.mean() + unseen))
 
 
-def _saved_by_predicting(errors: FloatArray, regressors: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _saved_by_predicting(errors: Floats, regressors: Floats) -> tuple[Floats, Floats]:
     """Return by how much prediction makes the square of each error smaller, and that square; both (m,).
 
     Errors are predicted from the other folds, and counted from the mean there.
@@ -141,15 +141,13 @@ def _saved_by_predicting(errors: FloatArray, regressors: FloatArray) -> tuple[Fl
     return saved, whole
 
 
-def _levels(value: FloatArray) -> FloatArray:
+def _levels(value: Floats) -> Floats:
     """Return indicators of the level of each value, (m, levels)."""
     edges = np.unique(np.quantile(value, np.linspace(0.0, 1.0, LEVELS + 1)[1:-1]))
     return np.eye(len(edges) + 1)[np.searchsorted(edges, value)]
 
 
-def _regression(
-    batch: Transitions, weights: FloatArray, gain: float
-) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+def _regression(batch: Transitions, weights: Floats, gain: float) -> list[tuple[Floats, Floats, Floats]]:
     """Return for each segment the errors, the `LAGS` errors before each, and the value at hand."""
     values = weights if batch.rows is None else batch.rows @ weights
     errors = batch.rewards - gain + values[batch.after] - values[batch.here]
@@ -172,7 +170,7 @@ NEARLY_CONSTANT = 1e-4
 SPANNED = 1e-6
 """Constants are in the span of the features if they leave less than this share of 1."""
 
-WORTH_SAYING = 0.02
+PREDICTABLE_SHARE = 0.02
 """A predictable share of the TD errors above this is spoken of."""
 
 
@@ -284,7 +282,7 @@ def diagnose(
     first = len(cut_short) + len(gain.warnings)
     warnings = [*of_gain[:first], *learned.warnings, *of_gain[first:], *blind]
     notes = [*collection.stream.notes, *gain.notes, *getattr(learned, "notes", ())]
-    if share > WORTH_SAYING and not blind:
+    if share > PREDICTABLE_SHARE and not blind:
         notes.append(_predictable_in_words(share, isinstance(collection.method, LeastSquares)))
     times = learned.effective_sample_size
     source, library = collection.seconds
@@ -350,10 +348,10 @@ def _curvature(collection: Collection, learned: LearnedRecord) -> tuple[float | 
     return _smallest(matrix), in_span, blind
 
 
-def _blind(stretch: Iterable[Transitions], means: FloatArray, squares: FloatArray) -> list[str]:
+def _blind(stretch: Iterable[Transitions], means: Floats, squares: Floats) -> list[str]:
     """Say if features hardly change, given some transitions, the mean of each and that of its square."""
     seen = squares > 0.0
-    if (squares - means**2 <= SINGULAR * squares)[seen].all():
+    if (squares - means**2 <= UNSEEN_DIRECTION * squares)[seen].all():
         return ["the features are the same in all states that were seen: they cannot tell values"]
     parts = (batch.rows[batch.here] for batch in stretch if isinstance(batch.rows, np.ndarray))
     ends = [(rows.min(axis=0), rows.max(axis=0)) for rows in parts]
@@ -386,7 +384,7 @@ def _least_squares(
         return None, None
 
 
-def _smallest(matrix: FloatArray) -> float:
+def _smallest(matrix: Floats) -> float:
     sizes = linalg.eigvalsh((matrix + matrix.T) / 2.0)
-    kept = sizes[sizes > SINGULAR * sizes[-1]]
+    kept = sizes[sizes > UNSEEN_DIRECTION * sizes[-1]]
     return float(kept[0]) if len(kept) else 0.0

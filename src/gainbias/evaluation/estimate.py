@@ -19,11 +19,11 @@ from gainbias.evaluation.gain.interval import estimate_gain
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.sources.spaces import Limits
 from gainbias.evaluation.values.methods import LearnedRecord, NoValues
-from gainbias.features.matrix import FloatArray
 from gainbias.store import check_free, plain
+from gainbias.types import Floats
 
 POINTS = 40
-FEWEST_BATCHES = 8
+FEWEST_HISTORY_BATCHES = 8
 """The first point comes after so many of the batches that are kept."""
 
 
@@ -40,9 +40,9 @@ class History:
     """
 
     transitions: NDArray[np.int64]
-    gain: FloatArray
-    low: FloatArray
-    high: FloatArray
+    gain: Floats
+    low: Floats
+    high: Floats
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists; ``None`` for infinite numbers and nan."""
@@ -59,7 +59,7 @@ def gain_history(rewards: BatchMeans, confidence: float) -> History:
     (40, 20000, True)
     """
     batches = rewards.sums.complete.shape[-1]
-    first = min(FEWEST_BATCHES, batches)
+    first = min(FEWEST_HISTORY_BATCHES, batches)
     counts = np.unique(np.geomspace(first, batches, POINTS).astype(int))[:-1]
     points = [rewards.first(int(count)) for count in counts if count * rewards.sums.size >= 2]
     estimates = [estimate_gain(point, confidence) for point in (*points, rewards)]
@@ -72,7 +72,7 @@ def gain_history(rewards: BatchMeans, confidence: float) -> History:
 SOME_OBSERVATION = 1e-3
 """Where the data weigh less than this, there is no value."""
 
-MOST_LISTED = 10_000
+MOST_LISTED_OBSERVATIONS = 10_000
 """So many discrete observations are looked through for the best and the worst."""
 
 
@@ -119,7 +119,7 @@ class Estimate:
     learned: LearnedRecord
 
     @property
-    def weights(self) -> FloatArray:
+    def weights(self) -> Floats:
         """Coefficients of the features, (d,), in the scale in which they were given."""
         return self.learned.weights / self.observed.scale
 
@@ -248,7 +248,7 @@ def every_observation(limits: Limits) -> NDArray[np.int64] | None:
     [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
     """
     size = float(np.prod(limits.high - limits.low + 1.0)) if limits.whole else np.inf
-    if size > MOST_LISTED:
+    if size > MOST_LISTED_OBSERVATIONS:
         return None
     axes = [np.arange(low, high + 1) for low, high in zip(limits.low.flat, limits.high.flat, strict=True)]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).astype(np.int64)

@@ -11,7 +11,7 @@ from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.reading import (
     Display,
-    Plan,
+    FollowingPlan,
     check_confidence,
     check_time_limit,
     estimate_of,
@@ -109,7 +109,7 @@ def evaluate(
     >>> estimate.gain_interval[0] < estimate.gain < estimate.gain_interval[1]
     True
     """
-    plan = Plan(
+    plan = FollowingPlan(
         features=features,
         algorithm=algorithm,
         num_steps=num_steps,

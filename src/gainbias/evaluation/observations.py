@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gainbias.evaluation.sources.spaces import ANY_NUMBER, Limits, first_flaw
-from gainbias.evaluation.stream.transitions import OnTermination, Steps, Transitions
+from gainbias.evaluation.stream.transitions import ObservedSteps, OnTermination, Transitions
 from gainbias.features.maps import FeatureMap, FourierBasis, PolynomialBasis, RadialBasis, TileCoding
-from gainbias.features.matrix import FloatArray, Matrix, Tabular, as_features, row_norms
+from gainbias.features.matrix import Matrix, Tabular, as_features, row_norms
+from gainbias.types import Floats
 
 
 def checked_rows(given: Any, count: int, width: int | None) -> Matrix:
@@ -76,7 +77,7 @@ NAMED: dict[str, type[FeatureMap]] = {
     "radial": RadialBasis,
     "polynomial": PolynomialBasis,
 }
-BEYOND = 1e18
+NO_BOUND_BEYOND = 1e18
 """Bounds of this size mean that there is none: many spaces say 3.4e38, the largest float32."""
 
 
@@ -172,13 +173,13 @@ def _polynomials(size: int, degree: int) -> float:
     return float(np.prod([(size + k) / k for k in range(1, degree + 1)]))
 
 
-def _bounds(limits: Limits, first: NDArray[Any]) -> tuple[FloatArray, FloatArray, int]:
+def _bounds(limits: Limits, first: NDArray[Any]) -> tuple[Floats, Floats, int]:
     """Return finite bounds, and for how many numbers they had to be guessed."""
     low, high = limits.low.ravel().copy(), limits.high.ravel().copy()
     seen = first.reshape(len(first), -1).astype(np.float64)
     least, most = seen.min(axis=0), seen.max(axis=0)
     margin = np.where(most > least, 0.5 * (most - least), 1.0)
-    no_low, no_high = low < -BEYOND, high > BEYOND
+    no_low, no_high = low < -NO_BOUND_BEYOND, high > NO_BOUND_BEYOND
     low[no_low] = (least - margin)[no_low]
     high[no_high] = (most + margin)[no_high]
     flat = ~(low < high)
@@ -186,7 +187,7 @@ def _bounds(limits: Limits, first: NDArray[Any]) -> tuple[FloatArray, FloatArray
     return low, high, int(np.count_nonzero(no_low | no_high))
 
 
-MOST_STATES = 2**24
+MOST_TABLE_STATES = 2**24
 """More discrete observations than this are not made states by themselves."""
 
 MEASURED = 1024
@@ -246,7 +247,7 @@ class ObservationMap:
         """Whether there is one feature for each state."""
         return self.rows is None and self.table is None
 
-    def __call__(self, steps: Steps) -> Transitions:
+    def __call__(self, steps: ObservedSteps) -> Transitions:
         """Return steps as estimators see them."""
         if self.states is not None:
             seen = np.append(self.states(steps.observations), self.end)
@@ -373,9 +374,9 @@ def _from_matrix(given: Any, limits: Limits) -> ObservationMap:
 
 def _num_states(limits: Limits) -> int:
     size = float(np.prod(limits.high - limits.low + 1.0))
-    if size > MOST_STATES:
+    if size > MOST_TABLE_STATES:
         raise ValueError(
-            f"there are {size:.3g} different observations, at most {MOST_STATES:,} can be states: pass "
+            f"there are {size:.3g} different observations, at most {MOST_TABLE_STATES:,} can be states: pass "
             "features, a function from observations (m, ...) to rows of features (m, d)"
         )
     return int(size)

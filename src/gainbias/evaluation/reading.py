@@ -17,7 +17,7 @@ from typing import Any
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.evaluation.diagnostics import diagnose
 from gainbias.evaluation.estimate import Estimate, gain_history
-from gainbias.evaluation.gain.interval import GROWTH, Look, estimate_gain, looks_until
+from gainbias.evaluation.gain.interval import LOOK_GROWTH, Look, estimate_gain, looks_until
 from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.sources.environments import Environment, environment_stream
 from gainbias.evaluation.sources.policies import Policy
@@ -30,8 +30,8 @@ from gainbias.evaluation.stream.transitions import (
     check_counts,
 )
 from gainbias.evaluation.values.methods import LearnedRecord, NoValues, value_method
-from gainbias.features.matrix import FloatArray
 from gainbias.progress import Interruptions, OutOfTimeError, Watch
+from gainbias.types import Floats
 
 BETWEEN = 0.1
 """Seconds between two signs of life."""
@@ -76,8 +76,8 @@ class Display:
         estimate = look.estimate
         reach = f"+- {estimate.half_width:.2g}" if estimate.has_interval else "without an interval"
         self._words = f", gain {estimate.gain:.5g} {reach}"
-        looks = math.log((steps + look.steps_left) / steps, GROWTH)  # it ends with one of them
-        self._total = min(self._most, round(steps * GROWTH ** math.ceil(looks)))
+        looks = math.log((steps + look.steps_left) / steps, LOOK_GROWTH)  # it ends with one of them
+        self._total = min(self._most, round(steps * LOOK_GROWTH ** math.ceil(looks)))
         self.show(steps)
 
     def _draw(self) -> None:
@@ -208,7 +208,7 @@ BATCH = 1024
 
 
 @dataclass(frozen=True)
-class Plan:
+class FollowingPlan:
     """How a policy is followed; the attributes are the arguments of `evaluate`."""
 
     features: Choice
@@ -234,10 +234,10 @@ class Plan:
 def follow(
     env: Environment,
     policy: Policy,
-    plan: Plan,
+    plan: FollowingPlan,
     watch: Watch,
     interruptions: Interruptions,
-    hear: Callable[[FloatArray], None] | None = None,
+    hear: Callable[[Floats], None] | None = None,
 ) -> tuple[Collection, list[str]]:
     """Follow a policy, and return what was read, and in words why it ended before its goal.
 

@@ -21,12 +21,12 @@ from gainbias.engine.run import run
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial
 from gainbias.engine.trace import Trace
 from gainbias.experiments.units import Columns, hash_of, is_defined, refuse_interrupted
-from gainbias.features.matrix import FloatArray
 from gainbias.model.problem import Problem
 from gainbias.tasks.registry import TASKS, task
 from gainbias.tasks.task import Task
 from gainbias.theory.curve.curve import exact_curve
 from gainbias.theory.curve.system import has_exact_curve
+from gainbias.types import Floats
 
 
 def exact_errors(
@@ -35,7 +35,7 @@ def exact_errors(
     lanes: Sequence[Lane],
     steps: Sequence[int],
     metrics: Sequence[tuple[Any, Any, Any]],
-) -> FloatArray:
+) -> Floats:
     """Return root mean squared errors with independent samples.
 
     Parameters
@@ -83,7 +83,7 @@ def exact_errors(
     return found
 
 
-EXACT = "exact"
+EXACT_COLUMN = "exact"
 """The column of root mean squared errors over all paths."""
 
 Sizes = tuple[float, ...]
@@ -238,10 +238,10 @@ class Cell:
             | {"step": of_steps(trace.steps), "transitions": of_steps(trace.transitions)}
             | {"error": errors.ravel(), "gain": np.broadcast_to(trace.gain[:, None, :], shape).ravel()}
             | {name: of_lanes([lane.params[name] for lane in trace.lanes]) for name, _ in self.params}
-            | ({EXACT: self._exact(trace, metrics).ravel()} if self.exact and metrics else {})
+            | ({EXACT_COLUMN: self._exact(trace, metrics).ravel()} if self.exact and metrics else {})
         }
 
-    def _exact(self, trace: Trace, metrics: Sequence[tuple[str, str, str]]) -> FloatArray:
+    def _exact(self, trace: Trace, metrics: Sequence[tuple[str, str, str]]) -> Floats:
         return exact_errors(trace.algorithm, trace.problem, trace.lanes, trace.steps.tolist(), metrics)
 
     def _facts(self, made: Task) -> dict[str, Any]:

@@ -30,12 +30,12 @@ from gainbias.tasks.settings import as_integer
 MOST_SECONDS = 20.0
 """Calibration ends after about this time; what was not tried by then is scaled from what was."""
 
-FEW_STEPS = 2000
+TRIAL_STEPS = 2000
 """A trial has so many steps: enough to forget how a run begins."""
 
 
 @dataclass(frozen=True)
-class Estimate:
+class TimeEstimate:
     """What a study takes.
 
     Attributes
@@ -67,7 +67,7 @@ class Estimate:
         return asdict(self)
 
 
-def estimate(study: Study, workers: int | None = None) -> Estimate:
+def estimate(study: Study, workers: int | None = None) -> TimeEstimate:
     """Return how much a study is, and how long it takes on so many processes of this machine."""
     if workers is not None:
         as_integer(workers, "workers", least=1)
@@ -88,7 +88,7 @@ def estimate(study: Study, workers: int | None = None) -> Estimate:
     foreseen, taken = (sum(column) for column in zip(*measured, strict=True))
     left = sum(cell.seconds for cell in kinds[len(measured) :]) * taken / foreseen
     count = workers or os.cpu_count() or 1
-    return Estimate(
+    return TimeEstimate(
         units=study.count_units(),
         lanes=study.count_lanes(),
         steps=each * sum(cell.num_steps for cell in kinds),
@@ -106,7 +106,7 @@ def _seconds(cell: Cell) -> tuple[float, float]:
     begin = time.perf_counter()
     cell.made()
     making = time.perf_counter() - begin
-    few = min(FEW_STEPS, cell.num_steps)
+    few = min(TRIAL_STEPS, cell.num_steps)
     times = []
     for steps in (few, max(1, few // 2), few):
         begin = time.perf_counter()
@@ -201,7 +201,7 @@ def planned(results: Results) -> list[Cell]:
         ) from error
 
 
-TOLERANCE = 1e-9
+MACHINE_TOLERANCE = 1e-9
 """Between kinds of machines, results agree to this."""
 
 OF_BITS = "fingerprint"
@@ -337,4 +337,4 @@ def _bits(column: Any) -> Any:
 def _are_close(one: Any, other: Any) -> bool:
     if one.shape != other.shape or one.dtype != np.float64:
         return bool(np.array_equal(one, other))
-    return bool(np.allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True))
+    return bool(np.allclose(one, other, rtol=MACHINE_TOLERANCE, atol=MACHINE_TOLERANCE, equal_nan=True))

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from gainbias.experiments.provenance import code_version, package_versions
-from gainbias.experiments.reproduce.instance import PROTOCOLS, Instance, Method
+from gainbias.experiments.reproduce.instance import PROTOCOLS, Instance, ProtocolMethod
 from gainbias.experiments.results import CONDITION_RUNS
 from gainbias.experiments.units import Unit, hash_of
 
@@ -84,7 +84,7 @@ def _protocol(name: str, units: Sequence[Instance]) -> dict[str, Any]:
     }
 
 
-def _method(method: Method) -> dict[str, Any]:
+def _method(method: ProtocolMethod) -> dict[str, Any]:
     facts = asdict(method)
     facts.pop("name")
     # JSON has no infinity: a radius of that size means no projection.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gainbias.experiments.provenance import made_with
 from gainbias.experiments.units import Layout, Tables, Unit, unpacked, write_tables
-from gainbias.store import DamagedError, Log, Record, write_whole
+from gainbias.store import DamagedError, Log, StoredRecord, write_whole
 
 if TYPE_CHECKING:
     import pandas
@@ -244,13 +244,13 @@ class Results:
                     damaged.append(unit.id)
         return whole, damaged
 
-    def failures(self, units: Sequence[Unit], records: Mapping[str, Record]) -> list[dict[str, str]]:
+    def failures(self, units: Sequence[Unit], records: Mapping[str, StoredRecord]) -> list[dict[str, str]]:
         """Return why units have no result, in their order."""
         return [
             self._failure(unit, records[FAILURE + unit.id]) for unit in units if _has_failed(unit, records)
         ]
 
-    def _failure(self, unit: Unit, record: Record) -> dict[str, str]:
+    def _failure(self, unit: Unit, record: StoredRecord) -> dict[str, str]:
         try:
             found: dict[str, str] = json.loads(record.read())
         except DamagedError:
@@ -322,7 +322,7 @@ class Results:
                 write_whole(self.folder / "study.json", json.dumps({**note, "finished": True}).encode())
 
 
-def _has_failed(unit: Unit, records: Mapping[str, Record]) -> bool:
+def _has_failed(unit: Unit, records: Mapping[str, StoredRecord]) -> bool:
     """Whether the last that is known of a unit is a failure; what was stored before was damaged then."""
     failure, stored = records.get(FAILURE + unit.id), records.get(unit.id)
     if failure is None or stored is None:

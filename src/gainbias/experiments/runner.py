@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from gainbias.experiments.engines import Engine
 from gainbias.experiments.provenance import made_with
 from gainbias.experiments.results import FAILURE, MACHINE, Results, disk_full_in_words
-from gainbias.experiments.units import BATCH_SECONDS, Answer, StoppedError, Unit, compute_all
+from gainbias.experiments.units import BATCH_SECONDS, StoppedError, Unit, UnitAnswer, compute_all
 from gainbias.progress import Watch
 
 
@@ -125,7 +125,7 @@ MOST_DEATHS = 3
 class Finished(NamedTuple):
     """Answers of one batch, and the kind of machine they come from; empty for units that were given up."""
 
-    answers: list[Answer]
+    answers: list[UnitAnswer]
     machine: str
 
 
@@ -226,19 +226,19 @@ class _Queue:
         self._waiting.extendleft(reversed(batch))
         self._left += sum(unit.seconds for unit in batch)
 
-    def _learn(self, batch: list[Unit], answers: list[Answer]) -> None:
+    def _learn(self, batch: list[Unit], answers: list[UnitAnswer]) -> None:
         """Compare how long units took with what was foreseen; the last few batches count."""
         self._nominal = 0.7 * self._nominal + sum(unit.seconds for unit in batch)
         self._measured = 0.7 * self._measured + sum(answer.seconds for answer in answers)
 
-    def _suspect(self, batch: list[Unit], deaths: int) -> list[Answer]:
+    def _suspect(self, batch: list[Unit], deaths: int) -> list[UnitAnswer]:
         """Queue the units of a lost batch again, or return why one of them is given up."""
         self._lost.update(unit.id for unit in batch)
         if len(batch) == 1:
             self._deaths[batch[0].id] += deaths
         if self._deaths[batch[0].id] >= MOST_DEATHS:
             reason = "its worker was killed each time, perhaps because memory ran out"
-            return [Answer(batch[0].id, None, reason)]
+            return [UnitAnswer(batch[0].id, None, reason)]
         self._suspects.extend(unit for unit in batch if self._lost[unit.id] > 1)
         self.put_back([unit for unit in batch if self._lost[unit.id] == 1])
         return []

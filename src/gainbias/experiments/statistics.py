@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import beta
 
-Floats = NDArray[np.float64]
+from gainbias.types import Floats
+
 Better = Literal["lower", "higher"]
 Rng = int | np.random.Generator | None
 

@@ -5,7 +5,6 @@ Values of a study's description: every message names the key, what it must be an
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 import tomllib
@@ -22,17 +21,18 @@ from gainbias.engine.lanes import make_lanes
 from gainbias.engine.run import as_checkpoints
 from gainbias.engine.schedules import Constant
 from gainbias.engine.trace import Kind, Norm, Target
-from gainbias.experiments.cell import EXACT, SCHEDULES, Cell, Sizes
+from gainbias.experiments.cell import EXACT_COLUMN, SCHEDULES, Cell, Sizes
 from gainbias.experiments.provenance import code_version
 from gainbias.experiments.units import Layout
+from gainbias.suggest import did_you_mean_or_known
 from gainbias.tasks.registry import NORMALISATION, TASKS
 from gainbias.tasks.settings import as_integer, as_number, as_seed
 
-GRIDS: dict[str, Any] = {"log": np.geomspace, "linear": np.linspace}
+GRID_KINDS: dict[str, Any] = {"log": np.geomspace, "linear": np.linspace}
 INFINITE = {"inf": math.inf, "-inf": -math.inf}
 """Words for numbers that JSON cannot hold."""
 
-PAPER = "paper"
+AS_IN_PAPER = "paper"
 """Instead of a number: what the paper has for the task."""
 
 
@@ -48,9 +48,7 @@ def known(name: Any, names: Iterable[str], where: str, what: str) -> str:
     choices = list(names)
     if isinstance(name, str) and name in choices:
         return name
-    near = difflib.get_close_matches(str(name), choices, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(choices)}"
-    raise ValueError(f"{where}: unknown {what} {name!r}: {hint}")
+    raise ValueError(f"{where}: unknown {what} {name!r}: {did_you_mean_or_known(name, choices)}")
 
 
 def known_keys(table: Mapping[str, Any], keys: Iterable[str], where: str) -> None:
@@ -112,7 +110,7 @@ def _number(value: Any, where: str) -> float:
 
 
 def _spaced(grid: Mapping[str, Any], where: str) -> list[float]:
-    known_keys(grid, GRIDS, where)
+    known_keys(grid, GRID_KINDS, where)
     if len(grid) != 1:
         raise ValueError(f"{where}: a grid is either log or linear, found {dict(grid)!r}")
     [(kind, ends)] = grid.items()
@@ -124,7 +122,7 @@ def _spaced(grid: Mapping[str, Any], where: str) -> list[float]:
         count = as_integer(ends[2], "the number of points", least=1)
         if kind == "log" and not (lowest > 0 and highest > 0):
             raise ValueError(f"the ends of a log grid must be positive, found {ends!r}")
-    points = [float(point) for point in GRIDS[kind](lowest, highest, count)]
+    points = [float(point) for point in GRID_KINDS[kind](lowest, highest, count)]
     # Nine digits are enough, and are the same on every machine; fine grids need more to be told apart.
     rounded = ([float(f"{point:.{digits}g}") for point in points] for digits in range(9, 18))
     inner = next(found for found in rounded if len(set(found)) == len(set(points)))[1:-1]
@@ -153,8 +151,8 @@ def step_sizes(value: Any, where: str) -> tuple[Sizes, ...] | str:
     >>> step_sizes({"kind": "harmonic", "a": [10, 100], "c0": 1000}, "step_size")
     ((10.0, 1000.0), (100.0, 1000.0))
     """
-    if isinstance(value, str) and value == PAPER:
-        return PAPER
+    if isinstance(value, str) and value == AS_IN_PAPER:
+        return AS_IN_PAPER
     entries = value if isinstance(value, list | tuple) else [value]
     found: set[Sizes] = set()
     for place, entry in enumerate(a_list(entries, where)):
@@ -164,7 +162,7 @@ def step_sizes(value: Any, where: str) -> tuple[Sizes, ...] | str:
 
 
 def _schedules(entry: Any, where: str) -> list[Sizes]:
-    if not (isinstance(entry, Mapping) and entry.keys() - GRIDS.keys()):
+    if not (isinstance(entry, Mapping) and entry.keys() - GRID_KINDS.keys()):
         entry = {"a": entry}
     kinds = {kind: count for count, (kind, _) in SCHEDULES.items()}
     kind = known(entry.get("kind", "constant"), kinds, f"{where}.kind", "kind of step size")
@@ -293,7 +291,7 @@ MOST_UNITS = 100_000
 
 
 @dataclass(frozen=True)
-class Method:
+class StudyMethod:
     """An algorithm with its grids; step sizes may be "paper", and there are none where it has none."""
 
     algorithm: str
@@ -374,7 +372,7 @@ class Study:
         if self.exact and self.sampling != "iid":
             raise ValueError('exact: takes minutes for each lane along a chain: use sampling = "iid"')
         for (task, _), method in itertools.product(self._tasks, self._methods):
-            if TASKS[task].paper is None and PAPER in (self.num_steps, method.step_sizes):
+            if TASKS[task].paper is None and AS_IN_PAPER in (self.num_steps, method.step_sizes):
                 raise ValueError(
                     f"tasks: the paper has no steps for {task}: give num_steps and step_size as numbers"
                 )
@@ -459,18 +457,18 @@ class Study:
     def layout(self) -> Layout:
         """The table of results."""
         params = sorted({name for method in self._methods for name, _ in method.params})
-        return Layout("sweep", {"runs": []}, optional=[*params, *([EXACT] if self.exact else [])])
+        return Layout("sweep", {"runs": []}, optional=[*params, *([EXACT_COLUMN] if self.exact else [])])
 
     @cached_property
     def _tasks(self) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
         return tasks(self.tasks)
 
     @cached_property
-    def _methods(self) -> tuple[Method, ...]:
+    def _methods(self) -> tuple[StudyMethod, ...]:
         entries = a_list(self.algorithms, "algorithms")
         return tuple(self._method(entry, f"algorithms[{place}]") for place, entry in enumerate(entries))
 
-    def _method(self, entry: Any, where: str) -> Method:
+    def _method(self, entry: Any, where: str) -> StudyMethod:
         table = {"id": entry} if isinstance(entry, str) else entry
         if not isinstance(table, Mapping) or "id" not in table:
             raise ValueError(f"{where}: must be the id of an algorithm, or a table with id, found {entry!r}")
@@ -480,12 +478,12 @@ class Study:
         if ALGORITHMS[name].step_free:
             if "step_size" in table:
                 raise ValueError(f"{where}.step_size: {name} has no step size: leave it out")
-            return Method(name, (), params)
+            return StudyMethod(name, (), params)
         own = "step_size" in table
         given = table["step_size"] if own else self.step_size
         if given is None:
             raise ValueError(f"{where}: {name} needs a step_size, its own or that of the study")
-        return Method(name, step_sizes(given, f"{where}.step_size" if own else "step_size"), params)
+        return StudyMethod(name, step_sizes(given, f"{where}.step_size" if own else "step_size"), params)
 
     @cached_property
     def _instances(self) -> Sequence[int]:
@@ -500,7 +498,7 @@ class Study:
         return metrics(self.metrics)
 
     def _steps(self, task: str) -> int:
-        if self.num_steps == PAPER:
+        if self.num_steps == AS_IN_PAPER:
             paper = TASKS[task].paper
             assert paper is not None
             return paper.num_steps
@@ -518,7 +516,7 @@ class Study:
             raise ValueError(f"checkpoints: {error}") from error
 
 
-def _sizes(method: Method, task: str) -> tuple[Sizes, ...]:
+def _sizes(method: StudyMethod, task: str) -> tuple[Sizes, ...]:
     if isinstance(method.step_sizes, tuple):
         return method.step_sizes
     paper = TASKS[task].paper
@@ -526,7 +524,7 @@ def _sizes(method: Method, task: str) -> tuple[Sizes, ...]:
     return ((float(paper.step_numerator), float(paper.step_offset)),)
 
 
-def _lanes(method: Method) -> set[tuple[Any, ...]]:
+def _lanes(method: StudyMethod) -> set[tuple[Any, ...]]:
     sizes = method.step_sizes if isinstance(method.step_sizes, tuple) else (method.step_sizes,)
     grid = itertools.product(*(values for _, values in method.params))
     return {(method.algorithm, size, values) for values in grid for size in sizes or ((),)}

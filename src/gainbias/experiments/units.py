@@ -242,7 +242,7 @@ class Unit(Protocol):
         """Return columns of tables."""
 
 
-class Answer(NamedTuple):
+class UnitAnswer(NamedTuple):
     """What became of a unit: the packed tables, or why there are none."""
 
     id: str
@@ -259,7 +259,7 @@ class StoppedError(KeyboardInterrupt):
     """Ctrl-C was pressed once: what ran is finished and kept, the rest was not begun."""
 
 
-def compute_all(units: Sequence[Unit]) -> tuple[list[Answer], str]:
+def compute_all(units: Sequence[Unit]) -> tuple[list[UnitAnswer], str]:
     """Do some units, and return their answers and the kind of machine they come from.
 
     What a unit raises is its answer, too. Called in workers.
@@ -304,15 +304,15 @@ def be_a_worker(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _answer(unit: Unit) -> Answer:
+def _answer(unit: Unit) -> UnitAnswer:
     started = time.perf_counter()
     try:
         payload = packed(unit.compute())
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{os.path.basename(last.filename)}, line {last.lineno}"
-        return Answer(unit.id, None, f"{type(error).__name__}: {error} ({where})", _since(started))
-    return Answer(unit.id, payload, seconds=_since(started))
+        return UnitAnswer(unit.id, None, f"{type(error).__name__}: {error} ({where})", _since(started))
+    return UnitAnswer(unit.id, payload, seconds=_since(started))
 
 
 def _since(started: float) -> float:

@@ -24,9 +24,10 @@ import numpy.typing as npt
 from numpy.polynomial.legendre import legvander
 from scipy import sparse
 
-from gainbias.features.matrix import FloatArray, Matrix
+from gainbias.features.matrix import Matrix
+from gainbias.types import Floats
 
-MOST_FEATURES = 2**24
+MOST_MAP_FEATURES = 2**24
 """A map with more features is refused: its weights alone would take 128 MB."""
 
 
@@ -60,9 +61,9 @@ class FeatureMap(ABC):
             end.flags.writeable = False
             object.__setattr__(self, name, end)
         self._check()
-        if self.num_features > MOST_FEATURES:
+        if self.num_features > MOST_MAP_FEATURES:
             raise ValueError(
-                f"{self!r} has {self.num_features:,} features, at most {MOST_FEATURES:,} are allowed: "
+                f"{self!r} has {self.num_features:,} features, at most {MOST_MAP_FEATURES:,} are allowed: "
                 "they multiply with the dimensions, so use fewer for each"
             )
 
@@ -81,7 +82,7 @@ class FeatureMap(ABC):
         """Refuse wrong settings."""
 
     @abstractmethod
-    def _rows(self, places: FloatArray) -> Matrix:
+    def _rows(self, places: Floats) -> Matrix:
         """Return the rows of places in the unit cube, (m, k)."""
 
     def __call__(self, observations: npt.ArrayLike) -> Matrix:
@@ -148,7 +149,7 @@ class TileCoding(FeatureMap):
         """Number of features d."""
         return int(self.tilings * (self.tiles + 1) ** self.num_dimensions)
 
-    def _rows(self, places: FloatArray) -> Matrix:
+    def _rows(self, places: Floats) -> Matrix:
         count, k = places.shape
         odd = 2 * np.arange(k) + 1
         shifts = np.arange(self.tilings)[:, None] * odd % self.tilings / self.tilings
@@ -185,10 +186,10 @@ class FourierBasis(FeatureMap):
         return int((self.order + 1) ** self.num_dimensions)
 
     @cached_property
-    def _frequencies(self) -> FloatArray:
+    def _frequencies(self) -> Floats:
         return _grid(self.order + 1, self.num_dimensions).astype(np.float64)
 
-    def _rows(self, places: FloatArray) -> Matrix:
+    def _rows(self, places: Floats) -> Matrix:
         return np.asarray(np.cos(np.pi * places @ self._frequencies.T) / np.sqrt(self.num_features))
 
 
@@ -228,7 +229,7 @@ class RadialBasis(FeatureMap):
         """Number of features d."""
         return int(self.centres**self.num_dimensions)
 
-    def _rows(self, places: FloatArray) -> Matrix:
+    def _rows(self, places: Floats) -> Matrix:
         at = places[:, :, None] * (self.centres - 1) - np.arange(self.centres)
         heights = -0.5 * (at / self.width) ** 2
         heights = np.exp(heights - heights.max(axis=2, keepdims=True))  # narrow bumps must not all be 0
@@ -266,7 +267,7 @@ class PolynomialBasis(FeatureMap):
         """Number of features d."""
         return math.comb(self.degree + self.num_dimensions, self.num_dimensions)
 
-    def _rows(self, places: FloatArray) -> Matrix:
+    def _rows(self, places: Floats) -> Matrix:
         factors = legvander(2.0 * places - 1.0, self.degree).transpose(1, 2, 0).copy()
         columns = np.full((self.num_features, len(places)), 1.0 / np.sqrt(self.num_features))
         for degrees, values in zip(self._degrees.T, factors, strict=True):
@@ -280,7 +281,7 @@ def _grid(count: int, dimensions: int) -> npt.NDArray[np.int64]:
     return np.indices((count,) * dimensions).reshape(dimensions, -1).T
 
 
-def _products(factors: FloatArray) -> FloatArray:
+def _products(factors: Floats) -> Floats:
     """Multiply a factor for each dimension: (m, k, c) becomes (m, c**k), the last dimension fastest."""
     rows = factors[:, 0]
     for k in range(1, factors.shape[1]):

@@ -16,10 +16,11 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import linalg as sparse_linalg
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-Matrix: TypeAlias = "FloatArray | sparse.csr_array[Any]"
+from gainbias.types import Floats
 
-BLOCK_BYTES = 32 * 2**20
+Matrix: TypeAlias = "Floats | sparse.csr_array[Any]"
+
+ROW_BLOCK_BYTES = 32 * 2**20
 """A dense block of rows stays below this size, so that sparse features are never densified as a whole."""
 
 
@@ -70,7 +71,7 @@ class Features:
         return self.given
 
     @cached_property
-    def row_norms(self) -> FloatArray:
+    def row_norms(self) -> Floats:
         """Euclidean norm of each row, (n,)."""
         return np.ones(self.num_states) if self.given is None else row_norms(self.given)
 
@@ -79,17 +80,17 @@ class Features:
         """Largest Euclidean norm of a row. The theory of the methods assumes that it is at most 1."""
         return float(self.row_norms.max())
 
-    def combine(self, weights: FloatArray) -> FloatArray:
+    def combine(self, weights: Floats) -> Floats:
         """Values of all states, ``matrix @ weights``: (n,) for (d,) weights, (n, k) for (d, k)."""
         return weights.copy() if self.given is None else np.asarray(self.given @ weights)
 
-    def adjoint(self, values: FloatArray) -> FloatArray:
+    def adjoint(self, values: Floats) -> Floats:
         """``matrix.T @ values``: (d,) for (n,) values, (d, k) for (n, k)."""
         return values.copy() if self.given is None else np.asarray(self.given.T @ values)
 
-    def row_blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+    def row_blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Iterate over the matrix as dense blocks of consecutive rows, each of bounded size."""
-        height = max(1, BLOCK_BYTES // (8 * self.num_features))
+        height = max(1, ROW_BLOCK_BYTES // (8 * self.num_features))
         for start in range(0, self.num_states, height):
             rows = slice(start, min(start + height, self.num_states))
             block = self.matrix[rows]
@@ -186,7 +187,7 @@ def normalise_features(features: FeatureLike, by: Literal["global", "row"] = "gl
     return scaled
 
 
-def column_lengths(features: Features) -> FloatArray:
+def column_lengths(features: Features) -> Floats:
     """Euclidean norm of each column, (d,).
 
     Examples
@@ -203,7 +204,7 @@ def column_lengths(features: Features) -> FloatArray:
     )
 
 
-def _canonical_dense(features: Any) -> FloatArray:
+def _canonical_dense(features: Any) -> Floats:
     if features is Tabular:
         raise ValueError("features is the class gb.Tabular, not an instance of it: write gb.Tabular()")
     if isinstance(features, np.ma.MaskedArray):
@@ -275,7 +276,7 @@ def _check_entries(matrix: Matrix) -> None:
         raise ValueError(f"column {int(np.argmin(occupied))} of features is zero in every state: drop it")
 
 
-def row_norms(matrix: Matrix) -> FloatArray:
+def row_norms(matrix: Matrix) -> Floats:
     """Euclidean norm of each row, scaled first so that no square leaves the range of double precision."""
     if isinstance(matrix, np.ndarray):
         largest = np.maximum(matrix.max(axis=1), -matrix.min(axis=1))

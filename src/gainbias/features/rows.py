@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from gainbias.features.matrix import Features
 from gainbias.kernels import ByType
-
-Floats: TypeAlias = NDArray[np.float64]
+from gainbias.types import Floats
 
 LANES = 8
 """How many lanes go together: two vectors of four, which keeps both arithmetic units of a core busy."""

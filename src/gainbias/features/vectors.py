@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gainbias.features.rows import DenseRows, Floats, Rows, SparseRows, TabularRows
+from gainbias.features.rows import DenseRows, Rows, SparseRows, TabularRows
 from gainbias.kernels import ByType, inlined
+from gainbias.types import Floats
 
 
 @inlined

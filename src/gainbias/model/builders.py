@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from gainbias.model.checks import (
     CsrArray,
-    FloatArray,
     check_square,
     clip_rounding,
     entry_place,
@@ -26,6 +25,7 @@ from gainbias.model.checks import (
     row_sums,
     values_at,
 )
+from gainbias.types import Floats
 
 FASTEST = 2.0**1023
 """The power of two above a rate has to be a number."""
@@ -36,7 +36,7 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 
 def follow_policy(
     kernel: Any, rewards: Any, policy: ArrayLike, *, renormalise: bool
-) -> tuple[CsrArray, FloatArray | CsrArray, bool]:
+) -> tuple[CsrArray, Floats | CsrArray, bool]:
     """Return transitions and rewards of a decision process under a policy, and whether `kernel` was dense.
 
     All (state, action) pairs are the rows ``state * A + action`` of one tall matrix, which the policy, as
@@ -64,7 +64,7 @@ def follow_policy(
     return transitions, _average_rewards(rewards, pairs, average, transitions), is_dense
 
 
-def uniformise(generator: Any, reward_rates: ArrayLike) -> tuple[CsrArray, FloatArray, float]:
+def uniformise(generator: Any, reward_rates: ArrayLike) -> tuple[CsrArray, Floats, float]:
     """Return transitions I + Q / rate, rewards per step and the rate.
 
     The rate is the smallest power of two above every exit rate: dividing by it rounds nothing, and every
@@ -108,7 +108,7 @@ def uniformise(generator: Any, reward_rates: ArrayLike) -> tuple[CsrArray, Float
     return transitions, rewards / rate, rate
 
 
-def _check_range(jumps: CsrArray, rewards: FloatArray, rate: float) -> None:
+def _check_range(jumps: CsrArray, rewards: Floats, rate: float) -> None:
     """Refuse rates and rewards that leave the range of double precision when they are divided by `rate`."""
     lost = np.flatnonzero(jumps.data / rate < SMALLEST)
     if lost.size:
@@ -167,9 +167,7 @@ def _stacked_by_state(matrices: Sequence[Any], name: str) -> tuple[CsrArray, int
     return sparse.vstack(parts, format="csr")[rows], num_actions
 
 
-def _policy_probabilities(
-    policy: ArrayLike, num_states: int, num_actions: int, renormalise: bool
-) -> FloatArray:
+def _policy_probabilities(policy: ArrayLike, num_states: int, num_actions: int, renormalise: bool) -> Floats:
     """Return the policy as an (n, A) matrix of probabilities."""
     given = np.asarray(policy)
     if given.shape == (num_states,):
@@ -197,11 +195,11 @@ def _policy_probabilities(
 
 def _average_rewards(
     rewards: Any, pairs: CsrArray, average: CsrArray, transitions: CsrArray
-) -> FloatArray | CsrArray:
+) -> Floats | CsrArray:
     """Return R(s), or the mean of r(s, a, s') given s and s' if the rewards depend on the next state."""
     num_states = pairs.shape[1]
     num_actions = pairs.shape[0] // num_states
-    pair_rewards: FloatArray | CsrArray
+    pair_rewards: Floats | CsrArray
     if _is_list_of_sparse(rewards):
         pair_rewards, num_matrices = _stacked_by_state(rewards, "rewards")
         shape: tuple[int, ...] = (pair_rewards.shape[1], num_matrices, pair_rewards.shape[1])

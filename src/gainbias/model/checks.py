@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
+from gainbias.types import Floats
+
 CsrArray: TypeAlias = "sparse.csr_array[np.float64, tuple[int, int]]"
 
 Frozen = TypeVar("Frozen", bound="NDArray[Any] | CsrArray")
@@ -21,7 +22,7 @@ ROW_SUM_TOLERANCE = 1e-8
 EPSILON = float(np.finfo(np.float64).eps)
 
 
-def float_array(values: ArrayLike, name: str) -> FloatArray:
+def float_array(values: ArrayLike, name: str) -> Floats:
     """Return `values` as a finite float64 array in native byte order (a view where possible).
 
     Parameters
@@ -46,7 +47,7 @@ def float_array(values: ArrayLike, name: str) -> FloatArray:
     return array
 
 
-def float_vector(values: ArrayLike, num_states: int, name: str) -> FloatArray:
+def float_vector(values: ArrayLike, num_states: int, name: str) -> Floats:
     """Return `values` as a finite float64 vector with one entry per state (a view where possible)."""
     vector = float_array(values, name)
     if vector.shape != (num_states,):
@@ -180,7 +181,7 @@ def clip_rounding(csr: CsrArray, epsilon: float = EPSILON) -> NDArray[np.intp]:
     return np.flatnonzero(csr.data < 0)
 
 
-def reward_array(rewards: Any, num_states: int) -> FloatArray | CsrArray:
+def reward_array(rewards: Any, num_states: int) -> Floats | CsrArray:
     """Return a read-only copy of R(s), a vector, or of r(s, s'), a dense or sparse matrix."""
     given: Any = rewards if sparse.issparse(rewards) else float_array(rewards, "rewards")
     if given.shape not in ((num_states,), (num_states, num_states)):
@@ -243,7 +244,7 @@ def entry_place(csr: CsrArray, entry: int) -> tuple[int, int]:
     return int(np.searchsorted(csr.indptr, entry, side="right")) - 1, int(csr.indices[entry])
 
 
-def values_at(matrix: FloatArray | CsrArray, pattern: CsrArray) -> FloatArray:
+def values_at(matrix: Floats | CsrArray, pattern: CsrArray) -> Floats:
     """Return the entries of `matrix` at the stored places of `pattern`, in their order.
 
     Parameters
@@ -266,7 +267,7 @@ def values_at(matrix: FloatArray | CsrArray, pattern: CsrArray) -> FloatArray:
     return np.where(stored[nearest] == wanted, matrix.data[nearest], 0.0)
 
 
-def row_sums(csr: CsrArray) -> FloatArray:
+def row_sums(csr: CsrArray) -> Floats:
     """Return the sum of each row, adding from left to right so that stored zeros would not matter."""
     return np.asarray(csr @ np.ones(csr.shape[1]))
 

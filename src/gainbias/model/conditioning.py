@@ -20,9 +20,10 @@ from scipy import linalg, sparse
 from gainbias.features import Features
 from gainbias.model.chain.mixing import contraction_factor
 from gainbias.model.chain.reversible import FlowNetwork
-from gainbias.model.checks import EPSILON, CsrArray, FloatArray
+from gainbias.model.checks import EPSILON, CsrArray
+from gainbias.types import Floats
 
-BLOCK_BYTES = 32 * 2**20
+FORM_BLOCK_BYTES = 32 * 2**20
 """Dense blocks of A Phi stay below this size."""
 
 SUBSPACE = 8
@@ -47,7 +48,7 @@ class QuadraticForm:
     rows: CsrArray
     features: Features
 
-    def minimum(self, normal: FloatArray | None = None, extra_row: FloatArray | None = None) -> float:
+    def minimum(self, normal: Floats | None = None, extra_row: Floats | None = None) -> float:
         """Minimum of the form over unit vectors x.
 
         Parameters
@@ -73,33 +74,33 @@ class QuadraticForm:
         return _smallest_singular_value(triangle if basis is None else triangle @ basis) ** 2
 
     @cached_property
-    def _matrix(self) -> FloatArray:
+    def _matrix(self) -> Floats:
         """The assembled matrix of the form, (d, d)."""
         assembled = sandwich(self.features, sparse.csr_array(self.rows.T @ self.rows))
         return (assembled + assembled.T) / 2
 
-    def _rounding(self, extra: FloatArray) -> float:
+    def _rounding(self, extra: Floats) -> float:
         """Size of the rounding errors in the assembled matrix, whose terms may cancel."""
         squares = np.asarray(self.rows.multiply(self.rows).sum(axis=0)).ravel() + (extra**2).sum(axis=0)
         return 4.0 * EPSILON * float(squares @ self.features.row_norms**2)
 
     @cached_property
-    def _triangle(self) -> FloatArray:
+    def _triangle(self) -> Floats:
         """Triangular R with |R x|^2 equal to the form, found without squaring A Phi."""
         return triangular_factor(self._blocks(), self.features.num_features)
 
-    def _blocks(self) -> Iterator[FloatArray]:
+    def _blocks(self) -> Iterator[Floats]:
         """Iterate over A Phi as dense blocks of rows."""
-        height = max(1, BLOCK_BYTES // (8 * self.features.num_features))
+        height = max(1, FORM_BLOCK_BYTES // (8 * self.features.num_features))
         for start in range(0, self.rows.shape[0], height):
             block = self.rows[start : start + height] @ self.features.matrix
             yield block if isinstance(block, np.ndarray) else block.toarray()
 
 
-def sandwich(features: Features, operator: CsrArray) -> FloatArray:
+def sandwich(features: Features, operator: CsrArray) -> Floats:
     """Phi^T K Phi as a dense (d, d) matrix for a sparse (n, n) matrix K, some columns at a time."""
     phi = features.matrix if isinstance(features.matrix, np.ndarray) else features.matrix.tocsc()
-    width = max(1, BLOCK_BYTES // (8 * features.num_states))
+    width = max(1, FORM_BLOCK_BYTES // (8 * features.num_states))
     assembled = np.empty((features.num_features, features.num_features))
     for start in range(0, features.num_features, width):
         block = phi.T @ (operator @ phi[:, start : start + width])
@@ -107,14 +108,14 @@ def sandwich(features: Features, operator: CsrArray) -> FloatArray:
     return assembled
 
 
-def orthogonal_basis(normal: FloatArray) -> FloatArray:
+def orthogonal_basis(normal: Floats) -> Floats:
     """Orthonormal basis, (d, d - 1), of the vectors orthogonal to `normal`, by one Householder reflection."""
     mirror = normal / np.linalg.norm(normal)
     mirror[0] += np.copysign(1.0, mirror[0])
     return (np.eye(normal.size) - np.outer(mirror, 2.0 * mirror / (mirror @ mirror)))[:, 1:]
 
 
-def triangular_factor(blocks: Iterable[FloatArray], width: int) -> FloatArray:
+def triangular_factor(blocks: Iterable[Floats], width: int) -> Floats:
     """Upper-triangular R with R^T R = B^T B, where B stacks `blocks`, each (any, width)."""
     triangle = np.zeros((0, width))
     for block in blocks:
@@ -125,7 +126,7 @@ def triangular_factor(blocks: Iterable[FloatArray], width: int) -> FloatArray:
     return triangle
 
 
-def _smallest_singular_value(tall: FloatArray) -> float:
+def _smallest_singular_value(tall: Floats) -> float:
     """Smallest singular value of a matrix with no more columns than rows, whatever the scales of columns."""
     # Long rows first, and pivoted columns: then each row keeps the digits that its own length allows.
     order = np.argsort(-np.abs(tall).max(axis=1), kind="stable")
@@ -176,7 +177,7 @@ class ConditionNumbers:
 
 
 def condition_numbers(
-    flows: FlowNetwork, transitions: CsrArray, features: Features, ones_weights: FloatArray | None
+    flows: FlowNetwork, transitions: CsrArray, features: Features, ones_weights: Floats | None
 ) -> ConditionNumbers:
     """Compute all condition numbers.
 
@@ -210,7 +211,7 @@ def _tabular(flows: FlowNetwork) -> tuple[float, float, float, float]:
 
 
 def _linear(
-    flows: FlowNetwork, features: Features, ones_weights: FloatArray | None
+    flows: FlowNetwork, features: Features, ones_weights: Floats | None
 ) -> tuple[float, float, float, float]:
     dirichlet = QuadraticForm(flow_differences(flows), features)
     root_stationary = sparse.diags_array(np.sqrt(flows.stationary), format="csr")

@@ -14,11 +14,12 @@ from scipy import linalg, sparse
 
 from gainbias.features import FeatureLike, Features, as_features
 from gainbias.model.chain.reversible import FlowNetwork, additive_flows
-from gainbias.model.checks import EPSILON, CsrArray, FloatArray, float_array
+from gainbias.model.checks import EPSILON, CsrArray, float_array
 from gainbias.model.conditioning import ConditionNumbers, condition_numbers, sandwich, triangular_factor
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solution import ConvergenceError, Solution
 from gainbias.model.solve.solve import solve
+from gainbias.types import Floats
 
 WELL_CONDITIONED = 1e-6
 """Above this smallest eigenvalue, the Cholesky factor of the Gram matrix of unit columns is good enough."""
@@ -42,10 +43,10 @@ class Projector:
     """
 
     features: Features
-    column_norms: FloatArray
-    triangle: FloatArray
+    column_norms: Floats
+    triangle: Floats
 
-    def fit(self, values: FloatArray) -> FloatArray:
+    def fit(self, values: Floats) -> Floats:
         """Weights, (d,), whose values are closest to `values`, (n,), in the Euclidean norm."""
         weights = np.zeros(self.features.num_features)
         for _ in range(REFINEMENTS):
@@ -87,7 +88,7 @@ def projector(features: Features) -> Projector:
     return Projector(features, norms, triangle)
 
 
-def _check_rank(triangle: FloatArray, features: Features) -> None:
+def _check_rank(triangle: Floats, features: Features) -> None:
     """Refuse features whose columns, scaled to length 1 and with this triangular factor, are dependent."""
     pivoted, order = linalg.qr(triangle, mode="r", pivoting=True)
     diagonal = np.abs(np.diag(pivoted))
@@ -99,14 +100,14 @@ def _check_rank(triangle: FloatArray, features: Features) -> None:
         )
 
 
-MOST_FEATURES = 8_000
+MOST_PROBLEM_FEATURES = 8_000
 """The projected equation is a dense d x d system; tabular features need none and have no limit."""
 
 
 LARGEST_ERROR = 1e-8
 """Error of the fixed point, relative to its largest weight (of unit columns), at which it is refused."""
 
-NEGLIGIBLE = 1e-4
+NEGLIGIBLE_WEIGHTS = 1e-4
 """Weights this small, relative to the bias, are judged as if they were this large: they may be 0."""
 
 PROBES = 4
@@ -178,7 +179,7 @@ class Problem:
         return solve(self.mrp)
 
     @cached_property
-    def fixed_point(self) -> FloatArray:
+    def fixed_point(self) -> Floats:
         """Weights theta*, shape (d,), that solve the projected equation.
 
         The equation is [Phi^T D (I - P) Phi + m m^T] theta = Phi^T D (R - g e) with m = Phi^T mu. Its values
@@ -204,7 +205,7 @@ class Problem:
         return _frozen(weights)
 
     @cached_property
-    def values(self) -> FloatArray:
+    def values(self) -> Floats:
         """Values of all states at the fixed point, Phi theta*, shape (n,)."""
         return _frozen(self.features.combine(self.fixed_point))
 
@@ -214,7 +215,7 @@ class Problem:
         return self.ones_weights is not None
 
     @cached_property
-    def ones_weights(self) -> FloatArray | None:
+    def ones_weights(self) -> Floats | None:
         """The weights that give every state the value 1, shape (d,), or None if there are none."""
         ones = np.ones(self.mrp.num_states)
         if self.features.kind == "tabular":
@@ -231,15 +232,15 @@ class Problem:
         """Constants of the convergence theory (see `ConditionNumbers`)."""
         return condition_numbers(self._flows, self.mrp.csr, self.features, self.ones_weights)
 
-    def stationary_norm(self, values: FloatArray) -> float:
+    def stationary_norm(self, values: Floats) -> float:
         """Root mean square of `values`, shape (n,), under the stationary law: |f|_D^2 = sum of mu f^2."""
         return float(np.sqrt(self.solution.stationary @ self._state_values(values) ** 2))
 
-    def dirichlet_norm(self, values: FloatArray) -> float:
+    def dirichlet_norm(self, values: Floats) -> float:
         """How much `values`, shape (n,), change in a step: |f|_Dir^2 = half the mean of (f(s) - f(s'))^2."""
         return float(np.sqrt(self._flows.energy(self._state_values(values))))
 
-    def quotient_norm(self, values: FloatArray) -> float:
+    def quotient_norm(self, values: Floats) -> float:
         """Euclidean norm of `values`, shape (n,), after subtracting their plain average."""
         checked = self._state_values(values)
         return float(np.linalg.norm(checked - checked.mean()))
@@ -269,14 +270,14 @@ class Problem:
         return sparse.csr_array(sparse.diags_array(self.solution.stationary) @ (leaving - away))
 
     @property
-    def _scaled_equation(self) -> FloatArray:
+    def _scaled_equation(self) -> Floats:
         """The d x d matrix of the projected equation, for columns scaled to length 1."""
         norms = self._projector.column_norms
         mean = self.features.adjoint(self.solution.stationary)
         matrix = sandwich(self.features, self._drift) + np.outer(mean, mean)
         return np.asarray(matrix / np.outer(norms, norms))
 
-    def _refined_weights(self) -> tuple[FloatArray, float]:
+    def _refined_weights(self) -> tuple[Floats, float]:
         """Solution of the projected equation, and its error relative to the largest weight of unit columns.
 
         The error is the last correction, or what rounding errors of the force do to the weights.
@@ -284,7 +285,7 @@ class Problem:
         norms, equation = self._projector.column_norms, self._scaled_equation
         factor = linalg.lu_factor(equation, check_finite=False)
 
-        def answer(force: FloatArray) -> FloatArray:
+        def answer(force: Floats) -> Floats:
             scaled = self.features.adjoint(force) / norms
             return np.asarray(linalg.lu_solve(factor, scaled, check_finite=False))
 
@@ -298,11 +299,11 @@ class Problem:
             return weights, np.inf
         rng = np.random.default_rng(0)
         moved = [correction, *(answer(self._rounding(weights, rng)) for _ in range(PROBES))]
-        size = max(np.abs(weights * norms).max(), NEGLIGIBLE * np.linalg.norm(self.solution.bias))
+        size = max(np.abs(weights * norms).max(), NEGLIGIBLE_WEIGHTS * np.linalg.norm(self.solution.bias))
         error = np.abs(moved).max()
         return weights, 0.0 if error == 0.0 else float(error / size)
 
-    def _rounding(self, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def _rounding(self, weights: Floats, rng: np.random.Generator) -> Floats:
         """Rounding errors the force may have at `weights`, with random signs: of values and of flows."""
         mu, values = self.solution.stationary, self.features.combine(weights)
         missed = self.solution.bias - values
@@ -316,11 +317,11 @@ class Problem:
             flows = abs(self._drift) @ np.abs(values) + mu * excess
         return np.asarray(self._drift @ shift + mu * (mu @ shift) + flow_signs * flows)
 
-    def _reach(self, weights: FloatArray) -> FloatArray:
+    def _reach(self, weights: Floats) -> Floats:
         """Sum of the absolute terms of each state's value, (n,): its rounding error is a part of this."""
         return np.asarray(abs(self.features.matrix) @ np.abs(weights))
 
-    def _force(self, values: FloatArray) -> FloatArray:
+    def _force(self, values: Floats) -> Floats:
         """What the equation still asks for at `values`: D (R - g - (I - P) values) - mu (mu^T values).
 
         In terms of what the values miss of the bias it is D (I - P) missed + mu (mu^T missed). The smaller of
@@ -333,7 +334,7 @@ class Problem:
             return np.asarray(self._drift @ missed + mu * (mu @ missed))
         return np.asarray(mu * (rewards - mu @ rewards - mu @ values) - self._drift @ values)
 
-    def _state_values(self, values: FloatArray) -> FloatArray:
+    def _state_values(self, values: Floats) -> Floats:
         checked = float_array(values, "values")
         if checked.shape != (self.mrp.num_states,):
             raise ValueError(
@@ -350,9 +351,10 @@ def _check_size(features: Features, num_states: int) -> None:
             f"features must have one row for each of the {num_states} states, found "
             f"{features.num_states} rows and {features.num_features} columns{hint}"
         )
-    if features.kind != "tabular" and features.num_features > MOST_FEATURES:
+    if features.kind != "tabular" and features.num_features > MOST_PROBLEM_FEATURES:
         raise ValueError(
-            f"features may have at most {MOST_FEATURES} columns, found {features.num_features}: use fewer, "
+            f"features may have at most {MOST_PROBLEM_FEATURES} columns, found "
+            f"{features.num_features}: use fewer, "
             "or gb.Tabular() if each state has a feature of its own"
         )
 
@@ -366,11 +368,11 @@ def _check_irreducible(mrp: MarkovRewardProcess) -> None:
         )
 
 
-def _reciprocal_condition(factors: FloatArray, matrix: FloatArray) -> float:
+def _reciprocal_condition(factors: Floats, matrix: Floats) -> float:
     """Estimate of 1 / (|A| |A^-1|) in the 1-norm, from the triangular factors of A."""
     return float(linalg.lapack.dgecon(factors, np.abs(matrix).sum(axis=0).max())[0])
 
 
-def _frozen(array: FloatArray) -> FloatArray:
+def _frozen(array: Floats) -> Floats:
     array.flags.writeable = False
     return array

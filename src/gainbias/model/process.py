@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 from gainbias.model.builders import follow_policy, uniformise
 from gainbias.model.checks import (
     CsrArray,
-    FloatArray,
     check_square,
     float_csr,
     frozen,
@@ -32,6 +31,7 @@ from gainbias.model.checks import (
     values_at,
 )
 from gainbias.model.structure import Structure, class_periods, find_structure
+from gainbias.types import Floats
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -76,9 +76,9 @@ class MarkovRewardProcess:
     (True, 2.0)
     """
 
-    transitions: FloatArray | CsrArray
-    rewards: FloatArray
-    transition_rewards: FloatArray | CsrArray | None
+    transitions: Floats | CsrArray
+    rewards: Floats
+    transition_rewards: Floats | CsrArray | None
     labels: tuple[Any, ...] | None
     rate: float | None
     csr: CsrArray
@@ -201,7 +201,7 @@ class MarkovRewardProcess:
         return float(np.max(np.abs(drawn)))
 
     @cached_property
-    def reward_entries(self) -> FloatArray | None:
+    def reward_entries(self) -> Floats | None:
         """The rewards r(s, s') of the stored transitions, in the order of ``csr.data``, or None."""
         if self.transition_rewards is None:
             return None

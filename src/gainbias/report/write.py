@@ -38,7 +38,7 @@ from gainbias.report.data.sweeps import Summary, best_sheet, best_steps, common_
 from gainbias.report.figures.study import draw_curves, draw_maps
 from gainbias.report.figures.style import SIZES, save_figure
 from gainbias.report.figures.sweeps import write_sweep_figures
-from gainbias.report.pages.claims import CLAIMS, read_claims, write_claims_page
+from gainbias.report.pages.claims import CLAIMS_FILE, read_claims, write_claims_page
 from gainbias.report.pages.frame import PAGE
 from gainbias.report.pages.study import write_study_page
 from gainbias.report.pages.sweep import sweep_page
@@ -266,7 +266,7 @@ def page_path(results: Results | str | Path, output: str | Path | None = None) -
         return Path(output)
     if _is_file(folder):
         return folder.with_suffix(".html")
-    return folder / PAGE if (folder / CLAIMS).exists() else folder / "report" / PAGE
+    return folder / PAGE if (folder / CLAIMS_FILE).exists() else folder / "report" / PAGE
 
 
 def _is_file(stored: Path) -> bool:
@@ -324,8 +324,8 @@ def write_page(
         check_free(path, overwrite or own)
     if _is_file(folder):
         write_stored_page(folder, path)
-    elif (folder / CLAIMS).exists():
-        write_claims_page(read_claims(folder / CLAIMS), folder / CLAIMS, path)
+    elif (folder / CLAIMS_FILE).exists():
+        write_claims_page(read_claims(folder / CLAIMS_FILE), folder / CLAIMS_FILE, path)
     else:
         require("data", "pandas", "pyarrow")
         _write_folder_page(folder, path)

@@ -16,11 +16,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from gainbias.features import as_features, normalise_features
-from gainbias.model.checks import FloatArray
 from gainbias.model.problem import projector
 from gainbias.model.solve.solution import Solution
+from gainbias.types import Floats
 
-PAPER = (
+PAPER_CITATION = (
     "Tian, Chen, Paschalidis, Olshevsky: Bridging the Gap Between Average and Discounted TD Learning, "
     "section on numerical results"
 )
@@ -100,7 +100,7 @@ def _rows(name: str) -> list[dict[str, str]]:
 Normalisation: TypeAlias = Literal["literal", "per-row"]
 RngLike: TypeAlias = "int | np.random.SeedSequence | np.random.Generator | None"
 
-TRIES = 100
+FEATURE_TRIES = 100
 """So many matrices are drawn before giving up."""
 
 SCALES: dict[str, Literal["global", "row"]] = {"literal": "global", "per-row": "row"}
@@ -112,7 +112,7 @@ def bernoulli_features(
     *,
     normalisation: Normalisation = "literal",
     rng: RngLike = None,
-) -> FloatArray:
+) -> Floats:
     """Draw features as the paper does: d - 2 random columns of zeros and ones, the ones, and the bias.
 
     The columns are redrawn until they are linearly independent, at most 100 times.
@@ -153,13 +153,14 @@ def bernoulli_features(
             "choose features that do not contain the bias"
         )
     generator = np.random.default_rng(rng)
-    for _ in range(TRIES):
+    for _ in range(FEATURE_TRIES):
         random = generator.integers(0, 2, (bias.size, num_features - 2))
         columns = np.column_stack([random, np.ones(bias.size), bias])
         if _is_independent(columns):
             return np.asarray(normalise_features(columns, by=SCALES[normalisation]))
     raise ValueError(
-        f"{TRIES} draws gave no {num_features} linearly independent columns for {bias.size} states: ask for "
+        f"{FEATURE_TRIES} draws gave no {num_features} linearly independent columns for {bias.size} "
+        "states: ask for "
         "fewer features"
     )
 
@@ -174,7 +175,7 @@ def _checked(num_features: Any, num_states: int) -> int:
     return int(num_features)
 
 
-def _is_independent(columns: FloatArray) -> bool:
+def _is_independent(columns: Floats) -> bool:
     """Whether `gb.Problem` would take the columns."""
     try:
         projector(as_features(columns))

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gainbias.model.checks import FloatArray
-from gainbias.model.solve.elimination.numeric import Ints
 from gainbias.tasks.task import Task
+from gainbias.types import Floats, Ints
 
-GRIDS = {
+MAP_GRIDS = {
     "frozen-lake": (4, 4),
     "cliff-walking": (4, 12),
     "grid-world-5x5": (5, 5),
@@ -56,7 +55,7 @@ class Places:
     rows: Ints
     columns: Ints
 
-    def spread(self, values: FloatArray) -> list[FloatArray]:
+    def spread(self, values: Floats) -> list[Floats]:
         """Return values of the states as one (rows, columns) array for each panel, NaN where no state is."""
         cells = np.full((len(self.titles), self.rows.max() + 1, self.columns.max() + 1), np.nan)
         drawn = self.panels >= 0
@@ -83,7 +82,7 @@ def places_of(task: Task) -> Places | None:
     if task.name.startswith("deep-sea"):
         rows, columns = np.array(task.problem.mrp.labels, dtype=np.int64).T
         return Places([""], np.zeros(count, dtype=np.int64), rows, columns)
-    shape = GRIDS.get(task.name, (0,))
+    shape = MAP_GRIDS.get(task.name, (0,))
     if count != np.prod(shape):
         return None
     rows, columns, *others = np.unravel_index(np.arange(count), shape)

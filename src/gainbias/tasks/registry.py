@@ -5,7 +5,6 @@ The tasks as plain facts, for the command line and the documentation.
 
 from __future__ import annotations
 
-import difflib
 import zlib
 from functools import lru_cache
 from typing import Any
@@ -16,6 +15,7 @@ from gainbias.features import FeatureLike
 from gainbias.model.problem import Problem
 from gainbias.model.solve.solution import Solution
 from gainbias.model.solve.solve import solve
+from gainbias.suggest import did_you_mean
 from gainbias.tasks.chains import classic, operations, random_chains
 from gainbias.tasks.gym import grid_worlds, multi_objective
 from gainbias.tasks.paper import Normalisation, bernoulli_features
@@ -111,9 +111,8 @@ def as_recipe(name: str) -> Recipe:
     """
     if name in list(TASKS):  # a list, because what cannot be a key is unknown, too
         return TASKS[name]
-    near = difflib.get_close_matches(str(name), TASKS, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise ValueError(f"unknown task {name!r}: {hint}The ids are {', '.join(TASKS)}")
+    hint = did_you_mean(name, TASKS)
+    raise ValueError(f"unknown task {name!r}: {hint}{' ' * bool(hint)}The ids are {', '.join(TASKS)}")
 
 
 def _features(

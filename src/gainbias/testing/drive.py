@@ -13,19 +13,20 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gainbias.algorithms.algorithm import Algorithm, Form, Interval, Move, Setting
+from gainbias.algorithms.algorithm import Algorithm, Form, Move, ParameterRange, Setting
 from gainbias.engine.lanes import Group, Lane
 from gainbias.engine.loop import loop_of
 from gainbias.engine.paths import Sampler
 from gainbias.engine.schedules import Harmonic
 from gainbias.engine.work import moves_of
 from gainbias.features import Tabular
-from gainbias.features.rows import Floats, rows_of
+from gainbias.features.rows import rows_of
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.testing.report import Skip
+from gainbias.types import Floats
 
-KINDS = ("dense", "constants", "sparse", "tabular")
+FEATURE_KINDS = ("dense", "constants", "sparse", "tabular")
 """Dense features that do not span the constants, dense ones that do, sparse ones that do not, and tabular."""
 
 FEW, SEVERAL = 3, 8
@@ -44,7 +45,7 @@ class Case:
     ----------
     algorithm : Algorithm
     kind : str
-        One of `KINDS`.
+        One of `FEATURE_KINDS`.
     problem : Problem
     params : NamedTuple of float
         Parameters of the algorithm.
@@ -105,7 +106,7 @@ class Case:
             raise Skip("it needs features that do not span the constants")
 
 
-def is_radius(interval: Interval) -> bool:
+def is_radius(interval: ParameterRange) -> bool:
     """Whether a parameter within this interval may be infinite."""
     return interval.with_most and interval.most == np.inf
 
@@ -134,7 +135,7 @@ def all_params(algorithm: Algorithm) -> list[Any]:
     return [algorithm.params(**{**usual, **changes}) for changes in [{}, *singles, *together]]
 
 
-def other_value(interval: Interval, usual: float) -> float:
+def other_value(interval: ParameterRange, usual: float) -> float:
     """Return a number of an interval that differs from the usual one.
 
     Examples

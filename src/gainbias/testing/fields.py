@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from gainbias.algorithms.algorithm import Sample
-from gainbias.features.rows import Floats
 from gainbias.testing.drive import Case, Rig
 from gainbias.testing.report import Skip, close
 from gainbias.theory.curve.enumeration import MoveLaw, move_law
+from gainbias.types import Floats
 
-EXACT = 1e-12
+FIELD_TOLERANCE = 1e-12
 SMALL_STEPS = 2.0 ** -np.arange(4.0, 11.0)
 """Step sizes from which the mean update for steps that go to 0 is extrapolated, where it must be."""
 
@@ -32,8 +32,8 @@ def mean_field_is_true(case: Case) -> str:
     length = min(1.0, 0.25 * case.radius)
     constant = mean_update(case, np.zeros(d))
     columns = [(constant - mean_update(case, length * unit)) / length for unit in np.eye(d)]
-    close(constant, declared.vector, EXACT, "vector b of the mean field")
-    return close(np.array(columns).T, declared.matrix, EXACT, "matrix A of the mean field")
+    close(constant, declared.vector, FIELD_TOLERANCE, "vector b of the mean field")
+    return close(np.array(columns).T, declared.matrix, FIELD_TOLERANCE, "matrix A of the mean field")
 
 
 def sample_field_is_true(case: Case) -> str:
@@ -53,7 +53,7 @@ def sample_field_is_true(case: Case) -> str:
             state = begin_at(rig, names, x)
             rig.step(state, law.move(k), step_size)
             found[k] = rig.read(state, names)
-        said = close(found, expected, EXACT, f"{', '.join(names)} after a step")
+        said = close(found, expected, FIELD_TOLERANCE, f"{', '.join(names)} after a step")
     return said
 
 
@@ -68,8 +68,8 @@ def sample_field_has_the_mean_field(case: Case) -> str:
     # Without a trace, which no affine step has, the limits are the same in all states.
     limits = rig.begin(zeros, **frozen_fields(case, 0, zeros))
     at_limits = vector - matrix @ rig.read(limits, case.algorithm.affine)
-    close(at_limits[:d], declared.vector, EXACT, "mean of y")
-    return close(matrix[:d, :d], declared.matrix, EXACT, "mean of X")
+    close(at_limits[:d], declared.vector, FIELD_TOLERANCE, "mean of y")
+    return close(matrix[:d, :d], declared.matrix, FIELD_TOLERANCE, "mean of X")
 
 
 def mean_sample(case: Case) -> tuple[Floats, Floats]:

@@ -22,16 +22,16 @@ from gainbias.engine.paths import Sampling
 from gainbias.engine.run import run
 from gainbias.engine.schedules import Constant, Harmonic
 from gainbias.engine.trace import Trace
-from gainbias.features.rows import Floats
 from gainbias.testing.drive import Case, Rig, copied, first_weights
 from gainbias.testing.fields import affine_samples, mean_sample, mean_update
 from gainbias.testing.report import Skip, close, within_errors
 from gainbias.theory.curve.curve import Curve, exact_curve
 from gainbias.theory.curve.enumeration import move_law
+from gainbias.types import Floats
 
-STEPS = 10_000
-SEEDS = 64
-CHECKPOINTS = np.unique(np.geomspace(STEPS // 50, STEPS, 16).astype(int))
+CURVE_STEPS = 10_000
+CURVE_SEEDS = 64
+CURVE_CHECKPOINTS = np.unique(np.geomspace(CURVE_STEPS // 50, CURVE_STEPS, 16).astype(int))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +65,12 @@ def curves(case: Case, sampling: Sampling = "markov", along: float = 0.0) -> Cur
     trace = run(
         algorithm,
         problem,
-        STEPS,
+        CURVE_STEPS,
         schedule,
-        seeds=range(SEEDS),
+        seeds=range(CURVE_SEEDS),
         params=case.params._asdict(),
         sampling=sampling,
-        checkpoints=CHECKPOINTS.tolist(),
+        checkpoints=CURVE_CHECKPOINTS.tolist(),
         initial_weights=first,
         threads=1,
     )
@@ -99,7 +99,7 @@ def slowest_rate(case: Case) -> float:
     return float(rates[rates > 1e-9].min())
 
 
-EXACT = 1e-9
+LIMIT_ROUNDING = 1e-9
 """A limit is the solution of an equation, which rounds."""
 
 EARLY = 7
@@ -108,7 +108,7 @@ EARLY = 7
 WEAK = 0.05
 """Below this rate of return, first errors are not forgotten in a short run."""
 
-RATE_TOLERANCE = 0.06
+SLOPE_TOLERANCE = 0.06
 """What the curves may bend because the number of steps is finite."""
 
 
@@ -116,12 +116,12 @@ def limit_solves_the_mean_field(case: Case) -> str:
     """The mean field is 0 at the limit, and there it stays: without noise nothing moves."""
     field, limit = _field(case), _limit(case)
     residual = _without_constants(case, (field.vector - field.matrix @ limit)[None])
-    close(residual, np.zeros_like(residual), EXACT, "mean field at the limit")
+    close(residual, np.zeros_like(residual), LIMIT_ROUNDING, "mean field at the limit")
     weights = limit
     for _ in range(100):
         weights = weights + 0.5 * (field.vector - field.matrix @ weights)
     missed = _without_constants(case, (weights - limit)[None])
-    return close(missed, np.zeros_like(missed), EXACT, "100 steps of the mean field from the limit")
+    return close(missed, np.zeros_like(missed), LIMIT_ROUNDING, "100 steps of the mean field from the limit")
 
 
 def limit_stays_without_noise(case: Case) -> str:
@@ -130,18 +130,20 @@ def limit_stays_without_noise(case: Case) -> str:
     case.need_no_radius()
     case.need_plain_form()
     update = _without_constants(case, mean_update(case, _limit(case))[None])
-    return close(update, np.zeros_like(update), EXACT, "mean step from the limit")
+    return close(update, np.zeros_like(update), LIMIT_ROUNDING, "mean step from the limit")
 
 
 def limit_attracts(case: Case) -> str:
     """The mean field pulls towards its solution, along the constants perhaps not."""
     field, ones = _field(case), case.problem.ones_weights
     rates = np.sort(np.linalg.eigvals(field.matrix).real)
-    frozen = ones is not None and bool(np.abs(field.matrix @ ones).max() < EXACT * np.abs(ones).max())
+    frozen = ones is not None and bool(
+        np.abs(field.matrix @ ones).max() < LIMIT_ROUNDING * np.abs(ones).max()
+    )
     if (case.on_a_line or (case.algorithm.needs_ones_outside_span and ones is not None)) and not frozen:
         raise AssertionError("the mean field does not vanish along the constants, as declared")
     slowest = float(rates[1 if frozen else 0]) if len(rates) > frozen else np.inf
-    if not slowest > EXACT:
+    if not slowest > LIMIT_ROUNDING:
         raise AssertionError(f"the mean field has the rate {slowest:.2e} of return, must be positive")
     return f"slowest rate of return {slowest:.3g}{', none along the constants' * frozen}"
 
@@ -199,8 +201,8 @@ def rate_holds(case: Case) -> str:
     weights = (steps - steps.mean()) / ((steps - steps.mean()) ** 2).sum()
     slope = float(np.log(total) @ weights)
     without_one = np.log(total - squares) @ weights
-    error = float(np.sqrt((SEEDS - 1) / SEEDS * ((without_one - without_one.mean()) ** 2).sum()))
-    if not abs(slope + case.algorithm.rate) <= 4.0 * error + RATE_TOLERANCE:
+    error = float(np.sqrt((CURVE_SEEDS - 1) / CURVE_SEEDS * ((without_one - without_one.mean()) ** 2).sum()))
+    if not abs(slope + case.algorithm.rate) <= 4.0 * error + SLOPE_TOLERANCE:
         raise AssertionError(
             f"the mean squared error falls with the power {-slope:.3f} (standard error {error:.3f}), "
             f"declared {case.algorithm.rate:g}"
@@ -213,8 +215,8 @@ def _falls(squares: Floats, what: str) -> str:
     early, last = squares[:, EARLY].mean(), squares[:, -1].mean()
     if not last <= max(0.5 * early, 1e-18):
         raise AssertionError(
-            f"mean {what} is {early:.2e} after {CHECKPOINTS[EARLY]} steps and {last:.2e} after "
-            f"{CHECKPOINTS[-1]}: it must fall"
+            f"mean {what} is {early:.2e} after {CURVE_CHECKPOINTS[EARLY]} steps and {last:.2e} after "
+            f"{CURVE_CHECKPOINTS[-1]}: it must fall"
         )
     return f"{what} falls from {early:.1e} to {last:.1e}"
 
@@ -242,7 +244,7 @@ def _without_constants(case: Case, weights: Floats) -> Floats:
 
 
 ORACLE_SEEDS = 400
-STEP_SIZE = 0.25
+ORACLE_STEP_SIZE = 0.25
 ORACLE_CHECKPOINTS = [4, 16, 48]
 
 
@@ -294,7 +296,7 @@ def mean_over_paths(case: Case) -> tuple[Floats, Floats]:
         for probability, node, state in paths:
             for k in moves_from[node]:
                 after = copied(state)
-                rig.step(after, law.move(int(k)), STEP_SIZE)
+                rig.step(after, law.move(int(k)), ORACLE_STEP_SIZE)
                 longer.append((probability * law.probability[k], law.target[k], after))
         paths = longer
     weight = np.array([probability for probability, _, _ in paths])
@@ -309,7 +311,7 @@ def _curve(case: Case, sampling: Sampling, checkpoints: list[int]) -> Curve:
         case.algorithm,
         case.problem,
         checkpoints[-1],
-        STEP_SIZE,
+        ORACLE_STEP_SIZE,
         params=case.params._asdict(),
         sampling=sampling,
         checkpoints=checkpoints,
@@ -322,7 +324,7 @@ def _run(case: Case, sampling: Sampling, checkpoints: list[int]) -> Trace:
         case.algorithm,
         case.problem,
         checkpoints[-1],
-        STEP_SIZE,
+        ORACLE_STEP_SIZE,
         seeds=range(ORACLE_SEEDS),
         params=case.params._asdict(),
         sampling=sampling,

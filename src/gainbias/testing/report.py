@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gainbias.features.rows import Floats
+from gainbias.types import Floats
 
 
 def same_bits(found: Any, expected: Any, what: str) -> None:

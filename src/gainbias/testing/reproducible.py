@@ -98,7 +98,7 @@ def _advanced(
 
 
 RUN_STEPS = 60
-SEEDS = range(5)
+TRIED_SEEDS = range(5)
 STEP_SIZES = [0.05, 0.1, 0.2]
 
 
@@ -170,7 +170,7 @@ def averages_are_means(case: Case) -> str:
 def _run(case: Case, **changes: Any) -> Trace:
     asked: dict[str, Any] = {
         "step_size": STEP_SIZES,
-        "seeds": SEEDS,
+        "seeds": TRIED_SEEDS,
         "params": case.params._asdict(),
         "checkpoints": [RUN_STEPS],
         "initial_weights": first_weights(case.problem),
@@ -186,9 +186,9 @@ def _same(found: Trace, expected: Trace, what: str) -> None:
 
 @contextmanager
 def _stretches_of(steps: int) -> Iterator[None]:
-    before = work.STRETCH
-    work.STRETCH = steps
+    before = work.KERNEL_STRETCH
+    work.KERNEL_STRETCH = steps
     try:
         yield
     finally:
-        work.STRETCH = before
+        work.KERNEL_STRETCH = before

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
 from gainbias.testing import fields, invariance, limits, reproducible
-from gainbias.testing.drive import FEW, KINDS, SEVERAL, Case, all_params, small_problem
+from gainbias.testing.drive import FEATURE_KINDS, FEW, SEVERAL, Case, all_params, small_problem
 from gainbias.testing.report import NotChecked, NotCheckedWarning, Report, Result, Skip
 
 
@@ -41,7 +41,7 @@ class Power:
     grave: bool = False
 
 
-POWERS = (
+CHECKING_POWERS = (
     Power(
         "rate of convergence",
         ("rate_holds",),
@@ -96,7 +96,7 @@ def gaps(algorithm: Algorithm, results: Sequence[Result]) -> tuple[NotChecked, .
                 grave=True,
             )
         )
-    for power in POWERS:
+    for power in CHECKING_POWERS:
         made = [result for result in results if result.check in power.checks]
         if made and all(result.outcome == "skipped" for result in made):
             reasons = dict.fromkeys(result.detail for result in made)
@@ -121,7 +121,7 @@ class Check:
     """
 
     function: Callable[[Case], str]
-    kinds: tuple[str, ...] = KINDS
+    kinds: tuple[str, ...] = FEATURE_KINDS
     num_states: int = SEVERAL
     all_params: bool = False
 

@@ -44,28 +44,28 @@ from gainbias.engine.paths import Sampling
 from gainbias.engine.run import as_first_weights, check_problem
 from gainbias.engine.schedules import Harmonic
 from gainbias.engine.trace import Kind, Norm, Scale
-from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.tasks.task import Task
 from gainbias.theory.curve.enumeration import check_sampling
-from gainbias.theory.curve.moments import HERE, OTHER, Plan
+from gainbias.theory.curve.moments import HERE, OTHER, StepPlan
 from gainbias.theory.curve.system import Probe, affine_field, weights_limit
 from gainbias.theory.curve.terms import (
+    RowSource,
     SampleField,
-    Source,
     bound_field,
     chain_source,
     mean_source,
     read_terms,
     unit_rows,
 )
+from gainbias.types import Floats
 
-MOST_DOUBLINGS = 60
-EXACT = 1e-15
+MOST_SERIES_DOUBLINGS = 60
+SERIES_TOLERANCE = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class NoisePiece:
     """One piece of the noise.
 
     Attributes
@@ -92,7 +92,7 @@ class Noise:
     pieces : list of Piece
     """
 
-    def __init__(self, sources: tuple[Source, Source], pieces: list[Piece]) -> None:
+    def __init__(self, sources: tuple[RowSource, RowSource], pieces: list[NoisePiece]) -> None:
         self.sources, self.pieces = sources, pieces
 
     def covariance(self, sampling: Sampling) -> Floats:
@@ -171,15 +171,15 @@ class Noise:
         return np.asarray(both + first.deviation(of_first)[:, None] + second.deviation(of_second)[None])
 
 
-def _doubled(first: Source, second: Source, values: Floats) -> Floats:
+def _doubled(first: RowSource, second: RowSource, values: Floats) -> Floats:
     """Return the sum over k of P^k F P'^kT, for F of mean 0 over either chain: (n, n', k)."""
     one = first.transitions.toarray() - first.law
     two = second.transitions.toarray() - second.law
     total = values.transpose(2, 0, 1)
-    for _ in range(MOST_DOUBLINGS):
+    for _ in range(MOST_SERIES_DOUBLINGS):
         more = one @ total @ two.T
         total = total + more
-        if np.abs(more).max() <= EXACT * np.abs(total).max():
+        if np.abs(more).max() <= SERIES_TOLERANCE * np.abs(total).max():
             return np.asarray(total.transpose(1, 2, 0))
         one, two = one @ one, two @ two
     raise ValueError(
@@ -267,7 +267,7 @@ def linear_field(
     coefficients = terms.at(0.0)
     origin = _whole_limit(problem, coefficients, limit, size, chains, frozen)
     sources = _sources(problem, origin, chains, frozen)
-    plan = Plan(coefficients, sources[:chains], unit_rows(origin, size - len(limit)))
+    plan = StepPlan(coefficients, sources[:chains], unit_rows(origin, size - len(limit)))
     matrix, pieces = plan.mean[:-1, :-1], _pieces(plan, sources)
     if frozen:
         matrix, pieces = _with_means(problem, plan, coefficients, limit, pieces)
@@ -284,29 +284,29 @@ def _whole_limit(
     origin[: len(limit)] = limit
     if size > len(limit):
         sources = _sources(problem, origin, chains, frozen)
-        mean = Plan(coefficients, sources[:chains], unit_rows(origin, size - len(limit))).mean[:-1]
+        mean = StepPlan(coefficients, sources[:chains], unit_rows(origin, size - len(limit))).mean[:-1]
         origin[len(limit) :] = -np.linalg.lstsq(mean[:, len(limit) : -1], mean[:, -1])[0]
     return origin
 
 
-def _sources(problem: Problem, origin: Floats, chains: int, frozen: bool) -> tuple[Source, Source]:
+def _sources(problem: Problem, origin: Floats, chains: int, frozen: bool) -> tuple[RowSource, RowSource]:
     """Return both chains; the mean also stands in for a second chain that is not used."""
     first = chain_source(problem, origin, problem.solution.stationary)
     return first, first if chains == 2 and not frozen else mean_source(problem, origin)
 
 
-def _pieces(plan: Plan, sources: tuple[Source, Source]) -> list[Piece]:
+def _pieces(plan: StepPlan, sources: tuple[RowSource, RowSource]) -> list[NoisePiece]:
     """Return the noise of the affine fields: minus each left times its right side at the limit."""
     found = []
     for i, chain in enumerate(plan.chain_of):
         table = plan.tables[i]
         vectors = np.broadcast_to(table, (sources[chain].size, table.shape[-1]))[:, :-1]
         numbers = [_numbers(plan, c, i, source) for c, source in enumerate(sources)]
-        found.append(Piece(chain, -vectors, (numbers[0], numbers[1])))
+        found.append(NoisePiece(chain, -vectors, (numbers[0], numbers[1])))
     return found
 
 
-def _numbers(plan: Plan, chain: int, i: int, source: Source) -> Floats:
+def _numbers(plan: StepPlan, chain: int, i: int, source: RowSource) -> Floats:
     """Return the last entry of a right side, its value at the limit, for each transition of a chain."""
     table = source.transitions
     if chain >= len(plan.parts):
@@ -321,8 +321,8 @@ def _numbers(plan: Plan, chain: int, i: int, source: Source) -> Floats:
 
 
 def _with_means(
-    problem: Problem, plan: Plan, coefficients: Floats, limit: Floats, pieces: list[Piece]
-) -> tuple[Floats, list[Piece]]:
+    problem: Problem, plan: StepPlan, coefficients: Floats, limit: Floats, pieces: list[NoisePiece]
+) -> tuple[Floats, list[NoisePiece]]:
     """Add the running means of features and rewards to x: what they do to the weights, and their noise."""
     d, gain = len(limit), problem.solution.gain_per_step
     own = coefficients[0]
@@ -340,17 +340,17 @@ def _with_means(
         matrix[:d, d : 2 * d] += own[left, OTHER] * np.outer(mean, limit)
         matrix[:d, -1] += own[left, -1] * mean
     first, second = plan.sources
-    wide = [Piece(p.chain, np.pad(p.vectors, ((0, 0), (0, d + 1))), p.numbers) for p in pieces]
+    wide = [NoisePiece(p.chain, np.pad(p.vectors, ((0, 0), (0, d + 1))), p.numbers) for p in pieces]
     ones, none = np.ones(first.transitions.nnz), np.zeros(second.transitions.nnz)
     features, rewards = np.zeros((2, first.size, 2 * d + 1))
     features[:, d : 2 * d] = first.rows[:, :d] - average_features(problem)
     rewards[:, -1] = 1.0
-    wide.append(Piece(HERE, features, (ones, none)))
-    wide.append(Piece(HERE, rewards, (first.rewards - gain, none)))
+    wide.append(NoisePiece(HERE, features, (ones, none)))
+    wide.append(NoisePiece(HERE, rewards, (first.rewards - gain, none)))
     return matrix, wide
 
 
-NEGLIGIBLE = 1e-10
+NEGLIGIBLE_NOISE = 1e-10
 """Singular values and noise this small, relative to the largest, count as 0."""
 
 
@@ -509,9 +509,9 @@ def _mean_weight(algorithm: Algorithm, problem: Problem, params: Any) -> float:
     matrix = algorithm.mean_field(problem, params).matrix
     beyond = matrix - td_field(problem).matrix
     kappa = float(mean @ beyond @ mean / (mean @ mean) ** 2) if mean.any() else 0.0
-    if np.abs(beyond - kappa * np.outer(mean, mean)).max() > NEGLIGIBLE * np.abs(matrix).max():
+    if np.abs(beyond - kappa * np.outer(mean, mean)).max() > NEGLIGIBLE_NOISE * np.abs(matrix).max():
         raise ValueError(f"least squares for the mean equation of {algorithm.name} is not known")
-    return kappa if abs(kappa) > NEGLIGIBLE else 0.0
+    return kappa if abs(kappa) > NEGLIGIBLE_NOISE else 0.0
 
 
 def _of_lstd(problem: Problem, params: Any, sampling: Sampling) -> Floats:
@@ -574,11 +574,11 @@ def _reduced(linear: Linear, solved: Any) -> Floats:
     """Solve for the covariance of x, without directions that never change or that change nothing."""
     matrix, noise, now = linear.matrix, linear.covariance, linear.same_step
     left, sizes, right = linalg.svd(matrix)
-    null = sizes <= NEGLIGIBLE * sizes[0]
+    null = sizes <= NEGLIGIBLE_NOISE * sizes[0]
     if not null.any():
         return np.asarray(solved(matrix, noise))
     still = left[:, null]
-    invariant = np.abs(still.T @ now @ still).max() <= NEGLIGIBLE * np.abs(now).max()
+    invariant = np.abs(still.T @ now @ still).max() <= NEGLIGIBLE_NOISE * np.abs(now).max()
     basis = linalg.null_space(still.T if invariant else right[null])
     whole = solved(basis.T @ matrix @ basis, basis.T @ noise @ basis)
     return np.asarray(basis @ whole @ basis.T)

@@ -13,31 +13,31 @@ from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
 from gainbias.engine.lanes import make_lanes
 from gainbias.engine.paths import Sampling
-from gainbias.engine.run import MOST_STEPS
+from gainbias.engine.run import MOST_EXACT_STEPS
 from gainbias.engine.schedules import Constant, Harmonic, Schedule
-from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.model.solve.solution import ConvergenceError
 from gainbias.progress import OutOfTimeError
 from gainbias.tasks.task import Task
-from gainbias.theory.bounds.certify import Certified, certified
+from gainbias.theory.bounds.certify import CertifiedSteps, certified
 from gainbias.theory.curve.curve import Curve, exact_curve
 from gainbias.theory.curve.enumeration import check_sampling
+from gainbias.types import Floats
 
-HALVINGS = 16
+STEP_HALVINGS = 16
 """Constant step sizes that are tried: the largest sensible one, halved so many times less one."""
 
 MULTIPLES = (1.0, 2.0, 4.0)
 """Harmonic step sizes a / (t + c0) that are tried have a times the slowest rate equal to these."""
 
-CHECKPOINTS = 400
+NUM_CHECKPOINTS = 400
 """Numbers of steps at which errors are looked at, evenly spaced on a logarithmic scale."""
 
 FIRST_LENGTH = 2000
-GROWTH = 8
+RUN_GROWTH = 8
 """Runs have these lengths at first, and so many times longer ones if they are too short."""
 
-DENSE = 100
+STEPS_ONE_BY_ONE = 100
 """From the number of steps that is recommended on, so many are looked at one by one."""
 
 COARSE = 50
@@ -107,7 +107,7 @@ class Recommendation:
     algorithm: str
     epsilon: float
     sampling: str
-    certified: Certified | None
+    certified: CertifiedSteps | None
     reason: str
     practical: Practical | None
     grid: tuple[Schedule, ...]
@@ -228,7 +228,7 @@ def recommend(
     chosen = as_algorithm(algorithm)
     problem = problem.problem if isinstance(problem, Task) else problem
     own = dict(make_lanes(chosen, 0, 1.0, params or {})[0].params)
-    guarantee: Certified | None = None
+    guarantee: CertifiedSteps | None = None
     reason = ""
     try:
         guarantee = certified(
@@ -248,7 +248,7 @@ def _grid(algorithm: Algorithm, problem: Problem, params: Mapping[str, float]) -
     if algorithm.step_free:
         return (Constant(1.0),)
     largest = 1.0 / problem.features.max_row_norm**2
-    grid: list[Schedule] = [Constant(largest * 0.5**k) for k in range(HALVINGS)]
+    grid: list[Schedule] = [Constant(largest * 0.5**k) for k in range(STEP_HALVINGS)]
     if algorithm.mean_field is None:
         return tuple(grid)
     rate = min(slow_rates(algorithm, problem, params))
@@ -294,7 +294,7 @@ class _Search:
             best = self._best_of(grid, length, lanes=self.lanes)
             if length == max_steps:
                 break
-            length = min(GROWTH * length, max_steps)
+            length = min(RUN_GROWTH * length, max_steps)
         return best._replace(step_size=None) if best and self.algorithm.step_free else best
 
     def _best_of(self, grid: tuple[Schedule, ...], limit: int, **how: Any) -> Practical | None:
@@ -366,7 +366,7 @@ class _Search:
             far = max(TIMES_LONGER * steps, steps + RELAXATIONS / (schedule.a * self._slowest_rate))
         else:
             far = FAR * (steps + getattr(schedule, "c0", 0.0))
-        return min(int(np.ceil(far)) + DENSE + MIXING * self._mixing_time, MOST_STEPS)
+        return min(int(np.ceil(far)) + STEPS_ONE_BY_ONE + MIXING * self._mixing_time, MOST_EXACT_STEPS)
 
     @cached_property
     def _slowest_rate(self) -> float:
@@ -387,9 +387,9 @@ class _Search:
 
 def _checkpoints(first: int, last: int) -> list[int]:
     """Return numbers of steps: all at first, then even and odd ones in turn on a logarithmic scale."""
-    spaced = np.rint(np.geomspace(first, last, min(CHECKPOINTS, last))).astype(np.int64)
+    spaced = np.rint(np.geomspace(first, last, min(NUM_CHECKPOINTS, last))).astype(np.int64)
     spaced += (spaced + np.arange(len(spaced))) % 2
-    every = np.arange(first, first + DENSE + 1)
+    every = np.arange(first, first + STEPS_ONE_BY_ONE + 1)
     found = np.unique(np.concatenate([every, spaced, [last]]))
     return [int(step) for step in found if first <= step <= last]
 

@@ -9,8 +9,8 @@ import pytest
 from gainbias.experiments.claims.claim import (
     Chart,
     Claim,
+    Judgement,
     Line,
-    Outcome,
     about,
     at_least,
     at_most,
@@ -48,7 +48,7 @@ def test_together():
 
 def test_results_survive_json():
     chart = Chart("title", "x", "y", (Line("a", [1.0, 2.0], [3.0, 4.0], [2.0, 3.0], [4.0, 5.0]),))
-    outcome = Outcome((at_most("figure", SURE, 2.0),), "because", (chart,))
+    outcome = Judgement((at_most("figure", SURE, 2.0),), "because", (chart,))
     claim = Claim(
         "id", "text", "where", "how", "interval", lambda s, q: None, lambda d: outcome, ("finding-1",)
     )

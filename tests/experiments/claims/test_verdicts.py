@@ -68,12 +68,12 @@ class TestEtaOrder:
         problem = eta_order.slow_problem(np.random.default_rng(0), 0.05)
         steps, size = eta_order.steps_needed("double-chain", problem, "iid")
         long = gb.exact_curve("double-chain", problem, 10**7, size, sampling="iid", checkpoints=[10**7])
-        assert long.mean_squared_error[-1] == pytest.approx(eta_order.EPSILON / 2, rel=0.03)
+        assert long.mean_squared_error[-1] == pytest.approx(eta_order.WANTED_ERROR / 2, rel=0.03)
         around = gb.exact_curve(
             "double-chain", problem, int(1.01 * steps), size, sampling="iid", checkpoints=[int(0.99 * steps)]
         )
         before, after = around.mean_squared_error
-        assert before > eta_order.EPSILON > after
+        assert before > eta_order.WANTED_ERROR > after
 
 
 class TestRate:
@@ -89,7 +89,7 @@ class TestRate:
         [((0.1, 0.05, 0.15), "fails"), ((0.5, 0.2, 0.8), "undecided"), ((0.9, 0.8, 1), "holds")],
     )
     def test_a_task_must_not_fall_behind(self, power, expected, quick):
-        setting = rate.Setting("task", 0.3, Interval(*power), printed_strength=0.6)
+        setting = rate.RateSetting("task", 0.3, Interval(*power), printed_strength=0.6)
         outcome = rate.judge(replace(quick(rate), tasks=[setting]))
         assert rate.CLAIM.conclude(outcome).verdict == expected
         assert (

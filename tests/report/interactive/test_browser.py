@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gainbias.report.data.results import PAPER_SCORES, read_results
-from gainbias.report.data.verdicts import CLAIMS
+from gainbias.report.data.verdicts import STUDY_CLAIMS
 from gainbias.report.names import long_title
 from gainbias.report.pages.study import write_study_page
 from gainbias.report.tables.paper import study_tables
@@ -211,7 +211,7 @@ class TestVerdicts:
 
     def test_a_claim_is_opened_by_its_link(self, window):
         window.open("view=verdicts")
-        assert len(window.texts(".overview tbody tr")) == len(CLAIMS)
+        assert len(window.texts(".overview tbody tr")) == len(STUDY_CLAIMS)
         window.find('a[href*="claim=error-falls"]').click()
         assert window.find('[data-claim="error-falls"]').get_attribute("open")
         assert window.complaints() == []

@@ -5,7 +5,7 @@ import pytest
 
 from gainbias.report.data.results import Score, read_results
 from gainbias.report.figures.study import learning_curve
-from gainbias.report.pages.study import MOST_POINTS, chart_data, curve_points
+from gainbias.report.pages.study import MOST_CURVE_POINTS, chart_data, curve_points
 from tests.report import synthetic
 from tests.report.synthetic import FEW, LEVELS, make_conditions, make_results, make_runs, write_study
 
@@ -49,7 +49,7 @@ def test_long_curves_are_thinned_and_it_is_said(tmp_path, paper, monkeypatch):
     results = make_results(tmp_path, tasks=FEW[:1], protocols=("literal",), num_runs=1)
     data = chart_data(results, paper)
     steps = data["curves"]["literal"]["taxi"]["single-chain"]["steps"]
-    assert len(steps) == MOST_POINTS
+    assert len(steps) == MOST_CURVE_POINTS
     assert (steps[0], steps[-1]) == (10, 10_000)
     assert data["thinned"]
 

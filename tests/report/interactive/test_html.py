@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from gainbias import cli
-from gainbias.experiments.reproduce.instance import HALVINGS
-from gainbias.report.data.verdicts import CLAIMS
+from gainbias.experiments.reproduce.instance import CHECKPOINT_HALVINGS
+from gainbias.report.data.verdicts import STUDY_CLAIMS
 from gainbias.report.pages.frame import Entry, script_data, sortable_table
 from gainbias.report.pages.study import page_html, tables_section
 from gainbias.report.tables.paper import study_tables
@@ -48,7 +48,7 @@ def test_the_library_names_its_licence_and_version(page):
 
 def test_all_verdicts_are_there(page, tables):
     text = page.read_text()
-    for claim in CLAIMS:
+    for claim in STUDY_CLAIMS:
         assert f'data-claim="{claim.name}"' in text
     assert text.count('<table class="reasons">') == tables.verdicts["claim"].nunique()
     assert "The stored runs do not hold what it takes to judge this." in text
@@ -92,7 +92,7 @@ def test_numbers_stand_at_the_right():
 
 def test_the_largest_study_is_small_enough(tmp_path, monkeypatch, tables):
     """All tasks, methods, metrics and checkpoints of the study; room is left for longer tables and maps."""
-    checkpoints = np.unique(np.geomspace(10, 10_000, 2 * HALVINGS + 1).astype(int))
+    checkpoints = np.unique(np.geomspace(10, 10_000, 2 * CHECKPOINT_HALVINGS + 1).astype(int))
     monkeypatch.setattr(synthetic, "CHECKPOINTS", checkpoints)
     levels = LEVELS | {"vrtd": 1.0, "vrtd-all-data": 1.0}
     results = make_results(tmp_path, levels=levels, num_runs=1)

@@ -33,9 +33,9 @@ from gainbias.algorithms.algorithm import (
     Algorithm,
     Field,
     Form,
-    Interval,
     Move,
     NoParams,
+    ParameterRange,
     PerLane,
     Sample,
     Setting,
@@ -43,11 +43,12 @@ from gainbias.algorithms.algorithm import (
 )
 from gainbias.algorithms.fields import average_features, paper_field, within
 from gainbias.algorithms.single_chain import lazy
-from gainbias.features.rows import DenseRows, Floats, values
+from gainbias.features.rows import DenseRows, values
 from gainbias.features.vectors import keep_in_ball, move_both
 from gainbias.model.problem import Problem
+from gainbias.types import Floats
 
-UNKNOWN = 1e308
+UNKNOWN_LENGTH = 1e308
 """A squared length that is taken for one close to any radius, so that it is computed."""
 
 
@@ -88,7 +89,7 @@ def step(state: State, params: Params, rows: DenseRows, move: Move, step_size: P
             beta[k] = 1.0
     move_both(rows.matrix[move.here], forward, back, beta, weights, mean)
     for k in range(len(beta)):
-        forward[k] = back[k] = UNKNOWN
+        forward[k] = back[k] = UNKNOWN_LENGTH
     keep_in_ball(weights, forward, params.weights_radius)
     keep_in_ball(mean, back, params.features_radius)
 
@@ -133,7 +134,7 @@ ALGORITHM = Algorithm(
     sparse_form=lazy.FORM,
     params=Params,
     bounds={
-        "mean_ratio": Interval(0.0, 1.0, with_most=True),
+        "mean_ratio": ParameterRange(0.0, 1.0, with_most=True),
         "weights_radius": RADIUS,
         "features_radius": RADIUS,
     },

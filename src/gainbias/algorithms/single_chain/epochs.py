@@ -24,9 +24,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gainbias.features.rows import Floats
 from gainbias.kernels import ByType, bare_kernel, inlined
-from gainbias.model.solve.elimination.numeric import Ints
+from gainbias.types import Floats, Ints
 
 NOTHING = 1e-20
 """A feature's u that has shrunk to this part of what it was is taken as 0."""

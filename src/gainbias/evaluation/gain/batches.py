@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import fft, stats
 
-from gainbias.features.matrix import FloatArray
+from gainbias.types import Floats
 
 CAPACITY = 8192
 """Fewer batches than this are kept of a chain: 128 kB with the sums of squares."""
 
-PIECE = 2**20
+BATCH_PIECE = 2**20
 """So many numbers are worked on at once, whatever the caller brings."""
 
-ROUNDING = 1e-13
+NEGLIGIBLE_DEVIATION = 1e-13
 """A standard deviation this small, relative to the largest reward, is that of rounding."""
 
 
@@ -64,7 +64,7 @@ class BatchSums:
         self.size, self.steps, self.rest = first_size, 0, np.zeros(shape)
 
     @property
-    def complete(self) -> FloatArray:
+    def complete(self) -> Floats:
         """Sums of the complete batches, shape (*shape, batches)."""
         return self._sums[..., : self._full]
 
@@ -73,7 +73,7 @@ class BatchSums:
         """Steps after the last complete batch."""
         return self.steps - self._full * self.size
 
-    def add(self, values: FloatArray) -> None:
+    def add(self, values: Floats) -> None:
         """Add the next steps, shape (*shape, count)."""
         while values.shape[-1] > 0:
             begun = self.rest_steps
@@ -82,7 +82,7 @@ class BatchSums:
             values = values[..., room:]
             self._fit()
 
-    def add_sum(self, total: FloatArray, steps: int) -> None:
+    def add_sum(self, total: Floats, steps: int) -> None:
         """Add the sum over the next steps, of this shape; their number must divide the size."""
         self.rest = self.rest + total
         self.steps += steps
@@ -115,7 +115,7 @@ class BatchSums:
             self._full, self.size = self._full // 2, 2 * self.size
             self._sums[..., : self._full] = self._sums[..., ::2] + self._sums[..., 1::2]
 
-    def _fill(self, values: FloatArray, begun: int) -> None:
+    def _fill(self, values: Floats, begun: int) -> None:
         """Add steps for which there is room. Cumulative sums go step by step, wherever the pieces end."""
         self.steps += values.shape[-1]
         if begun:
@@ -133,7 +133,7 @@ class BatchSums:
             self.rest = _last_sum(values[..., -left:])
 
 
-def _last_sum(values: FloatArray) -> FloatArray:
+def _last_sum(values: Floats) -> Floats:
     return np.asarray(np.cumsum(values, axis=-1)[..., -1])
 
 
@@ -194,7 +194,7 @@ class BatchMeans:
     @property
     def rounding(self) -> float:
         """A standard deviation up to this is that of rounding."""
-        return ROUNDING * self.largest
+        return NEGLIGIBLE_DEVIATION * self.largest
 
     def mean_after(self, cut: int) -> float:
         """Mean of all rewards after the first `cut` batches."""
@@ -210,18 +210,18 @@ class BatchMeans:
         if self.steps == 0 and array.shape[1] > 0:
             self.origin = array[:, 0].copy()
         self.largest = max(self.largest, float(np.max(np.abs(array), initial=0.0)))
-        width = max(1, PIECE // self.num_chains)
+        width = max(1, BATCH_PIECE // self.num_chains)
         for begin in range(0, array.shape[1], width):
             shifted = array[:, begin : begin + width] - self.origin[:, None]
             self.sums.add(np.stack([shifted, shifted**2]))
 
-    def about(self, centre: float) -> tuple[FloatArray, FloatArray]:
+    def about(self, centre: float) -> tuple[Floats, Floats]:
         """Return means of the rewards less `centre`, and of the squares of that, each (chains, batches)."""
         mean, square = self.sums.complete / self.sums.size
         shift = (self.origin - centre)[:, None]
         return mean + shift, square + shift * (2.0 * mean + shift)
 
-    def groups_after(self, cut: int, count: int, centre: float) -> FloatArray:
+    def groups_after(self, cut: int, count: int, centre: float) -> Floats:
         """Return means less `centre` over `count` groups of neighbouring batches, (chains, groups).
 
         No reward after the first `cut` batches is left out: groups may differ by a batch in length, and the
@@ -263,7 +263,7 @@ class BatchMeans:
         merged.largest = max(self.largest, other.largest)
         return merged
 
-    def _check_finite(self, rewards: FloatArray) -> None:
+    def _check_finite(self, rewards: Floats) -> None:
         if not np.isfinite(rewards).all():
             chain, step = np.argwhere(~np.isfinite(rewards))[0]
             raise ValueError(
@@ -278,20 +278,20 @@ SIGNIFICANT = 4.0
 LARGEST_CUT = 0.5
 """No more than this share of a run counts as its transient."""
 
-FEW = 0.1
+FEW_ENTRIES = 0.1
 """What only so large a share of the entries of a piece does is done by a few of them."""
 
-RARE = 0.001
+RARE_SHARE = 0.001
 """Such a share of the rest does not count when it is asked how much the rest varies."""
 
 FEWEST_ODD = 3
 """So many entries are always few."""
 
-CONSTANT_ROUNDING = 1e-12
+NEGLIGIBLE_SPREAD = 1e-12
 """A standard deviation this small, relative to the largest entry, is none."""
 
 
-def autocorrelation_time(series: FloatArray) -> float:
+def autocorrelation_time(series: Floats) -> float:
     """Return Geyer's initial monotone estimate of 1 + 2 (sum of all autocorrelations).
 
     Sums of two neighbouring autocorrelations are added up until one is negative. Deviations are taken from
@@ -331,7 +331,7 @@ def autocorrelation_time(series: FloatArray) -> float:
     return float(max(2.0 * np.minimum.accumulate(positive).sum() - 1.0, 0.1)) if len(positive) else 0.1
 
 
-def split_r_hat(means: FloatArray, mean_squares: FloatArray, size: int) -> float:
+def split_r_hat(means: Floats, mean_squares: Floats, size: int) -> float:
     """Return how far the halves of all chains disagree: 1 if not at all (Gelman et al. 2013, section 11.4).
 
     Parameters
@@ -362,17 +362,17 @@ def split_r_hat(means: FloatArray, mean_squares: FloatArray, size: int) -> float
     return float(np.sqrt((length - 1) / length + between / within))
 
 
-def transient_length(series: FloatArray, rounding: float = 0.0) -> int:
+def transient_length(series: Floats, rounding: float = 0.0) -> int:
     """Return how many initial entries of all series differ from what follows, as a whole.
 
     The rule MSER (White 1997) proposes the cut after which the mean has the smallest squared standard
     error, as if entries were independent. It is applied to ranks, in which a few extreme entries weigh no
     more than others. The cut is made only if the mean before it is further from the mean after it than
     `SIGNIFICANT` standard errors, now with autocorrelations, and than twice the distance of any other piece
-    of the same length. In all these means the most extreme entries, a share of `FEW` on each side and at
-    least `FEWEST_ODD`, are replaced by the next ones. So rare events are never taken for a transient, however
-    large they are, and a stationary series is left as it is. Nor is a series cut down to a constant, from
-    which it cannot be told what is usual.
+    of the same length. In all these means the most extreme entries, a share of `FEW_ENTRIES` on each side
+    and at least `FEWEST_ODD`, are replaced by the next ones. So rare events are never taken for a transient,
+    however large they are, and a stationary series is left as it is. Nor is a series cut down to a constant,
+    from which it cannot be told what is usual.
 
     Parameters
     ----------
@@ -399,28 +399,28 @@ def transient_length(series: FloatArray, rounding: float = 0.0) -> int:
     cut = _proposed_cut(series)
     if cut * len(series) <= 2 * FEWEST_ODD:
         return 0
-    rest = _with_few_replaced(series[:, cut:].ravel(), RARE).reshape(len(series), -1)
-    if not rest.std() > max(rounding, CONSTANT_ROUNDING * np.abs(rest).max()):
+    rest = _with_few_replaced(series[:, cut:].ravel(), RARE_SHARE).reshape(len(series), -1)
+    if not rest.std() > max(rounding, NEGLIGIBLE_SPREAD * np.abs(rest).max()):
         return 0
     n = series.shape[1]
     pieces = rest[:, : (n - cut) // cut * cut].reshape(len(series), -1, cut).swapaxes(0, 1)
     alike = np.concatenate([series[None, :, :cut], pieces]).reshape(-1, len(series) * cut)
-    means = _with_few_replaced(alike, FEW).mean(axis=1)
-    first, *others = np.abs(means - _with_few_replaced(rest.ravel(), FEW).mean())
+    means = _with_few_replaced(alike, FEW_ENTRIES).mean(axis=1)
+    first, *others = np.abs(means - _with_few_replaced(rest.ravel(), FEW_ENTRIES).mean())
     variance = rest.var() * autocorrelation_time(rest) / len(series)
     is_significant = first**2 > SIGNIFICANT**2 * variance * (1 / cut + 1 / (n - cut))
     return cut if is_significant and first > 2.0 * max(others) else 0
 
 
-def _proposed_cut(series: FloatArray) -> int:
+def _proposed_cut(series: Floats) -> int:
     """Return the cut that MSER proposes, first for ranks, then with extremes clipped to the rest's range."""
     ranks = stats.rankdata(series.ravel()).reshape(series.shape)
     cut = _mser(ranks.mean(axis=0))
-    rest = _with_few_replaced(series[:, cut:].ravel(), RARE)
+    rest = _with_few_replaced(series[:, cut:].ravel(), RARE_SHARE)
     return max(cut, _mser(np.clip(series, rest.min(), rest.max()).mean(axis=0))) if cut else 0
 
 
-def _mser(average: FloatArray) -> int:
+def _mser(average: Floats) -> int:
     """Return after how many entries the mean of the others has the smallest squared standard error."""
     n = len(average)
     reverse = (average - average.mean())[::-1]
@@ -431,7 +431,7 @@ def _mser(average: FloatArray) -> int:
     return int(np.argmin(errors[: int(n * LARGEST_CUT) + 1]))
 
 
-def _with_few_replaced(entries: FloatArray, share: float) -> FloatArray:
+def _with_few_replaced(entries: Floats, share: float) -> Floats:
     """Return rows in which a share of entries on each side, at least `FEWEST_ODD`, is no more extreme."""
     size = entries.shape[-1]
     few = min(max(FEWEST_ODD, int(share * size)), (size - 1) // 2)

@@ -1,15 +1,14 @@
-"""Going on until the interval of the gain is narrow enough.
-
-The interval is looked at only at times that grow by `GROWTH`, and believed only if nothing speaks against it:
-looking at every step would stop at the first one that is narrow by chance.
-
-The gain from rewards, with an interval that holds under Markov dependence.
+"""The gain from rewards, with an interval that holds under Markov dependence; when to stop.
 
 The interval comes from few long batches, whose means are nearly independent, with Student's quantiles
 corrected for skewness. Few are enough: 20 batches give an interval 7 % wider than a known variance would.
 Batches are at least `TIMES_PER_BATCH` autocorrelation times long; a short run has fewer of them, and so a
 wider interval. What cannot be trusted is said in `GainEstimate.warnings`. Rewards that never change have no
 interval: how far the gain may be from what was seen, they do not tell.
+
+A run that goes on until its interval is narrow enough is looked at only at times that grow by `LOOK_GROWTH`,
+and the interval is believed only if nothing speaks against it: looking at every step would stop at the first
+one that is narrow by chance.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from gainbias.evaluation.gain.batches import (
     split_r_hat,
     transient_length,
 )
-from gainbias.features.matrix import FloatArray
+from gainbias.types import Floats
 
 ENOUGH_TIMES = 500
 """A run of fewer autocorrelation times than this is called too short."""
@@ -40,12 +39,12 @@ TIMES_PER_BATCH = 12
 variance between them is about 4 % too small."""
 
 MOST_BATCHES = 20
-FEWEST_BATCHES = 2
+FEWEST_GAIN_BATCHES = 2
 
 CANCELLED = 1e-9
 """A spread of batches this small, relative to that of rewards, comes from rewards that cancel exactly."""
 
-WORTH_SAYING = 1.0
+SHIFT_WORTH_SAYING = 1.0
 """A transient that moves the gain by more than so many standard errors is spoken of."""
 
 SHORTEST_TIME = 1e-6
@@ -178,7 +177,7 @@ def estimate_gain(rewards: BatchMeans, confidence: float = 0.95) -> GainEstimate
 
 
 def _interval(
-    gain: float, groups: FloatArray, confidence: float, variance: float, share: float
+    gain: float, groups: Floats, confidence: float, variance: float, share: float
 ) -> tuple[float, float]:
     """Return the interval of the gain; nan if rewards do not vary, and never one without a width.
 
@@ -194,9 +193,7 @@ def _interval(
     return float(low), float(high)
 
 
-def skewed_interval(
-    estimate: FloatArray | float, batches: FloatArray, confidence: float
-) -> tuple[FloatArray, FloatArray]:
+def skewed_interval(estimate: Floats | float, batches: Floats, confidence: float) -> tuple[Floats, Floats]:
     """Return Student's interval from independent batches, corrected for their skewness.
 
     The correction (Willink 2005, as in the procedure Skart of Tafazzoli et al. 2011) moves the interval
@@ -236,14 +233,14 @@ def skewed_interval(
     return estimate - error * _stretched(quantile, beta), estimate - error * _stretched(-quantile, beta)
 
 
-def _stretched(quantile: float, beta: FloatArray) -> FloatArray:
+def _stretched(quantile: float, beta: Floats) -> Floats:
     """Willink's transformation of a quantile, which is the identity without skewness."""
     divisor = np.where(np.abs(beta) > 1e-6, beta, 1.0)
     bent = (np.cbrt(1.0 + 6.0 * divisor * (quantile - divisor)) - 1.0) / (2.0 * divisor)
     return np.where(np.abs(beta) > 1e-6, bent, quantile)
 
 
-def _time_in_steps(means: FloatArray, variance: float, size: int) -> float:
+def _time_in_steps(means: Floats, variance: float, size: int) -> float:
     """Autocorrelation time in steps, from means over batches and the variance of a step."""
     if variance == 0.0:
         return 1.0
@@ -255,7 +252,7 @@ def _batches_per_chain(times: float, chains: int) -> int:
 
     Chains that disagree have a very long time, and are then not cut.
     """
-    wanted, fewest = -(-MOST_BATCHES // chains), -(-FEWEST_BATCHES // chains)
+    wanted, fewest = -(-MOST_BATCHES // chains), -(-FEWEST_GAIN_BATCHES // chains)
     return max(fewest, min(wanted, int(times / TIMES_PER_BATCH)))
 
 
@@ -288,7 +285,7 @@ def _warnings(
 
 
 def _transient_in_words(transient: int, mean: float, gain: float, error: float) -> tuple[str, ...]:
-    if not transient or not abs(mean - gain) > WORTH_SAYING * error:
+    if not transient or not abs(mean - gain) > SHIFT_WORTH_SAYING * error:
         return ()
     return (
         f"the first {transient:,} steps of each chain were left out, because rewards were different then: "
@@ -297,7 +294,7 @@ def _transient_in_words(transient: int, mean: float, gain: float, error: float) 
     )
 
 
-GROWTH = 1.5
+LOOK_GROWTH = 1.5
 """Each look comes after so many times the steps of the one before."""
 
 
@@ -365,7 +362,7 @@ def looks_until(
         yield look
         if look.steps_left == 0 or steps == max_steps:
             return
-        steps = min(max_steps, int(GROWTH * steps))
+        steps = min(max_steps, int(LOOK_GROWTH * steps))
 
 
 def _look(estimate: GainEstimate, steps: int, target: float) -> Look:

@@ -204,7 +204,7 @@ def _without_time_limit(gymnasium: Any, env: Any, stack: ExitStack) -> Any:
     return env
 
 
-SLOW = 0.1
+SLOW_SECONDS = 0.1
 """Seconds; if steps between two signs of life take longer, there is one after each step."""
 
 
@@ -285,7 +285,7 @@ class _Walk:
                 count, begun = min(self.rhythm, self.size - made), time.perf_counter()
                 self._make_steps(count)
                 made += count
-                self.rhythm = 1 if time.perf_counter() - begun > SLOW else min(BEAT, 2 * self.rhythm)
+                self.rhythm = 1 if time.perf_counter() - begun > SLOW_SECONDS else min(BEAT, 2 * self.rhythm)
                 self.beat(count)
         except (BrokenStream, OutOfTimeError) as error:
             stop = error

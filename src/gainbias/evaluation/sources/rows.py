@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from gainbias.evaluation.sources.columns import Chunk
 from gainbias.evaluation.sources.spaces import ANY_REWARD, Flaw, Limits, first_flaw
 from gainbias.evaluation.stream.transitions import BrokenStream, Left, Path
+from gainbias.types import Bools
 
-BoolArray: TypeAlias = NDArray[np.bool_]
-
-KINDS = {
+COLUMN_KINDS = {
     "state": "iuf",
     "next": "iuf",
     "reward": "iufb",
@@ -27,7 +26,7 @@ KINDS = {
 MOST_EPISODES = 100_000
 """So many episodes are remembered, to notice one that comes back."""
 
-ROUNDING = 1e-6
+JOIN_ROUNDING = 1e-6
 """A next state and the state of the next row may differ by so much, relative to their size."""
 
 
@@ -117,7 +116,7 @@ class _Reader:
         if "step" in chunk:
             self.gap = self.gap | (inside & self._differs("step", chunk["step"] + 1, self._following("step")))
 
-    def _flags(self, role: str) -> BoolArray:
+    def _flags(self, role: str) -> Bools:
         if role not in self.chunk:
             return np.zeros(self.size, dtype=np.bool_)
         return np.array(self.chunk[role], dtype=np.bool_)
@@ -128,13 +127,13 @@ class _Reader:
         last = column[-1:] if self.behind is None else self.behind[role][:1]
         return np.concatenate([column[1:], last])
 
-    def _differs(self, role: str, expected: NDArray[Any], found: NDArray[Any]) -> BoolArray:
+    def _differs(self, role: str, expected: NDArray[Any], found: NDArray[Any]) -> Bools:
         different = expected != found
         if different.ndim > 1:
             different = different.any(axis=1)
         if different.any() and role != "episode" and expected.dtype.kind == "f":
             rows = np.flatnonzero(different)
-            close = np.isclose(expected[rows], found[rows], rtol=ROUNDING, atol=0.0)
+            close = np.isclose(expected[rows], found[rows], rtol=JOIN_ROUNDING, atol=0.0)
             different[rows] = ~close.reshape(len(rows), -1).all(axis=1)
         return np.asarray(different)
 
@@ -238,7 +237,7 @@ def _check_shapes(chunk: Chunk) -> None:
 def _without_odd_rows(chunk: Chunk) -> tuple[Chunk, Flaw | None]:
     """Return the rows in front of the first element that is of a wrong kind, and what that is."""
     found, mixed = [], []
-    for role, kinds in KINDS.items():
+    for role, kinds in COLUMN_KINDS.items():
         column = chunk.get(role)
         if column is None or column.dtype.kind in kinds:
             continue
@@ -250,7 +249,7 @@ def _without_odd_rows(chunk: Chunk) -> tuple[Chunk, Flaw | None]:
         mixed.append(role)
     first = min(found, default=None)
     sound = {role: column[: None if first is None else first.place] for role, column in chunk.items()}
-    kind = {role: np.bool_ if KINDS[role] == "b" else np.float64 for role in mixed}
+    kind = {role: np.bool_ if COLUMN_KINDS[role] == "b" else np.float64 for role in mixed}
     return sound | {role: sound[role].astype(kind[role]) for role in mixed}, first
 
 

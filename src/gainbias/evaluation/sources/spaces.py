@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.features.matrix import FloatArray
 from gainbias.tasks.gym.continuing import optional
+from gainbias.types import Floats
 
-ROUNDING = 1e-6
+BOX_ROUNDING = 1e-6
 """Numbers may leave a box by so much, relative to its bounds: spaces and observations are often float32."""
 
 
@@ -30,8 +30,8 @@ class Limits:
     """
 
     shape: tuple[int, ...]
-    low: FloatArray
-    high: FloatArray
+    low: Floats
+    high: Floats
     whole: bool
 
 
@@ -90,7 +90,7 @@ def first_flaw(values: NDArray[Any], limits: Limits) -> Flaw | None:
     """
     if not len(values):
         return None
-    slack = 0.0 if limits.whole else ROUNDING
+    slack = 0.0 if limits.whole else BOX_ROUNDING
     with np.errstate(invalid="ignore"):
         low = limits.low - slack * np.maximum(1.0, np.abs(limits.low))
         high = limits.high + slack * np.maximum(1.0, np.abs(limits.high))
@@ -198,7 +198,7 @@ def whole_numbers(given: list[Any]) -> tuple[NDArray[np.int64], Flaw | None]:
     return values.astype(np.int64), Flaw(place, f"{given[place]!r}, not an integer")
 
 
-def real_numbers(given: list[Any]) -> tuple[FloatArray, Flaw | None]:
+def real_numbers(given: list[Any]) -> tuple[Floats, Flaw | None]:
     """Return a list of rewards as an array, up to the first element that is something else.
 
     Examples

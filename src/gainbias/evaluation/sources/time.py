@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.sources.columns import Chunk, Name, Table, parts_of
-from gainbias.features.matrix import FloatArray
+from gainbias.types import Floats
 
 WORDS_OF_TIMES = {
     "time",
@@ -47,7 +47,7 @@ FIRST_ROWS = 1_000
 DECIMALS = 7
 """Times that are not whole numbers may be rounded to fewer decimals than this."""
 
-LARGE = 2**52
+LARGEST_PLAIN_TIME = 2**52
 """Whole numbers beyond this are times since long ago, in tiny units."""
 
 
@@ -74,7 +74,7 @@ class Clock:
         self._last = np.empty(0)
         self._origin: int | None = None
         self._ups = self._downs = 0
-        self._gaps, self._values = _Spread(), _Spread()
+        self._gaps, self._values = _UnusualShare(), _UnusualShare()
         self._line = _Line()
 
     def add(self, column: NDArray[Any], starts: NDArray[np.bool_]) -> None:
@@ -113,7 +113,7 @@ class Clock:
         )
         self._last = whole[-1:]
 
-    def _from_origin(self, column: NDArray[Any]) -> FloatArray:
+    def _from_origin(self, column: NDArray[Any]) -> Floats:
         """Return numbers; those of times are counted from the first, which keeps their digits."""
         if column.ndim != 1 or column.dtype.kind not in "MmiufOUST":
             raise TypeError(f"no times: {column.dtype}")
@@ -125,18 +125,18 @@ class Clock:
         whole = column.astype(np.int64)
         if self._origin is None and not missing.all():
             first = int(whole[~missing][0])
-            self._origin = first if column.dtype.kind == "M" or abs(first) > LARGE else 0
+            self._origin = first if column.dtype.kind == "M" or abs(first) > LARGEST_PLAIN_TIME else 0
         return np.where(missing, np.nan, (whole - (self._origin or 0)).astype(np.float64))
 
 
-class _Spread:
+class _UnusualShare:
     """How much of a total is due to numbers that are not the usual one."""
 
     def __init__(self) -> None:
         self._usual: float | None = None
         self._total = self._odd = 0.0
 
-    def add(self, numbers: FloatArray) -> None:
+    def add(self, numbers: Floats) -> None:
         if not len(numbers):
             return
         if self._usual is None:
@@ -164,7 +164,7 @@ class _Line:
     def is_possible(self) -> bool:
         return self._low <= self._high * (1.0 + 1e-9)
 
-    def add(self, gaps: FloatArray, going_on: NDArray[np.bool_], largest: float) -> None:
+    def add(self, gaps: Floats, going_on: NDArray[np.bool_], largest: float) -> None:
         """Take the gaps between neighbouring rows; where time does not go on, a new count begins."""
         if not len(gaps):
             return
@@ -180,7 +180,7 @@ class _Line:
         self._risen, self._steps = float(risen[-1]), int(steps[-1])
 
 
-def _unit(gaps: FloatArray, largest: float) -> float:
+def _unit(gaps: Floats, largest: float) -> float:
     """Return what gaps are multiples of: a whole number, or one of few decimals; 0 if there is none."""
     if not gaps.any():
         return float("inf")  # nothing is known yet
@@ -188,7 +188,7 @@ def _unit(gaps: FloatArray, largest: float) -> float:
         scale = 10.0**decimals
         rounding = scale * np.finfo(np.float64).eps * largest
         whole = np.rint(gaps * scale)
-        if rounding > 1e-3 or whole.max() > LARGE:
+        if rounding > 1e-3 or whole.max() > LARGEST_PLAIN_TIME:
             return 0.0
         if whole.any() and np.abs(gaps * scale - whole).max() < 1e-6 + 4.0 * rounding:
             return float(np.gcd.reduce(whole.astype(np.int64))) / scale

@@ -19,8 +19,7 @@ from gainbias.evaluation.sources.spaces import ANY_REWARD, Flaw, Limits, first_f
 from gainbias.evaluation.stream.transitions import BEAT, Beat, BrokenStream, Interrupted, Left, Path
 from gainbias.progress import OutOfTimeError
 from gainbias.tasks.gym.continuing import optional
-
-BoolArray = NDArray[np.bool_]
+from gainbias.types import Bools
 
 
 def vector_paths(envs: Any, act: Act, limits: Limits, size: int, seed: int, beat: Beat) -> Iterator[Path]:
@@ -77,10 +76,10 @@ class _Call(NamedTuple):
     observations: NDArray[Any]
     actions: Any
     rewards: NDArray[Any]
-    ended: BoolArray
-    cut: BoolArray
+    ended: Bools
+    cut: Bools
     finals: NDArray[Any]  # with the last observation of every episode that was cut
-    resets: BoolArray  # copies in which the call was a reset
+    resets: Bools  # copies in which the call was a reset
 
 
 class _VectorWalk:
@@ -91,7 +90,7 @@ class _VectorWalk:
         self.mode = autoreset_mode(envs)
         self.action_limits = limits_of(envs.single_action_space)
         self.num_calls = 0
-        self.resets: BoolArray = np.zeros(envs.num_envs, dtype=np.bool_)
+        self.resets: Bools = np.zeros(envs.num_envs, dtype=np.bool_)
         self.observations = self._reset({"seed": seed})
 
     def pieces(self, size: int, beat: Beat) -> tuple[list[Path], Exception | None]:
@@ -159,7 +158,7 @@ class _VectorWalk:
 
         return called
 
-    def _finals(self, observations: NDArray[Any], infos: Any, cut: BoolArray) -> NDArray[Any]:
+    def _finals(self, observations: NDArray[Any], infos: Any, cut: Bools) -> NDArray[Any]:
         if self.mode != "SAME_STEP" or not cut.any():
             return observations
         if "final_obs" not in infos:

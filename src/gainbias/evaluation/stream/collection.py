@@ -16,17 +16,17 @@ from scipy import sparse
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.stream.transitions import Aligner, Interrupted, Stream, Transitions
 from gainbias.evaluation.values.methods import ValueMethod
-from gainbias.features.matrix import FloatArray
 from gainbias.model.structure import find_structure
 from gainbias.progress import Interruptions
+from gainbias.types import Floats
 
 MOST_MOVES = 2**22
 """With more different moves than this the structure is not followed: 32 MB."""
 
-FEW_STATES = 512
+FEW_COUNTED_STATES = 512
 """Up to here all moves are counted in a table, which is faster."""
 
-ENOUGH_TO_TELL = 100
+STEPS_TO_CALL_CLOSED = 100
 """A set of states that is not left in so many steps counts as closed."""
 
 
@@ -49,7 +49,7 @@ class Visits:
 
     def __init__(self, num_states: int) -> None:
         self._size = num_states
-        every = np.arange(num_states**2 if num_states <= FEW_STATES else 0)
+        every = np.arange(num_states**2 if num_states <= FEW_COUNTED_STATES else 0)
         self._moves: NDArray[np.int64] = every
         self._counts: NDArray[np.int64] = np.zeros(len(every), dtype=np.int64)
 
@@ -58,7 +58,7 @@ class Visits:
         if len(self._moves) > MOST_MOVES:
             return
         given = batch.here * self._size + batch.after
-        if self._size <= FEW_STATES:
+        if self._size <= FEW_COUNTED_STATES:
             self._counts += np.bincount(given, minlength=len(self._counts))
             return
         moves, counts = np.unique(given, return_counts=True)
@@ -80,7 +80,7 @@ class Visits:
         graph = sparse.csr_array((np.ones(len(here)), ends), (len(seen), len(seen)))
         visits = np.bincount(ends[0], weights=counts, minlength=len(seen))
         classes = find_structure(graph).recurrent
-        closed = [seen[states] for states in classes if visits[states].sum() >= ENOUGH_TO_TELL]
+        closed = [seen[states] for states in classes if visits[states].sum() >= STEPS_TO_CALL_CLOSED]
         if len(closed) < 2:
             return []
         shown = ", ".join(_in_words(states) for states in closed[:3])
@@ -96,7 +96,7 @@ def _in_words(states: NDArray[np.int64]) -> str:
     return f"{{{few}{', ...' if len(states) > 4 else ''}}}"
 
 
-STRETCH = 2**15
+KEPT_TRANSITIONS = 2**15
 """So many of the last transitions are kept."""
 
 
@@ -132,7 +132,7 @@ class Collection:
         make_method: Callable[[int], ValueMethod],
         interruptions: Interruptions,
         show: Callable[[int], None] | None = None,
-        hear: Callable[[FloatArray], None] | None = None,
+        hear: Callable[[Floats], None] | None = None,
     ) -> None:
         self.stream, self._make_method = stream, make_method
         self.method = make_method(stream.num_chains)
@@ -194,5 +194,5 @@ class Collection:
             if self.visits is not None:
                 self.visits.add(chain)
         self.stretch.extend(chains)
-        while sum(map(len, self.stretch)) - len(self.stretch[0]) >= STRETCH:
+        while sum(map(len, self.stretch)) - len(self.stretch[0]) >= KEPT_TRANSITIONS:
             self.stretch.popleft()

@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gainbias.features.matrix import FloatArray, Matrix
+from gainbias.features.matrix import Matrix
+from gainbias.types import Floats, Ints
 
-IntArray: TypeAlias = NDArray[np.int64]
 OnTermination: TypeAlias = Literal["zero", "reward"]
 
 BEAT = 64
@@ -75,7 +75,7 @@ class Path:
     """
 
     observations: NDArray[Any]
-    rewards: FloatArray
+    rewards: Floats
     left: NDArray[np.int8]
     chain: int = 0
 
@@ -97,7 +97,7 @@ class Path:
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class ObservedSteps:
     """Transitions between observations, in the order of time.
 
     Attributes
@@ -113,10 +113,10 @@ class Steps:
     """
 
     observations: NDArray[Any]
-    here: IntArray
-    after: IntArray
-    rewards: FloatArray
-    segments: IntArray
+    here: Ints
+    after: Ints
+    rewards: Floats
+    segments: Ints
     chain: int
 
 
@@ -138,11 +138,11 @@ class Transitions:
         Which of several independent copies.
     """
 
-    rewards: FloatArray
-    here: IntArray
-    after: IntArray
+    rewards: Floats
+    here: Ints
+    after: Ints
     rows: Matrix | None
-    segments: IntArray
+    segments: Ints
     chain: int = 0
 
     def __len__(self) -> int:
@@ -266,14 +266,14 @@ def _closing_chain(first: Path, pieces: Any) -> Iterator[Path]:
         yield from chain([first], pieces)
 
 
-ENOUGH_TO_TELL = 100
+OBSERVATIONS_TO_JUDGE_ENDS = 100
 """Observations after which episodes that all end or are cut at their first step are spoken of."""
 
 
 class Observer(Protocol):
     """What turns observations into features."""
 
-    def __call__(self, steps: Steps) -> Transitions:
+    def __call__(self, steps: ObservedSteps) -> Transitions:
         """Return the steps as estimators see them."""
 
 
@@ -290,7 +290,9 @@ def transitions(
             yield batch
 
 
-def joined(pieces: Iterable[Path], on_termination: OnTermination, notes: list[str]) -> Iterator[Steps]:
+def joined(
+    pieces: Iterable[Path], on_termination: OnTermination, notes: list[str]
+) -> Iterator[ObservedSteps]:
     """Turn pieces of paths into steps.
 
     The last observation of a piece waits for the next one of its chain. At the end of all pieces it is
@@ -321,16 +323,16 @@ def joined(pieces: Iterable[Path], on_termination: OnTermination, notes: list[st
     for number, last in waiting.items():
         if last.left[0] == Left.BY_END and on_termination == "zero":
             to_end, here = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-            yield Steps(last.observations, here, to_end, last.rewards, here + segment[number], number)
+            yield ObservedSteps(last.observations, here, to_end, last.rewards, here + segment[number], number)
 
 
-def _steps(path: Path, on_termination: OnTermination, segment: int) -> Steps:
+def _steps(path: Path, on_termination: OnTermination, segment: int) -> ObservedSteps:
     """Return the steps out of all observations but the last, which only is a place to go to."""
     size = len(path)
     left = path.left[:-1]
     here = np.arange(size - 1, dtype=np.int64)
     if not left.any():
-        return Steps(
+        return ObservedSteps(
             path.observations, here, here + 1, path.rewards[:-1], np.full(size - 1, segment), path.chain
         )
     segments = segment + np.cumsum(left == Left.BY_CUT)
@@ -340,12 +342,12 @@ def _steps(path: Path, on_termination: OnTermination, segment: int) -> Steps:
     here, after, rewards = source.copy(), source + 1, path.rewards[source]
     here[goes_back] = after[goes_back - 1] = size
     rewards[goes_back] = 0.0
-    return Steps(path.observations, here, after, rewards, segments[source], path.chain)
+    return ObservedSteps(path.observations, here, after, rewards, segments[source], path.chain)
 
 
 def _speak_of_short_episodes(first: Path, notes: list[str]) -> None:
     """Say if no episode of the first piece of a chain lasts for two steps."""
-    if len(first) < ENOUGH_TO_TELL:
+    if len(first) < OBSERVATIONS_TO_JUDGE_ENDS:
         return
     going_on = (first.left[:-1] == Left.BY_STEP) & (first.left[1:] != Left.BY_CUT)
     if going_on.any():

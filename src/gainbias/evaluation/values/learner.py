@@ -30,17 +30,17 @@ from gainbias.evaluation.values.learning import (
     LEVEL,
     MOST_COPIED,
     PILOT,
-    Answer,
+    AveragedWeights,
     Diverged,
     Follower,
-    Piece,
+    MovePiece,
     Pilot,
     Reader,
     StepSizes,
     automatic_steps,
     first_of_each,
 )
-from gainbias.features.matrix import FloatArray
+from gainbias.types import Floats
 
 ENOUGH_VISITS = 20
 """Where features were visited less often than this, a value has no interval."""
@@ -82,17 +82,17 @@ class LearnedValues:
         Why intervals may be wrong; empty if nothing speaks against them.
     """
 
-    weights: FloatArray
+    weights: Floats
     offset: float
     gain: float
     step_size: str
     confidence: float
     effective_sample_size: float
-    weight_deviations: FloatArray
-    offset_deviations: FloatArray
-    weight_change: FloatArray
+    weight_deviations: Floats
+    offset_deviations: Floats
+    weight_change: Floats
     offset_change: float
-    squares: FloatArray
+    squares: Floats
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -101,11 +101,11 @@ class LearnedValues:
         """Groups of transitions behind the intervals."""
         return len(self.offset_deviations)
 
-    def values(self, features: Any) -> FloatArray:
+    def values(self, features: Any) -> Floats:
         """Values of states with these features: (n,) for (n, d), dense or sparse."""
         return np.asarray(features @ self.weights + self.offset)
 
-    def intervals(self, features: Any) -> FloatArray:
+    def intervals(self, features: Any) -> Floats:
         """Confidence intervals of the values, (n, 2) for (n, d); infinite where too little was observed.
 
         What smaller steps would change counts as one more error, of that size.
@@ -121,7 +121,7 @@ class LearnedValues:
         ends[self.observations(features) < ENOUGH_VISITS] = -np.inf, np.inf
         return ends
 
-    def observations(self, features: Any) -> FloatArray:
+    def observations(self, features: Any) -> Floats:
         """How many visits the data weigh at these features, (n,) for (n, d), as if these were orthogonal."""
         shares = (features * features) @ (1.0 / np.maximum(self.squares, 1e-300))
         return np.asarray(1.0 / np.maximum(shares, 1e-300))
@@ -130,7 +130,7 @@ class LearnedValues:
 def learned_values(
     followers: Sequence[Follower],
     scale: float,
-    probes: Sequence[Piece],
+    probes: Sequence[MovePiece],
     *,
     transient: int,
     confidence: float,
@@ -175,11 +175,11 @@ def learned_values(
     )
 
 
-def _mean_offset(answers: Sequence[Answer]) -> float:
+def _mean_offset(answers: Sequence[AveragedWeights]) -> float:
     return -float(np.mean([answer.features @ answer.weights for answer in answers]))
 
 
-def _pseudo_values(answer: Answer, copies: Sequence[Answer]) -> tuple[FloatArray, FloatArray]:
+def _pseudo_values(answer: AveragedWeights, copies: Sequence[AveragedWeights]) -> tuple[Floats, Floats]:
     """Return the jackknife's pseudo-values of the weights, (k, d), and of the offset, (k,)."""
     if not copies:
         return np.empty((0, len(answer.weights))), np.empty(0)
@@ -196,7 +196,7 @@ def _pseudo_values(answer: Answer, copies: Sequence[Answer]) -> tuple[FloatArray
 class _Spread:
     """Differences of weights, as root mean squares of differences of values along some transitions."""
 
-    def __init__(self, probes: Sequence[Piece], deviations: FloatArray) -> None:
+    def __init__(self, probes: Sequence[MovePiece], deviations: Floats) -> None:
         self._probes = probes
         self._squares = np.array([self._size(own) ** 2 for own in deviations])
 
@@ -206,12 +206,12 @@ class _Spread:
         k = len(self._squares)
         return float(np.sqrt(self._squares.sum() / (k * (k - 1)))) if k > 1 else np.inf
 
-    def autocorrelation_time(self, weights: FloatArray) -> float:
+    def autocorrelation_time(self, weights: Floats) -> float:
         """Of the values, in steps, at least 1."""
         values = np.concatenate([probe.values(weights) for probe in self._probes])
         return max(1.0, autocorrelation_time(values[None]))
 
-    def step_effect(self, change: FloatArray) -> list[str]:
+    def step_effect(self, change: Floats) -> list[str]:
         """Return a warning if values change with smaller steps."""
         size = self._size(change)
         if size <= LARGEST_STEP_EFFECT * self.standard_error:
@@ -221,7 +221,7 @@ class _Spread:
             f"and their standard error is {self.standard_error:.3g}: run longer"
         ]
 
-    def disagreement(self, by_chain: Sequence[FloatArray]) -> list[str]:
+    def disagreement(self, by_chain: Sequence[Floats]) -> list[str]:
         """Return a warning if chains differ by more than the groups of each explain."""
         chains = len(by_chain)
         if chains < 2 or len(self._squares) < 2:
@@ -235,7 +235,7 @@ class _Spread:
             return []
         return [f"chains disagree: their values vary {np.sqrt(ratio):.1f} times as much as inside each chain"]
 
-    def _size(self, weights: FloatArray) -> float:
+    def _size(self, weights: Floats) -> float:
         values = np.concatenate([probe.values(weights) for probe in self._probes])
         return float(values.std())
 
@@ -243,7 +243,7 @@ class _Spread:
 SMALLEST_LEVEL = 2.0**-20
 """First steps that have been halved down to this, and still diverge, are given up."""
 
-BEYOND = 10.0
+DIVERGED_BEYOND = 10.0
 """Values of more than so many times the range of the rewards for each step made have diverged."""
 
 
@@ -375,7 +375,7 @@ class Learner:
             self._steps = automatic_steps(self.algorithm, pilot, self._level)
         else:
             self._steps = StepSizes([self._given], [1.0], [], str(self._given))
-        bound = BEYOND * pilot.reward_range if pilot.reward_range > 0.0 else np.inf
+        bound = DIVERGED_BEYOND * pilot.reward_range if pilot.reward_range > 0.0 else np.inf
         form = self.algorithm.form_for(self.kind)
         d = self.observed.num_features
         setting = Setting(

@@ -40,8 +40,9 @@ from gainbias.engine.run import compile_errors_in_words
 from gainbias.engine.schedules import Constant, Polynomial, Schedule
 from gainbias.evaluation.gain.batches import BatchSums
 from gainbias.evaluation.stream.transitions import Transitions
-from gainbias.features.matrix import FloatArray, Matrix
+from gainbias.features.matrix import Matrix
 from gainbias.features.rows import DenseRows, Rows, SparseRows, TabularRows
+from gainbias.types import Floats
 
 
 class Kept(NamedTuple):
@@ -50,11 +51,11 @@ class Kept(NamedTuple):
     given: Matrix | None
     matrix: Matrix | None
     rows: Rows
-    squares: FloatArray | None
+    squares: Floats | None
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class MovePiece:
     """Some moves.
 
     Attributes
@@ -71,20 +72,20 @@ class Piece:
     matrix: Matrix | None
     rows: Rows
     moves: Move
-    largest_steps: FloatArray | None
+    largest_steps: Floats | None
 
     def __len__(self) -> int:
         return len(self.moves.here)
 
-    def part(self, chosen: Any) -> Piece:
+    def part(self, chosen: Any) -> MovePiece:
         """Some of the moves: a slice, or for each whether it is chosen."""
         largest = None if self.largest_steps is None else self.largest_steps[chosen]
         first = [array[chosen] for array in self.moves[:3]]
         alone = self.moves.other is self.moves.here
         second = first if alone else [array[chosen] for array in self.moves[3:]]
-        return Piece(self.matrix, self.rows, Move(*first, *second), largest)
+        return MovePiece(self.matrix, self.rows, Move(*first, *second), largest)
 
-    def add_features(self, sums: FloatArray, squares: FloatArray) -> None:
+    def add_features(self, sums: Floats, squares: Floats) -> None:
         """Add up the features of all moves, and their squares, both (d,)."""
         here = self.moves.here
         if self.matrix is None:
@@ -95,7 +96,7 @@ class Piece:
             sums += rows.sum(axis=0)
             squares += (rows * rows).sum(axis=0)
 
-    def values(self, weights: FloatArray) -> FloatArray:
+    def values(self, weights: Floats) -> Floats:
         """Values before each move, (m,)."""
         here = self.moves.here
         return np.asarray(weights[here] if self.matrix is None else self.matrix[here] @ weights)
@@ -123,7 +124,7 @@ class Reader:
         self.num_features, self.scale = num_features, scale
         self._kept: Kept | None = None
 
-    def piece(self, first: Transitions, second: Transitions) -> Piece:
+    def piece(self, first: Transitions, second: Transitions) -> MovePiece:
         """Return moves of two chains of equal length; with one chain, both are the same batch."""
         shift, given = 0, first.rows
         if first.rows is not second.rows and isinstance(first.rows, np.ndarray):
@@ -139,7 +140,7 @@ class Reader:
         if second is not first:
             other, other_after = _numbers(second.here + shift), _numbers(second.after + shift)
         largest = None if squares is None else 1.0 / np.maximum(squares[here], squares[other])
-        return Piece(
+        return MovePiece(
             matrix, rows, Move(here, after, first.rewards, other, other_after, second.rewards), largest
         )
 
@@ -285,11 +286,11 @@ class Diverged(Exception):
     """Weights are no longer finite, or far beyond all that rewards allow."""
 
 
-class Answer(NamedTuple):
+class AveragedWeights(NamedTuple):
     """Weights, (d,), and mean of the features, (d,), over the last half of the steps."""
 
-    weights: FloatArray
-    features: FloatArray
+    weights: Floats
+    features: Floats
 
 
 class Run:
@@ -302,7 +303,7 @@ class Run:
         self.running.begin_average()
         self._steps = 0
 
-    def advance(self, piece: Piece) -> None:
+    def advance(self, piece: MovePiece) -> None:
         """Make the steps of a piece."""
         sizes = self._group.step_sizes(self._steps, self._steps + len(piece), self._laned)
         if piece.largest_steps is not None:
@@ -311,7 +312,7 @@ class Run:
         self.running.advance(piece.rows, piece.moves, sizes)
         self._steps += len(piece)
 
-    def reported(self, mean_weights: FloatArray) -> FloatArray:
+    def reported(self, mean_weights: Floats) -> Floats:
         """What the algorithm says with these in the place of its weights, (d,)."""
         shaped = mean_weights.reshape(self.running.setting.weights.shape)
         return self.running.reported(shaped).weights.ravel()
@@ -360,7 +361,7 @@ class Follower:
     def _runs(self) -> list[Run]:
         return [*self.main, *(run for copy in self._copies for run in copy)]
 
-    def advance(self, piece: Piece) -> None:
+    def advance(self, piece: MovePiece) -> None:
         """Make the steps of a piece; raises `Diverged`, not necessarily at once."""
         begin = 0
         while begin < len(piece):
@@ -372,7 +373,7 @@ class Follower:
                 self._close(part)
             begin = end
 
-    def answers(self, transient: int) -> tuple[list[Answer], list[Answer]]:
+    def answers(self, transient: int) -> tuple[list[AveragedWeights], list[AveragedWeights]]:
         """What the algorithm says, with each choice of coefficients, and what its copies do.
 
         Raises
@@ -384,16 +385,20 @@ class Follower:
         weights = [run.reported(sums[i] / steps.sum()) for i, run in enumerate(self._runs)]
         own, copied, features = weights[: len(self.main)], weights[len(self.main) :], sums[len(weights) :]
         choices = [self.step_sizes.coefficients, *self.step_sizes.checks]
-        main = [Answer(_combined(shares, own), features.sum(axis=0) / steps.sum()) for shares in choices]
+        main = [
+            AveragedWeights(_combined(shares, own), features.sum(axis=0) / steps.sum()) for shares in choices
+        ]
         shares = [share for share in self.step_sizes.coefficients if share != 0.0]
         copies = []
         for b in range(len(self._copies)):
             others = np.arange(self.groups) != b
             kept = copied[len(shares) * b : len(shares) * (b + 1)]
-            copies.append(Answer(_combined(shares, kept), features[others].sum(axis=0) / steps[others].sum()))
+            copies.append(
+                AveragedWeights(_combined(shares, kept), features[others].sum(axis=0) / steps[others].sum())
+            )
         return main, copies
 
-    def _tail(self, transient: int) -> tuple[FloatArray, FloatArray]:
+    def _tail(self, transient: int) -> tuple[Floats, Floats]:
         """Sums over the last half of the steps, after a transient, and the number of steps of each group.
 
         A batch that is not complete counts if it is half full, so that copies have about their share of it.
@@ -414,7 +419,7 @@ class Follower:
             steps = steps + np.bincount(self._group(count * size, self.steps), minlength=self.groups)
         return sums, steps
 
-    def _group(self, first: int, last: int) -> FloatArray:
+    def _group(self, first: int, last: int) -> Floats:
         """To which group steps number ``first`` to ``last - 1`` belong."""
         return np.asarray(np.arange(first, last) // (self._sums.size // BLOCKS) % self.groups)
 
@@ -424,7 +429,7 @@ class Follower:
         gain = self.main[-1].running.answer().gain
         return self._reward_total / self.steps if gain is None else float(gain[0])
 
-    def _advance(self, part: Piece) -> None:
+    def _advance(self, part: MovePiece) -> None:
         for run in self.main:
             run.advance(part)
         group = self._group(self.steps, self.steps + len(part))
@@ -437,7 +442,7 @@ class Follower:
         self.steps += len(part)
         self._reward_total += float(part.moves.reward.sum())
 
-    def _close(self, part: Piece) -> None:
+    def _close(self, part: MovePiece) -> None:
         """End a batch, of which this is the last part."""
         size, bound = self._sums.size, self._largest_value * self.steps
         last = part.part(slice(-FIRST_SIZE, None))
@@ -450,5 +455,5 @@ class Follower:
         self._features = np.zeros_like(self._features)
 
 
-def _combined(shares: Sequence[float], weights: Sequence[FloatArray]) -> FloatArray:
+def _combined(shares: Sequence[float], weights: Sequence[Floats]) -> Floats:
     return np.asarray(sum(share * own for share, own in zip(shares, weights, strict=True)))

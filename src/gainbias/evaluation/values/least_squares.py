@@ -28,14 +28,15 @@ import numpy as np
 from scipy import linalg
 
 from gainbias.evaluation.gain.batches import autocorrelation_time
-from gainbias.evaluation.gain.interval import FEWEST_BATCHES, TIMES_PER_BATCH, skewed_interval, too_short
+from gainbias.evaluation.gain.interval import FEWEST_GAIN_BATCHES, TIMES_PER_BATCH, skewed_interval, too_short
 from gainbias.evaluation.values.sums import Moments, MomentSums
-from gainbias.features.matrix import FloatArray, Matrix
+from gainbias.features.matrix import Matrix
+from gainbias.types import Floats
 
 ENOUGH_OBSERVATIONS = 20
 """Where the data weigh less than so many visits, a value has no interval."""
 
-SINGULAR = 1e-10
+UNSEEN_DIRECTION = 1e-10
 """Directions in which features vary less than this, relative to the largest, have not been seen."""
 
 SMALLEST_SQUARE = 1e-240
@@ -67,13 +68,13 @@ class ValueEstimate:
         Why intervals may be wrong; empty if nothing speaks against them.
     """
 
-    weights: FloatArray
+    weights: Floats
     offset: float
     confidence: float
     effective_sample_size: float
-    weight_deviations: FloatArray
-    offset_deviations: FloatArray
-    gram: FloatArray
+    weight_deviations: Floats
+    offset_deviations: Floats
+    gram: Floats
     warnings: tuple[str, ...]
 
     @property
@@ -81,31 +82,31 @@ class ValueEstimate:
         """Batches behind the intervals."""
         return len(self.offset_deviations)
 
-    def values(self, rows: Matrix) -> FloatArray:
+    def values(self, rows: Matrix) -> Floats:
         """Values of states with these features: (n,) for (n, d)."""
         return np.asarray(rows @ self.weights + self.offset)
 
-    def intervals(self, rows: Matrix) -> FloatArray:
+    def intervals(self, rows: Matrix) -> Floats:
         """Confidence intervals of the values, (n, 2) for (n, d); infinite where too little was observed."""
         deviations = (rows @ self.weight_deviations.T).T + self.offset_deviations[:, None]
         ends = np.stack(skewed_interval(self.values(rows), deviations, self.confidence), axis=1)
         ends[self.observations(rows) < ENOUGH_OBSERVATIONS] = -np.inf, np.inf
         return ends
 
-    def observations(self, rows: Matrix) -> FloatArray:
+    def observations(self, rows: Matrix) -> Floats:
         """How many visits the data weigh at these features: (n,) for (n, d).
 
         The inverse of phi^T (sum of phi phi^T)^-1 phi: the number of visits for one feature per state.
         """
         if self.gram.ndim == 1:
-            shares = rows**2 @ (1.0 / np.maximum(self.gram, SINGULAR))
+            shares = rows**2 @ (1.0 / np.maximum(self.gram, UNSEEN_DIRECTION))
         else:
             lengths, factor = self._factor
             scaled = linalg.solve_triangular(factor, dense(rows / lengths).T, lower=True)
             shares = (scaled**2).sum(axis=0)
         return np.asarray(1.0 / np.maximum(shares, 1e-300))
 
-    def share_of_constant(self, features: FloatArray, steps: float) -> float:
+    def share_of_constant(self, features: Floats, steps: float) -> float:
         """How much of the constant 1 the features express, given their sum over so many steps; 1 if all."""
         if self.gram.ndim == 1:
             return 1.0
@@ -113,11 +114,11 @@ class ValueEstimate:
         return float((linalg.solve_triangular(factor, features / lengths, lower=True) ** 2).sum() / steps)
 
     @cached_property
-    def _factor(self) -> tuple[FloatArray, FloatArray]:
+    def _factor(self) -> tuple[Floats, Floats]:
         """Lengths of the features, and the Cholesky factor of their correlations, lifted from singularity."""
         lengths = _lengths(np.diag(self.gram))
         correlations = self.gram / np.outer(lengths, lengths)
-        correlations[np.diag_indices(len(lengths))] += SINGULAR * len(lengths)
+        correlations[np.diag_indices(len(lengths))] += UNSEEN_DIRECTION * len(lengths)
         return lengths, linalg.cholesky(correlations, lower=True)
 
 
@@ -161,9 +162,9 @@ def estimate_values(sums: MomentSums, transient: int = 0, confidence: float = 0.
     size = sums.batch_size
     skipped = -(-transient // size)
     batches = sums.batches(skipped)
-    if len(batches) < FEWEST_BATCHES:
+    if len(batches) < FEWEST_GAIN_BATCHES:
         raise ValueError(
-            f"intervals need at least {FEWEST_BATCHES} batches, found {len(batches)} of {size} steps "
+            f"intervals need at least {FEWEST_GAIN_BATCHES} batches, found {len(batches)} of {size} steps "
             f"after a transient of {transient}: run longer"
         )
     total, gram = sums.totals(skipped)
@@ -189,18 +190,18 @@ def estimate_values(sums: MomentSums, transient: int = 0, confidence: float = 0.
 class _Fit:
     """The solution of the least-squares equation, and what is needed to see how batches differ from it."""
 
-    weights: FloatArray
-    mean: FloatArray
+    weights: Floats
+    mean: Floats
     gain: float
-    solved: Callable[[FloatArray], FloatArray]
+    solved: Callable[[Floats], Floats]
 
     @classmethod
-    def of(cls, means: Moments, lengths: FloatArray) -> _Fit:
+    def of(cls, means: Moments, lengths: Floats) -> _Fit:
         mean, gain = means.features, means.reward
         solved = _inverse(dense(means.matrix) + np.outer(mean, mean), lengths)
         return cls(solved(means.reward_features - gain * mean), mean, gain, solved)
 
-    def deviations(self, batches: list[Moments]) -> tuple[FloatArray, FloatArray]:
+    def deviations(self, batches: list[Moments]) -> tuple[Floats, Floats]:
         """Return how weights, (k, d), and offset, (k,), would differ if only each batch's noise counted."""
         theta, mean = self.weights, self.mean
         weights, offsets = [], []
@@ -213,33 +214,33 @@ class _Fit:
         return _centred(np.array(weights)), _centred(np.array(offsets))
 
 
-def _inverse(matrix: FloatArray, lengths: FloatArray) -> Callable[[FloatArray], FloatArray]:
+def _inverse(matrix: Floats, lengths: Floats) -> Callable[[Floats], Floats]:
     """Return the function that multiplies by the inverse; what was never seen gets the weight 0."""
     scaled = matrix / np.outer(lengths, lengths)
     if len(matrix) <= MOST_DECOMPOSED:
-        inverse = linalg.pinv(scaled, rtol=SINGULAR) / np.outer(lengths, lengths)
+        inverse = linalg.pinv(scaled, rtol=UNSEEN_DIRECTION) / np.outer(lengths, lengths)
         return lambda right: np.asarray(inverse @ right)
-    scaled[np.diag_indices(len(scaled))] += SINGULAR * len(scaled) * np.abs(np.diag(scaled)).max()
+    scaled[np.diag_indices(len(scaled))] += UNSEEN_DIRECTION * len(scaled) * np.abs(np.diag(scaled)).max()
     factors = linalg.lu_factor(scaled, overwrite_a=True)
     return lambda right: np.asarray(linalg.lu_solve(factors, right / lengths) / lengths)
 
 
-def _centred(array: FloatArray) -> FloatArray:
+def _centred(array: Floats) -> Floats:
     return np.asarray(array - array.mean(axis=0))
 
 
-def _lengths(squares: FloatArray) -> FloatArray:
+def _lengths(squares: Floats) -> Floats:
     """Lengths of the columns of the features, 1 for those that are 0: small features are no rare ones."""
     lengths = np.sqrt(squares)
     return np.where(lengths > 0.0, lengths, 1.0)
 
 
-def dense(rows: Any) -> FloatArray:
+def dense(rows: Any) -> Floats:
     """Return a matrix as an array."""
     return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
 
 
-def _independent_pieces(sums: MomentSums, transient: int, fit: _Fit, gram: FloatArray) -> float:
+def _independent_pieces(sums: MomentSums, transient: int, fit: _Fit, gram: Floats) -> float:
     """How many autocorrelation times of the values all chains made together."""
     fine, chains = sums.fine, sums.num_chains
     skipped = -(-transient // fine.size)
@@ -253,9 +254,9 @@ def _independent_pieces(sums: MomentSums, transient: int, fit: _Fit, gram: Float
 def _grouped(batches: list[Moments], times: float) -> list[Moments]:
     """Add up neighbouring batches so that each has at least `TIMES_PER_BATCH` autocorrelation times."""
     count = len(batches)
-    wanted = int(min(count, max(FEWEST_BATCHES, times / TIMES_PER_BATCH)))
+    wanted = int(min(count, max(FEWEST_GAIN_BATCHES, times / TIMES_PER_BATCH)))
     length = -(-count // wanted)
-    groups = max(count // length, FEWEST_BATCHES)
+    groups = max(count // length, FEWEST_GAIN_BATCHES)
     length = count // groups
     starts = range(count - groups * length, count, length)
     return [reduce(Moments.plus, batches[start : start + length]) for start in starts]

@@ -16,18 +16,19 @@ from gainbias.evaluation.stream.transitions import Transitions
 from gainbias.evaluation.values.learner import Learner
 from gainbias.evaluation.values.least_squares import ValueEstimate, dense, estimate_values
 from gainbias.evaluation.values.sums import (
-    MOST_FEATURES,
+    MOST_LEAST_SQUARES_FEATURES,
     MOST_SPARSE_FEATURES,
     SparseValueSums,
     TabularValueSums,
     ValueSums,
 )
-from gainbias.features.matrix import FloatArray, Matrix
+from gainbias.features.matrix import Matrix
+from gainbias.types import Floats
 
 FEW_FEATURES = 40
 """Up to here dense sums are faster, even if most entries are 0."""
 
-PIECE = 2**17
+VALUE_PIECE = 2**17
 """So many numbers are worked on at once, which stay near the processor."""
 
 TOGETHER = 2**14
@@ -38,7 +39,7 @@ class LearnedRecord(Protocol):
     """What every method returns: values that are linear in features, with their errors."""
 
     @property
-    def weights(self) -> FloatArray:
+    def weights(self) -> Floats:
         """The weights, (d,)."""
 
     @property
@@ -53,13 +54,13 @@ class LearnedRecord(Protocol):
     def warnings(self) -> tuple[str, ...]:
         """Why intervals may be wrong."""
 
-    def values(self, rows: Matrix) -> FloatArray:
+    def values(self, rows: Matrix) -> Floats:
         """Values at rows of features, (n,) for (n, d)."""
 
-    def intervals(self, rows: Matrix) -> FloatArray:
+    def intervals(self, rows: Matrix) -> Floats:
         """Intervals of these values, (n, 2)."""
 
-    def observations(self, rows: Matrix) -> FloatArray:
+    def observations(self, rows: Matrix) -> Floats:
         """How many visits the data weigh there, (n,)."""
 
 
@@ -80,19 +81,19 @@ class NoValues:
     effective_sample_size: ClassVar[float] = 0.0
 
     @property
-    def weights(self) -> FloatArray:
+    def weights(self) -> Floats:
         """Not a number, (d,) times."""
         return np.full(self.num_features, np.nan)
 
-    def values(self, rows: Matrix) -> FloatArray:
+    def values(self, rows: Matrix) -> Floats:
         """Not a number, (n,) times."""
         return np.full(rows.shape[0], np.nan)
 
-    def intervals(self, rows: Matrix) -> FloatArray:
+    def intervals(self, rows: Matrix) -> Floats:
         """Everything is possible, (n, 2)."""
         return np.tile([-np.inf, np.inf], (rows.shape[0], 1))
 
-    def observations(self, rows: Matrix) -> FloatArray:
+    def observations(self, rows: Matrix) -> Floats:
         """Nothing is known, (n,)."""
         return np.zeros(rows.shape[0])
 
@@ -166,7 +167,7 @@ class LeastSquares:
         if not waiting:
             return
         if self._is_dense:
-            count = max(1, PIECE // (self.sums.num_features * len(waiting)))
+            count = max(1, VALUE_PIECE // (self.sums.num_features * len(waiting)))
             for begin in range(0, len(waiting[0]), count):
                 self._add_to_sums([chain.part(slice(begin, begin + count)) for chain in waiting])
             return
@@ -229,7 +230,7 @@ def value_method(
 
 def most_for_least_squares(observed: ObservationMap) -> int:
     """Up to how many features of this kind least squares is fast enough."""
-    return MOST_SPARSE_FEATURES if observed.is_sparse else MOST_FEATURES
+    return MOST_SPARSE_FEATURES if observed.is_sparse else MOST_LEAST_SQUARES_FEATURES
 
 
 def _below(parts: list[Any]) -> Any:

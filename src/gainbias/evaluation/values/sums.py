@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from gainbias.evaluation.gain.batches import BatchSums
-from gainbias.features.matrix import FloatArray
+from gainbias.types import Floats
 
-MOST_FEATURES = 500
+MOST_LEAST_SQUARES_FEATURES = 500
 """32 sums of d x d products are kept: 64 MB for 500 features."""
 
 VALUE_BATCHES = 32
@@ -42,8 +42,8 @@ class Moments(NamedTuple):
     """
 
     matrix: Any
-    features: FloatArray
-    reward_features: FloatArray
+    features: Floats
+    reward_features: Floats
     reward: float
     steps: float
 
@@ -89,7 +89,7 @@ class MomentSums(ABC):
             )
         self.num_features, self.num_chains = num_features, num_chains
         fine = FINE_BATCHES
-        while fine * num_features > FINE_BATCHES * MOST_FEATURES and fine > FEWEST_FINE_BATCHES:
+        while fine * num_features > FINE_BATCHES * MOST_LEAST_SQUARES_FEATURES and fine > FEWEST_FINE_BATCHES:
             fine //= 2
         self.fine = BatchSums((num_features,), fine)
         self.batch_size = 1
@@ -97,7 +97,7 @@ class MomentSums(ABC):
         self._rest: list[Moments] = []
         self._rest_steps = 0
         self._gram: Any = 0.0
-        self._pending: tuple[Any, Any, FloatArray] | None = None
+        self._pending: tuple[Any, Any, Floats] | None = None
 
     @property
     def steps(self) -> int:
@@ -109,7 +109,7 @@ class MomentSums(ABC):
         """Complete batches without the first `skipped`."""
         return self._complete[skipped:]
 
-    def totals(self, skipped: int) -> tuple[Moments, FloatArray]:
+    def totals(self, skipped: int) -> tuple[Moments, Floats]:
         """Sums over all steps, without the first `skipped` batches; and of phi phi^T over really all."""
         last, gram = list(self._rest), self._gram
         if self._pending is not None and len(self._pending[2]):
@@ -118,7 +118,7 @@ class MomentSums(ABC):
         total = reduce(Moments.plus, self._complete[skipped:] + last)
         return total, np.asarray(gram if isinstance(gram, np.ndarray) else gram.toarray())
 
-    def _add(self, here: Any, after: Any, rewards: FloatArray) -> None:
+    def _add(self, here: Any, after: Any, rewards: Floats) -> None:
         """Add transitions, one chain below the other."""
         reward = rewards.ravel()
         if self.num_chains > 1:  # all chains of a step together
@@ -143,7 +143,7 @@ class MomentSums(ABC):
     def _piece_rows(self) -> int:
         return min(self.batch_size, self.piece) * self.num_chains
 
-    def _take(self, here: Any, after: Any, reward: FloatArray) -> None:
+    def _take(self, here: Any, after: Any, reward: Floats) -> None:
         """Add a piece, which ends at the latest where a batch does."""
         steps = len(reward) // self.num_chains
         moments, squares = self._product(here, after, reward)
@@ -162,11 +162,11 @@ class MomentSums(ABC):
             self.batch_size *= 2
 
     @abstractmethod
-    def _product(self, here: Any, after: Any, reward: FloatArray) -> tuple[Moments, Any]:
+    def _product(self, here: Any, after: Any, reward: Floats) -> tuple[Moments, Any]:
         """Return moments of transitions, and the sum of phi phi^T, or its diagonal if that is all."""
 
     @abstractmethod
-    def _sums(self, here: Any, groups: int, length: int) -> FloatArray:
+    def _sums(self, here: Any, groups: int, length: int) -> Floats:
         """Return the sums of phi over groups of equal length, (groups, d)."""
 
 
@@ -181,7 +181,7 @@ class ValueSums(MomentSums):
     2
     """
 
-    most_features, piece = MOST_FEATURES, 512
+    most_features, piece = MOST_LEAST_SQUARES_FEATURES, 512
 
     def add(self, features: ArrayLike, rewards: ArrayLike, next_features: ArrayLike) -> None:
         """Add the next transitions.
@@ -203,16 +203,16 @@ class ValueSums(MomentSums):
             )
         self._add(here.reshape(-1, d), after.reshape(-1, d), reward[:, :, 0])
 
-    def _product(self, here: Any, after: Any, reward: FloatArray) -> tuple[Moments, Any]:
+    def _product(self, here: Any, after: Any, reward: Floats) -> tuple[Moments, Any]:
         squares = here.T @ here
         sums, earned = np.ones(len(here)) @ here, reward @ here
         change = squares - here.T @ after
         return Moments(change, sums, earned, float(reward.sum()), float(len(reward))), squares
 
-    def _sums(self, here: Any, groups: int, length: int) -> FloatArray:
+    def _sums(self, here: Any, groups: int, length: int) -> Floats:
         return np.asarray(here.reshape(groups, length, -1).sum(axis=1))
 
-    def _rows(self, array: ArrayLike, width: int, name: str) -> FloatArray:
+    def _rows(self, array: ArrayLike, width: int, name: str) -> Floats:
         rows = np.asarray(array, dtype=np.float64)
         rows = rows[None] if rows.ndim == 2 else rows
         if rows.ndim != 3 or rows.shape[0] != self.num_chains or rows.shape[2] != width:
@@ -235,7 +235,7 @@ def _joined(above: Any, below: Any) -> Any:
 MOST_SPARSE_FEATURES = 3_000
 """Sums stay sparse, but the equation is solved as a dense one: 72 MB and some seconds for 3,000 features."""
 
-FEW_STATES = 128
+FEW_SUMMED_STATES = 128
 """Up to here moves between states are counted in a full table."""
 
 
@@ -266,7 +266,7 @@ class SparseValueSums(MomentSums):
         given = np.asarray(rewards, dtype=np.float64).reshape(self.num_chains, -1)
         self._add(features, next_features, given)
 
-    def _product(self, here: Any, after: Any, reward: FloatArray) -> tuple[Moments, Any]:
+    def _product(self, here: Any, after: Any, reward: Floats) -> tuple[Moments, Any]:
         columns = here.T.tocsr()
         features = columns @ np.stack([np.ones(len(reward)), reward], axis=1)
         squares = columns @ here
@@ -274,7 +274,7 @@ class SparseValueSums(MomentSums):
         total, steps = float(reward.sum()), float(len(reward))
         return Moments(change, features[:, 0], features[:, 1], total, steps), squares
 
-    def _sums(self, here: Any, groups: int, length: int) -> FloatArray:
+    def _sums(self, here: Any, groups: int, length: int) -> Floats:
         group = np.repeat(np.arange(here.shape[0]) // length, np.diff(here.indptr))
         return _counted(group * self.num_features + here.indices, groups, self.num_features, here.data)
 
@@ -305,23 +305,23 @@ class TabularValueSums(MomentSums):
         given = np.asarray(rewards, dtype=np.float64).reshape(self.num_chains, -1)
         self._add(np.asarray(here).ravel(), np.asarray(after).ravel(), given)
 
-    def _product(self, here: Any, after: Any, reward: FloatArray) -> tuple[Moments, Any]:
+    def _product(self, here: Any, after: Any, reward: Floats) -> tuple[Moments, Any]:
         d = self.num_features
         visits, earned = _counted(here, 1, d)[0], _counted(here, 1, d, reward)[0]
         matrix: Any
-        if d <= FEW_STATES:
+        if d <= FEW_SUMMED_STATES:
             matrix = np.diag(visits) - _counted(here * d + after, d, d)
         else:
             moves = sparse.coo_array((np.ones(len(here)), (here, after)), (d, d))
             matrix = sparse.csr_array(sparse.diags_array(visits) - moves.tocsr())
         return Moments(matrix, visits, earned, float(reward.sum()), float(len(reward))), visits
 
-    def _sums(self, here: Any, groups: int, length: int) -> FloatArray:
+    def _sums(self, here: Any, groups: int, length: int) -> Floats:
         group = np.arange(len(here)) // length
         return _counted(group * self.num_features + here, groups, self.num_features)
 
 
-def _counted(places: Any, rows: int, columns: int, weights: FloatArray | None = None) -> FloatArray:
+def _counted(places: Any, rows: int, columns: int, weights: Floats | None = None) -> Floats:
     """Return how often each place of a table occurs, or the sum of its weights."""
     counts = np.bincount(places, weights, minlength=rows * columns)
     return np.asarray(counts, dtype=np.float64).reshape(rows, columns)

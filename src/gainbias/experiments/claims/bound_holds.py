@@ -19,7 +19,16 @@ import numpy as np
 
 from gainbias.engine.paths import Sampling
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial
-from gainbias.experiments.claims.claim import Chart, Claim, Line, Outcome, Part, at_most, random_chain, shown
+from gainbias.experiments.claims.claim import (
+    Chart,
+    Claim,
+    Judgement,
+    Line,
+    Part,
+    at_most,
+    random_chain,
+    shown,
+)
 from gainbias.experiments.claims.reward_estimate import mean_squared_errors
 from gainbias.experiments.statistics import Interval
 from gainbias.features import normalise_features
@@ -42,7 +51,7 @@ Schedule = Constant | Harmonic | Polynomial
 
 
 @dataclass(frozen=True)
-class Check:
+class BoundCheck:
     """An error, with the ends of its interval, beside a certified bound; `useful` if that says something."""
 
     theorem: str
@@ -55,9 +64,9 @@ class Check:
     useful: bool
 
 
-def collect(seed: int, quick: bool) -> list[Check]:
+def collect(seed: int, quick: bool) -> list[BoundCheck]:
     """Compute errors and bounds."""
-    checks: list[Check] = []
+    checks: list[BoundCheck] = []
     for chain in range(1 if quick else 4):
         rng = np.random.default_rng([seed, chain])
         mrp = MarkovRewardProcess(random_chain(rng, 3), rng.uniform(-1.0, 1.0, 3))
@@ -72,7 +81,7 @@ def collect(seed: int, quick: bool) -> list[Check]:
     return checks
 
 
-def _constant(name: str, problem: Problem, sampling: Sampling, params: Any = None) -> Iterator[Check]:
+def _constant(name: str, problem: Problem, sampling: Sampling, params: Any = None) -> Iterator[BoundCheck]:
     largest = min(1.0, largest_step_size(name, problem, sampling, **(params or {})))
     eta = problem.condition_numbers.eta1
     start = bound(name, problem, num_steps=1, step_size=largest, sampling=sampling, **(params or {})).trivial
@@ -85,7 +94,7 @@ def _constant(name: str, problem: Problem, sampling: Sampling, params: Any = Non
         yield from _compared(f"{name}, constant steps, {sampling}", curve, Constant(step_size), params)
 
 
-def _decaying(problem: Problem, xi: float) -> Iterator[Check]:
+def _decaying(problem: Problem, xi: float) -> Iterator[BoundCheck]:
     """Compare double-chain with steps a / (t + c0)^xi, with the least c0 that is certified."""
     a = 1.0 / problem.condition_numbers.eta1
     c0 = certified_offset("double-chain", problem, DECAYING_STEPS, a, xi)
@@ -94,7 +103,7 @@ def _decaying(problem: Problem, xi: float) -> Iterator[Check]:
     yield from _compared(f"double-chain, decaying steps, xi = {xi:g}", curve, schedule, None)
 
 
-def _single(problem: Problem, num_steps: int) -> Iterator[Check]:
+def _single(problem: Problem, num_steps: int) -> Iterator[BoundCheck]:
     eta = problem.condition_numbers.eta1
     schedules: tuple[Schedule, ...] = (Constant(0.01), Constant(0.001), Harmonic(0.5 / eta, 1000.0))
     for schedule in schedules:
@@ -107,7 +116,7 @@ def _single(problem: Problem, num_steps: int) -> Iterator[Check]:
         yield from _compared(f"single-chain, {kind} steps, markov", curve, schedule, params)
 
 
-def _compared(theorem: str, curve: Curve, schedule: Schedule, params: Any) -> Iterator[Check]:
+def _compared(theorem: str, curve: Curve, schedule: Schedule, params: Any) -> Iterator[BoundCheck]:
     unsure = np.zeros(len(curve.steps)) if curve.standard_error is None else ERRORS * curve.standard_error
     for printed in (False, True):
         for steps, error, reach in zip(curve.steps, curve.mean_squared_error, unsure, strict=True):
@@ -124,12 +133,12 @@ def _compared(theorem: str, curve: Curve, schedule: Schedule, params: Any) -> It
                 yield _check(theorem, printed, int(steps), float(error), float(reach), found)
 
 
-def _check(theorem: str, printed: bool, steps: int, error: float, reach: float, found: Bound) -> Check:
+def _check(theorem: str, printed: bool, steps: int, error: float, reach: float, found: Bound) -> BoundCheck:
     ends = (error, error - reach, error + reach)
-    return Check(theorem, printed, steps, *ends, found.value, found.informative)
+    return BoundCheck(theorem, printed, steps, *ends, found.value, found.informative)
 
 
-def _rewards(problem: Problem) -> Iterator[Check]:
+def _rewards(problem: Problem) -> Iterator[BoundCheck]:
     errors = mean_squared_errors(problem.mrp, problem.solution.gain_per_step)
     for printed in (False, True):
         for k in range(4, 21, 4):
@@ -138,7 +147,7 @@ def _rewards(problem: Problem) -> Iterator[Check]:
                 yield _check("average of rewards, markov", printed, 2**k, errors[k], 0.0, found)
 
 
-def judge(checks: list[Check]) -> Outcome:
+def judge(checks: list[BoundCheck]) -> Judgement:
     """Ask whether any error is above its bound, where that says something."""
     parts, silent = [], []
     for theorem in dict.fromkeys(check.theorem for check in checks):
@@ -151,15 +160,15 @@ def judge(checks: list[Check]) -> Outcome:
     count = len(list(_judged(checks)))
     if not count:
         parts.append(Part("cases in which a bound says something", 0.0, 0.0, 0.0, "at least 1", "undecided"))
-    return Outcome(tuple(parts), _reason(parts, silent, count, len(checks)), _charts(checks))
+    return Judgement(tuple(parts), _reason(parts, silent, count, len(checks)), _charts(checks))
 
 
-def _judged(checks: list[Check]) -> Iterator[Check]:
+def _judged(checks: list[BoundCheck]) -> Iterator[BoundCheck]:
     """Pick the checks that can fail, and any that do fail."""
     return (check for check in checks if check.useful or check.low > check.bound)
 
 
-def _part(name: str, chosen: list[Check]) -> Part:
+def _part(name: str, chosen: list[BoundCheck]) -> Part:
     """Return the largest error / bound of those that are judged, or of all, without a verdict, if none is."""
     judged = list(_judged(chosen))
     worst = max(judged or chosen, key=lambda check: check.high / check.bound)
@@ -182,7 +191,7 @@ def _reason(parts: list[Part], silent: list[str], count: int, total: int) -> str
     return f"{said} No verdict on bounds that say nothing: {'; '.join(silent)}." if silent else said
 
 
-def _charts(checks: list[Check]) -> tuple[Chart, ...]:
+def _charts(checks: list[BoundCheck]) -> tuple[Chart, ...]:
     """Draw the corrected bounds that say something."""
     drawn = [check for check in checks if check.useful and not check.printed]
     if not drawn:

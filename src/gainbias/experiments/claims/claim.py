@@ -25,9 +25,9 @@ from gainbias.algorithms.algorithm import NoParams, Sample
 from gainbias.algorithms.registry import ALGORITHMS
 from gainbias.experiments.statistics import Interval
 from gainbias.features import Tabular
-from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
+from gainbias.types import Floats
 
 
 def random_chain(rng: np.random.Generator, num_states: int) -> Floats:
@@ -115,7 +115,7 @@ def mean_update(field: SampleField, problem: Problem) -> tuple[Floats, Floats]:
     return matrix, force
 
 
-CONFIDENCE = 0.95
+CLAIM_CONFIDENCE = 0.95
 
 
 def log_slope(x: ArrayLike, y: ArrayLike) -> Interval:
@@ -137,7 +137,7 @@ def log_slope(x: ArrayLike, y: ArrayLike) -> Interval:
     slope = float(up @ weights)
     missed = up - up.mean() - slope * (across - across.mean())
     error = np.sqrt((missed**2).sum() / (len(across) - 2) * (weights**2).sum())
-    reach = float(student.ppf(0.5 + CONFIDENCE / 2, len(across) - 2) * error)
+    reach = float(student.ppf(0.5 + CLAIM_CONFIDENCE / 2, len(across) - 2) * error)
     return Interval(slope, slope - reach, slope + reach)
 
 
@@ -160,7 +160,7 @@ def mean_slope(x: ArrayLike, samples: Floats) -> Interval:
     slope = float(np.log(total) @ weights)
     without_one = np.log((total - samples) / (runs - 1)) @ weights
     error = np.sqrt((runs - 1) / runs * ((without_one - without_one.mean()) ** 2).sum())
-    reach = float(student.ppf(0.5 + CONFIDENCE / 2, runs - 1) * error)
+    reach = float(student.ppf(0.5 + CLAIM_CONFIDENCE / 2, runs - 1) * error)
     return Interval(slope, slope - reach, slope + reach)
 
 
@@ -223,7 +223,7 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Judgement:
     """What a judge says: figures, charts, and the reason in a sentence or two.
 
     `counts` are the numbers of chains, runs and steps that really ran, by the names that stand for them in
@@ -272,7 +272,7 @@ class Claim:
     how: str
     interval: str
     collect: Callable[[int, bool], Any]
-    judge: Callable[[Any], Outcome]
+    judge: Callable[[Any], Judgement]
     findings: tuple[str, ...] = ()
     quick_how: str = ""
 
@@ -280,7 +280,7 @@ class Claim:
         """Put the claim to the test."""
         return self.conclude(self.judge(self.collect(seed, quick)), seed, quick)
 
-    def conclude(self, outcome: Outcome, seed: int | None = None, quick: bool | None = None) -> ClaimResult:
+    def conclude(self, outcome: Judgement, seed: int | None = None, quick: bool | None = None) -> ClaimResult:
         """Return the result that an outcome means; a quick one says so in its sentences and charts."""
         charts, reason = outcome.charts, outcome.reason
         if quick:

@@ -10,8 +10,8 @@ import numpy as np
 from gainbias.experiments.claims.claim import (
     Chart,
     Claim,
+    Judgement,
     Line,
-    Outcome,
     Part,
     at_most,
     random_chain,
@@ -23,10 +23,10 @@ from gainbias.features import Tabular, normalise_features
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 
-ROUNDING = 1e-8
+EQUALITY_TOLERANCE = 1e-8
 """Numbers closer than this, relative to themselves, count as equal."""
 
-FEW = 0.02
+FEW_EXCEPTIONS = 0.02
 """Inequalities are claimed for all chains. They hold, as far as random ones can tell, if the share of
 violations is surely below this, and fail with the first violation."""
 
@@ -86,7 +86,7 @@ def _numbers(problem: Problem) -> Numbers:
     )
 
 
-def judge(numbers: list[Numbers]) -> Outcome:
+def judge(numbers: list[Numbers]) -> Judgement:
     """Count violations."""
     tabular = [each for each in numbers if each.tabular]
     spanning = [each for each in numbers if each.spans_ones and np.isfinite(each.eta2)]
@@ -110,12 +110,12 @@ def judge(numbers: list[Numbers]) -> Outcome:
         f"{first.eta3:.2g} and the factor {first.factor:.2g}. Whether eta1 or the right eta2 is the larger "
         "depends on the span of the features."
     )
-    return Outcome(parts, reason, (_chart(numbers),), {"problems": len(numbers) - 1})
+    return Judgement(parts, reason, (_chart(numbers),), {"problems": len(numbers) - 1})
 
 
 def _violations(name: str, numbers: list[Numbers], sides: Sides) -> Part:
     share = _share(numbers, sides)
-    part = at_most(f"share of violations: {name}", share, FEW)
+    part = at_most(f"share of violations: {name}", share, FEW_EXCEPTIONS)
     if share.estimate > 0.0:  # one counterexample is enough
         return Part(part.name, part.value, part.low, part.high, "none", "fails")
     return Part(part.name, part.value, part.low, part.high, "none", part.verdict)
@@ -127,7 +127,9 @@ def _also(name: str, numbers: list[Numbers], sides: Sides) -> Part:
 
 def _share(numbers: list[Numbers], sides: Sides) -> Interval:
     pairs = [sides(each) for each in numbers]
-    return proportion_interval(sum(small > large * (1.0 + ROUNDING) for small, large in pairs), len(pairs))
+    return proportion_interval(
+        sum(small > large * (1.0 + EQUALITY_TOLERANCE) for small, large in pairs), len(pairs)
+    )
 
 
 def _says(part: Part) -> str:

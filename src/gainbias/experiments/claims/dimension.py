@@ -15,8 +15,8 @@ from gainbias.algorithms.fields import paper_field
 from gainbias.experiments.claims.claim import (
     Chart,
     Claim,
+    Judgement,
     Line,
-    Outcome,
     at_most,
     in_words,
     log_slope,
@@ -25,25 +25,25 @@ from gainbias.experiments.claims.claim import (
     shown,
 )
 from gainbias.experiments.statistics import Interval
-from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.theory.curve.curve import exact_curve
+from gainbias.types import Floats
 
 ETA = 1e-3
 NOISE = 0.01
 """Mean square of a step at theta*, divided by the step size."""
 
-STEP_SIZE = 0.01
+DIMENSION_STEP_SIZE = 0.01
 HORIZON = 3.0
 """Errors are read after this many times 1 / (step size eta1), when the first error has mostly gone."""
 
-MARGIN = 0.1
+DIMENSION_MARGIN = 0.1
 """There is no dependence if the interval of the power of d ends below this."""
 
 
 @dataclass(frozen=True)
-class Point:
+class DimensionPoint:
     """Errors for one number of features, with the same noise and with the same gain; the longest row."""
 
     num_features: int
@@ -52,21 +52,23 @@ class Point:
     longest_row: float
 
 
-def collect(seed: int, quick: bool) -> list[Point]:
+def collect(seed: int, quick: bool) -> list[DimensionPoint]:
     """Compute errors."""
     sizes = (5, 10, 20) if quick else (5, 10, 20, 50, 100, 200)
     return [_point(seed, d, chain) for d in sizes for chain in range(1 if quick else 2)]
 
 
-def _point(seed: int, d: int, chain: int) -> Point:
+def _point(seed: int, d: int, chain: int) -> DimensionPoint:
     same_noise, same_gain = even_problems(np.random.default_rng([seed, d, chain]), d)
     rows = np.linalg.norm(same_noise.features.combine(np.eye(d)), axis=1)
-    return Point(d, _error(same_noise), _error(same_gain), float(rows.max()))
+    return DimensionPoint(d, _error(same_noise), _error(same_gain), float(rows.max()))
 
 
 def _error(problem: Problem) -> float:
-    steps = int(HORIZON / (STEP_SIZE * ETA))
-    curve = exact_curve("double-chain", problem, steps, STEP_SIZE, sampling="iid", checkpoints=[steps])
+    steps = int(HORIZON / (DIMENSION_STEP_SIZE * ETA))
+    curve = exact_curve(
+        "double-chain", problem, steps, DIMENSION_STEP_SIZE, sampling="iid", checkpoints=[steps]
+    )
     return float(curve.mean_squared_error[-1])
 
 
@@ -115,13 +117,13 @@ def mean_square(problem: Problem, weights: Floats) -> float:
     return float(square + other - 2.0 * pull @ (mu @ features))
 
 
-def judge(points: list[Point]) -> Outcome:
+def judge(points: list[DimensionPoint]) -> Judgement:
     """Look for a power of d."""
     d = [float(point.num_features) for point in points]
     same_noise, same_gain = [p.error for p in points], [p.error_same_gain for p in points]
     slope, grows = log_slope(d, same_noise), log_slope(d, same_gain)
     parts = (
-        at_most("power of d in the error, same noise", slope, MARGIN),
+        at_most("power of d in the error, same noise", slope, DIMENSION_MARGIN),
         shown("error, same noise", _range(same_noise)),
         shown("power of d in the error, same gain instead", grows),
         shown("longest feature row", _range([point.longest_row for point in points]), "at most 1"),
@@ -136,7 +138,7 @@ def judge(points: list[Point]) -> Outcome:
     lines = (Line("same noise", d, same_noise), Line("same gain", d, same_gain))
     counts = {"chains": in_words(d.count(d[0]), "chain")}
     chart = Chart("One eta1", "features d", "mean squared error", lines)
-    return Outcome(parts, reason, (chart,), counts)
+    return Judgement(parts, reason, (chart,), counts)
 
 
 def _range(values: list[float]) -> Interval:

@@ -17,8 +17,8 @@ from gainbias.algorithms.registry import ALGORITHMS
 from gainbias.experiments.claims.claim import (
     Chart,
     Claim,
+    Judgement,
     Line,
-    Outcome,
     Part,
     SampleField,
     about,
@@ -28,19 +28,19 @@ from gainbias.experiments.claims.claim import (
     within,
 )
 from gainbias.experiments.statistics import Interval
-from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.theory.curve.curve import exact_curve
+from gainbias.types import Floats
 
-MARGIN = 0.02
+LIMIT_MARGIN = 0.02
 """Distances are relative to |theta*|; a limit is the predicted one if they agree up to this."""
 
 TWO, SAME, NEXT = "second chain", "same state twice", "next state as second sample"
 
 
 @dataclass(frozen=True)
-class Landing:
+class LimitDistance:
     """Where a version goes: distances from theta*, relative to its length, and the predicted one."""
 
     version: str
@@ -55,7 +55,7 @@ class Landing:
     """The step size, in units of eta1."""
 
 
-def collect(seed: int, quick: bool) -> list[Landing]:
+def collect(seed: int, quick: bool) -> list[LimitDistance]:
     """Follow the three versions."""
     rng = np.random.default_rng(seed)
     mrp = MarkovRewardProcess(random_chain(rng, 3), rng.uniform(0.0, 2.0, 3))
@@ -89,7 +89,7 @@ def _with(place: str) -> SampleField:
     return field
 
 
-def _landing(name: str, version: Algorithm, problem: Problem, small: float) -> Landing:
+def _landing(name: str, version: Algorithm, problem: Problem, small: float) -> LimitDistance:
     assert version.sample_field is not None
     predicted = np.linalg.solve(*mean_update(version.sample_field, problem))
     eta = problem.condition_numbers.eta1
@@ -99,7 +99,7 @@ def _landing(name: str, version: Algorithm, problem: Problem, small: float) -> L
     size = float(np.linalg.norm(true))
     mean = np.linalg.norm(curve.mean_weights - true, axis=1)
     error = curve.errors(target="paper", space="weights")
-    return Landing(
+    return LimitDistance(
         name,
         curve.steps.tolist(),
         (mean / size).tolist(),
@@ -110,16 +110,16 @@ def _landing(name: str, version: Algorithm, problem: Problem, small: float) -> L
     )
 
 
-def judge(landings: list[Landing]) -> Outcome:
+def judge(landings: list[LimitDistance]) -> Judgement:
     """Compare distances from theta* with predictions; a wrong version must be away from it."""
     parts = []
     for landing in landings:
         end = landing.mean_distance[-1]
         found = Interval(end, max(end - landing.spread / 10, 0.0), end + landing.spread / 10)
         name = f"distance from theta* / |theta*|: {landing.version}"
-        part = about(name, found, round(landing.predicted, 9), MARGIN)
-        if landing.version != TWO and within(found.low, found.high, 2.0 * MARGIN, np.inf) != "holds":
-            part = Part(part.name, part.value, part.low, part.high, f"above {2 * MARGIN:g}", "fails")
+        part = about(name, found, round(landing.predicted, 9), LIMIT_MARGIN)
+        if landing.version != TWO and within(found.low, found.high, 2.0 * LIMIT_MARGIN, np.inf) != "holds":
+            part = Part(part.name, part.value, part.low, part.high, f"above {2 * LIMIT_MARGIN:g}", "fails")
         parts.append(part)
     told = "; ".join(
         f"{each.version}: {each.mean_distance[-1]:.3f} (predicted {each.predicted:.3f})" for each in landings
@@ -129,12 +129,12 @@ def judge(landings: list[Landing]) -> Outcome:
     predictions = tuple(
         Line(f"limit, {each.version}", [1.0, float(each.steps[-1])], [each.predicted] * 2, reference=True)
         for each in landings
-        if each.predicted > MARGIN
+        if each.predicted > LIMIT_MARGIN
     )
     chart = Chart(
         "One chain used twice", "steps", "root mean squared distance / |theta*|", lines + predictions
     )
-    return Outcome(tuple(parts), reason, (chart,), {"step": landings[0].small})
+    return Judgement(tuple(parts), reason, (chart,), {"step": landings[0].small})
 
 
 CLAIM = Claim(

@@ -23,8 +23,8 @@ from gainbias.engine.schedules import Harmonic
 from gainbias.experiments.claims.claim import (
     Chart,
     Claim,
+    Judgement,
     Line,
-    Outcome,
     Part,
     at_most,
     in_words,
@@ -38,7 +38,7 @@ from gainbias.model.problem import Problem
 from gainbias.theory.asymptotics import asymptotic_covariance
 from gainbias.theory.curve.curve import Curve, error_form, exact_curve
 
-EPSILON = 0.01
+WANTED_ERROR = 0.01
 """Wanted mean squared error; the first one is 1, the squared length of theta*."""
 
 QUADRATIC = 2.1
@@ -47,7 +47,7 @@ QUADRATIC = 2.1
 Names = tuple[str, ...]
 
 PUBLISHED = ("double-chain", "td-lambda", "projected-td", "implicit-td", "differential-td")
-EXACT = (*PUBLISHED, "double-chain-symmetric", "double-chain-centred")
+EXACT_ALGORITHMS = (*PUBLISHED, "double-chain-symmetric", "double-chain-centred")
 """With our variants of double-chain."""
 
 IN_THE_END = ("single-chain", "relative-td", "lstd")
@@ -57,7 +57,7 @@ FAMILIES: dict[str, Callable[[np.random.Generator, float], Problem]] = {
     "short feature": lambda rng, coupling: short_problem(rng, float(np.sqrt(coupling))),
 }
 
-FORGOTTEN = 20.0
+FORGETTING_TIMES = 20.0
 """Curves end after so many times 1 / (step size eta1), when first errors are forgotten."""
 
 READINGS = 400
@@ -65,7 +65,7 @@ READINGS = 400
 
 
 @dataclass(frozen=True)
-class Point:
+class EtaPoint:
     """One algorithm on one problem: the condition number, transitions for epsilon, the mixing time."""
 
     algorithm: str
@@ -77,15 +77,15 @@ class Point:
     mixing_time: int
 
 
-def collect(seed: int, quick: bool) -> list[Point]:
+def collect(seed: int, quick: bool) -> list[EtaPoint]:
     """Measure T(epsilon) with independent samples."""
-    return measured(seed, quick, "iid", PUBLISHED if quick else EXACT)
+    return measured(seed, quick, "iid", PUBLISHED if quick else EXACT_ALGORITHMS)
 
 
-def measured(seed: int, quick: bool, sampling: Sampling, exact: Names) -> list[Point]:
+def measured(seed: int, quick: bool, sampling: Sampling, exact: Names) -> list[EtaPoint]:
     """Measure T(epsilon) of algorithms with exact curves, and of the others."""
     chains, decades = (1, 1.5) if quick else (3, 3.0)
-    points: list[Point] = []
+    points: list[EtaPoint] = []
     for family, make in FAMILIES.items():
         for chain in range(chains):
             for coupling in np.geomspace(0.1, 0.1 * 10.0**-decades, 4 if quick else 5):
@@ -97,17 +97,17 @@ def measured(seed: int, quick: bool, sampling: Sampling, exact: Names) -> list[P
 
 def _points(
     family: str, coupling: float, problem: Problem, sampling: Sampling, exact: Names, in_the_end: Names
-) -> Iterator[Point]:
+) -> Iterator[EtaPoint]:
     eta = problem.condition_numbers.eta1
     for name in exact:
         steps, step_size = steps_needed(name, problem, sampling)
         mixing = problem.mixing_time(step_size)
-        yield Point(name, family, coupling, eta, steps * ALGORITHMS[name].chains, mixing)
+        yield EtaPoint(name, family, coupling, eta, steps * ALGORITHMS[name].chains, mixing)
     for name in in_the_end:
         schedule = None if ALGORITHMS[name].step_free else Harmonic(2.0 / eta, 8.0 / eta)
         covariance = asymptotic_covariance(name, problem, schedule, sampling=sampling)
         error = float(np.vdot(error_form(ALGORITHMS[name], problem), covariance))
-        yield Point(name, family, coupling, eta, error / EPSILON, 1)
+        yield EtaPoint(name, family, coupling, eta, error / WANTED_ERROR, 1)
 
 
 def steps_needed(name: str, problem: Problem, sampling: Sampling) -> tuple[float, float]:
@@ -115,31 +115,31 @@ def steps_needed(name: str, problem: Problem, sampling: Sampling) -> tuple[float
     step_size, eta = 0.125, problem.condition_numbers.eta1
 
     def errors(readings: int) -> Curve:
-        last = int(FORGOTTEN / (step_size * eta)) + 1
+        last = int(FORGETTING_TIMES / (step_size * eta)) + 1
         steps = np.unique(np.geomspace(1, last, readings).astype(np.int64)) if readings > 1 else [last]
         return exact_curve(name, problem, last, step_size, sampling=sampling, checkpoints=steps)
 
     for _ in range(40):
         with np.errstate(all="ignore"):  # steps that are too long may overflow
             stays = float(errors(1).mean_squared_error[-1])
-        wanted = 0.99 * EPSILON / (2.0 * stays) if np.isfinite(stays) and stays > 0.0 else 0.0
+        wanted = 0.99 * WANTED_ERROR / (2.0 * stays) if np.isfinite(stays) and stays > 0.0 else 0.0
         if 0.99 <= wanted <= 1.01 or (wanted > 1.0 and step_size >= 0.125):  # or even long steps leave less
             return _crossing(errors(READINGS)), step_size
         # What stays grows with the step size, or with its square: this power serves both.
         step_size *= max(0.1, min(wanted**0.7, 2.0))
-    raise RuntimeError(f"no step size of {name} leaves an error of {EPSILON / 2}")
+    raise RuntimeError(f"no step size of {name} leaves an error of {WANTED_ERROR / 2}")
 
 
 def _crossing(curve: Curve) -> float:
     """Return where errors fall below epsilon for good, by a straight line between the logarithms."""
     steps, errors = curve.steps, curve.mean_squared_error
-    last = int(np.flatnonzero(errors > EPSILON)[-1])
-    above, below = np.log(errors[last : last + 2] / EPSILON)
+    last = int(np.flatnonzero(errors > WANTED_ERROR)[-1])
+    above, below = np.log(errors[last : last + 2] / WANTED_ERROR)
     share = above / (above - below)
     return float(steps[last] * (steps[last + 1] / steps[last]) ** share)
 
 
-def judge(points: list[Point]) -> Outcome:
+def judge(points: list[EtaPoint]) -> Judgement:
     """Compare the slope of double-chain with quadratic growth."""
     family, slope = steepest(points, "double-chain")
     part = at_most(f"double-chain, {family}", slope, QUADRATIC)
@@ -150,10 +150,10 @@ def judge(points: list[Point]) -> Outcome:
         "earlier methods is what is proved for them, not what happens here: their largest power is "
         f"{earlier.value:.2f}."
     )
-    return Outcome((part, *others), reason, charts(points, "independent samples"), counts(points))
+    return Judgement((part, *others), reason, charts(points, "independent samples"), counts(points))
 
 
-def counts(points: list[Point]) -> dict[str, object]:
+def counts(points: list[EtaPoint]) -> dict[str, object]:
     """Return over how many decades exact curves and covariances go, and how many chains a family has."""
 
     def decades(names: Names) -> float:
@@ -164,19 +164,19 @@ def counts(points: list[Point]) -> dict[str, object]:
     first = own[0]
     chains = sum((each.family, each.coupling) == (first.family, first.coupling) for each in own)
     return {
-        "exact": in_words(decades(EXACT), "decade"),
+        "exact": in_words(decades(EXACT_ALGORITHMS), "decade"),
         "in_the_end": in_words(decades(IN_THE_END)),
         "chains": in_words(chains, "chain"),
     }
 
 
-def slopes_of_others(points: list[Point]) -> list[Part]:
+def slopes_of_others(points: list[EtaPoint]) -> list[Part]:
     """Return the slope of each other algorithm."""
     names = dict.fromkeys(point.algorithm for point in points if point.algorithm != "double-chain")
     return [shown(f"{name}, {family}", slope) for name in names for family, slope in [steepest(points, name)]]
 
 
-def steepest(points: list[Point], name: str, per_mixing_time: bool = False) -> tuple[str, Interval]:
+def steepest(points: list[EtaPoint], name: str, per_mixing_time: bool = False) -> tuple[str, Interval]:
     """Return the family in which the samples of an algorithm grow fastest, and the slope there."""
     slopes = {}
     for family in FAMILIES:
@@ -186,7 +186,7 @@ def steepest(points: list[Point], name: str, per_mixing_time: bool = False) -> t
     return max(slopes.items(), key=lambda item: item[1].estimate)
 
 
-def charts(points: list[Point], samples: str) -> tuple[Chart, ...]:
+def charts(points: list[EtaPoint], samples: str) -> tuple[Chart, ...]:
     """Return a chart for each family."""
     return tuple(
         _chart([point for point in points if point.family == family], f"{family}, {samples}")
@@ -194,7 +194,7 @@ def charts(points: list[Point], samples: str) -> tuple[Chart, ...]:
     )
 
 
-def _chart(points: list[Point], title: str) -> Chart:
+def _chart(points: list[EtaPoint], title: str) -> Chart:
     lines = []
     for name in dict.fromkeys(point.algorithm for point in points):
         chosen = sorted((1.0 / p.eta, p.transitions) for p in points if p.algorithm == name)
@@ -202,7 +202,7 @@ def _chart(points: list[Point], title: str) -> Chart:
     x = lines[0].x
     quadratic = [lines[0].y[0] * (each / x[0]) ** 2 for each in x]
     lines.append(Line("eta1^-2", x, quadratic, reference=True))
-    return Chart(title, "1 / eta1", f"transitions for an error of {EPSILON:g}", tuple(lines))
+    return Chart(title, "1 / eta1", f"transitions for an error of {WANTED_ERROR:g}", tuple(lines))
 
 
 HOW = (

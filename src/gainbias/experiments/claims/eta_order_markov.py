@@ -7,13 +7,13 @@ which is what the theorem bounds.
 
 from __future__ import annotations
 
-from gainbias.experiments.claims.claim import Claim, Outcome, at_most, shown
+from gainbias.experiments.claims.claim import Claim, Judgement, at_most, shown
 from gainbias.experiments.claims.eta_order import (
     HOW,
     INTERVAL,
     PUBLISHED,
     QUADRATIC,
-    Point,
+    EtaPoint,
     charts,
     counts,
     measured,
@@ -22,12 +22,12 @@ from gainbias.experiments.claims.eta_order import (
 )
 
 
-def collect(seed: int, quick: bool) -> list[Point]:
+def collect(seed: int, quick: bool) -> list[EtaPoint]:
     """Measure T(epsilon) along chains."""
     return measured(seed, quick, "markov", ("double-chain",) if quick else PUBLISHED)
 
 
-def judge(points: list[Point]) -> Outcome:
+def judge(points: list[EtaPoint]) -> Judgement:
     """Compare the slope of double-chain with quadratic growth."""
     family, slope = steepest(points, "double-chain")
     part = at_most(f"double-chain, {family}", slope, QUADRATIC)
@@ -41,7 +41,7 @@ def judge(points: list[Point]) -> Outcome:
         "eta1."
     )
     parts = (part, without, *slopes_of_others(points))
-    return Outcome(parts, reason, charts(points, "along the chain"), counts(points))
+    return Judgement(parts, reason, charts(points, "along the chain"), counts(points))
 
 
 CLAIM = Claim(

@@ -18,8 +18,8 @@ from gainbias.engine.schedules import Constant, Harmonic
 from gainbias.experiments.claims.claim import (
     Chart,
     Claim,
+    Judgement,
     Line,
-    Outcome,
     Part,
     at_least,
     at_most,
@@ -29,14 +29,14 @@ from gainbias.experiments.claims.claim import (
 )
 from gainbias.experiments.statistics import Interval
 from gainbias.features import Tabular, normalise_features
-from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
+from gainbias.types import Floats
 
 LONGER = 16
 TURN = 0.5
 RESAMPLES = 500
-NEGLIGIBLE = 1e-9
+NEGLIGIBLE_DISTANCE = 1e-9
 
 INSIDE, OUTSIDE = "constants in the span", "constants outside"
 
@@ -113,11 +113,11 @@ def _schedule(algorithm: Algorithm, problem: Problem) -> Harmonic | Constant | N
         return Constant(algorithm.constant_step)
     assert algorithm.mean_field is not None
     rates = np.linalg.eigvals(algorithm.mean_field(problem, algorithm.params()).matrix).real
-    a = 2.0 / float(rates[rates > NEGLIGIBLE].min())
+    a = 2.0 / float(rates[rates > NEGLIGIBLE_DISTANCE].min())
     return Harmonic(a, 4.0 * a)
 
 
-def judge(found: list[Ends]) -> Outcome:
+def judge(found: list[Ends]) -> Judgement:
     """Ask whether the spread goes away."""
     parts = []
     for ends in found:
@@ -137,7 +137,7 @@ def judge(found: list[Ends]) -> Outcome:
     if wrong:
         reason += f" Against the paper: {'; '.join(wrong)}."
     charts = tuple(_chart(found, features) for features in (INSIDE, OUTSIDE))
-    return Outcome(tuple(parts), reason, charts, _counts(found))
+    return Judgement(tuple(parts), reason, charts, _counts(found))
 
 
 def _counts(found: list[Ends]) -> dict[str, object]:

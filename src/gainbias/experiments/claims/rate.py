@@ -18,8 +18,8 @@ from gainbias.engine.schedules import Harmonic
 from gainbias.experiments.claims.claim import (
     Chart,
     Claim,
+    Judgement,
     Line,
-    Outcome,
     Part,
     about,
     at_least,
@@ -39,7 +39,7 @@ from gainbias.theory.curve.curve import exact_curve
 STRENGTHS = (0.1, 0.2, 0.3, 0.4, 0.75, 1.0, 2.0)
 """Values of a eta1; none close to 1/2, where two powers differ by little and curves take long to choose."""
 
-MARGIN = 0.1
+RATE_MARGIN = 0.1
 """A power is the predicted one if its interval is within this of it."""
 
 DECADE = 10
@@ -53,7 +53,7 @@ ON_TASKS = (
 
 
 @dataclass(frozen=True)
-class Setting:
+class RateSetting:
     """The power of 1/T with which an error fell, and what was predicted: min(1, 2 a eta1)."""
 
     name: str
@@ -72,10 +72,10 @@ class Setting:
 class Data:
     """Settings of the small chain, single-chain beside them with its number of runs, the paper's tasks."""
 
-    chain: list[Setting]
-    single: list[Setting]
+    chain: list[RateSetting]
+    single: list[RateSetting]
     runs: int
-    tasks: list[Setting]
+    tasks: list[RateSetting]
 
 
 def collect(seed: int, quick: bool) -> Data:
@@ -90,23 +90,25 @@ def collect(seed: int, quick: bool) -> Data:
     return Data(chain, single, runs, [] if quick else _tasks())
 
 
-def _exact(problem: Problem, strength: float, num_steps: int, sampling: Sampling) -> Setting:
+def _exact(problem: Problem, strength: float, num_steps: int, sampling: Sampling) -> RateSetting:
     schedule = _schedule(problem, strength)
     steps = _last_decade(num_steps, schedule.c0)
     curve = exact_curve("double-chain", problem, num_steps, schedule, sampling=sampling, checkpoints=steps)
     slope = log_slope(curve.steps + schedule.c0, curve.mean_squared_error)
-    return Setting(f"double-chain, {sampling}", strength, _falling(slope))
+    return RateSetting(f"double-chain, {sampling}", strength, _falling(slope))
 
 
-def _single(problem: Problem, strength: float, num_steps: int, runs: int) -> Setting:
+def _single(problem: Problem, strength: float, num_steps: int, runs: int) -> RateSetting:
     schedule = _schedule(problem, strength)
     steps = _last_decade(num_steps, schedule.c0)
     trace = run("single-chain", problem, num_steps, schedule, seeds=range(runs), checkpoints=steps)
     squares = trace.errors(target="paper", space="weights") ** 2
-    return Setting("single-chain, markov", strength, _falling(mean_slope(trace.steps + schedule.c0, squares)))
+    return RateSetting(
+        "single-chain, markov", strength, _falling(mean_slope(trace.steps + schedule.c0, squares))
+    )
 
 
-def _tasks() -> list[Setting]:
+def _tasks() -> list[RateSetting]:
     """Return double-chain on the paper's tasks, scaled as its numbers suggest, with its own steps."""
     require("gym,mo", "gymnasium", "mo_gymnasium")
     found = []
@@ -122,7 +124,7 @@ def _tasks() -> list[Setting]:
         power = _falling(mean_slope(trace.steps + schedule.c0, squares))
         field = paper_field(problem).matrix
         eta = float(np.linalg.eigvalsh(0.5 * (field + field.T))[0])
-        found.append(Setting(name, schedule.a * eta, power, schedule.a * paper.condition_numbers["eta1"]))
+        found.append(RateSetting(name, schedule.a * eta, power, schedule.a * paper.condition_numbers["eta1"]))
     return found
 
 
@@ -140,10 +142,10 @@ def _falling(slope: Interval) -> Interval:
     return Interval(-slope.estimate, -slope.high, -slope.low)
 
 
-def judge(data: Data) -> Outcome:
+def judge(data: Data) -> Judgement:
     """Compare powers with predictions."""
     parts = [
-        about(f"{each.name}, a eta1 = {each.strength:g}", each.power, each.predicted, MARGIN)
+        about(f"{each.name}, a eta1 = {each.strength:g}", each.power, each.predicted, RATE_MARGIN)
         for each in data.chain
     ]
     parts += [
@@ -158,17 +160,17 @@ def judge(data: Data) -> Outcome:
         parts.append(part)
         reason += f". {told}"
     counts = {"runs": data.runs, "tasks": ON_TASKS if data.tasks else "the paper's tasks are left out"}
-    return Outcome(tuple(parts), reason, _charts(data), counts)
+    return Judgement(tuple(parts), reason, _charts(data), counts)
 
 
 def _hold(parts: list[Part]) -> bool:
     return all(part.verdict in ("holds", None) for part in parts)
 
 
-def _of_tasks(tasks: list[Setting]) -> tuple[Part, str]:
+def _of_tasks(tasks: list[RateSetting]) -> tuple[Part, str]:
     """Return the task that falls behind its prediction most, and how many have large enough steps."""
 
-    def ahead(each: Setting) -> Interval:
+    def ahead(each: RateSetting) -> Interval:
         return Interval(*(end - each.predicted for end in each.power))
 
     worst = min(tasks, key=lambda each: ahead(each).low)
@@ -178,7 +180,7 @@ def _of_tasks(tasks: list[Setting]) -> tuple[Part, str]:
         f"Of the paper's {len(tasks)} settings {enough} have a eta1 > 1/2 by its printed eta1 ({computed} "
         "by ours), so only these are promised the rate 1/T"
     )
-    part = at_least(f"power minus min(1, 2 a eta1), worst task ({worst.name})", ahead(worst), -MARGIN)
+    part = at_least(f"power minus min(1, 2 a eta1), worst task ({worst.name})", ahead(worst), -RATE_MARGIN)
     says = {"holds": "falls", "fails": "does not fall", "undecided": "perhaps falls"}[
         part.verdict or "undecided"
     ]
@@ -186,7 +188,7 @@ def _of_tasks(tasks: list[Setting]) -> tuple[Part, str]:
 
 
 def _charts(data: Data) -> tuple[Chart, ...]:
-    groups: dict[str, list[Setting]] = {}
+    groups: dict[str, list[RateSetting]] = {}
     for each in data.chain + data.single:
         groups.setdefault(each.name, []).append(each)
     if data.tasks:

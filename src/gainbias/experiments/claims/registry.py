@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import json
 import os
 import tempfile
@@ -32,6 +31,7 @@ from gainbias.experiments.runner import complete, refuse_failures, show_labels
 from gainbias.experiments.units import BATCH_SECONDS, Columns, hash_of
 from gainbias.extras import require
 from gainbias.progress import Watch
+from gainbias.suggest import did_you_mean_or_known
 
 QUICK_HOW = {
     "bound-holds": "Exact errors (single-chain: means over 64 runs of 200 steps, give or take 4 standard "
@@ -138,7 +138,5 @@ def check_claims(
 
 def _known(name: str) -> str:
     if name not in CLAIMS:
-        near = difflib.get_close_matches(name, CLAIMS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(CLAIMS)}"
-        raise ValueError(f"unknown claim {name!r}: {hint}")
+        raise ValueError(f"unknown claim {name!r}: {did_you_mean_or_known(name, CLAIMS)}")
     return name

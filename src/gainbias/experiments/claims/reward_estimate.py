@@ -13,8 +13,8 @@ import numpy as np
 from gainbias.experiments.claims.claim import (
     Chart,
     Claim,
+    Judgement,
     Line,
-    Outcome,
     about,
     in_words,
     log_slope,
@@ -26,13 +26,13 @@ from gainbias.experiments.statistics import Interval
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solve import solve
 
-MARGIN = 0.05
+REWARD_POWER_MARGIN = 0.05
 """The power is 1 if its interval is within this of it."""
 
-SLOW = "slow"
+SLOW_PREFIX = "slow"
 """Names of slow chains begin with this."""
 
-POWERS = range(31)
+POWERS_OF_TWO = range(31)
 """Errors are computed after 2^0, 2^1, ... steps; the last ten are judged."""
 
 
@@ -54,7 +54,7 @@ def collect(seed: int, quick: bool) -> list[Errors]:
         n = int(rng.integers(2, 9))
         found.append(_errors(f"fast {k}", MarkovRewardProcess(random_chain(rng, n), rng.normal(size=n))))
         coupling = 10.0 ** rng.uniform(-3, -1)
-        found.append(_errors(f"{SLOW} {k}", slow_problem(rng, coupling).mrp))
+        found.append(_errors(f"{SLOW_PREFIX} {k}", slow_problem(rng, coupling).mrp))
     return found
 
 
@@ -62,7 +62,7 @@ def _errors(name: str, mrp: MarkovRewardProcess) -> Errors:
     solution = solve(mrp)
     return Errors(
         name,
-        [2**k for k in POWERS],
+        [2**k for k in POWERS_OF_TWO],
         mean_squared_errors(mrp, solution.gain_per_step),
         float(solution.asymptotic_variance),
     )
@@ -90,13 +90,13 @@ def mean_squared_errors(mrp: MarkovRewardProcess, gain: float) -> list[float]:
     first = np.zeros(3 * n)
     first[0] = 1.0
     errors = []
-    for k in POWERS:
+    for k in POWERS_OF_TWO:
         errors.append(float((power @ first)[2 * n :].sum() / 4.0**k))
         power = power @ power
     return errors
 
 
-def judge(found: list[Errors]) -> Outcome:
+def judge(found: list[Errors]) -> Judgement:
     """Compare the power with 1, and T times the error with its limit."""
     slopes = [log_slope(each.steps[-10:], each.errors[-10:]) for each in found]
     powers = [-slope.estimate for slope in slopes]
@@ -105,12 +105,12 @@ def judge(found: list[Errors]) -> Outcome:
     )
     ratios = [each.steps[-1] * each.errors[-1] / each.asymptotic_variance for each in found]
     parts = (
-        about("power of 1/T", ends, 1.0, MARGIN),
+        about("power of 1/T", ends, 1.0, REWARD_POWER_MARGIN),
         about(
             "T times the error / asymptotic variance",
             Interval(float(np.mean(ratios)), min(ratios), max(ratios)),
             1.0,
-            MARGIN,
+            REWARD_POWER_MARGIN,
         ),
         shown("T times the error, largest over all T / its limit", _largest(found)),
     )
@@ -122,10 +122,10 @@ def judge(found: list[Errors]) -> Outcome:
     lines = [Line(each.chain, [float(t) for t in each.steps], each.errors) for each in found[:4]]
     x = lines[0].x
     lines.append(Line("1/T", x, [lines[0].y[-1] * x[-1] / each for each in x], reference=True))
-    slow = sum(each.chain.startswith(SLOW) for each in found)
+    slow = sum(each.chain.startswith(SLOW_PREFIX) for each in found)
     counts = {"chains": len(found), "slow": in_words(slow)}
     chart = Chart("Average of rewards", "T", "mean squared error", tuple(lines))
-    return Outcome(parts, reason, (chart,), counts)
+    return Judgement(parts, reason, (chart,), counts)
 
 
 def _largest(found: list[Errors]) -> Interval:

@@ -11,19 +11,19 @@ import numpy as np
 from gainbias.experiments.claims.claim import (
     Chart,
     Claim,
+    Judgement,
     Line,
-    Outcome,
     at_most,
     double_chain_field,
     mean_update,
     random_chain,
 )
 from gainbias.experiments.statistics import Interval
-from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
+from gainbias.types import Floats
 
-ROUNDING = 1e-12
+IDENTITY_TOLERANCE = 1e-12
 """Identities hold if they are missed by no more than this, relative to their largest term."""
 
 DIRICHLET = "Dirichlet form as a double sum"
@@ -68,10 +68,12 @@ def _missed(one: Floats | float, other: Floats | float) -> float:
     return float(np.abs(np.asarray(one) - other).max() / max(np.abs(one).max(), np.abs(other).max(), 1e-300))
 
 
-def judge(found: dict[str, list[float]]) -> Outcome:
+def judge(found: dict[str, list[float]]) -> Judgement:
     """Ask whether all are rounding."""
     # Identities are claimed for all chains, so the worst one decides.
-    parts = tuple(at_most(name, Interval(*[max(missed)] * 3), ROUNDING) for name, missed in found.items())
+    parts = tuple(
+        at_most(name, Interval(*[max(missed)] * 3), IDENTITY_TOLERANCE) for name, missed in found.items()
+    )
     worst = max(part.value for part in parts)
     count = len(next(iter(found.values())))
     reason = f"On {count} random chains no identity is missed by more than {worst:.1e} of its largest term."
@@ -82,7 +84,7 @@ def judge(found: dict[str, list[float]]) -> Outcome:
         for name, missed in found.items()
     )
     chart = Chart("Random chains", "share of chains", "missed by, relative", lines, x_axis="linear")
-    return Outcome(parts, reason, (chart,), {"chains": count})
+    return Judgement(parts, reason, (chart,), {"chains": count})
 
 
 CLAIM = Claim(

@@ -28,7 +28,7 @@ from gainbias.tasks.task import Task
 
 
 @dataclass(frozen=True)
-class Method:
+class ProtocolMethod:
     """An algorithm as a protocol runs it.
 
     Attributes
@@ -61,12 +61,12 @@ class Method:
         object.__setattr__(self, "params", {**defaults._asdict(), **self.params})
 
 
-PAPER_METHODS = tuple(map(Method, ("double-chain", "single-chain", "td-lambda", "implicit-td")))
+PAPER_METHODS = tuple(map(ProtocolMethod, ("double-chain", "single-chain", "td-lambda", "implicit-td")))
 """The four methods of the paper's table of distances; it calls the last two coupled SA and implicit."""
 
 VARIANCE_REDUCED = (
-    Method("vrtd", step_size=0.5),
-    Method("vrtd-all-data", "vrtd", step_size=0.5, params={"skip": 1.0}),
+    ProtocolMethod("vrtd", step_size=0.5),
+    ProtocolMethod("vrtd-all-data", "vrtd", step_size=0.5, params={"skip": 1.0}),
 )
 """What the paper calls much slower, without data, by one rule for all tasks and no tuning.
 
@@ -76,7 +76,7 @@ Markov chain, which leaves three transitions of four unused. Since this decides 
 with all transitions, too.
 """
 
-FLOOR = Method("lstd")
+FLOOR_METHOD = ProtocolMethod("lstd")
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Protocol:
 
     name: ProtocolName
     summary: str
-    methods: tuple[Method, ...]
+    methods: tuple[ProtocolMethod, ...]
     runs: int
     target: Target
     norms: tuple[Norm, ...]
@@ -113,7 +113,7 @@ PROTOCOLS: dict[str, Protocol] = {
         Protocol(
             "literal",
             "what the paper's text says: one scale for all features, distances to the bias, three runs",
-            (*PAPER_METHODS, *VARIANCE_REDUCED, FLOOR),
+            (*PAPER_METHODS, *VARIANCE_REDUCED, FLOOR_METHOD),
             3,
             "bias",
             ("euclidean",),
@@ -121,7 +121,7 @@ PROTOCOLS: dict[str, Protocol] = {
         Protocol(
             "inferred",
             "what fits the paper's numbers best: each feature row scaled alone, distances to its fixed point",
-            (*PAPER_METHODS, *VARIANCE_REDUCED, FLOOR),
+            (*PAPER_METHODS, *VARIANCE_REDUCED, FLOOR_METHOD),
             3,
             "paper",
             ("euclidean",),
@@ -129,7 +129,7 @@ PROTOCOLS: dict[str, Protocol] = {
         Protocol(
             "fair",
             "every method by every measure, budgets in transitions, many instances, least squares as floor",
-            (*PAPER_METHODS, Method("relative-td"), *VARIANCE_REDUCED, FLOOR),
+            (*PAPER_METHODS, ProtocolMethod("relative-td"), *VARIANCE_REDUCED, FLOOR_METHOD),
             30,
             "bias",
             ("euclidean", "stationary"),
@@ -139,7 +139,7 @@ PROTOCOLS: dict[str, Protocol] = {
 """The protocols by name."""
 
 
-HALVINGS = 12
+CHECKPOINT_HALVINGS = 12
 """The first checkpoint is at the last step divided by 2 so often."""
 
 LAYOUT = Layout(
@@ -330,7 +330,7 @@ class Instance:
 
 def _checkpoints(steps: int) -> list[int]:
     """Return steps that halve every second time, so that half of the steps, in transitions, is among them."""
-    exponents = np.arange(2 * HALVINGS + 1) / 2
+    exponents = np.arange(2 * CHECKPOINT_HALVINGS + 1) / 2
     return sorted({max(1, round(steps * 2.0**-exponent)) for exponent in exponents})
 
 

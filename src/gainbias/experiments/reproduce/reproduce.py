@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import time
@@ -17,6 +16,7 @@ from gainbias.experiments.results import Results
 from gainbias.experiments.runner import complete, refuse_failures, show_labels
 from gainbias.extras import require
 from gainbias.progress import Watch
+from gainbias.suggest import did_you_mean_or_known
 from gainbias.tasks.registry import TASKS, task
 from gainbias.tasks.settings import as_integer
 
@@ -178,7 +178,5 @@ def _known(names: Iterable[str], known: Sequence[str], what: str) -> list[str]:
     found = list(names)
     for name in found:
         if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=1)
-            hint = f": did you mean {near[0]!r}?" if near else f": known are {', '.join(known)}"
-            raise ValueError(f"unknown {what} {name!r}{hint}")
+            raise ValueError(f"unknown {what} {name!r}: {did_you_mean_or_known(name, known)}")
     return list(dict.fromkeys(found))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gainbias.model.checks import FloatArray, float_array
+from gainbias.model.checks import float_array
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solve import Poisson, poisson_solver
+from gainbias.types import Floats
 
-MOST_STATES = 5_000
+MOST_DEVIATION_STATES = 5_000
 """The deviation matrix is dense, and its columns are solved for one by one."""
 
 
-def deviation(mrp: MarkovRewardProcess, vector: ArrayLike) -> FloatArray:
+def deviation(mrp: MarkovRewardProcess, vector: ArrayLike) -> Floats:
     """Apply the deviation matrix to vectors without forming it.
 
     The deviation matrix is H = (I - P + e mu^T)^-1 - e mu^T, the sum over all times t of P^t - e mu^T (its
@@ -47,7 +48,7 @@ def deviation(mrp: MarkovRewardProcess, vector: ArrayLike) -> FloatArray:
     return np.asarray(poisson_solver(mrp).solve(values))
 
 
-def deviation_matrix(mrp: MarkovRewardProcess) -> FloatArray:
+def deviation_matrix(mrp: MarkovRewardProcess) -> Floats:
     """Form the deviation matrix (see `deviation`), shape (n, n), for at most 5000 states.
 
     Examples
@@ -87,7 +88,7 @@ def kemeny_constant(mrp: MarkovRewardProcess) -> float:
     return float(sum(_column(solver, state)[state] for state in range(mrp.num_states)))
 
 
-def solve_once(poisson: Poisson, right: FloatArray) -> FloatArray:
+def solve_once(poisson: Poisson, right: Floats) -> Floats:
     """Apply the deviation matrix to (n,) or (n, k) without measuring the error, which costs several solves.
 
     Elimination has nearly all digits at once; a method that iterates has about nine.
@@ -98,7 +99,7 @@ def solve_once(poisson: Poisson, right: FloatArray) -> FloatArray:
     return np.asarray(values - poisson.solver.average(values))
 
 
-def _column(poisson: Poisson, state: int) -> FloatArray:
+def _column(poisson: Poisson, state: int) -> Floats:
     unit = np.zeros(poisson.mrp.num_states)
     unit[state] = 1.0
     is_direct = poisson.solver.tolerance == 0.0
@@ -106,7 +107,8 @@ def _column(poisson: Poisson, state: int) -> FloatArray:
 
 
 def _check_size(mrp: MarkovRewardProcess, reason: str, advice: str) -> None:
-    if mrp.num_states > MOST_STATES:
+    if mrp.num_states > MOST_DEVIATION_STATES:
         raise ValueError(
-            f"{reason}, so there may be at most {MOST_STATES} states, found {mrp.num_states}: {advice}"
+            f"{reason}, so there may be at most {MOST_DEVIATION_STATES} states, found "
+            f"{mrp.num_states}: {advice}"
         )

@@ -19,7 +19,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
 from gainbias.model.chain.deviation import solve_once
 from gainbias.model.chain.reversible import (
-    DENSE_STATES,
+    DENSE_FLOW_STATES,
     LANCZOS_RESTARTS,
     QUICK_GAP,
     QUICK_RESTARTS,
@@ -28,10 +28,11 @@ from gainbias.model.chain.reversible import (
     largest_eigenpair,
     multiplicative_flows,
 )
-from gainbias.model.checks import EPSILON, CsrArray, FloatArray
+from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solution import ConvergenceError
 from gainbias.model.solve.solve import Poisson, poisson_solver
+from gainbias.types import Floats
 
 MOST_PAIRS = 50_000_000
 """Above this many pairs of successors of a common state, the flows of two half-steps are not formed."""
@@ -40,7 +41,7 @@ NO_CONTRACTION = 1e-6
 """A gap below this is not told from 0 by Lanczos with the transitions alone."""
 
 
-def contraction_gap(transitions: CsrArray, stationary: FloatArray, steps: int = 1) -> float:
+def contraction_gap(transitions: CsrArray, stationary: Floats, steps: int = 1) -> float:
     """Return 1 - omega^2 for the largest omega = |P^k z|_D over |z|_D = 1 with mu^T z = 0.
 
     For one state, where there is no such z, it is infinite. For one step it is accurate relative to itself,
@@ -62,7 +63,7 @@ def contraction_gap(transitions: CsrArray, stationary: FloatArray, steps: int = 
     check_in_range(stationary)
     if steps > 1:
         return _gap_by_steps(transitions, stationary, steps, QUICK_RESTARTS)
-    if stationary.size > DENSE_STATES:
+    if stationary.size > DENSE_FLOW_STATES:
         gap = _gap_by_steps(transitions, stationary, 1, QUICK_RESTARTS)
         if gap > QUICK_GAP:
             return gap
@@ -71,7 +72,7 @@ def contraction_gap(transitions: CsrArray, stationary: FloatArray, steps: int = 
     return _gap_by_steps(transitions, stationary, 1, LANCZOS_RESTARTS)
 
 
-def contraction_factor(transitions: CsrArray, stationary: FloatArray) -> float:
+def contraction_factor(transitions: CsrArray, stationary: Floats) -> float:
     """omega, the largest |P z|_D over |z|_D = 1 with mu^T z = 0; 0 for one state (see `contraction_gap`)."""
     return float(np.sqrt(max(0.0, 1.0 - contraction_gap(transitions, stationary))))
 
@@ -81,12 +82,12 @@ def _successor_pairs(transitions: CsrArray) -> int:
     return min(int(successors @ successors), transitions.shape[0] ** 2)
 
 
-def _gap_by_steps(transitions: CsrArray, stationary: FloatArray, steps: int, restarts: int) -> float:
+def _gap_by_steps(transitions: CsrArray, stationary: Floats, steps: int, restarts: int) -> float:
     """1 - omega^2 by Lanczos, going the steps forward and then back in time; 0 if that does not converge."""
     root = np.sqrt(stationary)
     backward = transitions.T.tocsr()
 
-    def forth_and_back(scaled: FloatArray) -> FloatArray:
+    def forth_and_back(scaled: Floats) -> Floats:
         values = (scaled.T / root).T
         values = values - stationary @ values
         for _ in range(steps):
@@ -111,7 +112,7 @@ REVERSIBLE = 1e-9
 NEAR_ONE = 0.5
 """Eigenvalues this close to 1 come from the inverse of I - P, which has all digits of their distance."""
 
-FEW_STEPS, MOST_STEPS = 16, 1_000
+FEW_STEPS, LONGEST_BLOCK = 16, 1_000
 """Powers of P whose eigenvalues are looked for lie between these."""
 
 VANISHED = 1e-4
@@ -219,7 +220,7 @@ def _gap(poisson: Poisson, stir: float) -> float:
     return far if far < slow - error else slow
 
 
-def is_reversible(mrp: MarkovRewardProcess, stationary: FloatArray, tolerance: float = REVERSIBLE) -> bool:
+def is_reversible(mrp: MarkovRewardProcess, stationary: Floats, tolerance: float = REVERSIBLE) -> bool:
     """Whether the flow mu(s) P(s, s') equals the flow back for all pairs of states, and all are visited.
 
     Parameters
@@ -261,19 +262,19 @@ def slowest_relaxation(poisson: Poisson, stir: float = 0.0) -> float:
     return float(np.min(gaps, initial=1.0))
 
 
-def _weights(poisson: Poisson) -> FloatArray:
+def _weights(poisson: Poisson) -> Floats:
     """Root of the stationary law: a matrix that is scaled with it is as symmetric as the chain reversible."""
     law = poisson.stationary
     return np.sqrt(np.where(law > 0.0, np.maximum(law, SMALLEST_PROBABILITY), 1.0))
 
 
-def _disturbance(size: int, stir: float) -> tuple[FloatArray, FloatArray]:
+def _disturbance(size: int, stir: float) -> tuple[Floats, Floats]:
     """Two vectors whose outer product moves well-conditioned eigenvalues by less than `stir`."""
     left, right = np.random.default_rng(1).standard_normal((2, size))
     return stir * left, right / np.sqrt(size)
 
 
-def _all_eigenvalues(poisson: Poisson, matrix: FloatArray, stir: float) -> NDArray[np.complex128]:
+def _all_eigenvalues(poisson: Poisson, matrix: Floats, stir: float) -> NDArray[np.complex128]:
     """Eigenvalues of a matrix of the chain, disturbed relative to what it makes of a random vector.
 
     What leads from one communicating class to another has no part in them and is left out.
@@ -285,9 +286,7 @@ def _all_eigenvalues(poisson: Poisson, matrix: FloatArray, stir: float) -> NDArr
     return np.linalg.eigvals(weighted + growth * np.where(same, np.outer(*_disturbance(size, stir)), 0.0))
 
 
-def _weighted(
-    poisson: Poisson, apply: Callable[[FloatArray], FloatArray], stir: float
-) -> Callable[[FloatArray], FloatArray]:
+def _weighted(poisson: Poisson, apply: Callable[[Floats], Floats], stir: float) -> Callable[[Floats], Floats]:
     """Return the same for a matrix that is only applied; classes are left as they are."""
     root, probe = _weights(poisson), _probe(poisson.mrp.num_states)
     growth = np.linalg.norm(root * apply(probe / root)) / np.linalg.norm(probe) if stir > 0.0 else 0.0
@@ -307,7 +306,7 @@ def _largest_modulus(poisson: Poisson, slow: float, stir: float) -> float:
         found = _all_eigenvalues(poisson, mrp.csr.toarray() - stationary, stir)
         return float(np.max(np.abs(found[np.abs(1.0 - found) > NEAR_ONE / 2]), initial=0.0))
 
-    def advance(values: FloatArray) -> FloatArray:
+    def advance(values: Floats) -> Floats:
         return np.asarray(mrp.csr @ (values - stationary @ values))
 
     # Eigenvalues crowd at the rim of a disc. High powers set their moduli apart, as long as none vanishes.
@@ -316,10 +315,10 @@ def _largest_modulus(poisson: Poisson, slow: float, stir: float) -> float:
     while steps < FEW_STEPS and np.linalg.norm(probe) > VANISHED * mrp.num_states**0.5:
         probe = advance(probe)
         steps += 1
-    steps = min(max(steps, round(0.05 / slow)), MOST_STEPS)
+    steps = min(max(steps, round(0.05 / slow)), LONGEST_BLOCK)
     step = _weighted(poisson, advance, stir)
 
-    def many(values: FloatArray) -> FloatArray:
+    def many(values: Floats) -> Floats:
         for _ in range(steps):
             values = step(values)
         return values
@@ -328,7 +327,7 @@ def _largest_modulus(poisson: Poisson, slow: float, stir: float) -> float:
     return float(np.abs(found).max() ** (1.0 / steps))
 
 
-def _arnoldi(apply: Callable[[FloatArray], FloatArray], size: int, what: str) -> NDArray[np.complex128]:
+def _arnoldi(apply: Callable[[Floats], Floats], size: int, what: str) -> NDArray[np.complex128]:
     """Find a few eigenvalues of largest modulus."""
     operator = LinearOperator((size, size), matvec=lambda x: apply(np.ravel(x)), dtype=np.float64)
     try:
@@ -343,7 +342,7 @@ def _arnoldi(apply: Callable[[FloatArray], FloatArray], size: int, what: str) ->
     return np.asarray(found)
 
 
-def _probe(size: int) -> FloatArray:
+def _probe(size: int) -> Floats:
     """Random vector, always the same, so that answers depend on the chain alone."""
     return np.random.default_rng(0).standard_normal(size)
 
@@ -351,7 +350,7 @@ def _probe(size: int) -> FloatArray:
 EXACT_STATES = 1_000
 """Up to this many states powers of P are formed; above, the mixing time is only bounded."""
 
-MOST_DOUBLINGS = 40
+MOST_MIXING_DOUBLINGS = 40
 """Beyond 2^40 steps the rounding of P itself decides the answer."""
 
 UNSURE = 1e-8
@@ -363,7 +362,7 @@ DETAILED_BALANCE = 1e-10
 TIE = 1e-12
 """A distance this close above eps, relatively, counts as equal to it."""
 
-MOST_STEPS = 1_024
+LONGEST_BLOCK = 1_024
 """Longest block of steps that is searched for a contraction."""
 
 
@@ -474,9 +473,10 @@ def _searched(mrp: MarkovRewardProcess, eps: float) -> tuple[int, int, int]:
     """Mixing time from powers of P - e mu^T: square until below eps, then add up the longest steps above."""
     powers = [mrp.csr.toarray() - poisson_solver(mrp).stationary]
     while _distance(powers[-1]) > eps / 2:
-        if len(powers) > MOST_DOUBLINGS:
+        if len(powers) > MOST_MIXING_DOUBLINGS:
             raise ConvergenceError(
-                f"after 2^{MOST_DOUBLINGS} steps the process is still {_distance(powers[-1]):.3g} from its "
+                f"after 2^{MOST_MIXING_DOUBLINGS} steps the process is still "
+                f"{_distance(powers[-1]):.3g} from its "
                 f"stationary law, more than eps = {eps:g}: double precision cannot follow it further"
             )
         powers.append(powers[-1] @ powers[-1])
@@ -489,7 +489,7 @@ def _searched(mrp: MarkovRewardProcess, eps: float) -> tuple[int, int, int]:
     )
 
 
-def _first_below(powers: list[FloatArray], level: float) -> int:
+def _first_below(powers: list[Floats], level: float) -> int:
     """First t >= 1 with distance at most `level`, from the powers 1, 2, 4, ..., the last of them below it."""
     steps, current = 0, None
     for exponent in range(len(powers) - 1, -1, -1):
@@ -499,7 +499,7 @@ def _first_below(powers: list[FloatArray], level: float) -> int:
     return steps + 1
 
 
-def _distance(power: FloatArray) -> float:
+def _distance(power: Floats) -> float:
     return float(np.abs(power).sum(axis=1).max())
 
 
@@ -521,10 +521,10 @@ def _bounded(mrp: MarkovRewardProcess, eps: float) -> tuple[int, int, int]:
     return lower, max(lower, upper), max(lower, upper)
 
 
-def _upper_bound(mrp: MarkovRewardProcess, stationary: FloatArray, eps: float) -> int:
+def _upper_bound(mrp: MarkovRewardProcess, stationary: Floats, eps: float) -> int:
     """Least bound from contractions over 1, 2, 4, ... steps, as long as more steps make it smaller."""
     best, steps = math.inf, 1
-    while steps <= min(best, MOST_STEPS):
+    while steps <= min(best, LONGEST_BLOCK):
         gap = contraction_gap(mrp.csr, stationary, steps)
         bound = _time_to_shrink(math.sqrt(1.0 / stationary.min() - 1.0) / eps, gap, steps)
         if best < math.inf and bound > 0.9 * best:
@@ -533,7 +533,7 @@ def _upper_bound(mrp: MarkovRewardProcess, stationary: FloatArray, eps: float) -
         steps *= 2
     if best == math.inf:
         raise ConvergenceError(
-            f"no contraction in {MOST_STEPS} steps, so that the mixing time has no bound: the chain moves "
+            f"no contraction in {LONGEST_BLOCK} steps, so that the mixing time has no bound: the chain moves "
             "almost without chance"
         )
     return int(best)

@@ -25,12 +25,13 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, cg, eigsh
 
 from gainbias.model.chain.deviation import solve_once
-from gainbias.model.checks import CsrArray, FloatArray
+from gainbias.model.checks import CsrArray
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solution import ConvergenceError
 from gainbias.model.solve.solve import poisson_solver
+from gainbias.types import Floats
 
-DENSE_STATES = 300
+DENSE_FLOW_STATES = 300
 """Up to this many states all eigenvalues of the inverse are computed; above, Lanczos finds the largest."""
 
 QUICK_RESTARTS, QUICK_GAP = 20, 0.05
@@ -65,7 +66,7 @@ class FlowNetwork:
     """
 
     flows: CsrArray
-    stationary: FloatArray
+    stationary: Floats
 
     @property
     def num_states(self) -> int:
@@ -79,21 +80,21 @@ class FlowNetwork:
         return bool(num_components == 1)
 
     @cached_property
-    def edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], FloatArray]:
+    def edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
         """Both ends and the flow of every pair of different states, each pair once."""
         upper = sparse.triu(self.flows, k=1, format="coo")
         return upper.row, upper.col, upper.data
 
-    def energy(self, values: FloatArray) -> float:
+    def energy(self, values: Floats) -> float:
         """Energy of `values`, shape (n,)."""
         start, end, flow = self.edges
         return float(flow @ (values[start] - values[end]) ** 2)
 
-    def potential(self, currents: FloatArray) -> FloatArray:
+    def potential(self, currents: Floats) -> Floats:
         """Values whose Laplacian is `currents`, (n,) or (n, k) with columns of sum 0; up to a constant."""
         return self._solve(currents)
 
-    def smallest_ratio(self, weights: FloatArray) -> float:
+    def smallest_ratio(self, weights: Floats) -> float:
         """Return the minimum of energy(f) / sum of weights (f - mean)^2, the mean with these weights, (n,).
 
         With unit weights it is the second-smallest eigenvalue of the Laplacian. The minimum over nothing, for
@@ -105,12 +106,12 @@ class FlowNetwork:
             return 0.0
         root, share = np.sqrt(weights), weights / weights.sum()
 
-        def inverse(scaled: FloatArray) -> FloatArray:
+        def inverse(scaled: Floats) -> Floats:
             currents = (root * scaled.T).T
             values = self.potential(currents - np.multiply.outer(share, currents.sum(axis=0)))
             return np.asarray((root * (values - share @ values).T).T)
 
-        def quotient(scaled: FloatArray) -> float:
+        def quotient(scaled: Floats) -> float:
             values = scaled / root
             return self.energy(values) / float(weights @ (values - share @ values) ** 2)
 
@@ -120,10 +121,10 @@ class FlowNetwork:
         """Minimum of energy(f) over f of variance 1: the gap of the reversible chain with these flows."""
         root = np.sqrt(self.stationary)
 
-        def step(scaled: FloatArray) -> FloatArray:
+        def step(scaled: Floats) -> Floats:
             return np.asarray(self.flows @ (scaled / root)) / root - root * (root @ scaled)
 
-        if self.num_states > DENSE_STATES:
+        if self.num_states > DENSE_FLOW_STATES:
             with suppress(ConvergenceError):
                 largest, _ = largest_eigenpair(step, self.num_states, QUICK_RESTARTS)
                 if largest < 1.0 - QUICK_GAP:
@@ -136,25 +137,25 @@ class FlowNetwork:
             return 1.0
         mu = self.stationary
 
-        def inverse(currents: FloatArray) -> FloatArray:
+        def inverse(currents: Floats) -> Floats:
             total = currents.sum(axis=0)
             values = self.potential(currents - np.multiply.outer(mu, total))
             return np.asarray(values - mu @ values + total)
 
-        def quotient(values: FloatArray) -> float:
+        def quotient(values: Floats) -> float:
             return (self.energy(values) + float(mu @ values) ** 2) / float(values @ values)
 
         return smallest_eigenvalue(inverse, quotient, self.num_states)
 
     @cached_property
-    def _strengths(self) -> FloatArray:
+    def _strengths(self) -> Floats:
         """Total flow at each state: the stationary law, up to its rounding."""
         return np.asarray(self.flows @ np.ones(self.num_states))
 
     @cached_property
-    def _solve(self) -> Callable[[FloatArray], FloatArray]:
+    def _solve(self) -> Callable[[Floats], Floats]:
         """Inverse of the Laplacian for currents (n,) or (n, k), by whichever method suits the flows."""
-        if self.num_states > DENSE_STATES and self._spreads_quickly:
+        if self.num_states > DENSE_FLOW_STATES and self._spreads_quickly:
             return partial(self._conjugate_gradients, steps=2 * QUICK_STEPS)
         # Rows of these transitions sum to 1 however mu was rounded.
         transitions = sparse.csr_array(sparse.diags_array(1.0 / self._strengths) @ self.flows)
@@ -174,7 +175,7 @@ class FlowNetwork:
         growth = (self._strengths @ values**2) / (currents @ (currents / self._strengths))
         return bool(growth < QUICK_GROWTH**2)
 
-    def _conjugate_gradients(self, currents: FloatArray, steps: int) -> FloatArray:
+    def _conjugate_gradients(self, currents: Floats, steps: int) -> Floats:
         """Invert the Laplacian for (n,) by steps along the flows."""
         values, shortfall = cg(
             self._laplacian, currents, rtol=1e-12, maxiter=steps, M=sparse.diags_array(1.0 / self._strengths)
@@ -188,14 +189,14 @@ class FlowNetwork:
         return sparse.csr_array(sparse.diags_array(self._strengths) - self.flows)
 
 
-def additive_flows(transitions: CsrArray, stationary: FloatArray) -> FlowNetwork:
+def additive_flows(transitions: CsrArray, stationary: Floats) -> FlowNetwork:
     """Flows of (P + D^-1 P^T D) / 2, whose energy is the Dirichlet form f^T D (I - P) f."""
     check_in_range(stationary)
     forward = sparse.csr_array(sparse.diags_array(stationary) @ transitions)
     return FlowNetwork(sparse.csr_array(0.5 * (forward + forward.T)), stationary)
 
 
-def check_in_range(stationary: FloatArray) -> None:
+def check_in_range(stationary: Floats) -> None:
     """Refuse stationary probabilities, (n,), so small that the inverse or a product of two is lost."""
     if not stationary.min() > SMALLEST_PROBABILITY:
         raise ValueError(
@@ -205,7 +206,7 @@ def check_in_range(stationary: FloatArray) -> None:
         )
 
 
-def multiplicative_flows(transitions: CsrArray, stationary: FloatArray) -> FlowNetwork:
+def multiplicative_flows(transitions: CsrArray, stationary: Floats) -> FlowNetwork:
     """Flows of D^-1 P^T D P, whose energy is the variance lost in one step, |f|_D^2 - |P f|_D^2."""
     root = sparse.csr_array(sparse.diags_array(np.sqrt(stationary)) @ transitions)
     if root.nnz > 0.1 * root.shape[0] ** 2:
@@ -215,7 +216,7 @@ def multiplicative_flows(transitions: CsrArray, stationary: FloatArray) -> FlowN
 
 
 def smallest_eigenvalue(
-    inverse: Callable[[FloatArray], FloatArray], quotient: Callable[[FloatArray], float], size: int
+    inverse: Callable[[Floats], Floats], quotient: Callable[[Floats], float], size: int
 ) -> float:
     """Smallest eigenvalue of a symmetric form, from its inverse and its Rayleigh quotient.
 
@@ -241,8 +242,8 @@ def smallest_eigenvalue(
 
 
 def largest_eigenpair(
-    apply: Callable[[FloatArray], FloatArray], size: int, restarts: int = LANCZOS_RESTARTS
-) -> tuple[float, FloatArray]:
+    apply: Callable[[Floats], Floats], size: int, restarts: int = LANCZOS_RESTARTS
+) -> tuple[float, Floats]:
     """Largest eigenvalue of a symmetric operator and its eigenvector.
 
     Parameters
@@ -254,7 +255,7 @@ def largest_eigenpair(
     restarts : int
         Restarts of Lanczos after which it is given up with a ConvergenceError.
     """
-    if size <= DENSE_STATES:
+    if size <= DENSE_FLOW_STATES:
         matrix = apply(np.eye(size))
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         return float(values[-1]), vectors[:, -1]

@@ -17,12 +17,13 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from gainbias.model.checks import CsrArray, FloatArray, row_sums
+from gainbias.model.checks import CsrArray, row_sums
 from gainbias.model.solve.certificate import Doubled, bellman_residual
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import Factors, factorise_chain
 from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, symmetric_pattern
 from gainbias.model.solve.solution import Budget, MethodError, Solver
+from gainbias.types import Floats
 
 # A transition weaker than this, relative to all that leaves its state, may separate two blocks.
 THRESHOLDS = (1e-3, 1e-6, 1e-9)
@@ -74,7 +75,7 @@ def find_blocks(transitions: CsrArray) -> Blocks | None:
 class AggregationSolver:
     """A chain on two levels; see `gainbias.model.solve.solution.Solver` for what it offers."""
 
-    stationary: FloatArray
+    stationary: Floats
     iterations: int
     notes: tuple[str, ...]
     _transitions: CsrArray
@@ -87,11 +88,11 @@ class AggregationSolver:
     # are.
     tolerance: float = field(default=1e-9, init=False)
 
-    def average(self, values: FloatArray) -> FloatArray:
+    def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
         return np.full(len(values), self.stationary @ values)
 
-    def solve(self, right: FloatArray) -> FloatArray:
+    def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0, by one cycle.
 
         What one cycle leaves is of the order of the coupling; the caller refines.
@@ -105,7 +106,7 @@ class AggregationSolver:
         x += inside - self._means(inside)[self._block_of]
         return x - self.stationary @ x
 
-    def _means(self, values: FloatArray) -> FloatArray:
+    def _means(self, values: Floats) -> Floats:
         """Return the stationary mean of `values` inside each block."""
         totals = np.bincount(self._block_of, self.stationary * values)
         return np.asarray(totals / np.bincount(self._block_of, self.stationary))
@@ -166,7 +167,7 @@ def _part(transitions: CsrArray, source: NDArray[np.intp], chosen: NDArray[np.bo
     return sparse.csr_array(entries, transitions.shape)
 
 
-def _factorise_blocks(inside: CsrArray, leak: FloatArray, block_of: Blocks, budget: Budget) -> Factors:
+def _factorise_blocks(inside: CsrArray, leak: Floats, block_of: Blocks, budget: Budget) -> Factors:
     if np.bincount(block_of).max() <= DENSE_BLOCK:
         plan = plan_dense(block_of)
     else:
@@ -174,7 +175,7 @@ def _factorise_blocks(inside: CsrArray, leak: FloatArray, block_of: Blocks, budg
     return factorise_chain(inside, leak, plan, budget)
 
 
-def _coarse_chain(between: CsrArray, block_of: Blocks, shares: FloatArray) -> tuple[CsrArray, float]:
+def _coarse_chain(between: CsrArray, block_of: Blocks, shares: Floats) -> tuple[CsrArray, float]:
     """Return the chain of blocks, sped up so that it moves, and by how much slower the original is."""
     source = np.repeat(np.arange(between.shape[0]), np.diff(between.indptr))
     num_blocks = int(block_of.max()) + 1

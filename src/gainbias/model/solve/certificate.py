@@ -24,12 +24,13 @@ from typing import NamedTuple
 import numpy as np
 
 from gainbias.kernels import kernel
-from gainbias.model.checks import CsrArray, FloatArray
+from gainbias.model.checks import CsrArray
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.solution import MethodError, Solver
+from gainbias.types import Floats
 
 EPS = float(np.finfo(np.float64).eps)
-MOST_REFINEMENTS = 30
+MOST_BIAS_REFINEMENTS = 30
 # What may be left of a random right side after it was solved for twice.
 NOISE_LEFT = 1e-4
 
@@ -54,8 +55,8 @@ class Certified:
         only.
     """
 
-    gain: FloatArray
-    bias: FloatArray
+    gain: Floats
+    bias: Floats
     residual: float
     error_bound: float
     from_rewards: float = 0.0
@@ -64,16 +65,16 @@ class Certified:
 class Doubled(NamedTuple):
     """A vector with twice the digits: the sum of a rounded part and what was rounded off."""
 
-    high: FloatArray
-    low: FloatArray | None = None
+    high: Floats
+    low: Floats | None = None
 
-    def plus(self, correction: FloatArray) -> Doubled:
+    def plus(self, correction: Floats) -> Doubled:
         """Return this vector plus a small correction."""
         high = self.high + (correction + self.rest)
         return Doubled(high, (self.high - high) + (correction + self.rest))
 
     @property
-    def rest(self) -> FloatArray:
+    def rest(self) -> Floats:
         """What was rounded off."""
         return np.zeros(len(self.high)) if self.low is None else self.low
 
@@ -90,10 +91,10 @@ class Expected(NamedTuple):
     """
 
     rewards: Doubled
-    doubt: FloatArray
+    doubt: Floats
 
 
-def solve_and_certify(transitions: CsrArray, rewards: FloatArray | Expected, solver: Solver) -> Certified:
+def solve_and_certify(transitions: CsrArray, rewards: Floats | Expected, solver: Solver) -> Certified:
     """Solve for gain and bias, refine until nothing moves, and measure what error is left.
 
     Parameters
@@ -131,7 +132,7 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> Certif
     bias = Doubled(solver.solve(rewards - gain.high))
     sensitivity = float(np.abs(solver.solve(np.ones(len(rewards)))).max()) if solver.tolerance == 0.0 else 0.0
     errors: list[float] = []
-    while len(errors) < MOST_REFINEMENTS:
+    while len(errors) < MOST_BIAS_REFINEMENTS:
         res = bellman_residual(rows, rewards, Doubled(gain.high, gain.rest - expected.rest), bias)
         shift = solver.average(res)
         correction = solver.solve(res - shift)
@@ -152,7 +153,7 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> Certif
     return _normalised(rows, answer, solver, largest)
 
 
-def solve_and_refine_once(transitions: CsrArray, rewards: FloatArray, solver: Solver) -> FloatArray:
+def solve_and_refine_once(transitions: CsrArray, rewards: Floats, solver: Solver) -> Floats:
     """Return the bias for `rewards` after one refinement, without an estimate of its error."""
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
     gain = solver.average(rewards)
@@ -195,14 +196,14 @@ def _growth_of_noise(rows: Sparse, solver: Solver) -> float:
     return _ratio(solution.high, noise)
 
 
-def throughput(transitions: CsrArray, values: FloatArray) -> FloatArray:
+def throughput(transitions: CsrArray, values: Floats) -> Floats:
     """Return what moves through each state in a step: of its own value, and of those where it goes."""
     stay = transitions.diagonal()
     leaving = np.maximum(1.0 - stay, 0.0) * values
     return np.asarray(leaving + np.maximum(transitions @ values - stay * values, 0.0))
 
 
-def _ratio(after: FloatArray, before: FloatArray) -> float:
+def _ratio(after: Floats, before: Floats) -> float:
     size = float(np.abs(before).max())
     return float(np.abs(after).max()) / size if size > 0.0 else 0.0
 
@@ -214,7 +215,7 @@ def _relative(error: float, scale: float) -> float:
     return error / scale if np.isfinite(error) and scale > 0.0 else np.inf
 
 
-def expected_rewards(rows: Sparse, earned: FloatArray) -> Expected:
+def expected_rewards(rows: Sparse, earned: Floats) -> Expected:
     """Return the expected reward of each state, with twice the digits.
 
     A large reward that is rare costs no digits of the others, nor does a large level that all rewards share.
@@ -239,7 +240,7 @@ def expected_rewards(rows: Sparse, earned: FloatArray) -> Expected:
     return Expected(Doubled(high, low), excess * high)
 
 
-def row_excess(rows: Sparse) -> FloatArray:
+def row_excess(rows: Sparse) -> Floats:
     """Return by how much the entries of each row, (n,), sum to more than 1."""
     high, low, excess = np.empty((3, len(rows.indptr) - 1))
     write_expected(rows, np.zeros(len(rows.data)), high, low, excess)
@@ -247,9 +248,7 @@ def row_excess(rows: Sparse) -> FloatArray:
 
 
 @kernel
-def write_expected(
-    rows: Sparse, earned: FloatArray, high: FloatArray, low: FloatArray, excess: FloatArray
-) -> None:
+def write_expected(rows: Sparse, earned: Floats, high: Floats, low: Floats, excess: Floats) -> None:
     """Do the work of `expected_rewards`; `excess` is by how much the row sums exceed 1."""
     for i in range(len(high)):
         likeliest = rows.indptr[i]
@@ -272,7 +271,7 @@ def write_expected(
         high[i], low[i] = add_exactly(high[i], lost + more_low)
 
 
-def bellman_residual(rows: Sparse, rewards: FloatArray, gain: Doubled, bias: Doubled) -> FloatArray:
+def bellman_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled) -> Floats:
     """Return ``R - g - (W - P W)``, rounded once from twice the digits; the diagonal of P is not read."""
     out = np.empty(len(rewards))
     write_residual(rows, rewards, gain.high, gain.rest, bias.high, bias.rest, out)
@@ -282,12 +281,12 @@ def bellman_residual(rows: Sparse, rewards: FloatArray, gain: Doubled, bias: Dou
 @kernel
 def write_residual(
     rows: Sparse,
-    rewards: FloatArray,
-    gain: FloatArray,
-    gain_low: FloatArray,
-    bias: FloatArray,
-    bias_low: FloatArray,
-    out: FloatArray,
+    rewards: Floats,
+    gain: Floats,
+    gain_low: Floats,
+    bias: Floats,
+    bias_low: Floats,
+    out: Floats,
 ) -> None:
     """Do the work of `bellman_residual`."""
     for i in range(len(rewards)):

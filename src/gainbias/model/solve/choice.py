@@ -8,7 +8,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from gainbias.model.checks import CsrArray, FloatArray
+from gainbias.model.checks import CsrArray
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.aggregation import find_blocks, prepare_aggregation
 from gainbias.model.solve.certificate import Certified, Expected, expected_rewards, solve_and_certify
@@ -17,16 +17,17 @@ from gainbias.model.solve.elimination.solver import eliminate
 from gainbias.model.solve.iterative import prepare_krylov, prepare_power, steps_to_forget
 from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError, Solver
 from gainbias.progress import OutOfTimeError
+from gainbias.types import Floats
 
 METHODS = ("dense-gth", "sparse-gth", "power", "krylov", "aggregation")
 # Up to this size one dense block is as quick as anything.
-DENSE_STATES = 500
+DENSE_SOLVE_STATES = 500
 # As the last resort it takes about a minute up to this size.
 MOST_DENSE_STATES = 10_000
 # A chain that forgets within this many steps is not worth a factorisation.
-FEW_STEPS = 400
+FEW_POWER_STEPS = 400
 # From this size on products are so dear that Krylov's fewer ones pay for its longer steps.
-LARGE = 200_000
+LARGE_CHAIN = 200_000
 # What an elimination may cost before methods that only multiply are tried first.
 AFFORDABLE_FLOPS, AFFORDABLE_FLOPS_PER_STATE = 1e9, 3e5
 
@@ -34,7 +35,7 @@ Prepare = Callable[[], Solver]
 
 
 def first_that_meets(
-    mrp: MarkovRewardProcess, rewards: Sequence[FloatArray], tol: float, method: str, budget: Budget
+    mrp: MarkovRewardProcess, rewards: Sequence[Floats], tol: float, method: str, budget: Budget
 ) -> tuple[Solver, list[Certified], tuple[str, ...]]:
     """Try methods until the answers for all `rewards` meet `tol`.
 
@@ -74,7 +75,7 @@ def first_that_meets(
     )
 
 
-def _expected(mrp: MarkovRewardProcess, rewards: FloatArray) -> FloatArray | Expected:
+def _expected(mrp: MarkovRewardProcess, rewards: Floats) -> Floats | Expected:
     """Return rewards as they are, or with twice the digits if they are the means of r(s, s')."""
     if rewards is not mrp.rewards or mrp.reward_entries is None:
         return rewards
@@ -104,12 +105,12 @@ def candidates(mrp: MarkovRewardProcess, method: str, budget: Budget) -> Iterato
         yield next(one for one in (dense, gth, power, krylov, aggregation) if one[0] == method)
         return
     full = csr.nnz > 0.1 * float(n) ** 2
-    direct = dense if n <= DENSE_STATES or full else gth
-    if n <= DENSE_STATES or not mrp.is_unichain:
+    direct = dense if n <= DENSE_SOLVE_STATES or full else gth
+    if n <= DENSE_SOLVE_STATES or not mrp.is_unichain:
         yield direct
         return
-    quick = steps_to_forget(csr, mrp.period) <= FEW_STEPS
-    if quick and n >= LARGE:
+    quick = steps_to_forget(csr, mrp.period) <= FEW_POWER_STEPS
+    if quick and n >= LARGE_CHAIN:
         yield krylov
     if quick:
         yield power
@@ -117,7 +118,7 @@ def candidates(mrp: MarkovRewardProcess, method: str, budget: Budget) -> Iterato
         yield aggregation
     if not full:
         yield "sparse-gth", partial(eliminate, csr, structure, False, affordable)
-    if not (quick and n >= LARGE):
+    if not (quick and n >= LARGE_CHAIN):
         yield krylov
     yield direct
     if not quick:

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, bicgstab
 
-from gainbias.model.checks import CsrArray, FloatArray
+from gainbias.model.checks import CsrArray
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.progress import Watch
+from gainbias.types import Floats
 
 # Residual of a solve relative to its right side; refinement repeats solves, so few digits each are enough.
-TOLERANCE = 1e-9
+BIAS_TOLERANCE = 1e-9
 # The stationary law is not refined afterwards and is found to this accuracy at once.
 STATIONARY_TOLERANCE = 2e-15
 # A probability is polished until a step moves it by no more than this part of itself.
@@ -32,7 +33,7 @@ KRYLOV_ROUND = 200
 # Steps between two looks at the rate of decay.
 LOOK = 10
 
-Operator = Callable[[FloatArray], FloatArray]
+Operator = Callable[[Floats], Floats]
 
 
 @dataclass
@@ -40,21 +41,21 @@ class IterativeSolver:
     """A chain solved by matrix-vector products; `Solver` says what it offers."""
 
     method: str
-    stationary: FloatArray
-    _solve: Callable[[Operator, FloatArray, float], FloatArray]
+    stationary: Floats
+    _solve: Callable[[Operator, Floats, float], Floats]
     _transitions: CsrArray
     iterations: int
     notes: tuple[str, ...] = ()
-    tolerance: float = field(default=TOLERANCE, init=False)
+    tolerance: float = field(default=BIAS_TOLERANCE, init=False)
 
-    def average(self, values: FloatArray) -> FloatArray:
+    def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
         return np.full(len(values), self.stationary @ values)
 
-    def solve(self, right: FloatArray) -> FloatArray:
+    def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0."""
 
-        def forward(x: FloatArray) -> FloatArray:
+        def forward(x: Floats) -> Floats:
             self.iterations += 1
             moved = np.asarray(self._transitions @ x)
             return np.asarray(moved - self.stationary @ moved)
@@ -99,7 +100,7 @@ def prepare_power(
 ) -> IterativeSolver:
     """Make a solver that adds up powers; raises `MethodError` if they do not fade soon enough."""
 
-    def solve(forward: Operator, right: FloatArray, tolerance: float) -> FloatArray:
+    def solve(forward: Operator, right: Floats, tolerance: float) -> Floats:
         # x - P x = b is solved by the sum of P^k b, or with the lazy chain L = (I + P) / 2 by that of L^k b
         # / 2.
         if period == 1:
@@ -112,7 +113,7 @@ def prepare_power(
 def prepare_krylov(transitions: CsrArray, recurrent: NDArray[np.intp], budget: Budget) -> IterativeSolver:
     """Make a solver that uses BiCGSTAB; raises `MethodError` if it does not converge."""
 
-    def solve(forward: Operator, right: FloatArray, tolerance: float) -> FloatArray:
+    def solve(forward: Operator, right: Floats, tolerance: float) -> Floats:
         return _bicgstab(forward, right, tolerance, budget.watch)
 
     return _prepare("krylov", transitions, recurrent, solve, budget.watch)
@@ -122,7 +123,7 @@ def _prepare(
     name: str,
     transitions: CsrArray,
     recurrent: NDArray[np.intp],
-    solve: Callable[[Operator, FloatArray, float], FloatArray],
+    solve: Callable[[Operator, Floats, float], Floats],
     watch: Watch,
 ) -> IterativeSolver:
     """Find the stationary law as ``u + x`` with u uniform and ``x - x P = u P - u``."""
@@ -130,7 +131,7 @@ def _prepare(
     n = transitions.shape[0]
     count = 0
 
-    def forward(x: FloatArray) -> FloatArray:
+    def forward(x: Floats) -> Floats:
         nonlocal count
         count += 1
         return np.asarray(columns @ x)
@@ -142,7 +143,7 @@ def _prepare(
         right = columns @ law - law
         if np.abs(right).sum() <= STATIONARY_TOLERANCE:
             break
-        correction = solve(forward, right, max(TOLERANCE, STATIONARY_TOLERANCE / np.abs(right).sum()))
+        correction = solve(forward, right, max(BIAS_TOLERANCE, STATIONARY_TOLERANCE / np.abs(right).sum()))
         law = np.maximum(law + correction, 0.0)
         law /= law.sum()
     # Polishing may take a few times as long as finding the law did, which suffices unless chains are long.
@@ -151,8 +152,8 @@ def _prepare(
 
 
 def _polished(
-    law: FloatArray, columns: CsrArray, recurrent: NDArray[np.intp], most_steps: int, watch: Watch
-) -> tuple[FloatArray, tuple[str, ...]]:
+    law: Floats, columns: CsrArray, recurrent: NDArray[np.intp], most_steps: int, watch: Watch
+) -> tuple[Floats, tuple[str, ...]]:
     """Give small probabilities their digits too: a step only adds and multiplies positive numbers."""
     inside = np.zeros(len(law), bool)
     inside[recurrent] = True
@@ -179,7 +180,7 @@ def _lazy(transitions: CsrArray, period: int) -> Operator:
     return lambda x: np.asarray(0.5 * (x + transitions @ x))
 
 
-def _sum_of_powers(forward: Operator, right: FloatArray, tolerance: float, watch: Watch) -> FloatArray:
+def _sum_of_powers(forward: Operator, right: Floats, tolerance: float, watch: Watch) -> Floats:
     term, total = right, right.copy()
     start = size = float(np.abs(right).max())
     for step in range(1, MOST_POWER_STEPS + 1):
@@ -203,7 +204,7 @@ def _fraction(reached: float, wanted: float) -> tuple[float, float]:
     return -log(max(reached, 1e-300)), -log(wanted)
 
 
-def _bicgstab(forward: Operator, right: FloatArray, tolerance: float, watch: Watch) -> FloatArray:
+def _bicgstab(forward: Operator, right: Floats, tolerance: float, watch: Watch) -> Floats:
     n, size = len(right), float(np.linalg.norm(right))
     if size == 0.0:
         return np.zeros(n)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.model.checks import CsrArray, FloatArray
+from gainbias.model.checks import CsrArray
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.structure import Structure
 from gainbias.progress import Watch
+from gainbias.types import Floats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,7 @@ class Solver(Protocol):
         """Name of the method."""
 
     @property
-    def stationary(self) -> FloatArray:
+    def stationary(self) -> Floats:
         """Stationary law, (n,); with several recurrent classes each of them sums to one."""
 
     @property
@@ -45,10 +46,10 @@ class Solver(Protocol):
     def tolerance(self) -> float:
         """Residual at which `solve` stops relative to its right side, 0 for a direct method."""
 
-    def average(self, values: FloatArray) -> FloatArray:
+    def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state, (n,)."""
 
-    def solve(self, right: FloatArray) -> FloatArray:
+    def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right`` and average 0, for a right side (n,) with average 0."""
 
 
@@ -135,10 +136,10 @@ class Solution:
     """
 
     mrp: MarkovRewardProcess
-    rewards: FloatArray = field(repr=False)
-    stationary: FloatArray = field(repr=False)
+    rewards: Floats = field(repr=False)
+    stationary: Floats = field(repr=False)
     gain: float
-    bias: FloatArray = field(repr=False)
+    bias: Floats = field(repr=False)
     asymptotic_variance: float
     asymptotic_variance_error: float
     variance_per_step: float = field(repr=False)
@@ -208,9 +209,9 @@ class MultichainSolution:
     mrp: MarkovRewardProcess
     structure: Structure = field(repr=False)
     stationary: CsrArray = field(repr=False)
-    class_gains: FloatArray
-    gain: FloatArray = field(repr=False)
-    bias: FloatArray = field(repr=False)
+    class_gains: Floats
+    gain: Floats = field(repr=False)
+    bias: Floats = field(repr=False)
     error_bound: float
     residual: float
     method: str

@@ -10,13 +10,14 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
-from gainbias.model.checks import FloatArray, float_vector, frozen
+from gainbias.model.checks import float_vector, frozen
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import Certified, solve_and_refine_once
 from gainbias.model.solve.choice import METHODS, first_that_meets
 from gainbias.model.solve.solution import Budget, MultichainSolution, Solution, Solver, available_memory
 from gainbias.model.solve.variance import asymptotic_variance
 from gainbias.progress import Watch
+from gainbias.types import Floats
 
 Rewards = Mapping[str, ArrayLike]
 
@@ -88,7 +89,7 @@ def solve(
         for name, r in (extra_rewards or {}).items()
     }
     per_step = {name: vector / (mrp.rate or 1.0) for name, vector in extra.items()}
-    rewards: list[FloatArray] = [mrp.rewards, *per_step.values()]
+    rewards: list[Floats] = [mrp.rewards, *per_step.values()]
     with Watch(time_limit) as watch:
         budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
         solver, answers, tried = first_that_meets(mrp, rewards, tol, method, budget)
@@ -101,7 +102,7 @@ def solve(
 
 
 def _solution(
-    mrp: MarkovRewardProcess, rewards: FloatArray, answer: Certified, solver: Solver, notes: tuple[str, ...]
+    mrp: MarkovRewardProcess, rewards: Floats, answer: Certified, solver: Solver, notes: tuple[str, ...]
 ) -> Solution:
     gain = float(answer.gain[0])
     variance = asymptotic_variance(mrp, rewards, answer, solver)
@@ -219,11 +220,11 @@ class Poisson:
     solver: Solver
 
     @property
-    def stationary(self) -> FloatArray:
+    def stationary(self) -> Floats:
         """Stationary law, (n,)."""
         return self.solver.stationary
 
-    def solve(self, right: FloatArray) -> FloatArray:
+    def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right - average(right)`` and average 0.
 
         Parameters

@@ -16,14 +16,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.model.checks import CsrArray, FloatArray, entry_rows
+from gainbias.model.checks import CsrArray, entry_rows
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import EPS, Certified, Doubled, bellman_residual, row_excess, throughput
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.progress import OutOfTimeError
+from gainbias.types import Floats
 
-MOST_REFINEMENTS = 8
+MOST_VARIANCE_REFINEMENTS = 8
 ENOUGH = 1e-12
 """An average is not refined further when its error is known to be this small, relatively."""
 
@@ -40,7 +41,7 @@ class Variance(NamedTuple):
 
 def asymptotic_variance(
     mrp: MarkovRewardProcess,
-    rewards: FloatArray,
+    rewards: Floats,
     answer: Certified,
     solver: Solver,
     *,
@@ -80,8 +81,8 @@ def asymptotic_variance(
 
 
 def _squared_jumps(
-    csr: CsrArray, own: FloatArray | None, bias: FloatArray, bias_error: float, in_time: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+    csr: CsrArray, own: Floats | None, bias: Floats, bias_error: float, in_time: bool
+) -> tuple[Floats, Floats, Floats]:
     """Return the mean square of a jump from each state, that of its error, and what rows leave open.
 
     The solvers read the chance to stay as what the other entries leave to 1. So does this; if what is stored
@@ -100,7 +101,7 @@ def _squared_jumps(
     chance = np.where(stays, np.maximum(csr.data - excess[source], 0.0), csr.data)
     moves = chance * (csr.indices != origin[source])
 
-    def per_state(entries: FloatArray) -> FloatArray:
+    def per_state(entries: Floats) -> Floats:
         return np.bincount(source, entries, minlength=len(states)).astype(np.float64, copy=False)
 
     mean = np.zeros(len(states)) if in_time else per_state(moves * jump)
@@ -119,7 +120,7 @@ def _likeliest(csr: CsrArray) -> NDArray[np.intp]:
     return place
 
 
-def _refined_average(csr: CsrArray, values: FloatArray, solver: Solver) -> tuple[float, float]:
+def _refined_average(csr: CsrArray, values: Floats, solver: Solver) -> tuple[float, float]:
     """Return the long-run average of nonnegative values and a bound on its error.
 
     With the solution x of ``x - P x = values - g`` it is g plus the average of the residual, whatever x is.
@@ -131,7 +132,7 @@ def _refined_average(csr: CsrArray, values: FloatArray, solver: Solver) -> tuple
     rows = Sparse(csr.indptr, csr.indices, csr.data)
     bias, best = Doubled(np.zeros(len(values))), (float(gain.high[0]), np.inf)
     right = values - gain.high
-    for _ in range(MOST_REFINEMENTS):
+    for _ in range(MOST_VARIANCE_REFINEMENTS):
         try:
             bias = bias.plus(solver.solve(right))
         except (MethodError, OutOfTimeError):

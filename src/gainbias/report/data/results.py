@@ -72,10 +72,10 @@ class Printed:
         return wide(self.paper.condition_numbers.assign(run=0), column)
 
 
-PAPER_METHODS = ("double-chain", "single-chain")
+PAPER_ALGORITHMS = ("double-chain", "single-chain")
 BASELINES = ("td-lambda", "implicit-td")
-FLOOR = "lstd"
-STUDIED = PAPER_METHODS + BASELINES
+FLOOR_ALGORITHM = "lstd"
+STUDIED = PAPER_ALGORITHMS + BASELINES
 """The four columns of the paper's table of distances."""
 
 
@@ -115,7 +115,7 @@ class Score:
         """Return the kind of error that an algorithm is scored by."""
         if self.kind != "paper":
             return self.kind
-        return "full" if algorithm in (*PAPER_METHODS, FLOOR) else "quotient"
+        return "full" if algorithm in (*PAPER_ALGORITHMS, FLOOR_ALGORITHM) else "quotient"
 
     def but(self, **changes: Any) -> Score:
         """Return a score with other fields."""

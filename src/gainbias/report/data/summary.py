@@ -13,7 +13,6 @@ import pandas
 from pandas import DataFrame
 
 from gainbias.experiments.statistics import (
-    Floats,
     Interval,
     Rng,
     bootstrap_interval,
@@ -22,16 +21,24 @@ from gainbias.experiments.statistics import (
     probability_of_improvement,
     scores_by_algorithm,
 )
-from gainbias.report.data.results import BASELINES, FLOOR, PAPER_METHODS, Archive, MissingDataError, Score
+from gainbias.report.data.results import (
+    BASELINES,
+    FLOOR_ALGORITHM,
+    PAPER_ALGORITHMS,
+    Archive,
+    MissingDataError,
+    Score,
+)
 from gainbias.report.figures.style import SIZES, drawing, look_of, new_figure
 from gainbias.report.names import algorithm_title
-from gainbias.report.tables.layout import Cell, Sheet, range_text
+from gainbias.report.tables.layout import Sheet, TableCell, range_text
+from gainbias.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Source(Protocol):
+class MeasureSource(Protocol):
     """Stored results, or the paper's tables: frames with a row for each run and a column for each task."""
 
     def errors(self, algorithm: str, score: Score, share: float = 1.0) -> DataFrame:
@@ -41,7 +48,7 @@ class Source(Protocol):
         """Return a condition number."""
 
 
-Measure = Callable[[Source, Score], DataFrame]
+Measure = Callable[[MeasureSource, Score], DataFrame]
 
 
 def _smaller(one: DataFrame, other: DataFrame) -> DataFrame:
@@ -52,44 +59,44 @@ def _larger(one: DataFrame, other: DataFrame) -> DataFrame:
     return one.where(one >= other, other)
 
 
-def _best(source: Source, names: tuple[str, str], score: Score) -> DataFrame:
+def _best(source: MeasureSource, names: tuple[str, str], score: Score) -> DataFrame:
     """Return the smaller error of two algorithms."""
     return _smaller(source.errors(names[0], score), source.errors(names[1], score))
 
 
-def paper_to_baselines(source: Source, score: Score) -> DataFrame:
+def paper_to_baselines(source: MeasureSource, score: Score) -> DataFrame:
     """Compare the better new algorithm with the better baseline."""
-    return _best(source, PAPER_METHODS, score) / _best(source, BASELINES, score)
+    return _best(source, PAPER_ALGORITHMS, score) / _best(source, BASELINES, score)
 
 
-def single_to_baselines(source: Source, score: Score) -> DataFrame:
+def single_to_baselines(source: MeasureSource, score: Score) -> DataFrame:
     """Compare single chain with the better baseline."""
     return source.errors("single-chain", score) / _best(source, BASELINES, score)
 
 
-def double_to_baselines(source: Source, score: Score) -> DataFrame:
+def double_to_baselines(source: MeasureSource, score: Score) -> DataFrame:
     """Compare double chain with the better baseline."""
     return source.errors("double-chain", score) / _best(source, BASELINES, score)
 
 
-def double_keeps_up(source: Source, score: Score) -> DataFrame:
+def double_keeps_up(source: MeasureSource, score: Score) -> DataFrame:
     """Compare as the paper prints: errors that agree to two decimals are equal."""
     ours, theirs = source.errors("double-chain", score), _best(source, BASELINES, score)
     return ours.round(2) <= theirs.round(2)
 
 
-def double_to_single(source: Source, score: Score) -> DataFrame:
+def double_to_single(source: MeasureSource, score: Score) -> DataFrame:
     """Compare double chain with single chain."""
     return source.errors("double-chain", score) / source.errors("single-chain", score)
 
 
-def metric_decides_nothing(source: Source, score: Score) -> DataFrame:
+def metric_decides_nothing(source: MeasureSource, score: Score) -> DataFrame:
     """Ask whether the winner stays the same when all algorithms are scored alike."""
     mixed = paper_to_baselines(source, score) < 1
     return mixed == (paper_to_baselines(source, score.but(kind="quotient")) < 1)
 
 
-def _constant(source: Source, algorithm: str, score: Score) -> DataFrame:
+def _constant(source: MeasureSource, algorithm: str, score: Score) -> DataFrame:
     """Return the length of the constant in an error: what the quotient leaves out."""
     full = source.errors(algorithm, score.but(kind="full"))
     quotient = source.errors(algorithm, score.but(kind="quotient"))
@@ -97,21 +104,21 @@ def _constant(source: Source, algorithm: str, score: Score) -> DataFrame:
         return np.sqrt((full**2 - quotient**2).clip(lower=0.0))
 
 
-def constant_to_baselines(source: Source, score: Score) -> DataFrame:
+def constant_to_baselines(source: MeasureSource, score: Score) -> DataFrame:
     """Compare the larger constant of the new algorithms with the smaller one of the baselines."""
     ours, theirs = (
-        [_constant(source, name, score) for name in names] for names in (PAPER_METHODS, BASELINES)
+        [_constant(source, name, score) for name in names] for names in (PAPER_ALGORITHMS, BASELINES)
     )
     return _larger(*ours) / _smaller(*theirs)
 
 
-def end_to_tenth(source: Source, score: Score) -> DataFrame:
+def end_to_tenth(source: MeasureSource, score: Score) -> DataFrame:
     """Compare the error at the end with that after a tenth, for the worse of the new algorithms."""
-    ratios = [source.errors(name, score) / source.errors(name, score, share=0.1) for name in PAPER_METHODS]
+    ratios = [source.errors(name, score) / source.errors(name, score, share=0.1) for name in PAPER_ALGORITHMS]
     return _larger(*ratios)
 
 
-def bias_to_fixed_point(source: Source, score: Score) -> DataFrame:
+def bias_to_fixed_point(source: MeasureSource, score: Score) -> DataFrame:
     """Compare the error to the bias with twice that to the fixed point, for the worse new algorithm.
 
     Where the ratio is above 1, bias and fixed point are apart.
@@ -119,7 +126,7 @@ def bias_to_fixed_point(source: Source, score: Score) -> DataFrame:
     full = score.but(kind="full")
     ratios = [
         source.errors(name, full.but(target="bias")) / (2 * source.errors(name, full.but(target="paper")))
-        for name in PAPER_METHODS
+        for name in PAPER_ALGORITHMS
     ]
     return _larger(*ratios)
 
@@ -127,7 +134,7 @@ def bias_to_fixed_point(source: Source, score: Score) -> DataFrame:
 def twice_baselines_to(algorithm: str) -> Measure:
     """Compare twice the better baseline with an algorithm."""
 
-    def ratio(source: Source, score: Score) -> DataFrame:
+    def ratio(source: MeasureSource, score: Score) -> DataFrame:
         return 2 * _best(source, BASELINES, score) / source.errors(algorithm, score)
 
     return ratio
@@ -136,7 +143,7 @@ def twice_baselines_to(algorithm: str) -> Measure:
 def others_to_eta1(*names: str, factor: float = 1.0) -> Measure:
     """Compare the largest of some condition numbers with eta1."""
 
-    def ratio(source: Source, score: Score) -> DataFrame:
+    def ratio(source: MeasureSource, score: Score) -> DataFrame:
         first, *rest = (source.condition(name, score) for name in names)
         for other in rest:
             first = _larger(first, other)
@@ -165,11 +172,11 @@ def score_arrays(results: Archive, score: Score) -> dict[str, Floats]:
 
 def log_floor_ratios(arrays: Mapping[str, Floats]) -> dict[str, Floats]:
     """Return log10 of each error over that of least squares on the same data; 0 where both diverged."""
-    if FLOOR not in arrays:
-        raise MissingDataError(f"the results hold no runs of {FLOOR}")
+    if FLOOR_ALGORITHM not in arrays:
+        raise MissingDataError(f"the results hold no runs of {FLOOR_ALGORITHM}")
     logs = {name: np.log10(np.maximum(errors, np.finfo(float).tiny)) for name, errors in arrays.items()}
     with np.errstate(invalid="ignore"):
-        ratios = {name: log - logs[FLOOR] for name, log in logs.items() if name != FLOOR}
+        ratios = {name: log - logs[FLOOR_ALGORITHM] for name, log in logs.items() if name != FLOOR_ALGORITHM}
     return {name: np.where(np.isnan(ratio), 0.0, ratio) for name, ratio in ratios.items()}
 
 
@@ -206,10 +213,12 @@ def summary_sheet(table: DataFrame) -> Sheet:
         groups.append(
             [
                 [
-                    Cell(str(score) if place == 0 else ""),
-                    Cell(algorithm_title(row.algorithm)),
-                    Cell(range_text(row.typical, row.typical_low, row.typical_high), row.typical == least),
-                    Cell(
+                    TableCell(str(score) if place == 0 else ""),
+                    TableCell(algorithm_title(row.algorithm)),
+                    TableCell(
+                        range_text(row.typical, row.typical_low, row.typical_high), row.typical == least
+                    ),
+                    TableCell(
                         "-"
                         if np.isnan(row.better)
                         else range_text(row.better, row.better_low, row.better_high)
@@ -256,7 +265,11 @@ def draw_profiles(
             panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         figure.supxlabel("Error, in multiples of the least-squares error", fontsize=shape.letters)
         figure.supylabel("Share of runs", fontsize=shape.letters)
-        _legend(figure, [name for name in results.algorithms("fair") if name != FLOOR], shape.legend_columns)
+        _legend(
+            figure,
+            [name for name in results.algorithms("fair") if name != FLOOR_ALGORITHM],
+            shape.legend_columns,
+        )
     return figure
 
 

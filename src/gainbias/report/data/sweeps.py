@@ -16,13 +16,13 @@ import pandas
 from pandas import DataFrame, Series
 from scipy.stats import t as student
 
-from gainbias.experiments.cell import EXACT
+from gainbias.experiments.cell import EXACT_COLUMN
 from gainbias.report.names import distinct_texts
-from gainbias.report.tables.layout import Cell, Sheet
+from gainbias.report.tables.layout import Sheet, TableCell
 
 SCHEDULE = ["step_size", "a", "c0", "xi"]
 METRIC = ["kind", "target", "norm"]
-CONFIDENCE = 0.95
+SWEEP_CONFIDENCE = 0.95
 
 
 class Names(NamedTuple):
@@ -54,7 +54,7 @@ class Summary:
     """
 
     def __init__(self, path: Path, params: Sequence[str]) -> None:
-        self._params = [name for name in params if name in _columns(path) and name != EXACT]
+        self._params = [name for name in params if name in _columns(path) and name != EXACT_COLUMN]
         self._keys = ["task", "settings", "algorithm", *self._params, *SCHEDULE, *METRIC]
         self._sums = _summed(path, self._keys)
 
@@ -101,7 +101,7 @@ def _summed(path: Path, keys: list[str]) -> DataFrame:
 
     file = pyarrow.parquet.ParquetFile(path)
     names = file.schema_arrow.names
-    exact = [EXACT] if EXACT in names else []
+    exact = [EXACT_COLUMN] if EXACT_COLUMN in names else []
     seed = ["seed"] if "seed" in names else []
     columns = [*keys, "instance", *seed, "step", "transitions", "error", *exact]
     instances = _instances(file)
@@ -168,7 +168,7 @@ def _averaged(rows: DataFrame, keys: list[str], seed: list[str]) -> DataFrame:
         diverged=(~finite).astype(np.int64),
         total=errors,
         path_squares=errors**2,
-        exact_squares=rows[EXACT] ** 2 if EXACT in rows else np.nan,
+        exact_squares=rows[EXACT_COLUMN] ** 2 if EXACT_COLUMN in rows else np.nan,
     )
     grouped = rows.groupby(keys, dropna=False, sort=False, observed=True)
     sums = grouped[["runs", "diverged", "total", "path_squares"]].sum()
@@ -210,7 +210,7 @@ def _reach(mean: Any, squares: Any, count: Any) -> Any:
     """Return how far a 95 % interval of a mean reaches, from the sum of squares."""
     others = np.maximum(count - 1, 1)
     spread = np.maximum(0.0, squares / count - mean**2) * count / others
-    return student.ppf(0.5 + CONFIDENCE / 2, others) * np.sqrt(spread / count)
+    return student.ppf(0.5 + SWEEP_CONFIDENCE / 2, others) * np.sqrt(spread / count)
 
 
 def _spread(table: DataFrame, columns: list[str], text: Any) -> Series[str]:
@@ -378,13 +378,13 @@ def best_sheet(best: DataFrame, metric: str) -> Sheet:
         groups.append(
             [
                 [
-                    Cell(row.task),
-                    Cell(row.series),
-                    Cell(row.schedule + (" (at the edge)" if row.at_edge else "")),
-                    Cell(number_text(row.mean), best=bool(row.mean == least and np.isfinite(least))),
-                    Cell(interval_words(row)),
-                    Cell(str(row.instances)),
-                    *([Cell(str(row.runs))] if paths else []),
+                    TableCell(row.task),
+                    TableCell(row.series),
+                    TableCell(row.schedule + (" (at the edge)" if row.at_edge else "")),
+                    TableCell(number_text(row.mean), best=bool(row.mean == least and np.isfinite(least))),
+                    TableCell(interval_words(row)),
+                    TableCell(str(row.instances)),
+                    *([TableCell(str(row.runs))] if paths else []),
                 ]
                 for row in rows.itertuples()
             ]

@@ -26,11 +26,11 @@ from gainbias.experiments.statistics import (
 )
 from gainbias.report.data import summary as measured
 from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES, Archive, MissingDataError, Paper, Score
-from gainbias.report.data.summary import Measure, Source
+from gainbias.report.data.summary import Measure, MeasureSource
 
 
 @dataclass(frozen=True)
-class Claim:
+class StudyClaim:
     """One empirical claim.
 
     Attributes
@@ -71,7 +71,7 @@ class Claim:
     because: str = ""
     findings: tuple[str, ...] = ()
 
-    def held(self, source: Source, score: Score) -> DataFrame:
+    def held(self, source: MeasureSource, score: Score) -> DataFrame:
         """Say for each run and task whether the claim held."""
         if self.test is not None:
             return self.test(source, score)
@@ -85,8 +85,8 @@ SLOWLY = (
     "the top of this page, are the same for all tasks and not tuned"
 )
 
-CLAIMS = (
-    Claim(
+STUDY_CLAIMS = (
+    StudyClaim(
         "most-settings",
         "The better of the two new algorithms has a smaller error than the better baseline in most tasks.",
         'Numerical Results, main text: "our methods outperform the prior literature in most settings"',
@@ -95,7 +95,7 @@ CLAIMS = (
         "better new algorithm / better baseline",
         findings=("finding-23", "finding-26"),
     ),
-    Claim(
+    StudyClaim(
         "single-chain-first",
         "Single chain has a smaller error than both baselines in most tasks.",
         "Table of distances, bold entries",
@@ -104,7 +104,7 @@ CLAIMS = (
         "single chain / better baseline",
         findings=("finding-26",),
     ),
-    Claim(
+    StudyClaim(
         "double-chain-keeps-up",
         "Double chain is no worse than the better baseline, to two decimals, in most tasks.",
         'Numerical Results, main text ("our methods"), and table of distances',
@@ -114,7 +114,7 @@ CLAIMS = (
         test=measured.double_keeps_up,
         findings=("finding-26",),
     ),
-    Claim(
+    StudyClaim(
         "one-chain-costs-time",
         "Using one chain instead of two costs time: single chain ends with the larger error in most tasks.",
         'Single-Chain Algorithm: "at the cost of an increased convergence time"; sample complexities',
@@ -123,7 +123,7 @@ CLAIMS = (
         "double chain / single chain",
         findings=("finding-11", "finding-26"),
     ),
-    Claim(
+    StudyClaim(
         "fair-comparison",
         "The comparison is fair: who wins does not change when all algorithms are scored modulo constants.",
         'Numerical Results, main text: "a fair comparison"',
@@ -132,7 +132,7 @@ CLAIMS = (
         metric="paper",
         findings=("finding-26",),
     ),
-    Claim(
+    StudyClaim(
         "one-point",
         "The new algorithms find the constant: this part of their errors is smaller than in the baselines.",
         'Comparison table: "converges to a sample independent point"',
@@ -142,7 +142,7 @@ CLAIMS = (
         metric="none",
         findings=("finding-10", "finding-26"),
     ),
-    Claim(
+    StudyClaim(
         "error-falls",
         "Both new algorithms converge: in most tasks they end with smaller errors than after a tenth of the "
         "budget.",
@@ -152,7 +152,7 @@ CLAIMS = (
         "error at the end / after a tenth",
         findings=("finding-17",),
     ),
-    Claim(
+    StudyClaim(
         "reaches-the-bias",
         "The new algorithms approach the bias itself, not a projected fixed point away from it.",
         "Numerical Results: errors against W*, which is one of the features",
@@ -163,7 +163,7 @@ CLAIMS = (
         because="the fixed point is away from the bias, as it is when rows of features are scaled one by one",
         findings=("finding-24",),
     ),
-    Claim(
+    StudyClaim(
         "variance-reduction-slow",
         "Variance-reduced TD, with the chain thinned, is much slower: its error is over twice that of the "
         "better baseline.",
@@ -173,7 +173,7 @@ CLAIMS = (
         "twice the better baseline / variance-reduced TD",
         findings=("finding-26",),
     ),
-    Claim(
+    StudyClaim(
         "variance-reduction-slow-all-data",
         "Variance-reduced TD is much slower even if it uses every transition.",
         SLOWLY,
@@ -182,7 +182,7 @@ CLAIMS = (
         "twice the better baseline / variance-reduced TD, all data",
         findings=("finding-26",),
     ),
-    Claim(
+    StudyClaim(
         "eta1-largest-printed",
         "eta1 is the largest of the three condition numbers in most tasks, eta2 as printed.",
         "Table of condition numbers, bold entries",
@@ -193,7 +193,7 @@ CLAIMS = (
         about="conditions",
         findings=("finding-2",),
     ),
-    Claim(
+    StudyClaim(
         "eta1-largest-subspace",
         "eta1 is the largest of the three in most tasks, eta2 on the subspace of the work it is taken from.",
         "Table of condition numbers, bold entries",
@@ -205,7 +205,7 @@ CLAIMS = (
         because="with constants in the span of the features eta1 can never exceed this eta2",
         findings=("finding-2", "finding-3"),
     ),
-    Claim(
+    StudyClaim(
         "eta1-above-eta3",
         "eta1 is larger than eta3 in every task.",
         "Table of condition numbers, all fifteen rows",
@@ -216,7 +216,7 @@ CLAIMS = (
         about="conditions",
         findings=("finding-3",),
     ),
-    Claim(
+    StudyClaim(
         "eta1-above-half-eta3",
         "eta1 is larger than half of eta3 in every task.",
         "Comparison table, note 2, and the lemma behind it",
@@ -327,7 +327,7 @@ COUNTS_CONSTANT = "counts a constant that the baselines do not look for"
 OUR_CONSTANTS = "variance-reduced TD is run with constants of ours, its authors' are not known to us"
 """What a verdict must not be quoted without."""
 
-UNKNOWN = Interval(np.nan, np.nan, np.nan)
+NO_INTERVAL = Interval(np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True)
@@ -373,13 +373,13 @@ class Verdict:
         return f"{word}s" if sure else f"seems to {word}"
 
 
-def runs_met(claim: Claim, held: DataFrame) -> int:
+def runs_met(claim: StudyClaim, held: DataFrame) -> int:
     """Count the runs in which a claim held in as many tasks as it speaks of."""
     shares = held.to_numpy(dtype=float).mean(axis=1)
     return int((shares > 0.5).sum() if claim.scope == "most" else (shares == 1.0).sum())
 
 
-def judge(claim: Claim, source: Source, score: Score) -> Verdict:
+def judge(claim: StudyClaim, source: MeasureSource, score: Score) -> Verdict:
     """Judge a claim under a score.
 
     Raises
@@ -401,9 +401,9 @@ def judge(claim: Claim, source: Source, score: Score) -> Verdict:
     )
 
 
-def _typical(claim: Claim, source: Source, score: Score) -> Interval:
+def _typical(claim: StudyClaim, source: MeasureSource, score: Score) -> Interval:
     if claim.ratio is None:
-        return UNKNOWN
+        return NO_INTERVAL
     ratios = claim.ratio(source, score).to_numpy(dtype=float)
     ratios = np.where(np.isnan(ratios), 1.0, ratios)  # 0 / 0, or both diverged
     with np.errstate(divide="ignore"):
@@ -425,7 +425,7 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
 """Single choices that may turn a verdict."""
 
 
-def turning_choices(claim: Claim, source: Source, score: Score) -> list[str]:
+def turning_choices(claim: StudyClaim, source: MeasureSource, score: Score) -> list[str]:
     """Return the choices of metric, target and budget with each of which alone a claim would hold."""
     turning = []
     for words, change in CHANGES.items():
@@ -441,7 +441,7 @@ def turning_choices(claim: Claim, source: Source, score: Score) -> list[str]:
     return turning
 
 
-def reason(claim: Claim, verdict: Verdict, source: Source, score: Score) -> str:
+def reason(claim: StudyClaim, verdict: Verdict, source: MeasureSource, score: Score) -> str:
     """Say from the data why a claim does not hold under a score; empty if it holds."""
     if verdict.holds:
         return ""
@@ -465,7 +465,7 @@ def _where_it_fails(verdict: Verdict) -> str:
     return f"it fails in {count} of {verdict.num_tasks} tasks: {', '.join(verdict.failing)}"
 
 
-def scores_for(claim: Claim) -> dict[str, Score]:
+def scores_for(claim: StudyClaim) -> dict[str, Score]:
     """Return the scores under which a claim is judged, by name."""
     if claim.metric == "paper":
         return dict(PAPER_SCORES)
@@ -474,7 +474,7 @@ def scores_for(claim: Claim) -> dict[str, Score]:
     return dict(SCORES)
 
 
-def caveat(claim: Claim, score: Score) -> str:
+def caveat(claim: StudyClaim, score: Score) -> str:
     """Return what a verdict must not be quoted without; mostly nothing.
 
     Examples
@@ -503,7 +503,7 @@ def with_caveat(text: str, words: str) -> str:
     return f"{text} ({words})" if words else text
 
 
-def verdict_table(claims: Iterable[Claim], source: Source) -> DataFrame:
+def verdict_table(claims: Iterable[StudyClaim], source: MeasureSource) -> DataFrame:
     """Judge all claims under all scores that make sense for them.
 
     Returns

@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 
 from gainbias.engine.trace import Kind, Trace
 from gainbias.evaluation.estimate import Estimate, History, every_observation
-from gainbias.evaluation.observations import BEYOND
+from gainbias.evaluation.observations import NO_BOUND_BEYOND
 from gainbias.evaluation.values.methods import NoValues
 from gainbias.features.maps import FeatureMap
-from gainbias.features.matrix import FloatArray
 from gainbias.report.figures.style import FAINT, INK, NEGATIVE, POSITIVE, Size, drawing, look_of, new_figure
 from gainbias.report.names import algorithm_title, distinct_texts
 from gainbias.theory.curve.curve import Curve
+from gainbias.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-MOST_POINTS = 60
+MOST_DRAWN_OBSERVATIONS = 60
 """More discrete observations than this are not drawn one by one."""
 
 SHOWN = 6
@@ -45,7 +45,7 @@ LATE = 0.01
 ROOM = 3.0
 """The chart of the gain reaches so many spreads to either side."""
 
-ROUNDING = 1e-12
+NEGLIGIBLE_WIDTH = 1e-12
 """An interval that is narrower, relative to the largest number of a chart, has no width."""
 
 Form = Literal["points", "line", "map", "extremes"]
@@ -72,8 +72,8 @@ class ValueView:
     form: Form
     seen: NDArray[Any]
     axes: tuple[NDArray[Any], ...]
-    values: FloatArray
-    intervals: FloatArray
+    values: Floats
+    intervals: Floats
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -104,7 +104,7 @@ def value_view(estimate: Estimate) -> ValueView | None:
         every = every_observation(limits)
         if every is None:
             return None
-        if size == 1 and len(every) <= MOST_POINTS:
+        if size == 1 and len(every) <= MOST_DRAWN_OBSERVATIONS:
             return _view(estimate, "points", every.ravel())
         if size != 2:
             return _extremes(estimate)
@@ -118,16 +118,16 @@ def value_view(estimate: Estimate) -> ValueView | None:
     return _view(estimate, "line" if size == 1 else "map", *axes)
 
 
-def _pairs(low: FloatArray, high: FloatArray) -> Any:
+def _pairs(low: Floats, high: Floats) -> Any:
     return zip(low.ravel(), high.ravel(), strict=True)
 
 
-def _box(estimate: Estimate) -> tuple[FloatArray, FloatArray] | None:
+def _box(estimate: Estimate) -> tuple[Floats, Floats] | None:
     """Return finite bounds of observations, from the feature map or from the space."""
     choice: Any = estimate.observed.choice
     box = choice if isinstance(choice, FeatureMap) else estimate.observed.limits
     low, high = np.asarray(box.low, dtype=np.float64).ravel(), np.asarray(box.high, dtype=np.float64).ravel()
-    return (low, high) if (np.maximum(np.abs(low), np.abs(high)) < BEYOND).all() else None
+    return (low, high) if (np.maximum(np.abs(low), np.abs(high)) < NO_BOUND_BEYOND).all() else None
 
 
 def _view(estimate: Estimate, form: Form, *axes: NDArray[Any]) -> ValueView:
@@ -154,7 +154,7 @@ def has_varied(history: History) -> NDArray[np.bool_]:
     """
     widths = history.high - history.low
     scale = np.max(np.abs([history.gain, widths]), where=np.isfinite([history.gain, widths]), initial=0.0)
-    return np.asarray(widths > ROUNDING * scale)
+    return np.asarray(widths > NEGLIGIBLE_WIDTH * scale)
 
 
 def gain_range(estimate: Estimate) -> tuple[float, float] | None:

@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pandas import DataFrame
 
-from gainbias.experiments.statistics import Floats
-from gainbias.features.matrix import FloatArray
-from gainbias.report.data.results import FLOOR, STUDIED, Archive, MissingDataError, Paper, Score, tail_of
+from gainbias.report.data.results import (
+    FLOOR_ALGORITHM,
+    STUDIED,
+    Archive,
+    MissingDataError,
+    Paper,
+    Score,
+    tail_of,
+)
+from gainbias.report.data.verdicts import PRINTED_ZERO
 from gainbias.report.figures.style import FAINT, INK, SIZES, drawing, look_of, new_figure
 from gainbias.report.names import algorithm_title, task_title
+from gainbias.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,8 +34,6 @@ if TYPE_CHECKING:
 
 Axis = Literal["steps", "transitions"]
 
-PRINTED_ZERO = 0.005
-"""The paper rounds to two decimals: 0.00 means less than this."""
 
 DECADES = 3
 """So many last decades of the runs are shown: before them next to nothing is learned."""
@@ -48,7 +54,7 @@ MARK: dict[str, Any] = {
 }
 
 
-class Curve(NamedTuple):
+class DrawnCurve(NamedTuple):
     """Mean error of an algorithm on a task, and the middle 80 % of its runs.
 
     Attributes
@@ -67,13 +73,15 @@ class Curve(NamedTuple):
     runs: int
     diverged: int
 
-    def since(self, x: float) -> Curve:
+    def since(self, x: float) -> DrawnCurve:
         """Return the part from x on."""
         kept = self.x >= x
         return self._replace(x=self.x[kept], mean=self.mean[kept], low=self.low[kept], high=self.high[kept])
 
 
-def learning_curve(results: Archive, algorithm: str, task: str, score: Score, axis: Axis = "steps") -> Curve:
+def learning_curve(
+    results: Archive, algorithm: str, task: str, score: Score, axis: Axis = "steps"
+) -> DrawnCurve:
     """Summarise the runs of an algorithm on a task at each checkpoint.
 
     With few runs the middle 80 % reach from the smallest to the largest.
@@ -85,7 +93,7 @@ def learning_curve(results: Archive, algorithm: str, task: str, score: Score, ax
     wide = rows.pivot(index="step" if axis == "steps" else "transitions", columns="run", values="error")
     ordered = np.sort(wide.to_numpy(), axis=1)
     edge = tail_of(ordered.shape[1])
-    return Curve(
+    return DrawnCurve(
         x=wide.index.to_numpy(dtype=np.float64),
         mean=ordered.mean(axis=1),
         low=ordered[:, edge],
@@ -155,10 +163,10 @@ def _end_points(paper: Paper, task: str, score: Score) -> DataFrame:
 def _drawn(results: Archive, score: Score) -> list[str]:
     """Return the algorithms that are drawn."""
     found = results.algorithms(score.protocol)
-    return [name for name in found if score.kind != "paper" or name in (*STUDIED, FLOOR)]
+    return [name for name in found if score.kind != "paper" or name in (*STUDIED, FLOOR_ALGORITHM)]
 
 
-def _draw_panel(panel: Axes, task: str, curves: dict[str, Curve], printed: DataFrame) -> None:
+def _draw_panel(panel: Axes, task: str, curves: dict[str, DrawnCurve], printed: DataFrame) -> None:
     """Draw curves, spread and end points of a task."""
     for algorithm, curve in curves.items():
         _draw_curve(panel, algorithm, curve)
@@ -176,7 +184,7 @@ def _draw_panel(panel: Axes, task: str, curves: dict[str, Curve], printed: DataF
         axis.set_major_formatter(lambda value, _, text=text: text(value))  # type: ignore[misc]
 
 
-def _shown_curves(results: Archive, task: str, score: Score, axis: Axis) -> dict[str, Curve]:
+def _shown_curves(results: Archive, task: str, score: Score, axis: Axis) -> dict[str, DrawnCurve]:
     """Return the last part of the curves of a task."""
     curves = {}
     for algorithm in _drawn(results, score):
@@ -186,23 +194,23 @@ def _shown_curves(results: Archive, task: str, score: Score, axis: Axis) -> dict
     return {algorithm: curve.since(end / 10**DECADES) for algorithm, curve in curves.items()}
 
 
-def _draw_curve(panel: Axes, algorithm: str, curve: Curve) -> None:
+def _draw_curve(panel: Axes, algorithm: str, curve: DrawnCurve) -> None:
     look, drawn = look_of(algorithm), np.isfinite(curve.mean)
     panel.plot(
         curve.x[drawn], curve.mean[drawn], color=look.colour, linestyle=look.dashes, linewidth=look.width
     )
-    if algorithm != FLOOR:
+    if algorithm != FLOOR_ALGORITHM:
         kept = drawn & np.isfinite(curve.high)
         panel.fill_between(
             curve.x[kept], curve.low[kept], curve.high[kept], color=look.colour, alpha=BAND, linewidth=0
         )
 
 
-def _limit_heights(panel: Axes, curves: dict[str, Curve], printed: DataFrame) -> None:
+def _limit_heights(panel: Axes, curves: dict[str, DrawnCurve], printed: DataFrame) -> None:
     """Choose the heights by what is compared: least squares on a handful of transitions may be far above."""
     parts = [printed["mean"].to_numpy(dtype=np.float64).clip(min=PRINTED_ZERO)]
     for algorithm, curve in curves.items():
-        parts += [curve.mean[-1:]] if algorithm == FLOOR else [curve.mean, curve.low]
+        parts += [curve.mean[-1:]] if algorithm == FLOOR_ALGORITHM else [curve.mean, curve.low]
     heights = np.concatenate(parts)
     heights = heights[np.isfinite(heights) & (heights > 0)]
     if heights.size:
@@ -227,7 +235,7 @@ def _draw_end_points(panel: Axes, end: float, printed: Mapping[str, float]) -> N
         )
 
 
-def _say_who_diverged(panel: Axes, curves: dict[str, Curve]) -> None:
+def _say_who_diverged(panel: Axes, curves: dict[str, DrawnCurve]) -> None:
     lost = [(name, curve) for name, curve in curves.items() if curve.diverged]
     for place, (algorithm, curve) in enumerate(lost):
         panel.annotate(
@@ -248,7 +256,7 @@ def _draw_legend(figure: Figure, algorithms: list[str], score: Score, columns: i
         look, marked = look_of(algorithm), score.kind == "paper" and algorithm in STUDIED
         mark = MARK | {"marker": look.marker} if marked else {}
         handles.append(Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=look.width, **mark))
-    labels = [algorithm_title(name) + (" (floor)" if name == FLOOR else "") for name in algorithms]
+    labels = [algorithm_title(name) + (" (floor)" if name == FLOOR_ALGORITHM else "") for name in algorithms]
     handles.append(Patch(color=look_of("single-chain").colour, alpha=BAND, linewidth=0))
     labels.append("Middle 80 % of runs")
     if score.kind == "paper":
@@ -335,14 +343,14 @@ def draw_maps(results: Archive, protocol: str, size: str = "two-column") -> Figu
     return figure
 
 
-def _last(results: Archive, protocol: str, task: str) -> dict[str, FloatArray]:
+def _last(results: Archive, protocol: str, task: str) -> dict[str, Floats]:
     """Return the values of all states at the last checkpoint of each algorithm."""
     rows = results.values[(results.values["protocol"] == protocol) & (results.values["task"] == task)]
     last = rows.sort_values("step").groupby("algorithm", observed=True, sort=False)["values"].last()
     return {str(name): np.asarray(values, dtype=np.float64) for name, values in last.items()}
 
 
-def _draw_row(panels: Any, states: DataFrame, estimates: dict[str, FloatArray]) -> None:
+def _draw_row(panels: Any, states: DataFrame, estimates: dict[str, Floats]) -> None:
     from matplotlib.colors import AsinhNorm
 
     bias = states["bias"].to_numpy()
@@ -362,7 +370,7 @@ def _draw_row(panels: Any, states: DataFrame, estimates: dict[str, FloatArray]) 
             panel.text(0.5, 0.5, "diverged", color=FAINT, ha="center", va="center", transform=panel.transAxes)
 
 
-def _spread(states: DataFrame, values: FloatArray) -> FloatArray:
+def _spread(states: DataFrame, values: Floats) -> Floats:
     """Return values on the rows and columns of their states, NaN elsewhere; several maps in a square."""
     states, values = states[states["panel"] >= 0], values[states["panel"] >= 0]
     panel, row, column = (states[name].to_numpy() for name in ("panel", "row", "column"))

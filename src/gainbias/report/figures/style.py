@@ -17,7 +17,7 @@ Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
 """A full line, or an offset and the lengths of strokes and gaps in widths of the line."""
 
 
-class Look(NamedTuple):
+class LineStyle(NamedTuple):
     """How an algorithm is drawn: thin broken lines lie on thick full ones, so that none hides another."""
 
     colour: str
@@ -32,25 +32,25 @@ OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "
 POSITIVE, NEGATIVE = OKABE_ITO[:2]
 """Colours of values above and below 0."""
 
-LOOKS = {
-    "double-chain": Look("#D55E00", "s"),
-    "single-chain": Look("#0072B2", "o"),
-    "td-lambda": Look("#009E73", "^", (0.0, (4.0, 1.5)), 1.0),
-    "implicit-td": Look("#E69F00", "D", (0.0, (1.0, 1.5)), 1.2),
-    "relative-td": Look("#CC79A7", "v", (0.0, (5.0, 1.5, 1.0, 1.5)), 1.0),
-    "vrtd": Look("#56B4E9", "P", (0.0, (2.0, 1.0)), 1.0),
-    "vrtd-all-data": Look("#56B4E9", "p", "-", 1.0),
-    "lstd": Look("#000000", "X", (0.0, (5.0, 2.5)), 0.8),
-    "double-chain-symmetric": Look("#D55E00", "d", (0.0, (4.0, 1.5)), 1.0),
-    "double-chain-centred": Look("#D55E00", "h", (0.0, (1.0, 1.5)), 1.2),
-    "projected-td": Look("#009E73", "<", (0.0, (1.0, 1.5)), 1.0),
-    "differential-td": Look("#CC79A7", ">", (0.0, (2.0, 1.0)), 1.0),
-    "discounted-td": Look("#999999", "8"),
-    "lspe": Look("#000000", "+", (0.0, (1.0, 1.5)), 0.8),
-    "almost-sure-td": Look("#56B4E9", "*", (0.0, (5.0, 1.5, 1.0, 1.5)), 1.0),
-    "adaptive-td": Look("#0072B2", "x", (0.0, (2.0, 1.0)), 1.0),
+ALGORITHM_STYLES = {
+    "double-chain": LineStyle("#D55E00", "s"),
+    "single-chain": LineStyle("#0072B2", "o"),
+    "td-lambda": LineStyle("#009E73", "^", (0.0, (4.0, 1.5)), 1.0),
+    "implicit-td": LineStyle("#E69F00", "D", (0.0, (1.0, 1.5)), 1.2),
+    "relative-td": LineStyle("#CC79A7", "v", (0.0, (5.0, 1.5, 1.0, 1.5)), 1.0),
+    "vrtd": LineStyle("#56B4E9", "P", (0.0, (2.0, 1.0)), 1.0),
+    "vrtd-all-data": LineStyle("#56B4E9", "p", "-", 1.0),
+    "lstd": LineStyle("#000000", "X", (0.0, (5.0, 2.5)), 0.8),
+    "double-chain-symmetric": LineStyle("#D55E00", "d", (0.0, (4.0, 1.5)), 1.0),
+    "double-chain-centred": LineStyle("#D55E00", "h", (0.0, (1.0, 1.5)), 1.2),
+    "projected-td": LineStyle("#009E73", "<", (0.0, (1.0, 1.5)), 1.0),
+    "differential-td": LineStyle("#CC79A7", ">", (0.0, (2.0, 1.0)), 1.0),
+    "discounted-td": LineStyle("#999999", "8"),
+    "lspe": LineStyle("#000000", "+", (0.0, (1.0, 1.5)), 0.8),
+    "almost-sure-td": LineStyle("#56B4E9", "*", (0.0, (5.0, 1.5, 1.0, 1.5)), 1.0),
+    "adaptive-td": LineStyle("#0072B2", "x", (0.0, (2.0, 1.0)), 1.0),
 }
-OTHER = Look("#999999", ".")
+OTHER = LineStyle("#999999", ".")
 """How an algorithm is drawn that has no look of its own."""
 
 
@@ -76,7 +76,7 @@ NO_DATES = {
 """Metadata that would make two files of the same figure differ."""
 
 
-def look_of(algorithm: str) -> Look:
+def look_of(algorithm: str) -> LineStyle:
     """Return how an algorithm is drawn.
 
     Examples
@@ -84,7 +84,7 @@ def look_of(algorithm: str) -> Look:
     >>> look_of("single-chain").colour
     '#0072B2'
     """
-    return LOOKS.get(algorithm, OTHER)
+    return ALGORITHM_STYLES.get(algorithm, OTHER)
 
 
 @contextmanager

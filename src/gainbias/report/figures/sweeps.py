@@ -20,7 +20,7 @@ from gainbias.report.figures.style import (
     OKABE_ITO,
     SIZES,
     Dashes,
-    Look,
+    LineStyle,
     Size,
     drawing,
     look_of,
@@ -41,7 +41,7 @@ OTHERS: tuple[tuple[Dashes, str], ...] = (
 """Dashes and marks of further series of an algorithm."""
 
 
-def looks_of(series: Iterable[str]) -> dict[str, Look]:
+def looks_of(series: Iterable[str]) -> dict[str, LineStyle]:
     """Return a look for each series, which is named by its algorithm and what else it has.
 
     The first series of an algorithm looks as the algorithm does everywhere; others have its colour with other
@@ -53,7 +53,7 @@ def looks_of(series: Iterable[str]) -> dict[str, Look]:
     >>> [look.colour for look in looks.values()]
     ['#000000', '#009E73', '#009E73']
     """
-    looks: dict[str, Look] = {}
+    looks: dict[str, LineStyle] = {}
     for name in sorted(series):
         own = look_of(name.partition(",")[0])
         colours = [own.colour, *(colour for colour in OKABE_ITO if colour != own.colour)]
@@ -73,7 +73,7 @@ MOST_PANELS = 30
 MOST_RATIO = 1000.0
 """Of the largest error that is shown to the smallest."""
 
-Drawer = Callable[[Any, DataFrame, Mapping[str, Look]], None]
+Drawer = Callable[[Any, DataFrame, Mapping[str, LineStyle]], None]
 
 
 def write_sweep_figures(points: DataFrame, best: DataFrame, common: str | None, folder: Path) -> list[Path]:
@@ -100,7 +100,7 @@ def _panels(
     rows: DataFrame,
     title: str,
     draw: Drawer,
-    looks: Mapping[str, Look],
+    looks: Mapping[str, LineStyle],
     size: Size,
     over_paths: Sequence[str],
 ) -> Figure:
@@ -127,7 +127,7 @@ def _legend(axes: Any) -> list[tuple[str, Any]]:
     return list(zip(labels, handles, strict=True))
 
 
-def _draw_sensitivity(axes: Any, rows: DataFrame, looks: Mapping[str, Look]) -> None:
+def _draw_sensitivity(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
     """Errors at the last step against the step size, with intervals; what diverged is left out."""
     ends = rows.groupby("series")["step"].transform("max")
     for series, own in rows[rows["step"] == ends].groupby("series"):
@@ -147,7 +147,7 @@ def _draw_sensitivity(axes: Any, rows: DataFrame, looks: Mapping[str, Look]) -> 
     _use_few_ticks(axes)
 
 
-def _draw_curves(axes: Any, rows: DataFrame, looks: Mapping[str, Look]) -> None:
+def _draw_curves(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
     """Means with their intervals, and thin broken lines for exact root mean squares."""
     for series, own in rows[rows["step"] > 0].groupby("series"):
         look, finite = looks[series], own[np.isfinite(own["mean"])]
@@ -169,7 +169,7 @@ def _scale(axes: Any, means: Any) -> None:
         axes.set_ylim(0.8 * known.min(), 1.25 * min(known.max(), MOST_RATIO * known.min()))
 
 
-def _draw_best(axes: Any, rows: DataFrame, looks: Mapping[str, Look]) -> None:
+def _draw_best(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
     """One row for each series, the best on top."""
     finite = rows[np.isfinite(rows["mean"])].sort_values("mean", ascending=False)
     for height, row in enumerate(finite.itertuples()):
@@ -191,7 +191,7 @@ def _use_few_ticks(axes: Any) -> None:
     axes.minorticks_off()  # to place them would take half of the time
 
 
-def _style(look: Look, label: str) -> dict[str, Any]:
+def _style(look: LineStyle, label: str) -> dict[str, Any]:
     return {
         "color": look.colour,
         "marker": look.marker,

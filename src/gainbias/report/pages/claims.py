@@ -26,7 +26,7 @@ from gainbias.report.figures.style import (
     FAINT,
     OKABE_ITO,
     SIZES,
-    Look,
+    LineStyle,
     drawing,
     look_of,
     new_figure,
@@ -45,7 +45,7 @@ from gainbias.report.pages.frame import (
     script_data,
     short,
 )
-from gainbias.report.tables.layout import Cell, Sheet, latex
+from gainbias.report.tables.layout import Sheet, TableCell, latex
 from gainbias.store import write_whole
 
 if TYPE_CHECKING:
@@ -139,11 +139,11 @@ def _chart(chart: Chart) -> dict[str, Any]:
 HEIGHTS = {"two-column": 3.2, "one-column": 3.0}
 """Of charts, in inches; in one column the legend stands below."""
 
-CLAIMS = "claims.json"
+CLAIMS_FILE = "claims.json"
 """The file with all that was measured."""
 
 PART_HEADER = ("Measured", "Figure", "Interval", "Claimed", "Verdict")
-LOOKS = [Look(colour, marker) for colour, marker in zip(OKABE_ITO, "os^DvPX", strict=True)]
+CLAIM_STYLES = [LineStyle(colour, marker) for colour, marker in zip(OKABE_ITO, "os^DvPX", strict=True)]
 """For lines that are not named after an algorithm."""
 
 
@@ -202,7 +202,9 @@ def claims_sheet(results: Sequence[ClaimResult]) -> Sheet:
     for result in results:
         judged = [part_cells(part) for part in result.parts if part.verdict is not None]
         names = [result.id] + [""] * (len(judged) - 1)
-        groups.append([[Cell(name), *map(Cell, cells)] for name, cells in zip(names, judged, strict=True)])
+        groups.append(
+            [[TableCell(name), *map(TableCell, cells)] for name, cells in zip(names, judged, strict=True)]
+        )
     return Sheet(
         "claims", "Headline claims of the paper, measured.", ["Claim", *PART_HEADER], groups, text_columns=6
     )
@@ -214,7 +216,7 @@ def _row(*cells: str) -> str:
 
 def write_claims(results: Sequence[ClaimResult], folder: Path) -> list[Path]:
     """Write ``claims.json``, ``.md``, ``.tex``, the interactive page and all charts, and return the paths."""
-    stored, page, for_print = folder / CLAIMS, folder / "claims.md", folder / "claims.tex"
+    stored, page, for_print = folder / CLAIMS_FILE, folder / "claims.md", folder / "claims.tex"
     answer = json.dumps([result.to_dict() for result in results], indent=1) + "\n"
     write_whole(stored, answer.encode())
     write_whole(page, claims_page(results).encode())
@@ -258,10 +260,10 @@ def draw_chart(chart: Chart, size: str = "two-column") -> Figure:
     return figure
 
 
-def line_look(line: Line, number: int) -> Look:
+def line_look(line: Line, number: int) -> LineStyle:
     """Return how a line is drawn: like the algorithm that it is named after, or by its number."""
     known = look_of(line.name)
-    return LOOKS[number % len(LOOKS)] if known is look_of("") else known
+    return CLAIM_STYLES[number % len(CLAIM_STYLES)] if known is look_of("") else known
 
 
 def _draw(axes: Any, line: Line, number: int) -> None:
@@ -332,10 +334,11 @@ def check_claims_folder(folder: Path, overwrite: bool = False) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: name a folder with --output")
-    if (folder / CLAIMS).exists():
+    if (folder / CLAIMS_FILE).exists():
         if not overwrite:
             raise ValueError(
-                f"{folder} already holds {_held(folder / CLAIMS)}: choose another folder with --output, or "
+                f"{folder} already holds {_held(folder / CLAIMS_FILE)}: choose another folder with "
+                "--output, or "
                 "replace them with --overwrite (overwrite=True in Python)"
             )
         return
@@ -392,7 +395,8 @@ def _figures(folder: Path) -> list[Path]:
     """Return the figures of the claims that a folder holds, and no other file."""
     try:
         names = [
-            (stored["id"], len(stored["charts"])) for stored in json.loads((folder / CLAIMS).read_bytes())
+            (stored["id"], len(stored["charts"]))
+            for stored in json.loads((folder / CLAIMS_FILE).read_bytes())
         ]
     except (OSError, ValueError, TypeError, KeyError):
         return []

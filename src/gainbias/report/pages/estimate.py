@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 
 import gainbias
-from gainbias.evaluation.estimate import MOST_LISTED, Estimate, digits_for, every_observation, with_interval
+from gainbias.evaluation.estimate import (
+    MOST_LISTED_OBSERVATIONS,
+    Estimate,
+    digits_for,
+    every_observation,
+    with_interval,
+)
 from gainbias.evaluation.storage import load_to_show
 from gainbias.evaluation.values.methods import NoValues
 from gainbias.experiments.provenance import package_versions
@@ -125,7 +131,8 @@ def no_picture(estimate: Estimate) -> str:
         return f"There are no values here: {'; '.join(estimate.learned.warnings)}."
     if estimate.observed.limits.whole:
         return (
-            f"There are more than {MOST_LISTED:,} different observations, too many to draw or list. Ask for "
+            f"There are more than {MOST_LISTED_OBSERVATIONS:,} different observations, too many to draw or "
+            "list. Ask for "
             "values in Python: value(observation) and value_interval(observation) of the estimate."
         )
     return (

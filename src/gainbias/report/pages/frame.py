@@ -17,7 +17,7 @@ from importlib import resources
 from string import Template
 from typing import Any, NamedTuple
 
-from gainbias.report.figures.style import Look
+from gainbias.report.figures.style import LineStyle
 
 NUMBER = ' class="number"'
 """Mark of a cell whose text stands at the right."""
@@ -161,7 +161,7 @@ def clock(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
 
 
-def chart_look(look: Look) -> dict[str, str]:
+def chart_look(look: LineStyle) -> dict[str, str]:
     """Return how something is drawn, in the words of the charts.
 
     Examples

@@ -24,7 +24,7 @@ import numpy as np
 from pandas import DataFrame
 
 from gainbias.report.data.results import (
-    FLOOR,
+    FLOOR_ALGORITHM,
     PAPER_SCORES,
     STUDIED,
     TABLE_SCORES,
@@ -35,7 +35,7 @@ from gainbias.report.data.results import (
     tail_of,
 )
 from gainbias.report.data.summary import summary_sheet
-from gainbias.report.data.verdicts import CLAIMS, SCORES, Claim, with_caveat
+from gainbias.report.data.verdicts import SCORES, STUDY_CLAIMS, StudyClaim, with_caveat
 from gainbias.report.figures.style import look_of
 from gainbias.report.names import ALGORITHMS, long_title, task_title
 from gainbias.report.pages.frame import (
@@ -120,10 +120,10 @@ def _frames(rows: DataFrame, bias: Any, order: Any) -> dict[str, Any]:
     }
 
 
-MOST_POINTS = 60
+MOST_CURVE_POINTS = 60
 """A curve with more checkpoints is thinned to so many."""
 
-CURVE = ["protocol", "task", "algorithm", "kind", "target", "norm"]
+STUDY_CURVE_COLUMNS = ["protocol", "task", "algorithm", "kind", "target", "norm"]
 """What tells one curve from another."""
 
 
@@ -147,7 +147,7 @@ def chart_data(results: Archive, paper: Paper) -> dict[str, Any]:
         "curves": _curves(points),
         "maps": map_data(results),
         "printed": _printed(paper),
-        "thinned": bool(points.groupby(CURVE, observed=True).size().max() > MOST_POINTS),
+        "thinned": bool(points.groupby(STUDY_CURVE_COLUMNS, observed=True).size().max() > MOST_CURVE_POINTS),
     }
 
 
@@ -162,10 +162,10 @@ def curve_points(runs: DataFrame) -> DataFrame:
     Returns
     -------
     DataFrame
-        Columns of `CURVE`, step, transitions, mean, low, high, runs and diverged.
+        Columns of `STUDY_CURVE_COLUMNS`, step, transitions, mean, low, high, runs and diverged.
     """
     refuse_gaps(runs)
-    keys = [*CURVE, "step"]
+    keys = [*STUDY_CURVE_COLUMNS, "step"]
     ordered = runs[runs["step"] > 0].sort_values([*keys, "error"], kind="stable")
     counts = ordered.groupby(keys, observed=True).size().to_numpy()
     starts = np.cumsum(counts) - counts
@@ -181,7 +181,7 @@ def curve_points(runs: DataFrame) -> DataFrame:
     )
 
 
-def thinned(count: int, most: int = MOST_POINTS) -> Any:
+def thinned(count: int, most: int = MOST_CURVE_POINTS) -> Any:
     """Return the places of at most so many points, spread evenly, the first and the last among them.
 
     Examples
@@ -194,7 +194,9 @@ def thinned(count: int, most: int = MOST_POINTS) -> Any:
 
 def _curves(points: DataFrame) -> dict[str, Any]:
     curves: dict[str, Any] = {}
-    for (protocol, task, algorithm, *metric), rows in points.groupby(CURVE, observed=True, sort=False):
+    for (protocol, task, algorithm, *metric), rows in points.groupby(
+        STUDY_CURVE_COLUMNS, observed=True, sort=False
+    ):
         rows = rows.iloc[thinned(len(rows))]
         found = curves.setdefault(protocol, {}).setdefault(task, {}).setdefault(algorithm, {"errors": {}})
         found["steps"], found["transitions"] = rows["step"].tolist(), rows["transitions"].tolist()
@@ -219,11 +221,11 @@ def _algorithms(results: Archive) -> list[str]:
 def _algorithm(name: str) -> dict[str, Any]:
     look = look_of(name)
     return {
-        "title": long_title(name) + (" (floor)" if name == FLOOR else ""),
+        "title": long_title(name) + (" (floor)" if name == FLOOR_ALGORITHM else ""),
         **chart_look(look),
         "width": 1.6 * look.width,
         "paperKind": Score("", "paper", "").kind_of(name),
-        "isFloor": name == FLOOR,
+        "isFloor": name == FLOOR_ALGORITHM,
     }
 
 
@@ -393,7 +395,7 @@ def verdicts_section(tables: StudyTables, paper: Paper, manifest: Mapping[str, A
     """Return how often each claim of the paper held, in short and claim by claim."""
     verdicts = tables.verdicts
     parts = [_overview(verdicts, paper), "<h3>Claim by claim</h3>"]
-    parts += [_claim(claim, verdicts[verdicts["claim"] == claim.name], paper) for claim in CLAIMS]
+    parts += [_claim(claim, verdicts[verdicts["claim"] == claim.name], paper) for claim in STUDY_CLAIMS]
     parts.append("<h3>Printed numbers that no choice explains</h3>")
     if manifest["shorten"] != 1:
         parts.append(paragraph(ONLY_CONDITIONS))
@@ -406,7 +408,7 @@ def _overview(verdicts: DataFrame, paper: Paper) -> str:
     found = {(row.claim, row.score): row for row in verdicts.itertuples()}
     scores = [score for score in (*SCORES, "fair") if (verdicts["score"] == score).any()]
     rows = []
-    for claim in CLAIMS:
+    for claim in STUDY_CLAIMS:
         link = f'<a href="#view=verdicts&amp;claim={claim.name}">{escape(claim.text)}</a>'
         cells = "".join(_verdict_cell(found.get((claim.name, score))) for score in scores)
         rows.append(f'<th scope="row">{link}</th><td>{escape(in_the_paper(claim, paper))}</td>{cells}')
@@ -421,7 +423,7 @@ def _verdict_cell(row: Any) -> str:
     return f"<td>{badge(row.word)} {escape(with_caveat(f'{row.held} of {row.of}', row.caveat))}</td>"
 
 
-def _claim(claim: Claim, verdicts: DataFrame, paper: Paper) -> str:
+def _claim(claim: StudyClaim, verdicts: DataFrame, paper: Paper) -> str:
     numbers = ", ".join(name.removeprefix("finding-") for name in claim.findings)
     parts = [paragraph(f"{claim.where}. Findings: {numbers}.")]
     if claim.about == "conditions":

@@ -13,12 +13,12 @@ from pandas import DataFrame
 from gainbias.report.data.sweeps import HEADER, NOTE, for_charts, interval_words, number_text, several_paths
 from gainbias.report.figures.sweeps import looks_of
 from gainbias.report.pages.frame import NUMBER, assembled, chart_look, definitions, script_data, short
-from gainbias.report.pages.study import MOST_POINTS, thinned
+from gainbias.report.pages.study import MOST_CURVE_POINTS, thinned
 
 MOST_CURVES = 2000
 """A page has so many learning curves at most: those at the best steps first, then those at shared ones."""
 
-CURVE = ["task", "metric", "series", "schedule"]
+SWEEP_CURVE_COLUMNS = ["task", "metric", "series", "schedule"]
 """What tells one curve from another."""
 
 
@@ -85,14 +85,16 @@ def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
         "overPaths": over_paths,
         "exact": bool(points["exact"].notna().any()),
         "leftOut": left_out,
-        "thinned": bool(points.groupby(CURVE, sort=False).size().max() > MOST_POINTS),
+        "thinned": bool(points.groupby(SWEEP_CURVE_COLUMNS, sort=False).size().max() > MOST_CURVE_POINTS),
     }
 
 
 def _kept_curves(points: DataFrame, best: DataFrame, shared: list[str]) -> tuple[set[Any], int]:
     """Return the curves that a page has room for, and how many others it should have."""
-    at_best = best[CURVE].itertuples(index=False, name=None)
-    at_shared = points.loc[points["schedule"].isin(shared), CURVE].itertuples(index=False, name=None)
+    at_best = best[SWEEP_CURVE_COLUMNS].itertuples(index=False, name=None)
+    at_shared = points.loc[points["schedule"].isin(shared), SWEEP_CURVE_COLUMNS].itertuples(
+        index=False, name=None
+    )
     wanted = list(dict.fromkeys([*at_best, *at_shared]))
     return set(wanted[:MOST_CURVES]), max(0, len(wanted) - MOST_CURVES)
 

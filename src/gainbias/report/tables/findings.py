@@ -14,9 +14,9 @@ from pandas import DataFrame
 from gainbias.experiments.reproduce.instance import PROTOCOLS
 from gainbias.experiments.reproduce.reproduce import INSTANCES, paper_tasks
 from gainbias.report.data.results import PAPER_SCORES, MissingDataError, Paper, Printed
-from gainbias.report.data.verdicts import CLAIMS, NEAR, SCORES, Claim, judge, with_caveat
+from gainbias.report.data.verdicts import NEAR, SCORES, STUDY_CLAIMS, StudyClaim, judge, with_caveat
 from gainbias.report.names import algorithm_title, exact_text, task_title
-from gainbias.report.tables.layout import Cell, Sheet, markdown, range_text, ratio_text
+from gainbias.report.tables.layout import Sheet, TableCell, markdown, range_text, ratio_text
 from gainbias.report.tables.paper import FIRST_INSTANCES
 
 WARNING = (
@@ -60,7 +60,7 @@ def study_summary(manifest: Mapping[str, Any]) -> str:
         Of `gainbias.experiments.manifest.make_manifest`.
     """
     parts = shortfalls(manifest)
-    rows = [[[Cell(words), Cell(text)]] for words, text in study_facts(manifest).items()]
+    rows = [[[TableCell(words), TableCell(text)]] for words, text in study_facts(manifest).items()]
     parts.append(markdown(Sheet("study", "", ["What was run", ""], rows, text_columns=2)))
     parts.append("All of it, with the fingerprint of every instance, is in `manifest.json`.")
     return "\n\n".join(parts)
@@ -163,7 +163,7 @@ def verdicts_page(
     paper: Paper,
     manifest: Mapping[str, Any],
     findings: str,
-    claims: Iterable[Claim] = CLAIMS,
+    claims: Iterable[StudyClaim] = STUDY_CLAIMS,
 ) -> str:
     """Return the page of verdicts.
 
@@ -188,7 +188,7 @@ def verdicts_page(
     return "\n\n".join([*parts, _without_explanation(unexplained, manifest), HOW_TO_READ]) + "\n"
 
 
-def _overview(claims: list[Claim], table: DataFrame, paper: Paper) -> str:
+def _overview(claims: list[StudyClaim], table: DataFrame, paper: Paper) -> str:
     texts = {
         (row.claim, row.score): with_caveat(f"{row.word}, {row.held} of {row.of}", row.caveat)
         for row in table.itertuples()
@@ -197,12 +197,12 @@ def _overview(claims: list[Claim], table: DataFrame, paper: Paper) -> str:
     for claim in claims:
         cells = [texts.get((claim.name, score), "-") for score in (*SCORES, "fair")]
         link = f"[{claim.text}](#{claim.name})"
-        rows.append([[Cell(text) for text in (link, in_the_paper(claim, paper), *cells)]])
+        rows.append([[TableCell(text) for text in (link, in_the_paper(claim, paper), *cells)]])
     header = ["Claim", "The paper's table", *SCORES, "fair, no metric"]
     return markdown(Sheet("verdicts", "In how many runs each claim held.", header, rows, text_columns=8))
 
 
-def in_the_paper(claim: Claim, paper: Paper) -> str:
+def in_the_paper(claim: StudyClaim, paper: Paper) -> str:
     """Say in how many tasks a claim holds by the paper's own numbers."""
     try:
         verdict = judge(claim, Printed(paper), PAPER_SCORES["literal"])
@@ -211,7 +211,7 @@ def in_the_paper(claim: Claim, paper: Paper) -> str:
     return f"{round(verdict.pairs.estimate * verdict.num_tasks)} of {verdict.num_tasks} tasks"
 
 
-def _section(claim: Claim, table: DataFrame, paper: Paper, findings: str) -> str:
+def _section(claim: StudyClaim, table: DataFrame, paper: Paper, findings: str) -> str:
     links = ", ".join(_finding(name, findings) for name in claim.findings)
     lines = [f'<a id="{claim.name}"></a>', "", f"### {claim.text}", "", f"{claim.where}. Findings: {links}."]
     if claim.about == "conditions":
@@ -221,12 +221,12 @@ def _section(claim: Claim, table: DataFrame, paper: Paper, findings: str) -> str
         lines += ["", f"By the paper's own tables: in {printed}."]
     if table.empty:
         return "\n".join([*lines, "", "The stored runs do not hold what it takes to judge this."])
-    rows = [[[Cell(text) for text in verdict_texts(row)]] for row in table.itertuples()]
+    rows = [[[TableCell(text) for text in verdict_texts(row)]] for row in table.itertuples()]
     sheet = Sheet(claim.name, "", verdict_header(claim), rows, text_columns=6)
     return "\n".join([*lines, "", markdown(sheet)])
 
 
-def verdict_header(claim: Claim) -> list[str]:
+def verdict_header(claim: StudyClaim) -> list[str]:
     """Return the header of the table of a claim's verdicts."""
     ratio = f"Ratio: {claim.measures}" if claim.measures else "Ratio"
     return ["Score", "Verdict", "Runs", "Pairs", ratio, "Why not"]
@@ -262,7 +262,7 @@ def unexplained_sheet(unexplained: DataFrame) -> Sheet:
         name = row.quantity if is_eta else algorithm_title(row.quantity)
         numbers = [f"{x:.2e}" if is_eta else f"{x:.3g}" for x in (row.paper, row.nearest)]
         cells = (task_title(row.task), name, row.choice, *numbers, ratio_text(row.factor))
-        rows.append([[Cell(text) for text in cells]])
+        rows.append([[TableCell(text) for text in cells]])
     header = ["Task", "Number", "Nearest choice", "Paper", "Ours", "Off by a factor of"]
     note = (
         "Tried: every stored protocol, kind of error and target, in the Euclidean norm, which the paper "

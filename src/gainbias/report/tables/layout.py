@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """Text of a cell, in plain Unicode, and whether it is the best of its row."""
 
     text: str
@@ -35,7 +35,7 @@ class Sheet(NamedTuple):
     name: str
     caption: str
     header: Sequence[str]
-    groups: Sequence[Sequence[Sequence[Cell]]]
+    groups: Sequence[Sequence[Sequence[TableCell]]]
     notes: Sequence[str] = ()
     text_columns: int = 1
 
@@ -143,7 +143,7 @@ def _latex_row(texts: Sequence[str]) -> str:
     return " & ".join(texts) + r" \\"
 
 
-def _latex_cell(cell: Cell) -> str:
+def _latex_cell(cell: TableCell) -> str:
     text = escape_latex(cell.text)
     return rf"{{\boldmath\bfseries {text}}}" if cell.best else text
 

@@ -21,9 +21,9 @@ from gainbias.experiments.results import CONDITION_RUNS, CONDITIONS
 from gainbias.experiments.statistics import Interval, proportion_interval
 from gainbias.report.data.results import FAIR_SCORES, STUDIED, TABLE_SCORES, Archive, MissingDataError, Paper
 from gainbias.report.data.summary import summary_table
-from gainbias.report.data.verdicts import CLAIMS, unexplained, verdict_table
+from gainbias.report.data.verdicts import STUDY_CLAIMS, unexplained, verdict_table
 from gainbias.report.names import algorithm_title, task_title
-from gainbias.report.tables.layout import Cell, Sheet, ratio_text, scaled_text, spread_text
+from gainbias.report.tables.layout import Sheet, TableCell, ratio_text, scaled_text, spread_text
 
 OURS = (
     *("our_mean", "our_std", "runs", "diverged", "ratio", "below", "equal", "above"),
@@ -31,7 +31,7 @@ OURS = (
 )
 """Columns that are computed from stored rows."""
 
-PARAMETERS = {
+PAPER_PARAMETERS = {
     "d": "num_features",
     "step_numerator": "step_numerator",
     "step_offset": "step_offset",
@@ -95,11 +95,11 @@ def parameters_table(results: Archive, paper: Paper) -> DataFrame:
     rows = []
     for protocol in _protocols(results):
         for printed in paper.parameters.fillna({"epsilon": 0.0}).to_dict("records"):
-            for parameter in PARAMETERS:
+            for parameter in PAPER_PARAMETERS:
                 key = {"protocol": protocol, "task": printed["task"], "parameter": parameter}
                 stored = _parameter_rows(results, **key)
                 ours, value = _parameter(stored, parameter), float(printed[parameter])
-                known = PARAMETERS[parameter] in stored and len(stored) > 0
+                known = PAPER_PARAMETERS[parameter] in stored and len(stored) > 0
                 agrees = ("yes" if _same(ours, value) else "no") if known else "not stored"
                 rows.append({**key, "paper": value, "ours": ours, "agrees": agrees})
     return DataFrame(rows)
@@ -173,7 +173,7 @@ def _parameter_rows(results: Archive, protocol: str, task: str, parameter: str) 
 
 def _parameter(rows: DataFrame, parameter: str) -> float:
     """Return the one value that all rows have, or NaN where it is not stored."""
-    column = PARAMETERS[parameter]
+    column = PAPER_PARAMETERS[parameter]
     if column not in rows:
         return math.nan
     values = rows[column].unique()
@@ -291,7 +291,7 @@ def parameters_sheet(table: DataFrame, protocol: str) -> Sheet:
         epsilon = f"{printed['epsilon']:g}" if printed["epsilon"] else "none"
         step_size = f"{printed['step_numerator']:g}/(t+{printed['step_offset']:g})"
         texts = [task_title(task), f"{printed['d']:g}", step_size, f"{printed['steps']:,.0f}", epsilon]
-        groups.append([[Cell(text) for text in (*texts, ", ".join(differing) or "same")]])
+        groups.append([[TableCell(text) for text in (*texts, ", ".join(differing) or "same")]])
     header = ["Task", "d", "Step size", "Steps", "ε", "Ours"]
     caption = f"Parameters of the paper, and where ours differ, protocol {protocol}."
     return Sheet(f"parameters-{protocol}", caption, header, groups)
@@ -304,7 +304,7 @@ def _ordered(part: DataFrame, column: str, names: Sequence[str]) -> list[Series]
 
 def _compared(
     task: str, cells: list[Series], text: Callable[[float, float], str], largest: bool, unit: str = ""
-) -> list[list[Cell]]:
+) -> list[list[TableCell]]:
     """Return the three rows of a task."""
     ours = [text(cell["our_mean"], cell["our_std"]) if cell["runs"] else "not run" for cell in cells]
     paper = [text(cell["paper_mean"], cell.get("paper_std", math.nan)) for cell in cells]
@@ -312,9 +312,9 @@ def _compared(
     best_ours = best_of([cell["our_mean"] for cell in cells], text, largest)
     best_paper = best_of([cell["paper_mean"] for cell in cells], text, largest)
     return [
-        [Cell(task_title(task)), Cell("ours"), *map(Cell, ours, best_ours)],
-        [Cell(unit), Cell("paper"), *map(Cell, paper, best_paper)],
-        [Cell(""), Cell("ratio"), *map(Cell, shares)],
+        [TableCell(task_title(task)), TableCell("ours"), *map(TableCell, ours, best_ours)],
+        [TableCell(unit), TableCell("paper"), *map(TableCell, paper, best_paper)],
+        [TableCell(""), TableCell("ratio"), *map(TableCell, shares)],
     ]
 
 
@@ -355,6 +355,6 @@ def study_tables(results: Archive, paper: Paper) -> StudyTables:
         conditions_table(results, paper),
         parameters_table(results, paper),
         summary_table(results, FAIR_SCORES) if "fair" in results.protocols else DataFrame(),
-        verdict_table(CLAIMS, results),
+        verdict_table(STUDY_CLAIMS, results),
         unexplained(results, paper),
     )

@@ -42,12 +42,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from gainbias.model.checks import FloatArray
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.tasks.gym.continuing import continuing
 from gainbias.tasks.gym.table import TransitionTable
 from gainbias.tasks.settings import as_integer, as_number
 from gainbias.tasks.task import Recipe, Settings, Source, tabular
+from gainbias.types import Floats
 
 SPACING = 4
 """States between two that have a feature of their own."""
@@ -69,7 +69,7 @@ def boyan_table(num_states: int) -> TransitionTable:
     return TransitionTable([end, last_step, *walk], np.eye(num_states)[-1])
 
 
-def boyan_features(num_states: int) -> FloatArray:
+def boyan_features(num_states: int) -> Floats:
     """Return the features that interpolate between every fourth state, shape (n, (n - 1) / 4 + 1).
 
     Examples

@@ -27,13 +27,13 @@ import scipy.sparse as sparse
 
 from gainbias.model.checks import CsrArray
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.tasks.paper import PAPER, paper_numbers
+from gainbias.tasks.paper import PAPER_CITATION, paper_numbers
 from gainbias.tasks.settings import as_integer
 from gainbias.tasks.task import Recipe, Settings, Source
 
 RANDOM_WALK_CITATION = (
     "Zhang, Zhang, Maguluri: Finite Sample Analysis of Average-Reward TD Learning and Q-Learning, NeurIPS "
-    f"2021 (the random process); {PAPER}"
+    f"2021 (the random process); {PAPER_CITATION}"
 )
 
 
@@ -71,13 +71,13 @@ def _recipe(num_states: int) -> Recipe:
 RANDOM_WALK_RECIPES = tuple(_recipe(num_states) for num_states in (50, 100, 1000))
 
 
-CITATION = (
+SPARSE_CHAIN_CITATION = (
     "Archibald, McKinnon, Thomas: On the Generation of Markov Decision Processes, Journal of the Operational "
     "Research Society 46(3), 1995; Bhatnagar, Sutton, Ghavamzadeh, Lee: Natural Actor-Critic Algorithms, "
     "Automatica 45(11), 2009"
 )
 
-TRIES = 100
+CHAIN_TRIES = 100
 """So many chains are drawn before giving up."""
 
 
@@ -136,11 +136,11 @@ def garet_process(
 
 
 def _first_ergodic(draw: Callable[[], MarkovRewardProcess], what: str) -> MarkovRewardProcess:
-    for _ in range(TRIES):
+    for _ in range(CHAIN_TRIES):
         process = draw()
         if process.is_ergodic:
             return process
-    raise ValueError(f"{TRIES} draws of {what} gave no ergodic chain: increase branching")
+    raise ValueError(f"{CHAIN_TRIES} draws of {what} gave no ergodic chain: increase branching")
 
 
 def _sizes(settings: Settings) -> tuple[int, int]:
@@ -164,7 +164,7 @@ SPARSE_RECIPES = (
     Recipe(
         name="garnet",
         summary="A random chain with a few successors for each state, drawn from the seed.",
-        citation=CITATION,
+        citation=SPARSE_CHAIN_CITATION,
         num_states=30,
         settings={"num_features": 8, "num_states": 30, "branching": 5},
         process=_garnet,
@@ -172,7 +172,7 @@ SPARSE_RECIPES = (
     Recipe(
         name="garet",
         summary="A random decision process under a random policy, drawn from the seed.",
-        citation=CITATION,
+        citation=SPARSE_CHAIN_CITATION,
         num_states=30,
         settings={"num_features": 8, "num_states": 30, "num_actions": 4, "branching": 2},
         process=_garet,

@@ -9,7 +9,6 @@ Episodes joined to a process that never ends.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from importlib import import_module, metadata
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -18,12 +17,14 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from gainbias.model.checks import CsrArray, FloatArray, float_csr, probability_csr
+from gainbias.model.checks import CsrArray, float_csr, probability_csr
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.tasks.gym.table import IntArray, TransitionTable
+from gainbias.suggest import alike
+from gainbias.tasks.gym.table import TransitionTable
 from gainbias.tasks.settings import as_number
+from gainbias.types import Floats, Ints
 
-MOST_STATES = 5_000
+MOST_SMOOTHED_STATES = 5_000
 """The result has every transition: for a sparse process of more states than this it is refused."""
 
 
@@ -61,10 +62,11 @@ def ergodic(mrp: MarkovRewardProcess, epsilon: float) -> MarkovRewardProcess:
         )
     if epsilon == 0.0:
         return mrp
-    if sparse.issparse(mrp.transitions) and mrp.num_states > MOST_STATES:
+    if sparse.issparse(mrp.transitions) and mrp.num_states > MOST_SMOOTHED_STATES:
         raise ValueError(
             f"the result would have all {mrp.num_states} x {mrp.num_states} transitions, and the process is "
-            f"sparse: at most {MOST_STATES} states are filled up. A few transitions may be enough to make "
+            f"sparse: at most {MOST_SMOOTHED_STATES} states are filled up. A few transitions may be "
+            "enough to make "
             "the process ergodic: add them yourself, or pass dense transitions if you have the memory"
         )
     chain = mrp.csr.toarray()
@@ -155,7 +157,7 @@ def continuing(
     return MarkovRewardProcess.from_mdp(kernel, rewards, chosen, labels)
 
 
-def _reached_and_terminal(moves: _Moves, start: FloatArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _reached_and_terminal(moves: _Moves, start: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which states episodes pass through, and which only end them, each of shape (n,).
 
     Only what can be reached from the start counts: a table may have entries for states in which its
@@ -176,17 +178,17 @@ def _reached_and_terminal(moves: _Moves, start: FloatArray) -> tuple[NDArray[np.
 class _Moves(NamedTuple):
     """Entries of a kernel, each with shape (m,)."""
 
-    source: IntArray
-    action: IntArray
-    target: IntArray
-    probability: FloatArray
-    reward: FloatArray
+    source: Ints
+    action: Ints
+    target: Ints
+    probability: Floats
+    reward: Floats
     ended: NDArray[np.bool_]
 
     def only(self, chosen: NDArray[np.bool_]) -> _Moves:
         return _Moves._make(part[chosen] for part in self)
 
-    def to_start(self, start: FloatArray) -> _Moves:
+    def to_start(self, start: Floats) -> _Moves:
         """Every move led to a state drawn from `start` instead."""
         begins = np.flatnonzero(start)
         if self.source.size * begins.size > MOST_RESTARTS:
@@ -206,14 +208,14 @@ def _moves_of(table: TransitionTable) -> _Moves:
     return _Moves(table.states, actions, table.successors, table.probabilities, table.rewards, table.ended)
 
 
-def _returns(restarts: IntArray) -> _Moves:
+def _returns(restarts: Ints) -> _Moves:
     """The step with reward 0 from each terminal state, by action 0; its target is still open."""
     zeros = np.zeros(restarts.size, dtype=np.int64)
     ones = np.ones(restarts.size)
     return _Moves(restarts, zeros, zeros, ones, 0.0 * ones, ones > 0.0)
 
 
-def _matrices(parts: list[_Moves], kept: IntArray, num_actions: int) -> tuple[list[CsrArray], list[CsrArray]]:
+def _matrices(parts: list[_Moves], kept: Ints, num_actions: int) -> tuple[list[CsrArray], list[CsrArray]]:
     """Return, for each action, the kernel between kept states and the mean rewards of its entries."""
     moves = _Moves._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
     place = np.full(int(kept.max()) + 1, -1)
@@ -233,7 +235,7 @@ def _matrices(parts: list[_Moves], kept: IntArray, num_actions: int) -> tuple[li
     return kernel, rewards
 
 
-def _action_probabilities(policy: Policy, table: TransitionTable) -> FloatArray:
+def _action_probabilities(policy: Policy, table: TransitionTable) -> Floats:
     """Return the policy as probabilities, shape (n, A); what is no policy is refused."""
     given = np.asarray([policy(label) for label in table.labels] if callable(policy) else policy)
     if given.shape == (table.num_states, table.num_actions):
@@ -422,8 +424,7 @@ def _what_there_is(wanted: str) -> str:
     others = _versions(head) if version.isdecimal() else []
     if others:
         return f", only {', '.join(others)}: say which version is meant, or {head!r} for the newest"
-    by_lower = {str(name).lower(): str(name) for name in registry}
-    near = [by_lower[name] for name in difflib.get_close_matches(wanted.lower(), by_lower, n=3)]
+    near = alike(wanted, map(str, registry))
     space, slash, _ = wanted.partition("/")
     if slash and not any(str(name).startswith(f"{space}/") for name in registry):
         return (

@@ -20,10 +20,12 @@ import numpy as np
 from gainbias.tasks.gym.continuing import gymnasium_table, installed_id
 from gainbias.tasks.gym.q_learning import LEARNING, Model, learned_process
 from gainbias.tasks.gym.table import TransitionTable
-from gainbias.tasks.paper import PAPER, paper_numbers
+from gainbias.tasks.paper import PAPER_CITATION, paper_numbers
 from gainbias.tasks.task import Recipe
 
-GRID_WORLD_CITATION = f"Parisi: Gym-Gridworlds, github.com/sparisi/gym_gridworlds (the maps); {PAPER}"
+GRID_WORLD_CITATION = (
+    f"Parisi: Gym-Gridworlds, github.com/sparisi/gym_gridworlds (the maps); {PAPER_CITATION}"
+)
 
 MOVES = {"<": (0, -1), "v": (1, 0), ">": (0, 1), "^": (-1, 0), "stay": (0, 0)}
 GOALS = {"G": 1.0, "g": 0.1}
@@ -106,7 +108,7 @@ GRID_WORLD_RECIPES = (
 
 TOY_TEXT_CITATION = (
     "Towers et al.: Gymnasium: A Standard Interface for Reinforcement Learning Environments, arXiv "
-    f"2407.17032, 2024; {PAPER}"
+    f"2407.17032, 2024; {PAPER_CITATION}"
 )
 
 

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gainbias.model.checks import FloatArray
 from gainbias.tasks.gym.continuing import installed_id, optional
 from gainbias.tasks.gym.q_learning import LEARNING, Model, learned_process
 from gainbias.tasks.gym.table import TransitionTable
-from gainbias.tasks.paper import PAPER, paper_numbers
+from gainbias.tasks.paper import PAPER_CITATION, paper_numbers
 from gainbias.tasks.task import Recipe
+from gainbias.types import Floats
 
 State: TypeAlias = tuple[int, ...]
 Place: TypeAlias = Callable[[Any, State], None]
@@ -32,7 +32,7 @@ PIECES = 64
 """The outcome is looked at for so many numbers, evenly spaced, to see that it changes only once."""
 
 
-class Landing(NamedTuple):
+class StepResult(NamedTuple):
     """Where a step led, what it paid and whether it ended the episode."""
 
     state: State
@@ -73,7 +73,7 @@ def stepped_table(env: Any, place: Place, extra_states: Iterable[State] = ()) ->
     """
     start = _start(env)
     num_actions = int(env.action_space.n)
-    found: dict[State, list[list[tuple[float, Landing]]]] = {}
+    found: dict[State, list[list[tuple[float, StepResult]]]] = {}
     ends: set[State] = set()
     todo = [start, *extra_states]
     while todo:
@@ -96,16 +96,16 @@ def _start(env: Any) -> State:
     return start
 
 
-def _outcomes(env: Any, place: Place, state: State, action: int) -> list[tuple[float, Landing]]:
+def _outcomes(env: Any, place: Place, state: State, action: int) -> list[tuple[float, StepResult]]:
     """Return all outcomes of an action with their probabilities."""
 
-    def land(number: float) -> Landing:
+    def land(number: float) -> StepResult:
         place(env, state)
         script = _scripted(env, number)
         observation, reward, terminated, _, _ = env.step(action)
         if script.calls > 1:
             raise ValueError(f"a step of {type(env).__name__} uses {script.calls} random numbers, not one")
-        return Landing(_state(observation), tuple(map(float, np.atleast_1d(reward))), bool(terminated))
+        return StepResult(_state(observation), tuple(map(float, np.atleast_1d(reward))), bool(terminated))
 
     first, last = land(0.0), land(float(np.nextafter(1.0, 0.0)))
     change = 1.0 if first == last else _first_change(land, first)
@@ -115,7 +115,7 @@ def _outcomes(env: Any, place: Place, state: State, action: int) -> list[tuple[f
     return [(1.0, first)] if first == last else [(change, first), (1.0 - change, last)]
 
 
-def _first_change(land: Callable[[float], Landing], first: Landing) -> float:
+def _first_change(land: Callable[[float], StepResult], first: StepResult) -> float:
     """Return the smallest number at which the outcome is not `first`, by bisection to the last bit."""
     low, high = 0.0, 1.0
     while True:
@@ -139,7 +139,7 @@ def _state(observation: Any) -> State:
 
 def _tabulated(
     labels: list[State],
-    found: dict[State, list[list[tuple[float, Landing]]]],
+    found: dict[State, list[list[tuple[float, StepResult]]]],
     start: State,
     num_actions: int,
 ) -> TransitionTable:
@@ -152,14 +152,14 @@ def _tabulated(
         return [(p, number[to.state], to.reward, to.ended) for p, to in found[label][action]]
 
     table = [[row(label, action) for action in range(num_actions)] for label in labels]
-    first: FloatArray = np.zeros(len(labels))
+    first: Floats = np.zeros(len(labels))
     first[number[start]] = 1.0
     return TransitionTable(table, first, labels)
 
 
-CITATION = (
+MO_GYMNASIUM_CITATION = (
     "Felten et al.: A Toolkit for Reliable Benchmarking and Research in Multi-Objective Reinforcement "
-    f"Learning, NeurIPS 2023 (MO-Gymnasium); {PAPER}"
+    f"Learning, NeurIPS 2023 (MO-Gymnasium); {PAPER_CITATION}"
 )
 
 
@@ -217,7 +217,7 @@ def _recipe(name: str, summary: str, num_states: int, read: Callable[[], Model],
     return Recipe(
         name=name,
         summary=summary,
-        citation=CITATION,
+        citation=MO_GYMNASIUM_CITATION,
         num_states=num_states,
         settings={
             "num_features": paper.num_features,

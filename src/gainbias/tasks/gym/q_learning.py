@@ -23,24 +23,25 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 from gainbias.kernels import kernel
-from gainbias.model.checks import FloatArray, frozen
+from gainbias.model.checks import frozen
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.progress import Watch
 from gainbias.tasks.gym.continuing import continuing, ergodic
-from gainbias.tasks.gym.table import IntArray, TransitionTable, scalarise
+from gainbias.tasks.gym.table import TransitionTable, scalarise
 from gainbias.tasks.settings import as_integer, as_number, as_numbers, as_seed
 from gainbias.tasks.task import MakeProcess, Settings, Source
+from gainbias.types import Floats, Ints
 
 
 class Outcomes(NamedTuple):
     """A table for the kernel: outcomes of a pair are ``offsets[pair]`` to ``offsets[pair + 1] - 1``."""
 
-    offsets: IntArray
-    probabilities: FloatArray
-    successors: IntArray
-    rewards: FloatArray
+    offsets: Ints
+    probabilities: Floats
+    successors: Ints
+    rewards: Floats
     ended: NDArray[np.bool_]
-    start: FloatArray
+    start: Floats
 
 
 class LearningSettings(NamedTuple):
@@ -81,8 +82,8 @@ class LearnedPolicy:
     (array([1]), True)
     """
 
-    actions: IntArray
-    values: FloatArray
+    actions: Ints
+    values: Floats
     num_steps: int
     ended_episodes: int
     always_ends: bool
@@ -170,10 +171,10 @@ def q_learning(
 def learn(
     outcomes: Outcomes,
     settings: LearningSettings,
-    values: FloatArray,
+    values: Floats,
     rng: np.random.Generator,
-    counts: IntArray,
-    progress: FloatArray,
+    counts: Ints,
+    progress: Floats,
 ) -> None:
     """Learn `values`, (n, A); count steps and ended episodes; a non-zero ``progress[1]`` stops the work."""
     num_actions = values.shape[1]
@@ -202,7 +203,7 @@ def learn(
 
 
 @kernel
-def draw(probabilities: FloatArray, first: int, last: int, rng: np.random.Generator) -> int:
+def draw(probabilities: Floats, first: int, last: int, rng: np.random.Generator) -> int:
     """Return an index from `first` to `last` - 1, drawn by `probabilities`, which sum to 1 there."""
     if last - first == 1:
         return first
@@ -218,7 +219,7 @@ def draw(probabilities: FloatArray, first: int, last: int, rng: np.random.Genera
 
 
 @kernel
-def largest(values: FloatArray) -> float:
+def largest(values: Floats) -> float:
     """Return the largest of (A,) values."""
     best = -np.inf
     for value in values:
@@ -227,7 +228,7 @@ def largest(values: FloatArray) -> float:
 
 
 @kernel
-def best_action(values: FloatArray, rng: np.random.Generator) -> int:
+def best_action(values: Floats, rng: np.random.Generator) -> int:
     """Return the index of the largest of (A,) values; chance decides among equal ones."""
     best = largest(values)
     ties = 0
@@ -243,7 +244,7 @@ def best_action(values: FloatArray, rng: np.random.Generator) -> int:
     return action
 
 
-def always_ends(table: TransitionTable, actions: IntArray) -> bool:
+def always_ends(table: TransitionTable, actions: Ints) -> bool:
     """Whether episodes that follow `actions`, shape (n,), end with probability 1.
 
     They do if an end can be reached from every state that they can reach.

@@ -11,16 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainbias.model.checks import (
-    ROW_SUM_TOLERANCE,
-    FloatArray,
-    float_array,
-    float_vector,
-    frozen,
-    state_labels,
-)
-
-IntArray = NDArray[np.int64]
+from gainbias.model.checks import ROW_SUM_TOLERANCE, float_array, float_vector, frozen, state_labels
+from gainbias.types import Floats, Ints
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -63,12 +55,12 @@ class TransitionTable:
     """
 
     num_actions: int
-    pairs: IntArray
-    probabilities: FloatArray
-    successors: IntArray
-    rewards: FloatArray
+    pairs: Ints
+    probabilities: Floats
+    successors: Ints
+    rewards: Floats
     ended: NDArray[np.bool_]
-    start: FloatArray
+    start: Floats
     labels: tuple[Any, ...]
 
     def __init__(
@@ -101,7 +93,7 @@ class TransitionTable:
         return self.start.size
 
     @property
-    def states(self) -> IntArray:
+    def states(self) -> Ints:
         """The state of each outcome, shape (m,)."""
         return self.pairs // self.num_actions
 
@@ -114,7 +106,7 @@ class TransitionTable:
             digest.update((part + 0.0).astype("<f8").data)  # adding 0 makes -0.0 and 0.0 the same
         return digest.hexdigest()[:32]
 
-    def with_rewards(self, rewards: FloatArray) -> TransitionTable:
+    def with_rewards(self, rewards: Floats) -> TransitionTable:
         """Return the same table with other rewards, shape (m,) or (m, k)."""
         changed = object.__new__(TransitionTable)
         kept = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "rewards"}
@@ -222,7 +214,7 @@ def _rows(outcomes: Any, num_states: int, num_actions: int) -> Iterator[tuple[in
                     yield state * num_actions + action, probability, successor, reward, bool(ended)
 
 
-def _integers(successors: tuple[Any, ...]) -> IntArray:
+def _integers(successors: tuple[Any, ...]) -> Ints:
     given = np.asarray(successors)
     if given.dtype.kind not in "iu":
         raise ValueError(f"the next state of each outcome must be an integer, found entries of {given.dtype}")

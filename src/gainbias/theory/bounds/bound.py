@@ -18,7 +18,6 @@ from gainbias.engine.lanes import StepSize
 from gainbias.engine.paths import Sampling
 from gainbias.engine.run import is_count
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial, Schedule, as_schedule
-from gainbias.features.rows import Floats
 from gainbias.model.checks import float_array
 from gainbias.model.problem import Problem
 from gainbias.tasks.task import Task
@@ -27,8 +26,9 @@ from gainbias.theory.bounds.facts import Facts
 from gainbias.theory.bounds.record import Bound, Decay
 from gainbias.theory.bounds.single_chain import projected
 from gainbias.theory.curve.enumeration import check_sampling
+from gainbias.types import Floats
 
-PARAMETERS: dict[str, tuple[str, ...]] = {
+THEOREM_PARAMETERS: dict[str, tuple[str, ...]] = {
     "double-chain": (),
     "single-chain": ("mean_ratio", "weights_radius", "features_radius", "lambda_squared"),
     "discounted-td": ("discount", "radius"),
@@ -93,8 +93,8 @@ def find_theorems(
 ) -> Theorems:
     """Return the theorems about an algorithm, or raise a ValueError that says which there are."""
     name = algorithm.name if isinstance(algorithm, Algorithm) else algorithm
-    if name not in PARAMETERS:
-        raise ValueError(f"there are theorems about {', '.join(PARAMETERS)} only, found {name!r}")
+    if name not in THEOREM_PARAMETERS:
+        raise ValueError(f"there are theorems about {', '.join(THEOREM_PARAMETERS)} only, found {name!r}")
     check_sampling(sampling)
     given = dict(params or {})
     _check_params(name, given)
@@ -166,8 +166,8 @@ def _facts(problem: Problem | Task, initial_weights: Floats | None) -> Facts:
 
 def _check_params(name: str, params: Mapping[str, Any]) -> None:
     for parameter, value in params.items():
-        if parameter not in PARAMETERS[name]:
-            known = ", ".join(PARAMETERS[name]) or "no parameters"
+        if parameter not in THEOREM_PARAMETERS[name]:
+            known = ", ".join(THEOREM_PARAMETERS[name]) or "no parameters"
             raise ValueError(f"the theorems about {name} have {known}, found {parameter!r}")
         number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
         if not number or not value >= 0.0 or (parameter == "mean_ratio" and not 0.0 < value < math.inf):

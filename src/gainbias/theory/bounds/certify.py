@@ -10,26 +10,26 @@ from typing import NamedTuple
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.engine.paths import Sampling
 from gainbias.engine.schedules import Constant
-from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.tasks.task import Task
 from gainbias.theory.bounds.bound import Theorems, find_theorems
 from gainbias.theory.bounds.record import OFFSET, Bound, Decay
+from gainbias.types import Floats
 
 FINENESS = 2.0 ** (-1 / 8)
 """Ratio of successive step sizes that are tried: the best number of steps is missed by less than 1%."""
 
-TINY = 1e-300
+SMALLEST_STEP_SIZE = 1e-300
 """Step sizes are not smaller."""
 
-MOST_STEPS = 2**200
+MOST_CERTIFIED_STEPS = 2**200
 """No theorem is asked for more steps."""
 
 MOST_TRIES = 16
 """The search for a step size ends when so many smaller ones have not needed fewer steps."""
 
 
-class Certified(NamedTuple):
+class CertifiedSteps(NamedTuple):
     """A step size and a number of steps for which a theorem guarantees the wanted error.
 
     Attributes
@@ -56,7 +56,7 @@ def certified(
     *,
     initial_weights: Floats | None = None,
     **params: float,
-) -> Certified:
+) -> CertifiedSteps:
     """Return a constant step size and the fewest steps with which a theorem guarantees the wanted error.
 
     Parameters
@@ -84,20 +84,20 @@ def certified(
         raise ValueError(f"epsilon must be positive and finite, found {epsilon!r}")
     theorems = find_theorems(algorithm, problem, sampling, initial_weights, params=params)
     constant, alpha = _constant(theorems, algorithm)
-    if violated := constant(alpha, MOST_STEPS).violated:
+    if violated := constant(alpha, MOST_CERTIFIED_STEPS).violated:
         raise ValueError(f"no step size is certified here: {'; '.join(each.remedy for each in violated)}")
-    best: Certified | None = None
+    best: CertifiedSteps | None = None
     tries = 0
     while best is None or tries < MOST_TRIES:
-        unlimited = constant(alpha, MOST_STEPS)
+        unlimited = constant(alpha, MOST_CERTIFIED_STEPS)
         limit = unlimited.theorem_value  # what even unlimited steps leave
         if unlimited.value <= epsilon:
             steps = _fewest_steps(partial(constant, alpha), epsilon)
             tries += 1
             if best is None or steps < best.num_steps:
-                best, tries = Certified(Constant(alpha), steps, constant(alpha, steps)), 0
+                best, tries = CertifiedSteps(Constant(alpha), steps, constant(alpha, steps)), 0
         alpha *= epsilon / limit if limit > 2.0 * epsilon else FINENESS
-        if alpha < TINY:
+        if alpha < SMALLEST_STEP_SIZE:
             raise ValueError(f"epsilon = {epsilon:g} needs steps that are too small for double precision")
     return best
 

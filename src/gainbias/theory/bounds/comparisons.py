@@ -15,7 +15,6 @@ from functools import cached_property
 import numpy as np
 
 from gainbias.algorithms import discounted_td
-from gainbias.features.rows import Floats
 from gainbias.theory.bounds.facts import Facts, mixing_constants, positive
 from gainbias.theory.bounds.record import (
     OFFSET,
@@ -33,6 +32,7 @@ from gainbias.theory.bounds.record import (
     rounded_up,
 )
 from gainbias.theory.curve.enumeration import move_law
+from gainbias.types import Floats
 
 SOURCE = "Bhandari, Russo and Singal (2018), discounted TD(0)"
 

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.features.rows import Floats
 from gainbias.model.chain.mixing import EXACT_STATES, mixing_time_bounds, mixing_time_or_bound
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.theory.bounds.record import Condition, Trivial, at_least, power, ratio
+from gainbias.types import Floats
 
-ROUNDING = 1e-12
+ROW_LENGTH_ROUNDING = 1e-12
 """Rows may be so much longer than 1: dividing by the largest length does not give 1 exactly."""
 
 
@@ -106,7 +106,7 @@ class Facts:
             "max |phi(s)| <= 1",
             longest,
             1.0,
-            longest <= 1.0 + ROUNDING,
+            longest <= 1.0 + ROW_LENGTH_ROUNDING,
             "gb.normalise_features",
         )
 

@@ -61,7 +61,7 @@ def rounded_down(number: float) -> str:
 WEIGHTS_ERROR = "E|theta_T - theta*|^2"
 """Expected squared Euclidean distance of the last weights from the fixed point."""
 
-CLOSE = 1e-9
+LIMIT_TOLERANCE = 1e-9
 """Relative error of limits: what must stay below one counts as equal if it is closer than this."""
 
 
@@ -218,7 +218,7 @@ def at_most(
 
 def below(limit: float) -> float:
     """Return the nearest number that is told from a limit above it."""
-    return limit - CLOSE * abs(limit) if math.isfinite(limit) else limit
+    return limit - LIMIT_TOLERANCE * abs(limit) if math.isfinite(limit) else limit
 
 
 def at_least(

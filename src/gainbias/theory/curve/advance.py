@@ -47,9 +47,8 @@ import numpy as np
 from scipy.linalg import blas
 
 from gainbias.engine.schedules import Constant, Schedule
-from gainbias.features.rows import Floats
-from gainbias.model.solve.elimination.numeric import Ints
 from gainbias.progress import Watch
+from gainbias.types import Floats, Ints
 
 LONG = 60.0
 """A curve that takes more seconds than this says so first."""
@@ -103,10 +102,10 @@ TRUE = 1e-11
 FAST = 3.0
 """Fields that forget so many times as fast as other moments change are followed exactly."""
 
-FORGOTTEN = 40.0
+FORGOTTEN_EXPONENT = 40.0
 """Step sizes times the rate of a field that add up to this leave nothing of its beginning."""
 
-TINY = 1e-300
+SMALLEST_DIVISOR = 1e-300
 
 
 @runtime_checkable
@@ -177,7 +176,7 @@ def _fast_entries(
     rate, seconds = _fastest_rate(recursion, like, fast, step_size)
     slowest = float(min(rates[rates > 0.0], default=np.inf))
     if slowest >= FAST * rate:
-        return fast, rate, FORGOTTEN / slowest, seconds
+        return fast, rate, FORGOTTEN_EXPONENT / slowest, seconds
     return [], _fastest_rate(recursion, like, [], step_size)[0], 0.0, seconds
 
 
@@ -191,7 +190,7 @@ def _block_length(schedule: Schedule, rate: float, done: int, last: int) -> int:
     """Return the length of the next block, or 0 if steps are to be made one by one."""
     if done == last:
         return 0
-    length = min(last - done, LONGEST, int(REACH / (rate * _size_at(schedule, done) + TINY)))
+    length = min(last - done, LONGEST, int(REACH / (rate * _size_at(schedule, done) + SMALLEST_DIVISOR)))
     while length > WORTH:
         nodes, weights = _nodes(length)
         sizes = schedule.values(done, done + length)
@@ -452,7 +451,7 @@ MOST_FOR_POWERS = 700
 MOST_FOR_MATRIX = 150
 """A product with a matrix this large takes less time than the shortest step written out."""
 
-STRETCH = 4096
+SCHEDULE_STRETCH = 4096
 """Step sizes are asked for in stretches of this length."""
 
 
@@ -528,7 +527,7 @@ def _by_steps(
     say_time(last * seconds_of(lambda: recursion.step(begin, size), repeats=2), time_limit, len(begin))
     for checkpoint in checkpoints:
         while done < checkpoint:
-            until = min(done + STRETCH, int(checkpoint))
+            until = min(done + SCHEDULE_STRETCH, int(checkpoint))
             for step_size in schedule.values(done, until):
                 now = recursion.step(now, float(step_size))
             done = until
@@ -596,7 +595,7 @@ def _by_matrix(
     say_time(seconds, time_limit, len(begin))
     for checkpoint in checkpoints:
         while done < checkpoint:
-            until = min(done + STRETCH, int(checkpoint))
+            until = min(done + SCHEDULE_STRETCH, int(checkpoint))
             sizes = schedule.values(done, until)
             for weights in np.stack([np.ones_like(sizes), sizes, sizes**2], axis=1):
                 now = weights @ (parts @ now).reshape(3, -1)

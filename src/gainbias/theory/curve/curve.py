@@ -16,13 +16,12 @@ from gainbias.engine.paths import Sampling, Start
 from gainbias.engine.run import as_checkpoints, as_first_weights, check_problem, is_count, run
 from gainbias.engine.schedules import Constant
 from gainbias.engine.trace import Kind, Norm, Scale, Space, Target
-from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
-from gainbias.model.solve.elimination.numeric import Ints
 from gainbias.tasks.task import Task
 from gainbias.theory.curve.advance import moments_at
 from gainbias.theory.curve.enumeration import check_sampling
 from gainbias.theory.curve.system import make_system, weights_limit
+from gainbias.types import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,10 +19,9 @@ import numpy as np
 from gainbias.algorithms.algorithm import Move, Sample
 from gainbias.algorithms.fields import dense_features
 from gainbias.engine.paths import Sampling, Start
-from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
-from gainbias.model.solve.elimination.numeric import Ints
 from gainbias.theory.curve.terms import SampleField
+from gainbias.types import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

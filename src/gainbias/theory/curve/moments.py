@@ -25,10 +25,9 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from gainbias.features.rows import Floats
 from gainbias.model.checks import CsrArray
-from gainbias.model.solve.elimination.numeric import Ints
-from gainbias.theory.curve.terms import STATES, Ingredients, Source
+from gainbias.theory.curve.terms import STATES, Ingredients, RowSource
+from gainbias.types import Floats, Ints
 
 HERE, OTHER = 0, 2
 FIRST, SECOND = 0, 1
@@ -46,7 +45,7 @@ class Independent:
         self.coefficients, self.fixed, self.units = made_of.coefficients, made_of.fixed, made_of.units
         first, second = made_of.first, made_of.second
         self.sources = (first,) if second is None else (first, second)
-        self._kept: Plan | None = None
+        self._kept: StepPlan | None = None
 
     def begin(self, x: Floats) -> Floats:
         """Return S for first values x, measured from the origin: (1, m + 1, m + 1)."""
@@ -71,20 +70,20 @@ class Independent:
         """Return the rate at which each entry of z forgets itself, 0 for weights and for the 1: (m + 1,)."""
         return self.plan(step_size).forgetting
 
-    def plan(self, step_size: float) -> Plan:
+    def plan(self, step_size: float) -> StepPlan:
         """Return what a step with this size needs."""
         if self._kept is None or not self.fixed:
-            self._kept = Plan(self.coefficients(step_size), self.sources, self.units)
+            self._kept = StepPlan(self.coefficients(step_size), self.sources, self.units)
         return self._kept
 
 
-class Plan:
+class StepPlan:
     """Everything that a step needs and that does not depend on the moments.
 
     A left is the row here (of the first chain), the row of the other state (of the second chain), or a unit.
     """
 
-    def __init__(self, coefficients: Floats, sources: tuple[Source, ...], units: Floats) -> None:
+    def __init__(self, coefficients: Floats, sources: tuple[RowSource, ...], units: Floats) -> None:
         self.sources, self.units = sources, units
         num_units = len(units) - 1
         lefts = np.flatnonzero(coefficients.any(axis=(0, 2))).tolist()
@@ -291,7 +290,7 @@ class Plan:
         return np.asarray(np.einsum("nik,nlk->iln", np.einsum("nij,jkn->nik", part, gram), part))
 
 
-DENSE = 0.1
+DENSE_SHARE = 0.1
 """From this share of possible transitions on, products with the dense matrix are faster."""
 
 ALONE = sparse.csr_array(np.ones((1, 1)))
@@ -422,7 +421,7 @@ class Along:
     def _mixer(self) -> Floats | CsrArray:
         mixer = sparse.csr_array(self.transitions.T)
         nodes = len(self.here)
-        return mixer.toarray() if mixer.nnz > DENSE * nodes * nodes else mixer
+        return mixer.toarray() if mixer.nnz > DENSE_SHARE * nodes * nodes else mixer
 
     @cached_property
     def _incoming(self) -> tuple[Ints, Ints, Floats]:

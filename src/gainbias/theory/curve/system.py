@@ -10,7 +10,6 @@ import numpy as np
 from gainbias.algorithms.algorithm import Algorithm, Sample, Setting, read_state
 from gainbias.engine.paths import Sampling, Start
 from gainbias.features.matrix import column_lengths
-from gainbias.features.rows import Floats
 from gainbias.model.problem import Problem
 from gainbias.theory.curve.advance import Recursion
 from gainbias.theory.curve.enumeration import Enumerated, first_law, move_law
@@ -24,8 +23,9 @@ from gainbias.theory.curve.terms import (
     read_terms,
     unit_rows,
 )
+from gainbias.types import Floats
 
-MOST_BYTES = 4 * 2**30
+MOST_MOMENT_BYTES = 4 * 2**30
 """Moments of all nodes, and what is computed from them, may take so much memory."""
 
 UNIT_SAMPLE = Sample(np.ones(1), np.ones(1), 1.0, np.ones(1), np.ones(1), 1.0)
@@ -34,7 +34,7 @@ UNIT_SAMPLE = Sample(np.ones(1), np.ones(1), 1.0, np.ones(1), np.ones(1), 1.0)
 COPIES = {"iid": 50, "markov": 6}
 """Arrays as large as the moments that are needed: a basis or the nodes of a block, or those of a step."""
 
-MOST_LISTED = 10**7
+MOST_LISTED_NUMBERS = 10**7
 """Numbers in the matrices of all moves, if these have to be listed."""
 
 
@@ -189,12 +189,12 @@ def _no_field(algorithm: Algorithm, frozen: bool) -> str:
 
 def _check_memory(nodes: int, size: int, sampling: Sampling, chains: int) -> None:
     need = COPIES[sampling] * 8 * nodes * (size + 1) ** 2
-    if need > MOST_BYTES:
+    if need > MOST_MOMENT_BYTES:
         pairs = "pair of states" if chains == 2 else "state"
         advice = "use sampling='iid', or fewer features" if sampling == "markov" else "use fewer features"
         raise ValueError(
             f"moments of {size} numbers for each of {nodes} {pairs if nodes > 1 else 'node'}s would take "
-            f"{need / 2**30:.1f} GB, more than {MOST_BYTES / 2**30:g} GB: {advice}"
+            f"{need / 2**30:.1f} GB, more than {MOST_MOMENT_BYTES / 2**30:g} GB: {advice}"
         )
 
 
@@ -208,7 +208,7 @@ def _enumerated(
     frozen: bool,
 ) -> Enumerated:
     moves = problem.mrp.csr.nnz**algorithm.chains
-    if frozen or moves * (len(origin) + 1) ** 2 > MOST_LISTED:
+    if frozen or moves * (len(origin) + 1) ** 2 > MOST_LISTED_NUMBERS:
         raise ValueError(
             f"the sample_field of {algorithm.name} is not a sum of products of rows of the features, so all "
             f"{moves} moves would have to be listed, which is too many: use a smaller problem, or lanes=1000"

@@ -27,10 +27,9 @@ from scipy import sparse
 
 from gainbias.algorithms.algorithm import Sample
 from gainbias.algorithms.fields import average_features, dense_features
-from gainbias.features.rows import Floats
 from gainbias.model.checks import CsrArray
 from gainbias.model.problem import Problem
-from gainbias.model.solve.elimination.numeric import Ints
+from gainbias.types import Floats, Ints
 
 SampleField = Callable[[Sample, float], tuple[Floats, Floats]]
 """X and y of one step, given a sample and the step size."""
@@ -38,13 +37,13 @@ SampleField = Callable[[Sample, float], tuple[Floats, Floats]]
 STATES = 4
 """States of a move: here, after, other, other after. They come first among lefts and rights."""
 
-TOLERANCE = 1e-11
+FIELD_TERM_TOLERANCE = 1e-11
 """How far terms may be from the field, relative to its largest entry: both round."""
 
 SHORTEST = 1e-6
 """Length of the row that stands in for a row of zeros."""
 
-ROUNDING = 5e-15
+NEGLIGIBLE_TERM = 5e-15
 """Terms of an interpolation that are smaller than this, relative to the largest, are those of rounding."""
 
 MOST_NODES = 256
@@ -93,7 +92,7 @@ class Terms:
             weights = 2.0 / count * np.cos(np.outer(np.arange(count), angles))
             weights[0] /= 2.0
             fit = np.tensordot(weights, table, axes=1)
-            matters = np.abs(fit).max(axis=(1, 2, 3)) > ROUNDING * np.abs(fit).max()
+            matters = np.abs(fit).max(axis=(1, 2, 3)) > NEGLIGIBLE_TERM * np.abs(fit).max()
             count, rounded = 2 * count, not matters[-2:].any()
         order = np.arange(np.flatnonzero(matters)[-1] + 1)
         shape, flat = fit.shape[1:], fit[: len(order)].reshape(len(order), -1)
@@ -206,7 +205,7 @@ def _agrees(terms: Terms, problem: Problem, rows: Floats) -> bool:
             own = coefficients[states[0]]
             numbers = own[:, -3:] @ np.array([1.0, *rewards])
             off = np.abs(left.T @ own[:, :-3] @ left - matrix).max() + np.abs(left.T @ numbers + vector).max()
-            if not off <= TOLERANCE * max(1.0, np.abs(matrix).max(), np.abs(vector).max()):
+            if not off <= FIELD_TERM_TOLERANCE * max(1.0, np.abs(matrix).max(), np.abs(vector).max()):
                 return False
     return True
 
@@ -217,7 +216,7 @@ def bound_field(field: Any, params: Any) -> SampleField:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class RowSource:
     """A chain of rows and rewards, as functions of x minus an origin, with a 1 put at the end.
 
     Attributes
@@ -308,12 +307,12 @@ class Ingredients:
 
     coefficients: Callable[[float], Floats]
     fixed: bool
-    first: Source
-    second: Source | None
+    first: RowSource
+    second: RowSource | None
     units: Floats
 
 
-def chain_source(problem: Problem, origin: Floats, start: Floats) -> Source:
+def chain_source(problem: Problem, origin: Floats, start: Floats) -> RowSource:
     """Return the chain of a problem, for x of the size of the origin, (m,).
 
     Examples
@@ -330,10 +329,10 @@ def chain_source(problem: Problem, origin: Floats, start: Floats) -> Source:
     wide[:, -1] = rows @ origin[: rows.shape[1]]
     table, paid = process.csr, process.reward_entries
     rewards = np.repeat(process.rewards, np.diff(table.indptr)) if paid is None else paid
-    return Source(wide, problem.solution.stationary, table, rewards, start)
+    return RowSource(wide, problem.solution.stationary, table, rewards, start)
 
 
-def mean_source(problem: Problem, origin: Floats) -> Source:
+def mean_source(problem: Problem, origin: Floats) -> RowSource:
     """Return the mean of the features and the gain, as a chain of one state.
 
     Examples
@@ -347,7 +346,7 @@ def mean_source(problem: Problem, origin: Floats) -> Source:
     row[0, : len(mean)] = mean
     row[0, -1] = mean @ origin[: len(mean)]
     one = np.ones(1)
-    return Source(row, one, sparse.csr_array(np.ones((1, 1))), one * problem.solution.gain_per_step, one)
+    return RowSource(row, one, sparse.csr_array(np.ones((1, 1))), one * problem.solution.gain_per_step, one)
 
 
 def unit_rows(origin: Floats, num_fields: int) -> Floats:

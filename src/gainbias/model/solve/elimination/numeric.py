@@ -20,18 +20,16 @@ The records that the kernels of the elimination take.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gainbias.kernels import bare_kernel, kernel
-from gainbias.model.checks import FloatArray
+from gainbias.types import Floats, Ints
 
-Floats = FloatArray
+Floats = Floats
 
 # Index arrays: 32 bits where the size allows, 64 bits for offsets.
-Ints = NDArray[Any]
 
 
 class Sparse(NamedTuple):

@@ -22,18 +22,16 @@ import numpy as np
 
 from gainbias.kernels import kernel
 from gainbias.model.checks import CsrArray, row_sums
-from gainbias.model.solve.elimination.numeric import (
-    Floats,
-    Fronts,
-    Ints,
-    Sparse,
-    factorise,
-    solve_left,
-    solve_right,
+from gainbias.model.solve.elimination.numeric import Fronts, Sparse, factorise, solve_left, solve_right
+from gainbias.model.solve.elimination.symbolic import (
+    EliminationPlan,
+    plan_dense,
+    plan_sparse,
+    symmetric_pattern,
 )
-from gainbias.model.solve.elimination.symbolic import Plan, plan_dense, plan_sparse, symmetric_pattern
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.structure import Structure
+from gainbias.types import Floats, Ints
 
 # Bytes that a state and a stored transition cost besides the factors: copies, transpose, graph, order.
 BYTES_PER_STATE, BYTES_PER_ENTRY = 120, 60
@@ -59,7 +57,7 @@ class Factors:
         return x[self.fronts.position]
 
 
-def factorise_chain(transitions: CsrArray, leak: Floats, plan: Plan, budget: Budget) -> Factors:
+def factorise_chain(transitions: CsrArray, leak: Floats, plan: EliminationPlan, budget: Budget) -> Factors:
     """Eliminate the states of a leaking chain according to `plan`.
 
     Parameters
@@ -176,7 +174,7 @@ def exit_probability(rows: Sparse, state: int) -> float:
 
 
 # A root that is this much rarer than the commonest state of its class is replaced.
-RARE = 1e-9
+RARE_PROBABILITY = 1e-9
 
 
 @dataclass(frozen=True)
@@ -248,7 +246,7 @@ def eliminate(transitions: CsrArray, structure: Structure, dense: bool, budget: 
         mass = solver.stationary
         commonest = _argmax_by_class(mass, class_of, len(roots))
         with np.errstate(invalid="ignore"):
-            good = mass[roots] > RARE * mass[commonest]
+            good = mass[roots] > RARE_PROBABILITY * mass[commonest]
         if good.all():
             return solver
         roots = np.where(good, roots, commonest)

@@ -24,12 +24,13 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import spilu
 
 from gainbias.kernels import kernel
-from gainbias.model.solve.elimination.numeric import Fronts, Ints
+from gainbias.model.solve.elimination.numeric import Fronts
 from gainbias.model.solve.solution import Budget, MethodError
+from gainbias.types import Ints
 
 
 @dataclass(frozen=True)
-class Plan:
+class EliminationPlan:
     """The fronts of an elimination and what they will cost.
 
     Attributes
@@ -68,7 +69,7 @@ def symmetric_pattern(transitions: sp.csr_array) -> sp.csr_array:
     return both
 
 
-def plan_elimination(graph: sp.csr_array, order: Ints, most_entries: float) -> Plan | None:
+def plan_elimination(graph: sp.csr_array, order: Ints, most_entries: float) -> EliminationPlan | None:
     """Plan the elimination of the states of `graph` in an order equivalent to `order`.
 
     Parameters
@@ -110,7 +111,7 @@ def plan_elimination(graph: sp.csr_array, order: Ints, most_entries: float) -> P
     return _plan(order, position, first, start, boundary, num_children)
 
 
-def plan_dense(block_of: Ints) -> Plan:
+def plan_dense(block_of: Ints) -> EliminationPlan:
     """Plan the elimination of blocks that do not touch each other, each as one dense front.
 
     Parameters
@@ -125,13 +126,15 @@ def plan_dense(block_of: Ints) -> Plan:
     return _plan(order, _inverse(order), first, start, nothing, np.zeros(len(first) - 1, np.int32))
 
 
-def _plan(order: Ints, position: Ints, first: Ints, start: Ints, boundary: Ints, num_children: Ints) -> Plan:
+def _plan(
+    order: Ints, position: Ints, first: Ints, start: Ints, boundary: Ints, num_children: Ints
+) -> EliminationPlan:
     wide, rest = np.diff(first).astype(np.int64), np.diff(start)
     offset = np.zeros(len(first), np.int64)
     np.cumsum(wide * (wide + 2 * rest), out=offset[1:])
     stack, largest, flops = work_sizes(first, start, num_children)
     fronts = Fronts(order, position, first, start, boundary, num_children, offset)
-    return Plan(fronts, int(offset[-1]), int(stack), int(largest), float(flops))
+    return EliminationPlan(fronts, int(offset[-1]), int(stack), int(largest), float(flops))
 
 
 def _inverse(order: Ints) -> Ints:
@@ -310,7 +313,7 @@ SMALL = 5_000
 FLOPS_PER_STATE_OF_METIS = 1e5
 
 
-def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[Plan, str]:
+def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, str]:
     """Choose an order for `graph` and plan the elimination.
 
     Parameters

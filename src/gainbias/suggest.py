@@ -1,0 +1,53 @@
+"""What was meant by a name that does not exist."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def alike(name: object, known: Iterable[str], most: int = 3) -> list[str]:
+    """Return the known names that are most like a given one, whatever their case, the nearest first.
+
+    Examples
+    --------
+    >>> alike("TAXY", ["taxi", "deep-sea"])
+    ['taxi']
+    """
+    by_lower = {each.lower(): each for each in known}
+    return [by_lower[each] for each in difflib.get_close_matches(str(name).lower(), by_lower, n=most)]
+
+
+def nearest(name: object, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like a given one, or None if none is.
+
+    Examples
+    --------
+    >>> nearest("taxy", ["taxi", "deep-sea"])
+    'taxi'
+    """
+    return next(iter(alike(name, known, 1)), None)
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return a question for the end of a message, or nothing if no known name is like the given one.
+
+    Examples
+    --------
+    >>> did_you_mean("taxy", ["taxi", "deep-sea"]), did_you_mean("x", ["taxi"])
+    ("did you mean 'taxi'?", '')
+    """
+    near = nearest(name, known)
+    return f"did you mean {near!r}?" if near else ""
+
+
+def did_you_mean_or_known(name: object, known: Iterable[str]) -> str:
+    """Return a question for the end of a message, or the list of known names.
+
+    Examples
+    --------
+    >>> did_you_mean_or_known("x", ["taxi", "deep-sea"])
+    'known are taxi, deep-sea'
+    """
+    names = list(known)
+    return did_you_mean(name, names) or f"known are {', '.join(names)}"
