@@ -29,7 +29,7 @@ MOST_SECONDS = 1.0
 SECONDS_OF_A_MILLION_STEPS = 0.045
 """What the loop of `_slowness` takes on the machine on which tests were marked."""
 
-SLOW = Path(__file__).with_name("slow.txt")
+SLOW = Path(__file__).parent / "tests" / "slow.txt"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
