@@ -6,13 +6,25 @@ BIN := $(VENV)/bin
 # The tests run on all cores already; threads inside linear algebra would only get in their way.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: test lint bench bench-engine docs reproduce clean
+.PHONY: quick test test-slow lint bench bench-engine mutants docs reproduce clean
 
+# What to run all day: one case of every test that is not slow.
+quick: $(VENV)/.installed-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pytest -n $(WORKERS) -q -m "not slow" --thin 1 tests
+
+# What the README promises: everything that is not slow, kernels also in their Python form.
 test: lint
+	$(BIN)/pytest -n $(WORKERS) -m "not slow" --durations=10
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(WORKERS) -q -m "kernels and not slow" tests
+
+# The rest: statistics, scale, interrupted runs, the browser.
+test-slow: $(VENV)/.installed-test
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
 		echo "No Chromium with chromedriver here: the tests of the interactive page are left out."
-	$(BIN)/pytest -n $(WORKERS) --durations=20
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(WORKERS) -m kernels tests
+	$(BIN)/pytest -n $(WORKERS) -m slow --durations=10
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(WORKERS) -q -m "kernels and slow" tests
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
@@ -26,6 +38,9 @@ bench: $(VENV)/.installed-test bench-engine
 
 bench-engine: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.engine
+
+mutants: $(VENV)/.installed-test
+	$(BIN)/python -m tools.mutants
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build

@@ -14,6 +14,13 @@ REQUIRED = "GAINBIAS_REQUIRE_BROWSER"
 """Set where these tests must not be skipped."""
 
 
+def pytest_collection_modifyitems(items):
+    """Mark whatever needs the browser as slow: what it takes is time of other processes."""
+    for item in items:
+        if "programs" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session")
 def programs():
     """Paths of browser and driver."""
