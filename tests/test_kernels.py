@@ -129,8 +129,8 @@ for found in pkgutil.walk_packages(gb.__path__, "gainbias."):
             kernels[name] = value
 for algorithm in gb.ALGORITHMS.values():
     for form in {algorithm.form, algorithm.sparse_form or algorithm.form}:
-        kernels[f"{algorithm.name} {form.step.__name__}"] = loop_of(form.step)
-        kernels[f"averaging {algorithm.name} {form.step.__name__}"] = averaging_loop_of(form.step)
+        kernels[f"{algorithm.name} {form.step.__module__}"] = loop_of(form.step)
+        kernels[f"averaging {algorithm.name} {form.step.__module__}"] = averaging_loop_of(form.step)
 print(json.dumps({name: kernel_digest(kernel.py_func) for name, kernel in kernels.items()}))
 """
 
@@ -164,7 +164,7 @@ def compiled_functions(source: Path) -> list[ast.FunctionDef]:
                 for mark in node.decorator_list
             }
             & set(marks)
-            or (node.name == "step" and source.parent.name == "algorithms")
+            or (node.name == "step" and "algorithms" in source.parts)
         )
     ]
 
