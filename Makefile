@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The tests run on all cores already; threads inside linear algebra would only get in their way.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: test lint bench bench-engine docs reproduce clean
+.PHONY: test lint bench bench-engine mutants docs reproduce clean
 
 test: lint
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
@@ -26,6 +26,9 @@ bench: $(VENV)/.installed-test bench-engine
 
 bench-engine: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.engine
+
+mutants: $(VENV)/.installed-test
+	$(BIN)/python -m tools.mutants --workers $(WORKERS) --write
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build
