@@ -325,7 +325,7 @@ def report(mutants: list[Mutant], outcomes: dict[str, str], json_instead: bool, 
     }
     text = json.dumps({"summary": table, "survivors": survivors}, indent=1)
     (RESULTS / "summary.json").write_text(text + "\n")
-    shown = markdown(table)
+    shown = f"{len(mutants)} mutants:\n\n{markdown(table)}"
     if json_instead:
         print(text)
     else:
@@ -351,8 +351,7 @@ def all_places(only: str = "") -> dict[str, list[Place]]:
     return rooms
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Draw mutants and try them, or show them."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tools.mutants", description=(__doc__ or "").partition("\n")[0]
     )
@@ -366,7 +365,15 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print the summary and survivors as JSON")
     parser.add_argument("--write", action="store_true", help="put the summary into docs/benchmarks.md")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Draw mutants and try them, or show them."""
+    parser = _parser()
     told = parser.parse_args(arguments)
+    if told.only and told.write:
+        parser.error("the table in docs/benchmarks.md is about all targets: leave out --only or --write")
     rooms = all_places(told.only)
     every = {mutant.id: mutant for places in rooms.values() for place in places for mutant in place}
     if told.show:
@@ -375,6 +382,8 @@ def main(arguments: list[str] | None = None) -> None:
                 print(f"{mutant.id}\n{mutant.diff((PACKAGE / mutant.path).read_text())}")
         return
     mutants = draw(rooms, told.sample, told.seed)
+    if not mutants:
+        parser.error(f"there is nothing to change in the targets that begin with {told.only!r}")
     if told.list:
         for mutant in mutants:
             print(f"{mutant.key}  {mutant.path}:{mutant.line}  {mutant.operator}  |  {mutant.text}")

@@ -2,6 +2,8 @@
 
 import ast
 import doctest
+import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -157,6 +159,44 @@ def test_a_result_is_used_again_only_while_it_holds(tmp_path: Path, monkeypatch:
     }
     monkeypatch.setattr(mutants, "tests_of", lambda path: ("tests/conftest.py",))
     assert set(run.known()) == {killed.id}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "cli"], "there is nothing to change in the targets that begin with 'cli'"),
+        (["--only", "engine", "--write"], "leave out --only or --write"),
+    ],
+)
+def test_what_cannot_be_done_is_said(arguments, message, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        mutants.main(arguments)
+    assert message in capsys.readouterr().err
+
+
+def test_a_mutant_is_shown_by_its_key(capsys: pytest.CaptureFixture[str]) -> None:
+    mutants.main(["--only", "engine/schedules", "--sample", "1", "--list"])
+    key = capsys.readouterr().out.split()[0]
+    mutants.main(["--only", "engine/schedules", "--show", key])
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].startswith("engine/schedules.py | ")
+    assert shown[2] == f"+++ {key}"
+
+
+def test_a_report_lists_survivors_and_goes_into_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{mutants.BEGIN}\nold\n{mutants.END}\nafter\n")
+    monkeypatch.setattr(mutants, "RESULTS", tmp_path)
+    monkeypatch.setattr(mutants, "PAGE", page)
+    killed, survived = drawn = mutations.draw(mutants.all_places("engine"), 2, seed=0)
+    mutants.report(drawn, {killed.id: "killed", survived.id: "survived"}, json_instead=False, write=True)
+    assert f"survived: {survived.id}" in capsys.readouterr().out
+    before, table, after = re.split(r"<!--.*-->", page.read_text())
+    assert (before, after) == ("before\n", "\nafter\n")
+    assert "| all | 2 | 1 | 0 | 1 | 0 | 50.0% |" in table
+    assert [*json.loads((tmp_path / "summary.json").read_text())["survivors"]] == [survived.id]
 
 
 @pytest.mark.slow
