@@ -98,6 +98,8 @@ class Laboratory:
 
     def __init__(self, folder: Path, warm: Path) -> None:
         self.folder, self.warm = folder.resolve(), warm
+        self._child: subprocess.Popen[str] | None = None
+        self._is_stopped = False
         shutil.copytree(PACKAGE, self.folder / "gainbias", ignore=shutil.ignore_patterns("__pycache__"))
         # Byte code that is checked by content: two mutants of one second and one length are never confused.
         checked = py_compile.PycInvalidationMode.CHECKED_HASH
@@ -126,7 +128,7 @@ class Laboratory:
         own = {"PYTHONPATH": str(self.folder), "XDG_CACHE_HOME": str(cache), "OPENBLAS_NUM_THREADS": "1"}
         own["HYPOTHESIS_STORAGE_DIRECTORY"] = str(self.folder / "hypothesis")
         begin = time.monotonic()
-        child = subprocess.Popen(
+        child = self._child = subprocess.Popen(
             [sys.executable, "-c", CHILD, str(self.folder), *options, *paths],
             env={**os.environ, **own},
             cwd=ROOT,
@@ -141,12 +143,20 @@ class Laboratory:
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             output, code = child.communicate()[0], None
+        if self._is_stopped:  # whatever came out says nothing about the mutant
+            raise InterruptedError
         failing = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, re.MULTILINE)
         if code == WRONG_COPY or (not stop and code in (None, 4, 5)):  # the last two: nothing was run
             raise RuntimeError(f"the tests could not be run (exit status {code}):\n{output[-2000:]}")
         outcome = "timed out" if code is None else "killed" if code else "survived"
         seconds = round(time.monotonic() - begin, 1)
         return {"outcome": outcome, "code": code, "failing": failing, "seconds": seconds}
+
+    def stop(self) -> None:
+        """End the tests that are running, because the user wants to stop."""
+        self._is_stopped = True
+        if self._child is not None and self._child.poll() is None:
+            os.killpg(self._child.pid, signal.SIGKILL)
 
 
 class Run:
@@ -155,19 +165,22 @@ class Run:
     def __init__(self, mutants: list[Mutant], workers: int) -> None:
         self.mutants, self.workers = mutants, workers
         self._lock = threading.Lock()
-        self._laboratories: queue.Queue[Laboratory] = queue.Queue()
+        self._laboratories: list[Laboratory] = []
+        self._free: queue.Queue[Laboratory] = queue.Queue()
         RESULTS.mkdir(parents=True, exist_ok=True)
 
     def outcomes(self) -> dict[str, dict[str, Any]]:
         """Try all mutants that have no result that still holds; return the results of all, by id."""
         known = self.known()
         todo = [mutant for mutant in self.mutants if mutant.id not in known]
+        todo.sort(key=lambda mutant: mutant.key)  # mixed, so that a run that is stopped has tried all targets
         if not todo:
             return known
         counts = Counter[str]()
         with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
             for i in range(self.workers):
-                self._laboratories.put(Laboratory(Path(folder) / str(i), RESULTS / "cache"))
+                self._laboratories.append(Laboratory(Path(folder) / str(i), RESULTS / "cache"))
+                self._free.put(self._laboratories[-1])
             usual = self._unchanged(sorted({test for mutant in todo for test in _all_tests(mutant)}))
             for done, record in enumerate(self._parallel(lambda *a: self._try(*a, usual), todo), 1):
                 known[record["id"]] = record
@@ -222,17 +235,19 @@ class Run:
 
     def _parallel(self, work: Callable[[Laboratory, Any], dict[str, Any]], todo: list[Any]) -> Iterator[Any]:
         def with_laboratory(item: Any) -> dict[str, Any]:
-            laboratory = self._laboratories.get()
+            laboratory = self._free.get()
             try:
                 return work(laboratory, item)
             finally:
-                self._laboratories.put(laboratory)
+                self._free.put(laboratory)
 
         with ThreadPoolExecutor(self.workers) as pool:
             try:
                 yield from pool.map(with_laboratory, todo)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
+                for laboratory in self._laboratories:
+                    laboratory.stop()
                 raise
 
 
