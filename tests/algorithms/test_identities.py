@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.algorithms.fields import paper_field, td_field
+from gainbias.algorithms.fields import paper_field, td_field, within
 from gainbias.algorithms.registry import REFERENCES
 from gainbias.engine.paths import Sampler
 
@@ -116,6 +116,12 @@ def test_radii_hold() -> None:
             trace = gb.run(algorithm, make(), 300, 0.2, params=params, checkpoints=range(1, 301))
             lengths = np.linalg.norm(trace.weights, axis=2)
             assert lengths.max() == pytest.approx(0.3, rel=1e-12), algorithm
+
+
+def test_a_limit_on_the_sphere_of_a_radius_is_reached() -> None:
+    limit = np.array([3.0, 4.0])
+    assert within(limit, 5.0) is limit
+    assert within(limit, np.nextafter(5.0, 0.0)) is None
 
 
 def test_gain_bound_holds() -> None:

@@ -24,6 +24,7 @@ from gainbias.evaluation.gain.interval import (
     estimate_gain,
     looks_until,
     skewed_interval,
+    too_short,
 )
 
 
@@ -120,6 +121,17 @@ class TestDiagnostics:
         series = np.random.default_rng(0).normal(size=(4, 1000)) + np.array([[0.0], [3.0], [6.0], [9.0]])
         assert autocorrelation_time(series) > 500
         assert autocorrelation_time(series[:1]) < 2
+
+    def test_autocorrelation_time_does_not_depend_on_the_unit(self):
+        series = autoregressive(np.random.default_rng(0), (2, 500), 0.8)
+        time = autocorrelation_time(series)
+        assert time > 5
+        assert autocorrelation_time(2.0**-40 * series) == autocorrelation_time(2.0**40 * series) == time
+
+    def test_how_much_longer_a_run_must_be_is_what_the_shorter_of_two_measures_asks_for(self):
+        assert too_short(ENOUGH_TIMES, ENOUGH_STEPS, "rewards") == []
+        assert too_short(ENOUGH_TIMES / 4, ENOUGH_STEPS, "rewards")[0].endswith("at least 4.0 times as long")
+        assert too_short(ENOUGH_TIMES, ENOUGH_STEPS // 5, "rewards")[0].endswith("at least 5.0 times as long")
 
     def test_r_hat_knows_chains_in_different_places(self):
         series = np.random.default_rng(0).normal(size=(4, 1000))

@@ -250,10 +250,10 @@ def test_sources_of_tasks_and_versions_of_packages_are_part_of_an_id(tmp_path: P
     shutil.copytree(provenance.PACKAGE, tmp_path / "gainbias", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(provenance, "PACKAGE", tmp_path / "gainbias")
     assert fresh() == before
-    with open(tmp_path / "gainbias" / "report" / "page.py", "a") as file:
+    with open(tmp_path / "gainbias" / "report" / "write.py", "a") as file:
         file.write("ANOTHER_WORD = 1\n")
     assert fresh() == before
-    with open(tmp_path / "gainbias" / "tasks" / "grid_worlds.py", "a") as file:
+    with open(tmp_path / "gainbias" / "tasks" / "task.py", "a") as file:
         file.write("ANOTHER_MAP = 1\n")
     assert fresh() != before
 

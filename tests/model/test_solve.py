@@ -12,7 +12,7 @@ import scipy.sparse as sparse
 import gainbias as gb
 from gainbias.model.solve import choice
 from gainbias.model.solve.elimination import symbolic
-from gainbias.model.solve.solution import MethodError
+from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.progress import OutOfTimeError, Watch
 
 
@@ -57,6 +57,14 @@ def test_method_fits_the_chain(mrp: gb.MarkovRewardProcess, method: str) -> None
     assert solution.gain == pytest.approx(other.gain, rel=1e-13)
     np.testing.assert_allclose(solution.bias, other.bias, atol=1e-12 * np.ptp(other.bias))
     np.testing.assert_allclose(solution.stationary, other.stationary, rtol=1e-11)
+
+
+@pytest.mark.parametrize(("more", "first"), [(0, "dense-gth"), (1, "power")])
+def test_up_to_which_size_a_chain_is_eliminated_at_once(more: int, first: str) -> None:
+    mrp, budget = expander(choice.DENSE_STATES + more), Budget(max_memory=1e9, watch=Watch())
+    names = [name for name, _ in choice.candidates(mrp, "auto", budget)]
+    assert names[0] == first
+    assert (len(names) == 1) == (more == 0)
 
 
 def test_a_method_that_fails_hands_over_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Every kernel of the elimination against its plain twin, compiled and as Python."""
 
 import hashlib
+import itertools
 import os
 import subprocess
 import sys
@@ -12,7 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gainbias.model.solve.elimination.numeric import Sparse, eliminate_front
-from gainbias.model.solve.elimination.solver import busiest_states, factorise_chain
+from gainbias.model.solve.elimination.solver import (
+    MOST_READS_PER_STATE,
+    busiest_states,
+    factorise_chain,
+    next_state,
+)
 from gainbias.model.solve.elimination.symbolic import (
     minimum_degree,
     nested_dissection,
@@ -97,7 +103,11 @@ def test_blocks_are_eliminated_apart() -> None:
 
 def test_fill_beyond_the_limit_is_seen_before_it_happens() -> None:
     graph = symmetric_pattern(sparse.csr_array(np.ones((50, 50))))
-    assert plan_elimination(graph, np.arange(50, dtype=np.int32), most_entries=100.0) is None
+    order = np.arange(50, dtype=np.int32)
+    assert plan_elimination(graph, order, most_entries=100.0) is None
+    # Both triangles of a full matrix have 50 * 49 entries, and no more are allowed than are named.
+    assert plan_elimination(graph, order, most_entries=50 * 49.0) is not None
+    assert plan_elimination(graph, order, most_entries=50 * 49.0 - 2) is None
 
 
 def grid(side: int) -> sparse.csr_array:
@@ -129,6 +139,43 @@ def test_root_is_where_the_chain_drifts_to() -> None:
     chain = sparse.diags_array([np.full(n - 1, 0.6), np.full(n - 1, 0.3)], offsets=[1, -1]).tocsr()
     roots = busiest_states(Sparse(chain.indptr, chain.indices, chain.data), np.array([0, n]), np.arange(n))
     assert roots[0] > n - 10
+
+
+def busiest_by_the_plain_rule(chain: sparse.csr_array, classes: list[np.ndarray]) -> list[int]:
+    """Walk in laps, each twice as long as the one before, until a lap spends 0.3 of its steps on states of
+    the lap before, or too much was read."""
+    rows, seed, roots = Sparse(chain.indptr, chain.indices, chain.data), 1, []
+    degree = np.diff(chain.indptr)
+    for members in classes:
+        state, reads, steps, before, known = members[0], 0, 64, set(), 0
+        while known < 0.3 * steps and reads < MOST_READS_PER_STATE * len(members):
+            steps, known, most, time = 2 * steps, 0, -1.0, dict[int, float]()
+            for _ in range(steps):
+                state, held, seed = next_state(rows, state, seed)
+                reads += degree[state]
+                if reads >= MOST_READS_PER_STATE * len(members):
+                    break
+                known += state in before
+                time[state] = time.get(state, 0.0) + held
+                if time[state] > most:  # of states with the same time, the first that had it
+                    most, root = time[state], state
+            before = set(time)
+        roots.append(root)
+    return roots
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_roots_are_those_of_the_plain_rule(seed: int) -> None:
+    # Where all states are alike, the busiest depends on each step of the walk. Full rows use up the reads
+    # within the first lap, to the last one; sparse ones do not.
+    rng = np.random.default_rng(seed)
+    full = sparse.csr_array(np.full((50, 50), 0.02))
+    ring = sum(sparse.csr_array(np.roll(np.eye(90), shift, axis=1)) for shift in rng.choice(90, 3, False))
+    chain = sparse.block_diag([full, ring / 3.0, full, ring / 3.0], format="csr")
+    ends = np.array([0, 50, 140, 190, 280])
+    classes = [np.arange(*pair) for pair in itertools.pairwise(ends)]
+    found = busiest_states(Sparse(chain.indptr, chain.indices, chain.data), ends, np.arange(280))
+    assert found.tolist() == busiest_by_the_plain_rule(chain, classes)
 
 
 def digest_of_everything() -> str:
