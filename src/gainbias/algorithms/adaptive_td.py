@@ -29,7 +29,9 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import (
     NOT_NEGATIVE,
+    About,
     Algorithm,
+    Declared,
     Form,
     Move,
     Output,
@@ -93,17 +95,21 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats:
 
 ALGORITHM = Algorithm(
     name="adaptive-td",
-    title="Tabular TD with a clock for each state",
-    reference="chen2025adaptive",
-    converges_to="the bias, centred at the middle of its range",
-    not_guaranteed="a rate for small step sizes",
-    reconstructed=True,
     form=Form(init, step, output, laned=True, touches_rows=always),
     params=Params,
-    overshoots=False,
     bounds={"offset": NOT_NEGATIVE},
-    tabular_only=True,
-    constant_step=1.0,
-    limit=limit,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        tabular_only=True,
+        constant_step=1.0,
+        overshoots=False,
+    ),
+    about=About(
+        title="Tabular TD with a clock for each state",
+        reference="chen2025adaptive",
+        converges_to="the bias, centred at the middle of its range",
+        not_guaranteed="a rate for small step sizes",
+        reconstructed=True,
+    ),
 )

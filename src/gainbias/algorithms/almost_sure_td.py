@@ -21,7 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import (
+    About,
     Algorithm,
+    Declared,
     Field,
     Form,
     Move,
@@ -85,17 +87,21 @@ def limit(problem: Problem, params: NoParams, first: Floats) -> Floats:
 
 ALGORITHM = Algorithm(
     name="almost-sure-td",
-    title="Tabular average-reward TD",
-    reference="blaser2024almost",
-    converges_to="the bias plus a constant value that depends on chance",
-    not_guaranteed="which constant",
-    table_row="Blaser & Zhang 2024",
     form=Form(init, step, laned=True, touches_rows=always),
-    tabular_only=True,
-    frozen=frozen,
-    mean_field=mean_field,
-    frozen_field=frozen_field,
-    limit=limit,
-    limit_is_line=True,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        limit_is_line=True,
+        rate=1.0,
+        mean_field=mean_field,
+        frozen=frozen,
+        frozen_field=frozen_field,
+        tabular_only=True,
+    ),
+    about=About(
+        title="Tabular average-reward TD",
+        reference="blaser2024almost",
+        converges_to="the bias plus a constant value that depends on chance",
+        not_guaranteed="which constant",
+        table_row="Blaser & Zhang 2024",
+    ),
 )

@@ -23,7 +23,9 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import (
     POSITIVE,
+    About,
     Algorithm,
+    Declared,
     Field,
     Form,
     Move,
@@ -96,17 +98,21 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats:
 
 ALGORITHM = Algorithm(
     name="differential-td",
-    title="Differential TD",
-    reference="wan2021learning",
-    converges_to="the TD(0) fixed point; on its line, the point that first weights and gain ratio pick",
-    not_guaranteed="values of mean 0; convergence off-policy",
     form=Form(init, step, laned=True, touches_rows=always),
     params=Params,
     bounds={"gain_ratio": POSITIVE},
-    frozen=frozen,
-    mean_field=mean_field,
-    affine=("weights", "gain"),
-    sample_field=sample_field,
-    limit=limit,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        mean_field=mean_field,
+        frozen=frozen,
+        affine=("weights", "gain"),
+        sample_field=sample_field,
+    ),
+    about=About(
+        title="Differential TD",
+        reference="wan2021learning",
+        converges_to="the TD(0) fixed point; on its line, the point that first weights and gain ratio pick",
+        not_guaranteed="values of mean 0; convergence off-policy",
+    ),
 )

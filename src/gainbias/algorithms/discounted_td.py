@@ -25,7 +25,9 @@ from scipy.sparse import linalg
 from gainbias.algorithms.algorithm import (
     FRACTION,
     RADIUS,
+    About,
     Algorithm,
+    Declared,
     Field,
     Form,
     Move,
@@ -108,18 +110,22 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats | None:
 
 ALGORITHM = Algorithm(
     name="discounted-td",
-    title="Discounted TD(0)",
-    reference="bhandari2018finite",
-    converges_to="the discounted TD(0) fixed point, whose values contain g / (1 - discount)",
-    not_guaranteed="anything about the bias, unless the discount is close to 1",
-    table_row="Bhandari et al. 2018 (discounted case)",
     form=Form(init, step, laned=True, touches_rows=no_radius),
     params=Params,
     bounds={"discount": FRACTION, "radius": RADIUS},
-    discounted=True,
-    mean_field=mean_field,
-    affine=("weights",),
-    sample_field=sample_field,
-    limit=limit,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        discounted=True,
+        mean_field=mean_field,
+        affine=("weights",),
+        sample_field=sample_field,
+    ),
+    about=About(
+        title="Discounted TD(0)",
+        reference="bhandari2018finite",
+        converges_to="the discounted TD(0) fixed point, whose values contain g / (1 - discount)",
+        not_guaranteed="anything about the bias, unless the discount is close to 1",
+        table_row="Bhandari et al. 2018 (discounted case)",
+    ),
 )

@@ -22,7 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import (
+    About,
     Algorithm,
+    Declared,
     Field,
     Form,
     Move,
@@ -81,16 +83,20 @@ def limit(problem: Problem, params: NoParams, first: Floats) -> Floats:
 
 ALGORITHM = Algorithm(
     name="double-chain",
-    title="Double-chain TD",
-    reference="tian2026bridging",
-    converges_to="the paper's fixed point theta*",
-    not_guaranteed="noise that does not grow with the gain",
-    table_row="this paper, double chain",
     form=Form(init, step, laned=True, touches_rows=always),
     chains=2,
-    mean_field=mean_field,
-    affine=("weights",),
-    sample_field=sample_field,
-    limit=limit,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        mean_field=mean_field,
+        affine=("weights",),
+        sample_field=sample_field,
+    ),
+    about=About(
+        title="Double-chain TD",
+        reference="tian2026bridging",
+        converges_to="the paper's fixed point theta*",
+        not_guaranteed="noise that does not grow with the gain",
+        table_row="this paper, double chain",
+    ),
 )

@@ -20,7 +20,9 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import (
     POSITIVE,
+    About,
     Algorithm,
+    Declared,
     Form,
     Move,
     PerLane,
@@ -84,19 +86,23 @@ def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floa
 
 ALGORITHM = Algorithm(
     name="double-chain-centred",
-    title="Double-chain TD with centred rewards",
-    reference="gainbias",
-    converges_to="the paper's fixed point theta*",
-    not_guaranteed="no theorem has been stated for it",
-    ours=True,
     form=Form(init, step, laned=True, touches_rows=always),
     params=Params,
     bounds={"gain_ratio": POSITIVE},
     chains=2,
-    frozen=frozen,
-    mean_field=mean_field,
-    affine=("weights", "gain"),
-    sample_field=sample_field,
-    limit=limit,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        mean_field=mean_field,
+        frozen=frozen,
+        affine=("weights", "gain"),
+        sample_field=sample_field,
+    ),
+    about=About(
+        title="Double-chain TD with centred rewards",
+        reference="gainbias",
+        converges_to="the paper's fixed point theta*",
+        not_guaranteed="no theorem has been stated for it",
+        ours=True,
+    ),
 )

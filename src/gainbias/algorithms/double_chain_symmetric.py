@@ -20,7 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import (
+    About,
     Algorithm,
+    Declared,
     Form,
     Move,
     NoParams,
@@ -74,17 +76,21 @@ def sample_field(sample: Sample, params: NoParams, step_size: float) -> tuple[Fl
 
 ALGORITHM = Algorithm(
     name="double-chain-symmetric",
-    title="Double-chain TD, both chains in both roles",
-    reference="gainbias",
-    converges_to="the paper's fixed point theta*",
-    not_guaranteed="no theorem has been stated for it",
-    ours=True,
     form=Form(init, step, laned=True, touches_rows=always),
     chains=2,
-    mean_field=mean_field,
-    affine=("weights",),
-    sample_field=sample_field,
-    limit=limit,
-    shift_invariant=True,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        shift_invariant=True,
+        mean_field=mean_field,
+        affine=("weights",),
+        sample_field=sample_field,
+    ),
+    about=About(
+        title="Double-chain TD, both chains in both roles",
+        reference="gainbias",
+        converges_to="the paper's fixed point theta*",
+        not_guaranteed="no theorem has been stated for it",
+        ours=True,
+    ),
 )

@@ -32,7 +32,9 @@ import numpy as np
 from gainbias.algorithms.algorithm import (
     FRACTION,
     POSITIVE,
+    About,
     Algorithm,
+    Declared,
     Form,
     Move,
     Output,
@@ -125,16 +127,20 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats:
 
 ALGORITHM = Algorithm(
     name="lspe",
-    title="Average-reward least-squares policy evaluation, LSPE(lambda)",
-    reference="yu2009convergence",
-    converges_to="the TD(lambda) fixed point; the shortest one if features span the constants",
-    not_guaranteed="convergence for a relaxation above 1, or of 1 on a periodic chain",
     form=Form(init, step, output),
     params=Params,
-    overshoots=False,
-    step_free=True,
     bounds={"trace_decay": FRACTION, "relaxation": ParameterRange(0.0, 2.0), "ridge": POSITIVE},
-    limit=limit,
-    shift_invariant=True,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        shift_invariant=True,
+        step_free=True,
+        overshoots=False,
+    ),
+    about=About(
+        title="Average-reward least-squares policy evaluation, LSPE(lambda)",
+        reference="yu2009convergence",
+        converges_to="the TD(lambda) fixed point; the shortest one if features span the constants",
+        not_guaranteed="convergence for a relaxation above 1, or of 1 on a periodic chain",
+    ),
 )

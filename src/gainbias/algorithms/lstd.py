@@ -34,7 +34,9 @@ import numpy as np
 from gainbias.algorithms.algorithm import (
     FRACTION,
     NOT_NEGATIVE,
+    About,
     Algorithm,
+    Declared,
     Field,
     Form,
     Move,
@@ -129,17 +131,21 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats:
 
 ALGORITHM = Algorithm(
     name="lstd",
-    title="Average-reward least squares, LSTD(lambda)",
-    reference="yu2009convergence; gainbias",
-    converges_to="the paper's fixed point theta*; the TD(lambda) fixed point for mean weight 0",
-    not_guaranteed="an equation that has one solution after finitely many steps",
-    ours=True,
     form=Form(init, step, output, touches_rows=always),
     params=Params,
-    overshoots=False,
-    step_free=True,
     bounds={"trace_decay": FRACTION, "mean_weight": NOT_NEGATIVE},
-    limit=limit,
-    shift_invariant=True,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        shift_invariant=True,
+        step_free=True,
+        overshoots=False,
+    ),
+    about=About(
+        title="Average-reward least squares, LSTD(lambda)",
+        reference="yu2009convergence; gainbias",
+        converges_to="the paper's fixed point theta*; the TD(lambda) fixed point for mean weight 0",
+        not_guaranteed="an equation that has one solution after finitely many steps",
+        ours=True,
+    ),
 )

@@ -119,16 +119,16 @@ def describe_algorithms() -> list[dict[str, Any]]:
     return [
         {
             "id": algorithm.name,
-            "title": algorithm.title,
-            "converges_to": algorithm.converges_to,
-            "not_guaranteed": algorithm.not_guaranteed,
+            "title": algorithm.about.title,
+            "converges_to": algorithm.about.converges_to,
+            "not_guaranteed": algorithm.about.not_guaranteed,
             "transitions_per_step": algorithm.chains,
             "parameters": {name: _plain(value) for name, value in algorithm.params._field_defaults.items()},
-            "table_row": algorithm.table_row,
-            "ours": algorithm.ours,
-            "reconstructed": algorithm.reconstructed,
-            "tabular_only": algorithm.tabular_only,
-            "references": [REFERENCES[key] for key in algorithm.reference.split("; ")],
+            "table_row": algorithm.about.table_row,
+            "ours": algorithm.about.ours,
+            "reconstructed": algorithm.about.reconstructed,
+            "tabular_only": algorithm.declared.tabular_only,
+            "references": [REFERENCES[key] for key in algorithm.about.reference.split("; ")],
         }
         for algorithm in ALGORITHMS.values()
     ]

@@ -24,7 +24,9 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import (
     POSITIVE,
+    About,
     Algorithm,
+    Declared,
     Field,
     Form,
     Move,
@@ -122,17 +124,21 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats:
 
 ALGORITHM = Algorithm(
     name="relative-td",
-    title="Relative TD",
-    reference="devraj2022relative; sakha2026relative",
-    converges_to="the paper's fixed point theta* (for mean weight 1, or if features span the constants)",
-    not_guaranteed="a unique limit for all mean weights",
-    reconstructed=True,
     form=Form(init, step, laned=True, touches_rows=always),
     params=Params,
     bounds={"mean_weight": POSITIVE},
-    frozen=frozen,
-    mean_field=mean_field,
-    frozen_field=frozen_field,
-    limit=limit,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        mean_field=mean_field,
+        frozen=frozen,
+        frozen_field=frozen_field,
+    ),
+    about=About(
+        title="Relative TD",
+        reference="devraj2022relative; sakha2026relative",
+        converges_to="the paper's fixed point theta* (for mean weight 1, or if features span the constants)",
+        not_guaranteed="a unique limit for all mean weights",
+        reconstructed=True,
+    ),
 )

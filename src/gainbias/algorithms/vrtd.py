@@ -33,7 +33,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, ParameterRange, Setting, Weights
+from gainbias.algorithms.algorithm import (
+    About,
+    Algorithm,
+    Declared,
+    Form,
+    Move,
+    Output,
+    ParameterRange,
+    Setting,
+    Weights,
+)
 from gainbias.algorithms.fields import project_off, td_solution
 from gainbias.features.rows import Rows
 from gainbias.features.vectors import axpy, dot
@@ -170,17 +180,21 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats:
 
 ALGORITHM = Algorithm(
     name="vrtd",
-    title="Variance-reduced TD",
-    reference="li2024stochastic",
-    converges_to="the TD(0) fixed point; the shortest one if features span the constants",
-    not_guaranteed="convergence with too few inner steps or batches that do not grow",
-    table_row="Li et al. 2024",
-    reconstructed=True,
     form=Form(init, step, output),
     params=Params,
     bounds=dict.fromkeys(Params._fields, COUNT),
-    constant_step=0.5,
-    trial_params={"inner_steps": 4.0, "first_batch": 4.0, "skip": 2.0},
-    limit=limit,
-    shift_invariant=True,
+    declared=Declared(
+        limit=limit,
+        shift_invariant=True,
+        constant_step=0.5,
+        trial_params={"inner_steps": 4.0, "first_batch": 4.0, "skip": 2.0},
+    ),
+    about=About(
+        title="Variance-reduced TD",
+        reference="li2024stochastic",
+        converges_to="the TD(0) fixed point; the shortest one if features span the constants",
+        not_guaranteed="convergence with too few inner steps or batches that do not grow",
+        table_row="Li et al. 2024",
+        reconstructed=True,
+    ),
 )

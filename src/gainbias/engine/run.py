@@ -275,12 +275,12 @@ def check_problem(algorithm: Algorithm, problem: Problem) -> None:
     if not isinstance(problem, Problem):
         hint = ": write gb.Problem(mrp, features)" if isinstance(problem, MarkovRewardProcess) else ""
         raise ValueError(f"problem must be a gb.Problem, found {type(problem).__name__}{hint}")
-    if algorithm.tabular_only and problem.features.kind != "tabular":
+    if algorithm.declared.tabular_only and problem.features.kind != "tabular":
         raise ValueError(
             f"{algorithm.name} exists for tabular features only, found {problem.features.kind} ones: use "
             "gb.Problem(mrp, gb.Tabular())"
         )
-    if algorithm.needs_ones_outside_span and problem.ones_in_span:
+    if algorithm.declared.needs_ones_outside_span and problem.ones_in_span:
         warnings.warn(
             f"{algorithm.name} needs features that do not span the constant values, and these do: its "
             "equation has no unique solution",

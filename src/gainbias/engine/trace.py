@@ -122,9 +122,9 @@ class Scale:
 
     @cached_property
     def _limit(self) -> Floats:
-        if self.algorithm.limit is None:
+        if self.algorithm.declared.limit is None:
             raise ValueError(f"{self.algorithm.name} states no limit: use target='bias' or 'paper'")
-        limit = self.algorithm.limit(self.problem, self.params, self.first)
+        limit = self.algorithm.declared.limit(self.problem, self.params, self.first)
         if limit is None:
             raise ValueError(
                 f"{self.algorithm.name} states no limit for {self.params}: use target='bias' or 'paper'"
@@ -144,7 +144,8 @@ class Scale:
             raise ValueError("the bias is a value of each state, not weights: use target='paper' or 'own'")
         if space == "weights" and norm == "stationary":
             raise ValueError("the stationary norm is one of values: use norm='euclidean' for weights")
-        if target == "own" and self.algorithm.limit_is_line and self.problem.ones_in_span and kind == "full":
+        on_a_line = self.algorithm.declared.limit_is_line and self.problem.ones_in_span
+        if target == "own" and on_a_line and kind == "full":
             raise ValueError(
                 f"the limit of {self.algorithm.name} on these features, which span the constants, is known "
                 "up to a constant only: use kind='quotient' or 'centred'"

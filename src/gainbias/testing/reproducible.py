@@ -35,7 +35,7 @@ BIT_STEPS = 24
 
 def compiled_equals_python(case: Case) -> str:
     """Compiled steps leave the same bits in the state as the Python form, alone and in company."""
-    if not case.algorithm.bitwise:
+    if not case.declared.bitwise:
         return _compare_forms(case, lambda found, told, what: close(found, told, 1e-12, what))
     return _compare_forms(case, same_bits)
 

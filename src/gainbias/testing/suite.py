@@ -133,7 +133,7 @@ class Check:
     def cases(self, algorithm: Algorithm) -> Iterator[Case]:
         """Iterate over the cases in which an algorithm is checked."""
         tried = all_params(algorithm)[: None if self.all_params else 1]
-        for kind in ("tabular",) if algorithm.tabular_only else self.kinds:
+        for kind in ("tabular",) if algorithm.declared.tabular_only else self.kinds:
             for params in tried:
                 yield Case(algorithm, kind, small_problem(kind, self.num_states), params)
 

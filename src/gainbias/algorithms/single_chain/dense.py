@@ -30,7 +30,9 @@ import numpy as np
 from gainbias.algorithms import double_chain
 from gainbias.algorithms.algorithm import (
     RADIUS,
+    About,
     Algorithm,
+    Declared,
     Field,
     Form,
     Move,
@@ -125,11 +127,6 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats | None:
 
 ALGORITHM = Algorithm(
     name="single-chain",
-    title="Single-chain TD",
-    reference="tian2026bridging",
-    converges_to="the paper's fixed point theta*",
-    not_guaranteed="anything without projections, which the proofs need",
-    table_row="this paper, single chain (no row of its own)",
     form=Form(init, step, laned=True),
     sparse_form=lazy.FORM,
     params=Params,
@@ -138,10 +135,19 @@ ALGORITHM = Algorithm(
         "weights_radius": RADIUS,
         "features_radius": RADIUS,
     },
-    frozen=frozen,
-    mean_field=mean_field,
-    frozen_field=frozen_field,
-    mean_ratio=mean_ratio,
-    limit=limit,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        mean_field=mean_field,
+        frozen=frozen,
+        frozen_field=frozen_field,
+        mean_ratio=mean_ratio,
+    ),
+    about=About(
+        title="Single-chain TD",
+        reference="tian2026bridging",
+        converges_to="the paper's fixed point theta*",
+        not_guaranteed="anything without projections, which the proofs need",
+        table_row="this paper, single chain (no row of its own)",
+    ),
 )
