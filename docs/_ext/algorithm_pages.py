@@ -172,7 +172,7 @@ def _rate(algorithm: gb.Algorithm) -> str:
 
 
 def _docstring(algorithm: gb.Algorithm) -> str:
-    """Return the text of an algorithm's file as Markdown, without its first line, which is the title."""
+    """Return the text of an algorithm's file or folder as Markdown, without its first line, the title."""
     module = import_module(f"gainbias.algorithms.{algorithm.name.replace('-', '_')}")
     _, *paragraphs = inspect.cleandoc(module.__doc__ or "").split("\n\n")
     return "\n\n".join(

@@ -46,7 +46,7 @@ from gainbias.types import Floats, Ints
 
 
 class Params(NamedTuple):
-    """What is added to the number of visits."""
+    """The number that is added to the visits of a state."""
 
     offset: PerLane = 1.0
 
@@ -59,12 +59,12 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     return State(setting.weights.copy(), np.zeros(setting.weights.shape, np.int64))
 
 
 def step(state: State, params: Params, rows: TabularRows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the value of the visited state by a step that shrinks with its visits."""
     weights, visits = state
     for k in range(len(step_size)):
         visits[move.here, k] += 1
@@ -73,7 +73,7 @@ def step(state: State, params: Params, rows: TabularRows, move: Move, step_size:
 
 
 def output(state: State, params: Params, setting: Setting) -> Output:
-    """Return the centred weights."""
+    """Return the weights, centred at the middle of their range."""
     return Output(centred(state.weights), None)
 
 
@@ -89,7 +89,7 @@ def centred(weights: Weights) -> Weights:
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the centred bias."""
+    """Return the bias, centred at the middle of its range."""
     return centred(problem.solution.bias)
 
 

@@ -49,12 +49,12 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: NoParams) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     return State(setting.weights.copy(), setting.zeros(), setting.zeros())
 
 
 def step(state: State, params: NoParams, rows: TabularRows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the value of the visited state by one TD step, and the mean of the rewards."""
     weights, gain, count = state
     for k in range(len(gain)):
         excess = move.reward - gain[k]
@@ -65,23 +65,23 @@ def step(state: State, params: NoParams, rows: TabularRows, move: Move, step_siz
 
 
 def frozen(problem: Problem, params: NoParams, here: int, weights: Floats) -> dict[str, Any]:
-    """Return the gain."""
+    """Return the exact gain, the limit of the estimate."""
     return {"gain": problem.solution.gain_per_step}
 
 
 def mean_field(problem: Problem, params: NoParams) -> Field:
-    """Return the field at the exact gain."""
+    """Return the mean update at the exact gain."""
     return td_field(problem)
 
 
 def frozen_field(sample: Sample, params: NoParams, step_size: float) -> tuple[Floats, Floats]:
-    """Return X and y with J at its limit."""
+    """Return X and y of the step of theta with J at its limit."""
     matrix = np.outer(sample.here, sample.here - sample.after)
     return matrix, (sample.reward - sample.other_reward) * sample.here
 
 
 def limit(problem: Problem, params: NoParams, first: Floats) -> Floats:
-    """Return the bias, a point of the line."""
+    """Return the bias, one point of the line of limits."""
     return problem.solution.bias
 
 

@@ -65,13 +65,13 @@ def no_radius(params: Params) -> bool:
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     weights = setting.weights.copy()
     return State(weights, squares_within(params.radius, weights), setting.zeros(), setting.zeros())
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the weights by one discounted TD(0) step, and keep them within the radius."""
     weights, squares, change, after = state
     values(rows, move.here, move.after, weights, change, after)
     length = squared_length(rows, move.here)
@@ -85,12 +85,12 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLan
 
 
 def mean_field(problem: Problem, params: Params) -> Field:
-    """Return the field inside the ball."""
+    """Return the mean update, where no radius cuts it off."""
     return td_field(problem, discount=params.discount)
 
 
 def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats] | None:
-    """Return X and y of one step, which is affine without a radius."""
+    """Return X and y of the step of theta; None with a radius, when it is not affine."""
     if not no_radius(params):
         return None
     return np.outer(sample.here, sample.here - params.discount * sample.after), sample.reward * sample.here

@@ -53,12 +53,12 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     return State(setting.weights.copy(), setting.zeros(), setting.zeros(), setting.zeros())
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the weights by one double-chain TD step on centred rewards, and the gain."""
     weights, gain, here, after = state
     values(rows, move.here, move.after, weights, here, after)
     for k in range(len(here)):
@@ -70,12 +70,12 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLan
 
 
 def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
-    """Return the gain."""
+    """Return the exact gain, the limit of the estimate."""
     return {"gain": problem.solution.gain_per_step}
 
 
 def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats]:
-    """Return X and y of one step of (theta, rbar)."""
+    """Return X and y of the step of (theta, rbar): ``x + step_size (y - X x)``."""
     d, difference = len(sample.here), sample.here - sample.other
     matrix = np.zeros((d + 1, d + 1))
     matrix[:d, :d] = np.outer(sample.here, sample.here - sample.after) + np.outer(sample.other, sample.here)

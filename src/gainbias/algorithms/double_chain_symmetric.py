@@ -48,13 +48,13 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: NoParams) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     zeros = setting.zeros
     return State(setting.weights.copy(), zeros(), zeros(), zeros(), zeros())
 
 
 def step(state: State, params: NoParams, rows: Rows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the weights by one double-chain TD step with both chains in both roles."""
     weights, here, after, other, other_after = state
     values(rows, move.here, move.after, weights, here, after)
     values(rows, move.other, move.other_after, weights, other, other_after)
@@ -67,7 +67,7 @@ def step(state: State, params: NoParams, rows: Rows, move: Move, step_size: PerL
 
 
 def sample_field(sample: Sample, params: NoParams, step_size: float) -> tuple[Floats, Floats]:
-    """Return X and y of one step."""
+    """Return X and y of the step of theta: ``theta + step_size (y - X theta)``."""
     both = sample.here + sample.other
     matrix = np.outer(sample.here, both - sample.after) + np.outer(sample.other, both - sample.other_after)
     gap = sample.reward - sample.other_reward

@@ -68,7 +68,7 @@ class State(NamedTuple):
 
 
 class ImplicitTracedState(NamedTuple):
-    """The same with a trace: another type, so that each compiles only what it needs."""
+    """The fields of `State` and a trace: another type, so that each compiles only what it needs."""
 
     weights: Weights
     squares: PerLane
@@ -84,7 +84,7 @@ def changes_rows_only(params: Params) -> bool:
 
 
 def init(setting: Setting, params: Params) -> State | ImplicitTracedState:
-    """Begin."""
+    """Return the state before the first step."""
     weights, zeros = setting.weights.copy(), setting.zeros
     state = State(weights, squares_within(params.radius, weights), zeros(), zeros(), zeros())
     return state if without_trace(params) else ImplicitTracedState(*state, np.zeros_like(weights))
@@ -93,7 +93,7 @@ def init(setting: Setting, params: Params) -> State | ImplicitTracedState:
 def step(
     state: State | ImplicitTracedState, params: Params, rows: Rows, move: Move, step_size: PerLane
 ) -> None:
-    """Make one step."""
+    """Update the gain and the weights by one implicit TD(lambda) step, and clip both."""
     gain, here, after = state.gain, state.first, state.second
     values(rows, move.here, move.after, state.weights, here, after)
     for k in range(len(here)):
@@ -144,7 +144,7 @@ def _along_trace(
 
 
 def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats] | None:
-    """Return X and y of one step of (theta, rbar), which is affine without a trace and without clips."""
+    """Return X and y of the step of (theta, rbar); None with a trace or clips, when it is not affine."""
     if params.trace_decay > 0.0 or params.radius < np.inf or params.gain_bound < np.inf:
         return None
     d, damping = len(sample.here), 1.0 + step_size * (sample.here @ sample.here)

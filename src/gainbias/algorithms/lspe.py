@@ -17,7 +17,7 @@ theta_e, the weights of the constant 1, never enters A theta, and drifts. It is 
 which then converges to the one solution orthogonal to theta_e.
 
 It has no step sizes: those given are ignored. Cost of a step: of order d^2, for all features. It keeps two
-d x d matrices: more than `MOST_FEATURES` are refused.
+d x d matrices: more than `MOST_PROBLEM_FEATURES` are refused.
 
 Not guaranteed: convergence for gamma above 1, or for gamma = 1 and lambda = 0 on a periodic chain (on a
 nearly periodic one it is slow). A smaller gamma helps.
@@ -77,7 +77,7 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     d = setting.num_features
     check_size("lspe", d)
     trace, trace_rewards, traces, first, second = (np.zeros(d) for _ in range(5))
@@ -87,7 +87,7 @@ def init(setting: Setting, params: Params) -> State:
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: float) -> None:
-    """Make one step."""
+    """Add the transition to the sums, and move the weights towards the solution of the equation."""
     weights, trace, transposed, inverse, trace_rewards, traces, rewards, steps, first, second = state
     rewards[0] += move.reward
     steps[0] += 1

@@ -20,7 +20,8 @@ solution nearest to the first weights is taken; otherwise these do not matter.
 
 It has no step sizes: those given are ignored. Averaging over steps changes nothing either. Cost of a step:
 the product of the numbers of entries of two rows, or with a trace d times that of one. It keeps d^2 numbers,
-and solves the equation, in a time of order d^3, at each checkpoint: more than `MOST_FEATURES` are refused.
+and solves the equation, in a time of order d^3, at each checkpoint: more than `MOST_PROBLEM_FEATURES`
+features are refused.
 
 Not guaranteed: any error after finitely many steps, because the matrix may be close to a singular one.
 """
@@ -76,7 +77,7 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     d = setting.num_features
     check_size("lstd", d)
     trace = np.zeros(d if params.trace_decay > 0.0 else 0)
@@ -94,7 +95,7 @@ def check_size(name: str, num_features: int) -> None:
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: float) -> None:
-    """Make one step."""
+    """Add the transition to the sums; the equation is solved when the state is read."""
     _, trace, matrix, trace_rewards, features, rewards, steps = state
     if len(trace) == 0:
         add_difference(rows, move.here, move.after, matrix)
@@ -113,7 +114,7 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: float)
 
 
 def output(state: State, params: Params, setting: Setting) -> Output:
-    """Solve the equation."""
+    """Return the solution of the equation with the means so far, and the mean of the rewards."""
     count, decay = max(int(state.steps[0]), 1), params.trace_decay
     gain, mean = state.rewards / count, state.features / count
     traces = (state.features - decay * state.trace) / (1.0 - decay) if decay > 0.0 else state.features

@@ -1,9 +1,4 @@
-"""The algorithms as plain facts, for the command line and the documentation.
-
-The bibliography: what the keys in the records of algorithms stand for.
-
-All algorithms by their ids.
-"""
+"""All algorithms by their ids, the bibliography behind them, and both as plain facts for tables and pages."""
 
 from __future__ import annotations
 
@@ -60,7 +55,7 @@ REFERENCES: dict[str, str] = {
     "zhang2021finite": "Zhang, Zhang, Maguluri: Finite Sample Analysis of Average-Reward TD Learning and "
     "Q-Learning. NeurIPS 2021",
 }
-"""Citations by key."""
+"""Citations by the keys in `About.reference`."""
 
 
 _FILES = (

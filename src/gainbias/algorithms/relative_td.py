@@ -66,7 +66,7 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     zeros = setting.zeros
     feature_total = np.zeros_like(setting.weights)
     sums = feature_total, zeros(), zeros()
@@ -74,7 +74,7 @@ def init(setting: Setting, params: Params) -> State:
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the weights by one relative TD step, and the running means."""
     weights, gain, feature_total, value_total, count, here, after, product = state
     values(rows, move.here, move.after, weights, here, after)
     for k in range(len(here)):
@@ -93,7 +93,7 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLan
 
 
 def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
-    """Return the gain and the stationary mean of the features, as if from one step."""
+    """Return the exact gain and the stationary mean of the features, as if from one step."""
     mean = average_features(problem)
     return {
         "gain": problem.solution.gain_per_step,
@@ -104,19 +104,19 @@ def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict
 
 
 def mean_field(problem: Problem, params: Params) -> Field:
-    """Return the field at the exact means."""
+    """Return the mean update at the exact means."""
     mean, plain = average_features(problem), td_field(problem)
     return Field(plain.matrix + params.mean_weight * np.outer(mean, mean), plain.vector)
 
 
 def frozen_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats]:
-    """Return X and y with w and rbar at their limits."""
+    """Return X and y of the step of theta with w and rbar at their limits."""
     right = sample.here - sample.after + params.mean_weight * sample.other
     return np.outer(sample.here, right), (sample.reward - sample.other_reward) * sample.here
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the solution."""
+    """Return the solution of the equation, the paper's fixed point for tabular features."""
     if problem.features.kind == "tabular":
         return problem.fixed_point
     return solve_field(problem, mean_field(problem, params))

@@ -61,7 +61,7 @@ class State(NamedTuple):
 
 
 class TracedState(NamedTuple):
-    """The same with a trace: another type, so that each compiles only what it needs."""
+    """The fields of `State` and a trace: another type, so that each compiles only what it needs."""
 
     weights: Weights
     gain: PerLane
@@ -76,13 +76,13 @@ def without_trace(params: Any) -> bool:
 
 
 def init(setting: Setting, params: Params) -> State | TracedState:
-    """Begin."""
+    """Return the state before the first step."""
     state = State(setting.weights.copy(), setting.zeros(), setting.zeros(), setting.zeros())
     return state if without_trace(params) else TracedState(*state, np.zeros_like(setting.weights))
 
 
 def step(state: State | TracedState, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the weights, the gain and the trace by one TD(lambda) step."""
     gain, change, after = state.gain, state.first, state.second
     values(rows, move.here, move.after, state.weights, change, after)
     for k in range(len(change)):
@@ -112,12 +112,12 @@ def _along_trace(state: TracedState, params: Params, rows: Rows, here: int) -> N
 
 
 def mean_field(problem: Problem, params: Params) -> Field:
-    """Return the field at the exact gain and the stationary mean of the trace."""
+    """Return the mean update at the exact gain and the stationary mean of the trace."""
     return td_field(problem, params.trace_decay)
 
 
 def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
-    """Return the gain, and the mean of the old trace."""
+    """Return the exact gain, and the stationary mean of the old trace."""
     if params.trace_decay == 0.0:
         return {"gain": problem.solution.gain_per_step}
     new = mean_traces(problem, params.trace_decay)[here]
@@ -126,7 +126,7 @@ def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict
 
 
 def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats] | None:
-    """Return X and y of one step of (theta, rbar), which is affine without a trace."""
+    """Return X and y of the step of (theta, rbar); None with a trace, when it is not affine."""
     if params.trace_decay > 0.0:
         return None
     d = len(sample.here)

@@ -87,7 +87,7 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     for name in ("inner_steps", "first_batch", "skip"):
         number = getattr(params, name)
         if number != int(number):
@@ -113,7 +113,7 @@ def init(setting: Setting, params: Params) -> State:
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: float) -> None:
-    """Make one step."""
+    """Use every `skip`-th transition: for the batch, or for an inner step."""
     state.skipped[0] += 1
     if state.skipped[0] >= params.skip:
         state.skipped[0] = 0
@@ -128,7 +128,7 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: float)
 
 @inlined
 def read(state: State, params: Params, rows: Rows, move: Move, drop: float) -> None:
-    """Add a transition to the batch; the last one turns sums into means."""
+    """Add a transition to the batch; with the last one, sums become means."""
     slope, features, rewards, used = state.slope, state.features, state.rewards, state.used
     axpy(rows, move.here, drop - move.reward, slope)
     axpy(rows, move.here, 1.0, features)
@@ -159,7 +159,7 @@ def improve(state: State, params: Params, rows: Rows, move: Move, drop: float, s
 
 @inlined
 def close(state: State, params: Params) -> None:
-    """Move to the mean of the inner iterates and begin a new epoch."""
+    """Move the weights to the mean of the inner iterates, and begin a new epoch."""
     for j in range(len(state.weights)):
         state.weights[j] += state.mean_moved[j] - state.mean_drift[0] * state.slope[j]
         state.slope[j] = state.features[j] = state.moved[j] = state.mean_moved[j] = 0.0

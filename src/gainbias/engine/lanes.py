@@ -20,7 +20,7 @@ from gainbias.types import Floats
 
 StepSize: TypeAlias = "Schedule | float | Floats"
 FEW_LANES = 2
-"""Up to so many lanes are cheaper one by one than as a group with empty places."""
+"""At most this many lanes are cheaper one by one than as a group with empty places."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Group:
 
     @cached_property
     def schedule_ids(self) -> tuple[int, ...]:
-        """The same for groups with the same schedules."""
+        """A key that is the same for groups with the same schedules."""
         return tuple(id(schedule) for schedule in self.schedules)
 
     def step_sizes(self, first: int, last: int, laned: bool) -> Floats:

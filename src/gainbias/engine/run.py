@@ -1,6 +1,7 @@
-"""Run one algorithm on one problem, in any number of lanes.
+"""`run`: one algorithm on one problem, in any number of lanes.
 
-Mistakes in an algorithm of the user's own, found before or while it is compiled, and said in words.
+First the function itself and how its work is shared among threads; then the checks of what it is given, of
+the problem, the checkpoints, and an algorithm of the user's own, whose mistakes are said in words.
 """
 
 from __future__ import annotations
@@ -31,75 +32,14 @@ from gainbias.progress import Watch
 from gainbias.tasks.task import Task
 from gainbias.types import Floats, Ints
 
-
-def check_form(plan: RunPlan, group: Group) -> None:
-    """Check what an algorithm's form gives for one of its groups.
-
-    Raises
-    ------
-    ValueError
-        If the step is no plain function, or the state is not what kernels and outputs can work with.
-    """
-    name, form = plan.algorithm.name, plan.form
-    if plan.algorithm.chains not in (1, 2):
-        raise ValueError(f"{name} samples {plan.algorithm.chains!r} chains: there may be 1 or 2")
-    if not inspect.isfunction(form.step):
-        kind = type(form.step).__name__
-        raise ValueError(f"the step of {name} must be a plain Python function, found {kind}")
-    setting = plan.setting(group.width)
-    state = form.init(setting, group.params(plan.algorithm, form.laned))
-    if not (isinstance(state, tuple) and hasattr(state, "_fields")):
-        found = type(state).__name__
-        raise ValueError(f"the state of {name} must be a NamedTuple of arrays, found {found}")
-    for field, array in zip(state._fields, state, strict=True):
-        whole = isinstance(array, np.ndarray) and array.dtype in (np.float64, np.int64)
-        if not whole:
-            kind = getattr(array, "dtype", type(array).__name__)
-            raise ValueError(
-                f"{field!r} in the state of {name} must be an array of float64 or int64, found {kind}"
-            )
-        if form.laned and (array.ndim == 0 or array.shape[-1] != group.width):
-            raise ValueError(
-                f"{field!r} in the state of {name} must have the lanes as its last axis, {group.width} of "
-                f"them, found shape {array.shape}"
-            )
-    shape = getattr(getattr(state, "weights", None), "shape", None)
-    if form.output is read_state and shape != setting.weights.shape:
-        found = "no such field" if shape is None else f"shape {shape}"
-        raise ValueError(
-            f"the state of {name} must have a field 'weights' of shape {setting.weights.shape}, found "
-            f"{found}; or give the form an output"
-        )
-
-
-@contextlib.contextmanager
-def compile_errors_in_words(algorithm: Algorithm) -> Iterator[None]:
-    """Turn errors of the compiler into one that says what to do."""
-    try:
-        yield
-    except Exception as error:
-        if not type(error).__module__.startswith("numba"):
-            raise
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        cause = next(
-            (line for line in lines if line.startswith(("Unknown", "Untyped", "NameError"))), lines[0]
-        )
-        raise ValueError(
-            f"the step of {algorithm.name} does not compile: {cause}. A step uses scalar loops over arrays, "
-            "allocates nothing, and calls only functions marked with gainbias.kernels.inlined. The whole "
-            "message of the compiler is above"
-        ) from error
-
-
 MOST_CHECKPOINTS = 100_000
+"""More than anybody can look at."""
 
 MOST_EXACT_STEPS = 2**53
 """Larger numbers of steps are no longer exact as floating-point numbers."""
 
-"""More than anybody can look at."""
-
 SEEDS_TOGETHER = 4
-"""Paths of so many seeds are drawn in turns, which hides the time that memory takes."""
+"""The paths of this many seeds are drawn in turns, which hides the time that memory takes."""
 
 
 def run(
@@ -118,7 +58,7 @@ def run(
     keep: Keep = "weights",
     threads: int | None = None,
 ) -> Trace:
-    """Run an algorithm.
+    """Run an algorithm on a problem and return what it learned.
 
     There is a lane for each combination of seed, step size and parameters. One seed is one sample path: the
     same for every algorithm, step size, parameter and machine.
@@ -153,7 +93,7 @@ def run(
         Weights at all checkpoints; or, where they would be too large, the usual errors, or the values of
         some states. The last weights are always kept.
     threads : int, optional
-        At most so many at once; no number changes a result. By default all cores, or as many as
+        How many work at once, at most; no number changes a result. By default all cores, or as many as
         GAINBIAS_THREADS in the environment says.
 
     Returns
@@ -260,7 +200,7 @@ def _threads(threads: int | None) -> int:
 
 
 def is_count(number: Any) -> bool:
-    """Whether something is a positive integer."""
+    """Whether `number` is a positive integer."""
     return isinstance(number, int | np.integer) and not isinstance(number, bool) and bool(number >= 1)
 
 
@@ -268,6 +208,65 @@ def _outcome(record: CheckpointRecord, place: int, steps_done: int, num_steps: i
     if place in record.diverged:
         return Outcome("diverged", record.diverged[place])
     return Outcome("finished" if steps_done == num_steps else "interrupted", steps_done)
+
+
+def check_form(plan: RunPlan, group: Group) -> None:
+    """Check what an algorithm's form gives for one of its groups.
+
+    Raises
+    ------
+    ValueError
+        If the step is no plain function, or the state is not what kernels and outputs can work with.
+    """
+    name, form = plan.algorithm.name, plan.form
+    if plan.algorithm.chains not in (1, 2):
+        raise ValueError(f"{name} samples {plan.algorithm.chains!r} chains: there may be 1 or 2")
+    if not inspect.isfunction(form.step):
+        kind = type(form.step).__name__
+        raise ValueError(f"the step of {name} must be a plain Python function, found {kind}")
+    setting = plan.setting(group.width)
+    state = form.init(setting, group.params(plan.algorithm, form.laned))
+    if not (isinstance(state, tuple) and hasattr(state, "_fields")):
+        found = type(state).__name__
+        raise ValueError(f"the state of {name} must be a NamedTuple of arrays, found {found}")
+    for field, array in zip(state._fields, state, strict=True):
+        whole = isinstance(array, np.ndarray) and array.dtype in (np.float64, np.int64)
+        if not whole:
+            kind = getattr(array, "dtype", type(array).__name__)
+            raise ValueError(
+                f"{field!r} in the state of {name} must be an array of float64 or int64, found {kind}"
+            )
+        if form.laned and (array.ndim == 0 or array.shape[-1] != group.width):
+            raise ValueError(
+                f"{field!r} in the state of {name} must have the lanes as its last axis, {group.width} of "
+                f"them, found shape {array.shape}"
+            )
+    shape = getattr(getattr(state, "weights", None), "shape", None)
+    if form.output is read_state and shape != setting.weights.shape:
+        found = "no such field" if shape is None else f"shape {shape}"
+        raise ValueError(
+            f"the state of {name} must have a field 'weights' of shape {setting.weights.shape}, found "
+            f"{found}; or give the form an output"
+        )
+
+
+@contextlib.contextmanager
+def compile_errors_in_words(algorithm: Algorithm) -> Iterator[None]:
+    """Turn errors of the compiler into one that says what to do."""
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith("numba"):
+            raise
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        cause = next(
+            (line for line in lines if line.startswith(("Unknown", "Untyped", "NameError"))), lines[0]
+        )
+        raise ValueError(
+            f"the step of {algorithm.name} does not compile: {cause}. A step uses scalar loops over arrays, "
+            "allocates nothing, and calls only functions marked with gainbias.kernels.inlined. The whole "
+            "message of the compiler is above"
+        ) from error
 
 
 def check_problem(algorithm: Algorithm, problem: Problem) -> None:

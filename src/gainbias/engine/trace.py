@@ -1,6 +1,6 @@
-"""What a run returns: checkpoints of all lanes, and their errors.
+"""`Trace`, what a run returns: checkpoints of all lanes, and how far each is from a target.
 
-How far weights are from a target: in which space, up to what, in which norm.
+`Scale` measures errors: against which target, in which space, up to what, in which norm.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VALUE_BLOCK_BYTES = 64 * 2**20
 
 
 class Scale:
-    """Errors of one algorithm's weights on one problem.
+    """A measure of the errors of one algorithm's weights on one problem.
 
     Parameters
     ----------
@@ -277,9 +277,8 @@ class Trace:
         """Return the scale for a lane's parameters, made once: a limit may take long to compute."""
         params = self.params(lane)
         if self.settings.get("sampling") == "iid" and "trace_decay" in lane.params:
-            params = params._replace(
-                trace_decay=0.0
-            )  # transitions that do not follow each other leave no trace
+            # Transitions that do not follow each other leave no trace.
+            params = params._replace(trace_decay=0.0)
         if params not in self._scales:
             self._scales[params] = Scale(self.algorithm, self.problem, params, self.first_weights)
         return self._scales[params]
