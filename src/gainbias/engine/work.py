@@ -304,11 +304,6 @@ class Work:
         return state
 
 
-def copy_state(state: Any) -> Any:
-    """Return a copy of a NamedTuple of arrays."""
-    return type(state)(*(array.copy() for array in state))
-
-
 def moves_of(drawn: list[SampledSteps], path: int) -> Move:
     """Return the moves of one path; without a second chain, its places repeat the first."""
     first, second = drawn[0], drawn[-1]

@@ -1,6 +1,7 @@
-"""Algorithms taken apart: single steps from any state, and given paths instead of sampled ones.
+"""Algorithms taken apart: small problems and parameters to try them on, single steps, and given paths.
 
-The small problems on which algorithms are checked, and the parameters that are tried.
+A `Case` is an algorithm on one small problem with one setting of its parameters; all checks take one. `Rig`
+makes its steps by hand, uncompiled; `follow` lets it run compiled along a given path.
 """
 
 from __future__ import annotations
@@ -228,7 +229,7 @@ class Rig:
         return state
 
     def step(self, state: Any, move: Move, step_size: float) -> None:
-        """Make one step."""
+        """Change a state by one step of the algorithm."""
         size = np.array([step_size]) if self.form.laned else step_size
         self.form.step(state, self.params, self.rows, move, size)
 

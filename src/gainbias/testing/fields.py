@@ -1,4 +1,4 @@
-"""Checks of the declared fields against the step itself, by enumerating every transition.
+"""Checks of the declared mean field and sample field against the step itself, over every transition.
 
 The step is called on every move that has a positive probability, so there is no sampling and no tolerance
 beyond rounding.

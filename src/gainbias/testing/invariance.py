@@ -1,4 +1,4 @@
-"""Checks of what must matter and what must not: parameters; names of states, storage, unit of rewards."""
+"""Checks of what must matter (parameters, step sizes) and what must not (names of states, units)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""Checks of whole runs against exact means, without Monte Carlo on one side.
+"""Checks of what an algorithm converges to, how fast, and on the way there.
 
-Statistics of many seeds must be within 4 standard errors of the exact mean. With m of them, a correct
-algorithm fails with a probability of at most m * 6.4e-5 if seeds are drawn at random; here they are fixed.
-
-Learning curves that several checks read: many seeds, and step sizes for the best rate.
-
-Checks of what an algorithm is said to converge to, and how fast.
+First learning curves of many seeds (`curves`), which several checks read; then checks of the declared limit,
+gain and rate; then whole runs against exact means, without Monte Carlo on one side. There, statistics of many
+seeds must be within 4 standard errors of the exact mean. With m of them, a correct algorithm fails with a
+probability of at most m * 6.4e-5 if seeds are drawn at random; here they are fixed.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ CURVE_CHECKPOINTS = np.unique(np.geomspace(CURVE_STEPS // 50, CURVE_STEPS, 16).a
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Errors of many runs.
+    """Learning curves of many runs: their errors at some checkpoints.
 
     Attributes
     ----------
@@ -55,7 +53,7 @@ class Curves:
 
 @lru_cache(maxsize=8)
 def curves(case: Case, sampling: Sampling = "markov", along: float = 0.0) -> Curves:
-    """Run many seeds, from first weights moved by so much along the weights of the constant 1."""
+    """Run many seeds, from first weights moved by `along` times the weights of the constant 1."""
     problem, algorithm = case.problem, case.algorithm
     assert algorithm.declared.limit is not None
     first = first_weights(problem)

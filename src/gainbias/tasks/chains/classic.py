@@ -1,7 +1,7 @@
-"""RiverSwim: a river whose current carries back whoever swims against it.
+"""Classic small chains with known answers: RiverSwim, Boyan's chain, and two loops.
 
-The states 0, ..., n - 1 lie along the river. To drift leads one state down, and in state 0 pays a little. To
-swim leads
+`river-swim`: a river whose current carries back whoever swims against it. The states 0, ..., n - 1 lie along
+the river. To drift leads one state down, and in state 0 pays a little. To swim leads
 
     0 -> 1          with probability 0.6, otherwise the state stays,
     s -> s + 1      with probability 0.35, s -> s - 1 with probability 0.05, otherwise the state stays,
@@ -12,7 +12,7 @@ chain moves between neighbours, so its stationary law is a product of ratios of 
 
 The river is that of Strehl and Littman (2008), with the numbers of Osband, Russo and Van Roy (2013).
 
-Boyan's chain: walk down a chain by one or two states.
+`boyan-chain`: walk down a chain by one or two states.
 
     s -> s - 1 or s - 2, each with probability 1/2, for s >= 2,   reward -3
     1 -> 0,                                                       reward -2
@@ -27,11 +27,9 @@ state with reward 0. With T(s) the mean number of steps to state 0, an episode l
 
 and the features do not express the bias any more.
 
-Two loops of equal length through one state, with a small reward soon or a large one late.
-
-State 0 leads to the first state of the left loop with probability 1 - `right`, which pays 1 at once, and
-otherwise to the first state of the right loop, whose last step, back to state 0, pays 2. With loops of L
-steps
+`two-loop`: two loops of equal length through one state, with a small reward soon or a large one late. State 0
+leads to the first state of the left loop with probability 1 - `right`, which pays 1 at once, and otherwise to
+the first state of the right loop, whose last step, back to state 0, pays 2. With loops of L steps
 
     gain = (1 - right) / L + 2 right / L,
 
@@ -48,6 +46,66 @@ from gainbias.tasks.gym.table import TransitionTable
 from gainbias.tasks.settings import as_integer, as_number
 from gainbias.tasks.task import Recipe, Settings, Source, tabular
 from gainbias.types import Floats
+
+FORWARD, BACK = 0.35, 0.05
+FORWARD_AT_FIRST, BACK_AT_LAST = 0.6, 0.4
+
+
+def river_swim_process(
+    num_states: int, swim: float, small_reward: float, large_reward: float
+) -> MarkovRewardProcess:
+    """Return the river under the policy that swims with probability `swim`.
+
+    Examples
+    --------
+    >>> river_swim_process(3, swim=1.0, small_reward=0.005, large_reward=1.0).transitions
+    array([[0.4 , 0.6 , 0.  ],
+           [0.05, 0.6 , 0.35],
+           [0.  , 0.4 , 0.6 ]])
+    """
+    place = np.arange(num_states)
+    forward = np.full(num_states, FORWARD)
+    forward[0], forward[-1] = FORWARD_AT_FIRST, 0.0
+    back = np.full(num_states, BACK)
+    back[0], back[-1] = 0.0, BACK_AT_LAST
+    kernel = np.zeros((num_states, 2, num_states))
+    kernel[place, 0, np.maximum(place - 1, 0)] = 1.0
+    kernel[place[:-1], 1, place[1:]] = forward[:-1]
+    kernel[place[1:], 1, place[:-1]] = back[1:]
+    kernel[place, 1, place] = 1.0 - forward - back
+    rewards = np.zeros((num_states, 2))
+    rewards[0, 0], rewards[-1, 1] = small_reward, large_reward
+    return MarkovRewardProcess.from_mdp(kernel, rewards, np.tile([1.0 - swim, swim], (num_states, 1)))
+
+
+def _river_swim_process(seed: int, settings: Settings) -> tuple[MarkovRewardProcess, Source]:
+    size = as_integer(settings["num_states"], "num_states", least=2)
+    swim = as_number(settings["swim"], "swim", above=0.0, at_most=1.0)
+    small = as_number(settings["small_reward"], "small_reward")
+    large = as_number(settings["large_reward"], "large_reward")
+    return river_swim_process(size, swim, small, large), {}
+
+
+RIVER_SWIM = Recipe(
+    name="river-swim",
+    summary="Swim against the current to a large reward, far from a small one.",
+    citation=(
+        "Strehl, Littman: An Analysis of Model-Based Interval Estimation for Markov Decision Processes, "
+        "Journal of Computer and System Sciences 74(8), 2008; Osband, Russo, Van Roy: (More) Efficient "
+        "Reinforcement Learning via Posterior Sampling, NeurIPS 2013 (the numbers)"
+    ),
+    num_states=6,
+    settings={
+        "num_features": None,
+        "num_states": 6,
+        "swim": 1.0,
+        "small_reward": 0.005,
+        "large_reward": 1.0,
+    },
+    process=_river_swim_process,
+    features=tabular,
+)
+
 
 SPACING = 4
 """States between two that have a feature of their own."""
@@ -93,18 +151,16 @@ def _boyan_process(seed: int, settings: Settings) -> tuple[MarkovRewardProcess, 
     return continuing(boyan_table(size), np.zeros(size, dtype=np.int64)), {}
 
 
-BOYAN_RECIPES = (
-    Recipe(
-        name="boyan-chain",
-        summary="Walk down a chain by one or two states, seen through features that interpolate.",
-        citation=(
-            "Boyan: Technical Update: Least-Squares Temporal Difference Learning, Machine Learning 49, 2002"
-        ),
-        num_states=13,
-        settings={"num_features": None, "num_states": 13},
-        process=_boyan_process,
-        features=lambda process: boyan_features(process.num_states),
+BOYAN_CHAIN = Recipe(
+    name="boyan-chain",
+    summary="Walk down a chain by one or two states, seen through features that interpolate.",
+    citation=(
+        "Boyan: Technical Update: Least-Squares Temporal Difference Learning, Machine Learning 49, 2002"
     ),
+    num_states=13,
+    settings={"num_features": None, "num_states": 13},
+    process=_boyan_process,
+    features=lambda process: boyan_features(process.num_states),
 )
 
 
@@ -137,84 +193,20 @@ def _two_loop_process(seed: int, settings: Settings) -> tuple[MarkovRewardProces
     return two_loop_process(length, right, left_reward, right_reward), {}
 
 
-TWO_LOOP_RECIPES = (
-    Recipe(
-        name="two-loop",
-        summary="Two loops through one state: a small reward soon or a large one late.",
-        citation=(
-            "Wan, Naik, Sutton: Learning and Planning in Average-Reward Markov Decision Processes, ICML 2021"
-        ),
-        num_states=9,
-        settings={
-            "num_features": None,
-            "loop_length": 5,
-            "right": 0.5,
-            "left_reward": 1.0,
-            "right_reward": 2.0,
-        },
-        process=_two_loop_process,
-        features=tabular,
+TWO_LOOP = Recipe(
+    name="two-loop",
+    summary="Two loops through one state: a small reward soon or a large one late.",
+    citation=(
+        "Wan, Naik, Sutton: Learning and Planning in Average-Reward Markov Decision Processes, ICML 2021"
     ),
-)
-
-
-FORWARD, BACK = 0.35, 0.05
-FORWARD_AT_FIRST, BACK_AT_LAST = 0.6, 0.4
-
-
-def river_swim_process(
-    num_states: int, swim: float, small_reward: float, large_reward: float
-) -> MarkovRewardProcess:
-    """Return the river under the policy that swims with probability `swim`.
-
-    Examples
-    --------
-    >>> river_swim_process(3, swim=1.0, small_reward=0.005, large_reward=1.0).transitions
-    array([[0.4 , 0.6 , 0.  ],
-           [0.05, 0.6 , 0.35],
-           [0.  , 0.4 , 0.6 ]])
-    """
-    place = np.arange(num_states)
-    forward = np.full(num_states, FORWARD)
-    forward[0], forward[-1] = FORWARD_AT_FIRST, 0.0
-    back = np.full(num_states, BACK)
-    back[0], back[-1] = 0.0, BACK_AT_LAST
-    kernel = np.zeros((num_states, 2, num_states))
-    kernel[place, 0, np.maximum(place - 1, 0)] = 1.0
-    kernel[place[:-1], 1, place[1:]] = forward[:-1]
-    kernel[place[1:], 1, place[:-1]] = back[1:]
-    kernel[place, 1, place] = 1.0 - forward - back
-    rewards = np.zeros((num_states, 2))
-    rewards[0, 0], rewards[-1, 1] = small_reward, large_reward
-    return MarkovRewardProcess.from_mdp(kernel, rewards, np.tile([1.0 - swim, swim], (num_states, 1)))
-
-
-def _river_swim_process(seed: int, settings: Settings) -> tuple[MarkovRewardProcess, Source]:
-    size = as_integer(settings["num_states"], "num_states", least=2)
-    swim = as_number(settings["swim"], "swim", above=0.0, at_most=1.0)
-    small = as_number(settings["small_reward"], "small_reward")
-    large = as_number(settings["large_reward"], "large_reward")
-    return river_swim_process(size, swim, small, large), {}
-
-
-RIVER_SWIM_RECIPES = (
-    Recipe(
-        name="river-swim",
-        summary="Swim against the current to a large reward, far from a small one.",
-        citation=(
-            "Strehl, Littman: An Analysis of Model-Based Interval Estimation for Markov Decision Processes, "
-            "Journal of Computer and System Sciences 74(8), 2008; Osband, Russo, Van Roy: (More) Efficient "
-            "Reinforcement Learning via Posterior Sampling, NeurIPS 2013 (the numbers)"
-        ),
-        num_states=6,
-        settings={
-            "num_features": None,
-            "num_states": 6,
-            "swim": 1.0,
-            "small_reward": 0.005,
-            "large_reward": 1.0,
-        },
-        process=_river_swim_process,
-        features=tabular,
-    ),
+    num_states=9,
+    settings={
+        "num_features": None,
+        "loop_length": 5,
+        "right": 0.5,
+        "left_reward": 1.0,
+        "right_reward": 2.0,
+    },
+    process=_two_loop_process,
+    features=tabular,
 )
