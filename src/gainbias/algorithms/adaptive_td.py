@@ -46,13 +46,13 @@ from gainbias.types import Floats, Ints
 
 
 class Params(NamedTuple):
-    """The number that is added to the visits of a state."""
+    """Parameters of adaptive TD: the number that is added to the visits of a state."""
 
     offset: PerLane = 1.0
 
 
 class State(NamedTuple):
-    """Weights before centring, and visits of each state."""
+    """State of adaptive TD: weights before centring, and visits of each state."""
 
     weights: Weights
     visits: Ints

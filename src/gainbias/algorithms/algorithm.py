@@ -147,12 +147,12 @@ def read_state(state: Any, params: Any, setting: Setting) -> Output:
 
 
 def always(params: Any) -> bool:
-    """Return True."""
+    """Return True, whatever the parameters are."""
     return True
 
 
 def never(params: Any) -> bool:
-    """Return False."""
+    """Return False, whatever the parameters are."""
     return False
 
 

@@ -41,7 +41,7 @@ from gainbias.types import Floats
 
 
 class State(NamedTuple):
-    """Weights, gain and number of steps."""
+    """State of almost-sure TD: weights, gain and number of steps."""
 
     weights: Weights
     gain: PerLane

@@ -42,13 +42,13 @@ from gainbias.types import Floats
 
 
 class Params(NamedTuple):
-    """Step size of the gain over that of the weights."""
+    """Parameters of differential TD: step size of the gain over that of the weights."""
 
     gain_ratio: PerLane = 1.0
 
 
 class State(NamedTuple):
-    """Weights, gain, and room for two numbers per lane."""
+    """State of differential TD: weights, gain, and room for two numbers per lane."""
 
     weights: Weights
     gain: PerLane

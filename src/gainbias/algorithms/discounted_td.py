@@ -44,14 +44,17 @@ from gainbias.types import Floats
 
 
 class Params(NamedTuple):
-    """Discount factor, and largest length of the weights."""
+    """Parameters of discounted TD: discount factor, and largest length of the weights."""
 
     discount: PerLane = 0.99
     radius: PerLane = np.inf
 
 
 class State(NamedTuple):
-    """Weights, an estimate of their squared norm if there is a radius, and room for two numbers per lane."""
+    """State of discounted TD: weights, and room for two numbers per lane.
+
+    `squares` estimates the squared norm of the weights where there is a radius.
+    """
 
     weights: Weights
     squares: PerLane

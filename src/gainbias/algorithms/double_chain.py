@@ -42,7 +42,7 @@ from gainbias.types import Floats
 
 
 class State(NamedTuple):
-    """Weights, and room for two numbers per lane."""
+    """State of double-chain TD: weights, and room for two numbers per lane."""
 
     weights: Weights
     first: PerLane

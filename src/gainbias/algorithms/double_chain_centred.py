@@ -38,13 +38,13 @@ from gainbias.types import Floats
 
 
 class Params(NamedTuple):
-    """Step size of the gain over that of the weights."""
+    """Parameters of double-chain TD with centred rewards: step size of the gain over that of the weights."""
 
     gain_ratio: PerLane = 1.0
 
 
 class State(NamedTuple):
-    """Weights, gain, and room for two numbers per lane."""
+    """State of double-chain TD with centred rewards: weights, gain, and room for two numbers per lane."""
 
     weights: Weights
     gain: PerLane

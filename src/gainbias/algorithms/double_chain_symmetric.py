@@ -38,7 +38,7 @@ from gainbias.types import Floats
 
 
 class State(NamedTuple):
-    """Weights, and room for four numbers per lane."""
+    """State of symmetric double-chain TD: weights, and room for four numbers per lane."""
 
     weights: Weights
     first: PerLane

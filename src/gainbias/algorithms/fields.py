@@ -57,7 +57,7 @@ def td_field(problem: Problem, trace_decay: float = 0.0, discount: float = 1.0) 
 
 
 def paper_field(problem: Problem) -> Field:
-    """Return the field of the projected equation whose solution is ``problem.fixed_point``.
+    """Return the mean update of the paper's algorithms, which is 0 at ``problem.fixed_point``.
 
     Examples
     --------

@@ -49,7 +49,7 @@ from gainbias.types import Floats
 
 
 class Params(NamedTuple):
-    """Step size of the gain over that of the weights, decay of the trace, and the two clips."""
+    """Parameters of implicit TD: gain step over weight step, decay of the trace, and the two clips."""
 
     gain_ratio: PerLane = 1.0
     trace_decay: PerLane = 0.0
@@ -58,7 +58,10 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Weights, an estimate of their squared norm if there is a radius, gain, and room for two numbers."""
+    """State of implicit TD without a trace: weights, gain, and room for two numbers per lane.
+
+    `squares` estimates the squared norm of the weights where there is a radius.
+    """
 
     weights: Weights
     squares: PerLane

@@ -51,7 +51,7 @@ from gainbias.types import Floats, Ints
 
 
 class Params(NamedTuple):
-    """Decay of the trace, share of each correction that is made, and what B begins with."""
+    """Parameters of LSPE: decay of the trace, share of each correction that is made, and first B."""
 
     trace_decay: float = 0.0
     relaxation: float = 1.0
@@ -59,7 +59,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Weights, trace, sums over the past, and room for two vectors.
+    """State of LSPE: weights, trace, sums over the past, and room for two vectors.
 
     `transposed` is A^T, `inverse` is B^-1, `trace_rewards` and `traces` are the sums of r z and of z.
     """
@@ -121,7 +121,7 @@ def output(state: State, params: Params, setting: Setting) -> Output:
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the solution; if there is a line of them, the shortest."""
+    """Return the TD(lambda) solution; if there is a line of them, the shortest."""
     return project_off(problem.ones_weights, td_solution(problem, params.trace_decay))
 
 

@@ -55,16 +55,16 @@ from gainbias.types import Floats, Ints
 
 
 class Params(NamedTuple):
-    """Decay of the trace, and weight of the mean of the values."""
+    """Parameters of LSTD: decay of the trace, and weight of the mean of the values."""
 
     trace_decay: float = 0.0
     mean_weight: float = 1.0
 
 
 class State(NamedTuple):
-    """The first weights, which stay as they are, the trace (empty if it never lasts), and sums over the past.
+    """State of LSTD: the first weights, which stay as they are, the trace, and sums over the past.
 
-    `matrix` is the sum behind A, `trace_rewards` that of r z.
+    The trace is empty if it never lasts. `matrix` is the sum behind A, `trace_rewards` that of r z.
     """
 
     weights: Weights
@@ -124,7 +124,7 @@ def output(state: State, params: Params, setting: Setting) -> Output:
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the solution of the exact equation."""
+    """Return the solution of the equation with exact means."""
     field, mean = td_field(problem, params.trace_decay), average_features(problem)
     matrix = field.matrix + params.mean_weight * np.outer(mean, mean)
     return nearest_solution(Field(matrix, field.vector), first, column_lengths(problem.features))

@@ -50,7 +50,7 @@ def output(state: State | TracedState, params: Params, setting: Setting) -> Outp
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the solution that is orthogonal to the weights of the constant 1."""
+    """Return the TD(lambda) solution that is orthogonal to the weights of the constant 1."""
     return project_off(problem.ones_weights, td_solution(problem, params.trace_decay))
 
 

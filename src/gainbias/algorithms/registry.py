@@ -130,5 +130,5 @@ def describe_algorithms() -> list[dict[str, Any]]:
 
 
 def _plain(number: float) -> float | str:
-    """Return what JSON can hold."""
+    """Return a number as JSON can hold it: in words if it is not finite."""
     return number if math.isfinite(number) else str(number)

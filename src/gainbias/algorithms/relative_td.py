@@ -43,13 +43,13 @@ from gainbias.types import Floats
 
 
 class Params(NamedTuple):
-    """Weight of the mean of the values."""
+    """Parameters of relative TD: weight of the mean of the values."""
 
     mean_weight: PerLane = 1.0
 
 
 class State(NamedTuple):
-    """Weights and gain, sums over the past, and room for three numbers per lane.
+    """State of relative TD: weights and gain, sums over the past, and room for three numbers per lane.
 
     `feature_total` is the sum of the features, `value_total` its product with the weights, `count` the number
     of steps.

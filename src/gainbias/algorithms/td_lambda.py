@@ -45,14 +45,14 @@ from gainbias.types import Floats
 
 
 class Params(NamedTuple):
-    """Step size of the gain over that of the weights, and decay of the trace."""
+    """Parameters of TD(lambda): step size of the gain over that of the weights, and decay of the trace."""
 
     gain_ratio: PerLane = 1.0
     trace_decay: PerLane = 0.0
 
 
 class State(NamedTuple):
-    """Weights, gain, and room for two numbers per lane."""
+    """State of TD(lambda) without a trace: weights, gain, and room for two numbers per lane."""
 
     weights: Weights
     gain: PerLane
@@ -138,7 +138,7 @@ def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floa
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the solution; if there is a line of them, the one closest to 0."""
+    """Return the TD(lambda) solution; if there is a line of them, the shortest."""
     return td_solution(problem, params.trace_decay)
 
 

@@ -55,7 +55,7 @@ COUNT = ParameterRange(1.0, np.inf, with_least=True)
 
 
 class Params(NamedTuple):
-    """Inner steps, transitions of the first batch, its growth from epoch to epoch, and the thinning."""
+    """Parameters of VRTD: inner steps, size of the first batch, its growth by epoch, and the thinning."""
 
     inner_steps: float = 600.0
     first_batch: float = 2000.0
@@ -64,7 +64,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """The answer of the last epoch, and how far this one is.
+    """State of VRTD: the answer of the last epoch, and how far this one is.
 
     `slope` is Gbar, or the sum behind it, without rho, while the batch is read; `features` and `rewards` are
     sums over the batch. `moved` is x, `drift` is c, and `mean_moved`, `mean_drift` are their parts of the
@@ -143,7 +143,7 @@ def read(state: State, params: Params, rows: Rows, move: Move, drop: float) -> N
 
 @inlined
 def improve(state: State, params: Params, rows: Rows, move: Move, drop: float, step_size: float) -> None:
-    """Make an inner step; the last one ends the epoch."""
+    """Move the inner iterate by one transition; the last inner step ends the epoch."""
     slope, drift = state.slope, state.drift
     slope_drop = dot(rows, move.here, slope) - dot(rows, move.after, slope)
     change = -step_size * (drop - drift[0] * slope_drop)
@@ -174,7 +174,7 @@ def output(state: State, params: Params, setting: Setting) -> Output:
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the solution; if there is a line of them, the shortest."""
+    """Return the TD(0) solution; if there is a line of them, the shortest."""
     return project_off(problem.ones_weights, td_solution(problem, 0.0))
 
 

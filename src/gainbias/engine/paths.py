@@ -35,7 +35,7 @@ from gainbias.types import Floats, Ints
 
 
 def stream(seed: int, *names: str) -> np.random.Generator:
-    """Return the generator with these names under this seed.
+    """Return the random generator that belongs to a seed and some names.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def guessed(table: AliasTable, row: int, slot: int, below: bool) -> int:
 
 @inlined
 def own_successor(table: AliasTable, row: int, slot: int) -> int:
-    """Return the own successor of a slot."""
+    """Return the successor that a slot of a row belongs to."""
     return int(slot - table.start[row]) if len(table.own) == 0 else int(table.own[slot])
 
 

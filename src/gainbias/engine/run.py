@@ -152,7 +152,7 @@ def run(
 def _work_through(
     plan: RunPlan, record: CheckpointRecord, groups: list[Group], threads: int | None
 ) -> list[int]:
-    """Do all the work and return for each lane how many steps it made."""
+    """Run all groups in threads, and return for each lane how many steps it made."""
     check_form(plan, groups[0])
     pieces = [Work(plan, record, part) for part in _shares(groups, _threads(threads))]
     stop, total = threading.Event(), len(pieces) * int(plan.checkpoints[-1])

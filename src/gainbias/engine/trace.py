@@ -168,7 +168,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:
-    """Checkpoints of all lanes of one run.
+    """What a run returns: checkpoints of all its lanes.
 
     Attributes
     ----------

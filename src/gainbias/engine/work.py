@@ -59,7 +59,7 @@ class RunPlan:
 
     @cached_property
     def rows(self) -> Rows:
-        """Feature rows."""
+        """Rows of the features, as kernels read them."""
         return rows_of(self.problem.features)
 
     def stretches(self) -> Iterator[tuple[int, int]]:
@@ -85,7 +85,7 @@ class RunPlan:
         return self.sampler.paths(seeds, sampling=self.sampling, start=self.start, chain=names)
 
     def draw(self, paths: Paths, count: int) -> list[SampledSteps]:
-        """Return the next steps of each chain."""
+        """Return the next `count` transitions of each chain."""
         steps = paths.take(count)
         if self.algorithm.chains == 1:
             return [steps]
@@ -192,7 +192,7 @@ class Member(Running):
         return memory.state
 
     def save(self) -> None:
-        """Keep the state as it is now."""
+        """Save a copy of the state as it is now."""
         self.saved[:] = self.memory.numbers
 
     def output(self, steps: int, reward_total: float) -> Output:

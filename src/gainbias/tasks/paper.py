@@ -62,7 +62,7 @@ class PaperNumbers:
 
 @cache
 def paper_numbers() -> Mapping[str, PaperNumbers]:
-    """Return the numbers of all tasks, by id, in the paper's order.
+    """Return what the paper prints for its tasks, by id, in the paper's order.
 
     Examples
     --------

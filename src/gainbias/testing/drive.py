@@ -59,7 +59,7 @@ class Case:
 
     @property
     def declared(self) -> Declared:
-        """What the algorithm declares."""
+        """The facts that the algorithm declares."""
         return self.algorithm.declared
 
     @property
@@ -159,7 +159,7 @@ def other_value(allowed: ParameterRange, usual: float) -> float:
 
 @cache
 def small_problem(kind: str, num_states: int) -> Problem:
-    """Return a problem: each state has two or three successors, and rewards depend on the next state.
+    """Return a small problem: two or three successors for each state, and rewards of transitions.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def setting_of(problem: Problem, form: Form, weights: Floats, width: int) -> Set
 
 
 def sampled_moves(case: Case, num_steps: int, seed: int = 0) -> Move:
-    """Return a sampled path."""
+    """Return the moves of a sampled path."""
     sampler = Sampler(case.problem.mrp)
     names = ("first chain", "second chain")[: case.algorithm.chains]
     return moves_of([sampler.paths([seed], chain=name).take(num_steps) for name in names], 0)

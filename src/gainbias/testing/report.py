@@ -98,7 +98,7 @@ class NotCheckedWarning(UserWarning):
 
 @dataclass(frozen=True)
 class NotChecked:
-    """Something that no check looked at.
+    """A property that no check looked at.
 
     Attributes
     ----------

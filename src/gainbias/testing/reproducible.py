@@ -58,7 +58,7 @@ def _compare_forms(case: Case, compare: Callable[[Any, Any, str], Any]) -> str:
 
 
 def widths(form: Form) -> tuple[int, ...]:
-    """Return how many lanes go together."""
+    """Return the numbers of lanes that go together: 1, and as many as fit."""
     return (1, LANES) if form.laned else (1,)
 
 

@@ -52,7 +52,7 @@ class Check:
                 yield Case(algorithm, kind, small_problem(kind, self.num_states), params)
 
     def result(self, case: Case) -> Result:
-        """Return what the check finds in one case."""
+        """Return the result of the check in one case."""
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "[a-z-]+ needs features that do not span")
@@ -151,12 +151,12 @@ def check_algorithm(algorithm: Algorithm | str, raises: bool = True) -> Report:
 
 @dataclass(frozen=True)
 class Power:
-    """What some checks are good for, together.
+    """A class of mistakes, and the checks that find it.
 
     Attributes
     ----------
     what : str
-        What they check.
+        What the checks are about.
     checks : tuple of str
         Their names; if none of them was made, it is not checked.
     unseen : str
@@ -195,7 +195,7 @@ CHECKING_POWERS = (
         grave=True,
     ),
 )
-"""What there is to lose, the gravest last."""
+"""What may stay unchecked, the gravest last."""
 
 
 def gaps(algorithm: Algorithm, results: Sequence[Result]) -> tuple[NotChecked, ...]:

@@ -31,7 +31,7 @@ UNKNOWN_LENGTH = 1e308
 
 
 class Params(NamedTuple):
-    """Step size of the mean over that of the weights, and largest lengths of the weights and of the mean."""
+    """Parameters of single-chain TD: step of the mean over that of the weights, and the radii of both."""
 
     mean_ratio: PerLane = 1.0
     weights_radius: PerLane = np.inf
@@ -39,7 +39,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Weights, running mean of the features, and room for three numbers per lane."""
+    """State of single-chain TD: weights, mean of the features, and room for three numbers per lane."""
 
     weights: Weights
     average_features: Weights

@@ -151,7 +151,7 @@ THETA2, THETA_W, W2 = range(3)
 def follow(
     state: AnyState, forward: float, back: float, beta: float, value: float, mean: float, square: float
 ) -> None:
-    """Let the norms follow a step, if there are any."""
+    """Update the norms for a step, if any are kept."""
 
 
 @follow.of(State)

@@ -112,7 +112,7 @@ SPACING = 4
 
 
 def boyan_table(num_states: int) -> TransitionTable:
-    """Return the chain with episodes; it has one action.
+    """Return Boyan's chain with episodes; it has one action.
 
     Examples
     --------

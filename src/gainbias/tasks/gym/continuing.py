@@ -121,7 +121,7 @@ def _reached_and_terminal(moves: _Moves, start: Floats) -> tuple[NDArray[np.bool
 
 
 class _Moves(NamedTuple):
-    """Entries of a kernel, each with shape (m,)."""
+    """Transitions of a table or a chain, as columns of shape (m,)."""
 
     source: Ints
     action: Ints

@@ -44,7 +44,7 @@ TWO_ROOMS = """
 
 
 def grid_table(grid: str, start: tuple[int, int] = (0, 0)) -> TransitionTable:
-    """Return the table of a map.
+    """Return the transition table of a map.
 
     Parameters
     ----------

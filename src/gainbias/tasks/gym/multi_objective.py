@@ -47,7 +47,7 @@ class Script:
         self.calls = 0
 
     def random(self) -> float:
-        """Return the number."""
+        """Return the scripted number, and count the call."""
         self.calls += 1
         return self.number
 
@@ -174,7 +174,7 @@ def deep_sea(environment: str) -> Model:
 
 
 def resource_gathering() -> Model:
-    """Return the model of bringing gold and a gem home past two enemies: the three objectives count the same.
+    """Return the model of bringing gold and a gem home past enemies: three objectives count the same.
 
     The states are all cells with all flags, also those in which one stands on the gold without having it.
     """

@@ -45,7 +45,7 @@ class Outcomes(NamedTuple):
 
 
 class LearningSettings(NamedTuple):
-    """How to learn (see `q_learning`)."""
+    """Settings of Q-learning (see `q_learning`)."""
 
     episodes: int
     learning_rate: float
@@ -57,7 +57,7 @@ class LearningSettings(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LearnedPolicy:
-    """What Q-learning found.
+    """A policy that Q-learning found, and how.
 
     Attributes
     ----------
@@ -300,7 +300,7 @@ class Model:
 
 
 def learned_process(read: Callable[[], Model]) -> MakeProcess:
-    """Return the maker of processes for a recipe whose settings include those of `LEARNING`.
+    """Return the function that makes the process of a recipe, by a policy learned with its settings.
 
     Parameters
     ----------
