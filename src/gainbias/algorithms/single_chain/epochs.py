@@ -39,6 +39,9 @@ Z, Q, C, SUM_Z, SUM_Q, BEFORE, LINK = range(7)
 PRESENT, FREE, STEPS = range(3)
 """Places of `State.clock`."""
 
+THETA2, THETA_W, W2 = range(3)
+"""Places of |theta|^2, theta^T w and |w|^2 in `BoundedState.norms`."""
+
 
 class State(NamedTuple):
     """The state without projections: all features, and the epochs that they catch up on.
@@ -141,10 +144,6 @@ def settle(state: AnyState) -> None:
     clock[PRESENT] = clock[FREE] = 0
     if epoch[Z] < 1.0:
         clock[FREE] = 1
-
-
-THETA2, THETA_W, W2 = range(3)
-"""Places of |theta|^2, theta^T w and |w|^2 in `BoundedState.norms`."""
 
 
 @ByType

@@ -4,7 +4,8 @@ Each step moves all weights along w and shrinks all of w. So both are kept as
 
     w = c u,    theta = z x - q u
 
-with three numbers c, z and q, which take what happens to all features alike. The rest is at those of s:
+with three numbers c, z and q, which take up what happens to all features alike. The vectors x and u then
+change at the features of s only:
 
     q <- q + alpha (r + V(s)) c,    c <- c - beta c                         (V, delta from the old values)
     u <- u + (beta / c) phi(s),     x <- x + (alpha delta + q beta / c) / z phi(s)
