@@ -83,8 +83,8 @@ def compare(
 ) -> tuple[float, float, float, float]:
     """Mean errors of the automatic and the best fixed step, that step, and the error of the first weights."""
     chosen = gb.ALGORITHMS[algorithm]
-    assert chosen.limit is not None
-    limit = chosen.limit(problem, chosen.params(), np.zeros(problem.num_features))
+    assert chosen.declared.limit is not None
+    limit = chosen.declared.limit(problem, chosen.params(), np.zeros(problem.num_features))
     assert limit is not None
     errors = Errors(problem, limit)
     with warnings.catch_warnings():

@@ -37,10 +37,10 @@ TAIL = {"averaged": 0.5}
 
 def ways_of(algorithm: gb.Algorithm) -> dict[str, list[Any]]:
     """Step sizes by how they are used; some algorithms have none, or one constant size of their own."""
-    if algorithm.step_free:
+    if algorithm.declared.step_free:
         return {"none": [None]}
-    if algorithm.constant_step is not None:
-        return {"constant": [gb.Constant(algorithm.constant_step)]}
+    if algorithm.declared.constant_step is not None:
+        return {"constant": [gb.Constant(algorithm.declared.constant_step)]}
     return WAYS
 
 
@@ -109,7 +109,7 @@ def geometric(numbers: Any) -> float:
 def nanoseconds(algorithm: gb.Algorithm) -> dict[str, float]:
     """Processor time of a step of one lane, its path included, best of three runs after a first one."""
     problems = {"tabular, 1000 states": tabular_problem(1000)}
-    if not algorithm.tabular_only:
+    if not algorithm.declared.tabular_only:
         problems["20 dense features"] = random_problem(100, 20)
         problems["100 dense features"] = random_problem(1000, 100)
     best = {}
@@ -123,7 +123,7 @@ def nanoseconds(algorithm: gb.Algorithm) -> dict[str, float]:
                 algorithm,
                 problem,
                 steps,
-                None if algorithm.step_free else 0.1,
+                None if algorithm.declared.step_free else 0.1,
                 seeds=turn,
                 checkpoints=1,
                 threads=1,
@@ -143,7 +143,9 @@ def measure() -> dict[str, Any]:
     algorithms: dict[str, Any] = {}
     for name, algorithm in gb.ALGORITHMS.items():
         fitting = [
-            t for t in TASKS if not algorithm.tabular_only or tasks[t].problem.features.kind == "tabular"
+            t
+            for t in TASKS
+            if not algorithm.declared.tabular_only or tasks[t].problem.features.kind == "tabular"
         ]
         found = {t: measured(algorithm, tasks[t], floors[t]) for t in fitting}
         algorithms[name] = {

@@ -61,7 +61,7 @@ def main() -> None:
         (name, kind)
         for name, algorithm in gb.ALGORITHMS.items()
         for kind in PROBLEMS
-        if kind == "tabular" or not algorithm.tabular_only
+        if kind == "tabular" or not algorithm.declared.tabular_only
     ]
     with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
         rounds = [pool.map(first_run, pairs, chunksize=1) for _ in range(ROUNDS)]

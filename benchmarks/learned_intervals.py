@@ -33,7 +33,8 @@ def line(algorithm: str, name: str, replications: int, num_chains: int) -> str:
     """Coverage on one chain."""
     chain = Chain.named(name)
     problem, chosen = chain.problem, gb.ALGORITHMS[algorithm]
-    limit = chosen.limit(problem, chosen.params(), np.zeros(problem.num_features)) if chosen.limit else None
+    assert chosen.declared.limit is not None
+    limit = chosen.declared.limit(problem, chosen.params(), np.zeros(problem.num_features))
     assert limit is not None
     errors = Errors(problem, limit)
     covered, flagged, sizes = [], [], []

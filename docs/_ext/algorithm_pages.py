@@ -59,9 +59,9 @@ def algorithm_page(algorithm: gb.Algorithm, entry: dict[str, Any], source: Path)
     figure, caption = learning_curve(algorithm)
     save_pair(figure, source / stem)
     references = "\n".join(f"- {reference}" for reference in entry["references"])
-    return f"""# {algorithm.title}
+    return f"""# {algorithm.about.title}
 
-{picture(stem, f"Learning curve of {algorithm.title}")}
+{picture(stem, f"Learning curve of {algorithm.about.title}")}
 
 {{.under-picture}}
 {caption}
@@ -91,9 +91,9 @@ gainbias run mm1k-admission --algorithm {algorithm.name} --set threshold=3 --see
 def learning_curve(algorithm: gb.Algorithm) -> tuple[Any, str]:
     """Draw errors of a few runs beside the exact curve, and return the figure and its caption."""
     task = gb.task(**PICTURED)
-    size = None if algorithm.step_free else gb.Constant(algorithm.constant_step or 1.0)
-    if algorithm.constant_step is None and not algorithm.step_free:
-        size = SHRINKING
+    constant = algorithm.declared.constant_step
+    shrinking_or_constant = SHRINKING if constant is None else gb.Constant(constant)
+    size = None if algorithm.declared.step_free else shrinking_or_constant
     num_steps = LONGER.get(algorithm.name, STEPS)
     trace = gb.run(algorithm, task, num_steps, size, seeds=range(SEEDS), checkpoints=60)
     errors = np.sort(trace.errors("quotient", target="own"), axis=0)
@@ -118,57 +118,61 @@ def learning_curve(algorithm: gb.Algorithm) -> tuple[Any, str]:
     said = "Broken line: the exact curve." if exact is not None else "It has no exact curve."
     why = f"Its values change at the ends of epochs only, so there are {num_steps:,} steps. "
     epochs = why if algorithm.name in LONGER else ""
-    return figure, CAPTION.format(who=algorithm.title, steps=steps, epochs=epochs, exact=said)
+    return figure, CAPTION.format(who=algorithm.about.title, steps=steps, epochs=epochs, exact=said)
 
 
 def _exact(algorithm: gb.Algorithm, task: gb.Task, num_steps: int, size: Any) -> gb.Curve | None:
-    if algorithm.sample_field is None:
+    if algorithm.declared.sample_field is None:
         return None
     return gb.exact_curve(algorithm, task, num_steps, size, checkpoints=60)
 
 
 def _facts(algorithm: gb.Algorithm, entry: dict[str, Any]) -> list[list[str]]:
     parameters = ", ".join(f"`{name}` = {value:g}" for name, value in algorithm.params()._asdict().items())
+    declared = algorithm.declared
     facts = {
         "Id": f"`{algorithm.name}`",
-        "Converges to": algorithm.converges_to,
-        "Not guaranteed": algorithm.not_guaranteed,
+        "Converges to": algorithm.about.converges_to,
+        "Not guaranteed": algorithm.about.not_guaranteed,
         "Transitions a step": _uses(entry),
         "Parameters": parameters or "none",
         "Step sizes": _step_sizes(algorithm),
         "Exact learning curve": "yes"
-        if algorithm.sample_field
+        if declared.sample_field
         else "no: its step is not affine in its weights",
         "Rate": _rate(algorithm),
-        "Rewards plus a constant": "change no weight" if algorithm.shift_invariant else "change the weights",
-        "Features": "one for each state only" if algorithm.tabular_only else "tabular, dense or sparse",
-        "Constants in the span": "must not be" if algorithm.needs_ones_outside_span else "may be or not",
+        "Rewards plus a constant": "change no weight" if declared.shift_invariant else "change the weights",
+        "Features": "one for each state only" if declared.tabular_only else "tabular, dense or sparse",
+        "Constants in the span": "must not be" if declared.needs_ones_outside_span else "may be or not",
         "In the paper's table": _paper(entry),
     }
-    if algorithm.reconstructed:
+    if algorithm.about.reconstructed:
         facts["Reconstructed"] = "from a description that leaves details open"
     return [[f"**{name}**", text] for name, text in facts.items()]
 
 
 def _step_option(algorithm: gb.Algorithm) -> str:
     """Return the option that gives the step size of the page, if it is constant."""
-    return "" if algorithm.constant_step is None else f" --step-size {algorithm.constant_step:g}"
+    constant = algorithm.declared.constant_step
+    return "" if constant is None else f" --step-size {constant:g}"
 
 
 def _step_sizes(algorithm: gb.Algorithm) -> str:
-    if algorithm.step_free:
+    if algorithm.declared.step_free:
         return "none"
-    return "shrinking" if algorithm.constant_step is None else f"constant, {algorithm.constant_step:g}"
+    constant = algorithm.declared.constant_step
+    return "shrinking" if constant is None else f"constant, {constant:g}"
 
 
 def _rate(algorithm: gb.Algorithm) -> str:
-    if algorithm.rate is None:
+    rate = algorithm.declared.rate
+    if rate is None:
         return "none is declared"
-    return f"mean squared error falls as 1/t{f'^{algorithm.rate:g}' if algorithm.rate != 1.0 else ''}"
+    return f"mean squared error falls as 1/t{f'^{rate:g}' if rate != 1.0 else ''}"
 
 
 def _docstring(algorithm: gb.Algorithm) -> str:
-    """Return the text of an algorithm's file as Markdown, without its first line, which is the title."""
+    """Return the text of an algorithm's file or folder as Markdown, without its first line, the title."""
     module = import_module(f"gainbias.algorithms.{algorithm.name.replace('-', '_')}")
     _, *paragraphs = inspect.cleandoc(module.__doc__ or "").split("\n\n")
     return "\n\n".join(

@@ -70,5 +70,5 @@ def _errors(summary: dict[str, Any]) -> list[str]:
 
 
 def _link(name: str) -> str:
-    star = " (tabular only)" if gb.ALGORITHMS[name].tabular_only else ""
+    star = " (tabular only)" if gb.ALGORITHMS[name].declared.tabular_only else ""
     return f"[`{name}`](algorithms/{name}.md){star}"

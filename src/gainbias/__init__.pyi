@@ -1,6 +1,10 @@
 from gainbias import testing as testing
 from gainbias.algorithms.algorithm import Algorithm as Algorithm
+from gainbias.algorithms.algorithm import Declared as Declared
 from gainbias.algorithms.algorithm import Form as Form
+from gainbias.algorithms.algorithm import ParameterRange as ParameterRange
+from gainbias.algorithms.fields import solve_field as solve_field
+from gainbias.algorithms.fields import td_field as td_field
 from gainbias.algorithms.registry import ALGORITHMS as ALGORITHMS
 from gainbias.engine.run import run as run
 from gainbias.engine.schedules import Constant as Constant
@@ -25,6 +29,8 @@ from gainbias.features.maps import FourierBasis as FourierBasis
 from gainbias.features.maps import PolynomialBasis as PolynomialBasis
 from gainbias.features.maps import RadialBasis as RadialBasis
 from gainbias.features.maps import TileCoding as TileCoding
+from gainbias.features.vectors import axpy as axpy
+from gainbias.features.vectors import dot as dot
 from gainbias.model.chain.deviation import deviation as deviation
 from gainbias.model.chain.deviation import deviation_matrix as deviation_matrix
 from gainbias.model.chain.deviation import kemeny_constant as kemeny_constant

@@ -62,7 +62,7 @@ def test_it_converges_to_the_centred_bias() -> None:
         checkpoints=[10_000, 1_000_000],
         initial_weights=first,
     )
-    limit = gb.ALGORITHMS["adaptive-td"].limit(problem, Params(), first)
+    limit = gb.ALGORITHMS["adaptive-td"].declared.limit(problem, Params(), first)
     assert limit.max() == pytest.approx(-limit.min(), rel=1e-12)
     assert np.ptp(limit - problem.solution.bias) < 1e-12
     errors = trace.errors("full", target="own")

@@ -68,8 +68,10 @@ def test_it_converges_to_the_bias_up_to_a_constant_that_depends_on_chance() -> N
     assert trace.weights[:, -1].mean(axis=1).std() > 0.1
     with pytest.raises(ValueError, match="up to a constant only"):
         trace.errors("full", target="own")
-    limit = gb.ALGORITHMS["almost-sure-td"].limit(problem, NoParams(), np.zeros(problem.num_features))
-    field = gb.ALGORITHMS["almost-sure-td"].mean_field(problem, NoParams())
+    limit = gb.ALGORITHMS["almost-sure-td"].declared.limit(
+        problem, NoParams(), np.zeros(problem.num_features)
+    )
+    field = gb.ALGORITHMS["almost-sure-td"].declared.mean_field(problem, NoParams())
     np.testing.assert_allclose(field.matrix @ limit, field.vector, atol=1e-14)
 
 

@@ -79,7 +79,7 @@ def test_implicit_td_survives_steps_that_make_the_explicit_form_diverge() -> Non
 def test_relative_td_has_the_mean_update_of_the_paper(make) -> None:
     problem = make()
     relative = gb.ALGORITHMS["relative-td"]
-    field, paper = relative.mean_field(problem, relative.params()), paper_field(problem)
+    field, paper = relative.declared.mean_field(problem, relative.params()), paper_field(problem)
     np.testing.assert_array_equal(field.matrix, paper.matrix)
     np.testing.assert_allclose(paper.matrix @ problem.fixed_point, paper.vector, atol=1e-14)
 
@@ -88,7 +88,7 @@ def test_relative_td_has_one_limit_for_all_weights_of_the_mean_only_if_ones_are_
     relative = gb.ALGORITHMS["relative-td"]
     for make, same in ((problems.dense, True), (problems.without_ones, False)):
         problem = make()
-        limits = [relative.limit(problem, relative.params(kappa), None) for kappa in (1.0, 3.0)]
+        limits = [relative.declared.limit(problem, relative.params(kappa), None) for kappa in (1.0, 3.0)]
         assert np.allclose(*limits, atol=1e-10) is same
 
 
@@ -133,9 +133,9 @@ def test_gain_bound_holds() -> None:
 
 @pytest.mark.parametrize("algorithm", gb.ALGORITHMS.values(), ids=gb.ALGORITHMS)
 def test_records_are_complete(algorithm) -> None:
-    assert all(key in REFERENCES for key in algorithm.reference.split("; "))
-    assert algorithm.title
-    assert algorithm.converges_to
+    assert all(key in REFERENCES for key in algorithm.about.reference.split("; "))
+    assert algorithm.about.title
+    assert algorithm.about.converges_to
     assert set(algorithm.bounds) == set(algorithm.params._fields)
     for name, default in algorithm.params._field_defaults.items():
         assert default in algorithm.bounds[name]

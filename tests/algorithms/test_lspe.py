@@ -68,8 +68,8 @@ def test_it_converges_to_the_fixed_point_of_td_lambda(make, params: Params) -> N
     # A hundred times the data makes the root mean square a tenth; 20 runs know their ratio to about a third.
     ratio = np.sqrt((errors[:, 0] ** 2).mean() / (errors[:, 1] ** 2).mean())
     assert 4.0 < ratio < 25.0
-    own = gb.ALGORITHMS["lspe"].limit(problem, params, first)
-    shortest = gb.ALGORITHMS["td-lambda"].limit(problem, Params(params.trace_decay), first)
+    own = gb.ALGORITHMS["lspe"].declared.limit(problem, params, first)
+    shortest = gb.ALGORITHMS["td-lambda"].declared.limit(problem, Params(params.trace_decay), first)
     np.testing.assert_allclose(own, shortest, rtol=1e-9, atol=1e-12)
 
 

@@ -56,8 +56,8 @@ def test_without_the_mean_it_is_the_method_of_yu_and_bertsekas(make) -> None:
     matrix, vector, _ = equation(problem, STEPS, 0.3, 0.0)
     found = run(problem, decay=0.3, weight=0.0).weights[0, -1]
     np.testing.assert_allclose(found, np.linalg.solve(matrix, vector), rtol=1e-12)
-    limit = gb.ALGORITHMS["td-lambda"].limit(problem, Params(trace_decay=0.3), found)
-    own = gb.ALGORITHMS["lstd"].limit(problem, Params(0.3, 0.0), found)
+    limit = gb.ALGORITHMS["td-lambda"].declared.limit(problem, Params(trace_decay=0.3), found)
+    own = gb.ALGORITHMS["lstd"].declared.limit(problem, Params(0.3, 0.0), found)
     np.testing.assert_allclose(own, limit, rtol=1e-12)
 
 
@@ -79,7 +79,7 @@ def test_a_singular_equation_gives_the_solution_nearest_to_the_first_weights(mak
 def test_without_the_mean_and_with_constants_the_limit_is_the_nearest_of_the_line(make) -> None:
     problem, first = make(), first_weights(make())
     trace = run(problem, 200_000, weight=0.0, initial_weights=first, seeds=range(4), checkpoints=1)
-    limit = gb.ALGORITHMS["lstd"].limit(problem, Params(mean_weight=0.0), first)
+    limit = gb.ALGORITHMS["lstd"].declared.limit(problem, Params(mean_weight=0.0), first)
     assert problem.ones_weights @ limit == pytest.approx(problem.ones_weights @ first, rel=1e-9)
     assert np.abs(trace.weights[:, -1] - limit).max() < 0.05
     assert np.abs(problem.fixed_point - limit).max() > 0.2
@@ -89,9 +89,9 @@ def test_without_the_mean_and_with_constants_the_limit_is_the_nearest_of_the_lin
 @pytest.mark.parametrize("first", [0.0, 5.0])
 def test_it_converges_to_the_fixed_point_of_the_paper(make, first: float) -> None:
     problem = make()
-    assert gb.ALGORITHMS["lstd"].limit(problem, Params(), np.zeros(problem.num_features)) == pytest.approx(
-        problem.fixed_point, rel=1e-9, abs=1e-12
-    )
+    assert gb.ALGORITHMS["lstd"].declared.limit(
+        problem, Params(), np.zeros(problem.num_features)
+    ) == pytest.approx(problem.fixed_point, rel=1e-9, abs=1e-12)
     initial = np.full(problem.num_features, first)
     trace = run(problem, 100_000, seeds=range(20), checkpoints=[1000, 100_000], initial_weights=initial)
     errors = trace.errors("full", target="own", norm="stationary")

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gainbias as gb
-from gainbias.algorithms import single_chain
 from gainbias.algorithms.algorithm import Move, Setting
-from gainbias.algorithms.single_chain import epochs, lazy
+from gainbias.algorithms.single_chain import dense, epochs, lazy
 from gainbias.algorithms.single_chain.dense import Params
 from gainbias.engine.loop import Average, averaging_loop_of, loop_of
 from gainbias.features import as_features
@@ -107,12 +106,12 @@ def parts(case: Case) -> list[tuple[Move, np.ndarray]]:
 def plain(case: Case) -> Found:
     """What the form for dense features finds."""
     params = Params(*(np.array([float(value)]) for value in case.params))
-    state = single_chain.init(Setting(case.first[:, None], None, 1.0), params)
+    state = dense.init(Setting(case.first[:, None], None, 1.0), params)
     rows = rows_of(as_features(case.matrix))
     before, after = parts(case)
-    loop_of(single_chain.step)(state, params, rows, before[0], before[1][:, None])
+    loop_of(dense.step)(state, params, rows, before[0], before[1][:, None])
     average = Average(np.zeros_like(state.weights), np.zeros(0, np.int64), np.zeros(1, np.int64))
-    advance = averaging_loop_of(single_chain.step)
+    advance = averaging_loop_of(dense.step)
     advance(state, average, state.weights, params, rows, after[0], after[1][:, None])
     return Found(state.weights[:, 0], state.average_features[:, 0], average.total[:, 0] / len(after[1]))
 
@@ -316,7 +315,7 @@ def test_every_part_of_the_lazy_form_is_needed(name, monkeypatch) -> None:
     expected = plain(case)
 
     def replace(part: str, other: Any) -> None:
-        for module in (lazy, epochs, epochs):
+        for module in (lazy, epochs):
             monkeypatch.setattr(module, part, other, raising=False)
 
     for kernel in ("catch_up", "settle"):

@@ -26,7 +26,7 @@ STEP_SIZES = gb.Harmonic(6.0, 16.0).values(0, STEPS)
 
 def cases(num_states):
     for algorithm in gb.ALGORITHMS.values():
-        for kind in ("tabular",) if algorithm.tabular_only else FEATURE_KINDS:
+        for kind in ("tabular",) if algorithm.declared.tabular_only else FEATURE_KINDS:
             for params in all_params(algorithm):
                 yield Case(algorithm, kind, small_problem(kind, num_states), params)
 

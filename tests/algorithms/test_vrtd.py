@@ -73,8 +73,8 @@ def test_it_converges_to_the_fixed_point_of_td(make) -> None:
     assert errors[:, 1].max() < 0.2
     # Batches are about ten times as long; the root mean square over 20 runs is known to about a sixth.
     assert (errors[:, 1] ** 2).mean() < (errors[:, 0] ** 2).mean() / 6
-    own = gb.ALGORITHMS["vrtd"].limit(problem, Params(), first)
-    shortest = gb.ALGORITHMS["td-lambda"].limit(problem, TdParams(), first)
+    own = gb.ALGORITHMS["vrtd"].declared.limit(problem, Params(), first)
+    shortest = gb.ALGORITHMS["td-lambda"].declared.limit(problem, TdParams(), first)
     np.testing.assert_allclose(own, shortest, rtol=1e-9, atol=1e-12)
 
 

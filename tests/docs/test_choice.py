@@ -23,7 +23,7 @@ def best_on(tasks, found):
 def test_each_algorithm_is_measured_on_all_its_tasks(algorithms):
     assert set(algorithms) <= set(gb.ALGORITHMS)
     for name, found in algorithms.items():
-        assert len(found["tasks"]) == (4 if gb.ALGORITHMS[name].tabular_only else 12)
+        assert len(found["tasks"]) == (4 if gb.ALGORITHMS[name].declared.tabular_only else 12)
 
 
 def test_nothing_is_more_than_2_per_cent_better_than_least_squares(algorithms):
@@ -41,7 +41,9 @@ def test_nothing_is_more_than_2_per_cent_better_than_least_squares(algorithms):
 @pytest.mark.parametrize("key", ["best_for_each", "one_for_all"])
 def test_relative_td_is_the_best_of_those_with_step_sizes(algorithms, key):
     others = [
-        name for name in algorithms if not (gb.ALGORITHMS[name].step_free or gb.ALGORITHMS[name].tabular_only)
+        name
+        for name in algorithms
+        if not (gb.ALGORITHMS[name].declared.step_free or gb.ALGORITHMS[name].declared.tabular_only)
     ]
     assert min(others, key=lambda name: algorithms[name]["summary"][key]) == "relative-td"
     assert algorithms["relative-td"]["summary"]["level"] < 0.01 < algorithms["td-lambda"]["summary"]["level"]
@@ -49,7 +51,7 @@ def test_relative_td_is_the_best_of_those_with_step_sizes(algorithms, key):
 
 def test_relative_td_is_the_best_on_tables_too(algorithms):
     tables = list(algorithms["almost-sure-td"]["tasks"])
-    with_steps = [name for name in algorithms if not gb.ALGORITHMS[name].step_free]
+    with_steps = [name for name in algorithms if not gb.ALGORITHMS[name].declared.step_free]
     assert min(with_steps, key=lambda name: best_on(tables, numbers_only(algorithms[name]))) == "relative-td"
 
 

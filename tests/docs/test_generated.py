@@ -20,8 +20,8 @@ def entry_of(entries, name):
 def test_the_page_of_an_algorithm(tmp_path, name, exact):
     algorithm = gb.ALGORITHMS[name]
     page = algorithm_page(algorithm, entry_of(describe_algorithms(), name), tmp_path)
-    assert page.startswith(f"# {algorithm.title}\n")
-    assert f"| **Converges to** | {algorithm.converges_to} |" in page
+    assert page.startswith(f"# {algorithm.about.title}\n")
+    assert f"| **Converges to** | {algorithm.about.converges_to} |" in page
     assert ("Broken line: the exact curve." in page) == exact
     light, dark = (
         (tmp_path / f"_generated/pictures/algorithms/{name}-{kind}.svg").read_text()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
+from gainbias import axpy, dot
 
 from . import problems
 
@@ -66,3 +67,19 @@ def test_a_step_that_does_not_compile() -> None:
 
 def test_a_right_one_runs() -> None:
     assert run(gb.Form(init, step)).weights[0, -1, 0] == pytest.approx(0.5)
+
+
+def by_name(state: Any, params: Any, rows: Any, move: Any, step_size: Any) -> None:
+    axpy(rows, move.here, step_size * (move.reward - dot(rows, move.here, state.weights)), state.weights)
+
+
+def by_module(state: Any, params: Any, rows: Any, move: Any, step_size: Any) -> None:
+    gb.axpy(
+        rows, move.here, step_size * (move.reward - gb.dot(rows, move.here, state.weights)), state.weights
+    )
+
+
+def test_a_step_may_use_the_public_operations_on_rows() -> None:
+    first, second = run(gb.Form(init, by_name)), run(gb.Form(init, by_module))
+    assert np.any(first.weights[0, -1] != 0.0)
+    np.testing.assert_array_equal(first.weights, second.weights)

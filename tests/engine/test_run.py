@@ -203,7 +203,7 @@ def test_independent_transitions_leave_no_trace() -> None:
     with pytest.warns(UserWarning, match="a trace of lstd has no use with sampling='iid'"):
         trace = gb.run("lstd", problem, 100_000, params={"trace_decay": 0.9}, sampling="iid", checkpoints=1)
     own = trace.errors(target="own")[0, -1]
-    followed = gb.ALGORITHMS["lstd"].limit(problem, trace.params(trace.lanes[0]), np.zeros(3))
+    followed = gb.ALGORITHMS["lstd"].declared.limit(problem, trace.params(trace.lanes[0]), np.zeros(3))
     assert own < 0.2 * np.linalg.norm(problem.features.combine(trace.weights[0, -1] - followed))
 
 
@@ -306,6 +306,10 @@ def test_without_steps_that_could_be_large_there_is_no_warning(algorithm, size) 
 def test_needs_ones_outside_span_is_warned_of() -> None:
     with pytest.warns(UserWarning, match="needs features that do not span the constant values"):
         run_module.check_problem(
-            gb.Algorithm(name="x", form=gb.ALGORITHMS["td-lambda"].form, needs_ones_outside_span=True),
+            gb.Algorithm(
+                name="x",
+                form=gb.ALGORITHMS["td-lambda"].form,
+                declared=gb.Declared(needs_ones_outside_span=True),
+            ),
             problems.dense(),
         )

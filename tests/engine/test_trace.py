@@ -34,7 +34,7 @@ def value_errors(trace: gb.Trace, target: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("kind", ["full", "centred", "quotient"])
 def test_errors_in_values(trace, kind, target, norm) -> None:
     problem = trace.problem
-    limit = gb.ALGORITHMS["differential-td"].limit(
+    limit = gb.ALGORITHMS["differential-td"].declared.limit(
         problem, trace.params(trace.lanes[0]), np.zeros(problem.num_features)
     )
     aims = {"bias": problem.solution.bias, "paper": problem.values, "own": problem.features.matrix @ limit}

@@ -39,7 +39,7 @@ def learned(algorithm, problem, step_size="auto", params=None, num_chains=None, 
 
 
 def steps_of(algorithm):
-    return gb.ALGORITHMS[algorithm].constant_step or gb.Harmonic(10, 40)
+    return gb.ALGORITHMS[algorithm].declared.constant_step or gb.Harmonic(10, 40)
 
 
 def last_weights(learner):
@@ -53,7 +53,7 @@ class TestFixedSteps:
     @pytest.mark.parametrize("kind", ["dense", "sparse", "tabular"])
     @pytest.mark.parametrize("algorithm", gb.ALGORITHMS)
     def test_last_weights_are_those_of_a_run_on_the_same_path(self, problems, algorithm, kind):
-        if gb.ALGORITHMS[algorithm].tabular_only and kind != "tabular":
+        if gb.ALGORITHMS[algorithm].declared.tabular_only and kind != "tabular":
             pytest.skip("tabular only")
         problem = problems[kind]
         learner = learned(algorithm, problem, steps_of(algorithm), steps=FEW, lengths=(200, 1, 64))

@@ -1,13 +1,19 @@
 """Three algorithms as a user would write them, outside the package: for one lane, with all facts declared."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 import gainbias as gb
+from gainbias import axpy, dot
 from gainbias.algorithms.algorithm import POSITIVE, RADIUS
 from gainbias.algorithms.fields import average_features, paper_field, solve_field, td_field
-from gainbias.features.vectors import axpy, dot
+
+
+def declaring(algorithm, **facts):
+    """Return an algorithm that declares other facts."""
+    return replace(algorithm, declared=replace(algorithm.declared, **facts))
 
 
 class Weights(NamedTuple):
@@ -33,11 +39,13 @@ DOUBLE = gb.Algorithm(
     name="my-double-chain",
     form=gb.Form(begin, double_step, touches_rows=lambda params: True),
     chains=2,
-    mean_field=lambda problem, params: paper_field(problem),
-    affine=("weights",),
-    sample_field=double_field,
-    limit=lambda problem, params, first: problem.fixed_point,
-    rate=1.0,
+    declared=gb.Declared(
+        limit=lambda problem, params, first: problem.fixed_point,
+        rate=1.0,
+        mean_field=lambda problem, params: paper_field(problem),
+        affine=("weights",),
+        sample_field=double_field,
+    ),
 )
 
 
@@ -74,13 +82,15 @@ TD = gb.Algorithm(
     form=gb.Form(td_begin, td_step, touches_rows=lambda params: True),
     params=TdParams,
     bounds={"gain_ratio": POSITIVE},
-    frozen=lambda problem, params, here, weights: {"gain": problem.solution.gain},
-    mean_field=lambda problem, params: td_field(problem),
-    affine=("weights", "gain"),
-    sample_field=td_sample,
-    limit=lambda problem, params, first: solve_field(problem, td_field(problem)),
-    limit_is_line=True,
-    rate=1.0,
+    declared=gb.Declared(
+        limit=lambda problem, params, first: solve_field(problem, td_field(problem)),
+        limit_is_line=True,
+        rate=1.0,
+        mean_field=lambda problem, params: td_field(problem),
+        frozen=lambda problem, params, here, weights: {"gain": problem.solution.gain},
+        affine=("weights", "gain"),
+        sample_field=td_sample,
+    ),
 )
 
 
@@ -119,8 +129,10 @@ SINGLE = gb.Algorithm(
     form=gb.Form(single_begin, single_step),
     params=SingleParams,
     bounds={"radius": RADIUS},
-    frozen=lambda problem, params, here, weights: {"mean": average_features(problem)},
-    mean_field=lambda problem, params: paper_field(problem),
-    limit=lambda problem, params, first: problem.fixed_point,
-    rate=1.0,
+    declared=gb.Declared(
+        limit=lambda problem, params, first: problem.fixed_point,
+        rate=1.0,
+        mean_field=lambda problem, params: paper_field(problem),
+        frozen=lambda problem, params, here, weights: {"mean": average_features(problem)},
+    ),
 )

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import gainbias as gb
+from gainbias import axpy, dot
 from gainbias.algorithms.algorithm import Output, always
 from gainbias.algorithms.fields import paper_field, td_field
 from gainbias.engine import work
 from gainbias.features.rows import add_row, values
-from gainbias.features.vectors import axpy, dot
 from gainbias.testing import CHECKS
 from gainbias.testing.drive import Case, all_params, small_problem
 
-from .own import DOUBLE, SINGLE, TD, Weights
+from .own import DOUBLE, SINGLE, TD, Weights, declaring
 
 NAMED = {check.name: check for check in CHECKS}
 
@@ -55,7 +55,9 @@ class TestBits:
 
         wrong = with_step(DOUBLE, step)
         rejects("compiled_equals_python", wrong, kind="tabular", because="not the same bits")
-        assert result("compiled_equals_python", replace(wrong, bitwise=False), "tabular").outcome == "passed"
+        assert (
+            result("compiled_equals_python", declaring(wrong, bitwise=False), "tabular").outcome == "passed"
+        )
 
     def test_a_step_that_cannot_be_compiled(self):
         def step(state, params, rows, move, step_size):
@@ -193,26 +195,26 @@ class TestFields:
 
     def test_affine_fields_in_the_wrong_order(self):
         def gain_at_the_front(sample, params, step_size):
-            matrix, vector = TD.sample_field(sample, params, step_size)
+            matrix, vector = TD.declared.sample_field(sample, params, step_size)
             turned = np.roll(np.arange(len(vector)), 1)
             return matrix[np.ix_(turned, turned)], vector[turned]
 
-        rejects("sample_field_is_true", replace(TD, sample_field=gain_at_the_front), TD)
+        rejects("sample_field_is_true", declaring(TD, sample_field=gain_at_the_front), TD)
 
     def test_a_mean_field_that_is_not_the_mean_of_the_samples(self):
-        wrong = replace(DOUBLE, mean_field=lambda problem, params: td_field(problem))
+        wrong = declaring(DOUBLE, mean_field=lambda problem, params: td_field(problem))
         rejects("sample_field_has_the_mean_field", wrong, because="mean of X")
 
     def test_limits_of_other_fields_that_are_wrong(self):
-        wrong = replace(TD, frozen=lambda problem, params, here, weights: {"gain": 0.0})
+        wrong = declaring(TD, frozen=lambda problem, params, here, weights: {"gain": 0.0})
         rejects("mean_field_is_true", wrong, TD, because="vector b")
         rejects("sample_field_has_the_mean_field", wrong, TD, because="mean of y")
 
     def test_a_field_for_small_steps_is_not_excused_from_being_right(self):
         implicit = gb.ALGORITHMS["implicit-td"]
-        wrong = replace(implicit, mean_field=lambda problem, params: paper_field(problem))
+        wrong = declaring(implicit, mean_field=lambda problem, params: paper_field(problem))
         rejects("mean_field_is_true", wrong, implicit, because="matrix A")
-        rejects("mean_field_is_true", replace(implicit, small_steps_only=False), implicit)
+        rejects("mean_field_is_true", declaring(implicit, small_steps_only=False), implicit)
 
 
 class TestLimits:
@@ -220,7 +222,7 @@ class TestLimits:
 
     @pytest.mark.parametrize("check", ["limit_solves_the_mean_field", "limit_stays_without_noise"])
     def test_another_limit(self, check):
-        rejects(check, replace(DOUBLE, limit=self.wrong_limit))
+        rejects(check, declaring(DOUBLE, limit=self.wrong_limit))
 
     def test_a_step_away_from_the_limit(self):
         rejects("limit_stays_without_noise", with_step(DOUBLE, one_chain_twice), because="mean step")
@@ -230,22 +232,22 @@ class TestLimits:
             field = paper_field(problem)
             return field._replace(matrix=-field.matrix, vector=-field.vector)
 
-        rejects("limit_attracts", replace(DOUBLE, mean_field=away), because="rate")
+        rejects("limit_attracts", declaring(DOUBLE, mean_field=away), because="rate")
 
     def test_runs_that_end_elsewhere(self):
-        far = replace(DOUBLE, limit=lambda problem, params, first: problem.fixed_point + 0.5)
+        far = declaring(DOUBLE, limit=lambda problem, params, first: problem.fixed_point + 0.5)
         rejects("runs_approach_the_limit", far, because="it must fall")
         rejects("runs_approach_the_limit", with_step(DOUBLE, one_chain_twice), because="it must fall")
 
     def test_a_line_that_is_declared_a_point_and_the_other_way_round(self):
         check = "constants_do_what_is_declared"
-        rejects(check, replace(TD, limit_is_line=False), TD, "constants", because="it must fall")
-        rejects(check, replace(DOUBLE, limit_is_line=True), DOUBLE, "constants", because="one point")
+        rejects(check, declaring(TD, limit_is_line=False), TD, "constants", because="it must fall")
+        rejects(check, declaring(DOUBLE, limit_is_line=True), DOUBLE, "constants", because="one point")
         because = "does not vanish along the constants"
-        rejects("limit_attracts", replace(DOUBLE, limit_is_line=True), DOUBLE, "constants", because=because)
+        rejects("limit_attracts", declaring(DOUBLE, limit_is_line=True), DOUBLE, "constants", because=because)
 
     def test_constants_that_are_said_to_be_a_problem_and_are_none(self):
-        wrong = replace(DOUBLE, needs_ones_outside_span=True)
+        wrong = declaring(DOUBLE, needs_ones_outside_span=True)
         rejects("limit_attracts", wrong, kind="constants", because="does not vanish along the constants")
 
     def test_a_gain_that_is_not_learned(self):
@@ -253,23 +255,25 @@ class TestLimits:
 
     @pytest.mark.parametrize("rate", [0.5, 2.0])
     def test_another_rate(self, rate):
-        rejects("rate_holds", replace(DOUBLE, rate=rate), because=f"declared {rate:g}")
+        rejects("rate_holds", declaring(DOUBLE, rate=rate), because=f"declared {rate:g}")
 
 
 class TestInvariance:
     def test_a_discount_that_is_not_declared(self):
-        wrong = replace(TD, mean_field=lambda problem, params: td_field(problem, discount=0.5))
+        wrong = declaring(TD, mean_field=lambda problem, params: td_field(problem, discount=0.5))
         rejects("shifted_rewards_keep_the_limit", wrong, TD, because="vector b")
-        assert result("shifted_rewards_keep_the_limit", replace(wrong, discounted=True)).outcome == "skipped"
+        assert (
+            result("shifted_rewards_keep_the_limit", declaring(wrong, discounted=True)).outcome == "skipped"
+        )
 
     def test_a_limit_that_moves_with_the_rewards(self):
-        wrong = replace(TD, limit=lambda problem, params, first: problem.solution.gain * np.ones(2))
+        wrong = declaring(TD, limit=lambda problem, params, first: problem.solution.gain * np.ones(2))
         rejects("shifted_rewards_keep_the_limit", wrong, TD, because="differences of values")
 
     def test_shifts_of_rewards_against_what_is_declared(self):
         check, symmetric = "shifted_rewards_keep_the_path", gb.ALGORITHMS["double-chain-symmetric"]
-        rejects(check, replace(DOUBLE, shift_invariant=True), because="after a shift")
-        rejects(check, replace(symmetric, shift_invariant=False), symmetric, because="declared False")
+        rejects(check, declaring(DOUBLE, shift_invariant=True), because="after a shift")
+        rejects(check, declaring(symmetric, shift_invariant=False), symmetric, because="declared False")
 
     def test_rewards_that_are_clipped(self):
         def step(state, params, rows, move, step_size):
@@ -306,7 +310,7 @@ class TestInvariance:
 
         because = "against what is declared"
         rejects("step_sizes_matter", with_step(DOUBLE, step), because=because)
-        rejects("step_sizes_matter", replace(DOUBLE, step_free=True), because=because)
+        rejects("step_sizes_matter", declaring(DOUBLE, step_free=True), because=because)
         assert result("step_sizes_matter", gb.ALGORITHMS["lstd"]).outcome == "passed"
 
     def test_a_projection_that_is_dropped(self):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.features.vectors import axpy, dot
+from gainbias import axpy, dot
 from gainbias.testing import CHECKS, NotCheckedWarning
 
-from .own import DOUBLE, SINGLE, TD, begin, td_begin
+from .own import DOUBLE, SINGLE, TD, begin, declaring, td_begin
 
 POWERFUL = {
     "rate_holds",
@@ -77,7 +77,7 @@ MUTANTS = {
 
 
 def bare(name, **declared):
-    return gb.Algorithm(name=name, form=gb.Form(*MUTANTS[name]), **declared)
+    return gb.Algorithm(name=name, form=gb.Form(*MUTANTS[name]), declared=gb.Declared(**declared))
 
 
 def quietly(algorithm, **settings):
@@ -100,7 +100,7 @@ class TestMutants:
         assert last.endswith("declare `limit`")
 
     def test_a_limit_finds_it(self, few_checks, name):
-        wrong = bare(name, limit=TD.limit, limit_is_line=True)
+        wrong = bare(name, limit=TD.declared.limit, limit_is_line=True)
         report = quietly(wrong, raises=False)
         assert "runs_approach_the_limit" in {result.check for result in report.failures}
         assert report.convergence_checked
@@ -139,7 +139,7 @@ class TestGaps:
         ],
     )
     def test_each_declaration_that_is_missing_is_named(self, few_checks, field, what):
-        gaps = self.gaps(replace(DOUBLE, **{field: None}))
+        gaps = self.gaps(declaring(DOUBLE, **{field: None}))
         assert f"it declares no {field}" in gaps[what].why
         assert f"`{field}`" in gaps[what].unseen
         assert str(gaps[what]).startswith(f"{what} NOT checked")
@@ -174,9 +174,9 @@ class TestGaps:
         assert gaps["convergence"].why == "a finite radius"
 
     def test_gaps_are_in_the_error_too(self, few_checks):
-        wrong = replace(DOUBLE, limit=None, form=gb.Form(begin, lambda s, p, r, m, size: None))
+        wrong = replace(declaring(DOUBLE, limit=None), form=gb.Form(begin, lambda s, p, r, m, size: None))
         with pytest.raises(AssertionError, match=r"(?s)two seeds give.*convergence NOT checked"):
             gb.testing.check_algorithm(wrong)
 
     def test_ours_have_a_limit(self):
-        assert [name for name, each in gb.ALGORITHMS.items() if each.limit is None] == []
+        assert [name for name, each in gb.ALGORITHMS.items() if each.declared.limit is None] == []

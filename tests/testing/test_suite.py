@@ -11,7 +11,7 @@ import gainbias as gb
 from gainbias.testing import CHECKS, NotCheckedWarning, Report, Result
 from gainbias.testing.drive import FEATURE_KINDS, FEW, SEVERAL, all_params, small_problem
 
-from .own import DOUBLE, SINGLE, TD, begin
+from .own import DOUBLE, SINGLE, TD, begin, declaring
 
 NO_FIELD, NO_SAMPLE, NO_RATE = (f"it declares no {fact}" for fact in ("mean_field", "sample_field", "rate"))
 NOT_AFFINE, RADIUS = "not affine with these parameters", "a finite radius"
@@ -73,7 +73,7 @@ def test_what_is_not_declared_is_skipped():
 def test_all_failures_are_raised_at_once(monkeypatch):
     chosen = [check for check in CHECKS if check.name in ("limit_attracts", "limit_solves_the_mean_field")]
     monkeypatch.setattr("gainbias.testing.suite.CHECKS", chosen)
-    wrong = replace(DOUBLE, limit=lambda problem, params, first: np.zeros(problem.num_features))
+    wrong = declaring(DOUBLE, limit=lambda problem, params, first: np.zeros(problem.num_features))
     with pytest.raises(AssertionError, match=r"(?s)my-double-chain fails 4 checks:\nfailed  limit.*tabular"):
         gb.testing.check_algorithm(wrong)
     report = gb.testing.check_algorithm(wrong, raises=False)
@@ -94,7 +94,7 @@ def test_a_parameter_without_a_value_is_named():
     mine = replace(DOUBLE, params=Params)
     with pytest.raises(ValueError, match=r"without a value of its parameter 'pace': give it a default, or"):
         gb.testing.check_algorithm(mine)
-    assert all_params(replace(mine, trial_params={"pace": 2.0})) == [Params(2.0)]
+    assert all_params(declaring(mine, trial_params={"pace": 2.0})) == [Params(2.0)]
 
 
 def test_results_can_be_read():

@@ -1,7 +1,5 @@
 """All ways to the same moments, against steps one by one."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -11,9 +9,10 @@ from gainbias.testing.drive import FEW, SEVERAL, first_weights, small_problem
 from gainbias.theory.curve import advance
 from gainbias.theory.curve.advance import moments_at
 from gainbias.theory.curve.system import make_system
+from tests.testing.own import declaring
 from tests.theory.systems import all_steps, random_problem, recursion_of
 
-AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.sample_field is not None]
+AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.declared.sample_field is not None]
 
 
 class TestWays:
@@ -138,10 +137,10 @@ class TestWays:
         def hidden(sample, params, step_size):
             if len(sample.here) == 4 and np.count_nonzero(sample.here) == 1:
                 return np.full((5, 5), 7.0), np.ones(5)
-            return plain.sample_field(sample, params, step_size)
+            return plain.declared.sample_field(sample, params, step_size)
 
         slow = make_system(
-            replace(plain, sample_field=hidden),
+            declaring(plain, sample_field=hidden),
             problem,
             plain.params(),
             first_weights(problem),

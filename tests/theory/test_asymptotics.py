@@ -7,7 +7,7 @@ import gainbias as gb
 from gainbias.testing.drive import FEW, small_problem
 from gainbias.theory.curve.curve import error_form
 
-AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.sample_field is not None]
+AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.declared.sample_field is not None]
 ONE_LIMIT = [
     *(name for name in AFFINE if name != "discounted-td"),
     "single-chain",
@@ -151,7 +151,7 @@ class TestEfficiency:
         quotients = []
         for name, params in [(name, {}) for name in ONE_LIMIT] + [("lstd", {"mean_weight": 0.5})]:
             algorithm = gb.ALGORITHMS[name]
-            if kind == "full" and algorithm.limit_is_line:
+            if kind == "full" and algorithm.declared.limit_is_line:
                 continue
             covariance = gb.asymptotic_covariance(name, problem, sampling=sampling, params=params)
             error = algorithm.chains * np.vdot(form, covariance)
@@ -200,8 +200,8 @@ class TestEfficiency:
         mu, phi = problem.solution.stationary, problem.features.matrix
         first = np.zeros(phi.shape[1])
         np.testing.assert_allclose(
-            algorithm.limit(problem, algorithm.params(), first),
-            lstd.limit(problem, lstd.params(mean_weight=weight), first),
+            algorithm.declared.limit(problem, algorithm.params(), first),
+            lstd.declared.limit(problem, lstd.params(mean_weight=weight), first),
         )
         form = ((phi - mu @ phi).T * mu) @ (phi - mu @ phi)
         least = gb.asymptotic_covariance("lstd", problem, params={"mean_weight": weight})
@@ -240,7 +240,7 @@ class TestRefused:
     problem = small_problem("dense", FEW)
 
     def test_steps_that_are_too_small(self):
-        field = gb.ALGORITHMS["double-chain"].mean_field(self.problem, ())
+        field = gb.ALGORITHMS["double-chain"].declared.mean_field(self.problem, ())
         least = 0.5 / np.linalg.eigvals(field.matrix).real.min()
         with pytest.raises(ValueError, match=f"use a above {least:.4g}"):
             gb.asymptotic_covariance("double-chain", self.problem, gb.Harmonic(0.9 * least, 1.0))

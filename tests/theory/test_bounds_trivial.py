@@ -76,7 +76,7 @@ class TestProjection:
 
     def test_the_discounted_ball(self):
         found = gb.bound("discounted-td", FLIPPING, step_size=0.5, num_steps=100, discount=0.9, radius=50.0)
-        limit = gb.ALGORITHMS["discounted-td"].limit(
+        limit = gb.ALGORITHMS["discounted-td"].declared.limit(
             FLIPPING, gb.ALGORITHMS["discounted-td"].params(0.9), np.zeros(1)
         )
         assert found.value == pytest.approx((50.0 + abs(limit[0])) ** 2)

@@ -1,7 +1,6 @@
 """Exact curves against runs, and what is refused."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +8,10 @@ import pytest
 import gainbias as gb
 from gainbias.testing.drive import FEW, first_weights, small_problem
 from gainbias.theory.curve import advance
+from tests.testing.own import declaring
 from tests.theory.systems import random_problem
 
-AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.sample_field is not None]
+AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.declared.sample_field is not None]
 
 
 class TestAgainstRuns:
@@ -51,7 +51,7 @@ class TestAgainstRuns:
         """The mean of the weights follows the mean field; late, the curve is near that of runs."""
         problem, algorithm = small_problem("dense", FEW), gb.ALGORITHMS[name]
         curve = gb.exact_curve(name, problem, 3, 0.2, sampling="iid", frozen=True, checkpoints=[0, 1, 2, 3])
-        field = algorithm.mean_field(problem, algorithm.params())
+        field = algorithm.declared.mean_field(problem, algorithm.params())
         for before, after in zip(curve.mean_weights, curve.mean_weights[1:], strict=False):
             expected = before + 0.2 * (field.vector - field.matrix @ before)
             np.testing.assert_allclose(after, expected, rtol=0, atol=1e-14)
@@ -197,8 +197,8 @@ class TestRefused:
         plain = gb.ALGORITHMS["double-chain"]
 
         def squared(sample, params, step_size):
-            matrix, vector = plain.sample_field(sample, params, step_size)
+            matrix, vector = plain.declared.sample_field(sample, params, step_size)
             return matrix**2, vector
 
         with pytest.raises(ValueError, match="not a sum of products of rows"):
-            gb.exact_curve(replace(plain, sample_field=squared), random_problem(60, 25), 10, 0.1)
+            gb.exact_curve(declaring(plain, sample_field=squared), random_problem(60, 25), 10, 0.1)

@@ -1,7 +1,5 @@
 """Exact moments against the enumeration of every path, and the law of moves against the process."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -10,9 +8,10 @@ from gainbias.engine.schedules import Listed
 from gainbias.testing.drive import FEW, Case, Rig, copied, first_weights, small_problem
 from gainbias.theory.curve.enumeration import move_law
 from gainbias.theory.curve.terms import bound_field, read_terms
+from tests.testing.own import declaring
 
 SIZES = np.array([0.5, 0.25, 0.125, 0.5, 0.0625, 0.25])
-AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.sample_field is not None]
+AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.declared.sample_field is not None]
 
 
 def by_enumeration(case, law, num_steps):
@@ -105,9 +104,9 @@ def test_a_field_that_is_no_sum_of_products_is_listed_move_by_move(name, samplin
     def hidden(sample, params, step_size):
         if len(sample.here) == 4:  # the rows with which terms are read
             return np.full((5, 5), 7.0), np.ones(5)
-        return plain.sample_field(sample, params, step_size)
+        return plain.declared.sample_field(sample, params, step_size)
 
-    found = exact(replace(plain, sample_field=hidden), problem, 4, sampling=sampling)
+    found = exact(declaring(plain, sample_field=hidden), problem, 4, sampling=sampling)
     expected = exact(plain, problem, 4, sampling=sampling)
     np.testing.assert_allclose(found.second_moments, expected.second_moments, rtol=0, atol=1e-14)
 
@@ -120,7 +119,7 @@ def test_coefficients_between_step_sizes(largest):
     def counted(*args):
         nonlocal calls
         calls += 1
-        return plain.sample_field(*args)
+        return plain.declared.sample_field(*args)
 
     terms = read_terms(problem, bound_field(counted, plain.params()), problem.num_features + 1, 1)
     calls = 0

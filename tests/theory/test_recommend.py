@@ -34,7 +34,9 @@ def errors_from(algorithm, problem, schedule, steps, **how):
 def all_paths(problem, num_steps, step_size):
     """E(theta - limit)^2 of td-lambda with one feature and two states: a mean over all paths."""
     chain, feature = problem.mrp, problem.features.matrix[:, 0]
-    limit = gb.ALGORITHMS["td-lambda"].limit(problem, gb.ALGORITHMS["td-lambda"].params(), np.zeros(1))[0]
+    limit = gb.ALGORITHMS["td-lambda"].declared.limit(
+        problem, gb.ALGORITHMS["td-lambda"].params(), np.zeros(1)
+    )[0]
     states = np.array(list(itertools.product((0, 1), repeat=num_steps + 1))).T
     chance, theta, gain, errors = np.full(states.shape[1], 0.5), 0.0, 0.0, []
     for here, after in itertools.pairwise(states):
@@ -88,7 +90,7 @@ class TestItStays:
     def test_a_start_at_the_limit(self):
         """The error is 0 at first, and grows until noise and pull are in balance."""
         td = gb.ALGORITHMS["td-lambda"]
-        limit = td.limit(FLIPPING, td.params(), np.zeros(1))
+        limit = td.declared.limit(FLIPPING, td.params(), np.zeros(1))
         found = gb.recommend("td-lambda", FLIPPING, epsilon=1e-3, initial_weights=limit).practical
         after = errors_from("td-lambda", FLIPPING, found.step_size, found.num_steps, initial_weights=limit)
         assert after.max() <= 1e-3

@@ -29,7 +29,9 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import (
     NOT_NEGATIVE,
+    About,
     Algorithm,
+    Declared,
     Form,
     Move,
     Output,
@@ -44,25 +46,25 @@ from gainbias.types import Floats, Ints
 
 
 class Params(NamedTuple):
-    """What is added to the number of visits."""
+    """Parameters of adaptive TD: the number that is added to the visits of a state."""
 
     offset: PerLane = 1.0
 
 
 class State(NamedTuple):
-    """Weights before centring, and visits of each state."""
+    """State of adaptive TD: weights before centring, and visits of each state."""
 
     weights: Weights
     visits: Ints
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     return State(setting.weights.copy(), np.zeros(setting.weights.shape, np.int64))
 
 
 def step(state: State, params: Params, rows: TabularRows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the value of the visited state by a step that shrinks with its visits."""
     weights, visits = state
     for k in range(len(step_size)):
         visits[move.here, k] += 1
@@ -71,7 +73,7 @@ def step(state: State, params: Params, rows: TabularRows, move: Move, step_size:
 
 
 def output(state: State, params: Params, setting: Setting) -> Output:
-    """Return the centred weights."""
+    """Return the weights, centred at the middle of their range."""
     return Output(centred(state.weights), None)
 
 
@@ -87,23 +89,27 @@ def centred(weights: Weights) -> Weights:
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the centred bias."""
+    """Return the bias, centred at the middle of its range."""
     return centred(problem.solution.bias)
 
 
 ALGORITHM = Algorithm(
     name="adaptive-td",
-    title="Tabular TD with a clock for each state",
-    reference="chen2025adaptive",
-    converges_to="the bias, centred at the middle of its range",
-    not_guaranteed="a rate for small step sizes",
-    reconstructed=True,
     form=Form(init, step, output, laned=True, touches_rows=always),
     params=Params,
-    overshoots=False,
     bounds={"offset": NOT_NEGATIVE},
-    tabular_only=True,
-    constant_step=1.0,
-    limit=limit,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        tabular_only=True,
+        constant_step=1.0,
+        overshoots=False,
+    ),
+    about=About(
+        title="Tabular TD with a clock for each state",
+        reference="chen2025adaptive",
+        converges_to="the bias, centred at the middle of its range",
+        not_guaranteed="a rate for small step sizes",
+        reconstructed=True,
+    ),
 )

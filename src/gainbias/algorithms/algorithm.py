@@ -1,6 +1,8 @@
-"""What an algorithm is: a step that kernels run, and facts about it that the contract suite checks.
+"""What an algorithm is: the record `Algorithm`, and the small records that its functions take and return.
 
-Which numbers parameters may be.
+In this order: what parameters may be (`ParameterRange`), what an algorithm is given and what it answers
+(`Move`, `Setting`, `Output`), how it is computed (`Form`), what is claimed and told about it (`Declared`,
+`About`), and the whole (`Algorithm`).
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ from gainbias.types import Floats
 
 @dataclass(frozen=True)
 class ParameterRange:
-    """Numbers from `least` to `most`; the ends belong to it only where that is said.
+    """The numbers that a parameter may be: from `least` to `most`, the ends only where that is said.
 
     Examples
     --------
-    >>> 0.0 in Interval(0.0, 1.0, with_least=True), str(Interval(0.0, 1.0, with_least=True))
-    (True, 'at least 0 and below 1')
+    >>> import gainbias as gb
+    >>> fraction = gb.ParameterRange(0.0, 1.0, with_least=True)
+    >>> 0.0 in fraction, 1.0 in fraction, str(fraction)
+    (True, False, 'at least 0 and below 1')
     """
 
     least: float
@@ -109,7 +113,7 @@ class Setting:
 
 
 class NoParams(NamedTuple):
-    """No parameters."""
+    """Parameters of an algorithm that has none."""
 
 
 class Output(NamedTuple):
@@ -143,12 +147,12 @@ def read_state(state: Any, params: Any, setting: Setting) -> Output:
 
 
 def always(params: Any) -> bool:
-    """Return True."""
+    """Return True, whatever the parameters are."""
     return True
 
 
 def never(params: Any) -> bool:
-    """Return False."""
+    """Return False, whatever the parameters are."""
     return False
 
 
@@ -201,10 +205,121 @@ class Form:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Algorithm:
-    """An algorithm that learns weights, and what is claimed about it.
+class Declared:
+    """What is claimed about an algorithm, for `gainbias.testing` to check; everything is optional.
 
-    Only `name` and `form` are needed to run it. `gainbias.testing` checks the facts that are stated.
+    A limit is the least to declare: without it no check can tell a right algorithm from a wrong one. A
+    `mean_field` and a `sample_field` also give the algorithm exact learning curves and covariances.
+
+    Attributes
+    ----------
+    limit : callable (problem, params, first weights) -> (d,) array or None, optional
+        The weights it converges to on a chain; None if not known for these parameters.
+    limit_is_line : bool
+        Whether the limit is known up to a constant value only, where features span the constant values.
+    rate : float, optional
+        Power of 1/t of the mean squared error, for large enough step sizes a/t or its constant one.
+    discounted : bool
+        Whether it discounts rewards, so that adding a number to all of them moves its limit.
+    shift_invariant : bool
+        Whether adding a number to all rewards changes no weight (beyond rounding) on any path.
+    mean_field : callable (problem, params) -> Field, optional
+        Mean update of the weights, divided by the step size, with all other fields of the state at their
+        limits.
+    frozen : callable (problem, params, here, weights) -> dict, optional
+        These limits, by field, given that the chain is in the state `here` and the weights, (d,), are as they
+        are.
+    small_steps_only : bool
+        Whether the mean field holds for step sizes that go to 0 only.
+    sample_field : callable (sample, params, step_size) -> (X, y) or None, optional
+        The step as ``x + step_size * (y - X x)``, with x the affine fields put one after the other; None
+        if with these parameters the step is not affine.
+    affine : tuple of str
+        Fields of the state in which a step is jointly affine, in the order of `sample_field`.
+    frozen_field : callable (sample, params, step_size) -> (X, y) or None, optional
+        The same for the weights alone, while running means that multiply them stay at their limits: that of
+        the features is `sample.other`, that of the rewards `sample.other_reward`.
+    mean_ratio : callable (params) -> float, optional
+        Step size of those means over that of the weights; if missing, their steps have the sizes 1 / t.
+    tabular_only : bool
+        Whether it exists for one feature per state only.
+    needs_ones_outside_span : bool
+        Whether it fails when features span the constant values.
+    step_free : bool
+        Whether it has no step sizes, and ignores those given.
+    constant_step : float, optional
+        The constant step size it is meant for, if not for ones that shrink.
+    overshoots : bool
+        Whether step sizes above 1 are too large for feature rows of length 1.
+    bitwise : bool
+        Whether compiled steps give the same bits as Python does; otherwise they agree to 12 digits.
+    trial_params : mapping of str to float
+        Parameters with which short runs show what it does, if not the defaults.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> gb.ALGORITHMS["double-chain"].declared.rate
+    1.0
+    """
+
+    # Where it converges to
+    limit: Callable[[Problem, Any, Floats], Floats | None] | None = None
+    limit_is_line: bool = False
+    rate: float | None = None
+    discounted: bool = False
+    shift_invariant: bool = False
+    # The mean update
+    mean_field: Callable[[Problem, Any], Field] | None = None
+    frozen: Callable[[Problem, Any, int, Floats], dict[str, Any]] | None = None
+    small_steps_only: bool = False
+    # The single step
+    sample_field: Callable[[Sample, Any, float], tuple[Floats, Floats] | None] | None = None
+    affine: tuple[str, ...] = ()
+    frozen_field: Callable[[Sample, Any, float], tuple[Floats, Floats] | None] | None = None
+    mean_ratio: Callable[[Any], float] | None = None
+    # How it is to be used
+    tabular_only: bool = False
+    needs_ones_outside_span: bool = False
+    step_free: bool = False
+    constant_step: float | None = None
+    overshoots: bool = True
+    bitwise: bool = True
+    trial_params: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class About:
+    """What readers of tables and pages are told about an algorithm; nothing is computed from it.
+
+    Attributes
+    ----------
+    title : str
+        What it is called.
+    reference : str
+        Where it is from: keys of `REFERENCES`, with "; " between them.
+    converges_to, not_guaranteed : str
+        What its weights approach, and what nobody has shown.
+    table_row : str
+        Its row of the table that compares earlier work in the paper, if it has one.
+    ours, reconstructed : bool
+        Whether it is this package's own, or rebuilt from a description that leaves details open.
+    """
+
+    title: str = ""
+    reference: str = ""
+    converges_to: str = ""
+    not_guaranteed: str = ""
+    table_row: str = ""
+    ours: bool = False
+    reconstructed: bool = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Algorithm:
+    """An algorithm that learns weights: all that a run needs, and what is claimed about it.
+
+    Only `name` and `form` are needed to run it, and `params` if it has any.
 
     Attributes
     ----------
@@ -216,59 +331,14 @@ class Algorithm:
         How it is computed for sparse and tabular features, if that differs.
     params : type
         A NamedTuple class; its fields are the parameters with their defaults.
-    bounds : mapping of str to Interval
+    bounds : mapping of str to ParameterRange
         Which numbers each parameter may be.
     chains : {1, 2}
         How many independent chains it samples, which is how many transitions a step consumes.
-    title, reference : str
-        What it is called and where it is from.
-    converges_to, not_guaranteed : str
-        What its weights approach, and what nobody has shown.
-    table_row : str
-        Its row of the table that compares earlier work in the paper, if it has one.
-    ours, reconstructed : bool
-        Whether it is this package's own, or rebuilt from a description that leaves details open.
-    tabular_only : bool
-        Whether it exists for one feature per state only.
-    bitwise : bool
-        Whether compiled steps give the same bits as Python does; otherwise they agree to 12 digits.
-    discounted : bool
-        Whether it discounts rewards, so that adding a number to all of them moves its limit.
-    overshoots : bool
-        Whether step sizes above 1 are too large for feature rows of length 1.
-    step_free : bool
-        Whether it has no step sizes, and ignores those given.
-    constant_step : float, optional
-        The constant step size it is meant for, if not for ones that shrink.
-    trial_params : mapping of str to float
-        Parameters with which short runs show what it does, if not the defaults.
-    frozen : callable (problem, params, here, weights) -> dict, optional
-        Fields of its state, other than the weights, at their limits, given that the chain is in the state
-        `here` and the weights, (d,), are as they are.
-    mean_field : callable (problem, params) -> Field, optional
-        Mean update of the weights at those limits, divided by the step size.
-    small_steps_only : bool
-        Whether the mean field holds for step sizes that go to 0 only.
-    affine : tuple of str
-        Fields of its state in which a step is jointly affine, in the order of `sample_field`.
-    sample_field : callable (sample, params, step_size) -> (X, y) or None, optional
-        The step as ``x + step_size * (y - X x)``, with x the affine fields put one after the other; None
-        if with these parameters the step is not affine.
-    frozen_field : callable (sample, params, step_size) -> (X, y) or None, optional
-        The same for the weights alone, while running means that multiply them stay at their limits: that of
-        the features is `sample.other`, that of the rewards `sample.other_reward`.
-    mean_ratio : callable (params) -> float, optional
-        Step size of those means over that of the weights; if missing, their steps have the sizes 1 / t.
-    limit : callable (problem, params, first weights) -> (d,) array or None, optional
-        The weights it converges to on a chain; None if not known for these parameters.
-    limit_is_line : bool
-        Whether the limit, if features span the constant values, is a constant value off by chance.
-    needs_ones_outside_span : bool
-        Whether it fails when features span the constant values.
-    shift_invariant : bool
-        Whether adding a number to all rewards changes no weight (beyond rounding) on any path.
-    rate : float, optional
-        Power of 1/t of the mean squared error, for large enough step sizes a/t or its constant one.
+    declared : Declared
+        What is claimed about it: `gainbias.testing` checks it.
+    about : About
+        What readers are told about it; an algorithm of one's own needs none of that.
 
     Examples
     --------
@@ -276,10 +346,8 @@ class Algorithm:
     declared, so that `gainbias.testing.check_algorithm` can tell whether it is right:
 
     >>> import gainbias as gb
+    >>> from gainbias import axpy, dot
     >>> from typing import NamedTuple
-    >>> from gainbias.algorithms.fields import solve_field, td_field
-    >>> from gainbias.algorithms.algorithm import FRACTION
-    >>> from gainbias.features.vectors import axpy, dot
     >>> class Params(NamedTuple):
     ...     discount: float = 0.9
     >>> class State(NamedTuple):
@@ -291,9 +359,14 @@ class Algorithm:
     ...     delta = move.reward + params.discount * after - here
     ...     axpy(rows, move.here, step_size * delta, state.weights)
     >>> def limit(problem, params, first):
-    ...     return solve_field(problem, td_field(problem, discount=params.discount))
-    >>> known = {"bounds": {"discount": FRACTION}, "discounted": True, "limit": limit}
-    >>> mine = gb.Algorithm(name="my-td", form=gb.Form(init, step), params=Params, **known)
+    ...     return gb.solve_field(problem, gb.td_field(problem, discount=params.discount))
+    >>> mine = gb.Algorithm(
+    ...     name="my-td",
+    ...     form=gb.Form(init, step),
+    ...     params=Params,
+    ...     bounds={"discount": gb.ParameterRange(0.0, 1.0, with_least=True)},
+    ...     declared=gb.Declared(limit=limit, discounted=True),
+    ... )
     >>> mrp = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0])
     >>> gb.run(mine, gb.Problem(mrp, gb.Tabular()), 1000, 0.1, params={"discount": [0.5, 0.9]})
     Trace(my-td, 2 lanes, 1000 steps: 2 finished)
@@ -305,32 +378,8 @@ class Algorithm:
     params: Any = NoParams
     bounds: Mapping[str, ParameterRange] = field(default_factory=dict)
     chains: Literal[1, 2] = 1
-    title: str = ""
-    reference: str = ""
-    converges_to: str = ""
-    not_guaranteed: str = ""
-    table_row: str = ""
-    ours: bool = False
-    reconstructed: bool = False
-    tabular_only: bool = False
-    bitwise: bool = True
-    discounted: bool = False
-    overshoots: bool = True
-    step_free: bool = False
-    constant_step: float | None = None
-    trial_params: Mapping[str, float] = field(default_factory=dict)
-    frozen: Callable[[Problem, Any, int, Floats], dict[str, Any]] | None = None
-    mean_field: Callable[[Problem, Any], Field] | None = None
-    small_steps_only: bool = False
-    affine: tuple[str, ...] = ()
-    sample_field: Callable[[Sample, Any, float], tuple[Floats, Floats] | None] | None = None
-    frozen_field: Callable[[Sample, Any, float], tuple[Floats, Floats] | None] | None = None
-    mean_ratio: Callable[[Any], float] | None = None
-    limit: Callable[[Problem, Any, Floats], Floats | None] | None = None
-    limit_is_line: bool = False
-    needs_ones_outside_span: bool = False
-    shift_invariant: bool = False
-    rate: float | None = None
+    declared: Declared = Declared()
+    about: About = About()
 
     def form_for(self, kind: str) -> Form:
         """Return the form for features of a kind: "dense", "sparse" or "tabular"."""

@@ -21,7 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import (
+    About,
     Algorithm,
+    Declared,
     Field,
     Form,
     Move,
@@ -39,7 +41,7 @@ from gainbias.types import Floats
 
 
 class State(NamedTuple):
-    """Weights, gain and number of steps."""
+    """State of almost-sure TD: weights, gain and number of steps."""
 
     weights: Weights
     gain: PerLane
@@ -47,12 +49,12 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: NoParams) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     return State(setting.weights.copy(), setting.zeros(), setting.zeros())
 
 
 def step(state: State, params: NoParams, rows: TabularRows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the value of the visited state by one TD step, and the mean of the rewards."""
     weights, gain, count = state
     for k in range(len(gain)):
         excess = move.reward - gain[k]
@@ -63,39 +65,43 @@ def step(state: State, params: NoParams, rows: TabularRows, move: Move, step_siz
 
 
 def frozen(problem: Problem, params: NoParams, here: int, weights: Floats) -> dict[str, Any]:
-    """Return the gain."""
+    """Return the exact gain, the limit of the estimate."""
     return {"gain": problem.solution.gain_per_step}
 
 
 def mean_field(problem: Problem, params: NoParams) -> Field:
-    """Return the field at the exact gain."""
+    """Return the mean update at the exact gain."""
     return td_field(problem)
 
 
 def frozen_field(sample: Sample, params: NoParams, step_size: float) -> tuple[Floats, Floats]:
-    """Return X and y with J at its limit."""
+    """Return X and y of the step of theta with J at its limit."""
     matrix = np.outer(sample.here, sample.here - sample.after)
     return matrix, (sample.reward - sample.other_reward) * sample.here
 
 
 def limit(problem: Problem, params: NoParams, first: Floats) -> Floats:
-    """Return the bias, a point of the line."""
+    """Return the bias, one point of the line of limits."""
     return problem.solution.bias
 
 
 ALGORITHM = Algorithm(
     name="almost-sure-td",
-    title="Tabular average-reward TD",
-    reference="blaser2024almost",
-    converges_to="the bias plus a constant value that depends on chance",
-    not_guaranteed="which constant",
-    table_row="Blaser & Zhang 2024",
     form=Form(init, step, laned=True, touches_rows=always),
-    tabular_only=True,
-    frozen=frozen,
-    mean_field=mean_field,
-    frozen_field=frozen_field,
-    limit=limit,
-    limit_is_line=True,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        limit_is_line=True,
+        rate=1.0,
+        mean_field=mean_field,
+        frozen=frozen,
+        frozen_field=frozen_field,
+        tabular_only=True,
+    ),
+    about=About(
+        title="Tabular average-reward TD",
+        reference="blaser2024almost",
+        converges_to="the bias plus a constant value that depends on chance",
+        not_guaranteed="which constant",
+        table_row="Blaser & Zhang 2024",
+    ),
 )

@@ -23,7 +23,9 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import (
     POSITIVE,
+    About,
     Algorithm,
+    Declared,
     Field,
     Form,
     Move,
@@ -40,13 +42,13 @@ from gainbias.types import Floats
 
 
 class Params(NamedTuple):
-    """Step size of the gain over that of the weights."""
+    """Parameters of differential TD: step size of the gain over that of the weights."""
 
     gain_ratio: PerLane = 1.0
 
 
 class State(NamedTuple):
-    """Weights, gain, and room for two numbers per lane."""
+    """State of differential TD: weights, gain, and room for two numbers per lane."""
 
     weights: Weights
     gain: PerLane
@@ -55,12 +57,12 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     return State(setting.weights.copy(), setting.zeros(), setting.zeros(), setting.zeros())
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the weights and the gain by one differential TD step."""
     weights, gain, change, after = state
     values(rows, move.here, move.after, weights, change, after)
     for k in range(len(change)):
@@ -70,23 +72,23 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLan
 
 
 def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
-    """Return the gain."""
+    """Return the exact gain, the limit of the estimate."""
     return {"gain": problem.solution.gain_per_step}
 
 
 def mean_field(problem: Problem, params: Params) -> Field:
-    """Return the field at the exact gain."""
+    """Return the mean update at the exact gain."""
     return td_field(problem)
 
 
 def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats]:
-    """Return X and y of one step of (theta, rbar)."""
+    """Return X and y of the step of (theta, rbar): ``x + step_size (y - X x)``."""
     direction = np.append(sample.here, params.gain_ratio)
     return np.outer(direction, np.append(sample.here - sample.after, 1.0)), sample.reward * direction
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the solution that the invariant picks, for a first gain of 0."""
+    """Return the TD(0) solution that the first weights pick, for a first gain of 0."""
     solution, ones = td_solution(problem, 0.0), problem.ones_weights
     if ones is None:
         return solution
@@ -96,17 +98,21 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats:
 
 ALGORITHM = Algorithm(
     name="differential-td",
-    title="Differential TD",
-    reference="wan2021learning",
-    converges_to="the TD(0) fixed point; on its line, the point that first weights and gain ratio pick",
-    not_guaranteed="values of mean 0; convergence off-policy",
     form=Form(init, step, laned=True, touches_rows=always),
     params=Params,
     bounds={"gain_ratio": POSITIVE},
-    frozen=frozen,
-    mean_field=mean_field,
-    affine=("weights", "gain"),
-    sample_field=sample_field,
-    limit=limit,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        mean_field=mean_field,
+        frozen=frozen,
+        affine=("weights", "gain"),
+        sample_field=sample_field,
+    ),
+    about=About(
+        title="Differential TD",
+        reference="wan2021learning",
+        converges_to="the TD(0) fixed point; on its line, the point that first weights and gain ratio pick",
+        not_guaranteed="values of mean 0; convergence off-policy",
+    ),
 )

@@ -25,7 +25,9 @@ from scipy.sparse import linalg
 from gainbias.algorithms.algorithm import (
     FRACTION,
     RADIUS,
+    About,
     Algorithm,
+    Declared,
     Field,
     Form,
     Move,
@@ -42,14 +44,17 @@ from gainbias.types import Floats
 
 
 class Params(NamedTuple):
-    """Discount factor, and largest length of the weights."""
+    """Parameters of discounted TD: discount factor, and largest length of the weights."""
 
     discount: PerLane = 0.99
     radius: PerLane = np.inf
 
 
 class State(NamedTuple):
-    """Weights, an estimate of their squared norm if there is a radius, and room for two numbers per lane."""
+    """State of discounted TD: weights, and room for two numbers per lane.
+
+    `squares` estimates the squared norm of the weights where there is a radius.
+    """
 
     weights: Weights
     squares: PerLane
@@ -63,13 +68,13 @@ def no_radius(params: Params) -> bool:
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     weights = setting.weights.copy()
     return State(weights, squares_within(params.radius, weights), setting.zeros(), setting.zeros())
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the weights by one discounted TD(0) step, and keep them within the radius."""
     weights, squares, change, after = state
     values(rows, move.here, move.after, weights, change, after)
     length = squared_length(rows, move.here)
@@ -83,12 +88,12 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLan
 
 
 def mean_field(problem: Problem, params: Params) -> Field:
-    """Return the field inside the ball."""
+    """Return the mean update, where no radius cuts it off."""
     return td_field(problem, discount=params.discount)
 
 
 def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats] | None:
-    """Return X and y of one step, which is affine without a radius."""
+    """Return X and y of the step of theta; None with a radius, when it is not affine."""
     if not no_radius(params):
         return None
     return np.outer(sample.here, sample.here - params.discount * sample.after), sample.reward * sample.here
@@ -108,18 +113,22 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats | None:
 
 ALGORITHM = Algorithm(
     name="discounted-td",
-    title="Discounted TD(0)",
-    reference="bhandari2018finite",
-    converges_to="the discounted TD(0) fixed point, whose values contain g / (1 - discount)",
-    not_guaranteed="anything about the bias, unless the discount is close to 1",
-    table_row="Bhandari et al. 2018 (discounted case)",
     form=Form(init, step, laned=True, touches_rows=no_radius),
     params=Params,
     bounds={"discount": FRACTION, "radius": RADIUS},
-    discounted=True,
-    mean_field=mean_field,
-    affine=("weights",),
-    sample_field=sample_field,
-    limit=limit,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        discounted=True,
+        mean_field=mean_field,
+        affine=("weights",),
+        sample_field=sample_field,
+    ),
+    about=About(
+        title="Discounted TD(0)",
+        reference="bhandari2018finite",
+        converges_to="the discounted TD(0) fixed point, whose values contain g / (1 - discount)",
+        not_guaranteed="anything about the bias, unless the discount is close to 1",
+        table_row="Bhandari et al. 2018 (discounted case)",
+    ),
 )

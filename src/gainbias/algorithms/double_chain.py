@@ -22,7 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import (
+    About,
     Algorithm,
+    Declared,
     Field,
     Form,
     Move,
@@ -40,7 +42,7 @@ from gainbias.types import Floats
 
 
 class State(NamedTuple):
-    """Weights, and room for two numbers per lane."""
+    """State of double-chain TD: weights, and room for two numbers per lane."""
 
     weights: Weights
     first: PerLane
@@ -48,12 +50,12 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: NoParams) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     return State(setting.weights.copy(), setting.zeros(), setting.zeros())
 
 
 def step(state: State, params: NoParams, rows: Rows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the weights by one double-chain TD step."""
     here, after = state.first, state.second
     values(rows, move.here, move.after, state.weights, here, after)
     for k in range(len(here)):
@@ -64,12 +66,12 @@ def step(state: State, params: NoParams, rows: Rows, move: Move, step_size: PerL
 
 
 def mean_field(problem: Problem, params: NoParams) -> Field:
-    """Return the field of the projected equation."""
+    """Return the mean update, which is 0 at the paper's fixed point."""
     return paper_field(problem)
 
 
 def sample_field(sample: Sample, params: NoParams, step_size: float) -> tuple[Floats, Floats]:
-    """Return X and y of one step ``theta + step_size (y - X theta)``."""
+    """Return X and y of the step of theta: ``theta + step_size (y - X theta)``."""
     matrix = np.outer(sample.here, sample.here - sample.after) + np.outer(sample.other, sample.here)
     return matrix, sample.reward * (sample.here - sample.other)
 
@@ -81,16 +83,20 @@ def limit(problem: Problem, params: NoParams, first: Floats) -> Floats:
 
 ALGORITHM = Algorithm(
     name="double-chain",
-    title="Double-chain TD",
-    reference="tian2026bridging",
-    converges_to="the paper's fixed point theta*",
-    not_guaranteed="noise that does not grow with the gain",
-    table_row="this paper, double chain",
     form=Form(init, step, laned=True, touches_rows=always),
     chains=2,
-    mean_field=mean_field,
-    affine=("weights",),
-    sample_field=sample_field,
-    limit=limit,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        mean_field=mean_field,
+        affine=("weights",),
+        sample_field=sample_field,
+    ),
+    about=About(
+        title="Double-chain TD",
+        reference="tian2026bridging",
+        converges_to="the paper's fixed point theta*",
+        not_guaranteed="noise that does not grow with the gain",
+        table_row="this paper, double chain",
+    ),
 )

@@ -20,7 +20,9 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import (
     POSITIVE,
+    About,
     Algorithm,
+    Declared,
     Form,
     Move,
     PerLane,
@@ -36,13 +38,13 @@ from gainbias.types import Floats
 
 
 class Params(NamedTuple):
-    """Step size of the gain over that of the weights."""
+    """Parameters of double-chain TD with centred rewards: step size of the gain over that of the weights."""
 
     gain_ratio: PerLane = 1.0
 
 
 class State(NamedTuple):
-    """Weights, gain, and room for two numbers per lane."""
+    """State of double-chain TD with centred rewards: weights, gain, and room for two numbers per lane."""
 
     weights: Weights
     gain: PerLane
@@ -51,12 +53,12 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     return State(setting.weights.copy(), setting.zeros(), setting.zeros(), setting.zeros())
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the weights by one double-chain TD step on centred rewards, and the gain."""
     weights, gain, here, after = state
     values(rows, move.here, move.after, weights, here, after)
     for k in range(len(here)):
@@ -68,12 +70,12 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLan
 
 
 def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
-    """Return the gain."""
+    """Return the exact gain, the limit of the estimate."""
     return {"gain": problem.solution.gain_per_step}
 
 
 def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats]:
-    """Return X and y of one step of (theta, rbar)."""
+    """Return X and y of the step of (theta, rbar): ``x + step_size (y - X x)``."""
     d, difference = len(sample.here), sample.here - sample.other
     matrix = np.zeros((d + 1, d + 1))
     matrix[:d, :d] = np.outer(sample.here, sample.here - sample.after) + np.outer(sample.other, sample.here)
@@ -84,19 +86,23 @@ def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floa
 
 ALGORITHM = Algorithm(
     name="double-chain-centred",
-    title="Double-chain TD with centred rewards",
-    reference="gainbias",
-    converges_to="the paper's fixed point theta*",
-    not_guaranteed="no theorem has been stated for it",
-    ours=True,
     form=Form(init, step, laned=True, touches_rows=always),
     params=Params,
     bounds={"gain_ratio": POSITIVE},
     chains=2,
-    frozen=frozen,
-    mean_field=mean_field,
-    affine=("weights", "gain"),
-    sample_field=sample_field,
-    limit=limit,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        mean_field=mean_field,
+        frozen=frozen,
+        affine=("weights", "gain"),
+        sample_field=sample_field,
+    ),
+    about=About(
+        title="Double-chain TD with centred rewards",
+        reference="gainbias",
+        converges_to="the paper's fixed point theta*",
+        not_guaranteed="no theorem has been stated for it",
+        ours=True,
+    ),
 )

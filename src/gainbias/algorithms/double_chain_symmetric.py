@@ -20,7 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import (
+    About,
     Algorithm,
+    Declared,
     Form,
     Move,
     NoParams,
@@ -36,7 +38,7 @@ from gainbias.types import Floats
 
 
 class State(NamedTuple):
-    """Weights, and room for four numbers per lane."""
+    """State of symmetric double-chain TD: weights, and room for four numbers per lane."""
 
     weights: Weights
     first: PerLane
@@ -46,13 +48,13 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: NoParams) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     zeros = setting.zeros
     return State(setting.weights.copy(), zeros(), zeros(), zeros(), zeros())
 
 
 def step(state: State, params: NoParams, rows: Rows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the weights by one double-chain TD step with both chains in both roles."""
     weights, here, after, other, other_after = state
     values(rows, move.here, move.after, weights, here, after)
     values(rows, move.other, move.other_after, weights, other, other_after)
@@ -65,7 +67,7 @@ def step(state: State, params: NoParams, rows: Rows, move: Move, step_size: PerL
 
 
 def sample_field(sample: Sample, params: NoParams, step_size: float) -> tuple[Floats, Floats]:
-    """Return X and y of one step."""
+    """Return X and y of the step of theta: ``theta + step_size (y - X theta)``."""
     both = sample.here + sample.other
     matrix = np.outer(sample.here, both - sample.after) + np.outer(sample.other, both - sample.other_after)
     gap = sample.reward - sample.other_reward
@@ -74,17 +76,21 @@ def sample_field(sample: Sample, params: NoParams, step_size: float) -> tuple[Fl
 
 ALGORITHM = Algorithm(
     name="double-chain-symmetric",
-    title="Double-chain TD, both chains in both roles",
-    reference="gainbias",
-    converges_to="the paper's fixed point theta*",
-    not_guaranteed="no theorem has been stated for it",
-    ours=True,
     form=Form(init, step, laned=True, touches_rows=always),
     chains=2,
-    mean_field=mean_field,
-    affine=("weights",),
-    sample_field=sample_field,
-    limit=limit,
-    shift_invariant=True,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        shift_invariant=True,
+        mean_field=mean_field,
+        affine=("weights",),
+        sample_field=sample_field,
+    ),
+    about=About(
+        title="Double-chain TD, both chains in both roles",
+        reference="gainbias",
+        converges_to="the paper's fixed point theta*",
+        not_guaranteed="no theorem has been stated for it",
+        ours=True,
+    ),
 )

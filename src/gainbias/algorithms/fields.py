@@ -1,4 +1,4 @@
-"""Mean updates that several algorithms share, as d x d equations."""
+"""Mean updates that several algorithms share, as d x d equations, and the solutions of these."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SMALLEST_SINGULAR_VALUE = 1e-12
 
 
 def td_field(problem: Problem, trace_decay: float = 0.0, discount: float = 1.0) -> Field:
-    """Return the field of temporal differences.
+    """Return the mean update b - A theta of temporal differences.
 
-    With z the trace, A = E[z (phi - discount phi')^T] and b = E[z (r - g)], and without a discount's help
-    g is the gain; with ``discount < 1`` it is 0.
+    With z the trace, A = E[z (phi - discount phi')^T] and b = E[z (r - g)]; g is the gain, or 0 if
+    ``discount < 1``.
 
     Parameters
     ----------
@@ -31,11 +31,16 @@ def td_field(problem: Problem, trace_decay: float = 0.0, discount: float = 1.0) 
     discount : float
         The discount factor, 1 for the average-reward criterion.
 
+    Returns
+    -------
+    Field
+        `matrix` A, shape (d, d), and `vector` b, shape (d,).
+
     Examples
     --------
     >>> import gainbias as gb
     >>> mrp = gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 0.0])
-    >>> td_field(gb.Problem(mrp, [[1.0], [0.0]]))
+    >>> gb.td_field(gb.Problem(mrp, [[1.0], [0.0]]))
     Field(matrix=array([[0.25]]), vector=array([0.25]))
     """
     mu, process = problem.solution.stationary, problem.mrp
@@ -52,7 +57,7 @@ def td_field(problem: Problem, trace_decay: float = 0.0, discount: float = 1.0) 
 
 
 def paper_field(problem: Problem) -> Field:
-    """Return the field of the projected equation whose solution is ``problem.fixed_point``.
+    """Return the mean update of the paper's algorithms, which is 0 at ``problem.fixed_point``.
 
     Examples
     --------
@@ -97,7 +102,27 @@ def dense_features(problem: Problem) -> Floats:
 
 
 def solve_field(problem: Problem, field: Field) -> Floats:
-    """Return where a field is 0: the solution of A theta = b, the shortest one if there are several."""
+    """Return where a field is 0: the solution of A theta = b, the shortest one if there are several.
+
+    Parameters
+    ----------
+    problem : Problem
+        Process and features.
+    field : Field
+        The equation, for example from `td_field`.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> mrp = gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 0.0])
+    >>> problem = gb.Problem(mrp, [[1.0], [0.0]])
+    >>> gb.solve_field(problem, gb.td_field(problem))
+    array([1.])
+    """
     return nearest_solution(field, np.zeros(len(field.vector)), column_lengths(problem.features))
 
 

@@ -29,7 +29,9 @@ from gainbias.algorithms.algorithm import (
     FRACTION,
     POSITIVE,
     RADIUS,
+    About,
     Algorithm,
+    Declared,
     Form,
     Move,
     PerLane,
@@ -47,7 +49,7 @@ from gainbias.types import Floats
 
 
 class Params(NamedTuple):
-    """Step size of the gain over that of the weights, decay of the trace, and the two clips."""
+    """Parameters of implicit TD: gain step over weight step, decay of the trace, and the two clips."""
 
     gain_ratio: PerLane = 1.0
     trace_decay: PerLane = 0.0
@@ -56,7 +58,10 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Weights, an estimate of their squared norm if there is a radius, gain, and room for two numbers."""
+    """State of implicit TD without a trace: weights, gain, and room for two numbers per lane.
+
+    `squares` estimates the squared norm of the weights where there is a radius.
+    """
 
     weights: Weights
     squares: PerLane
@@ -66,7 +71,7 @@ class State(NamedTuple):
 
 
 class ImplicitTracedState(NamedTuple):
-    """The same with a trace: another type, so that each compiles only what it needs."""
+    """The fields of `State` and a trace: another type, so that each compiles only what it needs."""
 
     weights: Weights
     squares: PerLane
@@ -82,7 +87,7 @@ def changes_rows_only(params: Params) -> bool:
 
 
 def init(setting: Setting, params: Params) -> State | ImplicitTracedState:
-    """Begin."""
+    """Return the state before the first step."""
     weights, zeros = setting.weights.copy(), setting.zeros
     state = State(weights, squares_within(params.radius, weights), zeros(), zeros(), zeros())
     return state if without_trace(params) else ImplicitTracedState(*state, np.zeros_like(weights))
@@ -91,7 +96,7 @@ def init(setting: Setting, params: Params) -> State | ImplicitTracedState:
 def step(
     state: State | ImplicitTracedState, params: Params, rows: Rows, move: Move, step_size: PerLane
 ) -> None:
-    """Make one step."""
+    """Update the gain and the weights by one implicit TD(lambda) step, and clip both."""
     gain, here, after = state.gain, state.first, state.second
     values(rows, move.here, move.after, state.weights, here, after)
     for k in range(len(here)):
@@ -142,7 +147,7 @@ def _along_trace(
 
 
 def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats] | None:
-    """Return X and y of one step of (theta, rbar), which is affine without a trace and without clips."""
+    """Return X and y of the step of (theta, rbar); None with a trace or clips, when it is not affine."""
     if params.trace_decay > 0.0 or params.radius < np.inf or params.gain_bound < np.inf:
         return None
     d, damping = len(sample.here), 1.0 + step_size * (sample.here @ sample.here)
@@ -163,12 +168,6 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats | None:
 
 ALGORITHM = Algorithm(
     name="implicit-td",
-    overshoots=False,
-    title="Implicit TD(lambda)",
-    reference="kim2025implicit",
-    converges_to="the TD(lambda) fixed point; any point of its line if features span the constants",
-    not_guaranteed="which point of the line; the same limit with constant steps",
-    table_row="Kim et al. 2025",
     form=Form(init, step, laned=True, touches_rows=changes_rows_only),
     params=Params,
     bounds={
@@ -177,12 +176,22 @@ ALGORITHM = Algorithm(
         "radius": RADIUS,
         "gain_bound": RADIUS,
     },
-    frozen=frozen,
-    mean_field=mean_field,
-    small_steps_only=True,
-    affine=("weights", "gain"),
-    sample_field=sample_field,
-    limit=limit,
-    limit_is_line=True,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        limit_is_line=True,
+        rate=1.0,
+        mean_field=mean_field,
+        frozen=frozen,
+        small_steps_only=True,
+        affine=("weights", "gain"),
+        sample_field=sample_field,
+        overshoots=False,
+    ),
+    about=About(
+        title="Implicit TD(lambda)",
+        reference="kim2025implicit",
+        converges_to="the TD(lambda) fixed point; any point of its line if features span the constants",
+        not_guaranteed="which point of the line; the same limit with constant steps",
+        table_row="Kim et al. 2025",
+    ),
 )

@@ -17,7 +17,7 @@ theta_e, the weights of the constant 1, never enters A theta, and drifts. It is 
 which then converges to the one solution orthogonal to theta_e.
 
 It has no step sizes: those given are ignored. Cost of a step: of order d^2, for all features. It keeps two
-d x d matrices: more than `MOST_FEATURES` are refused.
+d x d matrices: more than `MOST_PROBLEM_FEATURES` are refused.
 
 Not guaranteed: convergence for gamma above 1, or for gamma = 1 and lambda = 0 on a periodic chain (on a
 nearly periodic one it is slow). A smaller gamma helps.
@@ -32,7 +32,9 @@ import numpy as np
 from gainbias.algorithms.algorithm import (
     FRACTION,
     POSITIVE,
+    About,
     Algorithm,
+    Declared,
     Form,
     Move,
     Output,
@@ -49,7 +51,7 @@ from gainbias.types import Floats, Ints
 
 
 class Params(NamedTuple):
-    """Decay of the trace, share of each correction that is made, and what B begins with."""
+    """Parameters of LSPE: decay of the trace, share of each correction that is made, and first B."""
 
     trace_decay: float = 0.0
     relaxation: float = 1.0
@@ -57,7 +59,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Weights, trace, sums over the past, and room for two vectors.
+    """State of LSPE: weights, trace, sums over the past, and room for two vectors.
 
     `transposed` is A^T, `inverse` is B^-1, `trace_rewards` and `traces` are the sums of r z and of z.
     """
@@ -75,7 +77,7 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     d = setting.num_features
     check_size("lspe", d)
     trace, trace_rewards, traces, first, second = (np.zeros(d) for _ in range(5))
@@ -85,7 +87,7 @@ def init(setting: Setting, params: Params) -> State:
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: float) -> None:
-    """Make one step."""
+    """Add the transition to the sums, and move the weights towards the solution of the equation."""
     weights, trace, transposed, inverse, trace_rewards, traces, rewards, steps, first, second = state
     rewards[0] += move.reward
     steps[0] += 1
@@ -119,22 +121,26 @@ def output(state: State, params: Params, setting: Setting) -> Output:
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the solution; if there is a line of them, the shortest."""
+    """Return the TD(lambda) solution; if there is a line of them, the shortest."""
     return project_off(problem.ones_weights, td_solution(problem, params.trace_decay))
 
 
 ALGORITHM = Algorithm(
     name="lspe",
-    title="Average-reward least-squares policy evaluation, LSPE(lambda)",
-    reference="yu2009convergence",
-    converges_to="the TD(lambda) fixed point; the shortest one if features span the constants",
-    not_guaranteed="convergence for a relaxation above 1, or of 1 on a periodic chain",
     form=Form(init, step, output),
     params=Params,
-    overshoots=False,
-    step_free=True,
     bounds={"trace_decay": FRACTION, "relaxation": ParameterRange(0.0, 2.0), "ridge": POSITIVE},
-    limit=limit,
-    shift_invariant=True,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        shift_invariant=True,
+        step_free=True,
+        overshoots=False,
+    ),
+    about=About(
+        title="Average-reward least-squares policy evaluation, LSPE(lambda)",
+        reference="yu2009convergence",
+        converges_to="the TD(lambda) fixed point; the shortest one if features span the constants",
+        not_guaranteed="convergence for a relaxation above 1, or of 1 on a periodic chain",
+    ),
 )

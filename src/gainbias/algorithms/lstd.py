@@ -20,7 +20,8 @@ solution nearest to the first weights is taken; otherwise these do not matter.
 
 It has no step sizes: those given are ignored. Averaging over steps changes nothing either. Cost of a step:
 the product of the numbers of entries of two rows, or with a trace d times that of one. It keeps d^2 numbers,
-and solves the equation, in a time of order d^3, at each checkpoint: more than `MOST_FEATURES` are refused.
+and solves the equation, in a time of order d^3, at each checkpoint: more than `MOST_PROBLEM_FEATURES`
+features are refused.
 
 Not guaranteed: any error after finitely many steps, because the matrix may be close to a singular one.
 """
@@ -34,7 +35,9 @@ import numpy as np
 from gainbias.algorithms.algorithm import (
     FRACTION,
     NOT_NEGATIVE,
+    About,
     Algorithm,
+    Declared,
     Field,
     Form,
     Move,
@@ -52,16 +55,16 @@ from gainbias.types import Floats, Ints
 
 
 class Params(NamedTuple):
-    """Decay of the trace, and weight of the mean of the values."""
+    """Parameters of LSTD: decay of the trace, and weight of the mean of the values."""
 
     trace_decay: float = 0.0
     mean_weight: float = 1.0
 
 
 class State(NamedTuple):
-    """The first weights, which stay as they are, the trace (empty if it never lasts), and sums over the past.
+    """State of LSTD: the first weights, which stay as they are, the trace, and sums over the past.
 
-    `matrix` is the sum behind A, `trace_rewards` that of r z.
+    The trace is empty if it never lasts. `matrix` is the sum behind A, `trace_rewards` that of r z.
     """
 
     weights: Weights
@@ -74,7 +77,7 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     d = setting.num_features
     check_size("lstd", d)
     trace = np.zeros(d if params.trace_decay > 0.0 else 0)
@@ -92,7 +95,7 @@ def check_size(name: str, num_features: int) -> None:
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: float) -> None:
-    """Make one step."""
+    """Add the transition to the sums; the equation is solved when the state is read."""
     _, trace, matrix, trace_rewards, features, rewards, steps = state
     if len(trace) == 0:
         add_difference(rows, move.here, move.after, matrix)
@@ -111,7 +114,7 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: float)
 
 
 def output(state: State, params: Params, setting: Setting) -> Output:
-    """Solve the equation."""
+    """Return the solution of the equation with the means so far, and the mean of the rewards."""
     count, decay = max(int(state.steps[0]), 1), params.trace_decay
     gain, mean = state.rewards / count, state.features / count
     traces = (state.features - decay * state.trace) / (1.0 - decay) if decay > 0.0 else state.features
@@ -121,7 +124,7 @@ def output(state: State, params: Params, setting: Setting) -> Output:
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the solution of the exact equation."""
+    """Return the solution of the equation with exact means."""
     field, mean = td_field(problem, params.trace_decay), average_features(problem)
     matrix = field.matrix + params.mean_weight * np.outer(mean, mean)
     return nearest_solution(Field(matrix, field.vector), first, column_lengths(problem.features))
@@ -129,17 +132,21 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats:
 
 ALGORITHM = Algorithm(
     name="lstd",
-    title="Average-reward least squares, LSTD(lambda)",
-    reference="yu2009convergence; gainbias",
-    converges_to="the paper's fixed point theta*; the TD(lambda) fixed point for mean weight 0",
-    not_guaranteed="an equation that has one solution after finitely many steps",
-    ours=True,
     form=Form(init, step, output, touches_rows=always),
     params=Params,
-    overshoots=False,
-    step_free=True,
     bounds={"trace_decay": FRACTION, "mean_weight": NOT_NEGATIVE},
-    limit=limit,
-    shift_invariant=True,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        shift_invariant=True,
+        step_free=True,
+        overshoots=False,
+    ),
+    about=About(
+        title="Average-reward least squares, LSTD(lambda)",
+        reference="yu2009convergence; gainbias",
+        converges_to="the paper's fixed point theta*; the TD(lambda) fixed point for mean weight 0",
+        not_guaranteed="an equation that has one solution after finitely many steps",
+        ours=True,
+    ),
 )

@@ -18,7 +18,16 @@ algorithm's own limit. Not guaranteed: constants of the bounds grow with the num
 
 from __future__ import annotations
 
-from gainbias.algorithms.algorithm import FRACTION, POSITIVE, Algorithm, Form, Output, Setting
+from gainbias.algorithms.algorithm import (
+    FRACTION,
+    POSITIVE,
+    About,
+    Algorithm,
+    Declared,
+    Form,
+    Output,
+    Setting,
+)
 from gainbias.algorithms.fields import project_off, td_solution
 from gainbias.algorithms.td_lambda import (
     Params,
@@ -41,25 +50,29 @@ def output(state: State | TracedState, params: Params, setting: Setting) -> Outp
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the solution that is orthogonal to the weights of the constant 1."""
+    """Return the TD(lambda) solution that is orthogonal to the weights of the constant 1."""
     return project_off(problem.ones_weights, td_solution(problem, params.trace_decay))
 
 
 ALGORITHM = Algorithm(
     name="projected-td",
-    title="TD(lambda) with a projected trace",
-    reference="haque2024stochastic",
-    converges_to="the TD(lambda) fixed point that is orthogonal to the weights of the constant 1",
-    not_guaranteed="values of mean 0",
-    table_row="Haque & Maguluri",
-    reconstructed=True,
     form=Form(init, step, output, laned=True, touches_rows=without_trace),
     params=Params,
     bounds={"gain_ratio": POSITIVE, "trace_decay": FRACTION},
-    frozen=frozen,
-    mean_field=mean_field,
-    affine=("weights", "gain"),
-    sample_field=sample_field,
-    limit=limit,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        mean_field=mean_field,
+        frozen=frozen,
+        affine=("weights", "gain"),
+        sample_field=sample_field,
+    ),
+    about=About(
+        title="TD(lambda) with a projected trace",
+        reference="haque2024stochastic",
+        converges_to="the TD(lambda) fixed point that is orthogonal to the weights of the constant 1",
+        not_guaranteed="values of mean 0",
+        table_row="Haque & Maguluri",
+        reconstructed=True,
+    ),
 )

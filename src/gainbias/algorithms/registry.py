@@ -1,9 +1,4 @@
-"""The algorithms as plain facts, for the command line and the documentation.
-
-The bibliography: what the keys in the records of algorithms stand for.
-
-All algorithms by their ids.
-"""
+"""All algorithms by their ids, the bibliography behind them, and both as plain facts for tables and pages."""
 
 from __future__ import annotations
 
@@ -60,7 +55,7 @@ REFERENCES: dict[str, str] = {
     "zhang2021finite": "Zhang, Zhang, Maguluri: Finite Sample Analysis of Average-Reward TD Learning and "
     "Q-Learning. NeurIPS 2021",
 }
-"""Citations by key."""
+"""Citations by the keys in `About.reference`."""
 
 
 _FILES = (
@@ -119,21 +114,21 @@ def describe_algorithms() -> list[dict[str, Any]]:
     return [
         {
             "id": algorithm.name,
-            "title": algorithm.title,
-            "converges_to": algorithm.converges_to,
-            "not_guaranteed": algorithm.not_guaranteed,
+            "title": algorithm.about.title,
+            "converges_to": algorithm.about.converges_to,
+            "not_guaranteed": algorithm.about.not_guaranteed,
             "transitions_per_step": algorithm.chains,
             "parameters": {name: _plain(value) for name, value in algorithm.params._field_defaults.items()},
-            "table_row": algorithm.table_row,
-            "ours": algorithm.ours,
-            "reconstructed": algorithm.reconstructed,
-            "tabular_only": algorithm.tabular_only,
-            "references": [REFERENCES[key] for key in algorithm.reference.split("; ")],
+            "table_row": algorithm.about.table_row,
+            "ours": algorithm.about.ours,
+            "reconstructed": algorithm.about.reconstructed,
+            "tabular_only": algorithm.declared.tabular_only,
+            "references": [REFERENCES[key] for key in algorithm.about.reference.split("; ")],
         }
         for algorithm in ALGORITHMS.values()
     ]
 
 
 def _plain(number: float) -> float | str:
-    """Return what JSON can hold."""
+    """Return a number as JSON can hold it: in words if it is not finite."""
     return number if math.isfinite(number) else str(number)

@@ -24,7 +24,9 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import (
     POSITIVE,
+    About,
     Algorithm,
+    Declared,
     Field,
     Form,
     Move,
@@ -41,13 +43,13 @@ from gainbias.types import Floats
 
 
 class Params(NamedTuple):
-    """Weight of the mean of the values."""
+    """Parameters of relative TD: weight of the mean of the values."""
 
     mean_weight: PerLane = 1.0
 
 
 class State(NamedTuple):
-    """Weights and gain, sums over the past, and room for three numbers per lane.
+    """State of relative TD: weights and gain, sums over the past, and room for three numbers per lane.
 
     `feature_total` is the sum of the features, `value_total` its product with the weights, `count` the number
     of steps.
@@ -64,7 +66,7 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     zeros = setting.zeros
     feature_total = np.zeros_like(setting.weights)
     sums = feature_total, zeros(), zeros()
@@ -72,7 +74,7 @@ def init(setting: Setting, params: Params) -> State:
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the weights by one relative TD step, and the running means."""
     weights, gain, feature_total, value_total, count, here, after, product = state
     values(rows, move.here, move.after, weights, here, after)
     for k in range(len(here)):
@@ -91,7 +93,7 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: PerLan
 
 
 def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
-    """Return the gain and the stationary mean of the features, as if from one step."""
+    """Return the exact gain and the stationary mean of the features, as if from one step."""
     mean = average_features(problem)
     return {
         "gain": problem.solution.gain_per_step,
@@ -102,19 +104,19 @@ def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict
 
 
 def mean_field(problem: Problem, params: Params) -> Field:
-    """Return the field at the exact means."""
+    """Return the mean update at the exact means."""
     mean, plain = average_features(problem), td_field(problem)
     return Field(plain.matrix + params.mean_weight * np.outer(mean, mean), plain.vector)
 
 
 def frozen_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats]:
-    """Return X and y with w and rbar at their limits."""
+    """Return X and y of the step of theta with w and rbar at their limits."""
     right = sample.here - sample.after + params.mean_weight * sample.other
     return np.outer(sample.here, right), (sample.reward - sample.other_reward) * sample.here
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the solution."""
+    """Return the solution of the equation, the paper's fixed point for tabular features."""
     if problem.features.kind == "tabular":
         return problem.fixed_point
     return solve_field(problem, mean_field(problem, params))
@@ -122,17 +124,21 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats:
 
 ALGORITHM = Algorithm(
     name="relative-td",
-    title="Relative TD",
-    reference="devraj2022relative; sakha2026relative",
-    converges_to="the paper's fixed point theta* (for mean weight 1, or if features span the constants)",
-    not_guaranteed="a unique limit for all mean weights",
-    reconstructed=True,
     form=Form(init, step, laned=True, touches_rows=always),
     params=Params,
     bounds={"mean_weight": POSITIVE},
-    frozen=frozen,
-    mean_field=mean_field,
-    frozen_field=frozen_field,
-    limit=limit,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        rate=1.0,
+        mean_field=mean_field,
+        frozen=frozen,
+        frozen_field=frozen_field,
+    ),
+    about=About(
+        title="Relative TD",
+        reference="devraj2022relative; sakha2026relative",
+        converges_to="the paper's fixed point theta* (for mean weight 1, or if features span the constants)",
+        not_guaranteed="a unique limit for all mean weights",
+        reconstructed=True,
+    ),
 )

@@ -25,7 +25,9 @@ import numpy as np
 from gainbias.algorithms.algorithm import (
     FRACTION,
     POSITIVE,
+    About,
     Algorithm,
+    Declared,
     Field,
     Form,
     Move,
@@ -43,14 +45,14 @@ from gainbias.types import Floats
 
 
 class Params(NamedTuple):
-    """Step size of the gain over that of the weights, and decay of the trace."""
+    """Parameters of TD(lambda): step size of the gain over that of the weights, and decay of the trace."""
 
     gain_ratio: PerLane = 1.0
     trace_decay: PerLane = 0.0
 
 
 class State(NamedTuple):
-    """Weights, gain, and room for two numbers per lane."""
+    """State of TD(lambda) without a trace: weights, gain, and room for two numbers per lane."""
 
     weights: Weights
     gain: PerLane
@@ -59,7 +61,7 @@ class State(NamedTuple):
 
 
 class TracedState(NamedTuple):
-    """The same with a trace: another type, so that each compiles only what it needs."""
+    """The fields of `State` and a trace: another type, so that each compiles only what it needs."""
 
     weights: Weights
     gain: PerLane
@@ -74,13 +76,13 @@ def without_trace(params: Any) -> bool:
 
 
 def init(setting: Setting, params: Params) -> State | TracedState:
-    """Begin."""
+    """Return the state before the first step."""
     state = State(setting.weights.copy(), setting.zeros(), setting.zeros(), setting.zeros())
     return state if without_trace(params) else TracedState(*state, np.zeros_like(setting.weights))
 
 
 def step(state: State | TracedState, params: Params, rows: Rows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the weights, the gain and the trace by one TD(lambda) step."""
     gain, change, after = state.gain, state.first, state.second
     values(rows, move.here, move.after, state.weights, change, after)
     for k in range(len(change)):
@@ -110,12 +112,12 @@ def _along_trace(state: TracedState, params: Params, rows: Rows, here: int) -> N
 
 
 def mean_field(problem: Problem, params: Params) -> Field:
-    """Return the field at the exact gain and the stationary mean of the trace."""
+    """Return the mean update at the exact gain and the stationary mean of the trace."""
     return td_field(problem, params.trace_decay)
 
 
 def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict[str, Any]:
-    """Return the gain, and the mean of the old trace."""
+    """Return the exact gain, and the stationary mean of the old trace."""
     if params.trace_decay == 0.0:
         return {"gain": problem.solution.gain_per_step}
     new = mean_traces(problem, params.trace_decay)[here]
@@ -124,7 +126,7 @@ def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict
 
 
 def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats] | None:
-    """Return X and y of one step of (theta, rbar), which is affine without a trace."""
+    """Return X and y of the step of (theta, rbar); None with a trace, when it is not affine."""
     if params.trace_decay > 0.0:
         return None
     d = len(sample.here)
@@ -136,25 +138,29 @@ def sample_field(sample: Sample, params: Params, step_size: float) -> tuple[Floa
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the solution; if there is a line of them, the one closest to 0."""
+    """Return the TD(lambda) solution; if there is a line of them, the shortest."""
     return td_solution(problem, params.trace_decay)
 
 
 ALGORITHM = Algorithm(
     name="td-lambda",
-    title="Average-reward TD(lambda)",
-    reference="tsitsiklis1999average; zhang2021finite; chen2025seminorm",
-    converges_to="the TD(lambda) fixed point; any point of its line if features span the constants",
-    not_guaranteed="which point of the line",
-    table_row="Tsitsiklis & Van Roy 1999; Zhang et al. 2021; Chen et al. 2025",
     form=Form(init, step, laned=True, touches_rows=without_trace),
     params=Params,
     bounds={"gain_ratio": POSITIVE, "trace_decay": FRACTION},
-    frozen=frozen,
-    mean_field=mean_field,
-    affine=("weights", "gain"),
-    sample_field=sample_field,
-    limit=limit,
-    limit_is_line=True,
-    rate=1.0,
+    declared=Declared(
+        limit=limit,
+        limit_is_line=True,
+        rate=1.0,
+        mean_field=mean_field,
+        frozen=frozen,
+        affine=("weights", "gain"),
+        sample_field=sample_field,
+    ),
+    about=About(
+        title="Average-reward TD(lambda)",
+        reference="tsitsiklis1999average; zhang2021finite; chen2025seminorm",
+        converges_to="the TD(lambda) fixed point; any point of its line if features span the constants",
+        not_guaranteed="which point of the line",
+        table_row="Tsitsiklis & Van Roy 1999; Zhang et al. 2021; Chen et al. 2025",
+    ),
 )

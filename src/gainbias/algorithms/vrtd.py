@@ -33,7 +33,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, ParameterRange, Setting, Weights
+from gainbias.algorithms.algorithm import (
+    About,
+    Algorithm,
+    Declared,
+    Form,
+    Move,
+    Output,
+    ParameterRange,
+    Setting,
+    Weights,
+)
 from gainbias.algorithms.fields import project_off, td_solution
 from gainbias.features.rows import Rows
 from gainbias.features.vectors import axpy, dot
@@ -45,7 +55,7 @@ COUNT = ParameterRange(1.0, np.inf, with_least=True)
 
 
 class Params(NamedTuple):
-    """Inner steps, transitions of the first batch, its growth from epoch to epoch, and the thinning."""
+    """Parameters of VRTD: inner steps, size of the first batch, its growth by epoch, and the thinning."""
 
     inner_steps: float = 600.0
     first_batch: float = 2000.0
@@ -54,7 +64,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """The answer of the last epoch, and how far this one is.
+    """State of VRTD: the answer of the last epoch, and how far this one is.
 
     `slope` is Gbar, or the sum behind it, without rho, while the batch is read; `features` and `rewards` are
     sums over the batch. `moved` is x, `drift` is c, and `mean_moved`, `mean_drift` are their parts of the
@@ -77,7 +87,7 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     for name in ("inner_steps", "first_batch", "skip"):
         number = getattr(params, name)
         if number != int(number):
@@ -103,7 +113,7 @@ def init(setting: Setting, params: Params) -> State:
 
 
 def step(state: State, params: Params, rows: Rows, move: Move, step_size: float) -> None:
-    """Make one step."""
+    """Use every `skip`-th transition: for the batch, or for an inner step."""
     state.skipped[0] += 1
     if state.skipped[0] >= params.skip:
         state.skipped[0] = 0
@@ -118,7 +128,7 @@ def step(state: State, params: Params, rows: Rows, move: Move, step_size: float)
 
 @inlined
 def read(state: State, params: Params, rows: Rows, move: Move, drop: float) -> None:
-    """Add a transition to the batch; the last one turns sums into means."""
+    """Add a transition to the batch; with the last one, sums become means."""
     slope, features, rewards, used = state.slope, state.features, state.rewards, state.used
     axpy(rows, move.here, drop - move.reward, slope)
     axpy(rows, move.here, 1.0, features)
@@ -133,7 +143,7 @@ def read(state: State, params: Params, rows: Rows, move: Move, drop: float) -> N
 
 @inlined
 def improve(state: State, params: Params, rows: Rows, move: Move, drop: float, step_size: float) -> None:
-    """Make an inner step; the last one ends the epoch."""
+    """Move the inner iterate by one transition; the last inner step ends the epoch."""
     slope, drift = state.slope, state.drift
     slope_drop = dot(rows, move.here, slope) - dot(rows, move.after, slope)
     change = -step_size * (drop - drift[0] * slope_drop)
@@ -149,7 +159,7 @@ def improve(state: State, params: Params, rows: Rows, move: Move, drop: float, s
 
 @inlined
 def close(state: State, params: Params) -> None:
-    """Move to the mean of the inner iterates and begin a new epoch."""
+    """Move the weights to the mean of the inner iterates, and begin a new epoch."""
     for j in range(len(state.weights)):
         state.weights[j] += state.mean_moved[j] - state.mean_drift[0] * state.slope[j]
         state.slope[j] = state.features[j] = state.moved[j] = state.mean_moved[j] = 0.0
@@ -164,23 +174,27 @@ def output(state: State, params: Params, setting: Setting) -> Output:
 
 
 def limit(problem: Problem, params: Params, first: Floats) -> Floats:
-    """Return the solution; if there is a line of them, the shortest."""
+    """Return the TD(0) solution; if there is a line of them, the shortest."""
     return project_off(problem.ones_weights, td_solution(problem, 0.0))
 
 
 ALGORITHM = Algorithm(
     name="vrtd",
-    title="Variance-reduced TD",
-    reference="li2024stochastic",
-    converges_to="the TD(0) fixed point; the shortest one if features span the constants",
-    not_guaranteed="convergence with too few inner steps or batches that do not grow",
-    table_row="Li et al. 2024",
-    reconstructed=True,
     form=Form(init, step, output),
     params=Params,
     bounds=dict.fromkeys(Params._fields, COUNT),
-    constant_step=0.5,
-    trial_params={"inner_steps": 4.0, "first_batch": 4.0, "skip": 2.0},
-    limit=limit,
-    shift_invariant=True,
+    declared=Declared(
+        limit=limit,
+        shift_invariant=True,
+        constant_step=0.5,
+        trial_params={"inner_steps": 4.0, "first_batch": 4.0, "skip": 2.0},
+    ),
+    about=About(
+        title="Variance-reduced TD",
+        reference="li2024stochastic",
+        converges_to="the TD(0) fixed point; the shortest one if features span the constants",
+        not_guaranteed="convergence with too few inner steps or batches that do not grow",
+        table_row="Li et al. 2024",
+        reconstructed=True,
+    ),
 )

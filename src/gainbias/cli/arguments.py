@@ -112,10 +112,10 @@ def chosen_step_size(words: str | None, task: gainbias.Task, algorithm: str) -> 
     if words is not None:
         return read_step_size(words)
     known = gainbias.ALGORITHMS.get(algorithm)
-    if known and known.step_free:
+    if known and known.declared.step_free:
         return None
-    if known and known.constant_step is not None:
-        return gainbias.Constant(known.constant_step)
+    if known and known.declared.constant_step is not None:
+        return gainbias.Constant(known.declared.constant_step)
     paper = task.paper
     return (
         gainbias.Harmonic(paper.step_numerator, paper.step_offset) if paper else gainbias.Harmonic(150, 1000)
@@ -166,7 +166,7 @@ def _policy_in_words(settings: Mapping[str, Any]) -> str:
 def refuse_features(algorithm: str, task: gainbias.Task) -> None:
     """Refuse a task whose features an algorithm does not exist for, and name tasks that it does."""
     known = gainbias.ALGORITHMS.get(algorithm)
-    if known and known.tabular_only and task.problem.features.kind != "tabular":
+    if known and known.declared.tabular_only and task.problem.features.kind != "tabular":
         from gainbias.tasks.task import tabular
 
         others = [name for name, recipe in gainbias.TASKS.items() if recipe.features is tabular]

@@ -66,7 +66,7 @@ def trace_summary(trace: Trace, seconds: float) -> dict[str, Any]:
     lanes = [
         {
             "seed": lane.seed,
-            "step_size": "none" if trace.algorithm.step_free else str(lane.step_size),
+            "step_size": "none" if trace.algorithm.declared.step_free else str(lane.step_size),
             **lane.params,
             "outcome": outcome.status,
             "outcome_step": outcome.step,

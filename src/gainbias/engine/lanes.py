@@ -20,7 +20,7 @@ from gainbias.types import Floats
 
 StepSize: TypeAlias = "Schedule | float | Floats"
 FEW_LANES = 2
-"""Up to so many lanes are cheaper one by one than as a group with empty places."""
+"""At most this many lanes are cheaper one by one than as a group with empty places."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Group:
 
     @cached_property
     def schedule_ids(self) -> tuple[int, ...]:
-        """The same for groups with the same schedules."""
+        """A key that is the same for groups with the same schedules."""
         return tuple(id(schedule) for schedule in self.schedules)
 
     def step_sizes(self, first: int, last: int, laned: bool) -> Floats:
@@ -90,7 +90,7 @@ def make_lanes(
     >>> len(make_lanes(ALGORITHMS["td-lambda"], range(3), [0.1, 0.2], {"trace_decay": [0.0, 0.5]}))
     12
     """
-    sizes: Any = 1.0 if step_size is None and algorithm.step_free else step_size
+    sizes: Any = 1.0 if step_size is None and algorithm.declared.step_free else step_size
     if sizes is None:
         raise ValueError(f"{algorithm.name} needs a step size, for example gb.Harmonic(150, 1000)")
     schedules = [as_schedule(size) for size in (sizes if _is_list(sizes) else [sizes])]
@@ -131,7 +131,7 @@ def make_groups(algorithm: Algorithm, lanes: list[Lane], form: Form) -> list[Gro
 
 def warn_of_large_steps(algorithm: Algorithm, lanes: list[Lane], problem: Problem) -> None:
     """Warn if the first step size times the largest squared row norm exceeds 1, where that does harm."""
-    if not algorithm.overshoots:
+    if not algorithm.declared.overshoots:
         return
     largest = max(float(lane.step_size.values(0, 1)[0]) for lane in lanes)
     product = largest * problem.features.max_row_norm**2

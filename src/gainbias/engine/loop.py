@@ -1,8 +1,8 @@
-"""The one hot loop: an algorithm's step over a stretch of transitions.
+"""The hot loops: an algorithm's step over a stretch of transitions, and what they work on.
 
-Where the state of an algorithm lives: in one piece of memory.
-
-An algorithm on its way: its state, and the sums behind the average of its weights.
+`loop_of` compiles the plain loop of a step, `averaging_loop_of` the one that also sums up weights for
+averages. `Memory` keeps a state in one piece of memory. `Running` brings them together: an algorithm on its
+way, wherever its transitions come from.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def loop_of(step: Callable[..., None]) -> Callable[..., None]:
 
 @inlined
 def move_at(moves: Move, t: int) -> Move:
-    """Return one move of a stretch."""
+    """Return the move with number `t` of a stretch."""
     return Move(
         moves.here[t],
         moves.after[t],
@@ -127,7 +127,7 @@ def count_feature(j: int, weights: Floats, average: Average) -> None:
 
 @ByType
 def count_row(rows: Rows, here: int, weights: Floats, average: Average) -> None:
-    """Bring the features of a state up to date."""
+    """Bring the sums for the features of a state up to date."""
 
 
 @count_row.of(DenseRows)
@@ -245,7 +245,7 @@ class Running:
         self._average: Average | None = None
 
     def begin_average(self) -> None:
-        """From now on, sum up the weights."""
+        """Sum up the weights from now on, for their average."""
         self.averaged = 0
         if self.form.own_average is not None:
             self.form.own_average.begin(self.state)
@@ -255,7 +255,7 @@ class Running:
         self._average = Average(np.zeros_like(weights), counted, np.zeros(1, np.int64))
 
     def advance(self, rows: Rows, moves: Move, sizes: Floats) -> None:
-        """Make the steps of some moves."""
+        """Make the steps of a stretch of moves."""
         if self._average is None:
             loop_of(self.form.step)(self.state, self.params, rows, moves, sizes)
         else:

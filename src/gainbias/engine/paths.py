@@ -1,11 +1,9 @@
 """Sample paths of a process: one for each seed, the same for every algorithm, and cut into pieces at will.
 
-Independent streams of random numbers, each with a name.
-
-A stream depends on its seed and its name alone: never on the order in which streams are made, on how many
-there are or on the machine. So one seed gives one sample path, whoever asks for it.
-
-Drawing transitions: alias tables and the walks that read them.
+`Sampler.paths` returns `Paths`, which draw transitions piece by piece. Their random numbers come from a
+`stream`, which depends on its seed and its name alone: never on the order in which streams are made, on how
+many there are or on the machine. So one seed gives one sample path, whoever asks for it. Transitions are
+drawn from an `AliasTable` by `walk`.
 
 An alias table (Walker 1977, built as by Vose 1991) lists, for each stored transition of a row, a threshold,
 the transition itself and another one of the row, so that one uniform number picks a successor with a single
@@ -37,7 +35,7 @@ from gainbias.types import Floats, Ints
 
 
 def stream(seed: int, *names: str) -> np.random.Generator:
-    """Return the generator with these names under this seed.
+    """Return the random generator that belongs to a seed and some names.
 
     Parameters
     ----------
@@ -203,7 +201,7 @@ def walk(
         Where the chains are; updated.
     total : (chains,) array
         Sum of the rewards of each chain; updated.
-    steps : Steps of (chains, m) arrays
+    steps : SampledSteps of (chains, m) arrays
         Filled in.
     """
     chains, _, count = uniforms.shape
@@ -257,7 +255,7 @@ def guessed(table: AliasTable, row: int, slot: int, below: bool) -> int:
 
 @inlined
 def own_successor(table: AliasTable, row: int, slot: int) -> int:
-    """Return the own successor of a slot."""
+    """Return the successor that a slot of a row belongs to."""
     return int(slot - table.start[row]) if len(table.own) == 0 else int(table.own[slot])
 
 
@@ -267,11 +265,11 @@ PathName: TypeAlias = tuple[int, str]
 """A seed and the name of a chain."""
 
 BLOCK = 4096
-"""So many steps are drawn at once, unless more are asked for."""
+"""Number of steps that are drawn at once, unless more are asked for."""
 
 APART = 16
-"""Rows of arrays are so many numbers longer than they need: rows whose length is a power of two would compete
-for the same places of the processor's cache, which doubles the time of eight paths."""
+"""Rows of arrays are longer than they need by this many numbers: rows whose length is a power of two would
+compete for the same places of the processor's cache, which doubles the time of eight paths."""
 
 _TABLES: WeakKeyDictionary[MarkovRewardProcess, AliasTable] = WeakKeyDictionary()
 """Tables of the processes that still exist: a short run would take less time than its table."""

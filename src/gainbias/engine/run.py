@@ -1,6 +1,7 @@
-"""Run one algorithm on one problem, in any number of lanes.
+"""`run`: one algorithm on one problem, in any number of lanes.
 
-Mistakes in an algorithm of the user's own, found before or while it is compiled, and said in words.
+First the function itself and how its work is shared among threads; then the checks of what it is given, of
+the problem, the checkpoints, and an algorithm of the user's own, whose mistakes are said in words.
 """
 
 from __future__ import annotations
@@ -30,6 +31,183 @@ from gainbias.model.process import MarkovRewardProcess
 from gainbias.progress import Watch
 from gainbias.tasks.task import Task
 from gainbias.types import Floats, Ints
+
+MOST_CHECKPOINTS = 100_000
+"""More than anybody can look at."""
+
+MOST_EXACT_STEPS = 2**53
+"""Larger numbers of steps are no longer exact as floating-point numbers."""
+
+SEEDS_TOGETHER = 4
+"""The paths of this many seeds are drawn in turns, which hides the time that memory takes."""
+
+
+def run(
+    algorithm: Algorithm | str,
+    problem: Problem | Task,
+    num_steps: int,
+    step_size: StepSize | Sequence[StepSize] | None = None,
+    *,
+    seeds: int | Iterable[int] = 0,
+    params: Mapping[str, float | Sequence[float]] | None = None,
+    sampling: Sampling = "markov",
+    start: Start = "uniform",
+    checkpoints: int | Iterable[int] = 200,
+    tail_average: float | None = None,
+    initial_weights: Floats | None = None,
+    keep: Keep = "weights",
+    threads: int | None = None,
+) -> Trace:
+    """Run an algorithm on a problem and return what it learned.
+
+    There is a lane for each combination of seed, step size and parameters. One seed is one sample path: the
+    same for every algorithm, step size, parameter and machine.
+
+    Parameters
+    ----------
+    algorithm : str or Algorithm
+        An id of `ALGORITHMS`, or an algorithm of your own.
+    problem : Problem or Task
+        Process and features, or a task, whose problem is taken.
+    num_steps : int
+        Steps of each lane.
+    step_size : schedule, float, array, or a list of them
+        A list makes lanes; a float is constant; a NumPy array has a step size for each step. Needed by all
+        algorithms but those that have none, such as least squares.
+    seeds : int or iterable of int
+        One path each.
+    params : mapping, optional
+        Parameters by name; lists make lanes of all combinations.
+    sampling : {"markov", "iid"}
+        Follow the chain, or draw the state of each transition afresh from the stationary law.
+    start : int, "uniform" or "stationary"
+        First state of a chain.
+    checkpoints : int or iterable of int
+        How many, evenly spaced on a logarithmic scale, or the numbers of steps themselves.
+    tail_average : float, optional
+        Report the average of the weights after this fraction of the steps (before it, the weights), a
+        Polyak-Ruppert average. 0.25 is a good choice.
+    initial_weights : (d,) array, optional
+        First weights, otherwise zeros.
+    keep : {"weights", "errors"} or sequence of int
+        Weights at all checkpoints; or, where they would be too large, the usual errors, or the values of
+        some states. The last weights are always kept.
+    threads : int, optional
+        How many work at once, at most; no number changes a result. By default all cores, or as many as
+        GAINBIAS_THREADS in the environment says.
+
+    Returns
+    -------
+    Trace
+        Ctrl-C ends the run early: lanes that were not done then have the outcome "interrupted".
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> mrp = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0])
+    >>> problem = gb.Problem(mrp, gb.Tabular())
+    >>> trace = gb.run("td-lambda", problem, 10_000, gb.Harmonic(10, 100), seeds=range(2))
+    >>> trace
+    Trace(td-lambda, 2 lanes, 10000 steps: 2 finished)
+    >>> bool(np.all(abs(trace.gain[:, -1] - 0.5) < 0.05))
+    True
+    """
+    chosen = as_algorithm(algorithm)
+    problem = problem.problem if isinstance(problem, Task) else problem
+    check_problem(chosen, problem)
+    lanes = make_lanes(chosen, seeds, step_size, params or {})
+    warn_of_large_steps(chosen, lanes, problem)
+    _warn_of_idle_traces(chosen, lanes, sampling)
+    first = as_first_weights(problem, initial_weights)
+    plan = RunPlan(
+        algorithm=chosen,
+        problem=problem,
+        sampler=Sampler(problem.mrp, lambda: problem.solution.stationary),
+        sampling=sampling,
+        start=start,
+        first_weights=first,
+        checkpoints=as_checkpoints(checkpoints, num_steps),
+        average_from=_average_from(tail_average, num_steps),
+    )
+    for lane in lanes:
+        lane.step_size.values(num_steps - 1, num_steps)  # an array that is too short is refused now
+    record = CheckpointRecord(plan, lanes, keep)
+    steps_done = _work_through(plan, record, make_groups(chosen, lanes, plan.form), threads)
+    return Trace(
+        chosen,
+        problem,
+        lanes,
+        plan.checkpoints,
+        record.kept,
+        record.weights,
+        record.values,
+        record.gain * (problem.mrp.rate or 1.0),
+        [_outcome(record, i, steps_done[i], num_steps) for i in range(len(lanes))],
+        first,
+        record.errors,
+        _settings(problem, num_steps, sampling, start, tail_average),
+    )
+
+
+def _work_through(
+    plan: RunPlan, record: CheckpointRecord, groups: list[Group], threads: int | None
+) -> list[int]:
+    """Run all groups in threads, and return for each lane how many steps it made."""
+    check_form(plan, groups[0])
+    pieces = [Work(plan, record, part) for part in _shares(groups, _threads(threads))]
+    stop, total = threading.Event(), len(pieces) * int(plan.checkpoints[-1])
+    with Watch() as watch, ThreadPoolExecutor(_threads(threads)) as pool:
+        running: set[Future[None]] = set()
+        try:
+            running = {pool.submit(piece.run, stop) for piece in pieces}
+            while running:
+                # Not for each piece that ends: there may be thousands, and all are looked at each time.
+                done, running = wait(running, timeout=0.1, return_when=FIRST_EXCEPTION)
+                for future in done:
+                    with compile_errors_in_words(plan.algorithm):
+                        future.result()
+                watch.show(f"running {plan.algorithm.name}", sum(piece.steps_done for piece in pieces), total)
+        except KeyboardInterrupt:
+            stop.set()
+        except BaseException:
+            stop.set()
+            raise
+    done_by_place = {
+        place: piece.steps_done for piece in pieces for group in piece.groups for place in group.places
+    }
+    return [done_by_place[place] for place in range(len(done_by_place))]
+
+
+def _shares(groups: list[Group], threads: int) -> list[list[Group]]:
+    """Cut the groups, sorted by seed, into pieces of few seeds, and enough of them for all threads."""
+    size = max(1, min(SEEDS_TOGETHER * LANES, -(-len(groups) // threads)))
+    by_seed = [list(same) for _, same in itertools.groupby(groups, key=lambda group: group.lanes[0].seed)]
+    if len(by_seed) < threads:
+        return [part[i : i + size] for part in by_seed for i in range(0, len(part), size)]
+    together = min(SEEDS_TOGETHER, -(-len(by_seed) // threads))
+    return [
+        list(itertools.chain.from_iterable(by_seed[i : i + together]))
+        for i in range(0, len(by_seed), together)
+    ]
+
+
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        return int(os.environ.get("GAINBIAS_THREADS", 0)) or os.cpu_count() or 1
+    if not is_count(threads):
+        raise ValueError(f"threads must be a positive integer, found {threads!r}")
+    return int(threads)
+
+
+def is_count(number: Any) -> bool:
+    """Whether `number` is a positive integer."""
+    return isinstance(number, int | np.integer) and not isinstance(number, bool) and bool(number >= 1)
+
+
+def _outcome(record: CheckpointRecord, place: int, steps_done: int, num_steps: int) -> Outcome:
+    if place in record.diverged:
+        return Outcome("diverged", record.diverged[place])
+    return Outcome("finished" if steps_done == num_steps else "interrupted", steps_done)
 
 
 def check_form(plan: RunPlan, group: Group) -> None:
@@ -91,196 +269,17 @@ def compile_errors_in_words(algorithm: Algorithm) -> Iterator[None]:
         ) from error
 
 
-MOST_CHECKPOINTS = 100_000
-
-MOST_EXACT_STEPS = 2**53
-"""Larger numbers of steps are no longer exact as floating-point numbers."""
-
-"""More than anybody can look at."""
-
-SEEDS_TOGETHER = 4
-"""Paths of so many seeds are drawn in turns, which hides the time that memory takes."""
-
-
-def run(
-    algorithm: Algorithm | str,
-    problem: Problem | Task,
-    num_steps: int,
-    step_size: StepSize | Sequence[StepSize] | None = None,
-    *,
-    seeds: int | Iterable[int] = 0,
-    params: Mapping[str, float | Sequence[float]] | None = None,
-    sampling: Sampling = "markov",
-    start: Start = "uniform",
-    checkpoints: int | Iterable[int] = 200,
-    tail_average: float | None = None,
-    initial_weights: Floats | None = None,
-    keep: Keep = "weights",
-    threads: int | None = None,
-) -> Trace:
-    """Run an algorithm.
-
-    There is a lane for each combination of seed, step size and parameters. One seed is one sample path: the
-    same for every algorithm, step size, parameter and machine.
-
-    Parameters
-    ----------
-    algorithm : str or Algorithm
-        An id of `ALGORITHMS`, or an algorithm of your own.
-    problem : Problem or Task
-        Process and features, or a task, whose problem is taken.
-    num_steps : int
-        Steps of each lane.
-    step_size : schedule, float, array, or a list of them
-        A list makes lanes; a float is constant; a NumPy array has a step size for each step. Needed by all
-        algorithms but those that have none, such as least squares.
-    seeds : int or iterable of int
-        One path each.
-    params : mapping, optional
-        Parameters by name; lists make lanes of all combinations.
-    sampling : {"markov", "iid"}
-        Follow the chain, or draw the state of each transition afresh from the stationary law.
-    start : int, "uniform" or "stationary"
-        First state of a chain.
-    checkpoints : int or iterable of int
-        How many, evenly spaced on a logarithmic scale, or the numbers of steps themselves.
-    tail_average : float, optional
-        Report the average of the weights after this fraction of the steps (before it, the weights), a
-        Polyak-Ruppert average. 0.25 is a good choice.
-    initial_weights : (d,) array, optional
-        First weights, otherwise zeros.
-    keep : {"weights", "errors"} or sequence of int
-        Weights at all checkpoints; or, where they would be too large, the usual errors, or the values of
-        some states. The last weights are always kept.
-    threads : int, optional
-        At most so many at once; no number changes a result. By default all cores, or as many as
-        GAINBIAS_THREADS in the environment says.
-
-    Returns
-    -------
-    Trace
-        Ctrl-C ends the run early: lanes that were not done then have the outcome "interrupted".
-
-    Examples
-    --------
-    >>> import gainbias as gb
-    >>> mrp = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0])
-    >>> problem = gb.Problem(mrp, gb.Tabular())
-    >>> trace = gb.run("td-lambda", problem, 10_000, gb.Harmonic(10, 100), seeds=range(2))
-    >>> trace
-    Trace(td-lambda, 2 lanes, 10000 steps: 2 finished)
-    >>> bool(np.all(abs(trace.gain[:, -1] - 0.5) < 0.05))
-    True
-    """
-    chosen = as_algorithm(algorithm)
-    problem = problem.problem if isinstance(problem, Task) else problem
-    check_problem(chosen, problem)
-    lanes = make_lanes(chosen, seeds, step_size, params or {})
-    warn_of_large_steps(chosen, lanes, problem)
-    _warn_of_idle_traces(chosen, lanes, sampling)
-    first = as_first_weights(problem, initial_weights)
-    plan = RunPlan(
-        algorithm=chosen,
-        problem=problem,
-        sampler=Sampler(problem.mrp, lambda: problem.solution.stationary),
-        sampling=sampling,
-        start=start,
-        first_weights=first,
-        checkpoints=as_checkpoints(checkpoints, num_steps),
-        average_from=_average_from(tail_average, num_steps),
-    )
-    for lane in lanes:
-        lane.step_size.values(num_steps - 1, num_steps)  # an array that is too short is refused now
-    record = CheckpointRecord(plan, lanes, keep)
-    steps_done = _work_through(plan, record, make_groups(chosen, lanes, plan.form), threads)
-    return Trace(
-        chosen,
-        problem,
-        lanes,
-        plan.checkpoints,
-        record.kept,
-        record.weights,
-        record.values,
-        record.gain * (problem.mrp.rate or 1.0),
-        [_outcome(record, i, steps_done[i], num_steps) for i in range(len(lanes))],
-        first,
-        record.errors,
-        _settings(problem, num_steps, sampling, start, tail_average),
-    )
-
-
-def _work_through(
-    plan: RunPlan, record: CheckpointRecord, groups: list[Group], threads: int | None
-) -> list[int]:
-    """Do all the work and return for each lane how many steps it made."""
-    check_form(plan, groups[0])
-    pieces = [Work(plan, record, part) for part in _shares(groups, _threads(threads))]
-    stop, total = threading.Event(), len(pieces) * int(plan.checkpoints[-1])
-    with Watch() as watch, ThreadPoolExecutor(_threads(threads)) as pool:
-        running: set[Future[None]] = set()
-        try:
-            running = {pool.submit(piece.run, stop) for piece in pieces}
-            while running:
-                # Not for each piece that ends: there may be thousands, and all are looked at each time.
-                done, running = wait(running, timeout=0.1, return_when=FIRST_EXCEPTION)
-                for future in done:
-                    with compile_errors_in_words(plan.algorithm):
-                        future.result()
-                watch.show(f"running {plan.algorithm.name}", sum(piece.steps_done for piece in pieces), total)
-        except KeyboardInterrupt:
-            stop.set()
-        except BaseException:
-            stop.set()
-            raise
-    done_by_place = {
-        place: piece.steps_done for piece in pieces for group in piece.groups for place in group.places
-    }
-    return [done_by_place[place] for place in range(len(done_by_place))]
-
-
-def _shares(groups: list[Group], threads: int) -> list[list[Group]]:
-    """Cut the groups, sorted by seed, into pieces of few seeds, and enough of them for all threads."""
-    size = max(1, min(SEEDS_TOGETHER * LANES, -(-len(groups) // threads)))
-    by_seed = [list(same) for _, same in itertools.groupby(groups, key=lambda group: group.lanes[0].seed)]
-    if len(by_seed) < threads:
-        return [part[i : i + size] for part in by_seed for i in range(0, len(part), size)]
-    together = min(SEEDS_TOGETHER, -(-len(by_seed) // threads))
-    return [
-        list(itertools.chain.from_iterable(by_seed[i : i + together]))
-        for i in range(0, len(by_seed), together)
-    ]
-
-
-def _threads(threads: int | None) -> int:
-    if threads is None:
-        return int(os.environ.get("GAINBIAS_THREADS", 0)) or os.cpu_count() or 1
-    if not is_count(threads):
-        raise ValueError(f"threads must be a positive integer, found {threads!r}")
-    return int(threads)
-
-
-def is_count(number: Any) -> bool:
-    """Whether something is a positive integer."""
-    return isinstance(number, int | np.integer) and not isinstance(number, bool) and bool(number >= 1)
-
-
-def _outcome(record: CheckpointRecord, place: int, steps_done: int, num_steps: int) -> Outcome:
-    if place in record.diverged:
-        return Outcome("diverged", record.diverged[place])
-    return Outcome("finished" if steps_done == num_steps else "interrupted", steps_done)
-
-
 def check_problem(algorithm: Algorithm, problem: Problem) -> None:
     """Refuse or warn of a problem on which an algorithm does not exist or does not converge."""
     if not isinstance(problem, Problem):
         hint = ": write gb.Problem(mrp, features)" if isinstance(problem, MarkovRewardProcess) else ""
         raise ValueError(f"problem must be a gb.Problem, found {type(problem).__name__}{hint}")
-    if algorithm.tabular_only and problem.features.kind != "tabular":
+    if algorithm.declared.tabular_only and problem.features.kind != "tabular":
         raise ValueError(
             f"{algorithm.name} exists for tabular features only, found {problem.features.kind} ones: use "
             "gb.Problem(mrp, gb.Tabular())"
         )
-    if algorithm.needs_ones_outside_span and problem.ones_in_span:
+    if algorithm.declared.needs_ones_outside_span and problem.ones_in_span:
         warnings.warn(
             f"{algorithm.name} needs features that do not span the constant values, and these do: its "
             "equation has no unique solution",

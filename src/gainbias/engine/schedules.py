@@ -130,7 +130,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Checked:
-    """A schedule of somebody else, whose step sizes are checked before they are used.
+    """A schedule of the user's own, whose step sizes are checked before they are used.
 
     Examples
     --------

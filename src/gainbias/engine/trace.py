@@ -1,6 +1,6 @@
-"""What a run returns: checkpoints of all lanes, and their errors.
+"""`Trace`, what a run returns: checkpoints of all lanes, and how far each is from a target.
 
-How far weights are from a target: in which space, up to what, in which norm.
+`Scale` measures errors: against which target, in which space, up to what, in which norm.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VALUE_BLOCK_BYTES = 64 * 2**20
 
 
 class Scale:
-    """Errors of one algorithm's weights on one problem.
+    """A measure of the errors of one algorithm's weights on one problem.
 
     Parameters
     ----------
@@ -122,9 +122,9 @@ class Scale:
 
     @cached_property
     def _limit(self) -> Floats:
-        if self.algorithm.limit is None:
+        if self.algorithm.declared.limit is None:
             raise ValueError(f"{self.algorithm.name} states no limit: use target='bias' or 'paper'")
-        limit = self.algorithm.limit(self.problem, self.params, self.first)
+        limit = self.algorithm.declared.limit(self.problem, self.params, self.first)
         if limit is None:
             raise ValueError(
                 f"{self.algorithm.name} states no limit for {self.params}: use target='bias' or 'paper'"
@@ -144,7 +144,8 @@ class Scale:
             raise ValueError("the bias is a value of each state, not weights: use target='paper' or 'own'")
         if space == "weights" and norm == "stationary":
             raise ValueError("the stationary norm is one of values: use norm='euclidean' for weights")
-        if target == "own" and self.algorithm.limit_is_line and self.problem.ones_in_span and kind == "full":
+        on_a_line = self.algorithm.declared.limit_is_line and self.problem.ones_in_span
+        if target == "own" and on_a_line and kind == "full":
             raise ValueError(
                 f"the limit of {self.algorithm.name} on these features, which span the constants, is known "
                 "up to a constant only: use kind='quotient' or 'centred'"
@@ -167,7 +168,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:
-    """Checkpoints of all lanes of one run.
+    """What a run returns: checkpoints of all its lanes.
 
     Attributes
     ----------
@@ -276,9 +277,8 @@ class Trace:
         """Return the scale for a lane's parameters, made once: a limit may take long to compute."""
         params = self.params(lane)
         if self.settings.get("sampling") == "iid" and "trace_decay" in lane.params:
-            params = params._replace(
-                trace_decay=0.0
-            )  # transitions that do not follow each other leave no trace
+            # Transitions that do not follow each other leave no trace.
+            params = params._replace(trace_decay=0.0)
         if params not in self._scales:
             self._scales[params] = Scale(self.algorithm, self.problem, params, self.first_weights)
         return self._scales[params]

@@ -1,6 +1,8 @@
-"""A piece of work: the groups of a few seeds, from their first step to their last.
+"""A piece of the work of a run: the groups of a few seeds, from their first step to their last.
 
-What is written down at checkpoints.
+`RunPlan` is what all lanes of a run share, `CheckpointRecord` what is written down, `Member` one group on its
+way, and `Work` a piece: it draws transitions, lets its members make their steps, writes down checkpoints, and
+finds the step at which a lane diverged.
 """
 
 from __future__ import annotations
@@ -28,15 +30,78 @@ from gainbias.types import Floats, Ints
 Keep = Literal["weights", "errors"] | Sequence[int]
 
 MOST_RECORD_BYTES = 4 * 2**30
-"""Weights of all checkpoints may take so much memory."""
+"""The most memory that the weights of all checkpoints may take."""
+
+KERNEL_STRETCH = 4096
+"""Steps between two returns from the kernel, at most."""
+
+OFTEN_CHECKED = 100_000
+"""States with more numbers are looked through for divergence at checkpoints only."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunPlan:
+    """What is run: everything that is the same for all lanes."""
+
+    algorithm: Algorithm
+    problem: Problem
+    sampler: Sampler
+    sampling: Sampling
+    start: Start
+    first_weights: Floats
+    checkpoints: Ints
+    average_from: int | None
+
+    @cached_property
+    def form(self) -> Form:
+        """How the algorithm is computed for these features."""
+        return self.algorithm.form_for(self.problem.features.kind)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Rows of the features, as kernels read them."""
+        return rows_of(self.problem.features)
+
+    def stretches(self) -> Iterator[tuple[int, int]]:
+        """Iterate over stretches of steps, cut at checkpoints and where averaging begins."""
+        last = int(self.checkpoints[-1])
+        special = {*self.checkpoints.tolist(), 0 if self.average_from is None else self.average_from}
+        cuts = heapq.merge(range(0, last, KERNEL_STRETCH), sorted(special))
+        return itertools.pairwise(cut for cut, _ in itertools.groupby(cuts))
+
+    def setting(self, width: int) -> Setting:
+        """Return what the algorithm is told about a group of a width."""
+        lanes = np.repeat(self.first_weights[:, None], width, axis=1)
+        return Setting(
+            weights=lanes if self.form.laned else self.first_weights,
+            ones_weights=self.problem.ones_weights,
+            max_abs_reward=self.problem.mrp.max_abs_reward,
+            feature_lengths=column_lengths(self.problem.features),
+        )
+
+    def paths(self, seeds: list[int]) -> Paths:
+        """Return the paths of the first chain, and then those of the second one if it is used."""
+        names = ("first chain", "second chain")[: self.algorithm.chains]
+        return self.sampler.paths(seeds, sampling=self.sampling, start=self.start, chain=names)
+
+    def draw(self, paths: Paths, count: int) -> list[SampledSteps]:
+        """Return the next `count` transitions of each chain."""
+        steps = paths.take(count)
+        if self.algorithm.chains == 1:
+            return [steps]
+        seeds = len(steps.here) // 2
+        return [
+            SampledSteps(*(array[:seeds] for array in steps)),
+            SampledSteps(*(array[seeds:] for array in steps)),
+        ]
 
 
 class CheckpointRecord:
-    """Room for the checkpoints of all lanes; threads write into different parts of it.
+    """The checkpoints of all lanes; threads write into different parts of it.
 
     Parameters
     ----------
-    plan : Plan
+    plan : RunPlan
         What is run.
     lanes : list of Lane
         All lanes.
@@ -104,72 +169,8 @@ class CheckpointRecord:
         self.values = np.full((count, checkpoints, len(self._states)), np.nan)
 
 
-KERNEL_STRETCH = 4096
-"""Steps between two returns from the kernel, at most."""
-
-OFTEN_CHECKED = 100_000
-"""States with more numbers are looked through for divergence at checkpoints only."""
-
-
-@dataclass(frozen=True, eq=False)
-class RunPlan:
-    """What is run; the same for all lanes."""
-
-    algorithm: Algorithm
-    problem: Problem
-    sampler: Sampler
-    sampling: Sampling
-    start: Start
-    first_weights: Floats
-    checkpoints: Ints
-    average_from: int | None
-
-    @cached_property
-    def form(self) -> Form:
-        """How the algorithm is computed for these features."""
-        return self.algorithm.form_for(self.problem.features.kind)
-
-    @cached_property
-    def rows(self) -> Rows:
-        """Feature rows."""
-        return rows_of(self.problem.features)
-
-    def stretches(self) -> Iterator[tuple[int, int]]:
-        """Iterate over stretches of steps, cut at checkpoints and where averaging begins."""
-        last = int(self.checkpoints[-1])
-        special = {*self.checkpoints.tolist(), 0 if self.average_from is None else self.average_from}
-        cuts = heapq.merge(range(0, last, KERNEL_STRETCH), sorted(special))
-        return itertools.pairwise(cut for cut, _ in itertools.groupby(cuts))
-
-    def setting(self, width: int) -> Setting:
-        """Return what the algorithm is told about a group of a width."""
-        lanes = np.repeat(self.first_weights[:, None], width, axis=1)
-        return Setting(
-            weights=lanes if self.form.laned else self.first_weights,
-            ones_weights=self.problem.ones_weights,
-            max_abs_reward=self.problem.mrp.max_abs_reward,
-            feature_lengths=column_lengths(self.problem.features),
-        )
-
-    def paths(self, seeds: list[int]) -> Paths:
-        """Return the paths of the first chain, and then those of the second one if it is used."""
-        names = ("first chain", "second chain")[: self.algorithm.chains]
-        return self.sampler.paths(seeds, sampling=self.sampling, start=self.start, chain=names)
-
-    def draw(self, paths: Paths, count: int) -> list[SampledSteps]:
-        """Return the next steps of each chain."""
-        steps = paths.take(count)
-        if self.algorithm.chains == 1:
-            return [steps]
-        seeds = len(steps.here) // 2
-        return [
-            SampledSteps(*(array[:seeds] for array in steps)),
-            SampledSteps(*(array[seeds:] for array in steps)),
-        ]
-
-
 class Member(Running):
-    """A group on its way, and what is known about it."""
+    """A group on its way: its state, a saved copy of it, and which of its lanes are finite."""
 
     def __init__(self, plan: RunPlan, group: Group, path: int) -> None:
         self.plan, self.group, self.path = plan, group, path
@@ -191,11 +192,11 @@ class Member(Running):
         return memory.state
 
     def save(self) -> None:
-        """Keep the state as it is now."""
+        """Save a copy of the state as it is now."""
         self.saved[:] = self.memory.numbers
 
     def output(self, steps: int, reward_total: float) -> Output:
-        """Return weights, (d, lanes), and gain, (lanes,), after so many steps; NaN for diverged lanes."""
+        """Return weights, (d, lanes), and gain, (lanes,), after `steps` steps; NaN for diverged lanes."""
         weights, gain = self.answer()
         count = len(self.alive)
         if gain is None:
@@ -218,7 +219,7 @@ class Member(Running):
 
 
 class Work:
-    """The groups of a few seeds."""
+    """A piece of work: the groups of a few seeds."""
 
     def __init__(self, plan: RunPlan, record: CheckpointRecord, groups: list[Group]) -> None:
         self.plan, self.record, self.groups = plan, record, groups
@@ -301,11 +302,6 @@ class Work:
             loop_of(form.step)(state, member.params, rows, moves, sizes)
             first = last
         return state
-
-
-def copy_state(state: Any) -> Any:
-    """Return a copy of a NamedTuple of arrays."""
-    return type(state)(*(array.copy() for array in state))
 
 
 def moves_of(drawn: list[SampledSteps], path: int) -> Move:

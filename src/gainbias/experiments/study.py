@@ -475,7 +475,7 @@ class Study:
         known_keys(table, ("id", "step_size", "params"), where)
         name = known(table["id"], ALGORITHMS, where if isinstance(entry, str) else f"{where}.id", "algorithm")
         params = parameters(name, table.get("params", {}), f"{where}.params")
-        if ALGORITHMS[name].step_free:
+        if ALGORITHMS[name].declared.step_free:
             if "step_size" in table:
                 raise ValueError(f"{where}.step_size: {name} has no step size: leave it out")
             return StudyMethod(name, (), params)

@@ -327,5 +327,5 @@ def refuse_interrupted(trace: Trace) -> None:
 
 def is_defined(trace: Trace, kind: str, target: str) -> bool:
     """Whether errors of a kind exist: a limit that is known up to a constant has no full distance."""
-    on_a_line = trace.algorithm.limit_is_line and trace.problem.ones_in_span
+    on_a_line = trace.algorithm.declared.limit_is_line and trace.problem.ones_in_span
     return not (target == "own" and kind == "full" and on_a_line)

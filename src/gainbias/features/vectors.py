@@ -1,6 +1,7 @@
-"""Operations of kernels on whole vectors: weights of several lanes, or rows seen by a single lane.
+"""Operations that steps are written with.
 
-Operations of kernels on d x d matrices, for a single lane.
+First those on vectors of all lanes, (d, lanes); then `dot` and `axpy` on rows, and those on d x d matrices,
+all for a single lane.
 """
 
 from __future__ import annotations
@@ -113,7 +114,16 @@ def move_both(
 
 @ByType
 def dot(rows: Rows, here: int, weights: Floats) -> float:
-    """Return the value of a state under the weights, (d,), of a single lane."""
+    """Return the value of a state: the product of its feature row and the weights, (d,), of a single lane.
+
+    For the step of an algorithm, which passes on the `rows` that it is given.
+
+    Examples
+    --------
+    >>> from gainbias import dot
+    >>> dot(DenseRows(np.array([[1.0, 0.0], [2.0, 3.0]])), 1, np.array([10.0, 1.0]))
+    np.float64(23.0)
+    """
     raise TypeError("declared for each kind of rows")
 
 
@@ -140,7 +150,18 @@ def _dot_tabular(rows: TabularRows, here: int, weights: Floats) -> float:
 
 @ByType
 def axpy(rows: Rows, here: int, factor: float, weights: Floats) -> None:
-    """Add the row of a state, times a number, to the weights, (d,), of a single lane."""
+    """Add a number times the feature row of a state to the weights, (d,), of a single lane, in place.
+
+    For the step of an algorithm, which passes on the `rows` that it is given.
+
+    Examples
+    --------
+    >>> from gainbias import axpy
+    >>> weights = np.array([10.0, 1.0])
+    >>> axpy(DenseRows(np.array([[1.0, 0.0], [2.0, 3.0]])), 1, 0.5, weights)
+    >>> weights
+    array([11. ,  2.5])
+    """
 
 
 @axpy.of(DenseRows)

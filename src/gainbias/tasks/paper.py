@@ -1,7 +1,4 @@
-"""The numbers that the paper prints for its tasks, as they are printed.
-
-The features of the paper's study.
-"""
+"""What the paper says about its tasks: the numbers that it prints, as they are printed, and its features."""
 
 from __future__ import annotations
 
@@ -65,7 +62,7 @@ class PaperNumbers:
 
 @cache
 def paper_numbers() -> Mapping[str, PaperNumbers]:
-    """Return the numbers of all tasks, by id, in the paper's order.
+    """Return what the paper prints for its tasks, by id, in the paper's order.
 
     Examples
     --------
@@ -101,7 +98,7 @@ Normalisation: TypeAlias = Literal["literal", "per-row"]
 RngLike: TypeAlias = "int | np.random.SeedSequence | np.random.Generator | None"
 
 FEATURE_TRIES = 100
-"""So many matrices are drawn before giving up."""
+"""How many matrices are drawn before giving up."""
 
 SCALES: dict[str, Literal["global", "row"]] = {"literal": "global", "per-row": "row"}
 
@@ -159,9 +156,8 @@ def bernoulli_features(
         if _is_independent(columns):
             return np.asarray(normalise_features(columns, by=SCALES[normalisation]))
     raise ValueError(
-        f"{FEATURE_TRIES} draws gave no {num_features} linearly independent columns for {bias.size} "
-        "states: ask for "
-        "fewer features"
+        f"{FEATURE_TRIES} draws gave no {num_features} linearly independent columns for {bias.size} states: "
+        "ask for fewer features"
     )
 
 

@@ -1,4 +1,4 @@
-"""Where the states of a task are on its map."""
+"""Places of the states of a task on its map."""
 
 from __future__ import annotations
 

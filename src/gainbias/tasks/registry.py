@@ -1,7 +1,4 @@
-"""All tasks by their ids.
-
-The tasks as plain facts, for the command line and the documentation.
-"""
+"""All tasks by their ids: `TASKS`, `task`, which makes one, and plain facts for tables and pages."""
 
 from __future__ import annotations
 
@@ -23,17 +20,19 @@ from gainbias.tasks.settings import as_seed
 from gainbias.tasks.task import Protocol, Recipe, Source, Task
 
 _RECIPES = (
-    *random_chains.RANDOM_WALK_RECIPES,
-    *grid_worlds.TOY_TEXT_RECIPES,
-    *grid_worlds.GRID_WORLD_RECIPES,
-    *multi_objective.RECIPES,
-    *operations.QUEUE_RECIPES,
-    *classic.RIVER_SWIM_RECIPES,
-    *classic.BOYAN_RECIPES,
-    *classic.TWO_LOOP_RECIPES,
-    *operations.MAINTENANCE_RECIPES,
-    *operations.INVENTORY_RECIPES,
-    *random_chains.SPARSE_RECIPES,
+    *random_chains.RANDOM_WALKS,
+    *grid_worlds.TOY_TEXT,
+    *grid_worlds.GRID_WORLDS,
+    *multi_objective.MULTI_OBJECTIVE,
+    operations.MM1K_ADMISSION,
+    operations.ACCESS_CONTROL,
+    classic.RIVER_SWIM,
+    classic.BOYAN_CHAIN,
+    classic.TWO_LOOP,
+    operations.MACHINE_REPLACEMENT,
+    operations.INVENTORY,
+    random_chains.GARNET,
+    random_chains.GARET,
 )
 
 TASKS: dict[str, Recipe] = {recipe.name: recipe for recipe in _RECIPES}
@@ -60,7 +59,8 @@ def task(name: str, seed: int = 0, protocol: Protocol = "literal", **settings: A
         its own takes ``"inferred"`` only together with `num_features`.
     **settings
         Other choices than the defaults, by the names in ``TASKS[name].settings``. Where `num_features` is
-        None the task has features of its own; a number asks for so many of the paper's instead.
+        None the task has features of its own; a number asks for that many of the paper's
+        instead.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def as_recipe(name: str) -> Recipe:
 def _features(
     recipe: Recipe, solution: Solution, seed: int, protocol: Protocol, num_features: Any
 ) -> FeatureLike:
-    """Return the features of the task itself, or so many of the paper's."""
+    """Return the features of the task itself, or `num_features` of the paper's."""
     if recipe.features is None or num_features is not None:
         return bernoulli_features(
             solution,
@@ -129,7 +129,7 @@ def _features(
     if protocol == "inferred":
         raise ValueError(
             f"{recipe.name} has features of its own, and protocol 'inferred' is about the paper's: set "
-            "num_features to draw so many of the paper's"
+            "num_features to draw that many of the paper's"
         )
     return recipe.features(solution.mrp)
 

@@ -1,4 +1,4 @@
-"""Settings are checked here: each message names the setting, what it must be and what was found."""
+"""Checks of the settings of tasks: each message names the setting, what it must be and what was found."""
 
 from __future__ import annotations
 

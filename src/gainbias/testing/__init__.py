@@ -1,4 +1,9 @@
-"""What must hold: the contract suite for algorithms, your own and those of this package.
+"""The contract suite: what every algorithm must keep, your own and those of this package.
+
+`check_algorithm` makes all checks. Start with `suite`, the table of them; each check is a function in
+`reproducible` (runs depend on seed, step sizes and parameters alone), `fields` (steps are what is declared),
+`limits` (runs go where it is declared, and as fast), or `invariance` (what must matter, and what must not).
+They share the small problems and single steps of `drive`, and the words of `report`.
 
 Examples
 --------

@@ -1,6 +1,7 @@
-"""Algorithms taken apart: single steps from any state, and given paths instead of sampled ones.
+"""Algorithms taken apart: small problems and parameters to try them on, single steps, and given paths.
 
-The small problems on which algorithms are checked, and the parameters that are tried.
+A `Case` is an algorithm on one small problem with one setting of its parameters; all checks take one. `Rig`
+makes its steps by hand, uncompiled; `follow` lets it run compiled along a given path.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gainbias.algorithms.algorithm import Algorithm, Form, Move, ParameterRange, Setting
+from gainbias.algorithms.algorithm import Algorithm, Declared, Form, Move, ParameterRange, Setting
 from gainbias.engine.lanes import Group, Lane
 from gainbias.engine.loop import loop_of
 from gainbias.engine.paths import Sampler
@@ -57,6 +58,11 @@ class Case:
     params: Any
 
     @property
+    def declared(self) -> Declared:
+        """The facts that the algorithm declares."""
+        return self.algorithm.declared
+
+    @property
     def form(self) -> Form:
         """How the algorithm is computed here."""
         return self.algorithm.form_for(self.problem.features.kind)
@@ -70,7 +76,7 @@ class Case:
     @property
     def on_a_line(self) -> bool:
         """Whether the limit is known up to a constant value only."""
-        return self.algorithm.limit_is_line and self.problem.ones_in_span
+        return self.declared.limit_is_line and self.problem.ones_in_span
 
     @property
     def radius(self) -> float:
@@ -82,7 +88,7 @@ class Case:
     def need(self, *facts: str) -> None:
         """Skip the check unless the algorithm states these facts."""
         for fact in facts:
-            if getattr(self.algorithm, fact) is None:
+            if getattr(self.declared, fact) is None:
                 raise Skip(f"it declares no {fact}")
 
     def need_no_radius(self) -> None:
@@ -99,16 +105,16 @@ class Case:
         """Skip the check if the algorithm is not claimed to converge here."""
         self.need("limit")
         self.need_no_radius()
-        assert self.algorithm.limit is not None
-        if self.algorithm.limit(self.problem, self.params, np.zeros(self.problem.num_features)) is None:
+        assert self.declared.limit is not None
+        if self.declared.limit(self.problem, self.params, np.zeros(self.problem.num_features)) is None:
             raise Skip("no limit stated for these parameters")
-        if self.algorithm.needs_ones_outside_span and self.problem.ones_in_span:
+        if self.declared.needs_ones_outside_span and self.problem.ones_in_span:
             raise Skip("it needs features that do not span the constants")
 
 
-def is_radius(interval: ParameterRange) -> bool:
-    """Whether a parameter within this interval may be infinite."""
-    return interval.with_most and interval.most == np.inf
+def is_radius(allowed: ParameterRange) -> bool:
+    """Whether a parameter of this range may be infinite."""
+    return allowed.with_most and allowed.most == np.inf
 
 
 def all_params(algorithm: Algorithm) -> list[Any]:
@@ -122,7 +128,7 @@ def all_params(algorithm: Algorithm) -> list[Any]:
     >>> all_params(gb.ALGORITHMS["differential-td"])
     [Params(gain_ratio=1.0), Params(gain_ratio=2.0)]
     """
-    usual = {**algorithm.params._field_defaults, **algorithm.trial_params}
+    usual = {**algorithm.params._field_defaults, **algorithm.declared.trial_params}
     missing = [name for name in algorithm.params._fields if name not in usual]
     if missing:
         raise ValueError(
@@ -135,25 +141,25 @@ def all_params(algorithm: Algorithm) -> list[Any]:
     return [algorithm.params(**{**usual, **changes}) for changes in [{}, *singles, *together]]
 
 
-def other_value(interval: ParameterRange, usual: float) -> float:
-    """Return a number of an interval that differs from the usual one.
+def other_value(allowed: ParameterRange, usual: float) -> float:
+    """Return a number of a range that differs from the usual one.
 
     Examples
     --------
-    >>> other_value(Interval(0.0, 1.0, with_least=True), 0.0), other_value(Interval(0.0, np.inf), 1.0)
+    >>> other_value(ParameterRange(0.0, 1.0), 0.1), other_value(ParameterRange(0.0, np.inf), 1.0)
     (0.5, 2.0)
     """
-    if is_radius(interval):
+    if is_radius(allowed):
         return 0.25  # weights and means of features reach it on the problems below
-    if np.isfinite(interval.most):
-        middle = 0.5 * (interval.least + interval.most)
-        return middle if middle != usual else 0.5 * (middle + interval.most)
+    if np.isfinite(allowed.most):
+        middle = 0.5 * (allowed.least + allowed.most)
+        return middle if middle != usual else 0.5 * (middle + allowed.most)
     return 2.0 * usual if usual > 0.0 else 1.0
 
 
 @cache
 def small_problem(kind: str, num_states: int) -> Problem:
-    """Return a problem: each state has two or three successors, and rewards depend on the next state.
+    """Return a small problem: two or three successors for each state, and rewards of transitions.
 
     Examples
     --------
@@ -223,7 +229,7 @@ class Rig:
         return state
 
     def step(self, state: Any, move: Move, step_size: float) -> None:
-        """Make one step."""
+        """Change a state by one step of the algorithm."""
         size = np.array([step_size]) if self.form.laned else step_size
         self.form.step(state, self.params, self.rows, move, size)
 
@@ -244,7 +250,7 @@ def setting_of(problem: Problem, form: Form, weights: Floats, width: int) -> Set
 
 
 def sampled_moves(case: Case, num_steps: int, seed: int = 0) -> Move:
-    """Return a sampled path."""
+    """Return the moves of a sampled path."""
     sampler = Sampler(case.problem.mrp)
     names = ("first chain", "second chain")[: case.algorithm.chains]
     return moves_of([sampler.paths([seed], chain=name).take(num_steps) for name in names], 0)

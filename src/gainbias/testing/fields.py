@@ -1,4 +1,4 @@
-"""Checks of the declared fields against the step itself, by enumerating every transition.
+"""Checks of the declared mean field and sample field against the step itself, over every transition.
 
 The step is called on every move that has a positive probability, so there is no sampling and no tolerance
 beyond rounding.
@@ -25,8 +25,8 @@ def mean_field_is_true(case: Case) -> str:
     """The mean change of the weights, divided by the step size, is the declared b - A theta."""
     case.need("mean_field")
     case.need_plain_form()
-    assert case.algorithm.mean_field is not None
-    declared = case.algorithm.mean_field(case.problem, case.params)
+    assert case.declared.mean_field is not None
+    declared = case.declared.mean_field(case.problem, case.params)
     d = case.problem.num_features
     # Weights of any size will do; those of a short length stay inside every radius.
     length = min(1.0, 0.25 * case.radius)
@@ -39,15 +39,15 @@ def mean_field_is_true(case: Case) -> str:
 def sample_field_is_true(case: Case) -> str:
     """Every step is ``x + step_size * (y - X x)`` with the declared X and y."""
     law, samples = law_of(case), affine_samples(case)
-    assert case.algorithm.sample_field is not None
-    rig, names, rng = Rig(case), case.algorithm.affine, np.random.default_rng(0)
+    assert case.declared.sample_field is not None
+    rig, names, rng = Rig(case), case.declared.affine, np.random.default_rng(0)
     size = len(rig.read(rig.begin(np.zeros(case.problem.num_features)), names))
     said = ""
     for step_size in (0.125, 0.5):
         found, expected = np.empty((2, len(samples), size))
         for k, sample in enumerate(samples):
             x = rng.uniform(-1.0, 1.0, size)
-            field = case.algorithm.sample_field(sample, case.params, step_size)
+            field = case.declared.sample_field(sample, case.params, step_size)
             assert field is not None
             expected[k] = x + step_size * (field[1] - field[0] @ x)
             state = begin_at(rig, names, x)
@@ -61,20 +61,20 @@ def sample_field_has_the_mean_field(case: Case) -> str:
     """The mean of the sampled X and y, at the limits of the other fields, is the declared A and b."""
     case.need("mean_field")
     matrix, vector = mean_sample(case)
-    assert case.algorithm.mean_field is not None
-    declared = case.algorithm.mean_field(case.problem, case.params)
+    assert case.declared.mean_field is not None
+    declared = case.declared.mean_field(case.problem, case.params)
     d = case.problem.num_features
     rig, zeros = Rig(case), np.zeros(d)
     # Without a trace, which no affine step has, the limits are the same in all states.
     limits = rig.begin(zeros, **frozen_fields(case, 0, zeros))
-    at_limits = vector - matrix @ rig.read(limits, case.algorithm.affine)
+    at_limits = vector - matrix @ rig.read(limits, case.declared.affine)
     close(at_limits[:d], declared.vector, FIELD_TOLERANCE, "mean of y")
     return close(matrix[:d, :d], declared.matrix, FIELD_TOLERANCE, "mean of X")
 
 
 def mean_sample(case: Case) -> tuple[Floats, Floats]:
     """Return the means of the sampled X and y for step sizes that go to 0, (m, m) and (m,)."""
-    samples, sample_field = affine_samples(case), case.algorithm.sample_field
+    samples, sample_field = affine_samples(case), case.declared.sample_field
     assert sample_field is not None
     fields = [sample_field(sample, case.params, 0.0) for sample in samples]
     matrices, vectors = zip(*(field for field in fields if field is not None), strict=True)
@@ -86,7 +86,7 @@ def mean_update(case: Case, weights: Floats) -> Floats:
     """Return the mean change of the weights divided by the step size, (d,)."""
     law, rig = law_of(case), Rig(case)
     inside = min(0.25, case.radius / 64.0)
-    step_sizes = SMALL_STEPS if case.algorithm.small_steps_only else np.array([inside])
+    step_sizes = SMALL_STEPS if case.declared.small_steps_only else np.array([inside])
     by_size = np.zeros((len(step_sizes), len(weights)))
     for k, probability in enumerate(law.probability):
         fields = frozen_fields(case, int(law.moves.here[k]), weights)
@@ -115,9 +115,9 @@ def at_zero(values: Floats) -> Floats:
 
 def frozen_fields(case: Case, here: int, weights: Floats) -> dict[str, Any]:
     """Return the other fields at their limits, given the state of the chain."""
-    if case.algorithm.frozen is None:
+    if case.declared.frozen is None:
         return {}
-    return case.algorithm.frozen(case.problem, case.params, here, weights)
+    return case.declared.frozen(case.problem, case.params, here, weights)
 
 
 def begin_at(rig: Rig, names: tuple[str, ...], x: Floats) -> object:
@@ -134,8 +134,8 @@ def affine_samples(case: Case) -> list[Sample]:
     case.need("sample_field")
     case.need_plain_form()
     samples = law_of(case).samples(case.problem)
-    assert case.algorithm.sample_field is not None
-    if case.algorithm.sample_field(samples[0], case.params, 0.1) is None:
+    assert case.declared.sample_field is not None
+    if case.declared.sample_field(samples[0], case.params, 0.1) is None:
         raise Skip("not affine with these parameters")
     return samples
 

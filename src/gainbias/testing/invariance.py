@@ -1,4 +1,4 @@
-"""Checks of what must matter and what must not: parameters; names of states, storage, unit of rewards."""
+"""Checks of what must matter (parameters, step sizes) and what must not (names of states, units)."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def shifted_rewards_keep_the_limit(case: Case) -> str:
     """A number added to all rewards changes neither the mean field, nor differences of limiting values."""
     case.need("limit")
     case.need_no_radius()
-    if case.algorithm.discounted:
+    if case.declared.discounted:
         raise Skip("it discounts rewards")
     algorithm, params, first = case.algorithm, case.params, first_weights(case.problem)
-    assert algorithm.limit is not None
+    assert algorithm.declared.limit is not None
     both = case.problem, _shifted(case.problem)
-    if algorithm.mean_field is not None:
-        before, after = (algorithm.mean_field(problem, params) for problem in both)
+    if algorithm.declared.mean_field is not None:
+        before, after = (algorithm.declared.mean_field(problem, params) for problem in both)
         close(after.matrix, before.matrix, INVARIANCE_TOLERANCE, "matrix A")
         close(after.vector, before.vector, INVARIANCE_TOLERANCE, "vector b")
-    limits = [algorithm.limit(problem, params, first) for problem in both]
+    limits = [algorithm.declared.limit(problem, params, first) for problem in both]
     values = [case.problem.features.combine(limit) for limit in limits if limit is not None]
     if len(values) < 2:
         raise Skip("no limit stated for these parameters")
@@ -47,7 +47,7 @@ def shifted_rewards_keep_the_path(case: Case) -> str:
     moves = sampled_moves(case, INVARIANCE_STEPS)
     shifted = moves._replace(reward=moves.reward + SHIFT, other_reward=moves.other_reward + SHIFT)
     before, after = follow(case, moves), follow(case, shifted)
-    if case.algorithm.shift_invariant:
+    if case.declared.shift_invariant:
         return close(after, before, INVARIANCE_TOLERANCE, "weights after a shift of the rewards")
     apart = float(np.abs(after - before).max())
     if not apart > 1e3 * INVARIANCE_TOLERANCE:
@@ -89,7 +89,7 @@ def names_of_states_do_not_matter(case: Case) -> str:
 
 def kinds_of_features_agree(case: Case) -> str:
     """The same matrix gives the same weights, whether it is stored as dense, sparse or tabular."""
-    if case.algorithm.tabular_only:
+    if case.declared.tabular_only:
         raise Skip("it exists for tabular features only")
     matrix = dense_features(case.problem)
     stored = Problem(case.problem.mrp, sparse.csr_array(matrix) if case.kind == "dense" else matrix)
@@ -120,7 +120,7 @@ def step_sizes_matter(case: Case) -> str:
     """Smaller steps change the path, if and only if the algorithm is not declared to be free of them."""
     moves = sampled_moves(case, INVARIANCE_STEPS)
     apart = float(np.abs(follow(case, moves, scale=0.5) - follow(case, moves)).max())
-    if case.algorithm.step_free != (apart == 0.0):
+    if case.declared.step_free != (apart == 0.0):
         raise AssertionError(f"half the step sizes move the weights by {apart:.2g}, against what is declared")
     return f"half the step sizes move the weights by {apart:.2g}"
 

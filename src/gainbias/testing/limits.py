@@ -1,11 +1,9 @@
-"""Checks of whole runs against exact means, without Monte Carlo on one side.
+"""Checks of what an algorithm converges to, how fast, and on the way there.
 
-Statistics of many seeds must be within 4 standard errors of the exact mean. With m of them, a correct
-algorithm fails with a probability of at most m * 6.4e-5 if seeds are drawn at random; here they are fixed.
-
-Learning curves that several checks read: many seeds, and step sizes for the best rate.
-
-Checks of what an algorithm is said to converge to, and how fast.
+First learning curves of many seeds (`curves`), which several checks read; then checks of the declared limit,
+gain and rate; then whole runs against exact means, without Monte Carlo on one side. There, statistics of many
+seeds must be within 4 standard errors of the exact mean. With m of them, a correct algorithm fails with a
+probability of at most m * 6.4e-5 if seeds are drawn at random; here they are fixed.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ CURVE_CHECKPOINTS = np.unique(np.geomspace(CURVE_STEPS // 50, CURVE_STEPS, 16).a
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Errors of many runs.
+    """Learning curves of many runs: their errors at some checkpoints.
 
     Attributes
     ----------
@@ -55,9 +53,9 @@ class Curves:
 
 @lru_cache(maxsize=8)
 def curves(case: Case, sampling: Sampling = "markov", along: float = 0.0) -> Curves:
-    """Run many seeds, from first weights moved by so much along the weights of the constant 1."""
+    """Run many seeds, from first weights moved by `along` times the weights of the constant 1."""
     problem, algorithm = case.problem, case.algorithm
-    assert algorithm.limit is not None
+    assert algorithm.declared.limit is not None
     first = first_weights(problem)
     if problem.ones_weights is not None:
         first = first + along * problem.ones_weights
@@ -74,7 +72,7 @@ def curves(case: Case, sampling: Sampling = "markov", along: float = 0.0) -> Cur
         initial_weights=first,
         threads=1,
     )
-    limit = algorithm.limit(problem, case.params, first)
+    limit = algorithm.declared.limit(problem, case.params, first)
     assert limit is not None
     begun = schedule.c0 if isinstance(schedule, Harmonic) else 0.0
     return Curves(trace.weights - limit, trace.gain - problem.solution.gain, trace.steps + begun)
@@ -82,8 +80,8 @@ def curves(case: Case, sampling: Sampling = "markov", along: float = 0.0) -> Cur
 
 def _schedule(case: Case) -> Harmonic | Constant:
     """Return steps a / (t + c0) with a large enough for the slowest rate of return of the mean field."""
-    if case.algorithm.constant_step is not None:
-        return Constant(case.algorithm.constant_step)
+    if case.declared.constant_step is not None:
+        return Constant(case.declared.constant_step)
     slowest = slowest_rate(case)
     return Harmonic(2.0 / slowest, 4.0 / slowest)
 
@@ -91,8 +89,8 @@ def _schedule(case: Case) -> Harmonic | Constant:
 def slowest_rate(case: Case) -> float:
     """Return the rate of return of the mean field, also of other fields that a step is affine in."""
     matrices = []
-    if case.algorithm.mean_field is not None:
-        matrices.append(case.algorithm.mean_field(case.problem, case.params).matrix)
+    if case.declared.mean_field is not None:
+        matrices.append(case.declared.mean_field(case.problem, case.params).matrix)
     with suppress(Skip):
         matrices.append(mean_sample(case)[0])
     rates = np.concatenate([np.linalg.eigvals(matrix).real for matrix in matrices] or [np.array([0.2])])
@@ -140,7 +138,7 @@ def limit_attracts(case: Case) -> str:
     frozen = ones is not None and bool(
         np.abs(field.matrix @ ones).max() < LIMIT_ROUNDING * np.abs(ones).max()
     )
-    if (case.on_a_line or (case.algorithm.needs_ones_outside_span and ones is not None)) and not frozen:
+    if (case.on_a_line or (case.declared.needs_ones_outside_span and ones is not None)) and not frozen:
         raise AssertionError("the mean field does not vanish along the constants, as declared")
     slowest = float(rates[1 if frozen else 0]) if len(rates) > frozen else np.inf
     if not slowest > LIMIT_ROUNDING:
@@ -191,7 +189,7 @@ def rate_holds(case: Case) -> str:
     """
     case.need("rate")
     case.need_a_limit()
-    assert case.algorithm.rate is not None
+    assert case.declared.rate is not None
     if slowest_rate(case) < WEAK:
         raise Skip(f"the mean field pulls at the rate {slowest_rate(case):.2g}: too weak for short runs")
     found = curves(case, "iid")
@@ -202,10 +200,10 @@ def rate_holds(case: Case) -> str:
     slope = float(np.log(total) @ weights)
     without_one = np.log(total - squares) @ weights
     error = float(np.sqrt((CURVE_SEEDS - 1) / CURVE_SEEDS * ((without_one - without_one.mean()) ** 2).sum()))
-    if not abs(slope + case.algorithm.rate) <= 4.0 * error + SLOPE_TOLERANCE:
+    if not abs(slope + case.declared.rate) <= 4.0 * error + SLOPE_TOLERANCE:
         raise AssertionError(
             f"the mean squared error falls with the power {-slope:.3f} (standard error {error:.3f}), "
-            f"declared {case.algorithm.rate:g}"
+            f"declared {case.declared.rate:g}"
         )
     return f"power {-slope:.3f}, standard error {error:.3f}"
 
@@ -223,13 +221,13 @@ def _falls(squares: Floats, what: str) -> str:
 
 def _field(case: Case) -> Field:
     case.need("mean_field", "limit")
-    assert case.algorithm.mean_field is not None
-    return case.algorithm.mean_field(case.problem, case.params)
+    assert case.declared.mean_field is not None
+    return case.declared.mean_field(case.problem, case.params)
 
 
 def _limit(case: Case) -> Floats:
-    assert case.algorithm.limit is not None
-    limit = case.algorithm.limit(case.problem, case.params, first_weights(case.problem))
+    assert case.declared.limit is not None
+    limit = case.declared.limit(case.problem, case.params, first_weights(case.problem))
     if limit is None:
         raise Skip("no limit stated for these parameters")
     return limit

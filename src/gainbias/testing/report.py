@@ -1,7 +1,4 @@
-"""What checking an algorithm brought to light.
-
-How numbers are compared, and what is said when they differ.
-"""
+"""What checking an algorithm brought to light: comparisons of numbers, results, and the report on all."""
 
 from __future__ import annotations
 
@@ -101,7 +98,7 @@ class NotCheckedWarning(UserWarning):
 
 @dataclass(frozen=True)
 class NotChecked:
-    """Something that no check looked at.
+    """A property that no check looked at.
 
     Attributes
     ----------

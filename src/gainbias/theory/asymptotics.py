@@ -239,9 +239,9 @@ def linearise(
     >>> linear.matrix, linear.covariance.round(4)
     (array([[0.5]]), array([[0.3125]]))
     """
-    frozen = algorithm.sample_field is None
+    frozen = algorithm.declared.sample_field is None
     field = affine_field(algorithm, params, frozen)
-    names = ("weights",) if frozen else algorithm.affine
+    names = ("weights",) if frozen else algorithm.declared.affine
     probe = Probe(algorithm, problem, params, first, names)
     limit = weights_limit(algorithm, problem, params, first)
     chains = 2 if frozen else algorithm.chains
@@ -471,7 +471,7 @@ def efficiency(
     chosen = as_algorithm(algorithm)
     problem = problem.problem if isinstance(problem, Task) else problem
     own = chosen.params(**make_lanes(chosen, 0, 1.0, params or {})[0].params)
-    if chosen.limit_is_line and problem.ones_in_span and kind == "full":
+    if chosen.declared.limit_is_line and problem.ones_in_span and kind == "full":
         raise ValueError(
             f"the limit of {chosen.name} on these features is a line: use kind='centred' or 'quotient'"
         )
@@ -488,7 +488,7 @@ def least_covariance(algorithm: Algorithm, problem: Problem, params: Any, sampli
     Where features span the constants, the mean weight of an equation decides about the constant only, or,
     without one, leaves it open: then least squares has the paper's, 1, for all.
     """
-    if algorithm.discounted:
+    if algorithm.declared.discounted:
         limit = weights_limit(algorithm, problem, params, np.zeros(problem.num_features))
         field = affine_field(algorithm, params)
         linear = linear_field(problem, field, limit, len(limit), 1, sampling, frozen=False)
@@ -503,10 +503,10 @@ def least_covariance(algorithm: Algorithm, problem: Problem, params: Any, sampli
 
 def _mean_weight(algorithm: Algorithm, problem: Problem, params: Any) -> float:
     """Return the mean weight with which least squares solves the mean equation of an algorithm."""
-    if algorithm.mean_field is None:
+    if algorithm.declared.mean_field is None:
         raise ValueError(f"{algorithm.name} declares no mean_field, so its equation is not known")
     mean = problem.features.adjoint(problem.solution.stationary)
-    matrix = algorithm.mean_field(problem, params).matrix
+    matrix = algorithm.declared.mean_field(problem, params).matrix
     beyond = matrix - td_field(problem).matrix
     kappa = float(mean @ beyond @ mean / (mean @ mean) ** 2) if mean.any() else 0.0
     if np.abs(beyond - kappa * np.outer(mean, mean)).max() > NEGLIGIBLE_NOISE * np.abs(matrix).max():
@@ -525,7 +525,7 @@ def _least_squares(problem: Problem, mean_weight: float, sampling: Sampling) -> 
     relative = ALGORITHMS["relative-td"]
     params = relative.params(mean_weight)
     limit = weights_limit(relative, problem, params, np.zeros(problem.num_features))
-    field = bound_field(relative.frozen_field, params)
+    field = bound_field(relative.declared.frozen_field, params)
     linear = linear_field(problem, field, limit, len(limit), 2, sampling, frozen=True)
     # At the end all means have seen all transitions, so their noise counts once.
     return _covariance(_with_means_in(linear, 1.0, 1.0, 1.0))
@@ -534,7 +534,7 @@ def _least_squares(problem: Problem, mean_weight: float, sampling: Sampling) -> 
 def _averaged(algorithm: Algorithm, linear: Linear, fraction: float) -> Floats:
     """Return the covariance of averaged weights."""
     kept = 1.0 - fraction
-    if algorithm.sample_field is not None or algorithm.mean_ratio is not None:
+    if algorithm.declared.sample_field is not None or algorithm.declared.mean_ratio is not None:
         # Steps of means are a multiple of those of the weights, and that multiple does not matter.
         return _covariance(linear) / kept
     lost = fraction * np.log(fraction) if fraction > 0.0 else 0.0
@@ -546,7 +546,7 @@ def _with_harmonic_steps(algorithm: Algorithm, params: Any, linear: Linear, a: f
     """Return the covariance with steps a / t."""
     scale = np.full(len(linear.matrix), a)
     if len(scale) > linear.num_fields:
-        ratio = algorithm.mean_ratio
+        ratio = algorithm.declared.mean_ratio
         scale[linear.num_fields :] = 1.0 if ratio is None else a * ratio(params)
 
     def solved(matrix: Floats, noise: Floats) -> Floats:

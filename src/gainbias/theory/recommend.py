@@ -245,11 +245,11 @@ def recommend(
 
 def _grid(algorithm: Algorithm, problem: Problem, params: Mapping[str, float]) -> tuple[Schedule, ...]:
     """Return the step sizes that are tried: constant ones first, because their curves cost least."""
-    if algorithm.step_free:
+    if algorithm.declared.step_free:
         return (Constant(1.0),)
     largest = 1.0 / problem.features.max_row_norm**2
     grid: list[Schedule] = [Constant(largest * 0.5**k) for k in range(STEP_HALVINGS)]
-    if algorithm.mean_field is None:
+    if algorithm.declared.mean_field is None:
         return tuple(grid)
     rate = min(slow_rates(algorithm, problem, params))
     for multiple in MULTIPLES:
@@ -260,9 +260,9 @@ def _grid(algorithm: Algorithm, problem: Problem, params: Mapping[str, float]) -
 
 def slow_rates(algorithm: Algorithm, problem: Problem, params: Mapping[str, float]) -> list[float]:
     """Return the rates at which the mean update shrinks errors, without directions that never change."""
-    if algorithm.mean_field is None:
+    if algorithm.declared.mean_field is None:
         raise ValueError(f"{algorithm.name} declares no mean_field, so its rates are not known")
-    rates = np.linalg.eigvals(algorithm.mean_field(problem, algorithm.params(**params)).matrix).real
+    rates = np.linalg.eigvals(algorithm.declared.mean_field(problem, algorithm.params(**params)).matrix).real
     return [float(rate) for rate in rates[rates > 1e-9 * np.abs(rates).max()]]
 
 
@@ -281,7 +281,7 @@ class _Search:
 
     def best(self, grid: tuple[Schedule, ...], max_steps: int) -> Practical | None:
         """Return the best of a grid."""
-        if self.algorithm.sample_field is not None:
+        if self.algorithm.declared.sample_field is not None:
             try:
                 best = self._best_of(grid, max_steps, time_limit=PATIENCE)
                 if best is not None or not self.too_slow:
@@ -295,7 +295,7 @@ class _Search:
             if length == max_steps:
                 break
             length = min(RUN_GROWTH * length, max_steps)
-        return best._replace(step_size=None) if best and self.algorithm.step_free else best
+        return best._replace(step_size=None) if best and self.algorithm.declared.step_free else best
 
     def _best_of(self, grid: tuple[Schedule, ...], limit: int, **how: Any) -> Practical | None:
         """Return the best within some number of steps; one that is found lowers the number for the rest."""
@@ -362,7 +362,7 @@ class _Search:
 
     def _far(self, schedule: Schedule, steps: int) -> int:
         """Return how far errors are followed, see `recommend`."""
-        if isinstance(schedule, Constant) and self.algorithm.mean_field is not None:
+        if isinstance(schedule, Constant) and self.algorithm.declared.mean_field is not None:
             far = max(TIMES_LONGER * steps, steps + RELAXATIONS / (schedule.a * self._slowest_rate))
         else:
             far = FAR * (steps + getattr(schedule, "c0", 0.0))

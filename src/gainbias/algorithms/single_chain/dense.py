@@ -1,24 +1,7 @@
-"""Single-chain TD: the paper's second algorithm.
+"""The dense form of single-chain TD: the update for all features at once, its mean and its limit.
 
-With V = theta^T phi, running means w of the features, and beta = min(1, rho alpha), for each (s, r, s'):
-
-    theta <- Proj[ theta + alpha ( (r + V(s') - V(s)) phi(s)  -  (r + V(s)) w ) ]
-    w     <- Proj[ w + beta (phi(s) - w) ]                              (both with the old theta and w)
-
-w stands in for the second chain of double-chain TD. rho is `mean_ratio`. Projections shorten theta and w to
-`weights_radius` and `features_radius`, both infinite unless given. w starts at 0 and stays in the convex hull
-of 0 and the rows of the features, so a features radius beyond all rows changes nothing.
-
-Converges to the solution theta* of the paper's projected equation, `Problem.fixed_point`, whether or not the
-features span the constant values, if the radii are large enough to hold theta* and the mean of the features.
-Conditions: features of full column rank with rows of length at most 1, an irreducible aperiodic chain, and
-small steps (see the paper's theorems).
-
-Not guaranteed: anything without projections, which the proofs need; with a radius below the length of theta*
-it converges to another point.
-
-Cost of a step: all d features as written here; for sparse and tabular features, the entries of the rows it
-touches (see `single_chain_lazy`).
+`step` is the update as the docstring of the folder states it: `move_both` makes the two lines at once,
+`keep_in_ball` the two projections. The functions after it are the facts that are declared for both forms.
 """
 
 from __future__ import annotations
@@ -29,20 +12,15 @@ import numpy as np
 
 from gainbias.algorithms import double_chain
 from gainbias.algorithms.algorithm import (
-    RADIUS,
-    Algorithm,
     Field,
-    Form,
     Move,
     NoParams,
-    ParameterRange,
     PerLane,
     Sample,
     Setting,
     Weights,
 )
 from gainbias.algorithms.fields import average_features, paper_field, within
-from gainbias.algorithms.single_chain import lazy
 from gainbias.features.rows import DenseRows, values
 from gainbias.features.vectors import keep_in_ball, move_both
 from gainbias.model.problem import Problem
@@ -53,7 +31,7 @@ UNKNOWN_LENGTH = 1e308
 
 
 class Params(NamedTuple):
-    """Step size of the mean over that of the weights, and largest lengths of the weights and of the mean."""
+    """Parameters of single-chain TD: step of the mean over that of the weights, and the radii of both."""
 
     mean_ratio: PerLane = 1.0
     weights_radius: PerLane = np.inf
@@ -61,7 +39,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Weights, running mean of the features, and room for three numbers per lane."""
+    """State of single-chain TD: weights, mean of the features, and room for three numbers per lane."""
 
     weights: Weights
     average_features: Weights
@@ -71,13 +49,13 @@ class State(NamedTuple):
 
 
 def init(setting: Setting, params: Params) -> State:
-    """Begin."""
+    """Return the state before the first step."""
     mean, zeros = np.zeros_like(setting.weights), setting.zeros
     return State(setting.weights.copy(), mean, zeros(), zeros(), zeros())
 
 
 def step(state: State, params: Params, rows: DenseRows, move: Move, step_size: PerLane) -> None:
-    """Make one step."""
+    """Update the weights and the mean of the features by one single-chain TD step."""
     weights, mean, forward, back, beta = state
     values(rows, move.here, move.after, weights, forward, back)
     for k in range(len(beta)):
@@ -100,12 +78,12 @@ def frozen(problem: Problem, params: Params, here: int, weights: Floats) -> dict
 
 
 def mean_field(problem: Problem, params: Params) -> Field:
-    """Return the field of the projected equation."""
+    """Return the mean update, which is 0 at the paper's fixed point."""
     return paper_field(problem)
 
 
 def frozen_field(sample: Sample, params: Params, step_size: float) -> tuple[Floats, Floats] | None:
-    """Return X and y with w at its limit: the mean of the features takes the place of the second chain."""
+    """Return X and y of the step of theta with w at its limit, where it stands in for the second chain."""
     if params.weights_radius < np.inf or params.features_radius < np.inf:
         return None
     return double_chain.sample_field(sample, NoParams(), step_size)
@@ -121,27 +99,3 @@ def limit(problem: Problem, params: Params, first: Floats) -> Floats | None:
     if within(average_features(problem), params.features_radius) is None:
         return None
     return within(problem.fixed_point, params.weights_radius)
-
-
-ALGORITHM = Algorithm(
-    name="single-chain",
-    title="Single-chain TD",
-    reference="tian2026bridging",
-    converges_to="the paper's fixed point theta*",
-    not_guaranteed="anything without projections, which the proofs need",
-    table_row="this paper, single chain (no row of its own)",
-    form=Form(init, step, laned=True),
-    sparse_form=lazy.FORM,
-    params=Params,
-    bounds={
-        "mean_ratio": ParameterRange(0.0, 1.0, with_most=True),
-        "weights_radius": RADIUS,
-        "features_radius": RADIUS,
-    },
-    frozen=frozen,
-    mean_field=mean_field,
-    frozen_field=frozen_field,
-    mean_ratio=mean_ratio,
-    limit=limit,
-    rate=1.0,
-)

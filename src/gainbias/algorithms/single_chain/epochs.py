@@ -1,21 +1,21 @@
-"""Lengths of the weights theta and of the running mean w of `single_chain_lazy`, and its projections.
+"""State of the lazy form of single-chain TD: what it keeps for all features, epochs, norms, projections.
 
-To compute lengths in each step would be work for all features. They are kept instead, as three numbers that
-follow each update from products with the row of the state alone. Every few d steps they are computed, so that
-rounding errors do not pile up. Without radii there is nothing to keep.
+**Epochs.** As c and z shrink and q grows, theta = z x - q u becomes a small difference of large numbers.
+Before that an *epoch* ends: x <- z x - q u, u <- c u, c = z = 1, q = 0 (`end_epoch`). That would be work for
+all features, so each does it when it is next looked at (`catch_up`); until then it keeps the number of its
+epoch. The end of an epoch is a linear map, and maps of consecutive epochs compose: a feature that was away
+for long follows links from epoch to epoch, and lets them lead further for those that come after it
+(`lead_further`: path halving, as for disjoint sets), so that it follows few. Where u has died out and no
+projection was made, nothing but time has passed, and it goes to the present at once.
 
-Epochs of `single_chain_lazy`: what happens to all features alike, and how each catches up on it.
+When the table of epochs is full, all features catch up and it begins afresh (`settle`). It has room for d / 8
+epochs, and they last about 1 / beta steps each, so this is a small part of the work.
 
-As c and z shrink and q grows, theta = z x - q u becomes a small difference of large numbers. Before that an
-*epoch* ends: x <- z x - q u, u <- c u, c = z = 1, q = 0. That would be work for all features, so each does it
-when it is next looked at; until then it keeps the number of its epoch. The end of an epoch is a linear map,
-and maps of consecutive epochs compose: a feature that was away for long follows links from epoch to epoch,
-and lets them lead further for those that come after it (path halving, as for disjoint sets), so that it
-follows few. Where u has died out and no projection was made, nothing but time has passed, and it goes to the
-present at once.
-
-When the table of epochs is full, all features catch up and it begins afresh. It has room for d / 8 epochs,
-and they last about 1 / beta steps each, so this is a small part of the work.
+**Norms.** Projections need the lengths of theta and w. To compute them in each step would be work for all
+features. They are kept instead, as |theta|^2, theta^T w and |w|^2, which follow each update from products
+with the row of the state alone (`follow`). Every few d steps they are computed (`compute_norms`), so that
+rounding errors do not pile up. `project` shortens theta and w by numbers that multiply z and q, or c. Without
+radii there is nothing to keep: the state is a `State` instead of a `BoundedState`.
 """
 
 from __future__ import annotations
@@ -39,9 +39,12 @@ Z, Q, C, SUM_Z, SUM_Q, BEFORE, LINK = range(7)
 PRESENT, FREE, STEPS = range(3)
 """Places of `State.clock`."""
 
+THETA2, THETA_W, W2 = range(3)
+"""Places of |theta|^2, theta^T w and |w|^2 in `BoundedState.norms`."""
+
 
 class State(NamedTuple):
-    """What is kept without projections.
+    """The state without projections: all features, and the epochs that they catch up on.
 
     Attributes
     ----------
@@ -65,7 +68,7 @@ class State(NamedTuple):
 
 
 class BoundedState(NamedTuple):
-    """The same with norms, (3,), for projections: another type, so that each compiles only what it needs."""
+    """The fields of `State` and norms, (3,): another type, so that each compiles only what it needs."""
 
     features: Floats
     epochs: Floats
@@ -79,7 +82,7 @@ AnyState: TypeAlias = State | BoundedState
 
 @bare_kernel
 def catch_up(state: AnyState, j: int) -> None:
-    """Bring a feature from its epoch to the present one (a kernel, so that it is compiled but once)."""
+    """Bring a feature from its epoch to the present one (a kernel, so that it is compiled only once)."""
     feature, epochs, present = state.features[j], state.epochs, state.clock[PRESENT]
     at = np.int64(feature[EPOCH])
     if at < present:
@@ -105,7 +108,7 @@ def catch_up(state: AnyState, j: int) -> None:
 
 @inlined
 def lead_further(epoch: Floats, other: Floats) -> None:
-    """Let an epoch lead where the epoch it leads to does."""
+    """Let an epoch lead to where the epoch that it leads to does."""
     z, q, c = epoch[Z], epoch[Q], epoch[C]
     epoch[LINK] = other[LINK]
     epoch[Z] = other[Z] * z
@@ -117,7 +120,7 @@ def lead_further(epoch: Floats, other: Floats) -> None:
 
 @inlined
 def end_epoch(state: AnyState) -> None:
-    """Begin a new epoch."""
+    """End the present epoch and begin a new one, with c = z = 1 and q = 0."""
     epoch = state.epochs[state.clock[PRESENT]]
     state.clock[PRESENT] += 1
     epoch[LINK] = state.clock[PRESENT]
@@ -143,15 +146,11 @@ def settle(state: AnyState) -> None:
         clock[FREE] = 1
 
 
-THETA2, THETA_W, W2 = range(3)
-"""Places of |theta|^2, theta^T w and |w|^2 in `BoundedState.norms`."""
-
-
 @ByType
 def follow(
     state: AnyState, forward: float, back: float, beta: float, value: float, mean: float, square: float
 ) -> None:
-    """Let the norms follow a step, if there are any."""
+    """Update the norms for a step, if any are kept."""
 
 
 @follow.of(State)

@@ -1,17 +1,20 @@
-"""Single-chain TD at the cost of the rows it touches, for sparse and tabular features.
+"""The lazy form of single-chain TD: steps that cost the entries of the rows they touch.
 
-Each step of `single_chain` moves all weights along w and shrinks all of w. So both are kept as
+Each step moves all weights along w and shrinks all of w. So both are kept as
 
     w = c u,    theta = z x - q u
 
-with three numbers c, z and q, which take what happens to all features alike. The rest is at those of s:
+with three numbers c, z and q, which take up what happens to all features alike. The vectors x and u then
+change at the features of s only:
 
     q <- q + alpha (r + V(s)) c,    c <- c - beta c                         (V, delta from the old values)
     u <- u + (beta / c) phi(s),     x <- x + (alpha delta + q beta / c) / z phi(s)
 
-A projection multiplies z and q, or c; for it norms are kept up to date from the same rows (see
-`single_chain_norms`). Before the three become too large or too small for each other an *epoch* ends, and each
-feature catches up on that when it is next looked at (see `single_chain_epochs`).
+`step` makes these lines in their order: `look` gives V and what else the rows of s and s' tell, the first
+line changes the row of the present epoch, and `add_row` makes the second line. Around them, all in `epochs`:
+an *epoch* ends before c, z and q become too large or too small for each other, and a feature catches up on
+that when it is next looked at; `follow` keeps the norms that projections need up to date, from the same rows,
+and `project` multiplies z and q, or c.
 
 Sums of z and q over steps give the sum of each weight over steps in the same way, for averages.
 """
@@ -22,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Form, Move, Output, OwnAverage, Setting
+from gainbias.algorithms.algorithm import Move, Output, OwnAverage, Setting
 from gainbias.algorithms.single_chain.epochs import (
     PRESENT,
     SUM_Q,
@@ -54,7 +57,7 @@ FARTHEST = 1.0
 
 
 def init(setting: Setting, params: Any) -> AnyState:
-    """Begin."""
+    """Return the state before the first step; norms are kept only if there are radii."""
     d = setting.num_features
     features, epochs, norms = np.zeros((d, 4)), np.zeros((65 + d // 8, 7)), np.zeros(3)
     features[:, X] = setting.weights
@@ -68,7 +71,7 @@ def init(setting: Setting, params: Any) -> AnyState:
 
 
 def step(state: AnyState, params: Any, rows: Rows, move: Move, step_size: float) -> None:
-    """Make one step."""
+    """Update theta and w by one single-chain TD step, through c, z, q and the rows of the move."""
     reach, clock = state.reach, state.clock
     if clock[PRESENT] + 1 == len(state.epochs):
         settle(state)
@@ -130,13 +133,13 @@ def settled(state: AnyState) -> AnyState:
 
 
 def output(state: AnyState, params: Any, setting: Setting) -> Output:
-    """Return theta."""
+    """Return the weights theta."""
     features, epochs = settled(state)[:2]
     return Output(epochs[0, Z] * features[:, X] - epochs[0, Q] * features[:, U], None)
 
 
 def begin_average(state: AnyState) -> None:
-    """Forget the weights so far."""
+    """Forget the sums of the weights so far."""
     settle(state)
     state.features[:, TOTAL] = 0.0
     state.epochs[0, [SUM_Z, SUM_Q]] = 0.0
@@ -149,4 +152,4 @@ def averaged(state: AnyState, params: Any, setting: Setting, steps: int) -> Outp
     return Output(total / steps, None)
 
 
-FORM = Form(init, step, output, own_average=OwnAverage(begin_average, averaged))
+AVERAGE = OwnAverage(begin_average, averaged)

@@ -428,7 +428,7 @@ class Learner:
 
 
 def _check(algorithm: Algorithm, observed: ObservationMap, num_chains: int) -> None:
-    if algorithm.tabular_only and not observed.is_tabular:
+    if algorithm.declared.tabular_only and not observed.is_tabular:
         raise ValueError(
             f"{algorithm.name} exists for tabular features only, found other ones ({observed.description}): "
             "use another algorithm"

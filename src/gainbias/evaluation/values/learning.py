@@ -252,11 +252,11 @@ def automatic_steps(algorithm: Algorithm, pilot: Pilot, level: float = LEVEL) ->
     >>> steps.description
     'found from the data: 0.5 / (1 + t / 600)^0.6, and half of that in a second run; the answer is ...'
     """
-    if algorithm.step_free:
+    if algorithm.declared.step_free:
         return StepSizes([Constant(1.0)], [1.0], [], f"{algorithm.name} has no step sizes")
-    if algorithm.constant_step is not None:
-        steps = f"{algorithm.constant_step:g}, the constant that {algorithm.name} is meant for"
-        return StepSizes([Constant(algorithm.constant_step)], [1.0], [], steps)
+    if algorithm.declared.constant_step is not None:
+        steps = f"{algorithm.declared.constant_step:g}, the constant that {algorithm.name} is meant for"
+        return StepSizes([Constant(algorithm.declared.constant_step)], [1.0], [], steps)
     begin = VISITS * pilot.visits
     schedules: list[Schedule] = [
         Polynomial(share * level * begin**POWER, begin, POWER) for share in (1.0, 0.5, 0.25)

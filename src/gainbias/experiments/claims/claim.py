@@ -86,7 +86,7 @@ SampleField = Callable[[Sample, NoParams, float], tuple[Floats, Floats] | None]
 
 def double_chain_field() -> SampleField:
     """Return the step of double-chain for one sample."""
-    field = ALGORITHMS["double-chain"].sample_field
+    field = ALGORITHMS["double-chain"].declared.sample_field
     assert field is not None
     return field
 

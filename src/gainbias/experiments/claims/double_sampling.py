@@ -72,11 +72,12 @@ def _features(rng: np.random.Generator) -> Floats:
 def versions() -> dict[str, Algorithm]:
     """Return double-chain and two versions with one chain."""
     two = ALGORITHMS["double-chain"]
-    return {
-        TWO: two,
-        SAME: replace(two, name=SAME, chains=1, sample_field=_with("here"), limit=None, mean_field=None),
-        NEXT: replace(two, name=NEXT, chains=1, sample_field=_with("after"), limit=None, mean_field=None),
-    }
+
+    def with_one_chain(name: str, place: str) -> Algorithm:
+        declared = replace(two.declared, sample_field=_with(place), limit=None, mean_field=None)
+        return replace(two, name=name, chains=1, declared=declared)
+
+    return {TWO: two, SAME: with_one_chain(SAME, "here"), NEXT: with_one_chain(NEXT, "after")}
 
 
 def _with(place: str) -> SampleField:
@@ -90,8 +91,8 @@ def _with(place: str) -> SampleField:
 
 
 def _landing(name: str, version: Algorithm, problem: Problem, small: float) -> LimitDistance:
-    assert version.sample_field is not None
-    predicted = np.linalg.solve(*mean_update(version.sample_field, problem))
+    assert version.declared.sample_field is not None
+    predicted = np.linalg.solve(*mean_update(version.declared.sample_field, problem))
     eta = problem.condition_numbers.eta1
     step_size = small * eta
     curve = exact_curve(version, problem, int(20.0 / (step_size * eta)), step_size, checkpoints=40)

@@ -104,7 +104,7 @@ def _points(
         mixing = problem.mixing_time(step_size)
         yield EtaPoint(name, family, coupling, eta, steps * ALGORITHMS[name].chains, mixing)
     for name in in_the_end:
-        schedule = None if ALGORITHMS[name].step_free else Harmonic(2.0 / eta, 8.0 / eta)
+        schedule = None if ALGORITHMS[name].declared.step_free else Harmonic(2.0 / eta, 8.0 / eta)
         covariance = asymptotic_covariance(name, problem, schedule, sampling=sampling)
         error = float(np.vdot(error_form(ALGORITHMS[name], problem), covariance))
         yield EtaPoint(name, family, coupling, eta, error / WANTED_ERROR, 1)

@@ -78,7 +78,7 @@ def collect(seed: int, quick: bool) -> list[Ends]:
     for name in names:
         algorithm = ALGORITHMS[name]
         for label, problem in ((INSIDE, inside), (OUTSIDE, outside)):
-            if algorithm.tabular_only:
+            if algorithm.declared.tabular_only:
                 if label == OUTSIDE:
                     continue
                 problem = Problem(mrp, Tabular())
@@ -107,12 +107,12 @@ def _ends(algorithm: Algorithm, problem: Problem, seeds: int, steps: int) -> Flo
 
 def _schedule(algorithm: Algorithm, problem: Problem) -> Harmonic | Constant | None:
     """Return steps a / (t + 4a) with a = 2 / the slowest rate of the mean field, if it has such steps."""
-    if algorithm.step_free:
+    if algorithm.declared.step_free:
         return None
-    if algorithm.constant_step is not None:
-        return Constant(algorithm.constant_step)
-    assert algorithm.mean_field is not None
-    rates = np.linalg.eigvals(algorithm.mean_field(problem, algorithm.params()).matrix).real
+    if algorithm.declared.constant_step is not None:
+        return Constant(algorithm.declared.constant_step)
+    assert algorithm.declared.mean_field is not None
+    rates = np.linalg.eigvals(algorithm.declared.mean_field(problem, algorithm.params()).matrix).real
     a = 2.0 / float(rates[rates > NEGLIGIBLE_DISTANCE].min())
     return Harmonic(a, 4.0 * a)
 

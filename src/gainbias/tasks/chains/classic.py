@@ -1,7 +1,7 @@
-"""RiverSwim: a river whose current carries back whoever swims against it.
+"""Classic small chains with known answers: RiverSwim, Boyan's chain, and two loops.
 
-The states 0, ..., n - 1 lie along the river. To drift leads one state down, and in state 0 pays a little. To
-swim leads
+`river-swim`: a river whose current carries back whoever swims against it. The states 0, ..., n - 1 lie along
+the river. To drift leads one state down, and in state 0 pays a little. To swim leads
 
     0 -> 1          with probability 0.6, otherwise the state stays,
     s -> s + 1      with probability 0.35, s -> s - 1 with probability 0.05, otherwise the state stays,
@@ -12,7 +12,7 @@ chain moves between neighbours, so its stationary law is a product of ratios of 
 
 The river is that of Strehl and Littman (2008), with the numbers of Osband, Russo and Van Roy (2013).
 
-Boyan's chain: walk down a chain by one or two states.
+`boyan-chain`: walk down a chain by one or two states.
 
     s -> s - 1 or s - 2, each with probability 1/2, for s >= 2,   reward -3
     1 -> 0,                                                       reward -2
@@ -27,11 +27,9 @@ state with reward 0. With T(s) the mean number of steps to state 0, an episode l
 
 and the features do not express the bias any more.
 
-Two loops of equal length through one state, with a small reward soon or a large one late.
-
-State 0 leads to the first state of the left loop with probability 1 - `right`, which pays 1 at once, and
-otherwise to the first state of the right loop, whose last step, back to state 0, pays 2. With loops of L
-steps
+`two-loop`: two loops of equal length through one state, with a small reward soon or a large one late. State 0
+leads to the first state of the left loop with probability 1 - `right`, which pays 1 at once, and otherwise to
+the first state of the right loop, whose last step, back to state 0, pays 2. With loops of L steps
 
     gain = (1 - right) / L + 2 right / L,
 
@@ -48,115 +46,6 @@ from gainbias.tasks.gym.table import TransitionTable
 from gainbias.tasks.settings import as_integer, as_number
 from gainbias.tasks.task import Recipe, Settings, Source, tabular
 from gainbias.types import Floats
-
-SPACING = 4
-"""States between two that have a feature of their own."""
-
-
-def boyan_table(num_states: int) -> TransitionTable:
-    """Return the chain with episodes; it has one action.
-
-    Examples
-    --------
-    >>> boyan_table(13)
-    TransitionTable(13 states, 1 action, 24 outcomes)
-    """
-    end, last_step = [[(1.0, 0, 0.0, True)]], [[(1.0, 0, -2.0, True)]]
-    walk = [
-        [[(0.5, state - 1, -3.0, False), (0.5, state - 2, -3.0, state == 2)]]
-        for state in range(2, num_states)
-    ]
-    return TransitionTable([end, last_step, *walk], np.eye(num_states)[-1])
-
-
-def boyan_features(num_states: int) -> Floats:
-    """Return the features that interpolate between every fourth state, shape (n, (n - 1) / 4 + 1).
-
-    Examples
-    --------
-    >>> boyan_features(5)
-    array([[0.  , 1.  ],
-           [0.25, 0.75],
-           [0.5 , 0.5 ],
-           [0.75, 0.25],
-           [1.  , 0.  ]])
-    """
-    peaks = np.arange(num_states - 1, -1, -SPACING)
-    distances = np.abs(np.arange(num_states)[:, None] - peaks)
-    return np.asarray(np.maximum(0.0, 1.0 - distances / SPACING))
-
-
-def _boyan_process(seed: int, settings: Settings) -> tuple[MarkovRewardProcess, Source]:
-    size = as_integer(settings["num_states"], "num_states", least=SPACING + 1)
-    if size % SPACING != 1:
-        raise ValueError(f"num_states must be 1 more than a multiple of {SPACING}, found {size}")
-    return continuing(boyan_table(size), np.zeros(size, dtype=np.int64)), {}
-
-
-BOYAN_RECIPES = (
-    Recipe(
-        name="boyan-chain",
-        summary="Walk down a chain by one or two states, seen through features that interpolate.",
-        citation=(
-            "Boyan: Technical Update: Least-Squares Temporal Difference Learning, Machine Learning 49, 2002"
-        ),
-        num_states=13,
-        settings={"num_features": None, "num_states": 13},
-        process=_boyan_process,
-        features=lambda process: boyan_features(process.num_states),
-    ),
-)
-
-
-def two_loop_process(
-    loop_length: int, right: float, left_reward: float, right_reward: float
-) -> MarkovRewardProcess:
-    """Return the two loops; states 1 to L - 1 are the left one, the others the right one.
-
-    Examples
-    --------
-    >>> two_loop_process(2, 0.5, left_reward=1.0, right_reward=2.0).transitions
-    array([[0. , 0.5, 0.5],
-           [1. , 0. , 0. ],
-           [1. , 0. , 0. ]])
-    """
-    size = 2 * loop_length - 1
-    chain, rewards = np.zeros((2, size, size))
-    chain[np.arange(size - 1), np.arange(1, size)] = 1.0
-    chain[loop_length - 1] = chain[size - 1] = np.eye(size)[0]
-    chain[0, [1, loop_length]] = 1.0 - right, right
-    rewards[0, 1], rewards[size - 1, 0] = left_reward, right_reward
-    return MarkovRewardProcess(chain, rewards)
-
-
-def _two_loop_process(seed: int, settings: Settings) -> tuple[MarkovRewardProcess, Source]:
-    length = as_integer(settings["loop_length"], "loop_length", least=2)
-    right = as_number(settings["right"], "right", above=0.0, below=1.0)
-    left_reward = as_number(settings["left_reward"], "left_reward")
-    right_reward = as_number(settings["right_reward"], "right_reward")
-    return two_loop_process(length, right, left_reward, right_reward), {}
-
-
-TWO_LOOP_RECIPES = (
-    Recipe(
-        name="two-loop",
-        summary="Two loops through one state: a small reward soon or a large one late.",
-        citation=(
-            "Wan, Naik, Sutton: Learning and Planning in Average-Reward Markov Decision Processes, ICML 2021"
-        ),
-        num_states=9,
-        settings={
-            "num_features": None,
-            "loop_length": 5,
-            "right": 0.5,
-            "left_reward": 1.0,
-            "right_reward": 2.0,
-        },
-        process=_two_loop_process,
-        features=tabular,
-    ),
-)
-
 
 FORWARD, BACK = 0.35, 0.05
 FORWARD_AT_FIRST, BACK_AT_LAST = 0.6, 0.4
@@ -197,24 +86,127 @@ def _river_swim_process(seed: int, settings: Settings) -> tuple[MarkovRewardProc
     return river_swim_process(size, swim, small, large), {}
 
 
-RIVER_SWIM_RECIPES = (
-    Recipe(
-        name="river-swim",
-        summary="Swim against the current to a large reward, far from a small one.",
-        citation=(
-            "Strehl, Littman: An Analysis of Model-Based Interval Estimation for Markov Decision Processes, "
-            "Journal of Computer and System Sciences 74(8), 2008; Osband, Russo, Van Roy: (More) Efficient "
-            "Reinforcement Learning via Posterior Sampling, NeurIPS 2013 (the numbers)"
-        ),
-        num_states=6,
-        settings={
-            "num_features": None,
-            "num_states": 6,
-            "swim": 1.0,
-            "small_reward": 0.005,
-            "large_reward": 1.0,
-        },
-        process=_river_swim_process,
-        features=tabular,
+RIVER_SWIM = Recipe(
+    name="river-swim",
+    summary="Swim against the current to a large reward, far from a small one.",
+    citation=(
+        "Strehl, Littman: An Analysis of Model-Based Interval Estimation for Markov Decision Processes, "
+        "Journal of Computer and System Sciences 74(8), 2008; Osband, Russo, Van Roy: (More) Efficient "
+        "Reinforcement Learning via Posterior Sampling, NeurIPS 2013 (the numbers)"
     ),
+    num_states=6,
+    settings={
+        "num_features": None,
+        "num_states": 6,
+        "swim": 1.0,
+        "small_reward": 0.005,
+        "large_reward": 1.0,
+    },
+    process=_river_swim_process,
+    features=tabular,
+)
+
+
+SPACING = 4
+"""States between two that have a feature of their own."""
+
+
+def boyan_table(num_states: int) -> TransitionTable:
+    """Return Boyan's chain with episodes; it has one action.
+
+    Examples
+    --------
+    >>> boyan_table(13)
+    TransitionTable(13 states, 1 action, 24 outcomes)
+    """
+    end, last_step = [[(1.0, 0, 0.0, True)]], [[(1.0, 0, -2.0, True)]]
+    walk = [
+        [[(0.5, state - 1, -3.0, False), (0.5, state - 2, -3.0, state == 2)]]
+        for state in range(2, num_states)
+    ]
+    return TransitionTable([end, last_step, *walk], np.eye(num_states)[-1])
+
+
+def boyan_features(num_states: int) -> Floats:
+    """Return the features that interpolate between every fourth state, shape (n, (n - 1) / 4 + 1).
+
+    Examples
+    --------
+    >>> boyan_features(5)
+    array([[0.  , 1.  ],
+           [0.25, 0.75],
+           [0.5 , 0.5 ],
+           [0.75, 0.25],
+           [1.  , 0.  ]])
+    """
+    peaks = np.arange(num_states - 1, -1, -SPACING)
+    distances = np.abs(np.arange(num_states)[:, None] - peaks)
+    return np.asarray(np.maximum(0.0, 1.0 - distances / SPACING))
+
+
+def _boyan_process(seed: int, settings: Settings) -> tuple[MarkovRewardProcess, Source]:
+    size = as_integer(settings["num_states"], "num_states", least=SPACING + 1)
+    if size % SPACING != 1:
+        raise ValueError(f"num_states must be 1 more than a multiple of {SPACING}, found {size}")
+    return continuing(boyan_table(size), np.zeros(size, dtype=np.int64)), {}
+
+
+BOYAN_CHAIN = Recipe(
+    name="boyan-chain",
+    summary="Walk down a chain by one or two states, seen through features that interpolate.",
+    citation=(
+        "Boyan: Technical Update: Least-Squares Temporal Difference Learning, Machine Learning 49, 2002"
+    ),
+    num_states=13,
+    settings={"num_features": None, "num_states": 13},
+    process=_boyan_process,
+    features=lambda process: boyan_features(process.num_states),
+)
+
+
+def two_loop_process(
+    loop_length: int, right: float, left_reward: float, right_reward: float
+) -> MarkovRewardProcess:
+    """Return the two loops; states 1 to L - 1 are the left one, the others the right one.
+
+    Examples
+    --------
+    >>> two_loop_process(2, 0.5, left_reward=1.0, right_reward=2.0).transitions
+    array([[0. , 0.5, 0.5],
+           [1. , 0. , 0. ],
+           [1. , 0. , 0. ]])
+    """
+    size = 2 * loop_length - 1
+    chain, rewards = np.zeros((2, size, size))
+    chain[np.arange(size - 1), np.arange(1, size)] = 1.0
+    chain[loop_length - 1] = chain[size - 1] = np.eye(size)[0]
+    chain[0, [1, loop_length]] = 1.0 - right, right
+    rewards[0, 1], rewards[size - 1, 0] = left_reward, right_reward
+    return MarkovRewardProcess(chain, rewards)
+
+
+def _two_loop_process(seed: int, settings: Settings) -> tuple[MarkovRewardProcess, Source]:
+    length = as_integer(settings["loop_length"], "loop_length", least=2)
+    right = as_number(settings["right"], "right", above=0.0, below=1.0)
+    left_reward = as_number(settings["left_reward"], "left_reward")
+    right_reward = as_number(settings["right_reward"], "right_reward")
+    return two_loop_process(length, right, left_reward, right_reward), {}
+
+
+TWO_LOOP = Recipe(
+    name="two-loop",
+    summary="Two loops through one state: a small reward soon or a large one late.",
+    citation=(
+        "Wan, Naik, Sutton: Learning and Planning in Average-Reward Markov Decision Processes, ICML 2021"
+    ),
+    num_states=9,
+    settings={
+        "num_features": None,
+        "loop_length": 5,
+        "right": 0.5,
+        "left_reward": 1.0,
+        "right_reward": 2.0,
+    },
+    process=_two_loop_process,
+    features=tabular,
 )

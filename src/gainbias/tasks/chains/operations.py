@@ -1,17 +1,4 @@
-"""Machine replacement: replace a machine when it fails, which is dear, or at a planned age.
-
-A machine that is a periods old fails in the next one with probability f(a), where
-
-    P(it lives longer than a) = S(a) = survival^(a^wear),    f(a) = 1 - S(a + 1) / S(a),
-
-a discrete Weibull law: with `wear` above 1 old machines fail more often. A period pays `income`. After a
-failure a new machine costs `failure_cost`; one that reaches the age `replace_at` is replaced for
-`planned_cost`. The default age is the best one. The state is the age, and by the renewal theorem, with
-A = replace_at,
-
-    gain = income - [failure_cost (1 - S(A)) + planned_cost S(A)] / [S(0) + ... + S(A - 1)].
-
-Queues that decide whom to let in.
+"""Tasks of operations research: two queues that decide whom to let in, a stock, and a machine.
 
 `mm1k-admission`: customers arrive at rate lambda at one server, who serves them at rate mu. A customer who
 finds n others is let in if n is below a threshold, which is at most the capacity K, and pays a fee; each
@@ -31,16 +18,27 @@ priority i are let in if at least `least_free[i]` servers are free; k + 1 means 
 of free servers and the priority of the customer who asks; those with too few free servers to be reached are
 left out. The default policy is the best one.
 
-Inventory under an (s, S) policy: when the stock is at most s, order up to S.
-
-The state x in 0, ..., S is the stock when it is counted, once in each period. If x <= s, S - x units are
-ordered and come at once, so that y = S are there, otherwise y = x. Demand D is Poisson, the next state is
-max(y - D, 0), and what is not there is not sold. The expected reward of the period is
+`inventory`: an (s, S) policy, which orders up to S when the stock is at most s. The state x in 0, ..., S is
+the stock when it is counted, once in each period. If x <= s, S - x units are ordered and come at once, so
+that y = S are there, otherwise y = x. Demand D is Poisson, the next state is max(y - D, 0), and what is not
+there is not sold. The expected reward of the period is
 
     price E min(D, y) - [fixed_cost + unit_cost (S - x)] 1{x <= s} - holding_cost E max(y - D, 0)
                       - shortage_cost E max(D - y, 0).
 
 The default s and S are the best ones.
+
+`machine-replacement`: replace a machine when it fails, which is dear, or at a planned age. A machine that is
+a periods old fails in the next one with probability f(a), where
+
+    P(it lives longer than a) = S(a) = survival^(a^wear),    f(a) = 1 - S(a + 1) / S(a),
+
+a discrete Weibull law: with `wear` above 1 old machines fail more often. A period pays `income`. After a
+failure a new machine costs `failure_cost`; one that reaches the age `replace_at` is replaced for
+`planned_cost`. The default age is the best one. The state is the age, and by the renewal theorem, with
+A = replace_at,
+
+    gain = income - [failure_cost (1 - S(A)) + planned_cost S(A)] / [S(0) + ... + S(A - 1)].
 """
 
 from __future__ import annotations
@@ -88,7 +86,7 @@ def access_control_process(
     (('0 free, pays 4', '1 free, pays 4'), array([[0.5, 0.5],
            [0.5, 0.5]]), array([0., 4.]))
     """
-    fewest = min(least_free) - 1  # the last customer who can be let in leaves so many servers free
+    fewest = min(least_free) - 1  # servers left free by the last customer who can be let in
     free = np.repeat(np.arange(fewest, num_servers + 1), len(priorities))
     lets_in = free >= np.tile(least_free, num_servers + 1 - fewest)
     pays = np.tile(priorities, num_servers + 1 - fewest)
@@ -129,39 +127,38 @@ def _access_control(seed: int, settings: Settings) -> tuple[MarkovRewardProcess,
     return access_control_process(servers, free, priorities, least_free), {}
 
 
-QUEUE_RECIPES = (
-    Recipe(
-        name="mm1k-admission",
-        summary="A queue with one server that lets customers in while it is short.",
-        citation="Naor: The Regulation of Queue Size by Levying Tolls, Econometrica 37(1), 1969",
-        num_states=8,
-        settings={
-            "num_features": None,
-            "arrival_rate": 0.8,
-            "service_rate": 1.0,
-            "capacity": 10,
-            "threshold": 7,
-            "fee": 1.0,
-            "waiting_cost": 0.05,
-        },
-        process=_admission,
-        features=tabular,
-    ),
-    Recipe(
-        name="access-control",
-        summary="Ten servers, and customers of four priorities who are let in or sent away.",
-        citation="Sutton, Barto: Reinforcement Learning, 2nd edition, MIT Press 2018, Example 10.2",
-        num_states=44,
-        settings={
-            "num_features": None,
-            "num_servers": 10,
-            "free_probability": 0.06,
-            "priorities": (1.0, 2.0, 4.0, 8.0),
-            "least_free": (11, 4, 1, 1),
-        },
-        process=_access_control,
-        features=tabular,
-    ),
+MM1K_ADMISSION = Recipe(
+    name="mm1k-admission",
+    summary="A queue with one server that lets customers in while it is short.",
+    citation="Naor: The Regulation of Queue Size by Levying Tolls, Econometrica 37(1), 1969",
+    num_states=8,
+    settings={
+        "num_features": None,
+        "arrival_rate": 0.8,
+        "service_rate": 1.0,
+        "capacity": 10,
+        "threshold": 7,
+        "fee": 1.0,
+        "waiting_cost": 0.05,
+    },
+    process=_admission,
+    features=tabular,
+)
+
+ACCESS_CONTROL = Recipe(
+    name="access-control",
+    summary="Ten servers, and customers of four priorities who are let in or sent away.",
+    citation="Sutton, Barto: Reinforcement Learning, 2nd edition, MIT Press 2018, Example 10.2",
+    num_states=44,
+    settings={
+        "num_features": None,
+        "num_servers": 10,
+        "free_probability": 0.06,
+        "priorities": (1.0, 2.0, 4.0, 8.0),
+        "least_free": (11, 4, 1, 1),
+    },
+    process=_access_control,
+    features=tabular,
 )
 
 
@@ -213,29 +210,27 @@ def _inventory_process(seed: int, settings: Settings) -> tuple[MarkovRewardProce
     return process, {}
 
 
-INVENTORY_RECIPES = (
-    Recipe(
-        name="inventory",
-        summary="A shop that orders up to S when its stock is at most s.",
-        citation=(
-            "Scarf: The Optimality of (S, s) Policies in the Dynamic Inventory Problem, in: Mathematical "
-            "Methods in the Social Sciences, Stanford University Press 1960"
-        ),
-        num_states=21,
-        settings={
-            "num_features": None,
-            "reorder_at": 3,
-            "order_up_to": 20,
-            "mean_demand": 4.0,
-            "price": 3.0,
-            "unit_cost": 1.0,
-            "fixed_cost": 8.0,
-            "holding_cost": 0.2,
-            "shortage_cost": 1.0,
-        },
-        process=_inventory_process,
-        features=tabular,
+INVENTORY = Recipe(
+    name="inventory",
+    summary="A shop that orders up to S when its stock is at most s.",
+    citation=(
+        "Scarf: The Optimality of (S, s) Policies in the Dynamic Inventory Problem, in: Mathematical "
+        "Methods in the Social Sciences, Stanford University Press 1960"
     ),
+    num_states=21,
+    settings={
+        "num_features": None,
+        "reorder_at": 3,
+        "order_up_to": 20,
+        "mean_demand": 4.0,
+        "price": 3.0,
+        "unit_cost": 1.0,
+        "fixed_cost": 8.0,
+        "holding_cost": 0.2,
+        "shortage_cost": 1.0,
+    },
+    process=_inventory_process,
+    features=tabular,
 )
 
 
@@ -275,25 +270,23 @@ def _maintenance_process(seed: int, settings: Settings) -> tuple[MarkovRewardPro
     return process, {}
 
 
-MAINTENANCE_RECIPES = (
-    Recipe(
-        name="machine-replacement",
-        summary="Replace a machine when it fails, or before, at a planned age.",
-        citation=(
-            "Barlow, Proschan: Mathematical Theory of Reliability, Wiley 1965 (replacement by age); "
-            "Nakagawa, Osaki: The Discrete Weibull Distribution, IEEE Transactions on Reliability 24(5), 1975"
-        ),
-        num_states=12,
-        settings={
-            "num_features": None,
-            "replace_at": 12,
-            "survival": 0.998,
-            "wear": 2.0,
-            "income": 1.0,
-            "failure_cost": 10.0,
-            "planned_cost": 2.0,
-        },
-        process=_maintenance_process,
-        features=tabular,
+MACHINE_REPLACEMENT = Recipe(
+    name="machine-replacement",
+    summary="Replace a machine when it fails, or before, at a planned age.",
+    citation=(
+        "Barlow, Proschan: Mathematical Theory of Reliability, Wiley 1965 (replacement by age); "
+        "Nakagawa, Osaki: The Discrete Weibull Distribution, IEEE Transactions on Reliability 24(5), 1975"
     ),
+    num_states=12,
+    settings={
+        "num_features": None,
+        "replace_at": 12,
+        "survival": 0.998,
+        "wear": 2.0,
+        "income": 1.0,
+        "failure_cost": 10.0,
+        "planned_cost": 2.0,
+    },
+    process=_maintenance_process,
+    features=tabular,
 )

@@ -1,4 +1,9 @@
-"""Sparse random chains, drawn from the seed.
+"""Random chains, drawn from the seed: the dense ones of the paper, and sparse ones.
+
+`random-walk-50`, `-100` and `-1000`: the paper calls them random walks, though every state leads to every
+state. Each row is uniform on all laws of the next state (a Dirichlet law with parameters 1) and each reward
+is uniform between 0 and 1. This is the random Markov reward process of Zhang, Zhang and Maguluri; the paper
+does not define its random walks, and no walk between neighbours comes near its numbers.
 
 `garnet`: each of n states leads to b different states, drawn uniformly, with the probabilities into which
 b - 1 uniform points cut [0, 1]. Rewards R(s) are standard normal. This is Garnet(n, m, b, sigma, tau) of
@@ -9,13 +14,7 @@ noise (sigma = 0) and a chain that does not change (tau = 0).
 state, under a policy whose probabilities are uniform on all laws of the action. So a state has up to m b
 successors. The name is Garnet's without the N, which stands for non-stationary; the policy is our choice.
 
-A chain that is not ergodic is drawn again.
-
-Random chains of the paper, which it calls random walks though every state leads to every state.
-
-Each row is uniform on all laws of the next state (a Dirichlet law with parameters 1) and each reward is
-uniform between 0 and 1. This is the random Markov reward process of Zhang, Zhang and Maguluri; the paper does
-not define its random walks, and no walk between neighbours comes near its numbers.
+A chain of these two that is not ergodic is drawn again.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def random_process(num_states: int, rng: np.random.Generator) -> MarkovRewardPro
     return MarkovRewardProcess(chain, rng.random(num_states))
 
 
-def _recipe(num_states: int) -> Recipe:
+def _random_walk(num_states: int) -> Recipe:
     name = f"random-walk-{num_states}"
     paper = paper_numbers()[name]
 
@@ -68,7 +67,7 @@ def _recipe(num_states: int) -> Recipe:
     )
 
 
-RANDOM_WALK_RECIPES = tuple(_recipe(num_states) for num_states in (50, 100, 1000))
+RANDOM_WALKS = tuple(_random_walk(num_states) for num_states in (50, 100, 1000))
 
 
 SPARSE_CHAIN_CITATION = (
@@ -78,7 +77,7 @@ SPARSE_CHAIN_CITATION = (
 )
 
 CHAIN_TRIES = 100
-"""So many chains are drawn before giving up."""
+"""How many chains are drawn before giving up."""
 
 
 def branching_chain(num_states: int, branching: int, rng: np.random.Generator) -> CsrArray:
@@ -160,21 +159,20 @@ def _garet(seed: int, settings: Settings) -> tuple[MarkovRewardProcess, Source]:
     return garet_process(size, actions, branching, rng), {}
 
 
-SPARSE_RECIPES = (
-    Recipe(
-        name="garnet",
-        summary="A random chain with a few successors for each state, drawn from the seed.",
-        citation=SPARSE_CHAIN_CITATION,
-        num_states=30,
-        settings={"num_features": 8, "num_states": 30, "branching": 5},
-        process=_garnet,
-    ),
-    Recipe(
-        name="garet",
-        summary="A random decision process under a random policy, drawn from the seed.",
-        citation=SPARSE_CHAIN_CITATION,
-        num_states=30,
-        settings={"num_features": 8, "num_states": 30, "num_actions": 4, "branching": 2},
-        process=_garet,
-    ),
+GARNET = Recipe(
+    name="garnet",
+    summary="A random chain with a few successors for each state, drawn from the seed.",
+    citation=SPARSE_CHAIN_CITATION,
+    num_states=30,
+    settings={"num_features": 8, "num_states": 30, "branching": 5},
+    process=_garnet,
+)
+
+GARET = Recipe(
+    name="garet",
+    summary="A random decision process under a random policy, drawn from the seed.",
+    citation=SPARSE_CHAIN_CITATION,
+    num_states=30,
+    settings={"num_features": 8, "num_states": 30, "num_actions": 4, "branching": 2},
+    process=_garet,
 )

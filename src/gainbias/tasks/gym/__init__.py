@@ -1,1 +1,6 @@
-"""Tasks from environments: their models, episodes joined to continuing chains, learned policies."""
+"""Tasks from environments with episodes, and how environments become processes.
+
+Read `table` first: a `TransitionTable` is a finite environment. `continuing` reads tables from Gymnasium and
+joins episodes to a process that never ends, and `q_learning` learns a policy for a table. The tasks are in
+`grid_worlds` and `multi_objective`. Gymnasium is optional: it is imported when a function needs it.
+"""

@@ -1,10 +1,8 @@
-"""Models of Gymnasium's environments, read from the tables that they carry.
+"""From environments with episodes to processes that never end.
 
-Gymnasium is imported when a function is called: it is an optional dependency.
-
-Chains made ergodic by a small chance of every transition.
-
-Episodes joined to a process that never ends.
+`continuing` follows a policy in a table and joins its episodes; `ergodic` gives every transition a small
+chance, as the paper does; `from_gymnasium` and `gymnasium_table` read the tables that Gymnasium's
+environments carry. Gymnasium is imported when a function is called: it is an optional dependency.
 """
 
 from __future__ import annotations
@@ -23,59 +21,6 @@ from gainbias.suggest import alike
 from gainbias.tasks.gym.table import TransitionTable
 from gainbias.tasks.settings import as_number
 from gainbias.types import Floats, Ints
-
-MOST_SMOOTHED_STATES = 5_000
-"""The result has every transition: for a sparse process of more states than this it is refused."""
-
-
-def ergodic(mrp: MarkovRewardProcess, epsilon: float) -> MarkovRewardProcess:
-    """Give every transition a positive probability, as the paper does.
-
-    In each row the entries that are 0 share `epsilon` equally and the others are multiplied by
-    ``1 - epsilon``: for ``epsilon = 0.1``, [0, 0, 1, 0, 0] becomes [0.025, 0.025, 0.9, 0.025, 0.025]. A row
-    without zeros stays as it is. The expected rewards R(s) stay too: they are those of the process before.
-
-    Parameters
-    ----------
-    mrp : MarkovRewardProcess
-        A process with at most 5,000 states if it is sparse, because the result is dense.
-    epsilon : float
-        At least 0 and below 1; 0 changes nothing.
-
-    Returns
-    -------
-    MarkovRewardProcess
-        Dense, ergodic unless `epsilon` is 0.
-
-    Examples
-    --------
-    >>> import gainbias as gb
-    >>> gb.ergodic(gb.MarkovRewardProcess([[0.0, 1.0], [0.5, 0.5]], [1.0, 0.0]), 0.1).transitions
-    array([[0.1, 0.9],
-           [0.5, 0.5]])
-    """
-    epsilon = as_number(epsilon, "epsilon", at_least=0.0, below=1.0)
-    if mrp.rate is not None:
-        raise ValueError(
-            "the process comes from rates, and a chance per step is no rate: add the rates of the missing "
-            "transitions to the generator instead"
-        )
-    if epsilon == 0.0:
-        return mrp
-    if sparse.issparse(mrp.transitions) and mrp.num_states > MOST_SMOOTHED_STATES:
-        raise ValueError(
-            f"the result would have all {mrp.num_states} x {mrp.num_states} transitions, and the process is "
-            f"sparse: at most {MOST_SMOOTHED_STATES} states are filled up. A few transitions may be "
-            "enough to make "
-            "the process ergodic: add them yourself, or pass dense transitions if you have the memory"
-        )
-    chain = mrp.csr.toarray()
-    zeros = chain == 0.0
-    missing = zeros.sum(axis=1, keepdims=True)
-    share = epsilon / np.maximum(missing, 1)
-    scale = np.where(missing > 0, 1.0 - epsilon, 1.0)
-    return MarkovRewardProcess(np.where(zeros, share, scale * chain), mrp.rewards, mrp.labels)
-
 
 States: TypeAlias = Literal["reachable", "visited", "all"]
 Endings: TypeAlias = Literal["split", "restart"]
@@ -176,7 +121,7 @@ def _reached_and_terminal(moves: _Moves, start: Floats) -> tuple[NDArray[np.bool
 
 
 class _Moves(NamedTuple):
-    """Entries of a kernel, each with shape (m,)."""
+    """Transitions of a table or a chain, as columns of shape (m,)."""
 
     source: Ints
     action: Ints
@@ -189,7 +134,7 @@ class _Moves(NamedTuple):
         return _Moves._make(part[chosen] for part in self)
 
     def to_start(self, start: Floats) -> _Moves:
-        """Every move led to a state drawn from `start` instead."""
+        """Return the same moves, each led to a state drawn from `start` instead."""
         begins = np.flatnonzero(start)
         if self.source.size * begins.size > MOST_RESTARTS:
             raise ValueError(
@@ -209,7 +154,7 @@ def _moves_of(table: TransitionTable) -> _Moves:
 
 
 def _returns(restarts: Ints) -> _Moves:
-    """The step with reward 0 from each terminal state, by action 0; its target is still open."""
+    """Return the step with reward 0 from each terminal state, by action 0; its target is still open."""
     zeros = np.zeros(restarts.size, dtype=np.int64)
     ones = np.ones(restarts.size)
     return _Moves(restarts, zeros, zeros, ones, 0.0 * ones, ones > 0.0)
@@ -265,6 +210,58 @@ def _check_choices(table: TransitionTable, states: str, endings: str) -> None:
         raise ValueError(f"states must be 'reachable', 'visited' or 'all', found {states!r}")
     if endings not in ("split", "restart"):
         raise ValueError(f"endings must be 'split' or 'restart', found {endings!r}")
+
+
+MOST_SMOOTHED_STATES = 5_000
+"""The result has every transition: for a sparse process of more states than this it is refused."""
+
+
+def ergodic(mrp: MarkovRewardProcess, epsilon: float) -> MarkovRewardProcess:
+    """Give every transition a positive probability, as the paper does.
+
+    In each row the entries that are 0 share `epsilon` equally and the others are multiplied by
+    ``1 - epsilon``: for ``epsilon = 0.1``, [0, 0, 1, 0, 0] becomes [0.025, 0.025, 0.9, 0.025, 0.025]. A row
+    without zeros stays as it is. The expected rewards R(s) stay too: they are those of the process before.
+
+    Parameters
+    ----------
+    mrp : MarkovRewardProcess
+        A process with at most 5,000 states if it is sparse, because the result is dense.
+    epsilon : float
+        At least 0 and below 1; 0 changes nothing.
+
+    Returns
+    -------
+    MarkovRewardProcess
+        Dense, ergodic unless `epsilon` is 0.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> gb.ergodic(gb.MarkovRewardProcess([[0.0, 1.0], [0.5, 0.5]], [1.0, 0.0]), 0.1).transitions
+    array([[0.1, 0.9],
+           [0.5, 0.5]])
+    """
+    epsilon = as_number(epsilon, "epsilon", at_least=0.0, below=1.0)
+    if mrp.rate is not None:
+        raise ValueError(
+            "the process comes from rates, and a chance per step is no rate: add the rates of the missing "
+            "transitions to the generator instead"
+        )
+    if epsilon == 0.0:
+        return mrp
+    if sparse.issparse(mrp.transitions) and mrp.num_states > MOST_SMOOTHED_STATES:
+        raise ValueError(
+            f"the result would have all {mrp.num_states} x {mrp.num_states} transitions, and the process is "
+            f"sparse: at most {MOST_SMOOTHED_STATES} states are filled up. A few transitions may be enough "
+            "to make the process ergodic: add them yourself, or pass dense transitions if you have the memory"
+        )
+    chain = mrp.csr.toarray()
+    zeros = chain == 0.0
+    missing = zeros.sum(axis=1, keepdims=True)
+    share = epsilon / np.maximum(missing, 1)
+    scale = np.where(missing > 0, 1.0 - epsilon, 1.0)
+    return MarkovRewardProcess(np.where(zeros, share, scale * chain), mrp.rewards, mrp.labels)
 
 
 HARMLESS_WRAPPERS = {

@@ -1,13 +1,12 @@
-"""Grid worlds: walk to a goal and stay there.
+"""Tasks on grids: maps that are written down here, and Gymnasium's frozen lake, cliff and taxi.
 
-The paper names only their sizes: 5 x 5, 10 x 10 and 2 x 11. "Barrier-5x5", "Empty-10x10" and
+Of its grid worlds the paper names only the sizes: 5 x 5, 10 x 10 and 2 x 11. "Barrier-5x5", "Empty-10x10" and
 "TwoRoom-Distract-Middle-2x11" of Gym-Gridworlds have them. That package is not on the package index, so the
 maps are written down here. The actions are left, down, right, up and stay; whoever would leave the map stays.
 A cell with an arrow can only be left in its direction. To stay in a goal pays and ends the episode.
 
-Gymnasium's frozen lake, cliff and taxi, read from the tables that they carry.
-
-All states of a table are kept, those that no episode reaches too, as the paper's tasks do.
+Frozen lake, cliff and taxi are read from the tables that Gymnasium's environments carry. All states of a
+table are kept, those that no episode reaches too, as the paper's tasks do.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ TWO_ROOMS = """
 
 
 def grid_table(grid: str, start: tuple[int, int] = (0, 0)) -> TransitionTable:
-    """Return the table of a map.
+    """Return the transition table of a map.
 
     Parameters
     ----------
@@ -97,7 +96,7 @@ def _grid_world_recipe(name: str, summary: str, grid: str, start: tuple[int, int
     )
 
 
-GRID_WORLD_RECIPES = (
+GRID_WORLDS = (
     _grid_world_recipe("grid-world-5x5", "Enter a walled cell in the middle by its only door.", BARRIER),
     _grid_world_recipe("grid-world-10x10", "Cross an empty grid to the opposite corner.", EMPTY),
     _grid_world_recipe(
@@ -137,7 +136,7 @@ def _toy_text_recipe(name: str, summary: str, num_states: int, environment: str,
     )
 
 
-TOY_TEXT_RECIPES = (
+TOY_TEXT = (
     _toy_text_recipe(
         "frozen-lake",
         "Cross a slippery lake of 4 x 4 cells with holes.",

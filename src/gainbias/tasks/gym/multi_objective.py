@@ -1,10 +1,9 @@
-"""Environments of MO-Gymnasium, found by stepping them from every state; their rewards are vectors.
+"""Tasks from MO-Gymnasium, whose rewards are vectors.
 
-Models of environments that carry no table, found by stepping them from every state.
-
-The random numbers of the environment are replaced by numbers of our choice. Where the outcome of a step
-depends on one of them, bisection finds the number at which it changes, and that is the probability: no
-number of the environment is written down here.
+Its environments carry no table: `stepped_table` finds it by stepping them from every state. The random
+numbers of the environment are replaced by numbers of our choice. Where the outcome of a step depends on one
+of them, bisection finds the number at which it changes, and that is the probability: no number of the
+environment is written down here.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ State: TypeAlias = tuple[int, ...]
 Place: TypeAlias = Callable[[Any, State], None]
 
 PIECES = 64
-"""The outcome is looked at for so many numbers, evenly spaced, to see that it changes only once."""
+"""The outcome is looked at for this many numbers, evenly spaced, to see that it changes only once."""
 
 
 class StepResult(NamedTuple):
@@ -48,7 +47,7 @@ class Script:
         self.calls = 0
 
     def random(self) -> float:
-        """Return the number."""
+        """Return the scripted number, and count the call."""
         self.calls += 1
         return self.number
 
@@ -164,7 +163,7 @@ MO_GYMNASIUM_CITATION = (
 
 
 def deep_sea(environment: str) -> Model:
-    """Treasure by its depth: the treasure counts, as a part of the largest one, and the time does not."""
+    """Return the model of diving for treasure: its part of the largest one counts, and the time does not."""
 
     def place(env: Any, state: State) -> None:
         env.current_state = np.array(state, dtype=np.int32)
@@ -175,7 +174,7 @@ def deep_sea(environment: str) -> Model:
 
 
 def resource_gathering() -> Model:
-    """Bring gold and a gem home past two enemies: the three objectives count the same.
+    """Return the model of bringing gold and a gem home past enemies: three objectives count the same.
 
     The states are all cells with all flags, also those in which one stands on the gold without having it.
     """
@@ -191,7 +190,7 @@ def resource_gathering() -> Model:
 
 
 def fruit_tree(depth: int) -> Model:
-    """Descend a binary tree to a fruit: the six nutrients count the same and make up a mean."""
+    """Return the model of descending a binary tree to a fruit: the mean of its six nutrients counts."""
 
     def place(env: Any, state: State) -> None:
         env.current_state = np.array(state, dtype=np.int32)
@@ -234,7 +233,7 @@ def _recipe(name: str, summary: str, num_states: int, read: Callable[[], Model],
     )
 
 
-RECIPES = (
+MULTI_OBJECTIVE = (
     _recipe(
         "deep-sea",
         "Dive for treasure: the deeper, the larger.",

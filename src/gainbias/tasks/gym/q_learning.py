@@ -5,9 +5,9 @@
 without the maximum where the episode ends. While learning, chance decides among equal values: always the
 first action would make an untrained learner walk into a corner and stay there.
 
-C. J. C. H. Watkins and P. Dayan, "Q-learning", Machine Learning 8 (1992) 279-292.
+`learned_process` at the end makes the paper's chains with it: learn a policy, join the episodes, smooth.
 
-From a table of episodes to the paper's chain: learn a policy, join the episodes, smooth.
+C. J. C. H. Watkins and P. Dayan, "Q-learning", Machine Learning 8 (1992) 279-292.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Outcomes(NamedTuple):
 
 
 class LearningSettings(NamedTuple):
-    """How to learn (see `q_learning`)."""
+    """Settings of Q-learning (see `q_learning`)."""
 
     episodes: int
     learning_rate: float
@@ -57,7 +57,7 @@ class LearningSettings(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LearnedPolicy:
-    """What Q-learning found.
+    """A policy that Q-learning found, and how.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ def q_learning(
         Value of every action before learning. Larger than what can be earned, it makes the learner try
         everything.
     max_steps : int
-        An episode is cut off after so many steps. That is no end: the last value is learned as any other.
+        An episode is cut off after this many steps. That is no end: the last value is learned as any other.
     seed : int
         The same seed gives the same policy.
 
@@ -300,7 +300,7 @@ class Model:
 
 
 def learned_process(read: Callable[[], Model]) -> MakeProcess:
-    """Return the maker of processes for a recipe whose settings include those of `LEARNING`.
+    """Return the function that makes the process of a recipe, by a policy learned with its settings.
 
     Parameters
     ----------

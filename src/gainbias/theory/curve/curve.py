@@ -162,7 +162,7 @@ class Curve:
 
 def error_form(algorithm: Algorithm, problem: Problem) -> Floats:
     """Return the matrix of the squared distance from the limit: from its line, if the limit is one."""
-    kind: Kind = "quotient" if algorithm.limit_is_line and problem.ones_in_span else "full"
+    kind: Kind = "quotient" if algorithm.declared.limit_is_line and problem.ones_in_span else "full"
     return Scale(algorithm, problem, None, np.zeros(problem.num_features)).form(kind, space="weights")
 
 

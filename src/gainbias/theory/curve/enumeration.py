@@ -159,7 +159,7 @@ class Enumerated:
     >>> from gainbias.theory.curve.enumeration import move_law
     >>> from gainbias.theory.curve.terms import bound_field
     >>> problem = gb.Problem(gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 0.0]), [[1.0], [0.0]])
-    >>> field = bound_field(gb.ALGORITHMS["double-chain"].sample_field, ())
+    >>> field = bound_field(gb.ALGORITHMS["double-chain"].declared.sample_field, ())
     >>> moves = Enumerated(problem, field, move_law(problem, chains=2), np.zeros(1))
     >>> moves.step(moves.begin(np.zeros(1)), 0.1)[0, 0, 1]
     np.float64(0.025)

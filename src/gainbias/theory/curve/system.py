@@ -111,7 +111,8 @@ def make_system(
     array([0., 0.])
     """
     field = affine_field(algorithm, params, frozen)
-    probe = Probe(algorithm, problem, params, first_weights, ("weights",) if frozen else algorithm.affine)
+    names = ("weights",) if frozen else algorithm.declared.affine
+    probe = Probe(algorithm, problem, params, first_weights, names)
     origin = np.zeros_like(probe.first)
     origin[: problem.num_features] = weights_limit(algorithm, problem, params, first_weights)
     chains = 2 if frozen else algorithm.chains
@@ -133,7 +134,8 @@ def make_system(
 
 def weights_limit(algorithm: Algorithm, problem: Problem, params: Any, first_weights: Floats) -> Floats:
     """Return the weights that an algorithm converges to; where it states none, the paper's fixed point."""
-    limit = None if algorithm.limit is None else algorithm.limit(problem, params, first_weights)
+    limit_of = algorithm.declared.limit
+    limit = None if limit_of is None else limit_of(problem, params, first_weights)
     return problem.fixed_point if limit is None else limit
 
 
@@ -147,13 +149,13 @@ def has_exact_curve(algorithm: Algorithm, params: Any) -> bool:
     >>> has_exact_curve(td, td.params()), has_exact_curve(td, td.params(trace_decay=0.5))
     (True, False)
     """
-    declared = algorithm.sample_field
+    declared = algorithm.declared.sample_field
     return declared is not None and declared(UNIT_SAMPLE, params, 0.1) is not None
 
 
 def affine_field(algorithm: Algorithm, params: Any, frozen: bool = False) -> SampleField:
     """Return the declared field, or say why there is none and what to do."""
-    declared = algorithm.frozen_field if frozen else algorithm.sample_field
+    declared = algorithm.declared.frozen_field if frozen else algorithm.declared.sample_field
     if declared is None:
         raise ValueError(_no_field(algorithm, frozen))
     if declared(UNIT_SAMPLE, params, 0.1) is None:
@@ -173,9 +175,9 @@ def affine_field(algorithm: Algorithm, params: Any, frozen: bool = False) -> Sam
 
 def _no_field(algorithm: Algorithm, frozen: bool) -> str:
     runs = "exact_curve(..., lanes=1000) for the mean over so many runs, with its error"
-    if frozen and algorithm.sample_field is not None:
+    if frozen and algorithm.declared.sample_field is not None:
         return f"{algorithm.name} is affine in its weights as it is: leave out frozen=True"
-    if algorithm.frozen_field is not None:
+    if algorithm.declared.frozen_field is not None:
         return (
             f"a step of {algorithm.name} multiplies its weights by running means, so no finite set of "
             f"moments follows a recursion: use {runs}, or frozen=True for the curve with these means at "

@@ -158,7 +158,7 @@ def read_terms(problem: Problem, field: SampleField, size: int, chains: int) -> 
     >>> problem = gb.Problem(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0]), gb.Tabular())
     >>> algorithm = gb.ALGORITHMS["double-chain"]
     >>> def field(sample, step_size):
-    ...     return algorithm.sample_field(sample, algorithm.params(), step_size)
+    ...     return algorithm.declared.sample_field(sample, algorithm.params(), step_size)
     >>> read_terms(problem, field, 2, 2).at(0.1)[0]
     array([[ 1., -1.,  0.,  0.,  0., -1.,  0.],
            [ 0.,  0.,  0.,  0.,  0.,  0.,  0.],
