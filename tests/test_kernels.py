@@ -54,7 +54,7 @@ def test_an_edited_kernel_is_compiled_again(tmp_path: Path) -> None:
     assert compiled
     assert run_copy(tmp_path) == "2.0 1.0"
     assert list((tmp_path / "cache").rglob("*.nbc")) == compiled
-    source = tmp_path / "gainbias/model/elimination/numeric.py"
+    source = tmp_path / "gainbias/model/solve/elimination/numeric.py"
     text = source.read_text()
     edited = text.replace("out = leak[i]\n", "out = leak[i] + 5.0\n")
     assert edited != text

@@ -190,7 +190,7 @@ class Problem:
 
     @cached_property
     def _drift(self) -> CsrArray:
-        """D (I - P); its diagonal is the sum of the other entries, which loses no digits."""
+        """The matrix D (I - P), (n, n); its diagonal sums the other entries, which loses no digits."""
         away = self.mrp.csr.copy()
         away.setdiag(0.0)
         leaving = sparse.diags_array(np.asarray(away @ np.ones(self.mrp.num_states)))

@@ -170,9 +170,9 @@ class MarkovRewardProcess:
         ----------
         generator : array_like or scipy.sparse array or matrix, shape (n, n)
             The matrix Q of rates; each row sums to 0 within 1e-8 of its rates (or within the rounding of its
-            own type). The diagonal is only checked: what is used in its place is minus the sum of the other
-            entries, which loses no digits. A negative rate counts as 0 if it is only rounding: up to
-            4 (m + 1) units of rounding, relative to the rates of its row, of which there are m.
+            own type). The diagonal is only checked; minus the sum of the other entries is used in its place,
+            which loses no digits. A negative rate counts as 0 if it is only rounding: up to 4 (m + 1) units
+            of rounding, relative to the rates of its row, of which there are m.
         reward_rates : array_like, shape (n,)
             Reward per unit of time in each state.
         labels : iterable, optional

@@ -93,7 +93,7 @@ class FlowNetwork:
         return float(flow @ (values[start] - values[end]) ** 2)
 
     def potential(self, currents: Floats) -> Floats:
-        """Return values whose Laplacian is `currents`, (n,) or (n, k) of sum 0; they are up to a constant."""
+        """Return values whose Laplacian is `currents`, (n,) or (n, k) of sum 0; up to a constant."""
         return self._solve(currents)
 
     def smallest_ratio(self, weights: Floats) -> float:

@@ -81,7 +81,7 @@ class Doubled(NamedTuple):
 
     @property
     def rest(self) -> Floats:
-        """What was rounded off."""
+        """The rounded-off part, (n,); zeros where it is not kept."""
         return np.zeros(len(self.high)) if self.low is None else self.low
 
 
@@ -160,7 +160,7 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> Certif
 
 
 def _normalised(rows: Sparse, answer: Certified, solver: Solver, largest: float) -> Certified:
-    """Give the bias average 0, and add to the error what the refinement did not see."""
+    """Return an answer with a bias of average 0, its error increased by what the refinement did not see."""
     bias = answer.bias - solver.average(answer.bias)
     span = float(np.ptp(bias))
     # The average of the bias is a gain like any other: that of a process whose reward is the bias.

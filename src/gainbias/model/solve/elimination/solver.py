@@ -68,7 +68,7 @@ class EliminationSolver:
         return x - self.average(x)
 
     def _extend(self, at_roots: Floats) -> Floats:
-        """Extend numbers, one for each class, to the expected number at the class where the chain ends."""
+        """Return, from each state, the expected number of the class where the chain ends, (n,)."""
         if len(at_roots) == 1:
             return np.full(len(self.stationary), at_roots[0])
         x = np.empty(len(self.stationary))
@@ -173,7 +173,7 @@ class Factors:
 
 
 def factorise_chain(transitions: CsrArray, leak: Floats, plan: EliminationPlan, budget: Budget) -> Factors:
-    """Eliminate the states of a leaking chain according to `plan`.
+    """Return the factors of a leaking chain, after eliminating its states according to `plan`.
 
     Parameters
     ----------

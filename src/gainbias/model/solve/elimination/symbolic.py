@@ -64,7 +64,7 @@ class EliminationPlan:
 
 
 def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, str]:
-    """Choose an order for `graph` and plan the elimination.
+    """Return the plan of an elimination in an order that is chosen for `graph`, and the name of the order.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
 
 
 def plan_dense(block_of: Ints) -> EliminationPlan:
-    """Plan the elimination of blocks that do not touch each other, each as one dense front.
+    """Return the plan of an elimination of blocks that do not touch each other, each as one dense front.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def nested_dissection(graph: sp.csr_array) -> Ints:
 
 
 def plan_elimination(graph: sp.csr_array, order: Ints, most_entries: float) -> EliminationPlan | None:
-    """Plan the elimination of the states of `graph` in an order equivalent to `order`.
+    """Return the plan of an elimination of the states of `graph` in an order equivalent to `order`.
 
     Parameters
     ----------
