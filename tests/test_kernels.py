@@ -129,8 +129,9 @@ for found in pkgutil.walk_packages(gb.__path__, "gainbias."):
             kernels[name] = value
 for algorithm in gb.ALGORITHMS.values():
     for form in {algorithm.form, algorithm.sparse_form or algorithm.form}:
-        kernels[f"{algorithm.name} {form.step.__name__}"] = loop_of(form.step)
-        kernels[f"averaging {algorithm.name} {form.step.__name__}"] = averaging_loop_of(form.step)
+        step = f"{algorithm.name} {form.step.__module__} {form.step.__name__}"
+        kernels[step] = loop_of(form.step)
+        kernels[f"averaging {step}"] = averaging_loop_of(form.step)
 print(json.dumps({name: kernel_digest(kernel.py_func) for name, kernel in kernels.items()}))
 """
 
