@@ -1,4 +1,4 @@
-"""Optional parts: a clear word where one is missing."""
+"""Optional dependencies: a clear error where one is missing."""
 
 from __future__ import annotations
 

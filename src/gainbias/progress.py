@@ -1,8 +1,9 @@
-"""How long work is watched: a progress bar after a second, a time limit, Ctrl-C obeyed inside kernels.
+"""Long work under control: a progress bar, a time limit, and Ctrl-C.
 
-The bar is drawn on standard error and only when that is a terminal.
-
-Ctrl-C ends the wait for data at any time, but never breaks off a sum in the middle.
+`Watch` shows a bar after a second, on standard error and only if that is a terminal. It raises an error when
+a time limit has passed, and it runs kernels in a thread so that both the limit and Ctrl-C can stop them.
+`Interruptions` is for loops that wait for data and then compute: Ctrl-C ends the wait at any time, but never
+breaks off a sum in the middle.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rich.progress import (
 )
 
 QUIET_SECONDS = 1.0
+"""Work that takes less than this shows no bar."""
 
 
 class OutOfTimeError(Exception):
@@ -35,10 +37,10 @@ class OutOfTimeError(Exception):
 
 
 class Watch:
-    """A clock with an optional limit that shows how far long work is and can stop a kernel.
+    """A clock with an optional limit that shows the progress of long work and can stop a kernel.
 
-    Inside a ``with`` block a bar appears after a second; outside, nothing is ever shown. Of several blocks
-    one within the other, the outermost has the bar.
+    Inside a ``with`` block a bar appears after a second; outside, nothing is ever shown. Of nested blocks the
+    outermost has the bar.
 
     Parameters
     ----------
@@ -69,7 +71,7 @@ class Watch:
     @staticmethod
     @contextmanager
     def silence() -> Iterator[None]:
-        """Show nothing in this process: it works for another, which has the bar."""
+        """Show nothing inside the block, because this process works for another one that has the bar."""
         before = Watch._outermost, Watch._silent
         Watch._outermost, Watch._silent = before[0] or Watch(), True
         try:
@@ -79,7 +81,7 @@ class Watch:
 
     @staticmethod
     def say(text: str) -> None:
-        """Write a notice to standard error, terminal or not, above the bar if there is one."""
+        """Write a notice to standard error, above the bar if there is one; it need not be a terminal."""
         if not Watch._silent:
             sys.stderr.write(f"{text}\n")
             sys.stderr.flush()
@@ -114,7 +116,7 @@ class Watch:
             raise OutOfTimeError(f"the time limit of {self.time_limit:g} s has passed")
 
     def show(self, label: str, done: float = 0.0, total: float | None = None) -> None:
-        """Say what is being done and how much of it is; without a total the bar only moves. Also checks."""
+        """Check the limit, and show a label and the progress; without a total the bar only moves."""
         self.check()
         self._display.update(self._task, description=label, completed=done, total=total)
 
@@ -155,9 +157,9 @@ class Watch:
 
 
 class Interruptions:
-    """While it is entered, Ctrl-C is heard at once inside `waiting`, and elsewhere at the next `waiting`.
+    """A context in which Ctrl-C takes effect at once inside `waiting`, and elsewhere at the next `waiting`.
 
-    A second Ctrl-C is heard at once, wherever it comes.
+    A second Ctrl-C takes effect at once, wherever it comes.
 
     Examples
     --------
@@ -186,7 +188,7 @@ class Interruptions:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Wait for data: this may be broken off."""
+        """Mark a block that waits for data and that Ctrl-C may break off."""
         self._waiting = True
         try:
             if self._asked:

@@ -1,12 +1,14 @@
-"""How files are kept: written whole or not at all, checked when read, by one writer at a time.
+"""Files on disk: written whole or not at all, checked when read, by one writer at a time.
 
-A *log* is a folder of segment files to which records are appended, each with a name and a checksum. A crash
-can cut the last record of a segment short; a reader sees that, and every other damage, and passes over it. So
-a record is either there with all its bytes or not there. Nothing that could be executed is ever read.
+Three things, which can be read one by one:
 
-Answers that JSON can hold.
+- single files: `check_free` refuses to replace one unasked, `write_whole` and `whole_file` never leave half;
+- `Log`, a folder of segment files to which records are appended, each with a name and a checksum. A crash can
+  cut the last record of a segment short; a reader sees that, and every other damage, and passes over it. So a
+  record is either there with all its bytes or not there. `Lock` admits one writer at a time;
+- `as_json`, which writes answers as JSON that every reader accepts.
 
-Answers as JSON.
+Nothing that could be executed is ever read.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class LockedError(RuntimeError):
 
 
 def check_free(path: Path, overwrite: bool = False) -> None:
-    """Refuse to write a file where there is one already, unless it may be replaced.
+    """Raise an error if a file is to be written where there is one already, unless it may be replaced.
 
     Parameters
     ----------
@@ -51,7 +53,7 @@ def check_free(path: Path, overwrite: bool = False) -> None:
     Raises
     ------
     ValueError
-        If there is a file, or something else that is in the way.
+        If there is a file already, or a folder of that name, or a file where a folder is needed.
 
     Examples
     --------
@@ -76,7 +78,7 @@ def check_free(path: Path, overwrite: bool = False) -> None:
 
 
 def missing_folder(folder: Path) -> Path | None:
-    """Return the outermost folder that must be made so that this one is there; None if it is.
+    """Return the outermost folder that must be made so that this one exists; None if it exists.
 
     Examples
     --------
@@ -89,7 +91,7 @@ def missing_folder(folder: Path) -> Path | None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name, then give it its own: it never exists in part.
+    """Write a file that never exists in part: under a temporary name, which then becomes its own.
 
     Examples
     --------
@@ -105,7 +107,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file under a temporary name, which becomes its own when all of it is on the disk.
+    """Open a file that never exists in part: its temporary name becomes its own when all is on the disk.
 
     Examples
     --------
@@ -135,7 +137,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 @dataclass(frozen=True)
 class StoredRecord:
-    """One record: its name, and where its payload is."""
+    """A record of a log: its name, and where its payload is."""
 
     name: str
     segment: Path
@@ -204,11 +206,11 @@ class Log:
             self._lock = None
 
     def append(self, name: str, payload: bytes) -> None:
-        """Add a record, and return when it is on the disk."""
+        """Append a record, and return when it is on the disk."""
         self.append_all([(name, payload)])
 
     def append_all(self, named: Iterable[tuple[str, bytes]]) -> None:
-        """Add records, and return when all of them are on the disk: many at once take no longer than one."""
+        """Append records, and return when all are on the disk; many at once take no longer than one."""
         if self._lock is None:
             raise RuntimeError("records are appended inside a with block, which holds the lock")
         content = b"".join(_framed(name, payload) for name, payload in named)
@@ -218,7 +220,7 @@ class Log:
             while rest:
                 rest = rest[file.write(rest) :]
             os.fsync(file.fileno())
-        except OSError:  # a full disk: what was written of it is taken back
+        except OSError:  # a full disk: the part that was written is taken back
             with contextlib.suppress(OSError):
                 file.seek(start)
                 file.truncate()
@@ -287,12 +289,12 @@ class Lock:
             ) from error
 
     def release(self) -> None:
-        """Let others have it."""
+        """Give up the lock, so that another process can have it."""
         self._file.close()
 
 
 def _scan(segment: Path) -> Iterator[StoredRecord | None]:
-    """Iterate over the records of a segment; None once if it has bytes that belong to no whole record."""
+    """Yield the records of a segment, and None once if it has bytes that belong to no whole record."""
     size, whole = segment.stat().st_size, True
     with open(segment, "rb") as file:
         while line := file.readline():
@@ -302,17 +304,19 @@ def _scan(segment: Path) -> Iterator[StoredRecord | None]:
                 if whole:
                     yield None
                 whole = False
-                continue  # at the next line: others may be whole behind a length that was altered
+                continue  # at the next line: after a length that was altered, records may still be whole
             yield StoredRecord(head["name"], segment, start, head["length"], head["checksum"])
             file.seek(start + head["length"] + 1)
 
 
 def _framed(name: str, payload: bytes) -> bytes:
+    """Return the bytes of a record: a line with its name, length and checksum, and the payload."""
     head = {"name": name, "length": len(payload), "checksum": _checksum(payload)}
     return MAGIC + json.dumps(head).encode() + b"\n" + payload + b"\n"
 
 
 def _head(line: bytes) -> dict[str, Any] | None:
+    """Return the name, length and checksum in the first line of a record; None if it is no such line."""
     if not (line.startswith(MAGIC) and line.endswith(b"\n")):
         return None
     try:
@@ -328,6 +332,7 @@ def _checksum(content: bytes) -> str:
 
 
 def _lock(file: BinaryIO) -> None:
+    """Lock an open file, or raise an OSError at once if another process has the lock."""
     try:
         import fcntl
     except ImportError:  # Windows

@@ -1,4 +1,4 @@
-"""What was meant by a name that does not exist."""
+"""Suggestions for names that do not exist: "did you mean ...?"."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def alike(name: object, known: Iterable[str], most: int = 3) -> list[str]:
-    """Return the known names that are most like a given one, whatever their case, the nearest first.
+    """Return the known names that are most like a given one, the nearest first; case does not matter.
 
     Examples
     --------
@@ -19,7 +19,7 @@ def alike(name: object, known: Iterable[str], most: int = 3) -> list[str]:
 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like a given one, or None if none is.
+    """Return the known name that is most like a given one, or None if no known name resembles it.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return a question for the end of a message, or nothing if no known name is like the given one.
+    """Return "did you mean ...?" for the end of a message; an empty string if no known name is similar.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def did_you_mean_or_known(name: object, known: Iterable[str]) -> str:
-    """Return a question for the end of a message, or the list of known names.
+    """Return "did you mean ...?" for the end of a message, or the list of known names if none is similar.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The few types that all rooms share."""
+"""Names for the types of arrays that all rooms share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Floats: TypeAlias = NDArray[np.float64]
 """An array of double-precision numbers."""
 
 Ints: TypeAlias = NDArray[Any]
-"""An array of integers, of the width that its source has: sparse matrices have 32 or 64 bits."""
+"""An array of integers, 32 or 64 bits wide, as the sparse matrix or array that they come from."""
 
 Bools: TypeAlias = NDArray[np.bool_]
 """An array of truth values."""

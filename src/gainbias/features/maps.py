@@ -1,9 +1,10 @@
 """Feature maps: from observations in a box to feature rows of length at most 1.
 
-Every map takes observations of k numbers, (m, k), and returns m rows of d features. Observations outside the
-box count as those at its edge. Rows have Euclidean length at most 1, as the theory of the methods assumes,
-whatever the observation; and weights of the same value for all features, or for the first, give constant
-values, so that the constants are in the span of the features.
+Every map takes observations of k numbers, (m, k), and returns m rows of d features, one row for each
+observation. `FeatureMap` is what all maps share: the box, the checks and the call; each class after it is one
+map. Observations outside the box count as those at its edge. Rows have Euclidean length at most 1, as the
+theory of the methods assumes. Constant values are in the span of the features of every map: they belong to
+equal weights for all features, or to a weight for the first feature alone.
 
 Sources: tile coding with displaced tilings and the Fourier basis are those of Sutton and Barto, Reinforcement
 Learning: An Introduction, 2nd edition, sections 9.5.2 and 9.5.4; the latter is by Konidaris, Osentoski and
@@ -33,7 +34,7 @@ MOST_MAP_FEATURES = 2**24
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap(ABC):
-    """What all maps share: the box.
+    """A map from observations in a box to feature rows: what all maps share.
 
     Attributes
     ----------
@@ -69,7 +70,7 @@ class FeatureMap(ABC):
 
     @property
     def num_dimensions(self) -> int:
-        """Numbers k in an observation."""
+        """Number of coordinates k of an observation."""
         return len(np.asarray(self.low))
 
     @property
@@ -79,7 +80,7 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def _check(self) -> None:
-        """Refuse wrong settings."""
+        """Refuse settings that are wrong for this map."""
 
     @abstractmethod
     def _rows(self, places: Floats) -> Matrix:
@@ -119,7 +120,7 @@ class TileCoding(FeatureMap):
     low, high : (k,) array_like
         Corners of the box.
     tiles : int
-        Tiles along each dimension that the box is wide; every grid has one more, because it is displaced.
+        Width of the box in tiles, along each dimension; every grid has one more, because it is displaced.
     tilings : int
         Number of grids. Displacements along the dimensions are in the ratio 1 : 3 : 5 and so on, which keeps
         tiles of different grids from lining up along a diagonal.

@@ -1,7 +1,8 @@
 """Feature matrices: dense, sparse, or one feature per state.
 
-Row ``s`` of a feature matrix is what a method sees of state ``s``. Nothing here rescales a matrix on its own:
-the largest row norm is a fact that is reported, and `normalise_features` is a step the caller takes by name.
+Row ``s`` of a feature matrix is what a method sees of state ``s``. `as_features` checks a matrix and returns
+it as read-only `Features`; the functions at the end say what is refused. Nothing is rescaled unasked: the
+largest row norm is reported, and `normalise_features` is a step that the caller takes by name.
 """
 
 from __future__ import annotations
@@ -81,11 +82,11 @@ class Features:
         return float(self.row_norms.max())
 
     def combine(self, weights: Floats) -> Floats:
-        """Values of all states, ``matrix @ weights``: (n,) for (d,) weights, (n, k) for (d, k)."""
+        """Return the values of all states, ``matrix @ weights``: (n,) for (d,) weights, (n, k) for (d, k)."""
         return weights.copy() if self.given is None else np.asarray(self.given @ weights)
 
     def adjoint(self, values: Floats) -> Floats:
-        """``matrix.T @ values``: (d,) for (n,) values, (d, k) for (n, k)."""
+        """Return ``matrix.T @ values``: (d,) for (n,) values, (d, k) for (n, k)."""
         return values.copy() if self.given is None else np.asarray(self.given.T @ values)
 
     def row_blocks(self) -> Iterator[tuple[slice, Floats]]:
@@ -104,7 +105,7 @@ FeatureLike: TypeAlias = "npt.ArrayLike | sparse.sparray | sparse.spmatrix | Tab
 
 
 def as_features(features: FeatureLike, num_states: int | None = None) -> Features:
-    """Check a feature matrix and freeze it.
+    """Return a feature matrix checked and read-only.
 
     Parameters
     ----------
@@ -144,7 +145,7 @@ def as_features(features: FeatureLike, num_states: int | None = None) -> Feature
 
 
 def normalise_features(features: FeatureLike, by: Literal["global", "row"] = "global") -> Matrix | Tabular:
-    """Scale features so that no row is longer than 1.
+    """Return features scaled so that no row is longer than 1.
 
     Parameters
     ----------
@@ -187,8 +188,21 @@ def normalise_features(features: FeatureLike, by: Literal["global", "row"] = "gl
     return scaled
 
 
+def row_norms(matrix: Matrix) -> Floats:
+    """Return the Euclidean norm of each row; rows are scaled first, so that no square overflows."""
+    if isinstance(matrix, np.ndarray):
+        largest = np.maximum(matrix.max(axis=1), -matrix.min(axis=1))
+        scale = np.where(largest > 0.0, largest, 1.0)
+        return np.array([size * np.linalg.norm(row / size) for row, size in zip(matrix, scale, strict=True)])
+    largest = abs(matrix).max(axis=1).toarray()
+    scale = np.where(largest > 0.0, largest, 1.0)
+    row_of_entry = np.repeat(np.arange(scale.size), np.diff(matrix.indptr))
+    squares = (matrix.data / scale[row_of_entry]) ** 2
+    return scale * np.sqrt(np.bincount(row_of_entry, squares, minlength=scale.size))
+
+
 def column_lengths(features: Features) -> Floats:
-    """Euclidean norm of each column, (d,).
+    """Return the Euclidean norm of each column, (d,).
 
     Examples
     --------
@@ -252,7 +266,7 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 
 
 def _check_entries(matrix: Matrix) -> None:
-    """Refuse what is not finite, and columns of zeros, which no method can learn a weight for."""
+    """Refuse entries that are not finite, and columns of zeros, for which no method can learn a weight."""
     entries = matrix if isinstance(matrix, np.ndarray) else matrix.data
     finite = np.isfinite(entries)
     if not finite.all():
@@ -274,16 +288,3 @@ def _check_entries(matrix: Matrix) -> None:
         raise ValueError("features must not all be zero: every value they can express is 0")
     if not occupied.all():
         raise ValueError(f"column {int(np.argmin(occupied))} of features is zero in every state: drop it")
-
-
-def row_norms(matrix: Matrix) -> Floats:
-    """Euclidean norm of each row, scaled first so that no square leaves the range of double precision."""
-    if isinstance(matrix, np.ndarray):
-        largest = np.maximum(matrix.max(axis=1), -matrix.min(axis=1))
-        scale = np.where(largest > 0.0, largest, 1.0)
-        return np.array([size * np.linalg.norm(row / size) for row, size in zip(matrix, scale, strict=True)])
-    largest = abs(matrix).max(axis=1).toarray()
-    scale = np.where(largest > 0.0, largest, 1.0)
-    row_of_entry = np.repeat(np.arange(scale.size), np.diff(matrix.indptr))
-    squares = (matrix.data / scale[row_of_entry]) ** 2
-    return scale * np.sqrt(np.bincount(row_of_entry, squares, minlength=scale.size))

@@ -1,13 +1,25 @@
 """Feature rows inside kernels: dense, sparse or tabular, behind the same few operations.
 
-Weights have shape (d, lanes) and everything per lane shape (lanes,), with one lane or `LANES` of them. Each
-operation costs as many additions and multiplications as the rows it touches have entries, times lanes. Sums
-run over features in ascending order, lane by lane, so that a lane's bits do not depend on its company.
+A *lane* is one of several runs that read the same path at the same time. Weights have shape (d, lanes) and
+everything per lane has shape (lanes,), with one lane or `LANES` of them. Each operation costs as many
+additions and multiplications as the rows it touches have entries, times lanes. Sums run over features in
+ascending order, lane by lane, so that a lane's bits do not depend on the other lanes.
 
-For dense rows the lanes are written out: their sums then stay in registers, which makes a step three times
-as fast as loops over lanes would.
+`rows_of` turns checked features into one of three records, and each operation below has one implementation
+per record: `values` reads two states, `add_row` and `add_rows` change weights, `squared_length` measures a
+row. `places_of` and `entry_at` list the entries of sparse and tabular rows one by one, so that a loop over
+them serves both.
 
-The entries of sparse and tabular rows inside kernels, one by one, so that a loop over them serves both.
+For dense rows the eight lanes are written out, one variable each. Their sums then stay in vector registers,
+where a loop over lanes loads and stores them for every feature. Nanoseconds per step and lane of `values` and
+`add_rows` together, with the same bits:
+
+    number of features      4     20    100
+    written out           3.7    6.5     22
+    a loop over lanes     5.4     15     68
+
+A template could generate these lines, with the same speed. It would save about 60 plain lines, but the code
+would be text that is executed, which neither readers nor type checkers nor debuggers see.
 """
 
 from __future__ import annotations
@@ -22,7 +34,7 @@ from gainbias.kernels import ByType
 from gainbias.types import Floats
 
 LANES = 8
-"""How many lanes go together: two vectors of four, which keeps both arithmetic units of a core busy."""
+"""Number of lanes that go together: two vectors of four, which keeps both arithmetic units of a core busy."""
 
 
 class DenseRows(NamedTuple):
@@ -40,7 +52,7 @@ class SparseRows(NamedTuple):
 
 
 class TabularRows(NamedTuple):
-    """Rows of the identity."""
+    """Rows of the identity matrix, one feature per state."""
 
     num_states: int
 
@@ -66,7 +78,7 @@ def rows_of(features: Features) -> Rows:
 
 @ByType
 def values(rows: Rows, here: int, after: int, weights: Floats, out_here: Floats, out_after: Floats) -> None:
-    """Write the values of two states, for every lane."""
+    """Write the values of two states under the weights, (d, lanes), to two (lanes,) arrays."""
 
 
 @values.of(DenseRows)
@@ -76,8 +88,7 @@ def _values_dense(
     matrix = rows.matrix
     lanes = weights.shape[1]
     if lanes == 1:
-        # The same sums in registers: with a loop over one lane inside, most of the time would go into its
-        # set-up.
+        # The same sums without a loop over lanes, whose set-up would take most of the time for a single one.
         first = second = 0.0
         for j in range(matrix.shape[1]):
             first += matrix[here, j] * weights[j, 0]
@@ -150,7 +161,7 @@ def _values_tabular(
 
 @ByType
 def add_row(rows: Rows, here: int, scale: Floats, weights: Floats) -> None:
-    """Add the row of a state to the weights, times a number for every lane."""
+    """Add the row of a state, times a number for every lane, to the weights, (d, lanes)."""
 
 
 @add_row.of(DenseRows)
@@ -194,7 +205,7 @@ def _add_row_tabular(rows: TabularRows, here: int, scale: Floats, weights: Float
 
 @ByType
 def add_rows(rows: Rows, here: int, scale: Floats, other: int, other_scale: Floats, weights: Floats) -> None:
-    """Add the rows of two states to the weights, each times a number for every lane."""
+    """Add the rows of two states, each times a number for every lane, to the weights, (d, lanes)."""
 
 
 @add_rows.of(DenseRows)
@@ -280,7 +291,7 @@ def _squared_length_tabular(rows: TabularRows, here: int) -> float:
 
 @ByType
 def places_of(rows: Rows, here: int) -> tuple[int, int]:
-    """Return the place of the first entry of a row, and the place behind its last one."""
+    """Return the place of the first entry of a state's row, and the place after its last one."""
     raise TypeError("declared for sparse and tabular rows")
 
 
@@ -296,13 +307,13 @@ def _places_of_tabular(rows: TabularRows, here: int) -> tuple[int, int]:
 
 @ByType
 def entry_at(rows: Rows, place: int) -> tuple[Any, float]:
-    """Return the feature and the number of an entry."""
+    """Return the feature that an entry belongs to, and its number; the place is one of `places_of`."""
     raise TypeError("declared for sparse and tabular rows")
 
 
 @entry_at.of(SparseRows)
 def _entry_at_sparse(rows: SparseRows, place: int) -> tuple[Any, float]:
-    # One type of integers for all: what is called with it need not be compiled for another.
+    # Always 64 bits, so that functions that take a feature are compiled for one type of integers only.
     return np.int64(rows.column[place]), rows.entry[place]
 
 

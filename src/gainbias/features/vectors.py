@@ -1,7 +1,7 @@
-"""Operations that steps are written with.
+"""Whole vectors and matrices inside kernels: what steps do besides reading and adding single rows.
 
-First those on vectors of all lanes, (d, lanes); then `dot` and `axpy` on rows, and those on d x d matrices,
-all for a single lane.
+The first functions take vectors of all lanes, (d, lanes), as `rows` does. Those from `dot` on are for
+algorithms that run a single lane: their weights have shape (d,), and some have a d x d matrix too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gainbias.types import Floats
 
 @inlined
 def scale_lanes(vectors: Floats, factors: Floats) -> None:
-    """Multiply vectors, (d, lanes), by a number for every lane."""
+    """Multiply vectors, (d, lanes), in place by a number for every lane."""
     if len(factors) == 1:
         factor = factors[0]
         for j in range(vectors.shape[0]):
@@ -43,7 +43,7 @@ def add_scaled(vectors: Floats, factors: Floats, out: Floats) -> None:
 
 @inlined
 def squared_norms(vectors: Floats, out: Floats) -> None:
-    """Write the squared Euclidean norm of vectors, (d, lanes), for every lane."""
+    """Write the squared Euclidean norm of vectors, (d, lanes), to `out`, (lanes,)."""
     for k in range(len(out)):
         out[k] = 0.0
     for j in range(vectors.shape[0]):
@@ -52,17 +52,17 @@ def squared_norms(vectors: Floats, out: Floats) -> None:
 
 
 def squares_within(radius: Any, vectors: Floats) -> Floats:
-    """Return the squared norms of vectors, (d, lanes), and 0 where the radius is infinite: none is needed."""
+    """Return the squared norms of vectors, (d, lanes); 0 where the radius is infinite and none is needed."""
     with np.errstate(over="ignore"):
         return np.where(np.isinf(radius), 0.0, (vectors**2).sum(axis=0))
 
 
 @inlined
 def keep_in_ball(vectors: Floats, squares: Floats, radius: Floats) -> None:
-    """Shorten vectors, (d, lanes), that are longer than a radius for every lane.
+    """Shorten vectors, (d, lanes), to at most the radius of their lane.
 
-    `squares`, (lanes,), estimates the squared norms. Only where the estimate comes close to the radius is
-    the norm computed, so that a step far inside the ball costs nothing.
+    `squares`, (lanes,), estimates the squared norms. The norm itself is computed only where the estimate
+    comes close to the radius, so that a step far inside the ball costs nothing.
     """
     for k in range(len(squares)):
         bound = radius[k] * radius[k]
@@ -84,8 +84,8 @@ def move_both(
 ) -> None:
     """Add ``forward * row - back * mean`` to the weights and then ``beta * (row - mean)`` to the mean.
 
-    Both are (d, lanes), the row is (d,). In one go, and with the lanes written out, this takes a third of the
-    time that an operation for each term would.
+    Both are (d, lanes), the row is (d,). In one pass, and with the lanes written out (see `rows`), this takes
+    a third of the time that an operation for each term would.
     """
     if len(beta) == 1:
         f, b, g = forward[0], back[0], beta[0]

@@ -1,11 +1,11 @@
-"""How it is compiled: the decorators that turn plain loops into machine code.
+"""How kernels are compiled: the decorators that turn plain loops into machine code.
 
 A kernel is a function over floats, integers and arrays in the subset of Python that numba compiles, written
 with scalar loops so that its Python form (`kernel.py_func`) runs unchanged and gives the same bits. This room
 is the only one that imports numba.
 
-Start reading in `compile`; `cache` says when compiled code is kept and used again; `numba_internals` holds
-the little that relies on how numba is built.
+Start reading in `compile`; `cache` decides when compiled code is kept and used again; `numba_internals` holds
+the few parts that depend on the internals of numba. Other rooms import the names below.
 """
 
 from gainbias.kernels.cache import cache_folder

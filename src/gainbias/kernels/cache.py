@@ -1,9 +1,10 @@
-"""When compiled code is kept on disk and used again: only for a kernel that still means the same.
+"""Compiled code on disk: when it is kept, and when it may be used again.
 
-Each kernel has a *digest* of what it does: its byte code and constants, those of every function that it can
-reach, and the values of the globals that these read. Neither the names nor the places of files enter it, nor
-comments or line numbers. The kernel's compiled code is kept in a folder of that name. So an edited function
-is compiled again wherever it stands and whoever calls it, and a moved one never meets code of another.
+`kernel_digest` names a kernel by what it does: its byte code and constants, those of every function that it
+can reach, and the values of the globals that these read. Neither the names nor the places of files enter the
+digest, nor comments or line numbers. The kernel's compiled code is kept in a folder of that name, below
+`cache_folder`. So an edited function is compiled again wherever it stands and whoever calls it, and a moved
+one never meets code of another.
 
 (numba's own cache checks only the file of the kernel itself, and would serve stale code when a function that
 the kernel calls, in another file, has changed. It adds its version and the processor to the key by itself.)
@@ -52,7 +53,7 @@ def cache_folder() -> Path | None:
 
 
 def is_own(function: Callable[..., Any]) -> bool:
-    """Whether a function belongs to this package.
+    """Return whether a function belongs to this package.
 
     Examples
     --------
@@ -60,12 +61,12 @@ def is_own(function: Callable[..., Any]) -> bool:
     (True, False)
     """
     package, name = __name__.partition(".")[0], function.__module__
-    file = getattr(sys.modules.get(name), "__file__", None)  # not so for what is typed at a prompt
+    file = getattr(sys.modules.get(name), "__file__", None)  # none for functions typed at a prompt
     return name.startswith(f"{package}.") and file == function.__code__.co_filename
 
 
 def kernel_digest(function: Callable[..., Any], settings: object = None) -> str | None:
-    """Return a name for all that a kernel does, or None if it reads something that cannot be named.
+    """Return a name for everything that a kernel does, or None if it reads a value that cannot be named.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ class _CannotBeNamedError(Exception):
 
 
 def _parts(function: FunctionType, follow: Callable[[Any], str]) -> Iterator[str]:
-    """Yield all that a function is made of: its code, defaults, free variables and the globals it reads."""
+    """Yield everything a function is made of: its code, defaults, free variables and the globals it reads."""
     yield from _code_parts(function.__code__, function.__globals__, follow)
     yield _describe(function.__defaults__ or (), follow)
     for cell in function.__closure__ or ():
@@ -127,7 +128,7 @@ def _code_parts(code: CodeType, known: dict[str, Any], follow: Callable[[Any], s
 
 
 def _describe(value: Any, follow: Callable[[Any], str]) -> str:
-    """Describe a value that compiled code depends on; functions are put aside to be looked at later."""
+    """Return a description of a value that compiled code depends on; functions wait for their own turn."""
     implementations = getattr(value, "implementations", None)
     if isinstance(implementations, dict):  # a function with one implementation for each type
         kinds = [f"{_describe(kind, follow)} {follow(part)}" for kind, part in implementations.items()]

@@ -1,12 +1,15 @@
 """The decorators for kernels and for their parts, and the options with which all are compiled.
 
+`kernel` and `bare_kernel` compile a function that Python calls. `inlined` and `ByType` are for parts:
+functions that become part of the kernels that call them.
+
 Options, and why:
 
 - no ``fastmath``: sums keep their order, so results keep their bits, and compensated arithmetic survives;
 - ``nogil``: several kernels may run in threads;
 - ``error_model="numpy"``: a division by zero gives inf as in NumPy instead of a branch in every division;
-- ``no_cfunc_wrapper``: nobody calls kernels from C, and to compile a second way into each takes a tenth of
-  the time;
+- ``no_cfunc_wrapper``: nobody calls kernels from C, and a second entry point would take a tenth of the time
+  of compiling;
 - compiled code of this package is kept on disk, in a folder named by what the kernel does (see `cache`).
 """
 
@@ -37,7 +40,7 @@ _LOCK = threading.RLock()  # numba's settings are shared by all threads while on
 _PART_COMPILER = part_compiler()
 
 UNREADABLE = (ImportError, AttributeError, EOFError, pickle.UnpicklingError)
-"""What numba raises where stored code is damaged, or names a type that has moved: it is compiled again."""
+"""Errors of numba for stored code that is damaged or names a type that has moved: it is compiled again."""
 
 
 def kernel(function: Function) -> Function:
@@ -55,10 +58,12 @@ def kernel(function: Function) -> Function:
 
 
 def bare_kernel(function: Function) -> Function:
-    """Compile `function`, which must allocate nothing, without counting references to its arrays.
+    """Compile `function`, which must allocate nothing, on its first call, without counting references.
 
-    Whoever calls it holds the arrays, so there is nothing to count; and counting would cost up to a few
-    hundred nanoseconds wherever records of arrays are passed or sliced, for a step that takes ten.
+    The Python form stays available as ``.py_func``.
+
+    The caller holds the arrays, so their references need no counting. Counting would cost up to a few hundred
+    nanoseconds wherever records of arrays are passed or sliced, in a step that takes ten.
 
     Examples
     --------
@@ -73,10 +78,10 @@ def bare_kernel(function: Function) -> Function:
 
 @cache
 def inlined(function: Function) -> Function:
-    """Let kernels call `function`, which must allocate nothing, by becoming a part of them.
+    """Make `function`, which must allocate nothing, a part of every kernel that calls it.
 
-    It stays a plain function. A kernel that gets it as a free variable is kept on disk under its name, which
-    works neither for a compiled function nor for one passed as an argument.
+    It stays a plain function. A kernel that has it as a free variable can still be kept on disk, which works
+    neither with a compiled function nor with one passed as an argument.
 
     Examples
     --------
@@ -100,97 +105,6 @@ def inlined(function: Function) -> Function:
     return function
 
 
-def _compile(function: Function, **options: Any) -> Function:
-    compiled: Any = numba.njit(nogil=True, **OPTIONS, **options)(function)
-    settings: Any = numba.config
-    if not settings.DISABLE_JIT:
-        compiled.compile = _undisturbed(compiled)
-    return cast(Function, compiled)
-
-
-def _undisturbed(compiled: Any) -> Callable[..., Any]:
-    """Compile one kernel at a time, with our settings; find its place on disk before the first time."""
-    compile_for = compiled.compile
-    find_place = functools.cache(lambda: _keep_on_disk(compiled))
-
-    @functools.wraps(compile_for)
-    def compile_undisturbed(*arguments: Any) -> Any:
-        with _LOCK, _vectorising(), _without_collecting():
-            place = find_place()
-            try:
-                return compile_for(*arguments)
-            except UNREADABLE:
-                if place is None:
-                    raise
-                shutil.rmtree(place, ignore_errors=True)
-                return compile_for(*arguments)
-
-    return compile_undisturbed
-
-
-def _keep_on_disk(compiled: Any) -> Path | None:
-    """Let numba load and save a kernel in the folder that is named by what it does; return the folder.
-
-    This waits until the kernel is first compiled, because only then all functions that it calls are there.
-    If it cannot be told what the kernel does, nothing is kept.
-    """
-    function, folder = compiled.py_func, cache_folder()
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    parts = [function, *filter(inspect.isfunction, cells)]
-    if folder is None or not all(map(is_own, parts)):
-        return None
-    digest = kernel_digest(function, (sorted(compiled.targetoptions.items()), _PART_COMPILER is None))
-    if digest is None:
-        return None
-    settings: Any = numba.config
-    before = settings.CACHE_DIR
-    try:
-        # numba reads the folder here; it is put back at once, so that others see no change.
-        settings.CACHE_DIR = str(folder / digest)
-        compiled.enable_caching()
-    finally:
-        settings.CACHE_DIR = before
-    return folder / digest
-
-
-@contextlib.contextmanager
-def _vectorising() -> Iterator[None]:
-    """Switch on the vectorisation of statements that stand side by side.
-
-    Lanes that are written out, one variable each, become vector instructions only by this; it changes the
-    order of no sum. numba has it off for everybody, so it is put back.
-    """
-    settings: Any = numba.config
-    before = settings.SLP_VECTORIZE
-    settings.SLP_VECTORIZE = 1
-    try:
-        yield
-    finally:
-        settings.SLP_VECTORIZE = before
-
-
-@contextlib.contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Collect no garbage: to look through all that numba has in memory would take a tenth of the time."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
-
-
-def _overload(name: Any, choose: Callable[..., Any], parameters: list[inspect.Parameter]) -> None:
-    # numba wants the same signature, without annotations, everywhere.
-    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
-    choose.__signature__ = inspect.Signature(bare)  # type: ignore[attr-defined]
-    options: Any = {**OPTIONS, "_nrt": False, "forceinline": True}
-    if _PART_COMPILER is not None:
-        options["pipeline_class"] = _PART_COMPILER
-    overload(name, jit_options=options)(choose)
-
-
 class ByType:
     """A function with one implementation for each type of its first argument, in Python and inside kernels.
 
@@ -204,7 +118,7 @@ class ByType:
     ...     radius: float
     >>> @ByType
     ... def width(shape):
-    ...     "How wide a shape is."
+    ...     "Return the width of a shape."
     >>> @width.of(Circle)
     ... def _(shape):
     ...     return 2.0 * shape.radius
@@ -239,6 +153,98 @@ class ByType:
     def __call__(self, *arguments: Any) -> Any:
         """Call the implementation for the type of the first argument."""
         return self._implementations[type(arguments[0])](*arguments)
+
+
+def _compile(function: Function, **options: Any) -> Function:
+    compiled: Any = numba.njit(nogil=True, **OPTIONS, **options)(function)
+    settings: Any = numba.config
+    if not settings.DISABLE_JIT:
+        compiled.compile = _undisturbed(compiled)
+    return cast(Function, compiled)
+
+
+def _undisturbed(compiled: Any) -> Callable[..., Any]:
+    """Return a `compile` that works on one kernel at a time, with our settings and its folder on disk."""
+    compile_for = compiled.compile
+    find_place = functools.cache(lambda: _keep_on_disk(compiled))
+
+    @functools.wraps(compile_for)
+    def compile_undisturbed(*arguments: Any) -> Any:
+        with _LOCK, _vectorising(), _without_collecting():
+            place = find_place()
+            try:
+                return compile_for(*arguments)
+            except UNREADABLE:
+                if place is None:
+                    raise
+                shutil.rmtree(place, ignore_errors=True)
+                return compile_for(*arguments)
+
+    return compile_undisturbed
+
+
+def _keep_on_disk(compiled: Any) -> Path | None:
+    """Let numba load and save a kernel in the folder that is named by what it does; return the folder.
+
+    This waits until the kernel is first compiled, because only then are all functions defined that it calls.
+    Nothing is kept, and None returned, if the kernel has no digest.
+    """
+    function, folder = compiled.py_func, cache_folder()
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    parts = [function, *filter(inspect.isfunction, cells)]
+    if folder is None or not all(map(is_own, parts)):
+        return None
+    digest = kernel_digest(function, (sorted(compiled.targetoptions.items()), _PART_COMPILER is None))
+    if digest is None:
+        return None
+    settings: Any = numba.config
+    before = settings.CACHE_DIR
+    try:
+        # numba reads this setting only here; it is put back at once, so that others see no change.
+        settings.CACHE_DIR = str(folder / digest)
+        compiled.enable_caching()
+    finally:
+        settings.CACHE_DIR = before
+    return folder / digest
+
+
+@contextlib.contextmanager
+def _vectorising() -> Iterator[None]:
+    """Switch on the vectorisation of neighbouring statements for a while.
+
+    Only this turns lanes that are written out, one variable each, into vector instructions. It changes the
+    order of no sum. numba has it off for everybody, so it is put back.
+    """
+    settings: Any = numba.config
+    before = settings.SLP_VECTORIZE
+    settings.SLP_VECTORIZE = 1
+    try:
+        yield
+    finally:
+        settings.SLP_VECTORIZE = before
+
+
+@contextlib.contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Switch off garbage collection for a while; it would take a tenth of the time of compiling."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
+def _overload(name: Any, choose: Callable[..., Any], parameters: list[inspect.Parameter]) -> None:
+    """Tell numba to put the function that `choose` returns in place of calls to `name`."""
+    # numba wants the same signature, without annotations, everywhere.
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
+    choose.__signature__ = inspect.Signature(bare)  # type: ignore[attr-defined]
+    options: Any = {**OPTIONS, "_nrt": False, "forceinline": True}
+    if _PART_COMPILER is not None:
+        options["pipeline_class"] = _PART_COMPILER
+    overload(name, jit_options=options)(choose)
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:

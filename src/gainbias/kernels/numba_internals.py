@@ -1,12 +1,12 @@
-"""The little that relies on how numba is built, with a way out for versions that are built otherwise.
+"""The few parts that depend on the internals of numba, with a fallback for versions that differ.
 
-numba optimises every compiled function and makes machine code of it, also of those that are only ever
-parts of kernels; then it does both again for each kernel that they are put into. `part_compiler` returns a
-compiler that leaves out what nobody uses, which saves up to a quarter of the time. (Parts are still
+numba optimises every compiled function and makes machine code of it, even of functions that are only ever
+parts of kernels; then it does both again for each kernel that contains them. `part_compiler` returns a
+compiler that leaves out this unused work, which saves up to a quarter of the time. (Parts are still
 simplified: without that, four paths of a chain with 100 states took twice as long to draw.)
 
 It overrides methods that numba does not promise to keep. If they are missing or take other arguments,
-`part_compiler` returns None, and parts are compiled as numba does it, which takes longer and gives the same
+`part_compiler` returns None. Parts are then compiled as numba does it, which takes longer and gives the same
 results.
 """
 
@@ -25,7 +25,7 @@ ARGUMENTS = ("typingctx", "targetctx", "library")
 def part_compiler() -> Any:
     """Return a compiler class for functions that are only ever parts of kernels, or None.
 
-    None means that this version of numba is built otherwise than the versions that were tried.
+    None means that the internals of this version of numba differ from those of the versions that were tried.
 
     Examples
     --------
@@ -72,6 +72,7 @@ def part_compiler() -> Any:
 
 
 def _is_as_expected(library_class: Any, compiler_class: Any) -> bool:
+    """Return whether numba's classes have the methods and arguments that a part compiler relies on."""
     methods = [getattr(library_class, name, None) for name in OVERRIDDEN]
     if not all(inspect.isfunction(method) and _parameters(method) == ["self"] for method in methods):
         return False

@@ -1,6 +1,7 @@
 """Condition numbers of a chain seen through features: how hard its values are to learn.
 
-Quadratic forms |A Phi x|^2 of feature weights x, and their minimum over the unit sphere.
+Start reading in `condition_numbers`. Most are minima, over unit vectors x of feature weights, of a quadratic
+form |A Phi x|^2, which `QuadraticForm` finds.
 
 A is a sparse matrix with a column per state and Phi are the features. The d x d matrix of the form is
 assembled from bounded blocks. That squares the condition number, so its smallest eigenvalue alone may have
@@ -30,108 +31,7 @@ SUBSPACE = 8
 """Number of lowest eigenvectors that are refined together, so that a cluster of eigenvalues does no harm."""
 
 DOUBT = 3e-5
-"""Largest relative error of an assembled eigenvalue that refinement may start from; its square is left."""
-
-
-@dataclass(frozen=True, eq=False)
-class QuadraticForm:
-    """The form x -> |A Phi x|^2.
-
-    Attributes
-    ----------
-    rows : csr_array, shape (m, n)
-        The matrix A.
-    features : Features
-        The matrix Phi, shape (n, d).
-    """
-
-    rows: CsrArray
-    features: Features
-
-    def minimum(self, normal: Floats | None = None, extra_row: Floats | None = None) -> float:
-        """Minimum of the form over unit vectors x.
-
-        Parameters
-        ----------
-        normal : ndarray, shape (d,), optional
-            Only x orthogonal to this vector count; if there are none, the minimum is infinite.
-        extra_row : ndarray, shape (n,), optional
-            A row c of A that is kept apart because it is dense: (c^T Phi x)^2 is added to the form.
-        """
-        basis = None if normal is None else orthogonal_basis(normal)
-        if basis is not None and basis.shape[1] == 0:
-            return np.inf
-        extra = np.zeros((0, self.rows.shape[1])) if extra_row is None else extra_row[None, :]
-        extra_features = self.features.adjoint(extra.T).T
-        matrix = self._matrix + extra_features.T @ extra_features
-        if basis is not None:
-            matrix = basis.T @ matrix @ basis
-        values, vectors = linalg.eigh(matrix, subset_by_index=[0, min(SUBSPACE, len(matrix)) - 1])
-        if self._rounding(extra) <= DOUBT * values[0]:
-            states = self.features.combine(vectors if basis is None else basis @ vectors)
-            return _smallest_singular_value(np.concatenate([self.rows @ states, extra @ states])) ** 2
-        triangle = np.concatenate([self._triangle, extra_features])
-        return _smallest_singular_value(triangle if basis is None else triangle @ basis) ** 2
-
-    @cached_property
-    def _matrix(self) -> Floats:
-        """The assembled matrix of the form, (d, d)."""
-        assembled = sandwich(self.features, sparse.csr_array(self.rows.T @ self.rows))
-        return (assembled + assembled.T) / 2
-
-    def _rounding(self, extra: Floats) -> float:
-        """Size of the rounding errors in the assembled matrix, whose terms may cancel."""
-        squares = np.asarray(self.rows.multiply(self.rows).sum(axis=0)).ravel() + (extra**2).sum(axis=0)
-        return 4.0 * EPSILON * float(squares @ self.features.row_norms**2)
-
-    @cached_property
-    def _triangle(self) -> Floats:
-        """Triangular R with |R x|^2 equal to the form, found without squaring A Phi."""
-        return triangular_factor(self._blocks(), self.features.num_features)
-
-    def _blocks(self) -> Iterator[Floats]:
-        """Iterate over A Phi as dense blocks of rows."""
-        height = max(1, FORM_BLOCK_BYTES // (8 * self.features.num_features))
-        for start in range(0, self.rows.shape[0], height):
-            block = self.rows[start : start + height] @ self.features.matrix
-            yield block if isinstance(block, np.ndarray) else block.toarray()
-
-
-def sandwich(features: Features, operator: CsrArray) -> Floats:
-    """Phi^T K Phi as a dense (d, d) matrix for a sparse (n, n) matrix K, some columns at a time."""
-    phi = features.matrix if isinstance(features.matrix, np.ndarray) else features.matrix.tocsc()
-    width = max(1, FORM_BLOCK_BYTES // (8 * features.num_states))
-    assembled = np.empty((features.num_features, features.num_features))
-    for start in range(0, features.num_features, width):
-        block = phi.T @ (operator @ phi[:, start : start + width])
-        assembled[:, start : start + width] = block if isinstance(block, np.ndarray) else block.toarray()
-    return assembled
-
-
-def orthogonal_basis(normal: Floats) -> Floats:
-    """Orthonormal basis, (d, d - 1), of the vectors orthogonal to `normal`, by one Householder reflection."""
-    mirror = normal / np.linalg.norm(normal)
-    mirror[0] += np.copysign(1.0, mirror[0])
-    return (np.eye(normal.size) - np.outer(mirror, 2.0 * mirror / (mirror @ mirror)))[:, 1:]
-
-
-def triangular_factor(blocks: Iterable[Floats], width: int) -> Floats:
-    """Upper-triangular R with R^T R = B^T B, where B stacks `blocks`, each (any, width)."""
-    triangle = np.zeros((0, width))
-    for block in blocks:
-        triangle = linalg.qr(
-            np.concatenate([triangle, block]), mode="r", overwrite_a=True, check_finite=False
-        )[0]
-        triangle = triangle[:width]
-    return triangle
-
-
-def _smallest_singular_value(tall: Floats) -> float:
-    """Smallest singular value of a matrix with no more columns than rows, whatever the scales of columns."""
-    # Long rows first, and pivoted columns: then each row keeps the digits that its own length allows.
-    order = np.argsort(-np.abs(tall).max(axis=1), kind="stable")
-    triangle = np.triu(linalg.qr(tall[order], mode="r", pivoting=True)[0][: tall.shape[1]])
-    return float(linalg.svdvals(triangle)[-1])
+"""Largest relative error of an assembled eigenvalue from which refinement may start; it leaves the square."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +79,7 @@ class ConditionNumbers:
 def condition_numbers(
     flows: FlowNetwork, transitions: CsrArray, features: Features, ones_weights: Floats | None
 ) -> ConditionNumbers:
-    """Compute all condition numbers.
+    """Return all condition numbers of a chain and features.
 
     Parameters
     ----------
@@ -224,7 +124,7 @@ def _linear(
 
 
 def flow_differences(flows: FlowNetwork) -> CsrArray:
-    """Sparse matrix, a row per pair of states, whose product with values has their energy as squared norm."""
+    """Return the matrix, a row per pair of states, for which |matrix @ values|^2 is the energy of values."""
     start, end, flow = flows.edges
     root = np.sqrt(flow)
     pair = np.arange(flow.size)
@@ -232,3 +132,106 @@ def flow_differences(flows: FlowNetwork) -> CsrArray:
         (np.concatenate([root, -root]), (np.concatenate([pair, pair]), np.concatenate([start, end]))),
         shape=(flow.size, flows.num_states),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticForm:
+    """The quadratic form x -> |A Phi x|^2.
+
+    Attributes
+    ----------
+    rows : csr_array, shape (m, n)
+        The matrix A.
+    features : Features
+        The matrix Phi, shape (n, d).
+    """
+
+    rows: CsrArray
+    features: Features
+
+    def minimum(self, normal: Floats | None = None, extra_row: Floats | None = None) -> float:
+        """Return the minimum of the form over unit vectors x.
+
+        Parameters
+        ----------
+        normal : ndarray, shape (d,), optional
+            Only x orthogonal to this vector count; if there are none, the minimum is infinite.
+        extra_row : ndarray, shape (n,), optional
+            A row c of A that is kept apart because it is dense: (c^T Phi x)^2 is added to the form.
+        """
+        basis = None if normal is None else orthogonal_basis(normal)
+        if basis is not None and basis.shape[1] == 0:
+            return np.inf
+        extra = np.zeros((0, self.rows.shape[1])) if extra_row is None else extra_row[None, :]
+        extra_features = self.features.adjoint(extra.T).T
+        matrix = self._matrix + extra_features.T @ extra_features
+        if basis is not None:
+            matrix = basis.T @ matrix @ basis
+        values, vectors = linalg.eigh(matrix, subset_by_index=[0, min(SUBSPACE, len(matrix)) - 1])
+        if self._rounding(extra) <= DOUBT * values[0]:
+            states = self.features.combine(vectors if basis is None else basis @ vectors)
+            return _smallest_singular_value(np.concatenate([self.rows @ states, extra @ states])) ** 2
+        triangle = np.concatenate([self._triangle, extra_features])
+        return _smallest_singular_value(triangle if basis is None else triangle @ basis) ** 2
+
+    @cached_property
+    def _matrix(self) -> Floats:
+        """The assembled matrix of the form, (d, d)."""
+        assembled = sandwich(self.features, sparse.csr_array(self.rows.T @ self.rows))
+        return (assembled + assembled.T) / 2
+
+    def _rounding(self, extra: Floats) -> float:
+        """Size of the rounding errors in the assembled matrix, whose terms may cancel."""
+        squares = np.asarray(self.rows.multiply(self.rows).sum(axis=0)).ravel() + (extra**2).sum(axis=0)
+        return 4.0 * EPSILON * float(squares @ self.features.row_norms**2)
+
+    @cached_property
+    def _triangle(self) -> Floats:
+        """Triangular R with |R x|^2 equal to the form, found without squaring A Phi."""
+        return triangular_factor(self._blocks(), self.features.num_features)
+
+    def _blocks(self) -> Iterator[Floats]:
+        """Yield A Phi as dense blocks of rows."""
+        height = max(1, FORM_BLOCK_BYTES // (8 * self.features.num_features))
+        for start in range(0, self.rows.shape[0], height):
+            block = self.rows[start : start + height] @ self.features.matrix
+            yield block if isinstance(block, np.ndarray) else block.toarray()
+
+
+def sandwich(features: Features, operator: CsrArray) -> Floats:
+    """Return Phi^T K Phi as a dense (d, d) matrix, for a sparse (n, n) matrix K."""
+    phi = features.matrix if isinstance(features.matrix, np.ndarray) else features.matrix.tocsc()
+    width = max(1, FORM_BLOCK_BYTES // (8 * features.num_states))
+    assembled = np.empty((features.num_features, features.num_features))
+    for start in range(0, features.num_features, width):
+        block = phi.T @ (operator @ phi[:, start : start + width])
+        assembled[:, start : start + width] = block if isinstance(block, np.ndarray) else block.toarray()
+    return assembled
+
+
+def orthogonal_basis(normal: Floats) -> Floats:
+    """Return an orthonormal basis, (d, d - 1), of the vectors orthogonal to `normal`, (d,)."""
+    mirror = normal / np.linalg.norm(normal)  # of one Householder reflection
+    mirror[0] += np.copysign(1.0, mirror[0])
+    return (np.eye(normal.size) - np.outer(mirror, 2.0 * mirror / (mirror @ mirror)))[:, 1:]
+
+
+def triangular_factor(blocks: Iterable[Floats], width: int) -> Floats:
+    """Return the upper-triangular R with R^T R = B^T B, where B stacks `blocks`, each (any, width)."""
+    triangle = np.zeros((0, width))
+    for block in blocks:
+        triangle = linalg.qr(
+            np.concatenate([triangle, block]), mode="r", overwrite_a=True, check_finite=False
+        )[0]
+        triangle = triangle[:width]
+    return triangle
+
+
+def _smallest_singular_value(tall: Floats) -> float:
+    """Return the smallest singular value of a matrix with at least as many rows as columns.
+
+    With long rows first, and columns pivoted, each row keeps the digits that its own length allows.
+    """
+    order = np.argsort(-np.abs(tall).max(axis=1), kind="stable")
+    triangle = np.triu(linalg.qr(tall[order], mode="r", pivoting=True)[0][: tall.shape[1]])
+    return float(linalg.svdvals(triangle)[-1])

@@ -1,6 +1,7 @@
 """A Markov reward process seen through features: what a linear method can learn, and how hard that is.
 
-Least squares in the span of the features, and the check that their columns are independent.
+Start reading in `Problem`. Its `fixed_point` is refined in `_refined_weights`. `projector` at the end factors
+the features, for least squares in their span, and checks that their columns are independent.
 """
 
 from __future__ import annotations
@@ -14,95 +15,15 @@ from scipy import linalg, sparse
 
 from gainbias.features import FeatureLike, Features, as_features
 from gainbias.model.chain.reversible import FlowNetwork, additive_flows
-from gainbias.model.checks import EPSILON, CsrArray, float_array
+from gainbias.model.checks import EPSILON, CsrArray, float_array, frozen
 from gainbias.model.conditioning import ConditionNumbers, condition_numbers, sandwich, triangular_factor
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solution import ConvergenceError, Solution
 from gainbias.model.solve.solve import solve
 from gainbias.types import Floats
 
-WELL_CONDITIONED = 1e-6
-"""Above this smallest eigenvalue, the Cholesky factor of the Gram matrix of unit columns is good enough."""
-
-REFINEMENTS = 3
-"""Each refinement of a least-squares fit gains the digits that the triangular factor has; three give all."""
-
-
-@dataclass(frozen=True, eq=False)
-class Projector:
-    """A triangular factor of the features, which must have full column rank.
-
-    Attributes
-    ----------
-    features : Features
-        The matrix Phi, shape (n, d).
-    column_norms : ndarray, shape (d,)
-        Lengths of its columns.
-    triangle : ndarray, shape (d, d)
-        Upper-triangular R with R^T R = C^T Phi^T Phi C, where C divides each column by its length.
-    """
-
-    features: Features
-    column_norms: Floats
-    triangle: Floats
-
-    def fit(self, values: Floats) -> Floats:
-        """Weights, (d,), whose values are closest to `values`, (n,), in the Euclidean norm."""
-        weights = np.zeros(self.features.num_features)
-        for _ in range(REFINEMENTS):
-            gradient = self.features.adjoint(values - self.features.combine(weights)) / self.column_norms
-            step = linalg.cho_solve((self.triangle, False), gradient)
-            weights += step / self.column_norms
-        return weights
-
-
-def projector(features: Features) -> Projector:
-    """Factorise features.
-
-    Raises
-    ------
-    ValueError
-        If the columns are not linearly independent, or a column is too short or too long to be squared.
-    """
-    if features.num_features > features.num_states:
-        raise ValueError(
-            f"features must have full column rank, found {features.num_features} columns but only "
-            f"{features.num_states} states: drop columns, or use gb.Tabular() for one feature per state"
-        )
-    gram = sandwich(features, sparse.eye_array(features.num_states, format="csr"))
-    squares = np.diag(gram).copy()
-    in_range = np.isfinite(squares) & (squares > 0.0)
-    if not in_range.all():
-        raise ValueError(
-            f"the squared length of column {int(np.argmin(in_range))} of features is out of the range of "
-            "double precision: rescale it"
-        )
-    norms = np.sqrt(squares)
-    gram /= np.outer(norms, norms)
-    try:
-        np.linalg.cholesky(gram - WELL_CONDITIONED * np.eye(len(gram)))
-        triangle = linalg.cholesky(gram)
-    except np.linalg.LinAlgError:
-        triangle = triangular_factor((block / norms for _, block in features.row_blocks()), len(gram))
-        _check_rank(triangle, features)
-    return Projector(features, norms, triangle)
-
-
-def _check_rank(triangle: Floats, features: Features) -> None:
-    """Refuse features whose columns, scaled to length 1 and with this triangular factor, are dependent."""
-    pivoted, order = linalg.qr(triangle, mode="r", pivoting=True)
-    diagonal = np.abs(np.diag(pivoted))
-    rank = int(np.sum(diagonal > EPSILON * features.num_states * diagonal[0]))
-    if rank < features.num_features:
-        raise ValueError(
-            f"features must have full column rank {features.num_features}, found rank {rank}: column "
-            f"{order[rank]} is a linear combination of the others: drop it"
-        )
-
-
 MOST_PROBLEM_FEATURES = 8_000
 """The projected equation is a dense d x d system; tabular features need none and have no limit."""
-
 
 LARGEST_ERROR = 1e-8
 """Error of the fixed point, relative to its largest weight (of unit columns), at which it is refused."""
@@ -111,10 +32,16 @@ NEGLIGIBLE_WEIGHTS = 1e-4
 """Weights this small, relative to the bias, are judged as if they were this large: they may be 0."""
 
 PROBES = 4
-"""Random signs of the rounding errors that are tried."""
+"""Number of random choices of the signs of rounding errors that are tried."""
 
 SPAN_TOLERANCE = 1e-10
 """Values within this of 1 in every state count as the constant 1, or within the rounding of the fit."""
+
+WELL_CONDITIONED = 1e-6
+"""Above this smallest eigenvalue, the Cholesky factor of the Gram matrix of unit columns is good enough."""
+
+REFINEMENTS = 3
+"""Each refinement of a least-squares fit gains the digits that the triangular factor has; three give all."""
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -191,8 +118,8 @@ class Problem:
             If double precision leaves the largest weight fewer than 8 digits.
         """
         if self.features.kind == "tabular":
-            return _frozen(self.solution.bias.copy())
-        with warnings.catch_warnings(), np.errstate(all="ignore"):  # what is wrong shows in the error
+            return frozen(self.solution.bias.copy())
+        with warnings.catch_warnings(), np.errstate(all="ignore"):  # an overflow shows in the error
             warnings.simplefilter("ignore", linalg.LinAlgWarning)
             weights, error = self._refined_weights()
         if not error <= LARGEST_ERROR:
@@ -202,12 +129,12 @@ class Problem:
                 f"{found if np.isfinite(error) else 'may have no correct digit'}: drop columns of the "
                 "features that nearly depend on the others, or rescale them"
             )
-        return _frozen(weights)
+        return frozen(weights)
 
     @cached_property
     def values(self) -> Floats:
         """Values of all states at the fixed point, Phi theta*, shape (n,)."""
-        return _frozen(self.features.combine(self.fixed_point))
+        return frozen(self.features.combine(self.fixed_point))
 
     @property
     def ones_in_span(self) -> bool:
@@ -219,13 +146,13 @@ class Problem:
         """The weights that give every state the value 1, shape (d,), or None if there are none."""
         ones = np.ones(self.mrp.num_states)
         if self.features.kind == "tabular":
-            return _frozen(ones)
+            return frozen(ones)
         weights = self._projector.fit(ones)
         if self.num_features == self.mrp.num_states:  # they have full rank, so they span everything
-            return _frozen(weights)
+            return frozen(weights)
         error = np.abs(self.features.combine(weights) - 1.0).max()
         rounding = self.num_features * EPSILON * self._reach(weights).max()
-        return _frozen(weights) if error <= max(SPAN_TOLERANCE, rounding) else None
+        return frozen(weights) if error <= max(SPAN_TOLERANCE, rounding) else None
 
     @cached_property
     def condition_numbers(self) -> ConditionNumbers:
@@ -233,20 +160,20 @@ class Problem:
         return condition_numbers(self._flows, self.mrp.csr, self.features, self.ones_weights)
 
     def stationary_norm(self, values: Floats) -> float:
-        """Root mean square of `values`, shape (n,), under the stationary law: |f|_D^2 = sum of mu f^2."""
+        """Return the root mean square of `values`, (n,), under the stationary law: |f|_D."""
         return float(np.sqrt(self.solution.stationary @ self._state_values(values) ** 2))
 
     def dirichlet_norm(self, values: Floats) -> float:
-        """How much `values`, shape (n,), change in a step: |f|_Dir^2 = half the mean of (f(s) - f(s'))^2."""
+        """Return the change of `values`, (n,), in a step: |f|_Dir^2 is half the mean of (f(s) - f(s'))^2."""
         return float(np.sqrt(self._flows.energy(self._state_values(values))))
 
     def quotient_norm(self, values: Floats) -> float:
-        """Euclidean norm of `values`, shape (n,), after subtracting their plain average."""
+        """Return the Euclidean norm of `values`, shape (n,), after subtracting their plain average."""
         checked = self._state_values(values)
         return float(np.linalg.norm(checked - checked.mean()))
 
     def mixing_time(self, eps: float) -> int:
-        """Mixing time of the process (see `mixing_time`)."""
+        """Return the mixing time of the process (see `mixing_time`)."""
         return self.mrp.mixing_time(eps)
 
     def __repr__(self) -> str:
@@ -263,7 +190,7 @@ class Problem:
 
     @cached_property
     def _drift(self) -> CsrArray:
-        """D (I - P); its diagonal is the sum of the other entries, which loses no digits."""
+        """The matrix D (I - P), (n, n); its diagonal sums the other entries, which loses no digits."""
         away = self.mrp.csr.copy()
         away.setdiag(0.0)
         leaving = sparse.diags_array(np.asarray(away @ np.ones(self.mrp.num_states)))
@@ -278,9 +205,10 @@ class Problem:
         return np.asarray(matrix / np.outer(norms, norms))
 
     def _refined_weights(self) -> tuple[Floats, float]:
-        """Solution of the projected equation, and its error relative to the largest weight of unit columns.
+        """Return the solution of the projected equation, and its error relative to its largest weight.
 
-        The error is the last correction, or what rounding errors of the force do to the weights.
+        Weights are compared as those of columns of length 1. The error is the last correction, or the effect
+        of rounding errors of the force on the weights, whichever is larger.
         """
         norms, equation = self._projector.column_norms, self._scaled_equation
         factor = linalg.lu_factor(equation, check_finite=False)
@@ -304,7 +232,7 @@ class Problem:
         return weights, 0.0 if error == 0.0 else float(error / size)
 
     def _rounding(self, weights: Floats, rng: np.random.Generator) -> Floats:
-        """Rounding errors the force may have at `weights`, with random signs: of values and of flows."""
+        """Return rounding errors, (n,), that the force may have at `weights`, with random signs."""
         mu, values = self.solution.stationary, self.features.combine(weights)
         missed = self.solution.bias - values
         value_signs, flow_signs = rng.choice([-EPSILON, EPSILON], (2, self.mrp.num_states))
@@ -318,15 +246,15 @@ class Problem:
         return np.asarray(self._drift @ shift + mu * (mu @ shift) + flow_signs * flows)
 
     def _reach(self, weights: Floats) -> Floats:
-        """Sum of the absolute terms of each state's value, (n,): its rounding error is a part of this."""
+        """Return the sum of the absolute terms of each state's value, (n,); rounding is relative to it."""
         return np.asarray(abs(self.features.matrix) @ np.abs(weights))
 
     def _force(self, values: Floats) -> Floats:
-        """What the equation still asks for at `values`: D (R - g - (I - P) values) - mu (mu^T values).
+        """Return the residual of the equation at `values`, (n,).
 
-        In terms of what the values miss of the bias it is D (I - P) missed + mu (mu^T missed). The smaller of
-        the two, values or missed, loses fewer digits: nothing may be missed, or the bias may be beyond the
-        features.
+        It is D (R - g - (I - P) values) - mu (mu^T values), and with missed = bias - values it is also
+        D (I - P) missed + mu (mu^T missed). The formula with the smaller of the two, values or missed, loses
+        fewer digits: where the features can express the bias nothing is missed, elsewhere much may be.
         """
         mu, rewards = self.solution.stationary, self.mrp.rewards
         missed = self.solution.bias - values
@@ -369,10 +297,77 @@ def _check_irreducible(mrp: MarkovRewardProcess) -> None:
 
 
 def _reciprocal_condition(factors: Floats, matrix: Floats) -> float:
-    """Estimate of 1 / (|A| |A^-1|) in the 1-norm, from the triangular factors of A."""
+    """Return an estimate of 1 / (|A| |A^-1|) in the 1-norm, from the triangular factors of A."""
     return float(linalg.lapack.dgecon(factors, np.abs(matrix).sum(axis=0).max())[0])
 
 
-def _frozen(array: Floats) -> Floats:
-    array.flags.writeable = False
-    return array
+@dataclass(frozen=True, eq=False)
+class Projector:
+    """A triangular factor of the features, which must have full column rank.
+
+    Attributes
+    ----------
+    features : Features
+        The matrix Phi, shape (n, d).
+    column_norms : ndarray, shape (d,)
+        Lengths of its columns.
+    triangle : ndarray, shape (d, d)
+        Upper-triangular R with R^T R = C^T Phi^T Phi C, where C divides each column by its length.
+    """
+
+    features: Features
+    column_norms: Floats
+    triangle: Floats
+
+    def fit(self, values: Floats) -> Floats:
+        """Return the weights, (d,), whose values are closest to `values`, (n,), in the Euclidean norm."""
+        weights = np.zeros(self.features.num_features)
+        for _ in range(REFINEMENTS):
+            gradient = self.features.adjoint(values - self.features.combine(weights)) / self.column_norms
+            step = linalg.cho_solve((self.triangle, False), gradient)
+            weights += step / self.column_norms
+        return weights
+
+
+def projector(features: Features) -> Projector:
+    """Return the triangular factor of features.
+
+    Raises
+    ------
+    ValueError
+        If the columns are not linearly independent, or a column is too short or too long to be squared.
+    """
+    if features.num_features > features.num_states:
+        raise ValueError(
+            f"features must have full column rank, found {features.num_features} columns but only "
+            f"{features.num_states} states: drop columns, or use gb.Tabular() for one feature per state"
+        )
+    gram = sandwich(features, sparse.eye_array(features.num_states, format="csr"))
+    squares = np.diag(gram).copy()
+    in_range = np.isfinite(squares) & (squares > 0.0)
+    if not in_range.all():
+        raise ValueError(
+            f"the squared length of column {int(np.argmin(in_range))} of features is out of the range of "
+            "double precision: rescale it"
+        )
+    norms = np.sqrt(squares)
+    gram /= np.outer(norms, norms)
+    try:
+        np.linalg.cholesky(gram - WELL_CONDITIONED * np.eye(len(gram)))
+        triangle = linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        triangle = triangular_factor((block / norms for _, block in features.row_blocks()), len(gram))
+        _check_rank(triangle, features)
+    return Projector(features, norms, triangle)
+
+
+def _check_rank(triangle: Floats, features: Features) -> None:
+    """Raise an error if features whose columns, scaled to length 1, have this factor are dependent."""
+    pivoted, order = linalg.qr(triangle, mode="r", pivoting=True)
+    diagonal = np.abs(np.diag(pivoted))
+    rank = int(np.sum(diagonal > EPSILON * features.num_states * diagonal[0]))
+    if rank < features.num_features:
+        raise ValueError(
+            f"features must have full column rank {features.num_features}, found rank {rank}: column "
+            f"{order[rank]} is a linear combination of the others: drop it"
+        )

@@ -1,6 +1,7 @@
 """The Markov reward process: what the exact solver solves and the engines simulate.
 
-Processes in files.
+`MarkovRewardProcess` is made from transitions and rewards, from a decision process and a policy, or from
+rates; `read_process` reads one from a file.
 """
 
 from __future__ import annotations
@@ -169,9 +170,9 @@ class MarkovRewardProcess:
         ----------
         generator : array_like or scipy.sparse array or matrix, shape (n, n)
             The matrix Q of rates; each row sums to 0 within 1e-8 of its rates (or within the rounding of its
-            own type). The diagonal is only checked: what is used in its place is minus the sum of the other
-            entries, which loses no digits. A negative rate counts as 0 if it is only rounding: up to
-            4 (m + 1) units of rounding, relative to the rates of its row, of which there are m.
+            own type). The diagonal is only checked; minus the sum of the other entries is used in its place,
+            which loses no digits. A negative rate counts as 0 if it is only rounding: up to 4 (m + 1) units
+            of rounding, relative to the rates of its row, of which there are m.
         reward_rates : array_like, shape (n,)
             Reward per unit of time in each state.
         labels : iterable, optional
@@ -291,22 +292,22 @@ class MarkovRewardProcess:
             object.__setattr__(self, name, value)
 
 
-EXPECTED = (
-    "an .npz file with the array `rewards`, (n,) or (n, n), optionally `labels`, and either a dense array "
-    "`transitions` or the parts of a sparse matrix under the names that scipy.sparse.save_npz uses "
-    "(`format`, `shape`, `data`, `indices`, `indptr`)"
-)
-
-
 def read_process(path: str) -> MarkovRewardProcess:
-    """Read a process from an .npz file; pickled objects in it are refused.
+    """Return the process in an .npz file; pickled objects in it are refused.
+
+    The file has the array `rewards`, (n,) or (n, n), optionally `labels`, and either a dense array
+    `transitions`, (n, n), or the parts of a sparse matrix as `scipy.sparse.save_npz` writes them.
 
     Raises
     ------
     ValueError
         If the file is something else, or damaged.
     """
-    expected = f"must be {EXPECTED}"
+    expected = (
+        "must be an .npz file with the array `rewards`, (n,) or (n, n), optionally `labels`, and either a "
+        "dense array `transitions` or the parts of a sparse matrix under the names that "
+        "scipy.sparse.save_npz uses (`format`, `shape`, `data`, `indices`, `indptr`)"
+    )
     with open(path, "rb") as file:
         if not zipfile.is_zipfile(file):
             raise ValueError(f"{path} is no .npz file, {expected}")

@@ -1,4 +1,4 @@
-"""Communicating classes, recurrent classes, transient states and periods, in linear time."""
+"""The structure of a chain: its classes, transient states and periods, all in linear time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gainbias.model.checks import CsrArray
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """Which states reach each other, and which are visited for ever.
+    """The classes of a chain: which states reach each other, and which are visited for ever.
 
     Classes are numbered by their smallest state, so the numbers do not depend on the algorithm.
 
@@ -36,7 +36,7 @@ class Structure:
     transient: NDArray[np.intp]
 
     def describe_recurrent(self, most: int = 3) -> str:
-        """Return the recurrent classes in words, for a message; lists at most `most` of them.
+        """Return the recurrent classes in words, for a message, with the states of at most `most` of them.
 
         Examples
         --------

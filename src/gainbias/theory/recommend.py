@@ -1,4 +1,8 @@
-"""Which step size and how many steps: what a theorem certifies, and what is enough in fact."""
+"""Recommended step sizes and numbers of steps: what a theorem certifies, and what is enough in fact.
+
+`recommend` is what users call. The certified choice comes from `certified`; `_Search` finds the practical
+one on a grid of step sizes, by exact curves or, where there are none, by runs.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ from gainbias.theory.curve.enumeration import check_sampling
 from gainbias.types import Floats
 
 STEP_HALVINGS = 16
-"""Constant step sizes that are tried: the largest sensible one, halved so many times less one."""
+"""Number of constant step sizes that are tried: the largest sensible one, and each half of the one before."""
 
 MULTIPLES = (1.0, 2.0, 4.0)
 """Harmonic step sizes a / (t + c0) that are tried have a times the slowest rate equal to these."""
@@ -34,26 +38,28 @@ NUM_CHECKPOINTS = 400
 """Numbers of steps at which errors are looked at, evenly spaced on a logarithmic scale."""
 
 FIRST_LENGTH = 2000
+"""Length of the first runs."""
+
 RUN_GROWTH = 8
-"""Runs have these lengths at first, and so many times longer ones if they are too short."""
+"""Runs that are too short are made longer by this factor."""
 
 STEPS_ONE_BY_ONE = 100
-"""From the number of steps that is recommended on, so many are looked at one by one."""
+"""This many steps are looked at one by one, from the recommended number on."""
 
 COARSE = 50
-"""Late steps that are too large are passed by so small a part of their number, not one by one."""
+"""After a late error that is too large, the next step tried is later by a part of its number: 1 / this."""
 
 FAR = 10
-"""Shrinking steps a / (t + c0)^xi are followed until t + c0 is so many times larger, or so far at least."""
+"""Steps a / (t + c0)^xi that shrink are followed at least until t + c0 is larger by this factor."""
 
 TIMES_LONGER = 4
-"""Constant steps are followed for so many times the number of steps at least."""
+"""Constant steps are followed at least for this many times the number of steps."""
 
 RELAXATIONS = 20.0
-"""With constant steps the slowest part of the error shrinks, meanwhile, by e to the power of this."""
+"""Constant steps are followed until the slowest part of the error has shrunk by e to the power of this."""
 
 MIXING = 10
-"""Along a chain, errors are followed for so many mixing times more."""
+"""Along a chain, errors are followed for this many mixing times more."""
 
 PATIENCE = 30.0
 """Seconds that an exact curve may take; beyond them, runs are made instead."""
@@ -62,9 +68,18 @@ PATIENCE = 30.0
 class Practical(NamedTuple):
     """The fewest steps, over a grid of step sizes, from which on the expected squared error is small enough.
 
-    `step_size` is None for an algorithm without step sizes. `standard_error` is that of the
-    `mean_squared_error` if it is a mean over runs, and None if it is exact. `checked_until` is the number of
-    steps up to which the error was seen to stay small enough.
+    Attributes
+    ----------
+    step_size : Schedule or None
+        None for an algorithm without step sizes.
+    num_steps : int
+        Number of steps.
+    mean_squared_error : float
+        The error after these steps.
+    standard_error : float or None
+        That of `mean_squared_error` if it is a mean over runs; None if it is exact.
+    checked_until : int
+        Number of steps up to which the error was seen to stay small enough.
     """
 
     step_size: Schedule | None
@@ -84,10 +99,10 @@ class Recommendation:
     epsilon : float
         The wanted expected squared distance of the weights from their limit.
     sampling : str
-    certified : Certified or None
-        What a theorem guarantees: step size, number of steps and the `Bound`.
+    certified : CertifiedSteps or None
+        The guarantee of a theorem: step size, number of steps and the `Bound`.
     reason : str
-        Why there is no certificate, if there is none.
+        The reason why there is no certificate; empty if there is one.
     practical : Practical or None
         What is enough in fact: from there on the error stays small enough, not only there. None if no step
         size of the grid does that within `max_steps`.
@@ -115,7 +130,7 @@ class Recommendation:
 
     @property
     def gap(self) -> str:
-        """How far the theorem is from practice, in words."""
+        """The difference between theorem and practice, in words."""
         if self.practical is None:
             needed = f"no step size of the grid is enough within {self.max_steps:,} steps"
             if self.certified is None:
@@ -186,8 +201,8 @@ def recommend(
     max_steps : int
         Practical choices with more steps are not looked for. Errors are looked at beyond them.
     lanes : int
-        So many runs replace exact curves where there are none, or where they take too long. The error must
-        then be below epsilon by two standard errors.
+        Number of runs that replace exact curves where there are none, or where they take too long. The error
+        must then be below epsilon by two standard errors.
 
     Returns
     -------
@@ -361,7 +376,7 @@ class _Search:
         )
 
     def _far(self, schedule: Schedule, steps: int) -> int:
-        """Return how far errors are followed, see `recommend`."""
+        """Return the number of steps up to which errors are followed; see `recommend`."""
         if isinstance(schedule, Constant) and self.algorithm.declared.mean_field is not None:
             far = max(TIMES_LONGER * steps, steps + RELAXATIONS / (schedule.a * self._slowest_rate))
         else:
@@ -395,7 +410,7 @@ def _checkpoints(first: int, last: int) -> list[int]:
 
 
 def _said(number: int) -> str:
-    """Return a number of steps as people read it."""
+    """Return a number of steps in a form that is easy to read."""
     return f"{number:,}" if number < 10**9 else f"{number:.1e}"
 
 

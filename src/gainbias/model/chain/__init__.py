@@ -1,1 +1,5 @@
-"""Facts about a chain beside its gain and bias: deviation matrix, eigenvalues, mixing time."""
+"""Facts about a chain besides its gain and bias: deviation matrix, eigenvalues, mixing time.
+
+Start reading in `deviation`, which needs the exact solver only. `reversible` finds eigenvalues of symmetric
+flows, and `mixing` builds on both: contraction, spectral gap and mixing times.
+"""

@@ -1,4 +1,4 @@
-"""The deviation matrix: what the start is worth in the long run, for any reward."""
+"""The deviation matrix, which maps any rewards to their bias: applied, formed, and its trace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_DEVIATION_STATES = 5_000
 
 
 def deviation(mrp: MarkovRewardProcess, vector: ArrayLike) -> Floats:
-    """Apply the deviation matrix to vectors without forming it.
+    """Return the deviation matrix applied to vectors, without forming it.
 
     The deviation matrix is H = (I - P + e mu^T)^-1 - e mu^T, the sum over all times t of P^t - e mu^T (its
     average limit for a periodic chain). Applied to rewards it gives their bias.
@@ -49,7 +49,7 @@ def deviation(mrp: MarkovRewardProcess, vector: ArrayLike) -> Floats:
 
 
 def deviation_matrix(mrp: MarkovRewardProcess) -> Floats:
-    """Form the deviation matrix (see `deviation`), shape (n, n), for at most 5000 states.
+    """Return the deviation matrix (see `deviation`), shape (n, n), for at most 5000 states.
 
     Examples
     --------
@@ -67,9 +67,9 @@ def deviation_matrix(mrp: MarkovRewardProcess) -> Floats:
 def kemeny_constant(mrp: MarkovRewardProcess) -> float:
     """Return the expected number of steps to a state drawn from the stationary law, from any state.
 
-    Being there already counts as 0 steps, so this is the trace of the deviation matrix, and the sum of 1 / (1
-    - lambda) over all eigenvalues of P but one eigenvalue 1. (Counting at least one step makes it larger by
-    1.)
+    Being there already counts as 0 steps, so this is the trace of the deviation matrix, and the sum of
+    ``1 / (1 - lambda)`` over all eigenvalues of P but one eigenvalue 1. (Counting at least one step makes it
+    larger by 1.)
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def kemeny_constant(mrp: MarkovRewardProcess) -> float:
 
 
 def solve_once(poisson: Poisson, right: Floats) -> Floats:
-    """Apply the deviation matrix to (n,) or (n, k) without measuring the error, which costs several solves.
+    """Return the deviation matrix applied to (n,) or (n, k), without the solves that would measure the error.
 
     Elimination has nearly all digits at once; a method that iterates has about nine.
     """

@@ -9,6 +9,8 @@ variance in one step, f^T D f - (P f)^T D (P f), where D = diag(mu). Written thi
 however close the chain is to falling apart. The smallest eigenvalues of such a form are the inverses of the
 largest ones of its inverse. One application of the inverse is a Poisson equation of the reversible chain with
 flows F, so no n x n matrix is formed.
+
+`additive_flows` and `multiplicative_flows` make the two graphs; `FlowNetwork` has the eigenvalues.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ QUICK_RESTARTS, QUICK_GAP = 20, 0.05
 """A gap this large, found this soon by Lanczos without the inverse, has all its digits."""
 
 QUICK_STEPS, QUICK_GROWTH = 200, 10.0
-"""Flows that conjugate gradients invert in so many steps, with so little growth, need no elimination."""
+"""Flows that conjugate gradients invert in this many steps, with at most this growth, need no elimination."""
 
 LANCZOS_TOLERANCE = 1e-9
 """Relative accuracy of the largest eigenvalue of the inverse, before the quotient squares the error away."""
@@ -86,12 +88,12 @@ class FlowNetwork:
         return upper.row, upper.col, upper.data
 
     def energy(self, values: Floats) -> float:
-        """Energy of `values`, shape (n,)."""
+        """Return the energy of `values`, shape (n,)."""
         start, end, flow = self.edges
         return float(flow @ (values[start] - values[end]) ** 2)
 
     def potential(self, currents: Floats) -> Floats:
-        """Values whose Laplacian is `currents`, (n,) or (n, k) with columns of sum 0; up to a constant."""
+        """Return values whose Laplacian is `currents`, (n,) or (n, k) of sum 0; up to a constant."""
         return self._solve(currents)
 
     def smallest_ratio(self, weights: Floats) -> float:
@@ -118,7 +120,7 @@ class FlowNetwork:
         return smallest_eigenvalue(inverse, quotient, self.num_states)
 
     def spectral_gap(self) -> float:
-        """Minimum of energy(f) over f of variance 1: the gap of the reversible chain with these flows."""
+        """Return the minimum of energy(f) over f of variance 1: the gap of the chain with these flows."""
         root = np.sqrt(self.stationary)
 
         def step(scaled: Floats) -> Floats:
@@ -132,7 +134,7 @@ class FlowNetwork:
         return self.smallest_ratio(self.stationary)
 
     def smallest_grounded(self) -> float:
-        """Minimum of energy(f) + (mu^T f)^2 over unit f: an eigenvalue of the Laplacian plus mu mu^T."""
+        """Return the minimum of energy(f) + (mu^T f)^2 over unit f: the least eigenvalue of L + mu mu^T."""
         if self.num_states == 1:
             return 1.0
         mu = self.stationary
@@ -164,7 +166,7 @@ class FlowNetwork:
 
     @property
     def _spreads_quickly(self) -> bool:
-        """Whether conjugate gradients are quick, and no slow mode asks for more digits than they have."""
+        """Whether conjugate gradients are quick, and no slow mode needs more digits than they have."""
         probe = np.random.default_rng(0).standard_normal(self.num_states) * np.sqrt(self._strengths)
         currents = probe - self._strengths * (probe.sum() / self._strengths.sum())
         try:
@@ -176,7 +178,7 @@ class FlowNetwork:
         return bool(growth < QUICK_GROWTH**2)
 
     def _conjugate_gradients(self, currents: Floats, steps: int) -> Floats:
-        """Invert the Laplacian for (n,) by steps along the flows."""
+        """Return the inverse of the Laplacian, applied to (n,), by at most `steps` steps."""
         values, shortfall = cg(
             self._laplacian, currents, rtol=1e-12, maxiter=steps, M=sparse.diags_array(1.0 / self._strengths)
         )
@@ -190,14 +192,23 @@ class FlowNetwork:
 
 
 def additive_flows(transitions: CsrArray, stationary: Floats) -> FlowNetwork:
-    """Flows of (P + D^-1 P^T D) / 2, whose energy is the Dirichlet form f^T D (I - P) f."""
+    """Return the flows of (P + D^-1 P^T D) / 2, whose energy is the Dirichlet form f^T D (I - P) f."""
     check_in_range(stationary)
     forward = sparse.csr_array(sparse.diags_array(stationary) @ transitions)
     return FlowNetwork(sparse.csr_array(0.5 * (forward + forward.T)), stationary)
 
 
+def multiplicative_flows(transitions: CsrArray, stationary: Floats) -> FlowNetwork:
+    """Return the flows of D^-1 P^T D P, whose energy is the variance that one step loses (|.|_D squared)."""
+    root = sparse.csr_array(sparse.diags_array(np.sqrt(stationary)) @ transitions)
+    if root.nnz > 0.1 * root.shape[0] ** 2:
+        dense = root.toarray()
+        return FlowNetwork(sparse.csr_array(dense.T @ dense), stationary)
+    return FlowNetwork(sparse.csr_array(root.T @ root), stationary)
+
+
 def check_in_range(stationary: Floats) -> None:
-    """Refuse stationary probabilities, (n,), so small that the inverse or a product of two is lost."""
+    """Raise an error if a stationary probability, (n,), is so small that its square or inverse is lost."""
     if not stationary.min() > SMALLEST_PROBABILITY:
         raise ValueError(
             f"state {int(stationary.argmin())} has a stationary probability of {stationary.min():.3g}, and "
@@ -206,19 +217,10 @@ def check_in_range(stationary: Floats) -> None:
         )
 
 
-def multiplicative_flows(transitions: CsrArray, stationary: Floats) -> FlowNetwork:
-    """Flows of D^-1 P^T D P, whose energy is the variance lost in one step, |f|_D^2 - |P f|_D^2."""
-    root = sparse.csr_array(sparse.diags_array(np.sqrt(stationary)) @ transitions)
-    if root.nnz > 0.1 * root.shape[0] ** 2:
-        dense = root.toarray()
-        return FlowNetwork(sparse.csr_array(dense.T @ dense), stationary)
-    return FlowNetwork(sparse.csr_array(root.T @ root), stationary)
-
-
 def smallest_eigenvalue(
     inverse: Callable[[Floats], Floats], quotient: Callable[[Floats], float], size: int
 ) -> float:
-    """Smallest eigenvalue of a symmetric form, from its inverse and its Rayleigh quotient.
+    """Return the smallest eigenvalue of a symmetric form, from its inverse and its Rayleigh quotient.
 
     Parameters
     ----------
@@ -244,7 +246,7 @@ def smallest_eigenvalue(
 def largest_eigenpair(
     apply: Callable[[Floats], Floats], size: int, restarts: int = LANCZOS_RESTARTS
 ) -> tuple[float, Floats]:
-    """Largest eigenvalue of a symmetric operator and its eigenvector.
+    """Return the largest eigenvalue of a symmetric operator and its eigenvector.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Aggregation and disaggregation: for chains that fall apart into blocks which hardly talk to each other.
+"""Aggregation and disaggregation: for chains of blocks with weak transitions between them.
+
+`find_blocks` finds the blocks, if there are any; `prepare_aggregation` makes a solver of them.
 
 Such a chain settles quickly inside each block and very slowly between blocks, which stalls every method
 that only multiplies. Two levels take care of one each: the *coarse* chain of whole blocks, weighted by the
@@ -25,14 +27,21 @@ from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, s
 from gainbias.model.solve.solution import Budget, MethodError, Solver
 from gainbias.types import Floats
 
-# A transition weaker than this, relative to all that leaves its state, may separate two blocks.
 THRESHOLDS = (1e-3, 1e-6, 1e-9)
+"""A transition weaker than this, relative to all that leaves its state, may separate two blocks."""
+
 LARGEST_BLOCK = 5_000
-# Blocks up to this size are eliminated as they stand; a fill-reducing order would cost more than it saves.
+"""Larger blocks are refused: they would take too long to factorise."""
+
 DENSE_BLOCK = 200
+"""Blocks up to this size are eliminated as given; a fill-reducing order would cost more than it saves."""
+
 MOST_CYCLES = 30
-# The next cycle would shrink a change by the coupling once more.
+"""Cycles after which the method gives up."""
+
 LAW_TOLERANCE = 1e-13
+"""Cycles end at this change of the law; the next one would shrink it by the coupling once more."""
+
 
 Blocks = NDArray[np.intp]
 CoarseSolver = Callable[[CsrArray], Solver]
@@ -61,7 +70,7 @@ def find_blocks(transitions: CsrArray) -> Blocks | None:
         graph = sparse.csr_array(
             (np.ones(strong.sum()), (source[strong], transitions.indices[strong])), (n, n)
         )
-        # Strongly: inside a block every state must reach every other without the help of weak transitions.
+        # Strong components: inside a block every state must reach every other without weak transitions.
         count, block_of = connected_components(graph, directed=True, connection="strong")
         if not 1 < count <= n / 2 or np.bincount(block_of).max() > LARGEST_BLOCK:
             continue
@@ -73,7 +82,7 @@ def find_blocks(transitions: CsrArray) -> Blocks | None:
 
 @dataclass
 class AggregationSolver:
-    """A chain on two levels; see `gainbias.model.solve.solution.Solver` for what it offers."""
+    """A chain solved on two levels; `gainbias.model.solve.solution.Solver` says what it offers."""
 
     stationary: Floats
     iterations: int
@@ -84,8 +93,8 @@ class AggregationSolver:
     _coarse: Solver
     _scale: float
     method: str = field(default="aggregation", init=False)
-    # What a cycle leaves, squared by the refinement that always follows: it is doubted as other iterations
-    # are.
+    # The error that a cycle leaves, squared by the refinement that always follows. It is not 0, so that the
+    # answer is doubted like that of other iterations.
     tolerance: float = field(default=1e-9, init=False)
 
     def average(self, values: Floats) -> Floats:
@@ -95,7 +104,7 @@ class AggregationSolver:
     def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0, by one cycle.
 
-        What one cycle leaves is of the order of the coupling; the caller refines.
+        The error that one cycle leaves is of the order of the coupling; the caller refines.
         """
         self.iterations += 1
         block_means = self._means(right)
@@ -115,7 +124,7 @@ class AggregationSolver:
 def prepare_aggregation(
     transitions: CsrArray, block_of: Blocks | None, solve_coarse: CoarseSolver, budget: Budget
 ) -> AggregationSolver:
-    """Make a two-level solver for an irreducible chain.
+    """Return a two-level solver for an irreducible chain.
 
     Parameters
     ----------
@@ -176,7 +185,7 @@ def _factorise_blocks(inside: CsrArray, leak: Floats, block_of: Blocks, budget: 
 
 
 def _coarse_chain(between: CsrArray, block_of: Blocks, shares: Floats) -> tuple[CsrArray, float]:
-    """Return the chain of blocks, sped up so that it moves, and by how much slower the original is."""
+    """Return the chain of blocks, sped up so that it moves, and the speed of the original relative to it."""
     source = np.repeat(np.arange(between.shape[0]), np.diff(between.indptr))
     num_blocks = int(block_of.max()) + 1
     flow = shares[source] * between.data

@@ -1,4 +1,6 @@
-"""How far an answer is from the truth, measured.
+"""The measured error of an answer: refinement until nothing moves, and what is left.
+
+Start reading in `solve_and_certify`; the arithmetic with twice the digits is at the end.
 
 A small residual proves nothing: on a slow chain the error can be a million times larger. But the error of a
 candidate (gain g, bias W) obeys the same equation as the answer itself. With
@@ -30,9 +32,13 @@ from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.types import Floats
 
 EPS = float(np.finfo(np.float64).eps)
+"""Distance from 1 to the next double-precision number."""
+
 MOST_BIAS_REFINEMENTS = 30
-# What may be left of a random right side after it was solved for twice.
+"""Number of refinements after which the error is taken as it is."""
+
 NOISE_LEFT = 1e-4
+"""Largest part of a random right side that may be left after it was solved for twice."""
 
 
 @dataclass(frozen=True)
@@ -75,19 +81,19 @@ class Doubled(NamedTuple):
 
     @property
     def rest(self) -> Floats:
-        """What was rounded off."""
+        """The rounded-off part, (n,); zeros where it is not kept."""
         return np.zeros(len(self.high)) if self.low is None else self.low
 
 
 class Expected(NamedTuple):
-    """Expected rewards R(s), shape (n,), and what is left open about them.
+    """Expected rewards R(s), shape (n,), with their uncertainty.
 
     Attributes
     ----------
     rewards : Doubled
-        The sum of P(s, s') r(s, s') over that of P(s, s').
+        The sum of P(s, s') r(s, s') divided by the sum of P(s, s').
     doubt : (n,) array
-        By how much more they would be without the division: rows of P sum to 1 up to rounding only.
+        The increase without this division: rows of P sum to 1 up to rounding only.
     """
 
     rewards: Doubled
@@ -95,7 +101,7 @@ class Expected(NamedTuple):
 
 
 def solve_and_certify(transitions: CsrArray, rewards: Floats | Expected, solver: Solver) -> Certified:
-    """Solve for gain and bias, refine until nothing moves, and measure what error is left.
+    """Return gain and bias, refined until nothing moves, with the measured error that is left.
 
     Parameters
     ----------
@@ -153,18 +159,8 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> Certif
     return _normalised(rows, answer, solver, largest)
 
 
-def solve_and_refine_once(transitions: CsrArray, rewards: Floats, solver: Solver) -> Floats:
-    """Return the bias for `rewards` after one refinement, without an estimate of its error."""
-    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
-    gain = solver.average(rewards)
-    bias = solver.solve(rewards - gain)
-    res = bellman_residual(rows, rewards, Doubled(gain), Doubled(bias))
-    bias += solver.solve(res - solver.average(res))
-    return bias - solver.average(bias)
-
-
 def _normalised(rows: Sparse, answer: Certified, solver: Solver, largest: float) -> Certified:
-    """Give the bias average 0, and add to the error what the refinement did not see."""
+    """Return an answer with a bias of average 0, its error increased by what the refinement did not see."""
     bias = answer.bias - solver.average(answer.bias)
     span = float(np.ptp(bias))
     # The average of the bias is a gain like any other: that of a process whose reward is the bias.
@@ -175,15 +171,15 @@ def _normalised(rows: Sparse, answer: Certified, solver: Solver, largest: float)
     if solver.tolerance > 0.0:
         growth = max(_growth_of_noise(rows, solver), _ratio(second, bias))
         off += _relative(growth * solver.tolerance * answer.residual * max(largest, span), span)
-    # The margin covers that corrections are themselves measured to a few percent only, and the rounding of
-    # the bias.
+    # The margin covers the rounding of the bias, and that corrections themselves have an error of a few
+    # percent.
     return Certified(answer.gain, bias, answer.residual, 1.05 * (answer.error_bound + off) + 4 * EPS)
 
 
 def _growth_of_noise(rows: Sparse, solver: Solver) -> float:
-    """Return how much larger than a random right side its solution is: all modes of the chain take part.
+    """Return the ratio of the solution for a random right side, which contains all modes, to that side.
 
-    A mode that the solver does not see stays in the residual.
+    Raises a MethodError if a part stays in the residual: a mode that the solver does not see.
     """
     noise = np.random.default_rng(0).standard_normal(len(solver.stationary))
     average = Doubled(solver.average(noise))
@@ -197,7 +193,7 @@ def _growth_of_noise(rows: Sparse, solver: Solver) -> float:
 
 
 def throughput(transitions: CsrArray, values: Floats) -> Floats:
-    """Return what moves through each state in a step: of its own value, and of those where it goes."""
+    """Return what moves through each state in a step, (n,): of its own value and of its successors'."""
     stay = transitions.diagonal()
     leaving = np.maximum(1.0 - stay, 0.0) * values
     return np.asarray(leaving + np.maximum(transitions @ values - stay * values, 0.0))
@@ -209,10 +205,20 @@ def _ratio(after: Floats, before: Floats) -> float:
 
 
 def _relative(error: float, scale: float) -> float:
-    """Return ``error / scale``; an error that is not a number counts as infinite, nothing of nothing as 0."""
+    """Return ``error / scale``; it is 0 for an error of 0, and infinite for an error that is not a number."""
     if error == 0.0:
         return 0.0
     return error / scale if np.isfinite(error) and scale > 0.0 else np.inf
+
+
+def solve_and_refine_once(transitions: CsrArray, rewards: Floats, solver: Solver) -> Floats:
+    """Return the bias for `rewards` after one refinement, without an estimate of its error."""
+    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    gain = solver.average(rewards)
+    bias = solver.solve(rewards - gain)
+    res = bellman_residual(rows, rewards, Doubled(gain), Doubled(bias))
+    bias += solver.solve(res - solver.average(res))
+    return bias - solver.average(bias)
 
 
 def expected_rewards(rows: Sparse, earned: Floats) -> Expected:
@@ -241,7 +247,7 @@ def expected_rewards(rows: Sparse, earned: Floats) -> Expected:
 
 
 def row_excess(rows: Sparse) -> Floats:
-    """Return by how much the entries of each row, (n,), sum to more than 1."""
+    """Return the sum of each row minus 1, (n,), with twice the digits rounded once."""
     high, low, excess = np.empty((3, len(rows.indptr) - 1))
     write_expected(rows, np.zeros(len(rows.data)), high, low, excess)
     return excess
@@ -249,13 +255,13 @@ def row_excess(rows: Sparse) -> Floats:
 
 @kernel
 def write_expected(rows: Sparse, earned: Floats, high: Floats, low: Floats, excess: Floats) -> None:
-    """Do the work of `expected_rewards`; `excess` is by how much the row sums exceed 1."""
+    """Write the expected rewards and what was rounded off, and the sum of each row minus 1."""
     for i in range(len(high)):
         likeliest = rows.indptr[i]
         for entry in range(rows.indptr[i], rows.indptr[i + 1]):
             if rows.data[entry] > rows.data[likeliest]:
                 likeliest = entry
-        # The likeliest reward, and on average so much more: what all have in common is not multiplied.
+        # Only differences from the likeliest reward are multiplied: a level that all share costs no digits.
         level = earned[likeliest]
         more, more_low, total, total_low = 0.0, 0.0, -1.0, 0.0
         for entry in range(rows.indptr[i], rows.indptr[i + 1]):
@@ -288,7 +294,7 @@ def write_residual(
     bias_low: Floats,
     out: Floats,
 ) -> None:
-    """Do the work of `bellman_residual`."""
+    """Write the residual of `bellman_residual` to `out`, (n,)."""
     for i in range(len(rewards)):
         high, low = add_exactly(rewards[i], -gain[i])
         low -= gain_low[i]

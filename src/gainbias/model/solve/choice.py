@@ -1,4 +1,7 @@
-"""Which method to use: the likely best first, and the next one if it falls short."""
+"""The choice of a method: the likely best first, and the next one if it falls short.
+
+`first_that_meets` tries methods until one meets the tolerance; `candidates` orders them.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,23 @@ from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats
 
 METHODS = ("dense-gth", "sparse-gth", "power", "krylov", "aggregation")
-# Up to this size one dense block is as quick as anything.
+"""Names that a user may ask for."""
+
 DENSE_SOLVE_STATES = 500
-# As the last resort it takes about a minute up to this size.
+"""Up to this size one dense block is as quick as anything."""
+
 MOST_DENSE_STATES = 10_000
-# A chain that forgets within this many steps is not worth a factorisation.
+"""Up to this size one dense block takes about a minute, which is the last resort."""
+
 FEW_POWER_STEPS = 400
-# From this size on products are so dear that Krylov's fewer ones pay for its longer steps.
+"""A chain that forgets within this many steps is not worth a factorisation."""
+
 LARGE_CHAIN = 200_000
-# What an elimination may cost before methods that only multiply are tried first.
+"""From this size on products are so expensive that the fewer ones of `krylov` pay for its longer steps."""
+
 AFFORDABLE_FLOPS, AFFORDABLE_FLOPS_PER_STATE = 1e9, 3e5
+"""An elimination that costs more than this waits until methods that only multiply have been tried."""
+
 
 Prepare = Callable[[], Solver]
 
@@ -37,17 +47,17 @@ Prepare = Callable[[], Solver]
 def first_that_meets(
     mrp: MarkovRewardProcess, rewards: Sequence[Floats], tol: float, method: str, budget: Budget
 ) -> tuple[Solver, list[Certified], tuple[str, ...]]:
-    """Try methods until the answers for all `rewards` meet `tol`.
+    """Return the solver and the answers of the first method whose answers for all `rewards` meet `tol`.
 
     Returns
     -------
     Solver, list of Certified, tuple of str
-        The solver, its answers, and what was tried before it, in words.
+        The solver, its answers, and the methods that were tried before it, in words.
 
     Raises
     ------
     ConvergenceError
-        If none does.
+        If no method does.
     """
     tried: list[str] = []
     for name, prepare in candidates(mrp, method, budget):
@@ -92,7 +102,7 @@ def _cause(answer: Certified) -> str:
 
 
 def candidates(mrp: MarkovRewardProcess, method: str, budget: Budget) -> Iterator[tuple[str, Prepare]]:
-    """Yield methods with what prepares them, the likely best first."""
+    """Yield the name of each method and the function that prepares it, the likely best first."""
     csr, structure, n = mrp.csr, mrp.structure, mrp.num_states
     dense = ("dense-gth", partial(eliminate, csr, structure, True, budget))
     affordable = replace(budget, max_flops=AFFORDABLE_FLOPS + AFFORDABLE_FLOPS_PER_STATE * n)

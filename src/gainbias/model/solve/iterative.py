@@ -1,8 +1,11 @@
-"""Methods that only multiply by the transition matrix: for chains that forget quickly and would fill in.
+"""Iterative methods, which only multiply by the transition matrix.
+
+They are for chains that forget their start quickly and that elimination would fill in. `prepare_power` and
+`prepare_krylov` make the two solvers; `steps_to_forget` predicts whether they pay.
 
 `power` adds up ``right + P right + P^2 right + ...``; `krylov` (BiCGSTAB, van der Vorst 1992) searches the
 same space more cleverly, which pays on chains that take hundreds of steps to forget. Both give up early
-where they see no end.
+if they do not converge.
 """
 
 from __future__ import annotations
@@ -20,18 +23,27 @@ from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.progress import Watch
 from gainbias.types import Floats
 
-# Residual of a solve relative to its right side; refinement repeats solves, so few digits each are enough.
 BIAS_TOLERANCE = 1e-9
-# The stationary law is not refined afterwards and is found to this accuracy at once.
+"""Residual of a solve relative to its right side; refinement repeats solves, so few digits are enough."""
+
 STATIONARY_TOLERANCE = 2e-15
-# A probability is polished until a step moves it by no more than this part of itself.
+"""The stationary law is not refined afterwards and is found to this accuracy at once."""
+
 POLISHED = 1e-13
+"""A probability is polished until a step moves it by no more than this part of itself."""
+
 PILOT_STEPS = 40
+"""Steps from which the rate of decay is predicted."""
+
 MOST_POWER_STEPS = 20_000
-# Steps of BiCGSTAB before it is asked what they have brought.
+"""Steps after which powers are given up."""
+
 KRYLOV_ROUND = 200
-# Steps between two looks at the rate of decay.
+"""Steps of BiCGSTAB after which its residual is looked at."""
+
 LOOK = 10
+"""Steps between two looks at the rate of decay."""
+
 
 Operator = Callable[[Floats], Floats]
 
@@ -65,7 +77,7 @@ class IterativeSolver:
 
 
 def steps_to_forget(transitions: CsrArray, period: int, steps: int = PILOT_STEPS) -> float:
-    """Predict from a few steps how many it takes to forget a random vector to machine precision.
+    """Return a prediction of the number of steps after which a chain has forgotten a random vector.
 
     Parameters
     ----------
@@ -90,7 +102,7 @@ def steps_to_forget(transitions: CsrArray, period: int, steps: int = PILOT_STEPS
             x = lazy(x)
         rate = (float(np.ptp(x)) / before) ** (1.0 / LOOK) if before > 0.0 else 0.0
         if rate < 0.8:
-            # So quick that more steps would cost more than they could tell.
+            # The chain is so quick that more steps would cost more than a better prediction is worth.
             break
     return np.inf if rate >= 1.0 else log(STATIONARY_TOLERANCE) / log(max(rate, 1e-9))
 
@@ -98,11 +110,10 @@ def steps_to_forget(transitions: CsrArray, period: int, steps: int = PILOT_STEPS
 def prepare_power(
     transitions: CsrArray, recurrent: NDArray[np.intp], period: int, budget: Budget
 ) -> IterativeSolver:
-    """Make a solver that adds up powers; raises `MethodError` if they do not fade soon enough."""
+    """Return a solver that adds up powers; raises `MethodError` if they do not fade soon enough."""
 
     def solve(forward: Operator, right: Floats, tolerance: float) -> Floats:
-        # x - P x = b is solved by the sum of P^k b, or with the lazy chain L = (I + P) / 2 by that of L^k b
-        # / 2.
+        # x - P x = b is solved by the sum of P^k b, or, with the lazy chain L = (I + P) / 2, of L^k (b / 2).
         if period == 1:
             return _sum_of_powers(forward, right, tolerance, budget.watch)
         return _sum_of_powers(lambda x: 0.5 * (x + forward(x)), 0.5 * right, tolerance, budget.watch)
@@ -111,7 +122,7 @@ def prepare_power(
 
 
 def prepare_krylov(transitions: CsrArray, recurrent: NDArray[np.intp], budget: Budget) -> IterativeSolver:
-    """Make a solver that uses BiCGSTAB; raises `MethodError` if it does not converge."""
+    """Return a solver that uses BiCGSTAB; raises `MethodError` if it does not converge."""
 
     def solve(forward: Operator, right: Floats, tolerance: float) -> Floats:
         return _bicgstab(forward, right, tolerance, budget.watch)
@@ -126,7 +137,7 @@ def _prepare(
     solve: Callable[[Operator, Floats, float], Floats],
     watch: Watch,
 ) -> IterativeSolver:
-    """Find the stationary law as ``u + x`` with u uniform and ``x - x P = u P - u``."""
+    """Return a solver after finding the stationary law as ``u + x``, u uniform and ``x - x P = u P - u``."""
     columns = transitions.T.tocsr()
     n = transitions.shape[0]
     count = 0
@@ -138,8 +149,7 @@ def _prepare(
 
     law = np.full(n, 1.0 / n)
     for _ in range(3):
-        # Again from the result: what BiCGSTAB calls converged can be improved, and a converged law does not
-        # move.
+        # Repeated from its own result: BiCGSTAB may stop early, and a law that is right does not move.
         right = columns @ law - law
         if np.abs(right).sum() <= STATIONARY_TOLERANCE:
             break
@@ -154,7 +164,10 @@ def _prepare(
 def _polished(
     law: Floats, columns: CsrArray, recurrent: NDArray[np.intp], most_steps: int, watch: Watch
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Give small probabilities their digits too: a step only adds and multiplies positive numbers."""
+    """Return a law whose small probabilities have their digits too, and remarks if they do not.
+
+    A step only adds and multiplies positive numbers, so it loses no digits.
+    """
     inside = np.zeros(len(law), bool)
     inside[recurrent] = True
     law = np.where(inside, law, 0.0)
@@ -200,7 +213,7 @@ def _sum_of_powers(forward: Operator, right: Floats, tolerance: float, watch: Wa
 
 
 def _fraction(reached: float, wanted: float) -> tuple[float, float]:
-    """Return how many digits there are and how many it takes, for a progress bar."""
+    """Return the digits that are reached and the digits that are wanted, for a progress bar."""
     return -log(max(reached, 1e-300)), -log(wanted)
 
 

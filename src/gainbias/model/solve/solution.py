@@ -1,6 +1,8 @@
-"""What `solve` returns, and what it raises when it cannot keep its promise.
+"""The answers of `solve`, and what all of its methods have in common.
 
-What every exact method offers, and within which limits it works.
+`Solution` and `MultichainSolution` are what `solve` returns, `ConvergenceError` is what it raises when no
+method meets the tolerance. `Solver` is what every method offers, `Budget` the limits within which it works,
+and `MethodError` how it gives up.
 """
 
 from __future__ import annotations
@@ -21,73 +23,6 @@ from gainbias.types import Floats
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class Solver(Protocol):
-    """A chain that is ready to be solved for many right sides."""
-
-    @property
-    def method(self) -> str:
-        """Name of the method."""
-
-    @property
-    def stationary(self) -> Floats:
-        """Stationary law, (n,); with several recurrent classes each of them sums to one."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is worth telling the user."""
-
-    @property
-    def iterations(self) -> int:
-        """Matrix-vector products or sweeps so far, 0 for a direct method."""
-
-    @property
-    def tolerance(self) -> float:
-        """Residual at which `solve` stops relative to its right side, 0 for a direct method."""
-
-    def average(self, values: Floats) -> Floats:
-        """Return the long-run average of `values` from each state, (n,)."""
-
-    def solve(self, right: Floats) -> Floats:
-        """Return x with ``x - P x = right`` and average 0, for a right side (n,) with average 0."""
-
-
-class MethodError(Exception):
-    """A method cannot do it here; the text says why. The next method takes over."""
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How much memory (bytes), time and arithmetic a method may use."""
-
-    max_memory: float
-    watch: Watch
-    max_flops: float = float("inf")
-
-
-def available_memory() -> float:
-    """Return the memory in bytes that is free on this machine, as far as the system tells.
-
-    Examples
-    --------
-    >>> available_memory() > 1e6
-    True
-    """
-    try:
-        with open("/proc/meminfo") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return float(line.split()[1]) * 1024
-    except OSError:
-        pass
-    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
-        return 0.5 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 4e9
-
-
-class ConvergenceError(RuntimeError):
-    """No method met the tolerance within the limits; the message lists what was tried and reached."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +58,7 @@ class Solution:
     iterations : int
         Matrix-vector products or sweeps, 0 for a direct method.
     notes : tuple of str
-        What was tried before, and how the method went about it.
+        The methods that were tried before, and remarks about how this one worked.
     extra : mapping of str to Solution
         The answers for `extra_rewards`.
 
@@ -221,3 +156,70 @@ class MultichainSolution:
     def classes(self) -> tuple[NDArray[np.intp], ...]:
         """The states of each recurrent class."""
         return self.structure.recurrent
+
+
+class ConvergenceError(RuntimeError):
+    """No method met the tolerance within the limits; the message lists what was tried and reached."""
+
+
+class Solver(Protocol):
+    """A chain that is ready to be solved for many right sides."""
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+
+    @property
+    def stationary(self) -> Floats:
+        """Stationary law, (n,); with several recurrent classes each of them sums to one."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks for the user about how the method worked."""
+
+    @property
+    def iterations(self) -> int:
+        """Matrix-vector products or sweeps so far, 0 for a direct method."""
+
+    @property
+    def tolerance(self) -> float:
+        """Residual at which `solve` stops relative to its right side, 0 for a direct method."""
+
+    def average(self, values: Floats) -> Floats:
+        """Return the long-run average of `values` from each state, (n,)."""
+
+    def solve(self, right: Floats) -> Floats:
+        """Return x with ``x - P x = right`` and average 0, for a right side (n,) with average 0."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits on the memory (bytes), time and arithmetic that a method may use."""
+
+    max_memory: float
+    watch: Watch
+    max_flops: float = float("inf")
+
+
+class MethodError(Exception):
+    """A method cannot solve this chain; the text says why. The next method takes over."""
+
+
+def available_memory() -> float:
+    """Return the memory in bytes that is free on this machine, as far as the system tells.
+
+    Examples
+    --------
+    >>> available_memory() > 1e6
+    True
+    """
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return float(line.split()[1]) * 1024
+    except OSError:
+        pass
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        return 0.5 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 4e9

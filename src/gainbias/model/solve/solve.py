@@ -1,4 +1,7 @@
-"""Exact gain, bias and stationary law of a process."""
+"""Exact gain, bias and stationary law of a process.
+
+`solve` is what users call. `poisson_solver` is for other modules that need many right sides of one chain.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def solve(
     Parameters
     ----------
     mrp : MarkovRewardProcess
-        The process; transient states and periods are welcome.
+        The process; it may have transient states and a period.
     tol : float
         Largest accepted `Solution.error_bound`.
     method : str
@@ -56,7 +59,7 @@ def solve(
     time_limit : float, optional
         Seconds.
     max_memory : float, optional
-        Bytes that the method may use; what is free on the machine by default.
+        Bytes that the method may use; by default nine tenths of the memory that is free.
     extra_rewards : mapping of str to (n,) array, optional
         Further reward vectors to answer with the same factorisation (reward rates if the process was made by
         `from_rates`).
@@ -182,7 +185,7 @@ def _check_arguments(
 
 
 def poisson_solver(mrp: MarkovRewardProcess, tol: float = 1e-10, method: str = "auto") -> Poisson:
-    """Return the chain of a process, ready to be solved for many right sides.
+    """Return the Poisson equation of a process, ready to be solved for many right sides.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""The variance in the central limit theorem of the average reward, and how far it may be off.
+"""The variance in the central limit theorem of the average reward, with a bound on its error.
+
+`asymptotic_variance` returns both.
 
 Each step brings ``r(s, s') - g + W(s') - W(s)``, of mean zero whatever came before, so that only its own
 variance counts: that of ``r(s, s') + W(s')`` given s, averaged over the stationary law. Measured from the
@@ -25,6 +27,8 @@ from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats
 
 MOST_VARIANCE_REFINEMENTS = 8
+"""Number of refinements of an average after which the best so far is taken."""
+
 ENOUGH = 1e-12
 """An average is not refined further when its error is known to be this small, relatively."""
 
@@ -58,7 +62,7 @@ def asymptotic_variance(
     answer : Certified
         Gain and bias for them.
     solver : Solver
-        What found them.
+        The solver that found them.
     per_step : bool
         Whether steps are counted for a process made by `from_rates` too, not its time.
     """
@@ -67,11 +71,10 @@ def asymptotic_variance(
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         bias_error = answer.error_bound * float(np.ptp(answer.bias))
         squares, slack, unsettled = _squared_jumps(mrp.csr, own, answer.bias, bias_error, in_time)
-        # Only where the chain ever is: elsewhere the bias may be huge, and nothing times that is not nothing.
+        # Only states that are visited: elsewhere the bias may be huge, and 0 times infinity is not 0.
         visited = solver.stationary > 0.0
         value, error = _refined_average(mrp.csr, np.where(visited, squares, 0.0), solver)
-        # The root of the variance is a norm of the jumps, which moves by no more than the norm of what they
-        # are off by.
+        # The root of the variance is a norm of the jumps, so it moves by at most the norm of their errors.
         off = float(np.sqrt(solver.stationary[visited] @ slack[visited]))
         longest = float(np.diff(mrp.csr.indptr).max())
         error += 2.0 * np.sqrt(value) * off + off**2 + (longest + 8.0) * EPS * value
@@ -83,10 +86,11 @@ def asymptotic_variance(
 def _squared_jumps(
     csr: CsrArray, own: Floats | None, bias: Floats, bias_error: float, in_time: bool
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the mean square of a jump from each state, that of its error, and what rows leave open.
+    """Return the mean square of a jump from each state, that of its error, and the error from row sums.
 
-    The solvers read the chance to stay as what the other entries leave to 1. So does this; if what is stored
-    differs, even if by rounding only, the jumps of states that hardly ever stay depend on it.
+    The solvers take the probability of staying to be 1 minus the sum of the other entries, and so does this.
+    If the stored number differs, even if by rounding only, the jumps of states that hardly ever stay depend
+    on it: that is the last of the three, each (n,).
     """
     source, states = entry_rows(csr), np.arange(csr.shape[0])
     likeliest = _likeliest(csr)
@@ -112,7 +116,7 @@ def _squared_jumps(
 
 
 def _likeliest(csr: CsrArray) -> NDArray[np.intp]:
-    """Return the position of the largest entry of each row, the first of them."""
+    """Return the position of the largest entry of each row; the first if there are several."""
     source = entry_rows(csr)
     largest = np.flatnonzero(csr.data == np.maximum.reduceat(csr.data, csr.indptr[:-1])[source])
     place = np.empty(csr.shape[0], dtype=np.intp)

@@ -1,6 +1,7 @@
-"""The number that a theorem gives on a problem.
+"""The bound that a theorem gives on a problem, for any algorithm, sampling and schedule.
 
-Which theorem speaks about which algorithm, sampling and schedule.
+`bound` is what users call. `find_theorems` knows which theorem is about which algorithm and sampling, and
+`Theorems` which is about which step sizes.
 """
 
 from __future__ import annotations
@@ -34,144 +35,7 @@ THEOREM_PARAMETERS: dict[str, tuple[str, ...]] = {
     "discounted-td": ("discount", "radius"),
     "reward-estimate": (),
 }
-"""What there are theorems about, and which parameters they have."""
-
-
-@dataclass(frozen=True)
-class Theorems:
-    """The theorems for one algorithm and sampling on one problem.
-
-    Attributes
-    ----------
-    constant : callable, optional
-        From a constant step size and a number of steps to a bound.
-    decaying : callable, optional
-        From decaying step sizes and a number of steps to a bound.
-    largest_step : callable, optional
-        The largest constant step size that is allowed.
-    without_steps : callable, optional
-        From a number of steps to a bound, where nothing is learned by steps.
-    """
-
-    constant: Callable[[float, int], Bound] | None = None
-    decaying: Callable[[Decay, int], Bound] | None = None
-    largest_step: Callable[[], float] | None = None
-    without_steps: Callable[[int], Bound] | None = None
-
-    def about(self, schedule: Schedule, num_steps: int) -> Bound:
-        """Return the bound for some step sizes."""
-        if isinstance(schedule, Constant) and self.constant:
-            return self.constant(schedule.a, num_steps)
-        if isinstance(schedule, Harmonic | Polynomial) and self.decaying:
-            return self.decaying(as_decay(schedule), num_steps)
-        raise ValueError(
-            f"no theorem covers {schedule} here: there is one for "
-            f"{' and one for '.join(self._covered)} step sizes"
-        )
-
-    @property
-    def _covered(self) -> list[str]:
-        return [
-            name
-            for name, theorem in (("constant", self.constant), ("decaying", self.decaying))
-            if theorem is not None
-        ]
-
-
-def as_decay(schedule: Harmonic | Polynomial) -> Decay:
-    """Return a schedule as a / (t + c0)^xi."""
-    return Decay(schedule.a, schedule.c0, schedule.xi if isinstance(schedule, Polynomial) else 1.0)
-
-
-def find_theorems(
-    algorithm: Algorithm | str,
-    problem: Problem | Task,
-    sampling: Sampling,
-    initial_weights: Floats | None = None,
-    as_printed: bool = False,
-    params: Mapping[str, Any] | None = None,
-) -> Theorems:
-    """Return the theorems about an algorithm, or raise a ValueError that says which there are."""
-    name = algorithm.name if isinstance(algorithm, Algorithm) else algorithm
-    if name not in THEOREM_PARAMETERS:
-        raise ValueError(f"there are theorems about {', '.join(THEOREM_PARAMETERS)} only, found {name!r}")
-    check_sampling(sampling)
-    given = dict(params or {})
-    _check_params(name, given)
-    facts = _facts(problem, initial_weights)
-    if name == "double-chain":
-        return _double_chain(facts, sampling, as_printed)
-    if name == "single-chain":
-        return _single_chain(facts, sampling, as_printed, given)
-    if name == "discounted-td":
-        return _discounted(facts, sampling, given)
-    return _reward_estimate(facts, sampling, as_printed)
-
-
-def _double_chain(facts: Facts, sampling: Sampling, as_printed: bool) -> Theorems:
-    if sampling == "iid":
-        return Theorems(
-            constant=partial(double_chain.iid_constant, facts),
-            largest_step=partial(double_chain.largest_iid_step, facts),
-        )
-    return Theorems(
-        constant=partial(double_chain.markov_constant, facts),
-        decaying=partial(double_chain.markov_decaying, facts, as_printed=as_printed),
-        largest_step=partial(double_chain.largest_markov_step, facts),
-    )
-
-
-def _single_chain(facts: Facts, sampling: Sampling, as_printed: bool, params: dict[str, Any]) -> Theorems:
-    if sampling == "iid":
-        raise ValueError("the theorems about single-chain are for sampling='markov' only, found 'iid'")
-    run = projected(facts, as_printed, **params)
-    return Theorems(
-        constant=partial(single_chain.markov_constant, run, as_printed=as_printed),
-        decaying=partial(single_chain.markov_decaying, run, as_printed=as_printed),
-        largest_step=partial(single_chain.largest_step, run, as_printed),
-    )
-
-
-def _discounted(facts: Facts, sampling: Sampling, params: dict[str, Any]) -> Theorems:
-    run = comparisons.discounted(facts, **params)
-    if sampling == "iid":
-        return Theorems(
-            constant=partial(comparisons.iid_constant, run),
-            decaying=partial(comparisons.iid_harmonic, run),
-            largest_step=partial(comparisons.largest_iid_step, run),
-        )
-    return Theorems(
-        constant=partial(comparisons.markov_constant, run),
-        largest_step=partial(comparisons.largest_markov_step, run),
-    )
-
-
-def _reward_estimate(facts: Facts, sampling: Sampling, as_printed: bool) -> Theorems:
-    if sampling == "iid":
-        return Theorems(without_steps=partial(comparisons.iid, facts))
-    printed = comparisons.markov_as_printed if as_printed else comparisons.markov
-    return Theorems(without_steps=partial(printed, facts))
-
-
-def _facts(problem: Problem | Task, initial_weights: Floats | None) -> Facts:
-    problem = problem.problem if isinstance(problem, Task) else problem
-    if not isinstance(problem, Problem):
-        raise ValueError(f"problem must be a gb.Problem or a task, found {type(problem).__name__}")
-    d = problem.num_features
-    first = np.zeros(d) if initial_weights is None else float_array(initial_weights, "initial_weights")
-    if first.shape != (d,):
-        raise ValueError(f"initial_weights must have shape ({d},), found {first.shape}")
-    return Facts(problem, first)
-
-
-def _check_params(name: str, params: Mapping[str, Any]) -> None:
-    for parameter, value in params.items():
-        if parameter not in THEOREM_PARAMETERS[name]:
-            known = ", ".join(THEOREM_PARAMETERS[name]) or "no parameters"
-            raise ValueError(f"the theorems about {name} have {known}, found {parameter!r}")
-        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if not number or not value >= 0.0 or (parameter == "mean_ratio" and not 0.0 < value < math.inf):
-            raise ValueError(f"{parameter} must be a positive number, found {value!r}")
+"""Algorithms that there are theorems about, with the parameters of these theorems."""
 
 
 def bound(
@@ -241,3 +105,140 @@ def bound(
             raise ValueError(f"the average of rewards has no step size, found {step_size!r}")
         return theorems.without_steps(int(num_steps))
     return theorems.about(as_schedule(step_size), int(num_steps))  # type: ignore[arg-type]
+
+
+def find_theorems(
+    algorithm: Algorithm | str,
+    problem: Problem | Task,
+    sampling: Sampling,
+    initial_weights: Floats | None = None,
+    as_printed: bool = False,
+    params: Mapping[str, Any] | None = None,
+) -> Theorems:
+    """Return the theorems about an algorithm, or raise a ValueError that says which there are."""
+    name = algorithm.name if isinstance(algorithm, Algorithm) else algorithm
+    if name not in THEOREM_PARAMETERS:
+        raise ValueError(f"there are theorems about {', '.join(THEOREM_PARAMETERS)} only, found {name!r}")
+    check_sampling(sampling)
+    given = dict(params or {})
+    _check_params(name, given)
+    facts = _facts(problem, initial_weights)
+    if name == "double-chain":
+        return _double_chain(facts, sampling, as_printed)
+    if name == "single-chain":
+        return _single_chain(facts, sampling, as_printed, given)
+    if name == "discounted-td":
+        return _discounted(facts, sampling, given)
+    return _reward_estimate(facts, sampling, as_printed)
+
+
+@dataclass(frozen=True)
+class Theorems:
+    """The theorems for one algorithm and sampling on one problem.
+
+    Attributes
+    ----------
+    constant : callable, optional
+        From a constant step size and a number of steps to a bound.
+    decaying : callable, optional
+        From decaying step sizes and a number of steps to a bound.
+    largest_step : callable, optional
+        The largest constant step size that is allowed.
+    without_steps : callable, optional
+        From a number of steps to a bound, where nothing is learned by steps.
+    """
+
+    constant: Callable[[float, int], Bound] | None = None
+    decaying: Callable[[Decay, int], Bound] | None = None
+    largest_step: Callable[[], float] | None = None
+    without_steps: Callable[[int], Bound] | None = None
+
+    def about(self, schedule: Schedule, num_steps: int) -> Bound:
+        """Return the bound for a schedule of step sizes and a number of steps."""
+        if isinstance(schedule, Constant) and self.constant:
+            return self.constant(schedule.a, num_steps)
+        if isinstance(schedule, Harmonic | Polynomial) and self.decaying:
+            return self.decaying(as_decay(schedule), num_steps)
+        raise ValueError(
+            f"no theorem covers {schedule} here: there is one for "
+            f"{' and one for '.join(self._covered)} step sizes"
+        )
+
+    @property
+    def _covered(self) -> list[str]:
+        return [
+            name
+            for name, theorem in (("constant", self.constant), ("decaying", self.decaying))
+            if theorem is not None
+        ]
+
+
+def as_decay(schedule: Harmonic | Polynomial) -> Decay:
+    """Return a decaying schedule as a / (t + c0)^xi."""
+    return Decay(schedule.a, schedule.c0, schedule.xi if isinstance(schedule, Polynomial) else 1.0)
+
+
+def _double_chain(facts: Facts, sampling: Sampling, as_printed: bool) -> Theorems:
+    if sampling == "iid":
+        return Theorems(
+            constant=partial(double_chain.iid_constant, facts),
+            largest_step=partial(double_chain.largest_iid_step, facts),
+        )
+    return Theorems(
+        constant=partial(double_chain.markov_constant, facts),
+        decaying=partial(double_chain.markov_decaying, facts, as_printed=as_printed),
+        largest_step=partial(double_chain.largest_markov_step, facts),
+    )
+
+
+def _single_chain(facts: Facts, sampling: Sampling, as_printed: bool, params: dict[str, Any]) -> Theorems:
+    if sampling == "iid":
+        raise ValueError("the theorems about single-chain are for sampling='markov' only, found 'iid'")
+    run = projected(facts, as_printed, **params)
+    return Theorems(
+        constant=partial(single_chain.markov_constant, run, as_printed=as_printed),
+        decaying=partial(single_chain.markov_decaying, run, as_printed=as_printed),
+        largest_step=partial(single_chain.largest_step, run, as_printed),
+    )
+
+
+def _discounted(facts: Facts, sampling: Sampling, params: dict[str, Any]) -> Theorems:
+    run = comparisons.discounted(facts, **params)
+    if sampling == "iid":
+        return Theorems(
+            constant=partial(comparisons.iid_constant, run),
+            decaying=partial(comparisons.iid_harmonic, run),
+            largest_step=partial(comparisons.largest_iid_step, run),
+        )
+    return Theorems(
+        constant=partial(comparisons.markov_constant, run),
+        largest_step=partial(comparisons.largest_markov_step, run),
+    )
+
+
+def _reward_estimate(facts: Facts, sampling: Sampling, as_printed: bool) -> Theorems:
+    if sampling == "iid":
+        return Theorems(without_steps=partial(comparisons.average_iid, facts))
+    average = comparisons.average_markov_as_printed if as_printed else comparisons.average_markov
+    return Theorems(without_steps=partial(average, facts))
+
+
+def _facts(problem: Problem | Task, initial_weights: Floats | None) -> Facts:
+    problem = problem.problem if isinstance(problem, Task) else problem
+    if not isinstance(problem, Problem):
+        raise ValueError(f"problem must be a gb.Problem or a task, found {type(problem).__name__}")
+    d = problem.num_features
+    first = np.zeros(d) if initial_weights is None else float_array(initial_weights, "initial_weights")
+    if first.shape != (d,):
+        raise ValueError(f"initial_weights must have shape ({d},), found {first.shape}")
+    return Facts(problem, first)
+
+
+def _check_params(name: str, params: Mapping[str, Any]) -> None:
+    for parameter, value in params.items():
+        if parameter not in THEOREM_PARAMETERS[name]:
+            known = ", ".join(THEOREM_PARAMETERS[name]) or "no parameters"
+            raise ValueError(f"the theorems about {name} have {known}, found {parameter!r}")
+        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if not number or not value >= 0.0 or (parameter == "mean_ratio" and not 0.0 < value < math.inf):
+            raise ValueError(f"{parameter} must be a positive number, found {value!r}")

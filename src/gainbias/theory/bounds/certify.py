@@ -20,13 +20,13 @@ FINENESS = 2.0 ** (-1 / 8)
 """Ratio of successive step sizes that are tried: the best number of steps is missed by less than 1%."""
 
 SMALLEST_STEP_SIZE = 1e-300
-"""Step sizes are not smaller."""
+"""The search ends with an error at smaller step sizes."""
 
 MOST_CERTIFIED_STEPS = 2**200
-"""No theorem is asked for more steps."""
+"""Number of steps that stands for unlimited steps."""
 
 MOST_TRIES = 16
-"""The search for a step size ends when so many smaller ones have not needed fewer steps."""
+"""The search for a step size ends when this many smaller ones in a row have not needed fewer steps."""
 
 
 class CertifiedSteps(NamedTuple):
@@ -68,7 +68,7 @@ def certified(
 
     Returns
     -------
-    Certified
+    CertifiedSteps
         The tuple ``(step_size, num_steps, bound)``. The number of steps is within about 1% of the fewest that
         any constant step size needs.
 
@@ -139,8 +139,8 @@ def certified_offset(
 ) -> float:
     """Return an offset c0 for which the steps a / (t + c0)^xi meet a theorem, nearly the least.
 
-    "Sufficiently large" in the paper. Only what depends on c0 is asked for: the bound may still want more
-    steps, or another a. The mixing time depends on the last step and so on c0, hence the search.
+    The paper says "sufficiently large". Only conditions that depend on c0 count: the bound may still need
+    more steps, or another a. The mixing time depends on the last step and so on c0, hence the search.
 
     Parameters
     ----------

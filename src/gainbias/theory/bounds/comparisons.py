@@ -1,9 +1,10 @@
-"""The bound on the average of rewards as an estimate of the gain.
+"""Theorems to compare with: about discounted TD(0), and about the plain average of rewards.
 
-Theorems about discounted TD(0), for comparison: Bhandari, Russo and Singal (2018).
+The first part are the theorems of Bhandari, Russo and Singal (2018) about discounted TD(0). There theta* is
+the discounted fixed point, the limit of `discounted-td`, and omega the smallest eigenvalue of Phi^T D Phi.
 
-theta* is here the discounted fixed point, the limit of `discounted-td`, and omega the smallest eigenvalue of
-Phi^T D Phi.
+The functions at the end, whose names begin with `average`, bound the error of the average of rewards as an
+estimate of the gain.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ from gainbias.types import Floats
 
 SOURCE = "Bhandari, Russo and Singal (2018), discounted TD(0)"
 
+AVERAGE_ERROR = "E(r_T - g)^2"
+"""Expected squared error of r_T, the plain average of the first T rewards."""
+
 
 @dataclass(frozen=True, eq=False)
 class Discounted:
@@ -65,12 +69,12 @@ class Discounted:
 
     @property
     def rate(self) -> float:
-        """(1 - gamma) omega."""
+        """Rate of convergence, (1 - gamma) omega."""
         return (1.0 - self.discount) * self.omega
 
     @cached_property
     def variance(self) -> float:
-        """sigma^2 = E|g_t(theta*)|^2 under the stationary law."""
+        """Variance of an update at theta*, sigma^2 = E|g_t(theta*)|^2 under the stationary law."""
         law = move_law(self.facts.problem)
         params = discounted_td.Params(self.discount)
         fields = [
@@ -91,7 +95,7 @@ class Discounted:
 
     @property
     def conditions(self) -> list[Condition]:
-        """What every theorem requires."""
+        """Conditions of every theorem."""
         return [self.facts.features_condition, positive("smallest eigenvalue", "omega", self.omega)]
 
 
@@ -106,7 +110,7 @@ def discounted(facts: Facts, discount: float = 0.99, radius: float | None = None
 
 
 def iid_constant(run: Discounted, alpha: float, steps: int) -> Bound:
-    """Theorem 2 (b): independent samples, no projection, a constant step alpha <= omega (1 - gamma) / 8."""
+    """Bound of Theorem 2 (b): independent samples, no projection, a step alpha <= omega (1 - gamma) / 8."""
     limit = largest_iid_step(run)
     return conclude(
         f"{SOURCE}, i.i.d. sampling, constant step size",
@@ -126,12 +130,12 @@ def iid_constant(run: Discounted, alpha: float, steps: int) -> Bound:
 
 
 def largest_iid_step(run: Discounted) -> float:
-    """Return omega (1 - gamma) / 8."""
+    """Return the largest step for independent samples, omega (1 - gamma) / 8."""
     return run.rate / 8.0
 
 
 def iid_harmonic(run: Discounted, decay: Decay, steps: int) -> Bound:
-    """Theorem 2 (c): independent samples, no projection, steps a / (t + c0), for any a (1 - gamma) omega > 1.
+    """Bound of Theorem 2 (c): independent samples, no projection, steps a / (t + c0).
 
     The theorem has a = 2 / ((1 - gamma) omega) and c0 = 16 / ((1 - gamma)^2 omega); its induction works for
     all a and c0 that meet the conditions here, with nu = max(2 a^2 sigma^2 / (a (1 - gamma) omega - 1),
@@ -165,7 +169,7 @@ def iid_harmonic(run: Discounted, decay: Decay, steps: int) -> Bound:
 
 
 def markov_constant(run: Discounted, alpha: float, steps: int) -> Bound:
-    """Theorem 3 (b): one chain that starts in its stationary law, weights kept in a ball of radius R.
+    """Bound of Theorem 3 (b): one chain from its stationary law, weights kept in a ball of radius R.
 
     tau_mix is the first step at which the total variation, half of the L1 distance, is at most alpha.
     """
@@ -209,38 +213,24 @@ def markov_constant(run: Discounted, alpha: float, steps: int) -> Bound:
 
 
 def largest_markov_step(run: Discounted) -> float:
-    """Return the largest step below 1 / (2 omega (1 - gamma))."""
+    """Return the largest step for one chain, just below 1 / (2 omega (1 - gamma))."""
     return below(below(ratio(1.0, 2.0 * run.rate)))
 
 
-QUANTITY = "E(r_T - g)^2"
-"""r_T is the plain average of the first T rewards."""
-
-THEOREM = "Average reward"
-
-
-def _trivial(facts: Facts) -> Trivial:
-    """Return what is known anyway: no average of rewards is further from the gain than r_max + |g|."""
-    most = facts.r_max + abs(facts.problem.solution.gain_per_step)
-    return Trivial(
-        anyway=power(most, 2.0), anyway_because="what rewards of at most r_max give anyway, (r_max + |g|)^2"
-    )
-
-
-def iid(facts: Facts, steps: int) -> Bound:
+def average_iid(facts: Facts, steps: int) -> Bound:
     """Bound r_max^2 / T for independent samples: the variance of one reward, divided by T."""
     return conclude(
-        f"{THEOREM}, i.i.d. sampling",
+        "Average reward, i.i.d. sampling",
         "r_max^2 / T",
         lambda: facts.r_max**2 / steps,
         {"r_max": facts.r_max},
         [],
         _trivial(facts),
-        QUANTITY,
+        AVERAGE_ERROR,
     )
 
 
-def markov(facts: Facts, steps: int) -> Bound:
+def average_markov(facts: Facts, steps: int) -> Bound:
     """Bound 4 r_max^2 (1 + C / (1 - beta)) / T for a chain, from any first state.
 
     The paper shows O(1/T) only. Here rewards k > 0 steps apart have |E (r_i - g)(r_j - g)| <= 2 r_max^2 C
@@ -249,17 +239,17 @@ def markov(facts: Facts, steps: int) -> Bound:
     """
     C, beta = mixing_constants(facts.problem)
     return conclude(
-        f"{THEOREM}, Markov sampling, corrected",
+        "Average reward, Markov sampling, corrected",
         "4 r_max^2 (1 + C / (1 - beta)) / T",
         lambda: 4.0 * facts.r_max**2 * (1.0 + C / (1.0 - beta)) / steps,
         {"r_max": facts.r_max, "C": C, "beta": beta},
         [],
         _trivial(facts),
-        QUANTITY,
+        AVERAGE_ERROR,
     )
 
 
-def markov_as_printed(facts: Facts, steps: int) -> Bound:
+def average_markov_as_printed(facts: Facts, steps: int) -> Bound:
     """Bound 2 gamma^2 / T + 2 b^2, with b T = r_max (2 tau + C beta^tau / (1 - beta)), as the proof gives it.
 
     gamma^2 is the sum of all stationary covariances, which bounds the variance only if none is negative, and
@@ -271,11 +261,19 @@ def markov_as_printed(facts: Facts, steps: int) -> Bound:
     variance = facts.problem.solution.variance_per_step
     drift = facts.r_max * (2.0 * tau + C * beta**tau / (1.0 - beta)) / steps
     return conclude(
-        f"{THEOREM}, Markov sampling, as printed",
+        "Average reward, Markov sampling, as printed",
         "2 gamma^2 / T + 2 (r_max (2 tau_mix + C beta^tau_mix / (1 - beta)) / T)^2",
         lambda: 2.0 * variance / steps + 2.0 * drift**2,
         {"r_max": facts.r_max, "C": C, "beta": beta, facts.tau_name: tau, "gamma^2": variance},
         [at_least("number of steps", "T >= tau_mix", steps, tau, f"at least {tau} steps")],
         _trivial(facts),
-        QUANTITY,
+        AVERAGE_ERROR,
+    )
+
+
+def _trivial(facts: Facts) -> Trivial:
+    """Return the bound known without a theorem: averages of rewards are at most r_max + |g| from the gain."""
+    most = facts.r_max + abs(facts.problem.solution.gain_per_step)
+    return Trivial(
+        anyway=power(most, 2.0), anyway_because="what rewards of at most r_max give anyway, (r_max + |g|)^2"
     )

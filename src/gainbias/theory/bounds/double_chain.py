@@ -56,7 +56,7 @@ def iid_constant(facts: Facts, alpha: float, steps: int) -> Bound:
 
 
 def largest_iid_step(facts: Facts) -> float:
-    """Return eta / 18."""
+    """Return the largest step for independent samples, eta / 18."""
     return facts.eta / 18.0
 
 
@@ -91,7 +91,10 @@ def markov_constant(facts: Facts, alpha: float, steps: int) -> Bound:
 
 
 def largest_markov_step(facts: Facts) -> float:
-    """Return the largest step that is within its limit, which falls with the step because tau_mix grows."""
+    """Return the largest step that is within its limit for two chains.
+
+    The limit depends on the step: tau_mix grows as the step falls, and the limit falls.
+    """
     alpha, tau = math.inf, 0
     while (now := facts.mixing_time(alpha)) != tau:
         tau = now
@@ -183,7 +186,7 @@ def _decaying_constants(
 
 
 def paper_mixing(facts: Facts) -> dict[str, float]:
-    """Return C, beta, and L_1 = max(1, (log C + 1) / log(1 / beta))."""
+    """Return the paper's constants of mixing: C, beta, and L_1 = max(1, (log C + 1) / log(1 / beta))."""
     C, beta = mixing_constants(facts.problem)
     return {"C": C, "beta": beta, "L_1": max(1.0, ratio(math.log(C) + 1.0, -math.log(beta)))}
 
@@ -206,7 +209,7 @@ def _largest_sum(eta: float) -> float:
 def _offset_conditions(
     facts: Facts, decay: Decay, steps: int, tau: int, constants: dict[str, float], as_printed: bool
 ) -> list[Condition]:
-    """What "c0 sufficiently large" means: the two parts of the lemma on sums of steps, and the rest."""
+    """Return the conditions behind "c0 sufficiently large": those of the lemma on sums of steps, and more."""
     a, xi, eta = decay.a, decay.xi, facts.eta
     total = decay.sum_of_first(tau)
 

@@ -1,8 +1,7 @@
-"""What all theorems ask about a problem.
+"""The numbers that theorems need about a problem: lengths, mixing times, mixing constants and radii.
 
-Constants of geometric mixing.
-
-How long the fixed point can be: radii for the projections of single-chain TD.
+`Facts` has those that all theorems share, each computed once. `mixing_constants` are those of geometric
+mixing, and `projection_radii` bound the length of the fixed point, for the projections of single-chain TD.
 """
 
 from __future__ import annotations
@@ -21,7 +20,10 @@ from gainbias.theory.bounds.record import Condition, Trivial, at_least, power, r
 from gainbias.types import Floats
 
 ROW_LENGTH_ROUNDING = 1e-12
-"""Rows may be so much longer than 1: dividing by the largest length does not give 1 exactly."""
+"""Rows may be longer than 1 by this: dividing by the largest length does not give 1 exactly."""
+
+RADIUS_ROUNDING = 1e-8
+"""Relative margin of a radius, larger than the relative error of the constants in it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +67,13 @@ class Facts:
 
     @property
     def trivial(self) -> Trivial:
-        """What is known without a theorem: the error before the first step."""
+        """The bound that is known without a theorem: the error before the first step."""
         return Trivial(power(self.first_error, 2.0))
 
     def mixing_time(self, level: float) -> int:
-        """Steps after which every start is within `level` of the stationary law (L1), at least 1.
+        """Return the steps after which every start is within `level` of the stationary law (L1), at least 1.
 
-        Above 1000 states there may be fewer: then it is an upper bound, with which theorems hold as well.
+        Above 1000 states it is an upper bound, with which theorems hold as well.
         """
         if level not in self._times:
             self._times[level] = mixing_time_or_bound(self.problem.mrp, level)
@@ -79,7 +81,7 @@ class Facts:
 
     @property
     def tau_name(self) -> str:
-        """What to call a mixing time among the constants of a theorem."""
+        """Name of the mixing time among the constants of a theorem."""
         is_bound = self.problem.mrp.num_states > EXACT_STATES
         return "tau_mix (upper bound)" if is_bound else "tau_mix"
 
@@ -94,12 +96,12 @@ class Facts:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """What every theorem of the paper requires."""
+        """Conditions of every theorem of the paper."""
         return (self.features_condition, positive("condition number", "eta", self.eta))
 
     @property
     def features_condition(self) -> Condition:
-        """That no row of the features is longer than 1."""
+        """The condition that no row of the features is longer than 1."""
         longest = self.problem.features.max_row_norm
         return Condition(
             "longest row of the features",
@@ -111,7 +113,7 @@ class Facts:
         )
 
     def enough_steps(self, steps: int, tau: int) -> Condition:
-        """That the chain has mixed."""
+        """Return the condition that there are at least as many steps as the mixing time."""
         return at_least("number of steps", "T >= tau_mix", steps, tau, f"at least {tau} steps")
 
 
@@ -157,10 +159,6 @@ def mixing_constants(process: MarkovRewardProcess | Problem) -> MixingConstants:
     return MixingConstants(2.0 * math.exp((steps - 1) / steps), math.exp(-1.0 / steps))
 
 
-RADIUS_ROUNDING = 1e-8
-"""Relative error that the constants inside a radius may have, and more."""
-
-
 class Radii(NamedTuple):
     """Upper bounds on the length of theta*.
 
@@ -181,7 +179,7 @@ class Radii(NamedTuple):
 
     @property
     def valid(self) -> float:
-        """The smaller of the two that always hold, with room for rounding."""
+        """The smaller of the two radii that always hold, with a margin for rounding."""
         return min(self.from_eta, self.from_gap) * (1.0 + RADIUS_ROUNDING)
 
 

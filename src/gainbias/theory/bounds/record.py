@@ -1,8 +1,9 @@
-"""Decaying step sizes alpha_t = a / (t + c0)^xi, and how large their offset c0 must be.
+"""The record of a bound, and the arithmetic that all theorems share.
 
-Quotients and powers that are infinite, not an error, where they are out of range; rounding to one side.
-
-A bound as a record: its value, its constants by name, and the conditions under which it holds.
+`Bound` has the value of a bound, its constants by name and the conditions under which it holds; every theorem
+ends in `conclude`, which makes one. `Decay` are step sizes a / (t + c0)^xi, with the functions that say how
+large their offset c0 must be. At the end are quotients and powers that are infinite, not an error, where they
+are out of range, and rounding to one side.
 """
 
 from __future__ import annotations
@@ -16,97 +17,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-
-def ratio(above: float, below: float) -> float:
-    """Return a quotient; it is infinite where the denominator is 0, and 0 for 0 / 0."""
-    if below:
-        return above / below
-    return math.copysign(math.inf, above) if above else 0.0
-
-
-def power(base: float, exponent: float) -> float:
-    """Return a power, infinite where it is too large."""
-    try:
-        return float(base**exponent)
-    except OverflowError:
-        return math.inf
-
-
-def exponential(exponent: float) -> float:
-    """Return e to some power, infinite where it is too large."""
-    return power(math.e, exponent) if exponent > 700.0 else math.exp(exponent)
-
-
-def close(one: float, other: float) -> bool:
-    """Whether numbers are equal up to rounding: which of a theorem's cases is meant."""
-    return math.isclose(one, other, rel_tol=1e-12)
-
-
-def rounded_up(number: float) -> str:
-    """Return six digits that are no less than a number, for advice that must be enough.
-
-    Examples
-    --------
-    >>> rounded_up(2 / 3), rounded_down(2 / 3)
-    ('0.666667', '0.666666')
-    """
-    return f"{float(Context(6, ROUND_CEILING).create_decimal_from_float(number)):.6g}"
-
-
-def rounded_down(number: float) -> str:
-    """Return six digits that are no more than a number."""
-    return f"{float(Context(6, ROUND_FLOOR).create_decimal_from_float(number)):.6g}"
-
-
 WEIGHTS_ERROR = "E|theta_T - theta*|^2"
 """Expected squared Euclidean distance of the last weights from the fixed point."""
 
 LIMIT_TOLERANCE = 1e-9
-"""Relative error of limits: what must stay below one counts as equal if it is closer than this."""
+"""Relative error of limits: a value that must stay below one counts as equal if it is closer than this."""
 
+OFFSET = "offset c0"
+"""Name of the conditions that a larger c0 satisfies."""
 
-class Trivial(NamedTuple):
-    """What is known without a theorem, and where from.
-
-    `without_steps` is the error before the first step: what making no step at all guarantees. `anyway` is
-    what no error can exceed, because weights are kept in a ball or rewards are bounded; infinite where
-    nothing bounds them.
-    """
-
-    without_steps: float = math.inf
-    anyway: float = math.inf
-    anyway_because: str = ""
-
-
-@dataclass(frozen=True)
-class Condition:
-    """Something that a theorem requires.
-
-    Attributes
-    ----------
-    name : str
-        What would have to change, in a few words.
-    formula : str
-        In symbols, such as ``alpha <= eta / 18``.
-    value, limit : float
-        What was found, and what it is compared with.
-    holds : bool
-        Whether it is met.
-    remedy : str
-        What would satisfy it.
-    """
-
-    name: str
-    formula: str
-    value: float
-    limit: float
-    holds: bool
-    remedy: str
+MOST_TERMS = 1_000_000
+"""Sums of more step sizes are bounded by an integral."""
 
 
 @dataclass(frozen=True, repr=False)
 class Bound:
-    """What a theorem guarantees on one problem.
+    """A guarantee that a theorem gives on one problem.
 
     Attributes
     ----------
@@ -159,17 +85,17 @@ class Bound:
 
     @property
     def informative(self) -> bool:
-        """Whether it says something, being certified and below what is known without the theorem.
+        """Whether the bound says something: it is certified and below what is known without the theorem.
 
-        That is the error before the first step, |theta_0 - theta*|^2, which making no step at all guarantees;
-        and what holds anyway, because weights are kept in a ball or, for averages of rewards, because the
-        rewards are bounded: (r_max + |g|)^2.
+        Known are the error before the first step, |theta_0 - theta*|^2, which making no step at all
+        guarantees; and what holds anyway, because weights are kept in a ball or, for averages of rewards,
+        because the rewards are bounded: (r_max + |g|)^2.
         """
         return self.certified and self.value < min(self.trivial.without_steps, self.trivial.anyway)
 
     @property
     def note(self) -> str:
-        """Why it says nothing; empty if it does say something."""
+        """The reason why the bound says nothing; empty if it does say something."""
         if self.informative:
             return ""
         if not self.certified:
@@ -208,25 +134,49 @@ class Bound:
         return f"Bound(not certified: {reasons})"
 
 
-def at_most(
-    name: str, formula: str, value: float, limit: float, remedy: str, strict: bool = False
-) -> Condition:
-    """Return the condition that a value is at most its limit, or below it."""
-    holds = value < below(limit) if strict else value <= limit
-    return Condition(name, formula, value, limit, holds, remedy)
+@dataclass(frozen=True)
+class Condition:
+    """A condition that a theorem requires.
+
+    Attributes
+    ----------
+    name : str
+        What would have to change, in a few words.
+    formula : str
+        In symbols, such as ``alpha <= eta / 18``.
+    value, limit : float
+        The number that was found, and the one that it is compared with.
+    holds : bool
+        Whether it is met.
+    remedy : str
+        What would satisfy it.
+    """
+
+    name: str
+    formula: str
+    value: float
+    limit: float
+    holds: bool
+    remedy: str
 
 
-def below(limit: float) -> float:
-    """Return the nearest number that is told from a limit above it."""
-    return limit - LIMIT_TOLERANCE * abs(limit) if math.isfinite(limit) else limit
+class Trivial(NamedTuple):
+    """Bounds that are known without a theorem.
 
+    Attributes
+    ----------
+    without_steps : float
+        The error before the first step, which making no step at all guarantees.
+    anyway : float
+        A number that no error can exceed, because weights are kept in a ball or rewards are bounded; infinite
+        where nothing bounds them.
+    anyway_because : str
+        Where `anyway` comes from, in words.
+    """
 
-def at_least(
-    name: str, formula: str, value: float, limit: float, remedy: str, strict: bool = False
-) -> Condition:
-    """Return the condition that a value is at least its limit, or above it."""
-    holds = value > -below(-limit) if strict else value >= limit
-    return Condition(name, formula, value, limit, holds, remedy)
+    without_steps: float = math.inf
+    anyway: float = math.inf
+    anyway_because: str = ""
 
 
 def conclude(
@@ -262,7 +212,7 @@ def _computed(value: Callable[[], float]) -> float:
 
 
 def _too_large(constants: Mapping[str, float], formula: str) -> Condition:
-    """Return the condition that a bound is a number, which it is not."""
+    """Return the failed condition that a bound is a finite number."""
     guilty = [name for name, value in constants.items() if math.isinf(value) and name in formula]
     remedy = f"steps for which {' and '.join(guilty)} is finite" if guilty else "smaller steps, or rewards"
     return Condition(
@@ -270,16 +220,30 @@ def _too_large(constants: Mapping[str, float], formula: str) -> Condition:
     )
 
 
-OFFSET = "offset c0"
-"""Name of the conditions that a larger c0 satisfies."""
+def at_most(
+    name: str, formula: str, value: float, limit: float, remedy: str, strict: bool = False
+) -> Condition:
+    """Return the condition that a value is at most its limit, or below it."""
+    holds = value < below(limit) if strict else value <= limit
+    return Condition(name, formula, value, limit, holds, remedy)
 
-MOST_TERMS = 1_000_000
-"""Sums of more step sizes are bounded by an integral."""
+
+def at_least(
+    name: str, formula: str, value: float, limit: float, remedy: str, strict: bool = False
+) -> Condition:
+    """Return the condition that a value is at least its limit, or above it."""
+    holds = value > -below(-limit) if strict else value >= limit
+    return Condition(name, formula, value, limit, holds, remedy)
+
+
+def below(limit: float) -> float:
+    """Return the largest number that is told apart from a limit above it."""
+    return limit - LIMIT_TOLERANCE * abs(limit) if math.isfinite(limit) else limit
 
 
 @dataclass(frozen=True)
 class Decay:
-    """The step sizes alpha_t = a / (t + c0)^xi."""
+    """Decaying step sizes, alpha_t = a / (t + c0)^xi."""
 
     a: float
     c0: float
@@ -295,7 +259,7 @@ class Decay:
         return power(start, exponent) * math.expm1(exponent * math.log1p((last - first) / start))
 
     def sum_of_first(self, count: int) -> float:
-        """Return alpha_0 + ... + alpha_(count - 1), or an upper bound if that is long."""
+        """Return alpha_0 + ... + alpha_(count - 1), or an upper bound if there are very many terms."""
         if count <= MOST_TERMS:
             return float(np.sum(self.a / (np.arange(count) + self.c0) ** self.xi))
         if self.xi == 1.0:
@@ -309,7 +273,11 @@ class Decay:
         return at_least(OFFSET, formula, self.c0, limit, f"c0 at least {rounded_up(limit)}")
 
     def advice(self, needed: Callable[[Decay], float]) -> str:
-        """Return how large c0 has to be, where a larger c0 needs more: mixing times grow as steps shrink."""
+        """Return, in words, how large c0 has to be.
+
+        `needed` is the least c0 for given step sizes. It grows with c0, because mixing times grow as steps
+        shrink, hence the search.
+        """
         now = self
         while now.c0 < (more := needed(now)) < math.inf:
             now = replace(now, c0=more)
@@ -345,3 +313,44 @@ def offset_for_sum(a: float, xi: float, tau: int, limit: float) -> float:
         else:
             low = middle
     return high
+
+
+def ratio(above: float, below: float) -> float:
+    """Return a quotient; it is infinite where the denominator is 0, and 0 for 0 / 0."""
+    if below:
+        return above / below
+    return math.copysign(math.inf, above) if above else 0.0
+
+
+def power(base: float, exponent: float) -> float:
+    """Return a power, infinite where it is too large."""
+    try:
+        return float(base**exponent)
+    except OverflowError:
+        return math.inf
+
+
+def exponential(exponent: float) -> float:
+    """Return e to the power of `exponent`, infinite where it is too large."""
+    return power(math.e, exponent) if exponent > 700.0 else math.exp(exponent)
+
+
+def close(one: float, other: float) -> bool:
+    """Return whether numbers are equal up to rounding, to tell the cases of a theorem apart."""
+    return math.isclose(one, other, rel_tol=1e-12)
+
+
+def rounded_up(number: float) -> str:
+    """Return a number rounded up to six digits, for advice that must be enough.
+
+    Examples
+    --------
+    >>> rounded_up(2 / 3), rounded_down(2 / 3)
+    ('0.666667', '0.666666')
+    """
+    return f"{float(Context(6, ROUND_CEILING).create_decimal_from_float(number)):.6g}"
+
+
+def rounded_down(number: float) -> str:
+    """Return a number rounded down to six digits."""
+    return f"{float(Context(6, ROUND_FLOOR).create_decimal_from_float(number)):.6g}"

@@ -1,8 +1,6 @@
-"""The theorem about single-chain TD with decaying step sizes.
+"""Theorems about single-chain TD: `markov_constant` for constant step sizes, `markov_decaying` for others.
 
-What both theorems about single-chain TD share: the projections, and the parameter lambda of the proofs.
-
-The theorem about single-chain TD with constant step sizes.
+`Projected` is what both share: the projections, and the parameter lambda of the proofs.
 """
 
 from __future__ import annotations
@@ -61,27 +59,27 @@ class Projected:
 
     @property
     def reach(self) -> float:
-        """r_max + 2 R_theta."""
+        """Bound on an update, r_max + 2 R_theta."""
         return self.facts.r_max + 2.0 * self.weights_radius
 
     @property
     def size(self) -> float:
-        """(r_max + 3 R_theta)^2."""
+        """Factor of the noise, (r_max + 3 R_theta)^2."""
         return (self.facts.r_max + 3.0 * self.weights_radius) ** 2
 
     @property
     def curvature(self) -> float:
-        """zeta, also called c_1_lambda: eta - lambda^2 (r_max + 2 R_theta) / 2."""
+        """The constant zeta, also called c_1_lambda: eta - lambda^2 (r_max + 2 R_theta) / 2."""
         return self.facts.eta - 0.5 * self.lambda_squared * self.reach
 
     @property
     def price(self) -> float:
-        """c_2_lambda = (r_max + 2 R_theta) / lambda^2."""
+        """The constant c_2_lambda = (r_max + 2 R_theta) / lambda^2."""
         return ratio(self.reach, self.lambda_squared)
 
     @property
     def trivial(self) -> Trivial:
-        """What is known without a theorem: weights in the ball are at most R_theta + |theta*| away."""
+        """Bounds known without a theorem: weights in the ball are at most R_theta + |theta*| away."""
         return self.facts.trivial._replace(
             anyway=power(self.weights_radius + self.facts.length, 2.0),
             anyway_because="what the projection alone gives, (R_theta + |theta*|)^2",
@@ -104,7 +102,7 @@ class Projected:
 
     @property
     def conditions(self) -> list[Condition]:
-        """What both theorems require, lambda strictly inside its interval (finding 14)."""
+        """Conditions of both theorems, lambda strictly inside its interval (finding 14)."""
         facts, radius = self.facts, self.weights_radius
         return [
             *facts.conditions,
@@ -213,7 +211,7 @@ def markov_constant(run: Projected, alpha: float, steps: int, as_printed: bool =
 
 
 def _step_conditions(run: Projected, alpha: float, as_printed: bool) -> list[Condition]:
-    """Return what must hold for the steps of the weights and, unless as printed, of the mean."""
+    """Return the conditions on the steps of the weights and, unless as printed, of the mean."""
     advice = f"a step size of at most {rounded_down(largest_step(run, as_printed))}"
     stable = ratio(1.0, 2.0 * max(run.curvature, 0.0))
     of_weights = at_most("step size", "alpha < 1 / (2 zeta)", alpha, stable, advice, strict=True)
@@ -340,7 +338,7 @@ def _polynomial_value(run: Projected, decay: Decay, steps: int, constants: dict[
 
 
 def _product_conditions(run: Projected, decay: Decay, steps: int, tau: int) -> list[Condition]:
-    """What the proof uses and the theorem does not say."""
+    """Return the conditions that the proof uses and the theorem does not state."""
     first, xi = decay.at(0), decay.xi
     slowest = 2.0 * max(run.curvature, run.mean_ratio)
     return [

@@ -1,4 +1,7 @@
-"""Exact learning curves: the mean and the mean squared error of an algorithm after any number of steps."""
+"""Exact learning curves: the mean and the mean squared error of an algorithm after any number of steps.
+
+`exact_curve` is what users call, and `Curve` is what it returns.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +46,11 @@ class Curve:
     missed : (checkpoints, d, d) array
         E[(theta_t - limit) (theta_t - limit)^T]; infinite where it is larger than any number.
     standard_error : (checkpoints,) array or None
-        That of `mean_squared_error`, if this is a mean over runs; an exact curve has none.
+        Standard error of `mean_squared_error` if it is a mean over runs; None for an exact curve.
     first_weights : (d,) array
         Weights before the first step.
     settings : dict
-        How the curve was made, for the record.
+        The arguments that the curve was made with.
 
     Examples
     --------
@@ -76,7 +79,7 @@ class Curve:
 
     @property
     def mean_squared_error(self) -> Floats:
-        """E |theta_t - limit|^2, (checkpoints,); where the limit is a line, the distance to that line."""
+        """Mean of |theta_t - limit|^2, (checkpoints,); where the limit is a line, of the distance to it."""
         return self._spread(error_form(self.algorithm, self.problem), self.missed)
 
     @property
@@ -96,7 +99,7 @@ class Curve:
 
     @property
     def second_moments(self) -> Floats:
-        """E[theta_t theta_t^T], (checkpoints, d, d)."""
+        """Second moments of the weights, E[theta_t theta_t^T], (checkpoints, d, d)."""
         crossed = np.einsum("ti,j->tij", self.mean_weights - self.limit, self.limit)
         total = self.missed + crossed + crossed.transpose(0, 2, 1) + np.outer(self.limit, self.limit)
         return np.asarray(total)
@@ -181,7 +184,7 @@ def exact_curve(
     lanes: int | None = None,
     time_limit: float | None = None,
 ) -> Curve:
-    """Return mean and mean squared error of an algorithm, exactly, without sampling.
+    """Return the mean and the mean squared error of an algorithm, exactly, without sampling.
 
     Where a step is affine in the weights, its first and second moments follow a linear recursion. That is so
     for double-chain and its variants, for td-lambda, projected-td and implicit-td without a trace, for
@@ -198,7 +201,7 @@ def exact_curve(
         For `single-chain`, `relative-td` and `almost-sure-td`: the curve of the algorithm whose running means
         are at their limits from the first step on.
     lanes : int, optional
-        Take the mean over so many runs instead, for any algorithm; its error is in `standard_error`.
+        Take the mean over this many runs instead, for any algorithm; its error is in `standard_error`.
     time_limit : float, optional
         Seconds. What would take longer is refused at once; without a limit, there is a warning if it takes
         more than a minute.
@@ -210,8 +213,8 @@ def exact_curve(
     Notes
     -----
     With independent samples the cost does not depend on the number of moves: about n d^2 for each step, and
-    far less where many steps are made at once. Along a chain it grows with the number of
-    possible transitions (of pairs of states, for two chains) times d^2.
+    far less where many steps are made at once. Along a chain it grows with the number of possible transitions
+    (of pairs of states, for two chains) times d^2.
 
     Examples
     --------
@@ -267,7 +270,7 @@ def _sampled(
     lanes: int,
     settings: dict[str, Any],
 ) -> Curve:
-    """Return the mean over runs."""
+    """Return the curve of the mean over runs."""
     trace = run(
         algorithm,
         problem,

@@ -1,11 +1,12 @@
-"""Second moments of any affine step, by listing every move: for few moves, and for steps of any kind.
+"""Every move that a step may see, with its probability, and second moments of any affine step from them.
+
+`move_law` lists the moves: what replaces sampling where an answer is exact. `Enumerated` is the recursion of
+second moments over this list, for few moves and for affine steps of any kind.
 
 With z = (x - origin, 1) a step is z <- M z, with a matrix M that depends on the move alone. The second
 moments S(u) = E[z z^T, the chain is in u] obey
 
     S'(v) = sum over moves from u to v of probability * M S(u) M^T.
-
-All moves that a step may see, with their probabilities: what replaces sampling where one is exact.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class MoveLaw:
     first: Floats
 
     def move(self, k: int) -> Move:
-        """Return one move."""
+        """Return the move with number k."""
         return Move(*(column[k] for column in self.moves))
 
     def samples(self, problem: Problem) -> list[Sample]:
@@ -68,14 +69,14 @@ def move_law(
     sampling: Sampling = "iid",
     start: Start = "uniform",
 ) -> MoveLaw:
-    """List all moves with their probabilities.
+    """Return all moves with their probabilities.
 
     Parameters
     ----------
     problem : Problem
         Process and features.
     chains : {1, 2}
-        How many independent chains there are; without a second chain, its places repeat the first.
+        Number of independent chains; without a second chain, its places repeat the first.
     sampling : {"markov", "iid"}
         Follow the chain, or draw the state of each transition afresh from the stationary law.
     start : int, "uniform" or "stationary"
@@ -134,7 +135,7 @@ def first_law(problem: Problem, start: Start) -> Floats:
 
 
 def check_sampling(sampling: Any) -> None:
-    """Refuse a word that would otherwise be taken for one of the two."""
+    """Raise an error if `sampling` is neither "markov" nor "iid"."""
     if sampling not in ("markov", "iid"):
         raise ValueError(f"sampling must be 'iid' or 'markov', found {sampling!r}")
 
@@ -151,7 +152,7 @@ class Enumerated:
     law : MoveLaw
         All moves.
     origin : (m,) array
-        From where x is measured.
+        The point from which x is measured.
 
     Examples
     --------

@@ -1,21 +1,21 @@
-"""Second moments along a chain, from the terms of a step.
+"""The recursion of second moments, from the terms of a step: `Independent` samples, or `Along` a chain.
 
-With z = (x - origin, 1), S(u) = E[z z^T, the chain is in u] obeys
+With z = (x - origin, 1) a step is z <- z - alpha N z, where N is a sum over lefts l of l rho^T (see `terms`).
+
+With independent samples S = E[z z^T] obeys
+
+    S <- S - alpha (A S + S A^T) + alpha^2 E[N S N^T],     A = E[N].
+
+The state of each chain decides l, and rho is a combination of few rows, units and rewards. So the mean of a
+product rho^T S rho', given the states, follows from the products of these among each other
+(`StepPlan._products`), and a step costs a few products of d x d and n x d matrices.
+
+Along a chain S(u) = E[z z^T, the chain is in u] obeys
 
     S'(v) = sum over u of P(u, v) M S(u) M^T,     M = I - alpha * sum over lefts of l(u) rho(u, v)^T.
 
 So S'(v) is the mixture of the S(u), and corrections of few ranks. A node u is a state, or a pair of states if
 there are two chains. A step costs about three products with d x d matrices for each possible transition.
-
-Second moments under independent samples, from the terms of a step.
-
-With z = (x - origin, 1) a step is z <- z - alpha N z, and S = E[z z^T] obeys
-
-    S <- S - alpha (A S + S A^T) + alpha^2 E[N S N^T],     A = E[N].
-
-N is a sum over lefts l of l rho^T. The state of each chain decides l, and rho is a combination of few rows,
-units and rewards. So the mean of a product rho^T S rho', given the states, follows from the products of these
-among each other (`_products`), and a step costs a few products of d x d and n x d matrices.
 """
 
 from __future__ import annotations
@@ -30,7 +30,16 @@ from gainbias.theory.curve.terms import STATES, Ingredients, RowSource
 from gainbias.types import Floats, Ints
 
 HERE, OTHER = 0, 2
+"""Numbers of the lefts that are rows of states: here, and that of the other chain."""
+
 FIRST, SECOND = 0, 1
+"""Numbers of the two chains."""
+
+DENSE_SHARE = 0.1
+"""From this share of possible transitions on, products with the dense matrix are faster."""
+
+ALONE = sparse.csr_array(np.ones((1, 1)))
+"""A chain of one state, which stands in for a missing second chain."""
 
 
 class Independent:
@@ -71,14 +80,14 @@ class Independent:
         return self.plan(step_size).forgetting
 
     def plan(self, step_size: float) -> StepPlan:
-        """Return what a step with this size needs."""
+        """Return what a step with this size needs and does not depend on the moments."""
         if self._kept is None or not self.fixed:
             self._kept = StepPlan(self.coefficients(step_size), self.sources, self.units)
         return self._kept
 
 
 class StepPlan:
-    """Everything that a step needs and that does not depend on the moments.
+    """The part of a step under independent samples that does not depend on the moments.
 
     A left is the row here (of the first chain), the row of the other state (of the second chain), or a unit.
     """
@@ -290,13 +299,6 @@ class StepPlan:
         return np.asarray(np.einsum("nik,nlk->iln", np.einsum("nij,jkn->nik", part, gram), part))
 
 
-DENSE_SHARE = 0.1
-"""From this share of possible transitions on, products with the dense matrix are faster."""
-
-ALONE = sparse.csr_array(np.ones((1, 1)))
-"""Stands in for a second chain where there is none."""
-
-
 class Along:
     """The recursion of the second moments, for samples along a chain.
 
@@ -440,22 +442,22 @@ class Along:
 
     @property
     def _order(self) -> Ints:
-        """Which transitions lead to each node, (nodes, most)."""
+        """The transitions that lead to each node, (nodes, most)."""
         return self._incoming[0]
 
     @property
     def _before(self) -> Ints:
-        """The nodes they come from."""
+        """The nodes that these transitions come from, (nodes, most)."""
         return self._incoming[1]
 
     @property
     def _missing(self) -> Floats:
-        """Places without a transition."""
+        """Whether a place of these tables has no transition, (nodes, most)."""
         return self._incoming[2]
 
 
 def _numbered(table: CsrArray) -> CsrArray:
-    """Return a table of the numbers 1, 2, ... of its entries."""
+    """Return a sparse table whose entries are numbered 1, 2, ... in the order in which they are stored."""
     numbers = np.arange(1.0, table.nnz + 1.0)
     return sparse.csr_array((numbers, table.indices, table.indptr), shape=table.shape)
 
@@ -465,7 +467,7 @@ def _ones_like(table: CsrArray) -> CsrArray:
 
 
 def _product(one: CsrArray, two: CsrArray) -> CsrArray:
-    """Return the table of pairs, with sorted entries."""
+    """Return the transitions of pairs of states, of two chains, with sorted entries."""
     table = sparse.csr_array(sparse.kron(one, two, format="csr"))
     table.sort_indices()
     return table

@@ -1,4 +1,7 @@
-"""An algorithm on a problem, as a recursion of moments."""
+"""An algorithm on a problem, as a recursion of moments.
+
+Start reading in `make_system`. `affine_field` says why an algorithm has no such recursion, if it has none.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +29,16 @@ from gainbias.theory.curve.terms import (
 from gainbias.types import Floats
 
 MOST_MOMENT_BYTES = 4 * 2**30
-"""Moments of all nodes, and what is computed from them, may take so much memory."""
+"""Limit on the memory for the moments of all nodes and what is computed from them."""
 
 UNIT_SAMPLE = Sample(np.ones(1), np.ones(1), 1.0, np.ones(1), np.ones(1), 1.0)
-"""Some transition, to ask whether there is a field at all."""
+"""A transition with which fields are asked whether they exist at all."""
 
 COPIES = {"iid": 50, "markov": 6}
-"""Arrays as large as the moments that are needed: a basis or the nodes of a block, or those of a step."""
+"""Number of arrays of the size of the moments: a basis or the nodes of a block, or those of one step."""
 
 MOST_LISTED_NUMBERS = 10**7
-"""Numbers in the matrices of all moves, if these have to be listed."""
+"""Limit on the numbers in the matrices of all moves, if these have to be listed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +52,7 @@ class System:
     first : (m,) array
         Their first values.
     origin : (m,) array
-        From where they are measured: weights at their limit, other fields at 0.
+        The point from which they are measured: the limit of the weights, 0 for other fields.
     read : (d, m) array
         The weights that the algorithm reports, as a function of x.
     """
@@ -90,7 +93,7 @@ def make_system(
     Parameters
     ----------
     algorithm, problem, params
-        The algorithm, on what, and its parameters as its NamedTuple.
+        The algorithm, the problem, and the parameters of the algorithm as its NamedTuple.
     first_weights : (d,) array
         Weights before the first step.
     sampling, start
@@ -140,7 +143,7 @@ def weights_limit(algorithm: Algorithm, problem: Problem, params: Any, first_wei
 
 
 def has_exact_curve(algorithm: Algorithm, params: Any) -> bool:
-    """Whether steps of an algorithm with these parameters are affine in its weights.
+    """Return whether steps of an algorithm with these parameters are affine in its weights.
 
     Examples
     --------
@@ -154,7 +157,7 @@ def has_exact_curve(algorithm: Algorithm, params: Any) -> bool:
 
 
 def affine_field(algorithm: Algorithm, params: Any, frozen: bool = False) -> SampleField:
-    """Return the declared field, or say why there is none and what to do."""
+    """Return the declared field, or raise an error that says why there is none and what to do."""
     declared = algorithm.declared.frozen_field if frozen else algorithm.declared.sample_field
     if declared is None:
         raise ValueError(_no_field(algorithm, frozen))

@@ -12,7 +12,8 @@ on the length of the row here.
 
 Moments follow from terms at the cost of a few products of d x d matrices, however many moves there are.
 
-What the rows and rewards of a move come from: a chain, or the mean that stands in for a second chain.
+`read_terms` finds the coefficients. `RowSource` is where the rows and rewards of a move come from: a chain,
+or the mean that stands in for a second chain. `Ingredients`, both together, are what `moments` takes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ STATES = 4
 """States of a move: here, after, other, other after. They come first among lefts and rights."""
 
 FIELD_TERM_TOLERANCE = 1e-11
-"""How far terms may be from the field, relative to its largest entry: both round."""
+"""Largest difference between terms and field, relative to its largest entry: both round."""
 
 SHORTEST = 1e-6
 """Length of the row that stands in for a row of zeros."""
@@ -47,7 +48,49 @@ NEGLIGIBLE_TERM = 5e-15
 """Terms of an interpolation that are smaller than this, relative to the largest, are those of rounding."""
 
 MOST_NODES = 256
-"""Step sizes at which coefficients are read, at most, to know them at all others."""
+"""Largest number of step sizes at which coefficients are read, to interpolate between them."""
+
+
+def read_terms(problem: Problem, field: SampleField, size: int, chains: int) -> Terms | None:
+    """Return the terms of a field, or None if it is not made of such terms.
+
+    Parameters
+    ----------
+    problem : Problem
+        Process and features.
+    field : callable (sample, step_size) -> (X, y)
+        The declared field, with its parameters put in.
+    size : int
+        Number of entries of x.
+    chains : {1, 2}
+        Number of chains.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> problem = gb.Problem(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0]), gb.Tabular())
+    >>> algorithm = gb.ALGORITHMS["double-chain"]
+    >>> def field(sample, step_size):
+    ...     return algorithm.declared.sample_field(sample, algorithm.params(), step_size)
+    >>> read_terms(problem, field, 2, 2).at(0.1)[0]
+    array([[ 1., -1.,  0.,  0.,  0., -1.,  0.],
+           [ 0.,  0.,  0.,  0.,  0.,  0.,  0.],
+           [ 1.,  0.,  0.,  0.,  0.,  1.,  0.],
+           [ 0.,  0.,  0.,  0.,  0.,  0.,  0.]])
+    """
+    rows = dense_features(problem)
+    n, num_fields = len(rows), size - problem.num_features
+    lengths, which = np.unique(np.linalg.norm(rows, axis=1).round(14), return_inverse=True)
+    tried = [Terms(field, num_fields, np.ones(1), np.zeros(n, np.int64))]  # lengths may not matter
+    if chains == 1:
+        tried.append(Terms(field, num_fields, lengths, which.ravel()))
+    for terms in tried:
+        try:
+            if _begins_well(terms.at(0.3), chains) and _agrees(terms, problem, rows):
+                return terms
+        except (ValueError, IndexError):  # a field of d numbers does not fit to four unit rows
+            return None
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +122,7 @@ class Terms:
         return np.asarray(found[self.which])
 
     def between(self, largest: float) -> Callable[[float], Floats]:
-        """Return what `at` does, for step sizes up to the largest by interpolation if that is exact."""
+        """Return a function like `at` that interpolates up to the largest step size if that is exact."""
         if self._fixed is not None:
             fixed = self.at(largest)
             return lambda step_size: fixed
@@ -138,57 +181,15 @@ class Terms:
         return found + 0.0  # no negative zeros
 
 
-def read_terms(problem: Problem, field: SampleField, size: int, chains: int) -> Terms | None:
-    """Return the terms of a field, or None if it is not made of such terms.
-
-    Parameters
-    ----------
-    problem : Problem
-        Process and features.
-    field : callable (sample, step_size) -> (X, y)
-        The declared field, with its parameters put in.
-    size : int
-        Number of entries of x.
-    chains : {1, 2}
-        How many chains there are.
-
-    Examples
-    --------
-    >>> import gainbias as gb
-    >>> problem = gb.Problem(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0]), gb.Tabular())
-    >>> algorithm = gb.ALGORITHMS["double-chain"]
-    >>> def field(sample, step_size):
-    ...     return algorithm.declared.sample_field(sample, algorithm.params(), step_size)
-    >>> read_terms(problem, field, 2, 2).at(0.1)[0]
-    array([[ 1., -1.,  0.,  0.,  0., -1.,  0.],
-           [ 0.,  0.,  0.,  0.,  0.,  0.,  0.],
-           [ 1.,  0.,  0.,  0.,  0.,  1.,  0.],
-           [ 0.,  0.,  0.,  0.,  0.,  0.,  0.]])
-    """
-    rows = dense_features(problem)
-    n, num_fields = len(rows), size - problem.num_features
-    lengths, which = np.unique(np.linalg.norm(rows, axis=1).round(14), return_inverse=True)
-    tried = [Terms(field, num_fields, np.ones(1), np.zeros(n, np.int64))]  # lengths may not matter
-    if chains == 1:
-        tried.append(Terms(field, num_fields, lengths, which.ravel()))
-    for terms in tried:
-        try:
-            if _begins_well(terms.at(0.3), chains) and _agrees(terms, problem, rows):
-                return terms
-        except (ValueError, IndexError):  # a field of d numbers does not fit to four unit rows
-            return None
-    return None
-
-
 def _begins_well(coefficients: Floats, chains: int) -> bool:
-    """Whether lefts are states here or other, or units, and one chain has no other states."""
+    """Return whether lefts are states here or other, or units, and one chain has no other states."""
     uses_after = np.any(coefficients[:, [1, 3]])
     uses_other = np.any(coefficients[:, [2, 3]]) or np.any(coefficients[:, :, [2, 3, -1]])
     return not (uses_after or (uses_other and chains == 1))
 
 
 def _agrees(terms: Terms, problem: Problem, rows: Floats) -> bool:
-    """Whether terms give the field of some moves, drawn at random, with rewards of any size."""
+    """Return whether terms give the field of some random moves with random rewards."""
     rng = np.random.default_rng(0)
     for step_size in (0.05, 0.3):
         coefficients = terms.at(step_size)
@@ -213,6 +214,29 @@ def _agrees(terms: Terms, problem: Problem, rows: Floats) -> bool:
 def bound_field(field: Any, params: Any) -> SampleField:
     """Return a declared `sample_field` with its parameters put in."""
     return lambda sample, step_size: field(sample, params, step_size)
+
+
+@dataclass(frozen=True, eq=False)
+class Ingredients:
+    """The parts that the steps of an algorithm on a problem are made of.
+
+    Attributes
+    ----------
+    coefficients : callable (step_size) -> (n, lefts, rights) array
+        Of the terms (see `Terms.at`).
+    fixed : bool
+        Whether they are the same for all step sizes.
+    first, second : RowSource
+        The sources of the rows of the two chains; the second may be None.
+    units : (f + 1, m + 1) array
+        Units of the other fields, and of the number 1.
+    """
+
+    coefficients: Callable[[float], Floats]
+    fixed: bool
+    first: RowSource
+    second: RowSource | None
+    units: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,29 +311,6 @@ class RowSource:
         """Return the sum over t >= 0 of P^t applied to values of mean 0, (n, k)."""
         fundamental = np.eye(self.size) - self.transitions.toarray() + self.law
         return np.asarray(np.linalg.solve(fundamental, values))
-
-
-@dataclass(frozen=True, eq=False)
-class Ingredients:
-    """What the steps of an algorithm on a problem are made of.
-
-    Attributes
-    ----------
-    coefficients : callable (step_size) -> (n, lefts, rights) array
-        Of the terms (see `Terms.at`).
-    fixed : bool
-        Whether they are the same for all step sizes.
-    first, second : Source
-        Where the rows of the two chains come from; the second may be missing.
-    units : (f + 1, m + 1) array
-        Units of the other fields, and of the number 1.
-    """
-
-    coefficients: Callable[[float], Floats]
-    fixed: bool
-    first: RowSource
-    second: RowSource | None
-    units: Floats
 
 
 def chain_source(problem: Problem, origin: Floats, start: Floats) -> RowSource:

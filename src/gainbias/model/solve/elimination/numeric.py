@@ -1,4 +1,7 @@
-"""Elimination without subtraction, front by front.
+"""Elimination without subtraction, front by front: the numeric part, in kernels.
+
+`factorise` eliminates all states of a plan; `solve_right` and `solve_left` solve with its factors. They take
+the records `Sparse` and `Fronts`. Index arrays have 32 bits where the size allows; offsets have 64.
 
 The matrix is ``M = diag(exit) - P`` over the states to be eliminated: `P` holds the transitions among them,
 ``leak`` the probability of leaving them all, and ``exit`` is never stored: it is the sum of the other
@@ -14,8 +17,6 @@ read.
 Layout of the factors: front f with `wide` own positions and `rest` boundary positions keeps a (wide, wide +
 rest) block of rows (multipliers left of the diagonal, exits on it, transitions right of it) and a (rest,
 wide) block of multipliers.
-
-The records that the kernels of the elimination take.
 """
 
 from __future__ import annotations
@@ -27,9 +28,14 @@ import numpy as np
 from gainbias.kernels import bare_kernel, kernel
 from gainbias.types import Floats, Ints
 
-Floats = Floats
+PANEL = 32
+"""Number of positions that are eliminated together before the rest of a front is touched."""
 
-# Index arrays: 32 bits where the size allows, 64 bits for offsets.
+SHORT = 8
+"""A row shorter than this is not worth a slice of its own.
+
+The compiler vectorises only over slices: it knows that a slice of a flat array is contiguous.
+"""
 
 
 class Sparse(NamedTuple):
@@ -52,7 +58,7 @@ class Fronts(NamedTuple):
     start, boundary : (fronts + 1,) and (..) int arrays
         ``boundary[start[f]:start[f + 1]]`` are the later positions that front f touches, ascending.
     num_children : (fronts,) int array
-        How many fronts hand what is left of them to front f.
+        Number of fronts that hand what is left of them to front f.
     offset : (fronts + 1,) int array
         Where the factors of front f are kept.
     """
@@ -66,46 +72,122 @@ class Fronts(NamedTuple):
     offset: Ints
 
 
-# Positions eliminated together before the rest of a front is touched.
-PANEL = 32
-# A row shorter than this is not worth a slice of its own (which the compiler needs to vectorise: it knows
-# that a slice of a flat array is contiguous).
-SHORT = 8
+@kernel
+def factorise(
+    rows: Sparse,
+    columns: Sparse,
+    leak_in: Floats,
+    fronts: Fronts,
+    factors: Floats,
+    stack: Floats,
+    work: Floats,
+    progress: Floats,
+) -> None:
+    """Eliminate all states and fill `factors`.
+
+    Parameters
+    ----------
+    rows, columns : Sparse
+        The transitions among the states, and their transpose.
+    leak_in : (n,) array
+        Probability of leaving these states, from each of them.
+    fronts : Fronts
+        The plan.
+    factors, stack, work : arrays
+        Memory for the factors, for rests that wait for their parents, and for the largest front.
+    progress : (2,) array
+        ``progress[0]`` counts flops; a non-zero ``progress[1]`` stops the work.
+    """
+    first, start, offset = fronts.first, fronts.start, fronts.offset
+    count = len(first) - 1
+    where = np.empty(len(fronts.order), np.int32)
+    waiting = np.empty(count, np.int32)
+    rest_at = np.empty(count, np.int64)
+    num_waiting = 0
+    top = 0
+    for f in range(count):
+        if progress[1] != 0.0:
+            return
+        begin, last = first[f], first[f + 1] - 1
+        wide = last + 1 - begin
+        rest = start[f + 1] - start[f]
+        size = wide + rest
+        front = work[: size * size].reshape((size, size))
+        for i in range(size * size):
+            work[i] = 0.0
+        leak = np.zeros(size)
+        for j in range(wide):
+            where[begin + j] = j
+            leak[j] = leak_in[fronts.order[begin + j]]
+        for j in range(rest):
+            where[fronts.boundary[start[f] + j]] = wide + j
+        assemble_front(front, begin, last, where, fronts, rows, columns)
+        for _ in range(fronts.num_children[f]):
+            num_waiting -= 1
+            child = waiting[num_waiting]
+            top = rest_at[child]
+            add_rest(front, leak, where, fronts.boundary[start[child] : start[child + 1]], stack[top:])
+        eliminate_front(work[: size * size], size, leak, wide, progress)
+        keep_front(work, size, wide, leak, factors[offset[f] : offset[f + 1]], stack[top:])
+        rest_at[f] = top
+        waiting[num_waiting] = f
+        num_waiting += 1
+        top += rest * (rest + 1)
+        progress[0] += 2.0 * (float(size) ** 3 - float(rest) ** 3) / 3.0
 
 
 @bare_kernel
-def add_four_to_four(
-    t0: Floats, t1: Floats, t2: Floats, t3: Floats,
-    r0: Floats, r1: Floats, r2: Floats, r3: Floats, shares: Floats,
-) -> None:  # fmt: skip
-    """Add four scaled rows to each of four targets, term by term; `shares` is (4, 4), by target."""
-    a0, b0, c0, d0 = shares[0, 0], shares[0, 1], shares[0, 2], shares[0, 3]
-    a1, b1, c1, d1 = shares[1, 0], shares[1, 1], shares[1, 2], shares[1, 3]
-    a2, b2, c2, d2 = shares[2, 0], shares[2, 1], shares[2, 2], shares[2, 3]
-    a3, b3, c3, d3 = shares[3, 0], shares[3, 1], shares[3, 2], shares[3, 3]
-    for j in range(len(t0)):
-        a, b, c, d = r0[j], r1[j], r2[j], r3[j]
-        t0[j] = t0[j] + a0 * a + b0 * b + c0 * c + d0 * d
-        t1[j] = t1[j] + a1 * a + b1 * b + c1 * c + d1 * d
-        t2[j] = t2[j] + a2 * a + b2 * b + c2 * c + d2 * d
-        t3[j] = t3[j] + a3 * a + b3 * b + c3 * c + d3 * d
+def assemble_front(
+    front: Floats, begin: int, last: int, where: Ints, fronts: Fronts, rows: Sparse, columns: Sparse
+) -> None:
+    """Add the chain's own transitions that leave or enter the positions `begin` to `last`."""
+    for j in range(begin, last + 1):
+        state = fronts.order[j]
+        for entry in range(rows.indptr[state], rows.indptr[state + 1]):
+            i = fronts.position[rows.indices[entry]]
+            if i >= begin:
+                front[j - begin, where[i]] += rows.data[entry]
+        for entry in range(columns.indptr[state], columns.indptr[state + 1]):
+            i = fronts.position[columns.indices[entry]]
+            if i > last:
+                front[where[i], j - begin] += columns.data[entry]
+
+
+@kernel
+def add_rest(front: Floats, leak: Floats, where: Ints, positions: Ints, rest: Floats) -> None:
+    """Add what the elimination of a child left over (a square block, then leaks) to its parent's front."""
+    size = len(positions)
+    local = np.empty(size, np.int64)
+    for i in range(size):
+        local[i] = where[positions[i]]
+    for i in range(size):
+        row = local[i]
+        leak[row] += rest[size * size + i]
+        for j in range(size):
+            front[row, local[j]] += rest[i * size + j]
 
 
 @bare_kernel
-def add_one_to_one(target: Floats, row: Floats, share: float) -> None:
-    """Add a scaled row to a target."""
-    for j in range(len(target)):
-        target[j] += share * row[j]
-
-
-@bare_kernel
-def add_row(front: Floats, target: int, row: int, length: int, share: float) -> None:
-    """Add `share` times the numbers at `row` of the flat front to those at `target`."""
-    if length < SHORT:
-        for j in range(length):
-            front[target + j] += share * front[row + j]
-    else:
-        add_one_to_one(front[target : target + length], front[row : row + length], share)
+def eliminate_front(front: Floats, size: int, leak: Floats, wide: int, progress: Floats) -> None:
+    """Eliminate the first `wide` positions of a flat (size, size) front, in panels that stay in cache."""
+    for begin in range(0, wide, PANEL):
+        end = min(begin + PANEL, wide)
+        if progress[1] != 0.0:
+            return
+        for i in range(begin, size):
+            # Row i takes what earlier positions of the panel pass on, and keeps multipliers in their place.
+            limit = size if i < end else end
+            for p in range(begin, min(i, end)):
+                share = front[i * size + p] / front[p * size + p]
+                front[i * size + p] = share
+                leak[i] += share * leak[p]
+                add_row(front, i * size + p + 1, p * size + p + 1, limit - p - 1, share)
+            if i < end:
+                out = leak[i]
+                for j in range(i * size + i + 1, (i + 1) * size):
+                    out += front[j]
+                front[i * size + i] = out
+        pass_on(front, size, begin, end)
 
 
 @bare_kernel
@@ -143,58 +225,38 @@ def pass_on(front: Floats, size: int, begin: int, end: int) -> None:
 
 
 @bare_kernel
-def eliminate_front(front: Floats, size: int, leak: Floats, wide: int, progress: Floats) -> None:
-    """Eliminate the first `wide` positions of a flat (size, size) front, in panels that stay in cache."""
-    for begin in range(0, wide, PANEL):
-        end = min(begin + PANEL, wide)
-        if progress[1] != 0.0:
-            return
-        for i in range(begin, size):
-            # Row i takes what the panel's earlier positions pass on, and keeps its multipliers in their
-            # place.
-            limit = size if i < end else end
-            for p in range(begin, min(i, end)):
-                share = front[i * size + p] / front[p * size + p]
-                front[i * size + p] = share
-                leak[i] += share * leak[p]
-                add_row(front, i * size + p + 1, p * size + p + 1, limit - p - 1, share)
-            if i < end:
-                out = leak[i]
-                for j in range(i * size + i + 1, (i + 1) * size):
-                    out += front[j]
-                front[i * size + i] = out
-        pass_on(front, size, begin, end)
+def add_four_to_four(
+    t0: Floats, t1: Floats, t2: Floats, t3: Floats,
+    r0: Floats, r1: Floats, r2: Floats, r3: Floats, shares: Floats,
+) -> None:  # fmt: skip
+    """Add four scaled rows to each of four targets, term by term; `shares` is (4, 4), by target."""
+    a0, b0, c0, d0 = shares[0, 0], shares[0, 1], shares[0, 2], shares[0, 3]
+    a1, b1, c1, d1 = shares[1, 0], shares[1, 1], shares[1, 2], shares[1, 3]
+    a2, b2, c2, d2 = shares[2, 0], shares[2, 1], shares[2, 2], shares[2, 3]
+    a3, b3, c3, d3 = shares[3, 0], shares[3, 1], shares[3, 2], shares[3, 3]
+    for j in range(len(t0)):
+        a, b, c, d = r0[j], r1[j], r2[j], r3[j]
+        t0[j] = t0[j] + a0 * a + b0 * b + c0 * c + d0 * d
+        t1[j] = t1[j] + a1 * a + b1 * b + c1 * c + d1 * d
+        t2[j] = t2[j] + a2 * a + b2 * b + c2 * c + d2 * d
+        t3[j] = t3[j] + a3 * a + b3 * b + c3 * c + d3 * d
 
 
 @bare_kernel
-def assemble_front(
-    front: Floats, begin: int, last: int, where: Ints, fronts: Fronts, rows: Sparse, columns: Sparse
-) -> None:
-    """Add the chain's own transitions that leave or enter the positions `begin` to `last`."""
-    for j in range(begin, last + 1):
-        state = fronts.order[j]
-        for entry in range(rows.indptr[state], rows.indptr[state + 1]):
-            i = fronts.position[rows.indices[entry]]
-            if i >= begin:
-                front[j - begin, where[i]] += rows.data[entry]
-        for entry in range(columns.indptr[state], columns.indptr[state + 1]):
-            i = fronts.position[columns.indices[entry]]
-            if i > last:
-                front[where[i], j - begin] += columns.data[entry]
+def add_row(front: Floats, target: int, row: int, length: int, share: float) -> None:
+    """Add a row of a flat front, times a number, to another; both are given by where they start."""
+    if length < SHORT:
+        for j in range(length):
+            front[target + j] += share * front[row + j]
+    else:
+        add_one_to_one(front[target : target + length], front[row : row + length], share)
 
 
-@kernel
-def add_rest(front: Floats, leak: Floats, where: Ints, positions: Ints, rest: Floats) -> None:
-    """Add what a child's elimination left over (a square block, then its leaks) to its parent's front."""
-    size = len(positions)
-    local = np.empty(size, np.int64)
-    for i in range(size):
-        local[i] = where[positions[i]]
-    for i in range(size):
-        row = local[i]
-        leak[row] += rest[size * size + i]
-        for j in range(size):
-            front[row, local[j]] += rest[i * size + j]
+@bare_kernel
+def add_one_to_one(target: Floats, row: Floats, share: float) -> None:
+    """Add a row, times a number, to a target row."""
+    for j in range(len(target)):
+        target[j] += share * row[j]
 
 
 @bare_kernel
@@ -210,56 +272,6 @@ def keep_front(front: Floats, size: int, wide: int, leak: Floats, factors: Float
         for j in range(rest):
             stack[i * rest + j] = front[row + wide + j]
         stack[rest * rest + i] = leak[wide + i]
-
-
-@kernel
-def factorise(
-    rows: Sparse,
-    columns: Sparse,
-    leak_in: Floats,
-    fronts: Fronts,
-    factors: Floats,
-    stack: Floats,
-    work: Floats,
-    progress: Floats,
-) -> None:
-    """Fill `factors`; ``progress[0]`` counts flops, and a non-zero ``progress[1]`` stops the work."""
-    first, start, offset = fronts.first, fronts.start, fronts.offset
-    count = len(first) - 1
-    where = np.empty(len(fronts.order), np.int32)
-    waiting = np.empty(count, np.int32)
-    rest_at = np.empty(count, np.int64)
-    num_waiting = 0
-    top = 0
-    for f in range(count):
-        if progress[1] != 0.0:
-            return
-        begin, last = first[f], first[f + 1] - 1
-        wide = last + 1 - begin
-        rest = start[f + 1] - start[f]
-        size = wide + rest
-        front = work[: size * size].reshape((size, size))
-        for i in range(size * size):
-            work[i] = 0.0
-        leak = np.zeros(size)
-        for j in range(wide):
-            where[begin + j] = j
-            leak[j] = leak_in[fronts.order[begin + j]]
-        for j in range(rest):
-            where[fronts.boundary[start[f] + j]] = wide + j
-        assemble_front(front, begin, last, where, fronts, rows, columns)
-        for _ in range(fronts.num_children[f]):
-            num_waiting -= 1
-            child = waiting[num_waiting]
-            top = rest_at[child]
-            add_rest(front, leak, where, fronts.boundary[start[child] : start[child + 1]], stack[top:])
-        eliminate_front(work[: size * size], size, leak, wide, progress)
-        keep_front(work, size, wide, leak, factors[offset[f] : offset[f + 1]], stack[top:])
-        rest_at[f] = top
-        waiting[num_waiting] = f
-        num_waiting += 1
-        top += rest * (rest + 1)
-        progress[0] += 2.0 * (float(size) ** 3 - float(rest) ** 3) / 3.0
 
 
 @bare_kernel

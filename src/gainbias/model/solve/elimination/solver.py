@@ -1,17 +1,13 @@
 """Elimination of a whole chain: its stationary law and values, reducible and periodic chains included.
 
-One root is kept for each recurrent class and all other states are eliminated together; see `numeric` for
-why nothing is lost to cancellation. Transient states need no special care: they go like all others, and
-their stationary probability comes out as an exact zero.
+Start reading in `eliminate`. It keeps one state of each recurrent class, its *root*, and eliminates all other
+states together; `numeric` says why nothing is lost to cancellation. Transient states need no special care:
+they are eliminated like all others, and their stationary probability comes out as an exact zero.
 
-A chain with some states taken out: factorised once, solved for many right sides.
-
-Which state of each recurrent class to keep.
-
-Elimination keeps one state of each recurrent class, its root, and values are first found relative to it.
-The stationary law comes out the same for any root; values do not: relative to a state that the chain all
-but never visits they are differences of astronomically long excursions. So the root must be a state that is
-visited often, and a short walk finds one.
+`factorise_chain` is the elimination itself, for any chain that leaks. `busiest_states` chooses the roots:
+values are first found relative to the root, and relative to a state that the chain hardly ever visits they
+are differences of astronomically long excursions. So the root must be a state that is visited often, and a
+short walk finds one. (The stationary law comes out the same for any root.)
 """
 
 from __future__ import annotations
@@ -33,153 +29,19 @@ from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.structure import Structure
 from gainbias.types import Floats, Ints
 
-# Bytes that a state and a stored transition cost besides the factors: copies, transpose, graph, order.
 BYTES_PER_STATE, BYTES_PER_ENTRY = 120, 60
+"""Memory for a state and for a stored transition besides the factors: copies, transpose, graph, order."""
 
-
-@dataclass(frozen=True)
-class Factors:
-    """The factors of ``M = diag(leak + row sums of P) - P``, where the diagonal of P does not count."""
-
-    fronts: Fronts
-    values: Floats
-
-    def solve(self, right: Floats) -> Floats:
-        """Return x with ``M x = right``; a non-negative right side keeps relative accuracy entry by entry."""
-        x = right[self.fronts.order]
-        solve_right(self.fronts, self.values, x)
-        return x[self.fronts.position]
-
-    def solve_transposed(self, left: Floats) -> Floats:
-        """Return x with ``x M = left``; a non-negative left side keeps relative accuracy entry by entry."""
-        x = left[self.fronts.order]
-        solve_left(self.fronts, self.values, x)
-        return x[self.fronts.position]
-
-
-def factorise_chain(transitions: CsrArray, leak: Floats, plan: EliminationPlan, budget: Budget) -> Factors:
-    """Eliminate the states of a leaking chain according to `plan`.
-
-    Parameters
-    ----------
-    transitions : (n, n) csr_array
-        Transitions among the states to be eliminated; the diagonal is ignored.
-    leak : (n,) array
-        Probability of leaving them, from each state.
-    plan : Plan
-        The fronts.
-    budget : Budget
-        Limits; the progress of the work is shown.
-
-    Raises
-    ------
-    MethodError
-        If memory or arithmetic do not suffice.
-    """
-    needed = plan.bytes_needed + BYTES_PER_STATE * len(leak) + BYTES_PER_ENTRY * transitions.nnz
-    if needed > budget.max_memory:
-        allowed = f"{budget.max_memory / 1e9:.3g} GB are allowed"
-        raise MethodError(f"elimination needs {needed / 1e9:.3g} GB of memory and {allowed}")
-    if plan.flops > budget.max_flops:
-        raise MethodError(f"elimination takes {plan.flops:.1e} operations: others go first")
-    columns = transitions.T.tocsr()
-    work = np.empty(plan.front_entries)
-    stack = np.empty(max(plan.stack_entries, 1))
-    values = np.empty(plan.factor_entries)
-    progress = np.zeros(2)
-    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
-    back = Sparse(columns.indptr, columns.indices, columns.data)
-    budget.watch.run(
-        lambda: factorise(rows, back, leak, plan.fronts, values, stack, work, progress),
-        progress=progress,
-        total=plan.flops,
-        label=f"eliminating {len(leak):,} states",
-    )
-    return Factors(plan.fronts, values)
-
-
-# The walk reads at most this many stored transitions per state of the class: a hub is dear to visit.
 MOST_READS_PER_STATE = 100
+"""The walk reads at most this many stored transitions per state of the class: a hub is dear to visit."""
 
-
-@kernel
-def busiest_states(rows: Sparse, class_start: Ints, members: Ints) -> Ints:
-    """Return, for each recurrent class, where a walk spent most time once it had stopped discovering.
-
-    Parameters
-    ----------
-    rows : Sparse
-        Transitions.
-    class_start, members : int arrays
-        ``members[class_start[c]:class_start[c + 1]]`` are the states of class c.
-
-    Returns
-    -------
-    (classes,) int array
-    """
-    num_states = len(rows.indptr) - 1
-    roots = np.empty(len(class_start) - 1, np.int64)
-    seen = np.zeros(num_states, np.int64)
-    time = np.zeros(num_states)
-    seed = 1
-    for c in range(len(roots)):
-        state = members[class_start[c]]
-        size = class_start[c + 1] - class_start[c]
-        roots[c] = state
-        steps, used, lap, known = 64, 0, 1, 0
-        # Each lap is twice as long as the one before, until much of it is spent on known ground.
-        while size > 1 and used < MOST_READS_PER_STATE * size and known < 0.3 * steps:
-            steps, lap, known = 2 * steps, lap + 1, 0
-            most = -1.0
-            for _ in range(steps):
-                state, held, seed = next_state(rows, state, seed)
-                used += rows.indptr[state + 1] - rows.indptr[state]
-                if used >= MOST_READS_PER_STATE * size:
-                    break
-                if seen[state] // 2 != lap:
-                    # Remember the lap, and in the last bit whether the lap before had been here too.
-                    seen[state] = 2 * lap + (1 if seen[state] // 2 == lap - 1 else 0)
-                    time[state] = 0.0
-                known += seen[state] % 2
-                time[state] += held
-                if time[state] > most:
-                    most = time[state]
-                    roots[c] = state
-    return roots
-
-
-@kernel
-def next_state(rows: Sparse, state: int, seed: int) -> tuple[int, float, int]:
-    """Leave `state`; return the new state, the mean time that is spent there, and the next seed."""
-    seed = seed * 48271 % 2147483647
-    target = seed / 2147483647.0 * exit_probability(rows, state)
-    reached = state
-    for entry in range(rows.indptr[state], rows.indptr[state + 1]):
-        if rows.indices[entry] != state:
-            reached = rows.indices[entry]
-            target -= rows.data[entry]
-            if target < 0.0:
-                break
-    return reached, 1.0 / exit_probability(rows, reached), seed
-
-
-@kernel
-def exit_probability(rows: Sparse, state: int) -> float:
-    """Return the probability of leaving `state`, as a sum: one minus that of staying would round."""
-    total = 0.0
-    for entry in range(rows.indptr[state], rows.indptr[state + 1]):
-        if rows.indices[entry] != state:
-            total += rows.data[entry]
-    return total
-
-
-# A root that is this much rarer than the commonest state of its class is replaced.
 RARE_PROBABILITY = 1e-9
+"""A root that is this much rarer than the commonest state of its class is replaced."""
 
 
 @dataclass(frozen=True)
 class EliminationSolver:
-    """A factorised chain; see `gainbias.model.solve.solution.Solver` for what it offers."""
+    """A chain solved by elimination; `gainbias.model.solve.solution.Solver` says what it offers."""
 
     method: str
     stationary: Floats
@@ -206,7 +68,7 @@ class EliminationSolver:
         return x - self.average(x)
 
     def _extend(self, at_roots: Floats) -> Floats:
-        """Extend numbers, one for each class, to the expected number at the class where the chain ends."""
+        """Return, from each state, the expected number of the class where the chain ends, (n,)."""
         if len(at_roots) == 1:
             return np.full(len(self.stationary), at_roots[0])
         x = np.empty(len(self.stationary))
@@ -216,7 +78,7 @@ class EliminationSolver:
 
 
 def eliminate(transitions: CsrArray, structure: Structure, dense: bool, budget: Budget) -> EliminationSolver:
-    """Factorise a chain.
+    """Return a solver that eliminates the states of a chain.
 
     Parameters
     ----------
@@ -269,8 +131,7 @@ def _eliminate_all_but(
         plan, order_name = plan_sparse(symmetric_pattern(inner), budget)
     factors = factorise_chain(inner, row_sums(to_roots), plan, budget)
     mass = np.ones(n)
-    # Expected visits between two visits of the root: no class reaches another, so one solve serves all
-    # classes.
+    # Expected visits between two visits of the root. No class reaches another, so one solve serves all.
     mass[others] = factors.solve_transposed(
         np.asarray(transitions[roots][:, others].sum(axis=0), dtype=np.float64)
     )
@@ -289,3 +150,137 @@ def _argmax_by_class(mass: Floats, class_of: Ints, num_classes: int) -> Ints:
     ranked = inside[np.lexsort((np.nan_to_num(mass[inside], nan=np.inf), class_of[inside]))]
     last = np.searchsorted(class_of[ranked], np.arange(num_classes), side="right") - 1
     return ranked[last]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The factors of ``M = diag(leak + row sums of P) - P``, where the diagonal of P does not count."""
+
+    fronts: Fronts
+    values: Floats
+
+    def solve(self, right: Floats) -> Floats:
+        """Return x with ``M x = right``; a non-negative right side keeps relative accuracy entry by entry."""
+        x = right[self.fronts.order]
+        solve_right(self.fronts, self.values, x)
+        return x[self.fronts.position]
+
+    def solve_transposed(self, left: Floats) -> Floats:
+        """Return x with ``x M = left``; a non-negative left side keeps relative accuracy entry by entry."""
+        x = left[self.fronts.order]
+        solve_left(self.fronts, self.values, x)
+        return x[self.fronts.position]
+
+
+def factorise_chain(transitions: CsrArray, leak: Floats, plan: EliminationPlan, budget: Budget) -> Factors:
+    """Return the factors of a leaking chain, after eliminating its states according to `plan`.
+
+    Parameters
+    ----------
+    transitions : (n, n) csr_array
+        Transitions among the states to be eliminated; the diagonal is ignored.
+    leak : (n,) array
+        Probability of leaving them, from each state.
+    plan : EliminationPlan
+        The fronts.
+    budget : Budget
+        Limits on memory, time and arithmetic.
+
+    Raises
+    ------
+    MethodError
+        If memory or arithmetic do not suffice.
+    """
+    needed = plan.bytes_needed + BYTES_PER_STATE * len(leak) + BYTES_PER_ENTRY * transitions.nnz
+    if needed > budget.max_memory:
+        allowed = f"{budget.max_memory / 1e9:.3g} GB are allowed"
+        raise MethodError(f"elimination needs {needed / 1e9:.3g} GB of memory and {allowed}")
+    if plan.flops > budget.max_flops:
+        raise MethodError(f"elimination takes {plan.flops:.1e} operations: others go first")
+    columns = transitions.T.tocsr()
+    work = np.empty(plan.front_entries)
+    stack = np.empty(max(plan.stack_entries, 1))
+    values = np.empty(plan.factor_entries)
+    progress = np.zeros(2)
+    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    back = Sparse(columns.indptr, columns.indices, columns.data)
+    budget.watch.run(
+        lambda: factorise(rows, back, leak, plan.fronts, values, stack, work, progress),
+        progress=progress,
+        total=plan.flops,
+        label=f"eliminating {len(leak):,} states",
+    )
+    return Factors(plan.fronts, values)
+
+
+@kernel
+def busiest_states(rows: Sparse, class_start: Ints, members: Ints) -> Ints:
+    """Return a state of each recurrent class that is visited often, found by a walk.
+
+    Of the states that a walk visits, it is the one where it spends most time once it has stopped discovering.
+
+    Parameters
+    ----------
+    rows : Sparse
+        Transitions.
+    class_start, members : int arrays
+        ``members[class_start[c]:class_start[c + 1]]`` are the states of class c.
+
+    Returns
+    -------
+    (classes,) int array
+    """
+    num_states = len(rows.indptr) - 1
+    roots = np.empty(len(class_start) - 1, np.int64)
+    seen = np.zeros(num_states, np.int64)
+    time = np.zeros(num_states)
+    seed = 1
+    for c in range(len(roots)):
+        state = members[class_start[c]]
+        size = class_start[c + 1] - class_start[c]
+        roots[c] = state
+        steps, used, lap, known = 64, 0, 1, 0
+        # Each lap is twice as long as the one before, until much of it is spent on known ground.
+        while size > 1 and used < MOST_READS_PER_STATE * size and known < 0.3 * steps:
+            steps, lap, known = 2 * steps, lap + 1, 0
+            most = -1.0
+            for _ in range(steps):
+                state, held, seed = next_state(rows, state, seed)
+                used += rows.indptr[state + 1] - rows.indptr[state]
+                if used >= MOST_READS_PER_STATE * size:
+                    break
+                if seen[state] // 2 != lap:
+                    # Remember the lap, and in the last bit whether the lap before had been here too.
+                    seen[state] = 2 * lap + (1 if seen[state] // 2 == lap - 1 else 0)
+                    time[state] = 0.0
+                known += seen[state] % 2
+                time[state] += held
+                if time[state] > most:
+                    most = time[state]
+                    roots[c] = state
+    return roots
+
+
+@kernel
+def next_state(rows: Sparse, state: int, seed: int) -> tuple[int, float, int]:
+    """Return the state after `state` is left, the mean time that is spent there, and the next seed."""
+    seed = seed * 48271 % 2147483647
+    target = seed / 2147483647.0 * exit_probability(rows, state)
+    reached = state
+    for entry in range(rows.indptr[state], rows.indptr[state + 1]):
+        if rows.indices[entry] != state:
+            reached = rows.indices[entry]
+            target -= rows.data[entry]
+            if target < 0.0:
+                break
+    return reached, 1.0 / exit_probability(rows, reached), seed
+
+
+@kernel
+def exit_probability(rows: Sparse, state: int) -> float:
+    """Return the probability of leaving `state`, as a sum: one minus that of staying would round."""
+    total = 0.0
+    for entry in range(rows.indptr[state], rows.indptr[state + 1]):
+        if rows.indices[entry] != state:
+            total += rows.data[entry]
+    return total

@@ -1,17 +1,17 @@
-"""What an elimination will fill in, found before any number is touched.
+"""The plan of an elimination: in which order, and what it will fill in, before any number is touched.
+
+`plan_sparse` chooses an order and plans the elimination; `plan_dense` is for chains that are small or full.
 
 Eliminating states one by one in a given order fills in new transitions. Where they fall is a property of
 the graph alone and is described by the *elimination tree* (Liu 1990): the parent of a state is the first
 later state that it touches when it is eliminated. States that touch the same later states are eliminated
 together as one *front*, a small dense matrix (Duff and Reid 1983); children pass what is left of their
-front on to their parent.
+front on to their parent. `plan_elimination` finds tree and fronts for a given order.
 
-In which order to eliminate, so that little fills in.
-
-Minimum degree (through SuperLU, which SciPy ships) is quick and good on graphs that are long or flat, and
-takes for ever on graphs that expand. Nested dissection (METIS, in the `solvers` extra) takes its time but
-never for ever, and fills in less when there is much to fill. So: minimum degree unless the graph expands;
-nested dissection where it can pay for itself.
+The order decides how much fills in. Minimum degree (through SuperLU, which SciPy ships) is quick and good on
+graphs that are long or flat, and takes for ever on graphs that expand. Nested dissection (METIS, in the
+`solvers` extra) is slower but never takes for ever, and fills in less when there is much to fill. So minimum
+degree is used unless the graph expands, and nested dissection where it can pay for itself.
 """
 
 from __future__ import annotations
@@ -28,6 +28,12 @@ from gainbias.model.solve.elimination.numeric import Fronts
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.types import Ints
 
+SMALL = 5_000
+"""Below this size even an expanding graph is ordered in about a second."""
+
+FLOPS_PER_STATE_OF_METIS = 1e5
+"""METIS takes about as long per state as this many flops of the elimination."""
+
 
 @dataclass(frozen=True)
 class EliminationPlan:
@@ -38,7 +44,7 @@ class EliminationPlan:
     fronts : Fronts
         The dense blocks, children before parents.
     factor_entries, stack_entries, front_entries : int
-        Numbers kept for the factors, for rests that wait for their parents, and for the largest front.
+        Size of the factors, of the stack of rests that wait for their parents, and of the largest front.
     flops : float
         Additions and multiplications of the numeric part.
     """
@@ -57,264 +63,8 @@ class EliminationPlan:
         )
 
 
-def symmetric_pattern(transitions: sp.csr_array) -> sp.csr_array:
-    """Return the graph of a chain without directions and without self-loops, all weights one."""
-    ones = sp.csr_array(
-        (np.ones(transitions.nnz, np.int8), transitions.indices, transitions.indptr), transitions.shape
-    )
-    both = (ones + ones.T).tocsr()
-    both.setdiag(0)
-    both.eliminate_zeros()
-    both.sort_indices()
-    return both
-
-
-def plan_elimination(graph: sp.csr_array, order: Ints, most_entries: float) -> EliminationPlan | None:
-    """Plan the elimination of the states of `graph` in an order equivalent to `order`.
-
-    Parameters
-    ----------
-    graph : (n, n) csr_array
-        Symmetric pattern without diagonal.
-    order : (n,) int array
-        A fill-reducing order.
-    most_entries : float
-        Give up as soon as the factors are seen to need more numbers than this.
-
-    Returns
-    -------
-    Plan or None
-        None when the fill exceeds `most_entries`.
-    """
-    n = graph.shape[0]
-    indptr, indices = graph.indptr, graph.indices
-    parent = elimination_tree(indptr, indices, order, _inverse(order))
-    post = postorder(parent)
-    order = np.ascontiguousarray(order[post], dtype=np.int32)
-    place = _inverse(post)
-    parent = np.where(parent[post] < 0, -1, place[parent[post]]).astype(np.int32)
-    position = _inverse(order)
-    counts = np.empty(n, np.int64)
-    if not column_counts(indptr, indices, order, position, parent, most_entries / 2, counts):
-        return None
-    first = front_limits(parent, counts)
-    front_of = np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
-    last = first[1:] - 1
-    above = parent[last]
-    front_parent = np.where(above < 0, -1, front_of[above]).astype(np.int32)
-    start = np.zeros(len(first), np.int64)
-    # The boundary of a front is that of its last state; amalgamation never enlarges it.
-    np.cumsum(counts[last] - 1, out=start[1:])
-    boundary = np.empty(start[-1], np.int32)
-    front_boundaries(indptr, indices, order, position, first, front_parent, start, boundary)
-    num_children = np.bincount(front_parent[front_parent >= 0], minlength=len(last)).astype(np.int32)
-    return _plan(order, position, first, start, boundary, num_children)
-
-
-def plan_dense(block_of: Ints) -> EliminationPlan:
-    """Plan the elimination of blocks that do not touch each other, each as one dense front.
-
-    Parameters
-    ----------
-    block_of : (n,) int array
-        Block of each state, numbered from 0 without gaps.
-    """
-    order = np.argsort(block_of, kind="stable").astype(np.int32)
-    first = np.concatenate([[0], np.cumsum(np.bincount(block_of))]).astype(np.int32)
-    start = np.zeros(len(first), np.int64)
-    nothing = np.empty(0, np.int32)
-    return _plan(order, _inverse(order), first, start, nothing, np.zeros(len(first) - 1, np.int32))
-
-
-def _plan(
-    order: Ints, position: Ints, first: Ints, start: Ints, boundary: Ints, num_children: Ints
-) -> EliminationPlan:
-    wide, rest = np.diff(first).astype(np.int64), np.diff(start)
-    offset = np.zeros(len(first), np.int64)
-    np.cumsum(wide * (wide + 2 * rest), out=offset[1:])
-    stack, largest, flops = work_sizes(first, start, num_children)
-    fronts = Fronts(order, position, first, start, boundary, num_children, offset)
-    return EliminationPlan(fronts, int(offset[-1]), int(stack), int(largest), float(flops))
-
-
-def _inverse(order: Ints) -> Ints:
-    inverse = np.empty(len(order), np.int32)
-    inverse[order] = np.arange(len(order), dtype=np.int32)
-    return inverse
-
-
-@kernel
-def elimination_tree(indptr: Ints, indices: Ints, order: Ints, position: Ints) -> Ints:
-    """Return the parent position of each position, -1 at a root (Liu's algorithm with path compression)."""
-    n = len(order)
-    parent = np.full(n, -1, np.int32)
-    ancestor = np.full(n, -1, np.int32)
-    for j in range(n):
-        state = order[j]
-        for entry in range(indptr[state], indptr[state + 1]):
-            i = position[indices[entry]]
-            while i != -1 and i < j:
-                above = ancestor[i]
-                ancestor[i] = j
-                if above == -1:
-                    parent[i] = j
-                i = above
-    return parent
-
-
-@kernel
-def postorder(parent: Ints) -> Ints:
-    """Return the positions so that every subtree is contiguous and ends with its root."""
-    n = len(parent)
-    child = np.full(n, -1, np.int32)
-    sibling = np.full(n, -1, np.int32)
-    for j in range(n - 1, -1, -1):
-        if parent[j] >= 0:
-            sibling[j] = child[parent[j]]
-            child[parent[j]] = j
-    post = np.empty(n, np.int32)
-    path = np.empty(n, np.int32)
-    done = 0
-    for root in range(n):
-        if parent[root] >= 0:
-            continue
-        depth = 0
-        path[0] = root
-        while depth >= 0:
-            j = path[depth]
-            if child[j] >= 0:
-                depth += 1
-                path[depth] = child[j]
-                child[j] = sibling[child[j]]
-            else:
-                post[done] = j
-                done += 1
-                depth -= 1
-    return post
-
-
-@kernel
-def column_counts(
-    indptr: Ints, indices: Ints, order: Ints, position: Ints, parent: Ints, most: float, counts: Ints
-) -> bool:
-    """Count each position and the later ones that it touches; False once the sum exceeds `most`."""
-    n = len(order)
-    seen = np.full(n, -1, np.int32)
-    total = 0.0
-    for j in range(n):
-        counts[j] = 1
-    for i in range(n):
-        seen[i] = i
-        state = order[i]
-        for entry in range(indptr[state], indptr[state + 1]):
-            j = position[indices[entry]]
-            # Row i has entries along the path from each earlier neighbour up to i.
-            while j < i and seen[j] != i:
-                seen[j] = i
-                counts[j] += 1
-                total += 1.0
-                j = parent[j]
-        if total > most:
-            return False
-    return True
-
-
-@kernel
-def front_limits(parent: Ints, counts: Ints) -> Ints:
-    """Cut the positions into fronts, joining a front to its last child where that adds few zeros."""
-    n = len(parent)
-    first = np.empty(n + 1, np.int32)
-    filled = np.zeros(n + 1, np.float64)
-    for j in range(n):
-        filled[j + 1] = filled[j] + counts[j]
-    fronts = 0
-    for j in range(n):
-        first[fronts] = j
-        fronts += 1
-        # Only the child that ends right before can be joined: its positions are contiguous with these.
-        while fronts > 1 and parent[first[fronts - 1] - 1] == first[fronts - 1]:
-            start = first[fronts - 2]
-            wide = j + 1 - start
-            size = wide + counts[j] - 1
-            trapezoid = float(wide) * float(size) - 0.5 * float(wide) * float(wide - 1)
-            zeros = (trapezoid - (filled[j + 1] - filled[start])) / trapezoid
-            if zeros > 0.05 and (wide > 48 or zeros > 0.15) and (wide > 16 or zeros > 0.5) and wide > 4:
-                break
-            fronts -= 1
-    first[fronts] = n
-    return first[: fronts + 1].copy()
-
-
-@kernel
-def front_boundaries(
-    indptr: Ints,
-    indices: Ints,
-    order: Ints,
-    position: Ints,
-    first: Ints,
-    front_parent: Ints,
-    start: Ints,
-    boundary: Ints,
-) -> None:
-    """Write the later positions that each front touches, ascending."""
-    fronts = len(first) - 1
-    child = np.full(fronts, -1, np.int32)
-    sibling = np.full(fronts, -1, np.int32)
-    seen = np.full(len(order), -1, np.int32)
-    for front in range(fronts):
-        last = first[front + 1] - 1
-        end = start[front]
-        for j in range(first[front], last + 1):
-            for entry in range(indptr[order[j]], indptr[order[j] + 1]):
-                i = position[indices[entry]]
-                if i > last and seen[i] != front:
-                    seen[i] = front
-                    boundary[end] = i
-                    end += 1
-        below = child[front]
-        while below >= 0:
-            for entry in range(start[below], start[below + 1]):
-                i = boundary[entry]
-                if i > last and seen[i] != front:
-                    seen[i] = front
-                    boundary[end] = i
-                    end += 1
-            below = sibling[below]
-        boundary[start[front] : end].sort()
-        if front_parent[front] >= 0:
-            sibling[front] = child[front_parent[front]]
-            child[front_parent[front]] = front
-
-
-@kernel
-def work_sizes(first: Ints, start: Ints, num_children: Ints) -> tuple[float, float, float]:
-    """Return the most entries of the stack of rests, those of the largest front, and the flops."""
-    rests = np.empty(len(first), np.float64)
-    waiting = 0
-    stack, most, largest, flops = 0.0, 0.0, 0.0, 0.0
-    for front in range(len(first) - 1):
-        rest = float(start[front + 1] - start[front])
-        size = float(first[front + 1] - first[front]) + rest
-        largest = max(largest, size * size)
-        flops += 2.0 * (size**3 - rest**3) / 3.0
-        for _ in range(num_children[front]):
-            waiting -= 1
-            stack -= rests[waiting]
-        rests[waiting] = rest * (rest + 1.0)
-        stack += rests[waiting]
-        waiting += 1
-        most = max(most, stack)
-    return most, largest, flops
-
-
-# Below this size even an expanding graph is ordered in about a second.
-SMALL = 5_000
-# METIS takes about as long per state as this many flops of the elimination.
-FLOPS_PER_STATE_OF_METIS = 1e5
-
-
 def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, str]:
-    """Choose an order for `graph` and plan the elimination.
+    """Return the plan of an elimination in an order that is chosen for `graph`, and the name of the order.
 
     Parameters
     ----------
@@ -325,7 +75,7 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
 
     Returns
     -------
-    Plan and str
+    EliminationPlan and str
         The plan, and the name of the order.
 
     Raises
@@ -356,6 +106,33 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
     if plan is None:
         raise MethodError(f"the factors of {n:,} states do not fit into {budget.max_memory / 1e9:.3g} GB")
     return plan, "minimum degree"
+
+
+def plan_dense(block_of: Ints) -> EliminationPlan:
+    """Return the plan of an elimination of blocks that do not touch each other, each as one dense front.
+
+    Parameters
+    ----------
+    block_of : (n,) int array
+        Block of each state, numbered from 0 without gaps.
+    """
+    order = np.argsort(block_of, kind="stable").astype(np.int32)
+    first = np.concatenate([[0], np.cumsum(np.bincount(block_of))]).astype(np.int32)
+    start = np.zeros(len(first), np.int64)
+    nothing = np.empty(0, np.int32)
+    return _plan(order, _inverse(order), first, start, nothing, np.zeros(len(first) - 1, np.int32))
+
+
+def symmetric_pattern(transitions: sp.csr_array) -> sp.csr_array:
+    """Return the graph of a chain, (n, n), without directions and without self-loops, all weights one."""
+    ones = sp.csr_array(
+        (np.ones(transitions.nnz, np.int8), transitions.indices, transitions.indptr), transitions.shape
+    )
+    both = (ones + ones.T).tocsr()
+    both.setdiag(0)
+    both.eliminate_zeros()
+    both.sort_indices()
+    return both
 
 
 def widest_level(graph: sp.csr_array) -> int:
@@ -426,3 +203,229 @@ def nested_dissection(graph: sp.csr_array) -> Ints:
     adjacency = pymetis.CSRAdjacency(graph.indptr, graph.indices)
     order, _ = pymetis.nested_dissection(adjacency)
     return np.asarray(order, dtype=np.int32)
+
+
+def plan_elimination(graph: sp.csr_array, order: Ints, most_entries: float) -> EliminationPlan | None:
+    """Return the plan of an elimination of the states of `graph` in an order equivalent to `order`.
+
+    Parameters
+    ----------
+    graph : (n, n) csr_array
+        Symmetric pattern without diagonal.
+    order : (n,) int array
+        A fill-reducing order.
+    most_entries : float
+        Give up as soon as the factors are seen to need more numbers than this.
+
+    Returns
+    -------
+    EliminationPlan or None
+        None when the fill exceeds `most_entries`.
+    """
+    n = graph.shape[0]
+    indptr, indices = graph.indptr, graph.indices
+    parent = elimination_tree(indptr, indices, order, _inverse(order))
+    post = postorder(parent)
+    order = np.ascontiguousarray(order[post], dtype=np.int32)
+    place = _inverse(post)
+    parent = np.where(parent[post] < 0, -1, place[parent[post]]).astype(np.int32)
+    position = _inverse(order)
+    counts = np.empty(n, np.int64)
+    if not column_counts(indptr, indices, order, position, parent, most_entries / 2, counts):
+        return None
+    first = front_limits(parent, counts)
+    front_of = np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
+    last = first[1:] - 1
+    above = parent[last]
+    front_parent = np.where(above < 0, -1, front_of[above]).astype(np.int32)
+    start = np.zeros(len(first), np.int64)
+    # The boundary of a front is that of its last state; amalgamation never enlarges it.
+    np.cumsum(counts[last] - 1, out=start[1:])
+    boundary = np.empty(start[-1], np.int32)
+    front_boundaries(indptr, indices, order, position, first, front_parent, start, boundary)
+    num_children = np.bincount(front_parent[front_parent >= 0], minlength=len(last)).astype(np.int32)
+    return _plan(order, position, first, start, boundary, num_children)
+
+
+def _plan(
+    order: Ints, position: Ints, first: Ints, start: Ints, boundary: Ints, num_children: Ints
+) -> EliminationPlan:
+    wide, rest = np.diff(first).astype(np.int64), np.diff(start)
+    offset = np.zeros(len(first), np.int64)
+    np.cumsum(wide * (wide + 2 * rest), out=offset[1:])
+    stack, largest, flops = work_sizes(first, start, num_children)
+    fronts = Fronts(order, position, first, start, boundary, num_children, offset)
+    return EliminationPlan(fronts, int(offset[-1]), int(stack), int(largest), float(flops))
+
+
+def _inverse(order: Ints) -> Ints:
+    inverse = np.empty(len(order), np.int32)
+    inverse[order] = np.arange(len(order), dtype=np.int32)
+    return inverse
+
+
+@kernel
+def elimination_tree(indptr: Ints, indices: Ints, order: Ints, position: Ints) -> Ints:
+    """Return the parent position of each position, -1 at a root (Liu's algorithm with path compression)."""
+    n = len(order)
+    parent = np.full(n, -1, np.int32)
+    ancestor = np.full(n, -1, np.int32)
+    for j in range(n):
+        state = order[j]
+        for entry in range(indptr[state], indptr[state + 1]):
+            i = position[indices[entry]]
+            while i != -1 and i < j:
+                above = ancestor[i]
+                ancestor[i] = j
+                if above == -1:
+                    parent[i] = j
+                i = above
+    return parent
+
+
+@kernel
+def postorder(parent: Ints) -> Ints:
+    """Return the positions in an order in which every subtree is contiguous and ends with its root."""
+    n = len(parent)
+    child = np.full(n, -1, np.int32)
+    sibling = np.full(n, -1, np.int32)
+    for j in range(n - 1, -1, -1):
+        if parent[j] >= 0:
+            sibling[j] = child[parent[j]]
+            child[parent[j]] = j
+    post = np.empty(n, np.int32)
+    path = np.empty(n, np.int32)
+    done = 0
+    for root in range(n):
+        if parent[root] >= 0:
+            continue
+        depth = 0
+        path[0] = root
+        while depth >= 0:
+            j = path[depth]
+            if child[j] >= 0:
+                depth += 1
+                path[depth] = child[j]
+                child[j] = sibling[child[j]]
+            else:
+                post[done] = j
+                done += 1
+                depth -= 1
+    return post
+
+
+@kernel
+def column_counts(
+    indptr: Ints, indices: Ints, order: Ints, position: Ints, parent: Ints, most: float, counts: Ints
+) -> bool:
+    """Write to `counts`, (n,), each position's number of later positions that it touches, plus one.
+
+    Returns False as soon as the sum exceeds `most`.
+    """
+    n = len(order)
+    seen = np.full(n, -1, np.int32)
+    total = 0.0
+    for j in range(n):
+        counts[j] = 1
+    for i in range(n):
+        seen[i] = i
+        state = order[i]
+        for entry in range(indptr[state], indptr[state + 1]):
+            j = position[indices[entry]]
+            # Row i has entries along the path from each earlier neighbour up to i.
+            while j < i and seen[j] != i:
+                seen[j] = i
+                counts[j] += 1
+                total += 1.0
+                j = parent[j]
+        if total > most:
+            return False
+    return True
+
+
+@kernel
+def front_limits(parent: Ints, counts: Ints) -> Ints:
+    """Return where each front begins, and the end; a front joins its last child if that adds few zeros."""
+    n = len(parent)
+    first = np.empty(n + 1, np.int32)
+    filled = np.zeros(n + 1, np.float64)
+    for j in range(n):
+        filled[j + 1] = filled[j] + counts[j]
+    fronts = 0
+    for j in range(n):
+        first[fronts] = j
+        fronts += 1
+        # Only the child that ends right before can be joined: its positions are contiguous with these.
+        while fronts > 1 and parent[first[fronts - 1] - 1] == first[fronts - 1]:
+            start = first[fronts - 2]
+            wide = j + 1 - start
+            size = wide + counts[j] - 1
+            trapezoid = float(wide) * float(size) - 0.5 * float(wide) * float(wide - 1)
+            zeros = (trapezoid - (filled[j + 1] - filled[start])) / trapezoid
+            if zeros > 0.05 and (wide > 48 or zeros > 0.15) and (wide > 16 or zeros > 0.5) and wide > 4:
+                break
+            fronts -= 1
+    first[fronts] = n
+    return first[: fronts + 1].copy()
+
+
+@kernel
+def front_boundaries(
+    indptr: Ints,
+    indices: Ints,
+    order: Ints,
+    position: Ints,
+    first: Ints,
+    front_parent: Ints,
+    start: Ints,
+    boundary: Ints,
+) -> None:
+    """Write to `boundary` the later positions that each front touches, ascending."""
+    fronts = len(first) - 1
+    child = np.full(fronts, -1, np.int32)
+    sibling = np.full(fronts, -1, np.int32)
+    seen = np.full(len(order), -1, np.int32)
+    for front in range(fronts):
+        last = first[front + 1] - 1
+        end = start[front]
+        for j in range(first[front], last + 1):
+            for entry in range(indptr[order[j]], indptr[order[j] + 1]):
+                i = position[indices[entry]]
+                if i > last and seen[i] != front:
+                    seen[i] = front
+                    boundary[end] = i
+                    end += 1
+        below = child[front]
+        while below >= 0:
+            for entry in range(start[below], start[below + 1]):
+                i = boundary[entry]
+                if i > last and seen[i] != front:
+                    seen[i] = front
+                    boundary[end] = i
+                    end += 1
+            below = sibling[below]
+        boundary[start[front] : end].sort()
+        if front_parent[front] >= 0:
+            sibling[front] = child[front_parent[front]]
+            child[front_parent[front]] = front
+
+
+@kernel
+def work_sizes(first: Ints, start: Ints, num_children: Ints) -> tuple[float, float, float]:
+    """Return the largest size of the stack of rests, the size of the largest front, and the flops."""
+    rests = np.empty(len(first), np.float64)
+    waiting = 0
+    stack, most, largest, flops = 0.0, 0.0, 0.0, 0.0
+    for front in range(len(first) - 1):
+        rest = float(start[front + 1] - start[front])
+        size = float(first[front + 1] - first[front]) + rest
+        largest = max(largest, size * size)
+        flops += 2.0 * (size**3 - rest**3) / 3.0
+        for _ in range(num_children[front]):
+            waiting -= 1
+            stack -= rests[waiting]
+        rests[waiting] = rest * (rest + 1.0)
+        stack += rests[waiting]
+        waiting += 1
+        most = max(most, stack)
+    return most, largest, flops
