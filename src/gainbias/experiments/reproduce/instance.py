@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
 
-from gainbias.algorithms.registry import as_algorithm
+from gainbias.algorithms.registry import as_algorithm, long_title, short_title
 from gainbias.engine.run import run
 from gainbias.engine.schedules import Harmonic
 from gainbias.engine.trace import Kind, Norm, Target, Trace
@@ -44,7 +44,7 @@ class ProtocolMethod:
 
     Examples
     --------
-    >>> Method("single-chain").params["mean_ratio"]
+    >>> ProtocolMethod("single-chain").params["mean_ratio"]
     1.0
     """
 
@@ -78,6 +78,9 @@ with all transitions, too.
 
 FLOOR_METHOD = ProtocolMethod("lstd")
 
+METHOD_TITLES = {"vrtd-all-data": "Variance-reduced TD, all data"}
+"""Titles of methods that are not called by the id of their algorithm."""
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -89,7 +92,7 @@ class Protocol:
         Its id, which is also that of the features `task` makes for it.
     summary : str
         What is particular about it.
-    methods : tuple of Method
+    methods : tuple of ProtocolMethod
         The algorithms; least squares are the floor that others are seen against.
     runs : int
         Instances of each task; an instance has features, a policy and a sample path of its own.
@@ -137,6 +140,34 @@ PROTOCOLS: dict[str, Protocol] = {
     )
 }
 """The protocols by name."""
+
+METHOD_ORDER = tuple(method.name for method in PROTOCOLS["fair"].methods)
+"""All methods of the study in the order in which they are listed and drawn; fair runs them all."""
+
+
+def method_title(name: str, *, with_id: bool = False) -> str:
+    """Return what tables and figures call a method; with its id where the paper calls it something else.
+
+    Examples
+    --------
+    >>> method_title("vrtd-all-data"), method_title("lstd"), method_title("td-lambda", with_id=True)
+    ('Variance-reduced TD, all data', 'Least squares', 'Coupled SA (td-lambda)')
+    """
+    if name in METHOD_TITLES:
+        return METHOD_TITLES[name]
+    return long_title(name) if with_id else short_title(name)
+
+
+def in_method_order(names: Iterable[str]) -> list[str]:
+    """Return names of methods in the order of the study; others come last, in the order given.
+
+    Examples
+    --------
+    >>> in_method_order(["lstd", "my-own", "vrtd", "single-chain"])
+    ['single-chain', 'vrtd', 'lstd', 'my-own']
+    """
+    places = {name: place for place, name in enumerate(METHOD_ORDER)}
+    return sorted(names, key=lambda name: places.get(name, len(places)))
 
 
 CHECKPOINT_HALVINGS = 12

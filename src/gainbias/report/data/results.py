@@ -19,8 +19,8 @@ from typing import Any, Literal, NamedTuple
 import pandas
 from pandas import DataFrame
 
+from gainbias.experiments.reproduce.instance import in_method_order
 from gainbias.experiments.results import CONDITIONS, SCHEMA, Results
-from gainbias.report.names import ALGORITHMS
 
 PAPER_NAMES = {"coupled-sa": "td-lambda", "implicit": "implicit-td"}
 """What the paper's tables call algorithms, where it is not their id."""
@@ -253,11 +253,9 @@ class Archive:
         return self.runs[["protocol", "algorithm"]].drop_duplicates()
 
     def algorithms(self, protocol: str) -> list[str]:
-        """Return the algorithms that were run under a protocol, in the order of `ALGORITHMS`."""
+        """Return the algorithms that were run under a protocol, in the order of the study."""
         found = self._algorithms
-        names = [str(name) for name in found.loc[found["protocol"] == protocol, "algorithm"]]
-        places = {name: place for place, name in enumerate(ALGORITHMS)}
-        return sorted(names, key=lambda name: places.get(name, len(places)))
+        return in_method_order(str(name) for name in found.loc[found["protocol"] == protocol, "algorithm"])
 
     def tasks(self, protocol: str) -> list[str]:
         """Return the tasks that were run under a protocol, in the order of the rows."""

@@ -12,6 +12,8 @@ import numpy as np
 import pandas
 from pandas import DataFrame
 
+from gainbias.algorithms.registry import short_title
+from gainbias.experiments.reproduce.instance import method_title
 from gainbias.experiments.statistics import (
     Interval,
     Rng,
@@ -30,8 +32,8 @@ from gainbias.report.data.results import (
     Score,
 )
 from gainbias.report.figures.style import SIZES, drawing, look_of, new_figure
-from gainbias.report.names import algorithm_title
-from gainbias.report.tables.layout import Sheet, TableCell, range_text
+from gainbias.report.numbers import range_text
+from gainbias.report.tables.layout import Sheet, TableCell
 from gainbias.types import Floats
 
 if TYPE_CHECKING:
@@ -214,7 +216,7 @@ def summary_sheet(table: DataFrame) -> Sheet:
             [
                 [
                     TableCell(str(score) if place == 0 else ""),
-                    TableCell(algorithm_title(row.algorithm)),
+                    TableCell(method_title(row.algorithm)),
                     TableCell(
                         range_text(row.typical, row.typical_low, row.typical_high), row.typical == least
                     ),
@@ -231,7 +233,7 @@ def summary_sheet(table: DataFrame) -> Sheet:
         "Score",
         "Algorithm",
         "Times the least-squares error",
-        f"Better than {algorithm_title(REFERENCE)}",
+        f"Better than {short_title(REFERENCE)}",
     ]
     notes = [
         "Errors against the bias after equal numbers of transitions, over all runs of all tasks. Times the "
@@ -278,5 +280,5 @@ def _legend(figure: Figure, algorithms: list[str], columns: int) -> None:
 
     looks = [look_of(name) for name in algorithms]
     handles = [Line2D([], [], color=k.colour, linestyle=k.dashes, linewidth=k.width) for k in looks]
-    titles = [algorithm_title(name) for name in algorithms]
+    titles = [method_title(name) for name in algorithms]
     figure.legend(handles, titles, loc="outside upper center", ncols=columns)

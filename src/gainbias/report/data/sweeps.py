@@ -17,7 +17,7 @@ from pandas import DataFrame, Series
 from scipy.stats import t as student
 
 from gainbias.experiments.cell import EXACT_COLUMN
-from gainbias.report.names import distinct_texts
+from gainbias.report.numbers import distinct_texts, interval_text, number_text
 from gainbias.report.tables.layout import Sheet, TableCell
 
 SCHEDULE = ["step_size", "a", "c0", "xi"]
@@ -396,28 +396,6 @@ def best_sheet(best: DataFrame, metric: str) -> Sheet:
 def several_paths(best: DataFrame) -> bool:
     """Whether there are more runs than instances, so that both are to be shown."""
     return bool((best["runs"] > best["instances"]).any())
-
-
-def number_text(number: float) -> str:
-    """Return a number with three digits.
-
-    Examples
-    --------
-    >>> number_text(0.12345), number_text(float("inf"))
-    ('0.123', 'diverged')
-    """
-    return f"{number:.3g}" if np.isfinite(number) else "diverged"
-
-
-def interval_text(low: float, high: float) -> str:
-    """Return an interval, or a dash.
-
-    Examples
-    --------
-    >>> interval_text(0.1, 0.2), interval_text(float("nan"), float("nan"))
-    ('0.1 to 0.2', '-')
-    """
-    return f"{low:.3g} to {high:.3g}" if np.isfinite(high) else "-"
 
 
 def interval_words(row: Any) -> str:

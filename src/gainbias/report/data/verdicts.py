@@ -479,8 +479,8 @@ def caveat(claim: StudyClaim, score: Score) -> str:
 
     Examples
     --------
-    >>> from gainbias.report.data.verdicts import CLAIMS
-    >>> caveat(CLAIMS[0], FAIR_SCORES["fair, full"]), caveat(CLAIMS[0], FAIR_SCORES["fair, centred"])
+    >>> first = STUDY_CLAIMS[0]
+    >>> caveat(first, FAIR_SCORES["fair, full"]), caveat(first, FAIR_SCORES["fair, centred"])
     ('counts a constant that the baselines do not look for', '')
     """
     parts = []

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gainbias.algorithms.registry import short_title
 from gainbias.engine.trace import Kind, Trace
 from gainbias.evaluation.estimate import Estimate, History, every_observation
 from gainbias.evaluation.observations import NO_BOUND_BEYOND
 from gainbias.evaluation.values.methods import NoValues
 from gainbias.features.maps import FeatureMap
 from gainbias.report.figures.style import FAINT, INK, NEGATIVE, POSITIVE, Size, drawing, look_of, new_figure
-from gainbias.report.names import algorithm_title, distinct_texts
+from gainbias.report.numbers import distinct_texts
 from gainbias.theory.curve.curve import Curve
 from gainbias.types import Floats
 
@@ -315,7 +316,7 @@ def _draw_trace(trace: Trace, panel: Axes, kind: Kind) -> None:
     groups: dict[str, int] = {}
     for lane, error in zip(trace.lanes, errors, strict=True):
         params = "".join(f", {name} {texts[name][value]}" for name, value in lane.params.items())
-        name = f"{algorithm_title(trace.algorithm.name)}, {lane.step_size}{params}"
+        name = f"{short_title(trace.algorithm.name)}, {lane.step_size}{params}"
         first = name not in groups
         colour = groups.setdefault(name, len(groups))
         drawn = seen & np.isfinite(error)
@@ -332,7 +333,7 @@ def _draw_curve(curve: Curve, panel: Axes, kind: Kind) -> None:
     how = "exact" if curve.standard_error is None else f"mean of {curve.settings['lanes']} runs"
     panel.plot(
         curve.transitions[drawn], error[drawn], color=INK, linewidth=1.1, linestyle=(0.0, (4.0, 1.5)),
-        label=f"{algorithm_title(curve.algorithm.name)}, {curve.settings['step_size']}, {how}",
+        label=f"{short_title(curve.algorithm.name)}, {curve.settings['step_size']}, {how}",
     )  # fmt: skip
     _finish(panel, kind)
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pandas import DataFrame
 
+from gainbias.algorithms.registry import short_title
+from gainbias.experiments.reproduce.instance import method_title
 from gainbias.report.data.results import (
     FLOOR_ALGORITHM,
     STUDIED,
@@ -24,7 +26,7 @@ from gainbias.report.data.results import (
 )
 from gainbias.report.data.verdicts import PRINTED_ZERO
 from gainbias.report.figures.style import FAINT, INK, SIZES, drawing, look_of, new_figure
-from gainbias.report.names import algorithm_title, task_title
+from gainbias.tasks.registry import task_title
 from gainbias.types import Floats
 
 if TYPE_CHECKING:
@@ -256,7 +258,7 @@ def _draw_legend(figure: Figure, algorithms: list[str], score: Score, columns: i
         look, marked = look_of(algorithm), score.kind == "paper" and algorithm in STUDIED
         mark = MARK | {"marker": look.marker} if marked else {}
         handles.append(Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=look.width, **mark))
-    labels = [algorithm_title(name) + (" (floor)" if name == FLOOR_ALGORITHM else "") for name in algorithms]
+    labels = [method_title(name) + (" (floor)" if name == FLOOR_ALGORITHM else "") for name in algorithms]
     handles.append(Patch(color=look_of("single-chain").colour, alpha=BAND, linewidth=0))
     labels.append("Middle 80 % of runs")
     if score.kind == "paper":
@@ -326,7 +328,7 @@ def draw_maps(results: Archive, protocol: str, size: str = "two-column") -> Figu
     tasks = [str(task) for task in of_protocol["task"].unique()]
     if not tasks:
         return None
-    shape, names = SIZES[size], ["Exact", *map(algorithm_title, STUDIED)]
+    shape, names = SIZES[size], ["Exact", *map(short_title, STUDIED)]
     maps = [of_protocol[of_protocol["task"] == task].sort_values("state") for task in tasks]
     grids = [_spread(states, states["bias"].to_numpy()) for states in maps]
     heights = [grid.shape[0] / grid.shape[1] for grid in grids]

@@ -166,7 +166,7 @@ def chart_look(look: LineStyle) -> dict[str, str]:
 
     Examples
     --------
-    >>> chart_look(Look("#0072B2", "o", (0.0, (4.0, 1.5))))
+    >>> chart_look(LineStyle("#0072B2", "o", (0.0, (4.0, 1.5))))
     {'colour': '#0072B2', 'dashes': '12px,4.5px', 'marker': 'circle'}
     """
     dashes = "solid" if look.dashes == "-" else ",".join(f"{3 * part:g}px" for part in look.dashes[1])

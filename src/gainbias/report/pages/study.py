@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pandas import DataFrame
 
+from gainbias.experiments.reproduce.instance import in_method_order, method_title
 from gainbias.report.data.results import (
     FLOOR_ALGORITHM,
     PAPER_SCORES,
@@ -37,7 +38,7 @@ from gainbias.report.data.results import (
 from gainbias.report.data.summary import summary_sheet
 from gainbias.report.data.verdicts import SCORES, STUDY_CLAIMS, StudyClaim, with_caveat
 from gainbias.report.figures.style import look_of
-from gainbias.report.names import ALGORITHMS, long_title, task_title
+from gainbias.report.numbers import range_text, ratio_text, spread_text
 from gainbias.report.pages.frame import (
     Entry,
     assembled,
@@ -62,7 +63,7 @@ from gainbias.report.tables.findings import (
     verdict_header,
     verdict_texts,
 )
-from gainbias.report.tables.layout import Sheet, range_text, ratio_text, spread_text
+from gainbias.report.tables.layout import Sheet
 from gainbias.report.tables.paper import (
     CONDITION_TITLES,
     FIRST_INSTANCES,
@@ -72,6 +73,7 @@ from gainbias.report.tables.paper import (
     best_of,
 )
 from gainbias.store import write_whole
+from gainbias.tasks.registry import task_title
 
 
 def map_data(results: Archive) -> dict[str, Any]:
@@ -215,13 +217,13 @@ def _protocols(results: Archive) -> list[str]:
 
 def _algorithms(results: Archive) -> list[str]:
     found = {name for protocol in results.protocols for name in results.algorithms(protocol)}
-    return [name for name in ALGORITHMS if name in found] + sorted(found - set(ALGORITHMS))
+    return in_method_order(sorted(found))
 
 
 def _algorithm(name: str) -> dict[str, Any]:
     look = look_of(name)
     return {
-        "title": long_title(name) + (" (floor)" if name == FLOOR_ALGORITHM else ""),
+        "title": method_title(name, with_id=True) + (" (floor)" if name == FLOOR_ALGORITHM else ""),
         **chart_look(look),
         "width": 1.6 * look.width,
         "paperKind": Score("", "paper", "").kind_of(name),
@@ -268,7 +270,7 @@ def distances_grid(table: DataFrame, protocol: str) -> Grid:
         best = best_of(part["our_mean"].tolist(), spread_text)
         for row, is_best in zip(part.to_dict("records"), best, strict=True):
             paper = Entry(spread_text(row["paper_mean"], row["paper_std"]), row["paper_mean"])
-            names = [Entry(task_title(task)), Entry(long_title(row["algorithm"]))]
+            names = [Entry(task_title(task)), Entry(method_title(row["algorithm"], with_id=True))]
             rows.append([*names, _ours(row, is_best), paper, *_comparison(row)])
     return Grid(
         "distances",
@@ -323,7 +325,9 @@ def summary_grid(table: DataFrame, header: Sequence[str], notes: Sequence[str]) 
             else Entry("-")
             for key in ("typical", "better")
         )
-        rows.append([Entry(row["score"]), Entry(long_title(row["algorithm"])), typical, better])
+        rows.append(
+            [Entry(row["score"]), Entry(method_title(row["algorithm"], with_id=True)), typical, better]
+        )
     return Grid("summary", "fair", "All tasks together, protocol fair", header, rows, notes)
 
 

@@ -11,13 +11,15 @@ from typing import Any
 
 from pandas import DataFrame
 
-from gainbias.experiments.reproduce.instance import PROTOCOLS
+from gainbias.algorithms.registry import short_title
+from gainbias.experiments.reproduce.instance import PROTOCOLS, method_title
 from gainbias.experiments.reproduce.reproduce import INSTANCES, paper_tasks
 from gainbias.report.data.results import PAPER_SCORES, MissingDataError, Paper, Printed
 from gainbias.report.data.verdicts import NEAR, SCORES, STUDY_CLAIMS, StudyClaim, judge, with_caveat
-from gainbias.report.names import algorithm_title, exact_text, task_title
-from gainbias.report.tables.layout import Sheet, TableCell, markdown, range_text, ratio_text
+from gainbias.report.numbers import exact_text, range_text, ratio_text
+from gainbias.report.tables.layout import Sheet, TableCell, markdown
 from gainbias.report.tables.paper import FIRST_INSTANCES
+from gainbias.tasks.registry import task_title
 
 WARNING = (
     "**This is a quick look, not the study.** Each run has 1/{shorten} of the paper's steps, so errors are "
@@ -87,7 +89,7 @@ def study_facts(manifest: Mapping[str, Any]) -> dict[str, str]:
 def _own_step_sizes(protocols: Mapping[str, Any]) -> dict[str, str]:
     """Say how methods are run that do not take the paper's step sizes."""
     return {
-        algorithm_title(name): (
+        method_title(name): (
             f"constant step size {exact_text(method['step_size'])}, {_pairs(method['params'])}"
         )
         for protocol in protocols.values()
@@ -259,7 +261,7 @@ def unexplained_sheet(unexplained: DataFrame) -> Sheet:
     rows = []
     for row in unexplained.itertuples():
         is_eta = row.quantity.startswith("eta")
-        name = row.quantity if is_eta else algorithm_title(row.quantity)
+        name = row.quantity if is_eta else short_title(row.quantity)
         numbers = [f"{x:.2e}" if is_eta else f"{x:.3g}" for x in (row.paper, row.nearest)]
         cells = (task_title(row.task), name, row.choice, *numbers, ratio_text(row.factor))
         rows.append([[TableCell(text) for text in cells]])

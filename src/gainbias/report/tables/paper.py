@@ -17,13 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from pandas import DataFrame, Series
 
+from gainbias.algorithms.registry import short_title
 from gainbias.experiments.results import CONDITION_RUNS, CONDITIONS
 from gainbias.experiments.statistics import Interval, proportion_interval
 from gainbias.report.data.results import FAIR_SCORES, STUDIED, TABLE_SCORES, Archive, MissingDataError, Paper
 from gainbias.report.data.summary import summary_table
 from gainbias.report.data.verdicts import STUDY_CLAIMS, unexplained, verdict_table
-from gainbias.report.names import algorithm_title, task_title
-from gainbias.report.tables.layout import Sheet, TableCell, ratio_text, scaled_text, spread_text
+from gainbias.report.numbers import ratio_text, scaled_text, spread_text
+from gainbias.report.tables.layout import Sheet, TableCell
+from gainbias.tasks.registry import task_title
 
 OURS = (
     *("our_mean", "our_std", "runs", "diverged", "ratio", "below", "equal", "above"),
@@ -242,7 +244,7 @@ CONDITION_TITLES = {
 def distances_sheet(table: DataFrame, protocol: str) -> Sheet:
     """Lay out a protocol's part of `tables.distances_table`."""
     caption = f"Distance to the target after the last step, protocol {protocol}."
-    header = ["Task", "", *(algorithm_title(name) for name in STUDIED)]
+    header = ["Task", "", *(short_title(name) for name in STUDIED)]
     table = table[table["protocol"] == protocol]
     groups = [
         _compared(task, _ordered(part, "algorithm", STUDIED), spread_text, largest=False)

@@ -146,6 +146,7 @@ QUEUE_RECIPES = (
         },
         process=_admission,
         features=tabular,
+        title="Queue with admission",
     ),
     Recipe(
         name="access-control",

@@ -65,6 +65,7 @@ def _recipe(num_states: int) -> Recipe:
         settings={"num_features": paper.num_features},
         process=process,
         paper=paper,
+        title=f"Random walk, {num_states} states",
     )
 
 

@@ -212,7 +212,9 @@ def _made(environment: str, **arguments: Any) -> tuple[Any, dict[str, Any]]:
     return env, {"environment": newest, **versions}
 
 
-def _recipe(name: str, summary: str, num_states: int, read: Callable[[], Model], **changed: Any) -> Recipe:
+def _recipe(
+    name: str, summary: str, num_states: int, read: Callable[[], Model], title: str = "", **changed: Any
+) -> Recipe:
     paper = paper_numbers()[name]
     return Recipe(
         name=name,
@@ -231,6 +233,7 @@ def _recipe(name: str, summary: str, num_states: int, read: Callable[[], Model],
         },
         process=learned_process(read),
         paper=paper,
+        title=title,
     )
 
 
@@ -246,6 +249,7 @@ RECIPES = (
         "Dive for treasure, with a concave front.",
         72,
         partial(deep_sea, "deep-sea-treasure-concave"),
+        title="Deep sea, concave",
     ),
     _recipe(
         "resource-gathering",
@@ -260,6 +264,7 @@ RECIPES = (
             f"Descend a binary tree of depth {depth} to one of its fruits.",
             2 ** (depth + 1) - 1,
             partial(fruit_tree, depth),
+            title=f"Fruit tree, depth {depth}",
             episodes=30_000,
         )
         for depth in (5, 6, 7)
