@@ -385,6 +385,8 @@ class TestCommandLine:
         run = ["sweep", str(file), "--output", folder, "--workers", "1"]
         assert cli.main([*run, "--dry-run", "--json"]) == cli.DONE
         assert json.loads(capsys.readouterr().out)["units"] == 2
+        assert cli.main([*run, "--dry-run"]) == cli.DONE
+        assert "calibrated on" in capsys.readouterr().out
         assert not Path(folder).exists()
         assert cli.main([*run, "--json"]) == cli.DONE
         assert json.loads(capsys.readouterr().out)["units"] == 2

@@ -7,11 +7,12 @@ import numpy as np
 import pandas
 import pytest
 
-from gainbias.report.data.verdicts import STUDY_CLAIMS, unexplained, verdict_table
+from gainbias.report.data.claims import STUDY_CLAIMS
+from gainbias.report.data.verdicts import unexplained, verdict_table
 from gainbias.report.figures.style import SIZES
+from gainbias.report.study import findings_from, write_figures, write_scores, write_tables, write_texts
 from gainbias.report.tables.findings import verdicts_page
 from gainbias.report.tables.paper import study_tables
-from gainbias.report.write import findings_from, write_figures, write_scores, write_tables, write_texts
 from tests.report.synthetic import FEW, make_paper, make_results
 
 

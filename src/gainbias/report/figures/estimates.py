@@ -1,8 +1,7 @@
 """`plot`: an estimate, a trace or a curve as a figure.
 
-What is drawn of an estimate, as numbers: values in the form that fits them, and the range of the gain.
-
-The values of an estimate as a panel of a figure.
+`value_view` chooses the form in which values are drawn, and `gain_range` the range of the gain. Both return
+plain numbers, which the page of an estimate draws, too.
 """
 
 from __future__ import annotations
@@ -30,204 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-MOST_DRAWN_OBSERVATIONS = 60
-"""More discrete observations than this are not drawn one by one."""
-
-SHOWN = 6
-"""So many of the best and of the worst are."""
-
-ALONG = 200
-ACROSS = 60
-"""Points along each axis of a box of one and of two numbers."""
-
-LATE = 0.01
-"""Where the gain was before this share of the transitions does not set the range of its chart."""
-
-ROOM = 3.0
-"""The chart of the gain reaches so many spreads to either side."""
-
-NEGLIGIBLE_WIDTH = 1e-12
-"""An interval that is narrower, relative to the largest number of a chart, has no width."""
-
-Form = Literal["points", "line", "map", "extremes"]
-
-
-@dataclass(frozen=True, eq=False)
-class ValueView:
-    """Values of the observations that are worth drawing.
-
-    Attributes
-    ----------
-    form : {"points", "line", "map", "extremes"}
-        Discrete observations one by one, a box of one number, two numbers, or the worst and the best.
-    seen : (m, ...) array
-        The observations; those of a map have the second number change fastest.
-    axes : tuple of arrays
-        Numbers along the axes: one of points and of a line, two of a map, none of extremes.
-    values : (m,) array
-        nan where nothing alike was observed.
-    intervals : (m, 2) array
-        Infinite where too little was observed.
-    """
-
-    form: Form
-    seen: NDArray[Any]
-    axes: tuple[NDArray[Any], ...]
-    values: Floats
-    intervals: Floats
-
-    @property
-    def known(self) -> NDArray[np.bool_]:
-        """Where there is an interval, (m,)."""
-        return np.isfinite(self.intervals[:, 1] - self.intervals[:, 0])
-
-    @property
-    def rare(self) -> NDArray[np.bool_]:
-        """Where there is a value without an interval, (m,)."""
-        return ~self.known & np.isfinite(self.values)
-
-
-def value_view(estimate: Estimate) -> ValueView | None:
-    """Return the values that are drawn, or ``None``: for boxes of more than two numbers, or without bounds.
-
-    Examples
-    --------
-    >>> import gainbias as gb
-    >>> view = value_view(gb.evaluate_log({"state": [0, 1] * 500, "reward": [1.0, 3.0] * 500}))
-    >>> view.form, view.axes[0].tolist(), view.values.shape, view.intervals.shape
-    ('points', [0, 1], (2,), (2, 2))
-    """
-    if isinstance(estimate.learned, NoValues):
-        return None
-    limits = estimate.observed.limits
-    size = int(np.prod(limits.shape))
-    if limits.whole:
-        every = every_observation(limits)
-        if every is None:
-            return None
-        if size == 1 and len(every) <= MOST_DRAWN_OBSERVATIONS:
-            return _view(estimate, "points", every.ravel())
-        if size != 2:
-            return _extremes(estimate)
-        axes = [np.arange(low, high + 1, dtype=np.int64) for low, high in _pairs(limits.low, limits.high)]
-        return _view(estimate, "map", *axes)
-    box = _box(estimate)
-    if size > 2 or box is None:
-        return None
-    count = ALONG if size == 1 else ACROSS
-    axes = [np.linspace(low, high, count) for low, high in _pairs(*box)]
-    return _view(estimate, "line" if size == 1 else "map", *axes)
-
-
-def _pairs(low: Floats, high: Floats) -> Any:
-    return zip(low.ravel(), high.ravel(), strict=True)
-
-
-def _box(estimate: Estimate) -> tuple[Floats, Floats] | None:
-    """Return finite bounds of observations, from the feature map or from the space."""
-    choice: Any = estimate.observed.choice
-    box = choice if isinstance(choice, FeatureMap) else estimate.observed.limits
-    low, high = np.asarray(box.low, dtype=np.float64).ravel(), np.asarray(box.high, dtype=np.float64).ravel()
-    return (low, high) if (np.maximum(np.abs(low), np.abs(high)) < NO_BOUND_BEYOND).all() else None
-
-
-def _view(estimate: Estimate, form: Form, *axes: NDArray[Any]) -> ValueView:
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-    seen = grid.reshape(-1, *estimate.observed.limits.shape)
-    return ValueView(form, seen, axes, estimate.value(seen), estimate.value_interval(seen))
-
-
-def _extremes(estimate: Estimate) -> ValueView:
-    """Return the worst, upwards, then the best."""
-    worst, best = estimate.extremes(SHOWN)
-    pairs = [*worst, *(pair for pair in best[::-1] if pair not in worst)]
-    seen = np.array([place for place, _ in pairs], dtype=np.int64)
-    seen = seen.reshape(len(pairs), *estimate.observed.limits.shape)
-    values = np.array([value for _, value in pairs])
-    return ValueView("extremes", seen, (), values, estimate.value_interval(seen))
-
-
-def has_varied(history: History) -> NDArray[np.bool_]:
-    """Return at which times the gain has an interval with a width, finite or not.
-
-    One without width, but for rounding, is none: rewards did not vary, which does not say how far the gain
-    may be.
-    """
-    widths = history.high - history.low
-    scale = np.max(np.abs([history.gain, widths]), where=np.isfinite([history.gain, widths]), initial=0.0)
-    return np.asarray(widths > NEGLIGIBLE_WIDTH * scale)
-
-
-def gain_range(estimate: Estimate) -> tuple[float, float] | None:
-    """Return the ends of an axis for the gain, as early bands may be far wider than what is worth seeing.
-
-    ``None`` if the gain never changed, and no interval says how far it might.
-    """
-    history = estimate.history
-    low, high = estimate.gain_interval
-    late = history.transitions >= LATE * history.transitions[-1]
-    widths = np.array([high - low, np.ptp(history.gain[late])])
-    spread = ROOM * float(np.max(widths, where=np.isfinite(widths), initial=0.0))
-    return (estimate.gain - spread, estimate.gain + spread) if spread > 0.0 else None
-
-
-def draw_values(view: ValueView, panel: Axes) -> None:
-    """Draw values in their form."""
-    drawers = {"points": _draw_points, "line": _draw_line, "map": _draw_map, "extremes": _draw_extremes}
-    drawers[view.form](view, panel)
-
-
-def _draw_points(view: ValueView, panel: Axes) -> None:
-    known, [places], values = view.known, view.axes, view.values
-    look: dict[str, Any] = {"fmt": "o", "markersize": 3.0, "linewidth": 1.0, "color": POSITIVE}
-    panel.errorbar(places[known], values[known], yerr=_sides(view)[:, known], **look)
-    panel.plot(places[view.rare], values[view.rare], "o", color=FAINT, markersize=3.0)
-    panel.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
-    panel.locator_params(axis="x", integer=True)
-    panel.set_title("Relative values, with intervals")
-    panel.set_xlabel("observation" + (" (grey: too little seen for an interval)" if view.rare.any() else ""))
-
-
-def _draw_line(view: ValueView, panel: Axes) -> None:
-    [places] = view.axes
-    ends = np.where(view.known[:, None], view.intervals, np.nan)
-    panel.fill_between(places, *ends.T, color=POSITIVE, alpha=0.2, linewidth=0)
-    panel.plot(places, view.values, color=POSITIVE, linewidth=1.3)
-    panel.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
-    panel.set_title("Relative values, with intervals")
-    panel.set_xlabel("observation")
-
-
-def _draw_map(view: ValueView, panel: Axes) -> None:
-    """Draw values over two numbers; white where too little was seen."""
-    across, up = np.meshgrid(*view.axes, indexing="ij")
-    values = np.where(view.known, view.values, np.nan).reshape(across.shape)
-    largest = float(np.nanmax(np.abs(values))) if view.known.any() else 1.0
-    mesh = panel.pcolormesh(across, up, values, cmap="RdBu", vmin=-largest, vmax=largest, shading="nearest")
-    bar = panel.figure.colorbar(mesh, ax=panel)
-    bar.outline.set_linewidth(0.0)
-    panel.set_title("Relative values (white: seen too rarely)")
-    panel.set_xlabel("first number")
-    panel.set_ylabel("second number")
-
-
-def _draw_extremes(view: ValueView, panel: Axes) -> None:
-    places = np.arange(len(view.values))
-    colours = [POSITIVE if value > 0.0 else NEGATIVE for value in view.values]
-    whiskers = {"linewidth": 0.8, "ecolor": INK}
-    panel.barh(places, view.values, xerr=_sides(view), color=colours, error_kw=whiskers)
-    panel.set_yticks(places, [str(seen) for seen in view.seen.tolist()])
-    panel.axvline(0.0, color=FAINT, linewidth=0.8, zorder=0)
-    panel.set_title("Worst and best observations, with intervals")
-    panel.set_xlabel("relative value")
-
-
-def _sides(view: ValueView) -> Any:
-    """Return how far intervals reach down and up from their values, (2, m)."""
-    return np.abs(view.intervals.T - view.values)
-
-
 SIZE = Size(width=7.0, columns=2, legend_columns=4, panel_height=2.6, letters=8.0)
+
 BAND = 0.2
 """How dark a band is."""
 
@@ -349,3 +152,202 @@ def _colour(algorithm: str, number: int) -> str:
     further = [look_of(name).colour for name in ("double-chain", "td-lambda", "implicit-td", "relative-td")]
     colours = [look_of(algorithm).colour, *(one for one in further if one != look_of(algorithm).colour)]
     return colours[number % len(colours)]
+
+
+LATE = 0.01
+"""Where the gain was before this share of the transitions does not set the range of its chart."""
+
+ROOM = 3.0
+"""The chart of the gain reaches so many spreads to either side."""
+
+NEGLIGIBLE_WIDTH = 1e-12
+"""An interval that is narrower, relative to the largest number of a chart, has no width."""
+
+
+def gain_range(estimate: Estimate) -> tuple[float, float] | None:
+    """Return the ends of an axis for the gain, as early bands may be far wider than what is worth seeing.
+
+    ``None`` if the gain never changed, and no interval says how far it might.
+    """
+    history = estimate.history
+    low, high = estimate.gain_interval
+    late = history.transitions >= LATE * history.transitions[-1]
+    widths = np.array([high - low, np.ptp(history.gain[late])])
+    spread = ROOM * float(np.max(widths, where=np.isfinite(widths), initial=0.0))
+    return (estimate.gain - spread, estimate.gain + spread) if spread > 0.0 else None
+
+
+def has_varied(history: History) -> NDArray[np.bool_]:
+    """Return at which times the gain has an interval with a width, finite or not.
+
+    One without width, but for rounding, is none: rewards did not vary, which does not say how far the gain
+    may be.
+    """
+    widths = history.high - history.low
+    scale = np.max(np.abs([history.gain, widths]), where=np.isfinite([history.gain, widths]), initial=0.0)
+    return np.asarray(widths > NEGLIGIBLE_WIDTH * scale)
+
+
+MOST_DRAWN_OBSERVATIONS = 60
+"""More discrete observations than this are not drawn one by one."""
+
+SHOWN = 6
+"""So many of the best and of the worst are."""
+
+ALONG = 200
+
+ACROSS = 60
+"""Points along each axis of a box of one and of two numbers."""
+
+Form = Literal["points", "line", "map", "extremes"]
+
+
+@dataclass(frozen=True, eq=False)
+class ValueView:
+    """Values of the observations that are worth drawing.
+
+    Attributes
+    ----------
+    form : {"points", "line", "map", "extremes"}
+        Discrete observations one by one, a box of one number, two numbers, or the worst and the best.
+    seen : (m, ...) array
+        The observations; those of a map have the second number change fastest.
+    axes : tuple of arrays
+        Numbers along the axes: one of points and of a line, two of a map, none of extremes.
+    values : (m,) array
+        nan where nothing alike was observed.
+    intervals : (m, 2) array
+        Infinite where too little was observed.
+    """
+
+    form: Form
+    seen: NDArray[Any]
+    axes: tuple[NDArray[Any], ...]
+    values: Floats
+    intervals: Floats
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Where there is an interval, (m,)."""
+        return np.isfinite(self.intervals[:, 1] - self.intervals[:, 0])
+
+    @property
+    def rare(self) -> NDArray[np.bool_]:
+        """Where there is a value without an interval, (m,)."""
+        return ~self.known & np.isfinite(self.values)
+
+
+def value_view(estimate: Estimate) -> ValueView | None:
+    """Return the values that are drawn, or ``None``: for boxes of more than two numbers, or without bounds.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> view = value_view(gb.evaluate_log({"state": [0, 1] * 500, "reward": [1.0, 3.0] * 500}))
+    >>> view.form, view.axes[0].tolist(), view.values.shape, view.intervals.shape
+    ('points', [0, 1], (2,), (2, 2))
+    """
+    if isinstance(estimate.learned, NoValues):
+        return None
+    limits = estimate.observed.limits
+    size = int(np.prod(limits.shape))
+    if limits.whole:
+        every = every_observation(limits)
+        if every is None:
+            return None
+        if size == 1 and len(every) <= MOST_DRAWN_OBSERVATIONS:
+            return _view(estimate, "points", every.ravel())
+        if size != 2:
+            return _extremes(estimate)
+        axes = [np.arange(low, high + 1, dtype=np.int64) for low, high in _pairs(limits.low, limits.high)]
+        return _view(estimate, "map", *axes)
+    box = _box(estimate)
+    if size > 2 or box is None:
+        return None
+    count = ALONG if size == 1 else ACROSS
+    axes = [np.linspace(low, high, count) for low, high in _pairs(*box)]
+    return _view(estimate, "line" if size == 1 else "map", *axes)
+
+
+def _pairs(low: Floats, high: Floats) -> Any:
+    return zip(low.ravel(), high.ravel(), strict=True)
+
+
+def _box(estimate: Estimate) -> tuple[Floats, Floats] | None:
+    """Return finite bounds of observations, from the feature map or from the space."""
+    choice: Any = estimate.observed.choice
+    box = choice if isinstance(choice, FeatureMap) else estimate.observed.limits
+    low, high = np.asarray(box.low, dtype=np.float64).ravel(), np.asarray(box.high, dtype=np.float64).ravel()
+    return (low, high) if (np.maximum(np.abs(low), np.abs(high)) < NO_BOUND_BEYOND).all() else None
+
+
+def _view(estimate: Estimate, form: Form, *axes: NDArray[Any]) -> ValueView:
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    seen = grid.reshape(-1, *estimate.observed.limits.shape)
+    return ValueView(form, seen, axes, estimate.value(seen), estimate.value_interval(seen))
+
+
+def _extremes(estimate: Estimate) -> ValueView:
+    """Return the worst, upwards, then the best."""
+    worst, best = estimate.extremes(SHOWN)
+    pairs = [*worst, *(pair for pair in best[::-1] if pair not in worst)]
+    seen = np.array([place for place, _ in pairs], dtype=np.int64)
+    seen = seen.reshape(len(pairs), *estimate.observed.limits.shape)
+    values = np.array([value for _, value in pairs])
+    return ValueView("extremes", seen, (), values, estimate.value_interval(seen))
+
+
+def draw_values(view: ValueView, panel: Axes) -> None:
+    """Draw values in their form."""
+    drawers = {"points": _draw_points, "line": _draw_line, "map": _draw_map, "extremes": _draw_extremes}
+    drawers[view.form](view, panel)
+
+
+def _draw_points(view: ValueView, panel: Axes) -> None:
+    known, [places], values = view.known, view.axes, view.values
+    look: dict[str, Any] = {"fmt": "o", "markersize": 3.0, "linewidth": 1.0, "color": POSITIVE}
+    panel.errorbar(places[known], values[known], yerr=_sides(view)[:, known], **look)
+    panel.plot(places[view.rare], values[view.rare], "o", color=FAINT, markersize=3.0)
+    panel.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
+    panel.locator_params(axis="x", integer=True)
+    panel.set_title("Relative values, with intervals")
+    panel.set_xlabel("observation" + (" (grey: too little seen for an interval)" if view.rare.any() else ""))
+
+
+def _draw_line(view: ValueView, panel: Axes) -> None:
+    [places] = view.axes
+    ends = np.where(view.known[:, None], view.intervals, np.nan)
+    panel.fill_between(places, *ends.T, color=POSITIVE, alpha=0.2, linewidth=0)
+    panel.plot(places, view.values, color=POSITIVE, linewidth=1.3)
+    panel.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
+    panel.set_title("Relative values, with intervals")
+    panel.set_xlabel("observation")
+
+
+def _draw_map(view: ValueView, panel: Axes) -> None:
+    """Draw values over two numbers; white where too little was seen."""
+    across, up = np.meshgrid(*view.axes, indexing="ij")
+    values = np.where(view.known, view.values, np.nan).reshape(across.shape)
+    largest = float(np.nanmax(np.abs(values))) if view.known.any() else 1.0
+    mesh = panel.pcolormesh(across, up, values, cmap="RdBu", vmin=-largest, vmax=largest, shading="nearest")
+    bar = panel.figure.colorbar(mesh, ax=panel)
+    bar.outline.set_linewidth(0.0)
+    panel.set_title("Relative values (white: seen too rarely)")
+    panel.set_xlabel("first number")
+    panel.set_ylabel("second number")
+
+
+def _draw_extremes(view: ValueView, panel: Axes) -> None:
+    places = np.arange(len(view.values))
+    colours = [POSITIVE if value > 0.0 else NEGATIVE for value in view.values]
+    whiskers = {"linewidth": 0.8, "ecolor": INK}
+    panel.barh(places, view.values, xerr=_sides(view), color=colours, error_kw=whiskers)
+    panel.set_yticks(places, [str(seen) for seen in view.seen.tolist()])
+    panel.axvline(0.0, color=FAINT, linewidth=0.8, zorder=0)
+    panel.set_title("Worst and best observations, with intervals")
+    panel.set_xlabel("relative value")
+
+
+def _sides(view: ValueView) -> Any:
+    """Return how far intervals reach down and up from their values, (2, m)."""
+    return np.abs(view.intervals.T - view.values)

@@ -1,7 +1,4 @@
-"""Figures of a sweep: sensitivity to the step size, learning curves, and the best steps side by side.
-
-How the series of a sweep are told apart.
-"""
+"""Figures of a sweep: sensitivity to the step size, learning curves, and the best steps side by side."""
 
 from __future__ import annotations
 
@@ -30,41 +27,6 @@ from gainbias.report.figures.style import (
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-OTHERS: tuple[tuple[Dashes, str], ...] = (
-    ("-", "o"),
-    ((0.0, (4.0, 1.5)), "s"),
-    ((0.0, (1.0, 1.5)), "D"),
-    ((0.0, (5.0, 1.5, 1.0, 1.5)), "v"),
-)
-"""Dashes and marks of further series of an algorithm."""
-
-
-def looks_of(series: Iterable[str]) -> dict[str, LineStyle]:
-    """Return a look for each series, which is named by its algorithm and what else it has.
-
-    The first series of an algorithm looks as the algorithm does everywhere; others have its colour with other
-    dashes and marks, and another colour only where these run out.
-
-    Examples
-    --------
-    >>> looks = looks_of(["td-lambda, trace_decay 0", "td-lambda, trace_decay 0.9", "lstd"])
-    >>> [look.colour for look in looks.values()]
-    ['#000000', '#009E73', '#009E73']
-    """
-    looks: dict[str, LineStyle] = {}
-    for name in sorted(series):
-        own = look_of(name.partition(",")[0])
-        colours = [own.colour, *(colour for colour in OKABE_ITO if colour != own.colour)]
-        others = (
-            own._replace(colour=colour, dashes=dashes, marker=marker)
-            for colour, (dashes, marker) in itertools.product(colours, OTHERS)
-        )
-        taken = {(look.colour, look.dashes) for look in looks.values()}
-        free = (look for look in (own, *others) if (look.colour, look.dashes) not in taken)
-        looks[name] = next(free, own)
-    return looks
 
 
 MOST_PANELS = 30
@@ -161,14 +123,6 @@ def _draw_curves(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> 
     _use_few_ticks(axes)
 
 
-def _scale(axes: Any, means: Any) -> None:
-    """Make scales logarithmic, and leave out what would squeeze all others together: far too large steps."""
-    known = means[np.isfinite(means) & (means > 0)]
-    if len(known):  # otherwise nothing is drawn, which a logarithmic scale cannot bear
-        axes.set(xscale="log", yscale="log")
-        axes.set_ylim(0.8 * known.min(), 1.25 * min(known.max(), MOST_RATIO * known.min()))
-
-
 def _draw_best(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
     """One row for each series, the best on top."""
     finite = rows[np.isfinite(rows["mean"])].sort_values("mean", ascending=False)
@@ -180,6 +134,14 @@ def _draw_best(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> No
     axes.set(xscale="log" if (finite["mean"] > 0).any() else "linear")
     axes.set(yticks=[], xlabel="error at the end, at the best step size")
     _use_few_ticks(axes)
+
+
+def _scale(axes: Any, means: Any) -> None:
+    """Make scales logarithmic, and leave out what would squeeze all others together: far too large steps."""
+    known = means[np.isfinite(means) & (means > 0)]
+    if len(known):  # otherwise nothing is drawn, which a logarithmic scale cannot bear
+        axes.set(xscale="log", yscale="log")
+        axes.set_ylim(0.8 * known.min(), 1.25 * min(known.max(), MOST_RATIO * known.min()))
 
 
 def _use_few_ticks(axes: Any) -> None:
@@ -200,3 +162,38 @@ def _style(look: LineStyle, label: str) -> dict[str, Any]:
         "linewidth": 1.0,
         "label": label,
     }
+
+
+OTHERS: tuple[tuple[Dashes, str], ...] = (
+    ("-", "o"),
+    ((0.0, (4.0, 1.5)), "s"),
+    ((0.0, (1.0, 1.5)), "D"),
+    ((0.0, (5.0, 1.5, 1.0, 1.5)), "v"),
+)
+"""Dashes and marks of further series of an algorithm."""
+
+
+def looks_of(series: Iterable[str]) -> dict[str, LineStyle]:
+    """Return a look for each series, which is named by its algorithm and what else it has.
+
+    The first series of an algorithm looks as the algorithm does everywhere; others have its colour with other
+    dashes and marks, and another colour only where these run out.
+
+    Examples
+    --------
+    >>> looks = looks_of(["td-lambda, trace_decay 0", "td-lambda, trace_decay 0.9", "lstd"])
+    >>> [look.colour for look in looks.values()]
+    ['#000000', '#009E73', '#009E73']
+    """
+    looks: dict[str, LineStyle] = {}
+    for name in sorted(series):
+        own = look_of(name.partition(",")[0])
+        colours = [own.colour, *(colour for colour in OKABE_ITO if colour != own.colour)]
+        others = (
+            own._replace(colour=colour, dashes=dashes, marker=marker)
+            for colour, (dashes, marker) in itertools.product(colours, OTHERS)
+        )
+        taken = {(look.colour, look.dashes) for look in looks.values()}
+        free = (look for look in (own, *others) if (look.colour, look.dashes) not in taken)
+        looks[name] = next(free, own)
+    return looks

@@ -1,7 +1,4 @@
-"""The page of one evaluation: warnings first, the gain, how it settled down, and the values.
-
-An estimate in words and in rows of a table, for its page.
-"""
+"""The page of one evaluation: warnings first, the gain, how it settled down, and the values."""
 
 from __future__ import annotations
 
@@ -44,6 +41,7 @@ MOST_ROWS = 200
 VALUE_HEADER = ["Observation", "Relative value", "Interval from", "to"]
 
 UNSEEN, RARE = "nothing alike was seen", "too little was seen for an interval"
+
 NO_STEP = "no step began there"
 """Of discrete observations: one that ends episodes may have been seen often."""
 
@@ -52,49 +50,103 @@ RELATIVE = (
     "their mean in the long run is 0."
 )
 
+WIDTH_CHOICE = """\
+<form class="controls" aria-label="What the map shows" hidden>
+<label>Shown <select data-choice="shown">
+<option value="value">relative value</option>
+<option value="width">half-width of its interval</option>
+</select></label>
+</form>"""
+
+
+def write_stored_page(source: Path, path: Path) -> None:
+    """Write the page of an estimate that is in a file.
+
+    Raises
+    ------
+    ValueError
+        If there is none in it, or the page would take its place.
+    """
+    estimate = load_to_show(source)
+    if path.resolve() == source.resolve():
+        raise ValueError(f"the page would take the place of the estimate in {source}: name another file")
+    written = clock(source.stat().st_mtime)
+    write_estimate_page(estimate, path, {"Estimate": f"{source.name}, written {written}"})
+
+
+def write_estimate_page(estimate: Estimate, path: Path, made: Mapping[str, str]) -> None:
+    """Write the interactive page of an estimate.
+
+    Parameters
+    ----------
+    estimate : Estimate
+    path : Path
+        The page.
+    made : mapping of str to str
+        How the estimate came about; the date and versions are added.
+    """
+    versions = {
+        "gainbias": gainbias.__version__,
+        "Python": platform.python_version(),
+        **{name: version for name, version in package_versions().items() if version},
+    }
+    facts = {
+        **made,
+        "Page written": clock(time.time()),
+        "By": ", ".join(f"{name} {version}" for name, version in versions.items()),
+    }
+    write_whole(path, estimate_html(estimate, facts).encode())
+
+
+def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
+    """Return the interactive page of an estimate; ``made`` says how it came about, the foremost first."""
+    gain, interval = with_interval(estimate.gain, estimate.gain_interval, estimate.confidence).split(", ")
+    facts, view = estimate.diagnostics, value_view(estimate)
+    warnings = _listed("Warnings: read these first", facts.warnings)
+    return assembled(
+        "estimate.html",
+        ["estimate.js"],
+        title=f"Gain {escape(gain)}",
+        warnings=f'<div class="warning" role="note">{warnings}</div>' if warnings else "",
+        gain=escape(gain),
+        interval=escape(interval),
+        about=escape(about(estimate)),
+        origin=escape(": ".join(next(iter(made.items())))),
+        notes=_listed("Notes", facts.notes),
+        values=_values_section(estimate, view),
+        diagnostics=definitions(diagnostics(estimate)),
+        made=definitions(made),
+        data=script_data({"gain": _gain_data(estimate), "values": view and _value_data(view)}),
+    )
+
 
 def about(estimate: Estimate) -> str:
     """Say what the gain is, and what it rests on."""
     return f"Average reward per step in the long run, from {estimate.diagnostics.data_in_words()}."
 
 
-def number_with_ends(middle: float, low: float, high: float) -> str:
-    """Return a number and its interval, with digits that the interval is worth.
-
-    Examples
-    --------
-    >>> number_with_ends(1.23456, 1.2, 1.29), number_with_ends(1.23456, -np.inf, np.inf)
-    ('1.235 (1.200 to 1.290)', '1.234560 (-inf to inf)')
-    """
-    digits = digits_for(high - low)
-    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+def _listed(title: str, texts: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return f"<h2>{title}</h2><ul>{items}</ul>" if items else ""
 
 
-def without_interval(gain: float) -> str:
-    """Return a gain that has no interval, and why.
+def _values_section(estimate: Estimate, view: ValueView | None) -> str:
+    if view is None:
+        return paragraph(no_picture(estimate)) + _table(estimate)
+    spoken = values(view)
+    chart = f'<div id="values" class="chart" role="img" aria-label="{escape(spoken)}"></div>'
+    hint = f'<p class="hint">{escape(how_to_read(view, estimate.confidence))}</p>'
+    return (
+        paragraph(spoken) + WIDTH_CHOICE * (view.form == "map") + chart * (len(view.seen) > 0) + hint
+    ) + _table(estimate)
 
-    Examples
-    --------
-    >>> without_interval(0.0)
-    '0; rewards did not vary, so there is no interval'
-    """
-    return f"{gain:.4g}; rewards did not vary, so there is no interval"
 
-
-def value_with_ends(value: float, low: float, high: float, unseen: str = UNSEEN) -> str:
-    """Return a value and its interval, or why there is none.
-
-    Examples
-    --------
-    >>> value_with_ends(2.34567, 2.0, 2.6), value_with_ends(2.34567, -np.inf, np.inf)
-    ('+2.35 (+2.00 to +2.60)', '+2.346, too little was seen for an interval')
-    """
-    if np.isnan(value):
-        return unseen
-    if not np.isfinite(high - low):
-        return f"{value:+.4g}, {RARE}"
-    digits = digits_for(high - low)
-    return f"{value:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
+def _table(estimate: Estimate) -> str:
+    rows, left_out = value_rows(estimate)
+    if not rows:
+        return ""
+    table = sortable_table("Relative values", VALUE_HEADER, rows)
+    return table + (f'<p class="hint">{escape(left_out)}</p>' if left_out else "")
 
 
 def values(view: ValueView) -> str:
@@ -203,103 +255,6 @@ def _number(value: float, unit: str = "") -> str:
     return "without bound" if np.isinf(value) else f"{value:,.4g}{unit}"
 
 
-WIDTH_CHOICE = """\
-<form class="controls" aria-label="What the map shows" hidden>
-<label>Shown <select data-choice="shown">
-<option value="value">relative value</option>
-<option value="width">half-width of its interval</option>
-</select></label>
-</form>"""
-
-
-def write_stored_page(source: Path, path: Path) -> None:
-    """Write the page of an estimate that is in a file.
-
-    Raises
-    ------
-    ValueError
-        If there is none in it, or the page would take its place.
-    """
-    estimate = load_to_show(source)
-    if path.resolve() == source.resolve():
-        raise ValueError(f"the page would take the place of the estimate in {source}: name another file")
-    written = clock(source.stat().st_mtime)
-    write_estimate_page(estimate, path, {"Estimate": f"{source.name}, written {written}"})
-
-
-def write_estimate_page(estimate: Estimate, path: Path, made: Mapping[str, str]) -> None:
-    """Write the interactive page of an estimate.
-
-    Parameters
-    ----------
-    estimate : Estimate
-    path : Path
-        The page.
-    made : mapping of str to str
-        How the estimate came about; the date and versions are added.
-    """
-    versions = {
-        "gainbias": gainbias.__version__,
-        "Python": platform.python_version(),
-        **{name: version for name, version in package_versions().items() if version},
-    }
-    facts = {
-        **made,
-        "Page written": clock(time.time()),
-        "By": ", ".join(f"{name} {version}" for name, version in versions.items()),
-    }
-    write_whole(path, estimate_html(estimate, facts).encode())
-
-
-def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
-    """Return the interactive page of an estimate; ``made`` says how it came about, the foremost first."""
-    gain, interval = with_interval(estimate.gain, estimate.gain_interval, estimate.confidence).split(", ")
-    facts, view = estimate.diagnostics, value_view(estimate)
-    warnings = _listed("Warnings: read these first", facts.warnings)
-    return assembled(
-        "estimate.html",
-        ["estimate.js"],
-        title=f"Gain {escape(gain)}",
-        warnings=f'<div class="warning" role="note">{warnings}</div>' if warnings else "",
-        gain=escape(gain),
-        interval=escape(interval),
-        about=escape(about(estimate)),
-        origin=escape(": ".join(next(iter(made.items())))),
-        notes=_listed("Notes", facts.notes),
-        values=_values_section(estimate, view),
-        diagnostics=definitions(diagnostics(estimate)),
-        made=definitions(made),
-        data=script_data({"gain": _gain_data(estimate), "values": view and _value_data(view)}),
-    )
-
-
-def _listed(title: str, texts: Iterable[str]) -> str:
-    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
-    return f"<h2>{title}</h2><ul>{items}</ul>" if items else ""
-
-
-def _values_section(estimate: Estimate, view: ValueView | None) -> str:
-    if view is None:
-        return paragraph(no_picture(estimate)) + _table(estimate)
-    spoken = values(view)
-    chart = f'<div id="values" class="chart" role="img" aria-label="{escape(spoken)}"></div>'
-    hint = f'<p class="hint">{escape(how_to_read(view, estimate.confidence))}</p>'
-    return (
-        paragraph(spoken) + WIDTH_CHOICE * (view.form == "map") + chart * (len(view.seen) > 0) + hint
-    ) + _table(estimate)
-
-
-def _table(estimate: Estimate) -> str:
-    rows, left_out = value_rows(estimate)
-    if not rows:
-        return ""
-    table = sortable_table("Relative values", VALUE_HEADER, rows)
-    return table + (f'<p class="hint">{escape(left_out)}</p>' if left_out else "")
-
-
-# Numbers of charts ---------------------------------------------------------------------------------
-
-
 def _gain_data(estimate: Estimate) -> dict[str, Any]:
     history, varied = estimate.history, has_varied(estimate.history)
     known = varied & np.isfinite(history.high - history.low)
@@ -341,3 +296,42 @@ def _value_data(view: ValueView) -> dict[str, Any]:
 def _numbers(values: Any) -> list[float | None]:
     """Return numbers as they are; None stands for what JSON does not have."""
     return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def number_with_ends(middle: float, low: float, high: float) -> str:
+    """Return a number and its interval, with digits that the interval is worth.
+
+    Examples
+    --------
+    >>> number_with_ends(1.23456, 1.2, 1.29), number_with_ends(1.23456, -np.inf, np.inf)
+    ('1.235 (1.200 to 1.290)', '1.234560 (-inf to inf)')
+    """
+    digits = digits_for(high - low)
+    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def without_interval(gain: float) -> str:
+    """Return a gain that has no interval, and why.
+
+    Examples
+    --------
+    >>> without_interval(0.0)
+    '0; rewards did not vary, so there is no interval'
+    """
+    return f"{gain:.4g}; rewards did not vary, so there is no interval"
+
+
+def value_with_ends(value: float, low: float, high: float, unseen: str = UNSEEN) -> str:
+    """Return a value and its interval, or why there is none.
+
+    Examples
+    --------
+    >>> value_with_ends(2.34567, 2.0, 2.6), value_with_ends(2.34567, -np.inf, np.inf)
+    ('+2.35 (+2.00 to +2.60)', '+2.346, too little was seen for an interval')
+    """
+    if np.isnan(value):
+        return unseen
+    if not np.isfinite(high - low):
+        return f"{value:+.4g}, {RARE}"
+    digits = digits_for(high - low)
+    return f"{value:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from gainbias.report.data.sweeps import HEADER, NOTE, for_charts, interval_words, several_paths
+from gainbias.report.data.sweeps import for_charts
 from gainbias.report.figures.sweeps import looks_of
 from gainbias.report.numbers import number_text
 from gainbias.report.pages.frame import NUMBER, assembled, chart_look, definitions, script_data, short
 from gainbias.report.pages.study import MOST_CURVE_POINTS, thinned
+from gainbias.report.tables.sweeps import HEADER, NOTE, interval_words, several_paths
 
 MOST_CURVES = 2000
 """A page has so many learning curves at most: those at the best steps first, then those at shared ones."""
