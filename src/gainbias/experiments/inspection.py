@@ -1,8 +1,7 @@
-"""Whether stored numbers can be computed again.
+"""A sweep seen from outside: how long it will take, how far it is, and whether its numbers can be had again.
 
-How long a study will take on this machine, from short runs of some of its units.
-
-How far a sweep is, whether it is running or dead.
+`estimate` tries short runs of some units before a sweep, `status` looks at its folder at any time, and
+`verify` computes some stored units again.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from gainbias.experiments.provenance import code_version, machine
 from gainbias.experiments.results import FAILURE, MACHINE, Results
 from gainbias.experiments.runner import execute
 from gainbias.experiments.study import Study
-from gainbias.experiments.units import Layout, unpacked
+from gainbias.experiments.tables import Layout, unpacked
 from gainbias.progress import Watch
 from gainbias.tasks.settings import as_integer
 
@@ -32,6 +31,12 @@ MOST_SECONDS = 20.0
 
 TRIAL_STEPS = 2000
 """A trial has so many steps: enough to forget how a run begins."""
+
+MACHINE_TOLERANCE = 1e-9
+"""Between kinds of machines, results agree to this."""
+
+OF_BITS = "fingerprint"
+"""A column that changes with the last digit of a task."""
 
 
 @dataclass(frozen=True)
@@ -199,13 +204,6 @@ def planned(results: Results) -> list[Cell]:
         raise ValueError(
             f"{results.folder / 'study.json'} is damaged: write it again with --resume"
         ) from error
-
-
-MACHINE_TOLERANCE = 1e-9
-"""Between kinds of machines, results agree to this."""
-
-OF_BITS = "fingerprint"
-"""A column that changes with the last digit of a task."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from dataclasses import asdict
 from typing import Any
 
 from gainbias.experiments.provenance import code_version, package_versions
-from gainbias.experiments.reproduce.instance import PROTOCOLS, Instance, ProtocolMethod
+from gainbias.experiments.reproduce.instance import Instance
+from gainbias.experiments.reproduce.protocols import PROTOCOLS, ProtocolMethod
 from gainbias.experiments.results import CONDITION_RUNS
 from gainbias.experiments.units import Unit, hash_of
 

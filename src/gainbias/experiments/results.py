@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gainbias.experiments.provenance import made_with
-from gainbias.experiments.units import Layout, Tables, Unit, unpacked, write_tables
+from gainbias.experiments.tables import Layout, Tables, unpacked, write_tables
+from gainbias.experiments.units import Unit
 from gainbias.store import DamagedError, Log, StoredRecord, write_whole
 
 if TYPE_CHECKING:

@@ -91,13 +91,13 @@ def write_texts(results: Archive, paper: Paper, folder: Path, findings: str = ""
         tables = study_tables(results, paper)
         page = verdicts_page(tables.verdicts, tables.unexplained, paper, results.manifest, findings)
         notes = shortfalls(results.manifest)
-        paths = [*write_tables(tables, folder / "tables", notes), _write(folder / "verdicts.md", page)]
+        paths = [*write_study_tables(tables, folder / "tables", notes), _write(folder / "verdicts.md", page)]
         paths += write_scores(results, folder / "scores")
         watch.show("report: page", 1, 2)
         return [*paths, write_study_page(results, paper, tables, folder / PAGE)]
 
 
-def write_tables(tables: StudyTables, folder: Path, notes: Sequence[str] = ()) -> list[Path]:
+def write_study_tables(tables: StudyTables, folder: Path, notes: Sequence[str] = ()) -> list[Path]:
     """Write all tables as CSV; the paper's three and the summary also as Markdown and LaTeX, with notes."""
     paths = [
         _write_csv(folder / "verdicts.csv", tables.verdicts),

@@ -19,16 +19,8 @@ import numpy as np
 
 from gainbias.engine.paths import Sampling
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial
-from gainbias.experiments.claims.claim import (
-    Chart,
-    Claim,
-    Judgement,
-    Line,
-    Part,
-    at_most,
-    random_chain,
-    shown,
-)
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, at_most, shown
+from gainbias.experiments.claims.measuring import random_chain
 from gainbias.experiments.claims.reward_estimate import mean_squared_errors
 from gainbias.experiments.statistics import Interval
 from gainbias.features import normalise_features

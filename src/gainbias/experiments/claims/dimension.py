@@ -12,18 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gainbias.algorithms.fields import paper_field
-from gainbias.experiments.claims.claim import (
-    Chart,
-    Claim,
-    Judgement,
-    Line,
-    at_most,
-    in_words,
-    log_slope,
-    random_chain,
-    rewarding,
-    shown,
-)
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, at_most, in_words, shown
+from gainbias.experiments.claims.measuring import log_slope, random_chain, rewarding
 from gainbias.experiments.statistics import Interval
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess

@@ -14,19 +14,8 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, NoParams, Sample
 from gainbias.algorithms.registry import ALGORITHMS
-from gainbias.experiments.claims.claim import (
-    Chart,
-    Claim,
-    Judgement,
-    Line,
-    Part,
-    SampleField,
-    about,
-    double_chain_field,
-    mean_update,
-    random_chain,
-    within,
-)
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, about, within
+from gainbias.experiments.claims.measuring import SampleField, double_chain_field, mean_update, random_chain
 from gainbias.experiments.statistics import Interval
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess

@@ -24,9 +24,9 @@ from gainbias.experiments.claims.claim import (
     at_least,
     at_most,
     in_words,
-    random_chain,
     shown,
 )
+from gainbias.experiments.claims.measuring import random_chain
 from gainbias.experiments.statistics import Interval
 from gainbias.features import Tabular, normalise_features
 from gainbias.model.problem import Problem

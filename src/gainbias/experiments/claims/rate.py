@@ -15,20 +15,8 @@ from gainbias.algorithms.fields import paper_field
 from gainbias.engine.paths import Sampling
 from gainbias.engine.run import run
 from gainbias.engine.schedules import Harmonic
-from gainbias.experiments.claims.claim import (
-    Chart,
-    Claim,
-    Judgement,
-    Line,
-    Part,
-    about,
-    at_least,
-    log_slope,
-    mean_slope,
-    reversible_chain,
-    rewarding,
-    shown,
-)
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, about, at_least, shown
+from gainbias.experiments.claims.measuring import log_slope, mean_slope, reversible_chain, rewarding
 from gainbias.experiments.statistics import Interval
 from gainbias.extras import require
 from gainbias.features import Tabular

@@ -8,16 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gainbias.experiments.claims.claim import (
-    Chart,
-    Claim,
-    Judgement,
-    Line,
-    at_most,
-    double_chain_field,
-    mean_update,
-    random_chain,
-)
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, at_most
+from gainbias.experiments.claims.measuring import double_chain_field, mean_update, random_chain
 from gainbias.experiments.statistics import Interval
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess

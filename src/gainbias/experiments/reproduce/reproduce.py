@@ -11,7 +11,8 @@ from typing import Any
 
 from gainbias.experiments.engines import opened
 from gainbias.experiments.manifest import make_manifest
-from gainbias.experiments.reproduce.instance import LAYOUT, PROTOCOLS, Instance
+from gainbias.experiments.reproduce.instance import LAYOUT, Instance
+from gainbias.experiments.reproduce.protocols import PROTOCOLS
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import complete, refuse_failures, show_labels
 from gainbias.extras import require

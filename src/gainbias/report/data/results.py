@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import pandas
 from pandas import DataFrame
 
-from gainbias.experiments.reproduce.instance import in_method_order
+from gainbias.experiments.reproduce.protocols import in_method_order
 from gainbias.experiments.results import CONDITIONS, SCHEMA, Results
 
 PAPER_ALGORITHMS = ("double-chain", "single-chain")

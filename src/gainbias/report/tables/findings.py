@@ -9,7 +9,7 @@ from typing import Any
 from pandas import DataFrame
 
 from gainbias.algorithms.registry import short_title
-from gainbias.experiments.reproduce.instance import PROTOCOLS, method_title
+from gainbias.experiments.reproduce.protocols import PROTOCOLS, method_title
 from gainbias.experiments.reproduce.reproduce import INSTANCES, paper_tasks
 from gainbias.report.data.claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.results import PAPER_SCORES, MissingDataError, Paper, Printed

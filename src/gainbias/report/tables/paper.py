@@ -15,7 +15,7 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from gainbias.algorithms.registry import short_title
-from gainbias.experiments.reproduce.instance import method_title
+from gainbias.experiments.reproduce.protocols import method_title
 from gainbias.experiments.results import CONDITION_RUNS, CONDITIONS
 from gainbias.experiments.statistics import (
     Interval,
