@@ -1,4 +1,4 @@
-"""The command line: `gainbias VERB`, one function per verb, nothing heavy imported before it is needed.
+"""The verbs of the command line, one function each; nothing heavy is imported before a verb needs it.
 
 Exit codes: 0 done, 1 the run failed, 2 the input was wrong.
 """
@@ -320,7 +320,7 @@ def _completion(options: argparse.Namespace) -> int:
 
 
 def _say_where(options: argparse.Namespace, written: Mapping[str, Path], made: Iterable[Path | None]) -> None:
-    """Say which folders were made and where files are; beside JSON that has no place for it, to stderr."""
+    """Print which folders were made and where files are; with ``--json``, to standard error."""
     if options.quiet:
         return
     stream = sys.stderr if options.json else sys.stdout
@@ -335,7 +335,7 @@ def _names(folders: Iterable[Path | None]) -> list[str]:
 
 
 def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None]) -> int:
-    """Print an answer as JSON or as a table, which nobody wants who wants quiet."""
+    """Print an answer as JSON or as tables; with ``--quiet``, no tables."""
     if options.json:
         print(as_json(answer))
     elif not options.quiet:

@@ -35,7 +35,7 @@ WHY_TOO_LARGE = {
 """Why constants of formulas can be larger than any float, and what can be done."""
 
 MOST_FAILURES = 10
-"""So many are shown; all are in the manifest."""
+"""Most failures that are shown; all are in the manifest."""
 
 
 def show_algorithms(algorithms: list[dict[str, Any]]) -> None:
@@ -58,7 +58,7 @@ def show_algorithms(algorithms: list[dict[str, Any]]) -> None:
 
 
 def show_tasks(tasks: list[dict[str, Any]]) -> None:
-    """Show what each task is."""
+    """Show each task with its size and its settings."""
     settings_column = Column("settings", overflow="fold")
     table = Table(
         Column("id", no_wrap=True), "paper", "states", "what it is", settings_column, show_lines=True
@@ -366,7 +366,7 @@ def _show_claims(console: Console, results: list[ClaimResult]) -> None:
 
 
 def show_study(answer: dict[str, Any]) -> None:
-    """Show how much was run, and where to begin to read."""
+    """Show how much of the study was run, and where its report is."""
     report = Path(answer["folder"], "report")
     table = Table(show_header=False, title="Study")
     each = ", ".join(
@@ -384,7 +384,7 @@ def show_study(answer: dict[str, Any]) -> None:
 
 
 def show_sweep(answer: dict[str, Any]) -> None:
-    """Show what was run, what failed, and where to begin to read."""
+    """Show how much of a sweep was run, what failed, and where its report is."""
     table = Table(show_header=False, title="Sweep")
     stored = f", of which {answer['reused']:,} had been stored before" if answer["reused"] else ""
     table.add_row("units", f"{answer['units']:,}{stored}")
@@ -414,7 +414,7 @@ def show_calibration(answer: dict[str, Any]) -> None:
 
 
 def show_status(answer: dict[str, Any]) -> None:
-    """Show how far a sweep is."""
+    """Show how far a sweep is, and what failed."""
     table = Table(show_header=False, title="Status")
     table.add_row("state", answer["state"])
     table.add_row("units", f"{answer['done']:,} of {answer['units']:,} done")
@@ -433,7 +433,7 @@ def show_status(answer: dict[str, Any]) -> None:
 
 
 def show_verification(answer: dict[str, Any]) -> None:
-    """Show whether units could be computed again."""
+    """Show whether stored units gave the same numbers again."""
     table = Table(show_header=False, title="Verification")
     table.add_row("computed again", f"{answer['checked']:,}")
     table.add_row("same bits", f"{answer['identical']:,}")
@@ -496,7 +496,7 @@ def _state(threads: dict[str, Any], kernels: dict[str, Any]) -> dict[str, str]:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it.
+    """Return a time in the unit that people would use.
 
     Examples
     --------

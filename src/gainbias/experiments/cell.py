@@ -37,7 +37,7 @@ SCHEDULES: dict[int, tuple[str, Any]] = {
     2: ("harmonic", Harmonic),
     3: ("polynomial", Polynomial),
 }
-"""What a step size of so many numbers is."""
+"""Kind and class of a step size, by how many numbers it has."""
 
 MAKING_SECONDS, LANE_STEP_SECONDS, FEATURE_SECONDS, EXACT_SECONDS = 0.02, 2e-9, 0.35e-9, 0.3
 """Rough times: to make a task, for a step of a lane, alone and for each feature, and for an exact curve."""
@@ -99,17 +99,17 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """What it is."""
+        """The unit in a few words."""
         return f"{self.algorithm} on {self.task}, instance {self.instance}, seed {self.seed}"
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """Where its rows are in the table."""
+        """What its rows in the table are sorted by."""
         return self.task, json.dumps(self.settings), self.instance, self.seed, self.algorithm, self.id
 
     @property
     def lanes(self) -> int:
-        """How many."""
+        """Number of lanes."""
         grid = math.prod(len(values) for _, values in self.params)
         return max(1, len(self.step_sizes)) * grid
 
@@ -120,7 +120,7 @@ class Cell:
 
     @property
     def seconds(self) -> float:
-        """How long it takes, roughly."""
+        """Rough time of the unit, in seconds."""
         features = dict(self.settings).get("num_features") or TASKS[self.task].settings.get("num_features")
         each = LANE_STEP_SECONDS + FEATURE_SECONDS * (features or 1)
         exact = EXACT_SECONDS * self.lanes * self.exact
@@ -131,7 +131,7 @@ class Cell:
         return _made(self.task, self.instance, self.protocol, self.settings)
 
     def run(self, num_steps: int | None = None) -> Trace:
-        """Run all lanes, or only so many steps of each."""
+        """Run all lanes, by default for all steps."""
         steps = num_steps or self.num_steps
         sizes = [SCHEDULES[len(numbers)][1](*numbers) for numbers in self.step_sizes]
         with warnings.catch_warnings():
@@ -231,7 +231,7 @@ def exact_errors(
     steps: Sequence[int],
     metrics: Sequence[tuple[Any, Any, Any]],
 ) -> Floats:
-    """Return root mean squared errors with independent samples.
+    """Return the errors of lanes in the root mean square over all sample paths, without sampling.
 
     Parameters
     ----------

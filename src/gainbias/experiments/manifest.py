@@ -29,7 +29,7 @@ def make_manifest(
     reused: int,
     seconds: float,
 ) -> dict[str, Any]:
-    """Return all that it takes to know what was run.
+    """Return the manifest of a reproduction: what was run, how, with what, and when.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def make_manifest(
 
 
 def circumstances(units: Sequence[Unit], *, command: str, reused: int, seconds: float) -> dict[str, Any]:
-    """Return what is to be known of any study; see `make_manifest`."""
+    """Return the part of a manifest that any study has; see `make_manifest`."""
     finished = time.time()
     return {
         "study": hash_of(sorted(unit.id for unit in units)),

@@ -26,15 +26,15 @@ from gainbias.experiments.units import BATCH_SECONDS, StoppedError, Unit, UnitAn
 from gainbias.progress import Watch
 
 STALLED_SECONDS = 15.0
-"""Work that nobody has been doing for so long is submitted again."""
+"""After this time without a busy worker, work in flight is submitted again."""
 
 MOST_DEATHS = 3
-"""A unit that has been alone with a worker so often when it was killed is given up."""
+"""A unit is given up when this many workers were killed while it was alone with them."""
 
 
 @dataclass
 class Progress:
-    """How far a study is.
+    """How far the units of a study are.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ def _keep(finished: Finished, results: Results, progress: Progress, machines: se
 
 @contextmanager
 def patient_interrupt() -> Iterator[threading.Event]:
-    """Let the first Ctrl-C set an event, and the second one raise KeyboardInterrupt as usual."""
+    """Turn the first Ctrl-C in a ``with`` block into an event; the second one interrupts as usual."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -167,13 +167,13 @@ def patient_interrupt() -> Iterator[threading.Event]:
 
 
 def show_labels(watch: Watch, progress: Progress, workers: int) -> None:
-    """Name the units that run: the first that wait, because units are begun in their order."""
+    """Show the labels of the units that run: the first that wait, as units are begun in their order."""
     running = [unit.label for unit in islice(progress.waiting.values(), workers)]
     watch.show(", ".join(running) or "writing tables", progress.total - len(progress.waiting), progress.total)
 
 
 def refuse_failures(results: Results, units: Sequence[Unit]) -> None:
-    """Raise if units failed, for studies that must have no gaps."""
+    """Raise RuntimeError if units failed, for studies that must have no gaps."""
     failures = results.failures(units, results.log.records())
     if failures:
         first = failures[0]
@@ -279,7 +279,7 @@ class Finished(NamedTuple):
 
 
 def execute(units: Sequence[Unit], engine: Engine, stop: threading.Event | None = None) -> Iterator[Finished]:
-    """Iterate over finished batches of units; they are begun in their order.
+    """Iterate over finished batches of units, which are begun in their order.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def execute(units: Sequence[Unit], engine: Engine, stop: threading.Event | None 
 
 
 def _take_back(flying: dict[Future[Any], list[Unit]], queue: _Queue) -> None:
-    """Queue again what is in flight though nobody works on it: Dask may lose it with a killed worker."""
+    """Queue again what is in flight and has no worker: Dask may lose work with a worker that is killed."""
     for future, batch in flying.items():
         future.cancel()
         queue.put_back(batch)
@@ -325,7 +325,7 @@ def _take_back(flying: dict[Future[Any], list[Unit]], queue: _Queue) -> None:
 
 
 class _Queue:
-    """Units that wait; those that were in flight twice when workers were lost go alone, one by one."""
+    """Units that wait. Those that were in flight twice when workers were lost are sent alone, one by one."""
 
     def __init__(self, units: Sequence[Unit]) -> None:
         self._waiting, self._suspects = deque(units), deque[Unit]()
@@ -371,12 +371,12 @@ class _Queue:
         return Finished(answers, machine)
 
     def put_back(self, batch: list[Unit]) -> None:
-        """Let units wait again, first in the row."""
+        """Put units back at the head of the queue."""
         self._waiting.extendleft(reversed(batch))
         self._left += sum(unit.seconds for unit in batch)
 
     def _learn(self, batch: list[Unit], answers: list[UnitAnswer]) -> None:
-        """Compare how long units took with what was foreseen; the last few batches count."""
+        """Note how long units took beside what was foreseen; the last few batches count most."""
         self._nominal = 0.7 * self._nominal + sum(unit.seconds for unit in batch)
         self._measured = 0.7 * self._measured + sum(answer.seconds for answer in answers)
 

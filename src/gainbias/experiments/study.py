@@ -30,7 +30,7 @@ from gainbias.tasks.registry import NORMALISATION, TASKS
 from gainbias.tasks.settings import as_integer, as_number, as_seed
 
 MOST_UNITS = 100_000
-"""A study with more units is refused unless one asks for it: few mean to run so many."""
+"""A study with more units is refused unless `max_units` allows it: it is probably a mistake."""
 
 AS_IN_PAPER = "paper"
 """Instead of a number: what the paper has for the task."""
@@ -50,7 +50,7 @@ def as_study(study: Study | Mapping[str, Any] | str | Path, max_units: int = MOS
     count = study.count_units()
     if count > max_units:
         raise ValueError(
-            f"the study has {count:,} units, more than {max_units:,}: make it smaller, or allow so many with "
+            f"the study has {count:,} units, more than {max_units:,}: make it smaller, or allow it with "
             f"--max-units {count}"
         )
     return study
@@ -75,7 +75,7 @@ def read_study(path: str | Path) -> Study:
 
 @dataclass(frozen=True)
 class StudyMethod:
-    """An algorithm with its grids; step sizes may be "paper", and there are none where it has none."""
+    """An algorithm with its grids; step sizes are "paper", or empty for an algorithm without any."""
 
     algorithm: str
     step_sizes: tuple[Sizes, ...] | str
@@ -147,7 +147,7 @@ class Study:
     name: str = field(default="study")
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run."""
+        """Refuse a description that cannot be run."""
         folder_name(self.name, "name")
         known(self.sampling, ("markov", "iid"), "sampling", "sampling")
         known(self.protocol, NORMALISATION, "protocol", "protocol")
@@ -238,7 +238,7 @@ class Study:
 
     @property
     def layout(self) -> Layout:
-        """The table of results."""
+        """Layout of the table of results."""
         params = sorted({name for method in self._methods for name, _ in method.params})
         return Layout("sweep", {"runs": []}, optional=[*params, *([EXACT_COLUMN] if self.exact else [])])
 
@@ -452,7 +452,7 @@ def _spaced(grid: Mapping[str, Any], where: str) -> list[float]:
 
 
 def integers(value: Any, where: str) -> Sequence[int]:
-    """Return 0, 1, ... so many, or the numbers of a list, each once, in ascending order."""
+    """Return 0, 1, ... up to a count, or the numbers of a list, each once, in ascending order."""
     if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
         entries = a_list(value, where)
         with _at(where):
@@ -489,7 +489,7 @@ def metrics(value: Any) -> tuple[tuple[str, str, str], ...]:
 
 
 def known(name: Any, names: Iterable[str], where: str, what: str) -> str:
-    """Return a name that is known, or say which is near.
+    """Return a name that is known, or raise ValueError with the nearest one.
 
     Examples
     --------
@@ -504,13 +504,13 @@ def known(name: Any, names: Iterable[str], where: str, what: str) -> str:
 
 
 def known_keys(table: Mapping[str, Any], keys: Iterable[str], where: str) -> None:
-    """Refuse keys that mean nothing."""
+    """Refuse a table with unknown keys."""
     for key in table:
         known(key, keys, f"{where}.{key}" if where else str(key), "key")
 
 
 def a_list(value: Any, where: str) -> list[Any]:
-    """Return a list with something in it."""
+    """Return a value as a list that is not empty, or refuse it."""
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         raise ValueError(f"{where}: must be a list, found {value!r}")
     found = list(value)
@@ -520,13 +520,13 @@ def a_list(value: Any, where: str) -> list[Any]:
 
 
 def folder_name(value: Any, where: str) -> None:
-    """Refuse what cannot be the name of a folder."""
+    """Refuse a value that cannot be the name of a folder."""
     if not isinstance(value, str) or not value.strip() or value in (".", "..") or set(value) & set("/\\\0\n"):
         raise ValueError(f"{where}: must be a word, found {value!r}")
 
 
 def flag(value: Any, where: str) -> None:
-    """Refuse what is neither true nor false."""
+    """Refuse a value that is neither true nor false."""
     if not isinstance(value, bool):
         raise ValueError(f"{where}: must be true or false, found {value!r}")
 
@@ -550,7 +550,7 @@ def plain(value: Any) -> Any:
 
 
 class _at:
-    """Say at which key something is wrong."""
+    """Put the key in front of errors that are raised in a ``with`` block."""
 
     def __init__(self, where: str) -> None:
         self.where = where

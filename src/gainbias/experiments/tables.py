@@ -28,7 +28,7 @@ Columns = dict[str, Any]
 Tables = dict[str, "pyarrow.Table"]
 
 GROUP_ROWS = 2**18
-"""Rows are written when so many have come together."""
+"""Rows are written in groups of at least this many."""
 
 PARQUET = {
     "version": "2.6",
@@ -40,7 +40,7 @@ PARQUET = {
     "data_page_size": 2**20,
     "store_schema": True,
 }
-"""All that decides about the bytes of a file beside its rows and the version of pyarrow."""
+"""Settings that decide about the bytes of a file, beside its rows and the version of pyarrow."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Layout:
 
     @property
     def files(self) -> list[str]:
-        """Names of all files."""
+        """Names of the files of all tables."""
         return [f"{name}.parquet" for name in self.sorted_by] + [f"{name}.csv.gz" for name in self.with_csv]
 
 
@@ -93,7 +93,7 @@ def packed(tables: dict[str, Columns]) -> bytes:
 
 
 def _column(values: Any) -> pyarrow.Array:
-    """Return a column; that of an array with two axes has a list in each row."""
+    """Return a column of Arrow; an array with two axes gives a list in each row."""
     import pyarrow
 
     if getattr(values, "ndim", 1) == 1:
@@ -103,7 +103,7 @@ def _column(values: Any) -> pyarrow.Array:
 
 
 def unpacked(payload: bytes) -> Tables:
-    """Return the tables that were packed."""
+    """Return the tables that `packed` made bytes of."""
     import pyarrow
 
     head, _, body = payload.partition(b"\n")
@@ -152,7 +152,7 @@ def _writing(folder: Path, name: str, with_csv: bool) -> Iterator[_Writer]:
 
 
 class _Writer:
-    """One table, written group by group."""
+    """The writer of one table, group by group."""
 
     def __init__(self, parquet: Any, csv: Any) -> None:
         self._parquet, self._csv = parquet, csv

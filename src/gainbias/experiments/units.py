@@ -36,22 +36,22 @@ class Unit(Protocol):
 
     @property
     def label(self) -> str:
-        """What it is, in a few words."""
+        """The unit in a few words."""
 
     @property
     def seconds(self) -> float:
-        """How long it takes, roughly, on a core of 2020."""
+        """Rough time of the unit, in seconds on a core of 2020."""
 
     @property
     def lane_steps(self) -> int:
-        """How many steps all its lanes make; 0 if nobody counts."""
+        """Number of steps of all its lanes; 0 if they are not counted."""
 
     def compute(self) -> dict[str, Columns]:
-        """Return columns of tables."""
+        """Compute the unit, and return columns of tables."""
 
 
 def hash_of(known: Any) -> str:
-    """Return a name for something that JSON can hold.
+    """Return a hash of something that JSON can hold.
 
     Examples
     --------
@@ -79,9 +79,9 @@ class StoppedError(KeyboardInterrupt):
 
 
 def compute_all(units: Sequence[Unit]) -> tuple[list[UnitAnswer], str]:
-    """Do some units, and return their answers and the kind of machine they come from.
+    """Compute units in a worker, and return their answers and the kind of machine.
 
-    What a unit raises is its answer, too. Called in workers.
+    An error that a unit raises is its answer, too.
     """
     check_environment({unit.code for unit in units})
     with Watch.silence():
@@ -111,7 +111,7 @@ def check_environment(codes: set[str]) -> None:
 
 
 def environment_fault(codes: set[str]) -> str:
-    """Say what is wrong with this process as a worker; empty if nothing is."""
+    """Return what is wrong with this process as a worker, in words; empty if nothing is."""
     own = {code_version(), code_version(())}
     if not codes <= own:
         return (
@@ -127,7 +127,7 @@ def environment_fault(codes: set[str]) -> str:
 
 
 def be_a_worker(parent: int) -> None:
-    """Prepare a process on this machine: Ctrl-C is for its parent, and it ends when that does."""
+    """Prepare a worker process: it leaves Ctrl-C to its parent, and ends when its parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -139,12 +139,12 @@ def be_a_worker(parent: int) -> None:
 
 
 def refuse_interrupted(trace: Trace) -> None:
-    """Pass on Ctrl-C, which a run answers with what it has: half a result is none."""
+    """Raise KeyboardInterrupt if a run was interrupted: half a result is none."""
     if any(outcome.status == "interrupted" for outcome in trace.outcomes):
         raise KeyboardInterrupt
 
 
 def is_defined(trace: Trace, kind: str, target: str) -> bool:
-    """Whether errors of a kind exist: a limit that is known up to a constant has no full distance."""
+    """Whether a trace has errors of a kind: a limit known up to a constant has no full distance."""
     on_a_line = trace.algorithm.limit_is_line and trace.problem.ones_in_span
     return not (target == "own" and kind == "full" and on_a_line)

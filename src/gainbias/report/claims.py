@@ -66,7 +66,7 @@ def check_claims_folder(folder: Path, overwrite: bool = False) -> None:
 
 
 def _held(stored: Path) -> str:
-    """Say which claims a folder holds, as far as that can be read."""
+    """Return which claims a folder holds, in words, as far as they can be read."""
     try:
         results = [ClaimResult.from_dict(result) for result in json.loads(stored.read_bytes())]
     except (ValueError, TypeError, KeyError):

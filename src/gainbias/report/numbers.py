@@ -62,7 +62,7 @@ def interval_text(low: float, high: float) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """Return a ratio with two decimals, or with two digits where these say nothing.
+    """Return a ratio with two decimals, or with two digits where decimals would say nothing.
 
     Examples
     --------

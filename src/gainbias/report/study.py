@@ -58,9 +58,9 @@ def _draw(folder: Path, size: str) -> list[Path]:
 
 
 def findings_from(folder: Path) -> str:
-    """Return the way from the report to the page of findings, if both are in one checkout.
+    """Return the relative path from a report to the page of findings, if both are in one checkout.
 
-    From elsewhere the way would break when the folder is sent on, and tell where the package was.
+    Otherwise the path would break when the folder is sent on, and tell where the package was.
     """
     checkout = Path(gainbias.__file__).parents[2]
     page, report = checkout / "docs" / "paper.md", folder.resolve() / "report"

@@ -36,12 +36,12 @@ class Claim:
     where : str
         Where the paper says it.
     how : str
-        How it is measured. Names in braces, such as ``{chains}``, stand for `Outcome.counts`.
+        How it is measured. Names in braces, such as ``{chains}``, stand for `Judgement.counts`.
     interval : str
         What the interval of a figure is; the same holds for its names in braces.
     collect : callable (seed, quick) -> data
         Measures; `quick` asks for a small version.
-    judge : callable (data) -> Outcome
+    judge : callable (data) -> Judgement
         Decides.
     findings : tuple of str
         Anchors on the page of findings about the paper that bear on it.
@@ -60,11 +60,11 @@ class Claim:
     quick_how: str = ""
 
     def measure(self, seed: int = 0, quick: bool = False) -> ClaimResult:
-        """Put the claim to the test."""
+        """Measure the claim, and return the result."""
         return self.conclude(self.judge(self.collect(seed, quick)), seed, quick)
 
     def conclude(self, outcome: Judgement, seed: int | None = None, quick: bool | None = None) -> ClaimResult:
-        """Return the result that an outcome means; a quick one says so in its sentences and charts."""
+        """Return the result that a judgement means; a quick one says so in its sentences and charts."""
         charts, reason = outcome.charts, outcome.reason
         if quick:
             reason = f"{QUICK}: {reason}"
@@ -95,7 +95,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a judge says: figures, charts, and the reason in a sentence or two.
+    """What follows from the data of a claim: figures, charts, and the reason in a sentence or two.
 
     `counts` are the numbers of chains, runs and steps that really ran, by the names that stand for them in
     `Claim.how` and `Claim.interval`.
@@ -190,7 +190,7 @@ class ClaimResult:
 
     @staticmethod
     def from_dict(stored: dict[str, Any]) -> ClaimResult:
-        """Return the result that `to_dict` was called on."""
+        """Return the result whose `to_dict` gave this."""
         parts = tuple(Part(**part) for part in stored["parts"])
         charts = tuple(
             Chart(**{**chart, "lines": tuple(Line(**line) for line in chart["lines"])})
@@ -275,7 +275,7 @@ def _part(name: str, found: Interval, expected: str, verdict: Verdict | None = N
 
 
 def within(low: float, high: float, least: float, most: float) -> Verdict:
-    """Say whether a figure is between two numbers: for sure, for sure not, or perhaps.
+    """Return whether a figure is between two numbers: it holds, fails, or is undecided.
 
     Examples
     --------

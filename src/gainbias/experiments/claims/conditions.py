@@ -78,7 +78,7 @@ def _numbers(problem: Problem) -> Numbers:
 
 
 def judge(numbers: list[Numbers]) -> Judgement:
-    """Count violations."""
+    """Judge each order of the condition numbers by how often it is violated."""
     tabular = [each for each in numbers if each.tabular]
     spanning = [each for each in numbers if each.spans_ones and np.isfinite(each.eta2)]
     outside = [each for each in numbers if not each.spans_ones]

@@ -45,7 +45,7 @@ class LimitDistance:
 
 
 def collect(seed: int, quick: bool) -> list[LimitDistance]:
-    """Follow the three versions."""
+    """Return where double-chain and two versions with one chain end."""
     rng = np.random.default_rng(seed)
     mrp = MarkovRewardProcess(random_chain(rng, 3), rng.uniform(0.0, 2.0, 3))
     problem = Problem(mrp, _features(rng))

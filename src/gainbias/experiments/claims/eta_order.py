@@ -47,10 +47,10 @@ FAMILIES: dict[str, Callable[[np.random.Generator, float], Problem]] = {
 }
 
 FORGETTING_TIMES = 20.0
-"""Curves end after so many times 1 / (step size eta1), when first errors are forgotten."""
+"""Curves end after this many times 1 / (step size eta1), when first errors are forgotten."""
 
 READINGS = 400
-"""Curves are read at so many numbers of steps; between them their logarithms are straight lines."""
+"""Number of steps at which curves are read; between them their logarithms are straight lines."""
 
 
 @dataclass(frozen=True)

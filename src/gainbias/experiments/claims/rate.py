@@ -67,7 +67,7 @@ class Data:
 
 
 def collect(seed: int, quick: bool) -> Data:
-    """Measure powers."""
+    """Return with which power of 1/T errors fall, on the small chain and on the paper's tasks."""
     rng = np.random.default_rng(seed)
     problem = Problem(rewarding(reversible_chain(rng, 3), rng.normal(size=3), 1.0), Tabular())
     samplings: tuple[Sampling, ...] = ("iid",) if quick else ("iid", "markov")
@@ -131,7 +131,7 @@ def _falling(slope: Interval) -> Interval:
 
 
 def judge(data: Data) -> Judgement:
-    """Compare powers with predictions."""
+    """Judge the measured powers of 1/T by the predicted ones."""
     parts = [
         about(f"{each.name}, a eta1 = {each.strength:g}", each.power, each.predicted, RATE_MARGIN)
         for each in data.chain

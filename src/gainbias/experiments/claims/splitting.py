@@ -61,7 +61,7 @@ def _missed(one: Floats | float, other: Floats | float) -> float:
 
 
 def judge(found: dict[str, list[float]]) -> Judgement:
-    """Ask whether all are rounding."""
+    """Judge whether all identities hold to rounding."""
     # Identities are claimed for all chains, so the worst one decides.
     parts = tuple(
         at_most(name, Interval(*[max(missed)] * 3), IDENTITY_TOLERANCE) for name, missed in found.items()

@@ -24,7 +24,7 @@ from gainbias.tasks.registry import task
 from gainbias.tasks.task import Task
 
 CHECKPOINT_HALVINGS = 12
-"""The first checkpoint is at the last step divided by 2 so often."""
+"""The first checkpoint is at the last step, halved this many times."""
 
 LAYOUT = Layout(
     "reproduction",
@@ -42,7 +42,7 @@ LAYOUT = Layout(
 
 @dataclass(frozen=True)
 class Instance:
-    """What one worker does at a time.
+    """One instance of one task, run by all methods of a protocol.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Instance:
 
     @property
     def label(self) -> str:
-        """What it is."""
+        """The unit in a few words."""
         return f"{self.protocol}: {self.task} {self.run}"
 
     @property
@@ -84,7 +84,7 @@ class Instance:
         return self.protocol, self.task, self.run
 
     def compute(self) -> dict[str, Columns]:
-        """Run it.
+        """Run all methods on the instance, and return the columns of all tables.
 
         Returns
         -------

@@ -16,7 +16,7 @@ from gainbias.tasks.task import Protocol as ProtocolName
 
 @dataclass(frozen=True)
 class ProtocolMethod:
-    """An algorithm as a protocol runs it.
+    """An algorithm with the step size and the parameters that a protocol gives it.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class ProtocolMethod:
     params: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Write everything down, so that the record says what is run."""
+        """Fill in the algorithm and all parameters, so that the record says what is run."""
         algorithm = as_algorithm(self.algorithm or self.name)
         defaults: Any = algorithm.params()
         object.__setattr__(self, "algorithm", algorithm.name)
@@ -68,7 +68,7 @@ FLOOR_METHOD = ProtocolMethod("lstd")
 
 @dataclass(frozen=True)
 class Protocol:
-    """One way to run the study.
+    """One way to run the study: its methods, its instances and its scores.
 
     Attributes
     ----------

@@ -175,7 +175,7 @@ def plan(
 
 
 def _known(names: Iterable[str], known: Sequence[str], what: str) -> list[str]:
-    """Return the names, each once, or say which is unknown and what is near."""
+    """Return the names, each once; raise ValueError for an unknown one, with the nearest."""
     found = list(names)
     for name in found:
         if name not in known:

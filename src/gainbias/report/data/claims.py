@@ -19,7 +19,7 @@ from gainbias.report.data.results import BASELINES, PAPER_ALGORITHMS, Score
 
 @dataclass(frozen=True)
 class StudyClaim:
-    """One empirical claim.
+    """An empirical claim of the paper, and how it is tested on stored results.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class StudyClaim:
     findings: tuple[str, ...] = ()
 
     def held(self, source: MeasureSource, score: Score) -> DataFrame:
-        """Say for each run and task whether the claim held."""
+        """Return for each run and task whether the claim held."""
         if self.test is not None:
             return self.test(source, score)
         if self.ratio is None:
@@ -110,7 +110,7 @@ def double_to_baselines(source: MeasureSource, score: Score) -> DataFrame:
 
 
 def double_keeps_up(source: MeasureSource, score: Score) -> DataFrame:
-    """Compare as the paper prints: errors that agree to two decimals are equal."""
+    """Ask whether double chain is no worse than the better baseline, to the two decimals of the paper."""
     ours, theirs = source.errors("double-chain", score), _best(source, BASELINES, score)
     return ours.round(2) <= theirs.round(2)
 

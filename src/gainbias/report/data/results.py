@@ -194,12 +194,12 @@ MAY_BE_EMPTY = ("states", "values")
 
 
 class MissingDataError(LookupError):
-    """The stored results do not hold what a table or a verdict needs."""
+    """Raised where stored results do not hold what a table or a verdict needs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Archive:
-    """The tables of one study.
+    """The stored tables of one study, and answers from them.
 
     Attributes
     ----------
@@ -309,7 +309,7 @@ class Archive:
 
 
 class Printed:
-    """The paper's tables behind the same questions as `Archive`: one run, one score."""
+    """The paper's tables, which answer the same questions as `Archive`: one run, one score."""
 
     def __init__(self, paper: Paper) -> None:
         self.paper = paper

@@ -62,12 +62,12 @@ class Summary:
 
     @cached_property
     def points(self) -> DataFrame:
-        """Means over all instances."""
+        """Table of means over all instances; see the class."""
         return self._means(self._sums, ["step"])
 
     @cached_property
     def halves(self) -> DataFrame:
-        """Means at the last step, over every second instance and over the others."""
+        """Table of means at the last step, over every second instance and over the others."""
         series = ["task", "settings", "algorithm", *self._params, "step_size", "c0", "xi"]
         ends = self._sums.groupby(series, dropna=False)["step"].transform("max")
         return self._means(self._sums[self._sums["step"] == ends], ["step", "half"])
@@ -357,7 +357,7 @@ def _shape(kind: str, a: str, c0: str, xi: str) -> str:
 
 
 def metric_text(kind: str, target: str, norm: str) -> str:
-    """Return an error in words.
+    """Return a metric in words.
 
     Examples
     --------

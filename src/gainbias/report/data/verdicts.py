@@ -90,7 +90,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """Say it in a word; "seems" where the runs are too few to tell their share from one half."""
+        """The verdict in a word; "seems" where the runs are too few to tell their share from one half."""
         if 2 * self.held == self.of:
             return "undecided"
         sure = self.runs.low > 0.5 or self.runs.high < 0.5
@@ -99,7 +99,7 @@ class Verdict:
 
 
 def verdict_table(claims: Iterable[StudyClaim], source: MeasureSource) -> DataFrame:
-    """Judge all claims under all scores that make sense for them.
+    """Return the verdicts on claims, under all scores that make sense for each.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def scores_for(claim: StudyClaim) -> dict[str, Score]:
 
 
 def judge(claim: StudyClaim, source: MeasureSource, score: Score) -> Verdict:
-    """Judge a claim under a score.
+    """Return the verdict on a claim under a score.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def judge(claim: StudyClaim, source: MeasureSource, score: Score) -> Verdict:
 
 
 def runs_met(claim: StudyClaim, held: DataFrame) -> int:
-    """Count the runs in which a claim held in as many tasks as it speaks of."""
+    """Return the number of runs in which a claim held in as many tasks as it speaks of."""
     shares = held.to_numpy(dtype=float).mean(axis=1)
     return int((shares > 0.5).sum() if claim.scope == "most" else (shares == 1.0).sum())
 
@@ -177,7 +177,7 @@ def _typical(claim: StudyClaim, source: MeasureSource, score: Score) -> Interval
 
 
 def reason(claim: StudyClaim, verdict: Verdict, source: MeasureSource, score: Score) -> str:
-    """Say from the data why a claim does not hold under a score; empty if it holds."""
+    """Return why a claim does not hold under a score, by the data; empty if it holds."""
     if verdict.holds:
         return ""
     parts = [claim.because] if claim.because else []

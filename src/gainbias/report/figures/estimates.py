@@ -158,14 +158,14 @@ LATE = 0.01
 """Where the gain was before this share of the transitions does not set the range of its chart."""
 
 ROOM = 3.0
-"""The chart of the gain reaches so many spreads to either side."""
+"""The chart of the gain reaches this many spreads to either side."""
 
 NEGLIGIBLE_WIDTH = 1e-12
 """An interval that is narrower, relative to the largest number of a chart, has no width."""
 
 
 def gain_range(estimate: Estimate) -> tuple[float, float] | None:
-    """Return the ends of an axis for the gain, as early bands may be far wider than what is worth seeing.
+    """Return the ends of an axis for the gain: early bands may be far wider than what is worth seeing.
 
     ``None`` if the gain never changed, and no interval says how far it might.
     """
@@ -192,7 +192,7 @@ MOST_DRAWN_OBSERVATIONS = 60
 """More discrete observations than this are not drawn one by one."""
 
 SHOWN = 6
-"""So many of the best and of the worst are."""
+"""Number of the best, and of the worst, that are drawn instead."""
 
 ALONG = 200
 
@@ -298,7 +298,7 @@ def _extremes(estimate: Estimate) -> ValueView:
 
 
 def draw_values(view: ValueView, panel: Axes) -> None:
-    """Draw values in their form."""
+    """Draw the values of a view in its form."""
     drawers = {"points": _draw_points, "line": _draw_line, "map": _draw_map, "extremes": _draw_extremes}
     drawers[view.form](view, panel)
 

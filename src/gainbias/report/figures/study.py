@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Axis = Literal["steps", "transitions"]
 
 DECADES = 3
-"""So many last decades of the runs are shown: before them next to nothing is learned."""
+"""Number of last decades of the runs that are shown: before them next to nothing is learned."""
 
 MOST_TICKS = 4
 
@@ -317,7 +317,7 @@ LOG_THRESHOLDS = np.linspace(0.0, 2.0, 81)
 def draw_profiles(
     results: Archive, scores: Mapping[str, Score], size: str = "two-column", rng: Rng = 0
 ) -> Figure:
-    """Draw the share of runs whose error is at most so many times that of least squares on the same data."""
+    """Draw the share of runs whose error is within a multiple of that of least squares on the same data."""
     rng, shape = np.random.default_rng(rng), SIZES[size]
     with drawing(shape):
         figure = new_figure(shape.width, shape.panel_height + 0.83)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 MOST_PANELS = 30
-"""Figures have so many tasks at most; the page has all."""
+"""Most tasks that a figure has; the page has all."""
 
 MOST_RATIO = 1000.0
 """Of the largest error that is shown to the smallest."""
@@ -90,7 +90,7 @@ def _legend(axes: Any) -> list[tuple[str, Any]]:
 
 
 def _draw_sensitivity(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
-    """Errors at the last step against the step size, with intervals; what diverged is left out."""
+    """Draw errors at the last step against the step size, with intervals; what diverged is left out."""
     ends = rows.groupby("series")["step"].transform("max")
     for series, own in rows[rows["step"] == ends].groupby("series"):
         own, look = own.sort_values("a"), looks[series]
@@ -110,7 +110,7 @@ def _draw_sensitivity(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]
 
 
 def _draw_curves(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
-    """Means with their intervals, and thin broken lines for exact root mean squares."""
+    """Draw means with their intervals, and thin broken lines for exact root mean squares."""
     for series, own in rows[rows["step"] > 0].groupby("series"):
         look, finite = looks[series], own[np.isfinite(own["mean"])]
         axes.plot(finite["step"], finite["mean"], **{**_style(look, series), "marker": ""})
@@ -124,7 +124,7 @@ def _draw_curves(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> 
 
 
 def _draw_best(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
-    """One row for each series, the best on top."""
+    """Draw a row for each series, the best on top."""
     finite = rows[np.isfinite(rows["mean"])].sort_values("mean", ascending=False)
     for height, row in enumerate(finite.itertuples()):
         reach = np.nan_to_num([[row.mean - row.low], [row.high - row.mean]])

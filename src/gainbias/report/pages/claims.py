@@ -46,7 +46,7 @@ def write_claims_page(results: Sequence[ClaimResult], stored: Path, path: Path |
 
 
 def claims_html(results: Sequence[ClaimResult], made: Mapping[str, str]) -> str:
-    """Return the interactive page of claims; ``made`` says how they came about. A single claim is open."""
+    """Return the interactive page of claims; ``made`` says how they came about. A claim alone is open."""
     rows = [
         f'<th scope="row"><a href="#claim={escape(result.id)}">{escape(result.id)}</a></th>'
         f"<td>{escape(result.text)}</td><td>{badge(result.verdict)}</td>"
@@ -93,7 +93,7 @@ def _section(result: ClaimResult, is_open: bool) -> str:
 
 
 def _words(chart: Chart) -> str:
-    """Say what a chart shows, for those who cannot see it."""
+    """Return what a chart shows in words, for those who cannot see it."""
     return f"{chart.title}. {chart.y} against {chart.x}: {', '.join(line.name for line in chart.lines)}"
 
 

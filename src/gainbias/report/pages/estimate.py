@@ -99,7 +99,7 @@ def write_estimate_page(estimate: Estimate, path: Path, made: Mapping[str, str])
 
 
 def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
-    """Return the interactive page of an estimate; ``made`` says how it came about, the foremost first."""
+    """Return the interactive page of an estimate; ``made`` says how it came about, the main fact first."""
     gain, interval = with_interval(estimate.gain, estimate.gain_interval, estimate.confidence).split(", ")
     facts, view = estimate.diagnostics, value_view(estimate)
     warnings = _listed("Warnings: read these first", facts.warnings)
@@ -121,7 +121,7 @@ def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
 
 
 def about(estimate: Estimate) -> str:
-    """Say what the gain is, and what it rests on."""
+    """Return a sentence on what the gain is, and which data it rests on."""
     return f"Average reward per step in the long run, from {estimate.diagnostics.data_in_words()}."
 
 
@@ -150,7 +150,7 @@ def _table(estimate: Estimate) -> str:
 
 
 def values(view: ValueView) -> str:
-    """Name the best and the worst of the values that are drawn and have intervals."""
+    """Return a sentence on the best and the worst of the values that are drawn and have intervals."""
     places = np.flatnonzero(view.known & np.isfinite(view.values))
     if not len(places):
         return "Too little was seen for an interval of any value."
@@ -165,7 +165,7 @@ def _at(view: ValueView, place: int) -> str:
 
 
 def how_to_read(view: ValueView, confidence: float) -> str:
-    """Say what a chart of values shows."""
+    """Return what a chart of values shows, in words."""
     unknown = {
         "points": " For one of a grey point too little was seen.",
         "line": " Where there is no band, too little was seen.",
@@ -178,7 +178,7 @@ def how_to_read(view: ValueView, confidence: float) -> str:
 
 
 def no_picture(estimate: Estimate) -> str:
-    """Say why values are not drawn."""
+    """Return why values are not drawn, in words."""
     if isinstance(estimate.learned, NoValues):
         return f"There are no values here: {'; '.join(estimate.learned.warnings)}."
     if estimate.observed.limits.whole:
@@ -222,7 +222,7 @@ def _row(seen: Any, value: float, ends: Any) -> list[Entry]:
 
 
 def diagnostics(estimate: Estimate) -> dict[str, str]:
-    """Return what speaks for and against an estimate, by what it is."""
+    """Return the diagnostics of an estimate in words, by their names."""
     facts = estimate.diagnostics
     in_span = {True: "can be expressed by the features", False: "cannot be expressed by the features"}
     return {
@@ -234,7 +234,7 @@ def diagnostics(estimate: Estimate) -> dict[str, str]:
         "Autocorrelation time of rewards": _steps(facts.autocorrelation_time),
         "Split R-hat": _number(facts.r_hat, "; 1 if all halves of all chains agree"),
         "Batches": f"{facts.num_batches:,} for the gain, {facts.value_batches:,} for values",
-        "Autocorrelation time of values": _steps(facts.mixing_time, ": so long the chain remembers"),
+        "Autocorrelation time of values": _steps(facts.mixing_time, ", the memory of the chain"),
         "Length for values": _number(facts.value_effective_sample_size, " of these times"),
         "Smallest curvature in the weights": "not computed" if facts.eta is None else _number(facts.eta),
         "Constants": "not looked at" if facts.constant_in_span is None else in_span[facts.constant_in_span],

@@ -83,7 +83,7 @@ def short(number: float) -> float | None:
 
 
 def clock(seconds: float) -> str:
-    """Return a time in words.
+    """Return a time, in seconds since 1970, as a date and a time of day.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def clock(seconds: float) -> str:
 
 
 def chart_look(look: LineStyle) -> dict[str, str]:
-    """Return how something is drawn, in the words of the charts.
+    """Return the look of a line in the words of the library that draws charts.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class Entry(NamedTuple):
 
 
 def sortable_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Entry]]) -> str:
-    """Return a table that can be sorted."""
+    """Return a table that readers can sort."""
     rows = list(rows)
     numeric = {place for row in rows for place, entry in enumerate(row) if entry.number is not None} - {0}
     cells = [
@@ -158,12 +158,12 @@ def _cell(entry: Entry, place: int, is_numeric: bool) -> str:
 
 
 def definitions(facts: Mapping[str, str]) -> str:
-    """Return names and what they stand for."""
+    """Return names and their texts as a list of definitions."""
     return "<dl>" + "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items()) + "</dl>"
 
 
 def badge(word: str) -> str:
-    """Return a verdict in its colour."""
+    """Return a verdict as a badge in its colour."""
     kind = "held" if "hold" in word else "failed" if "fail" in word else "open"
     return f'<span class="verdict {kind}">{word}</span>'
 
@@ -175,5 +175,5 @@ def emphasised(text: str) -> str:
 
 
 def paragraph(text: str) -> str:
-    """Return a paragraph."""
+    """Return text as a paragraph."""
     return f"<p>{escape(text)}</p>"

@@ -167,7 +167,7 @@ def rows_of_tasks_run(table: DataFrame) -> DataFrame:
 
 
 def distances_grid(table: DataFrame, protocol: str) -> Grid:
-    """Make a protocol's part of `tables.distances_table` sortable."""
+    """Return a protocol's part of `distances_table` as a sortable table."""
     rows: list[list[Entry]] = []
     for task, part in table[table["protocol"] == protocol].groupby("task", sort=False):
         best = best_of(part["our_mean"].tolist(), spread_text)
@@ -186,7 +186,7 @@ def distances_grid(table: DataFrame, protocol: str) -> Grid:
 
 
 def conditions_grid(table: DataFrame, protocol: str) -> Grid:
-    """Make a protocol's part of `tables.conditions_table` sortable."""
+    """Return a protocol's part of `conditions_table` as a sortable table."""
     rows = [
         [
             Entry(task_title(row["task"])),
@@ -203,7 +203,7 @@ def conditions_grid(table: DataFrame, protocol: str) -> Grid:
 
 
 def parameters_grid(table: DataFrame, protocol: str) -> Grid:
-    """Make a protocol's part of `tables.parameters_table` sortable."""
+    """Return a protocol's part of `parameters_table` as a sortable table."""
     rows = [
         [
             Entry(task_title(row["task"])),
@@ -219,7 +219,7 @@ def parameters_grid(table: DataFrame, protocol: str) -> Grid:
 
 
 def summary_grid(table: DataFrame, header: Sequence[str], notes: Sequence[str]) -> Grid:
-    """Make `summary.summary_table` sortable, with the header and the notes of its sheet."""
+    """Return `summary_table` as a sortable table, with the header and the notes of its sheet."""
     rows = []
     for row in table.to_dict("records"):
         typical, better = (
@@ -327,14 +327,14 @@ def _how_to_read() -> str:
 
 
 MOST_CURVE_POINTS = 60
-"""A curve with more checkpoints is thinned to so many."""
+"""A curve with more checkpoints is thinned to this many."""
 
 STUDY_CURVE_COLUMNS = ["protocol", "task", "algorithm", "kind", "target", "norm"]
 """What tells one curve from another."""
 
 
 def chart_data(results: Archive, paper: Paper) -> dict[str, Any]:
-    """Return all that the charts need, ready for JSON.
+    """Return the numbers of all charts of a study, ready for JSON.
 
     Returns
     -------
@@ -393,12 +393,12 @@ def _printed(paper: Paper) -> dict[str, Any]:
 
 
 def curve_points(runs: DataFrame) -> DataFrame:
-    """Return mean and spread of the runs at each checkpoint of each curve, as `curves.learning_curve` does.
+    """Return mean and spread of the runs at each checkpoint of each curve, as `learning_curve` does.
 
     Parameters
     ----------
     runs : DataFrame
-        Columns of `results.RUN_COLUMNS`.
+        Columns of `RUN_COLUMNS`.
 
     Returns
     -------
@@ -439,7 +439,7 @@ def _curves(points: DataFrame) -> dict[str, Any]:
 
 
 def thinned(count: int, most: int = MOST_CURVE_POINTS) -> Any:
-    """Return the places of at most so many points, spread evenly, the first and the last among them.
+    """Return the places of at most `most` points, spread evenly, the first and the last among them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The interactive page of a sweep: one HTML file that needs no server and no internet."""
+"""The page of a sweep: sensitivity to the step size, the best step sizes, and learning curves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gainbias.report.pages.study import MOST_CURVE_POINTS, thinned
 from gainbias.report.tables.sweeps import HEADER, NOTE, interval_words, several_paths
 
 MOST_CURVES = 2000
-"""A page has so many learning curves at most: those at the best steps first, then those at shared ones."""
+"""Most learning curves of a page: those at the best steps first, then those at shared ones."""
 
 SWEEP_CURVE_COLUMNS = ["task", "metric", "series", "schedule"]
 """What tells one curve from another."""
@@ -48,7 +48,7 @@ def _count(number: int, what: str) -> str:
 
 
 def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
-    """Return all that the charts need, ready for JSON.
+    """Return the numbers of all charts of a sweep, ready for JSON.
 
     Returns
     -------

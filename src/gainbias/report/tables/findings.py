@@ -63,16 +63,16 @@ def verdicts_page(
     Parameters
     ----------
     table : DataFrame
-        Of `verdicts.verdict_table`.
+        Of `verdict_table`.
     unexplained : DataFrame
-        Of `unexplained.unexplained`.
+        Of `verdicts.unexplained`.
     paper : Paper
         Claims are judged by its own tables, too.
     manifest : mapping
         How the study was made.
     findings : str
         Address of the page of findings about the paper, to which claims link; without one, they name it.
-    claims : iterable of Claim
+    claims : iterable of StudyClaim
     """
     claims = list(claims)
     parts = [INTRODUCTION, study_summary(manifest)]
@@ -96,7 +96,7 @@ def _overview(claims: list[StudyClaim], table: DataFrame, paper: Paper) -> str:
 
 
 def in_the_paper(claim: StudyClaim, paper: Paper) -> str:
-    """Say in how many tasks a claim holds by the paper's own numbers."""
+    """Return in how many tasks a claim holds by the paper's own numbers, in words."""
     try:
         verdict = judge(claim, Printed(paper), PAPER_SCORES["literal"])
     except MissingDataError:
@@ -131,7 +131,7 @@ def _finding(name: str, findings: str) -> str:
 
 
 def verdict_texts(row: Any) -> tuple[str, ...]:
-    """Return the cells of a row of `verdicts.verdict_table`, under `verdict_header`."""
+    """Return the cells of a row of `verdict_table`, under `verdict_header`."""
     runs = f"{row.held} of {row.of} [{row.runs_low:.0%}, {row.runs_high:.0%}]"
     pairs = f"{row.pairs:.0%} [{row.pairs_low:.0%}, {row.pairs_high:.0%}]"
     ratio = "-" if math.isnan(row.typical) else range_text(row.typical, row.typical_low, row.typical_high)
@@ -190,7 +190,7 @@ def study_summary(manifest: Mapping[str, Any]) -> str:
 
 
 def shortfalls(manifest: Mapping[str, Any]) -> list[str]:
-    """Return in what a study falls short of that of the paper, as sentences in Markdown.
+    """Return what a study lacks compared with the whole one, as sentences in Markdown.
 
     Examples
     --------

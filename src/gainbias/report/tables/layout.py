@@ -28,7 +28,7 @@ class Sheet(NamedTuple):
     notes : sequence of str
         Printed below the table.
     text_columns : int
-        So many columns from the left hold words and are aligned left; the others hold numbers.
+        Number of columns from the left that hold words and are aligned left; the others hold numbers.
     """
 
     name: str

@@ -49,7 +49,7 @@ class StudyTables(NamedTuple):
 
 
 def study_tables(results: Archive, paper: Paper) -> StudyTables:
-    """Make all tables of a study."""
+    """Return all tables of a study, each made once."""
     return StudyTables(
         distances_table(results, paper),
         conditions_table(results, paper),
@@ -279,7 +279,7 @@ CONDITION_TITLES = {
 
 
 def distances_sheet(table: DataFrame, protocol: str) -> Sheet:
-    """Lay out a protocol's part of `tables.distances_table`."""
+    """Lay out a protocol's part of `distances_table`."""
     caption = f"Distance to the target after the last step, protocol {protocol}."
     header = ["Task", "", *(short_title(name) for name in STUDIED)]
     table = table[table["protocol"] == protocol]
@@ -292,7 +292,7 @@ def distances_sheet(table: DataFrame, protocol: str) -> Sheet:
 
 
 def conditions_sheet(table: DataFrame, protocol: str) -> Sheet:
-    """Lay out a protocol's part of `tables.conditions_table`."""
+    """Lay out a protocol's part of `conditions_table`."""
     caption = f"Condition numbers, with η₂ in both readings, protocol {protocol}."
     header = ["Task", "", *(CONDITION_TITLES[name] for name in CONDITIONS)]
     table = table[table["protocol"] == protocol]
@@ -318,7 +318,7 @@ def conditions_sheet(table: DataFrame, protocol: str) -> Sheet:
 
 
 def parameters_sheet(table: DataFrame, protocol: str) -> Sheet:
-    """Lay out a protocol's part of `tables.parameters_table`: printed values, and where ours differ."""
+    """Lay out a protocol's part of `parameters_table`: printed values, and where ours differ."""
     groups = []
     for task, part in table[table["protocol"] == protocol].groupby("task", sort=False):
         printed = {row.parameter: row.paper for row in part.itertuples()}
@@ -399,7 +399,7 @@ def _below(cell: Series) -> str:
 
 
 def best_of(means: Sequence[float], text: Callable[[float, float], str], largest: bool = False) -> list[bool]:
-    """Say which numbers are the best: those that are printed alike share the first place.
+    """Return which numbers are the best; those that are printed alike share the first place.
 
     Examples
     --------

@@ -20,7 +20,7 @@ NOTE = (
 )
 
 HEADER = ["Task", "Series", "Best step size", "Error at the end", "95 % interval", "Instances"]
-"""Of the table for reading; "Runs" is added where an instance has several paths."""
+"""Titles of the columns; "Runs" is added where an instance has several paths."""
 
 
 def best_sheet(best: DataFrame, metric: str) -> Sheet:
@@ -53,7 +53,7 @@ def several_paths(best: DataFrame) -> bool:
 
 
 def interval_words(row: Any) -> str:
-    """Return the interval over instances; of one instance that over its paths, which is called so.
+    """Return the interval over instances in words; one instance has only that over its paths.
 
     Examples
     --------
