@@ -9,13 +9,7 @@ import pytest
 from gainbias.report.data.results import FAIR_SCORES
 from gainbias.report.data.summary import summary_table
 from gainbias.report.numbers import scaled_text, spread_text
-from gainbias.report.tables.layout import (
-    Sheet,
-    TableCell,
-    escape_latex,
-    latex,
-    markdown,
-)
+from gainbias.report.tables.layout import Sheet, TableCell, escape_latex, latex, markdown
 from gainbias.report.tables.paper import (
     best_of,
     conditions_sheet,

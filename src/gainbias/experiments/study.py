@@ -36,7 +36,6 @@ AS_IN_PAPER = "paper"
 """Instead of a number: what the paper has for the task."""
 
 GRID_KINDS: dict[str, Any] = {"log": np.geomspace, "linear": np.linspace}
-
 INFINITE = {"inf": math.inf, "-inf": -math.inf}
 """Words for numbers that JSON cannot hold."""
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 Columns = dict[str, Any]
-
 Tables = dict[str, "pyarrow.Table"]
 
 GROUP_ROWS = 2**18

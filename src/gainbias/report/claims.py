@@ -9,10 +9,7 @@ from pathlib import Path
 from gainbias.experiments.claims.claim import ClaimResult, notice
 from gainbias.experiments.results import MADE_WITH
 from gainbias.report.figures.claims import draw_chart
-from gainbias.report.figures.style import (
-    SIZES,
-    save_figure,
-)
+from gainbias.report.figures.style import SIZES, save_figure
 from gainbias.report.pages.claims import write_claims_page
 from gainbias.report.tables.claims import claims_markdown, claims_sheet
 from gainbias.report.tables.layout import latex
@@ -52,8 +49,7 @@ def check_claims_folder(folder: Path, overwrite: bool = False) -> None:
         if not overwrite:
             raise ValueError(
                 f"{folder} already holds {_held(folder / CLAIMS_FILE)}: choose another folder with "
-                "--output, or "
-                "replace them with --overwrite (overwrite=True in Python)"
+                "--output, or replace them with --overwrite (overwrite=True in Python)"
             )
         return
     found = (

@@ -9,9 +9,7 @@ from pathlib import Path
 from gainbias.experiments.results import Results, disk_full_in_words
 from gainbias.experiments.study import Study
 from gainbias.progress import Watch
-from gainbias.report.data.results import (
-    read_manifest,
-)
+from gainbias.report.data.results import read_manifest
 from gainbias.report.data.sweeps import Summary, best_steps, common_schedule
 from gainbias.report.figures.sweeps import write_sweep_figures
 from gainbias.report.pages.frame import PAGE

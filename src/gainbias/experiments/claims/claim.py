@@ -14,7 +14,6 @@ from typing import Any, Literal
 from gainbias.experiments.statistics import Interval
 
 Verdict = Literal["holds", "fails", "undecided"]
-
 Axis = Literal["log", "linear"]
 
 QUICK = "Quick look, not the full test"

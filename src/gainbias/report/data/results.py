@@ -24,11 +24,8 @@ from gainbias.experiments.reproduce.protocols import in_method_order
 from gainbias.experiments.results import CONDITIONS, SCHEMA, Results
 
 PAPER_ALGORITHMS = ("double-chain", "single-chain")
-
 BASELINES = ("td-lambda", "implicit-td")
-
 FLOOR_ALGORITHM = "lstd"
-
 STUDIED = PAPER_ALGORITHMS + BASELINES
 """The four columns of the paper's table of distances."""
 

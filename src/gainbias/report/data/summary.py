@@ -16,12 +16,7 @@ from gainbias.experiments.statistics import (
     probability_of_improvement,
     scores_by_algorithm,
 )
-from gainbias.report.data.results import (
-    FLOOR_ALGORITHM,
-    Archive,
-    MissingDataError,
-    Score,
-)
+from gainbias.report.data.results import FLOOR_ALGORITHM, Archive, MissingDataError, Score
 from gainbias.types import Floats
 
 REFERENCE = "td-lambda"

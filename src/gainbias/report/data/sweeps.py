@@ -21,9 +21,7 @@ from gainbias.experiments.cell import EXACT_COLUMN
 from gainbias.report.numbers import distinct_texts
 
 SCHEDULE = ["step_size", "a", "c0", "xi"]
-
 METRIC = ["kind", "target", "norm"]
-
 SWEEP_CONFIDENCE = 0.95
 
 

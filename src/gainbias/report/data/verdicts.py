@@ -36,7 +36,6 @@ CONSTANT_ITSELF = {"one-point"}
 """Claims about the constant, under every score."""
 
 COUNTS_CONSTANT = "counts a constant that the baselines do not look for"
-
 OUR_CONSTANTS = "variance-reduced TD is run with constants of ours, its authors' are not known to us"
 """What a verdict must not be quoted without."""
 

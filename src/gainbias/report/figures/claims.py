@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gainbias.experiments.claims.claim import Chart, Line
-from gainbias.report.figures.style import (
-    FAINT,
-    OKABE_ITO,
-    SIZES,
-    LineStyle,
-    drawing,
-    look_of,
-    new_figure,
-)
+from gainbias.report.figures.style import FAINT, OKABE_ITO, SIZES, LineStyle, drawing, look_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 SIZE = Size(width=7.0, columns=2, legend_columns=4, panel_height=2.6, letters=8.0)
-
 BAND = 0.2
 """How dark a band is."""
 
@@ -195,7 +194,6 @@ SHOWN = 6
 """Number of the best, and of the worst, that are drawn instead."""
 
 ALONG = 200
-
 ACROSS = 60
 """Points along each axis of a box of one and of two numbers."""
 

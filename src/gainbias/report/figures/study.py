@@ -39,7 +39,6 @@ DECADES = 3
 """Number of last decades of the runs that are shown: before them next to nothing is learned."""
 
 MOST_TICKS = 4
-
 BAND, STRIP = 0.15, 0.25
 """How opaque spread and the strip of the paper's end points are."""
 

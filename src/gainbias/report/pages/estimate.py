@@ -41,7 +41,6 @@ MOST_ROWS = 200
 VALUE_HEADER = ["Observation", "Relative value", "Interval from", "to"]
 
 UNSEEN, RARE = "nothing alike was seen", "too little was seen for an interval"
-
 NO_STEP = "no step began there"
 """Of discrete observations: one that ends episodes may have been seen often."""
 
@@ -184,8 +183,8 @@ def no_picture(estimate: Estimate) -> str:
     if estimate.observed.limits.whole:
         return (
             f"There are more than {MOST_LISTED_OBSERVATIONS:,} different observations, too many to draw or "
-            "list. Ask for "
-            "values in Python: value(observation) and value_interval(observation) of the estimate."
+            "list. Ask for values in Python: value(observation) and value_interval(observation) of the "
+            "estimate."
         )
     return (
         "Values are drawn for observations of one or two numbers with bounds, or for discrete ones. Ask for "

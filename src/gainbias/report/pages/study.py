@@ -124,7 +124,6 @@ class Grid(NamedTuple):
 
 
 COMPARED = ("Ours", "Paper", "Ours / paper", "Our runs below the paper's")
-
 COMPARED_NOTE = (
     "Ours: mean ± standard deviation over runs. Our runs below the paper's: how many of our runs are below "
     "the printed value, runs equal to it as printed counted half. Bold: best of its task, as printed."

@@ -46,7 +46,6 @@ HOW_TO_READ = """\
 - *Findings* are the numbered ones on the page "What we found in the paper" of the documentation."""
 
 ONLY_CONDITIONS = "Distances depend on the number of steps: a shortened study judges condition numbers only."
-
 ALL_EXPLAINED = f"None: ours is within a factor of {NEAR:g} of each under some choice."
 
 

@@ -17,19 +17,9 @@ from pandas import DataFrame, Series
 from gainbias.algorithms.registry import short_title
 from gainbias.experiments.reproduce.protocols import method_title
 from gainbias.experiments.results import CONDITION_RUNS, CONDITIONS
-from gainbias.experiments.statistics import (
-    Interval,
-    proportion_interval,
-)
+from gainbias.experiments.statistics import Interval, proportion_interval
 from gainbias.report.data.claims import STUDY_CLAIMS
-from gainbias.report.data.results import (
-    FAIR_SCORES,
-    STUDIED,
-    TABLE_SCORES,
-    Archive,
-    MissingDataError,
-    Paper,
-)
+from gainbias.report.data.results import FAIR_SCORES, STUDIED, TABLE_SCORES, Archive, MissingDataError, Paper
 from gainbias.report.data.summary import REFERENCE, summary_table
 from gainbias.report.data.verdicts import unexplained, verdict_table
 from gainbias.report.numbers import range_text, ratio_text, scaled_text, spread_text
