@@ -11,9 +11,9 @@ import gainbias as gb
 from docs._ext.pictures import WEB, picture, save_pair
 from docs._ext.tables import contents, table
 from docs._ext.task_pictures import draw_bias
+from gainbias.algorithms.registry import short_title
 from gainbias.report.figures.style import drawing
-from gainbias.report.names import algorithm_title, task_title
-from gainbias.tasks.registry import describe_tasks
+from gainbias.tasks.registry import describe_tasks, task_title
 
 NAMES = {"eta1": "η₁", "eta2": "η₂", "eta2_literal": "η₂ as printed", "eta3": "η₃"}
 
@@ -114,9 +114,7 @@ def _in_the_paper(task: gb.Task) -> str:
         [NAMES[key], f"{value:.3g}", f"{getattr(ours, key):.3g}"]
         for key, value in paper.condition_numbers.items()
     ]
-    errors = [
-        [algorithm_title(name), f"{mean:.2f} ± {std:.2f}"] for name, (mean, std) in paper.distances.items()
-    ]
+    errors = [[short_title(name), f"{mean:.2f} ± {std:.2f}"] for name, (mean, std) in paper.distances.items()]
     smoothing = "no smoothing" if paper.epsilon is None else f"smoothing ε = {paper.epsilon:g}"
     return f"""## In the paper
 

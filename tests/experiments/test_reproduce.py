@@ -13,7 +13,8 @@ import pytest
 import gainbias as gb
 from gainbias.experiments import provenance
 from gainbias.experiments.provenance import code_version
-from gainbias.experiments.reproduce.instance import PAPER_METHODS, PROTOCOLS, VARIANCE_REDUCED, Instance
+from gainbias.experiments.reproduce.instance import Instance
+from gainbias.experiments.reproduce.protocols import PAPER_METHODS, PROTOCOLS, VARIANCE_REDUCED
 from gainbias.experiments.reproduce.reproduce import plan
 from gainbias.experiments.results import Results
 from gainbias.progress import Watch

@@ -19,7 +19,7 @@ from gainbias.experiments.results import Results
 from gainbias.experiments.runner import complete
 from gainbias.progress import Watch
 from gainbias.report.data.results import read_results
-from gainbias.report.write import report_on_sweep
+from gainbias.report.sweep import report_on_sweep
 from tests.experiments.small import run_small, table_bytes
 from tests.experiments.trivial import Trivial
 

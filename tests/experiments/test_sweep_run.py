@@ -17,7 +17,7 @@ from gainbias.experiments.cell import Cell
 from gainbias.experiments.inspection import estimate, status, verify
 from gainbias.experiments.results import SCHEMA, Results
 from gainbias.experiments.study import as_study
-from gainbias.experiments.units import packed, unpacked
+from gainbias.experiments.tables import packed, unpacked
 from gainbias.progress import Watch
 from gainbias.store import LockedError
 
@@ -385,6 +385,8 @@ class TestCommandLine:
         run = ["sweep", str(file), "--output", folder, "--workers", "1"]
         assert cli.main([*run, "--dry-run", "--json"]) == cli.DONE
         assert json.loads(capsys.readouterr().out)["units"] == 2
+        assert cli.main([*run, "--dry-run"]) == cli.DONE
+        assert "calibrated on" in capsys.readouterr().out
         assert not Path(folder).exists()
         assert cli.main([*run, "--json"]) == cli.DONE
         assert json.loads(capsys.readouterr().out)["units"] == 2

@@ -17,7 +17,9 @@ from gainbias.report.data.results import (
     Paper,
     read_results,
 )
-from gainbias.report.names import TASKS
+from gainbias.tasks.paper import paper_numbers
+
+TASKS = tuple(paper_numbers())
 
 PROTOCOLS = ("literal", "inferred", "fair")
 CHECKPOINTS = np.array([10, 30, 100, 300, 1000, 3000, 10000])
@@ -67,7 +69,7 @@ MANIFEST = {
 
 
 def make_runs(
-    tasks=tuple(TASKS),
+    tasks=TASKS,
     protocols=PROTOCOLS,
     num_runs=3,
     levels=LEVELS,
@@ -106,7 +108,7 @@ def make_runs(
     )
 
 
-def make_conditions(tasks=tuple(TASKS), protocols=PROTOCOLS, num_runs=3, etas=ETAS, seed=0):
+def make_conditions(tasks=TASKS, protocols=PROTOCOLS, num_runs=3, etas=ETAS, seed=0):
     """Return condition numbers with a little noise that keeps their order."""
     rng, rows = np.random.default_rng(seed), []
     for protocol in protocols:
@@ -164,7 +166,7 @@ def make_results(folder: Path, etas=ETAS, **how) -> Archive:
     return read_results(write_study(folder, make_runs(**how), make_conditions(etas=etas, **shared)))
 
 
-def make_paper(tasks=tuple(TASKS), levels=LEVELS) -> Paper:
+def make_paper(tasks=TASKS, levels=LEVELS) -> Paper:
     """Return printed numbers that agree with the default results under the literal protocol."""
     names = {ours: theirs for theirs, ours in PAPER_NAMES.items()}
     studied = ("double-chain", "single-chain", "td-lambda", "implicit-td")

@@ -8,8 +8,16 @@ import pytest
 from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES, MissingDataError, Score, read_results
 from gainbias.report.figures.study import DrawnCurve, draw_curves, few_ticks, learning_curve
 from gainbias.report.figures.style import ALGORITHM_STYLES, SIZES, drawing, save_figure
-from gainbias.report.names import TASKS
-from tests.report.synthetic import FEW, make_conditions, make_paper, make_results, make_runs, write_study
+from gainbias.tasks.registry import task_title
+from tests.report.synthetic import (
+    FEW,
+    TASKS,
+    make_conditions,
+    make_paper,
+    make_results,
+    make_runs,
+    write_study,
+)
 
 LITERAL = PAPER_SCORES["literal"]
 
@@ -74,7 +82,7 @@ def test_what_was_not_run_is_named(results, paper):
 
 def test_panels_follow_the_paper(figure, results):
     panels = [panel for panel in figure.axes if panel.get_title(loc="left")]
-    assert [panel.get_title(loc="left") for panel in panels] == [TASKS[task] for task in FEW]
+    assert [panel.get_title(loc="left") for panel in panels] == [task_title(task) for task in FEW]
     assert all(panel.get_xscale() == panel.get_yscale() == "log" for panel in panels)
     mean = learning_curve(results, "single-chain", "taxi", LITERAL).mean
     np.testing.assert_array_equal(line_of(panels[0], "single-chain").get_ydata(), mean)

@@ -31,6 +31,11 @@ def test_missing_matplotlib_is_named(monkeypatch):
         pass
 
 
+def test_pages_of_estimates_need_no_pandas():
+    code = "import sys, gainbias.report.write; sys.exit('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_tables_need_no_matplotlib():
-    code = "import sys, gainbias.report.write; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, gainbias.report.study; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

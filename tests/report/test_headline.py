@@ -10,8 +10,10 @@ from gainbias import cli
 from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, at_most, notice
 from gainbias.experiments.claims.registry import CLAIMS, check_claims
 from gainbias.experiments.statistics import Interval
+from gainbias.report.claims import read_claims, store_claims
+from gainbias.report.figures.claims import draw_chart
 from gainbias.report.figures.style import SIZES
-from gainbias.report.pages.claims import claims_page, claims_sheet, draw_chart, read_claims, write_claims
+from gainbias.report.tables.claims import claims_markdown, claims_sheet
 from gainbias.report.tables.layout import latex
 from tests.report.latex import problems
 
@@ -35,7 +37,7 @@ def a_result(value=1.0):
 
 
 def test_page():
-    page = claims_page([a_result(), a_result(3.0)])
+    page = claims_markdown([a_result(), a_result(3.0)])
     assert "| an-id | Text. | **holds** |" in page
     assert "| an-id | Text. | **fails** |" in page
     assert r"| \|x\| of it | 1.000 | 1.000 to 1.000 | at most 2 | holds |" in page
@@ -53,7 +55,7 @@ def test_figure(size):
 
 def test_files(tmp_path):
     result = a_result()
-    paths = write_claims([result], tmp_path)
+    paths = store_claims([result], tmp_path)
     assert [str(path.relative_to(tmp_path)) for path in paths] == [
         "claims.json",
         "claims.md",
@@ -98,7 +100,7 @@ class TestDocs:
 
     def test_the_page_shows_what_is_stored(self):
         page = (DOCS / "claims.md").read_text(encoding="utf-8")
-        assert claims_page(read_claims(self.STORED)) in page
+        assert claims_markdown(read_claims(self.STORED)) in page
 
     def test_what_is_stored_is_the_full_test(self):
         assert {(result.quick, result.seed) for result in read_claims(self.STORED)} == {(False, 0)}

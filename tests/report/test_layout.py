@@ -7,16 +7,9 @@ import subprocess
 import pytest
 
 from gainbias.report.data.results import FAIR_SCORES
-from gainbias.report.data.summary import summary_sheet, summary_table
-from gainbias.report.tables.layout import (
-    Sheet,
-    TableCell,
-    escape_latex,
-    latex,
-    markdown,
-    scaled_text,
-    spread_text,
-)
+from gainbias.report.data.summary import summary_table
+from gainbias.report.numbers import scaled_text, spread_text
+from gainbias.report.tables.layout import Sheet, TableCell, escape_latex, latex, markdown
 from gainbias.report.tables.paper import (
     best_of,
     conditions_sheet,
@@ -25,6 +18,7 @@ from gainbias.report.tables.paper import (
     distances_table,
     parameters_sheet,
     parameters_table,
+    summary_sheet,
 )
 from tests.report.latex import problems
 from tests.report.synthetic import FEW, make_paper

@@ -2,8 +2,9 @@
 
 import matplotlib
 
-from gainbias.algorithms.registry import ALGORITHMS
+from gainbias.algorithms.registry import ALGORITHMS, SHORT_TITLES
 from gainbias.report.figures.style import ALGORITHM_STYLES, OKABE_ITO, SIZES, drawing
+from gainbias.tasks.registry import TASKS
 
 
 def test_no_two_algorithms_look_the_same():
@@ -15,3 +16,12 @@ def test_no_two_algorithms_look_the_same():
 def test_lines_without_a_colour_get_one_that_all_readers_tell_apart():
     with drawing(SIZES["one-column"]):
         assert [style["color"] for style in matplotlib.rcParams["axes.prop_cycle"]] == list(OKABE_ITO)
+
+
+def test_every_algorithm_has_a_short_title():
+    assert list(SHORT_TITLES) == list(ALGORITHMS)
+    assert len(set(SHORT_TITLES.values())) == len(ALGORITHMS)
+
+
+def test_every_task_has_a_title_of_its_own():
+    assert len({recipe.title for recipe in TASKS.values()}) == len(TASKS)

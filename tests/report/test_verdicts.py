@@ -4,6 +4,7 @@ import numpy as np
 import pandas
 import pytest
 
+from gainbias.report.data.claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES
 from gainbias.report.data.verdicts import (
     AGAINST_BASELINES,
@@ -12,8 +13,6 @@ from gainbias.report.data.verdicts import (
     OUR_CONSTANTS,
     SCORES,
     SLOWER,
-    STUDY_CLAIMS,
-    StudyClaim,
     caveat,
     judge,
     reason,

@@ -7,11 +7,12 @@ import numpy as np
 import pandas
 import pytest
 
-from gainbias.report.data.verdicts import STUDY_CLAIMS, unexplained, verdict_table
+from gainbias.report.data.claims import STUDY_CLAIMS
+from gainbias.report.data.verdicts import unexplained, verdict_table
 from gainbias.report.figures.style import SIZES
+from gainbias.report.study import findings_from, write_figures, write_scores, write_study_tables, write_texts
 from gainbias.report.tables.findings import verdicts_page
 from gainbias.report.tables.paper import study_tables
-from gainbias.report.write import findings_from, write_figures, write_scores, write_tables, write_texts
 from tests.report.synthetic import FEW, make_paper, make_results
 
 
@@ -55,7 +56,7 @@ def test_a_report_is_complete(results, paper, tmp_path):
 
 def test_a_study_of_one_protocol_is_reported(tmp_path, paper):
     results = make_results(tmp_path / "study", tasks=FEW, protocols=("literal",))
-    names = {path.name for path in write_tables(study_tables(results, paper), tmp_path / "tables")}
+    names = {path.name for path in write_study_tables(study_tables(results, paper), tmp_path / "tables")}
     assert "distances-literal.tex" in names
     assert "distances-inferred.tex" not in names
     assert "summary.md" not in names
@@ -76,7 +77,7 @@ def test_scores_can_be_loaded_for_rliable(results, tmp_path):
 
 
 def test_csv_files_are_the_tidy_tables(results, paper, tmp_path):
-    write_tables(study_tables(results, paper), tmp_path)
+    write_study_tables(study_tables(results, paper), tmp_path)
     table = pandas.read_csv(tmp_path / "distances.csv")
     assert len(table) == 3 * len(FEW) * 4
     assert {"paper_mean", "our_mean", "our_std", "ratio", "percentile"} <= set(table.columns)
@@ -173,6 +174,6 @@ def test_the_page_is_plain_markdown(page):
 
 def test_tasks_that_are_not_the_papers_are_left_out(tmp_path):
     results = make_results(tmp_path, tasks=(*FEW, "river-swim"))
-    names = write_tables(study_tables(results, make_paper(FEW)), tmp_path / "tables")
+    names = write_study_tables(study_tables(results, make_paper(FEW)), tmp_path / "tables")
     assert "river-swim" not in (tmp_path / "tables" / "distances.csv").read_text()
     assert names

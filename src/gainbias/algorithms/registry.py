@@ -80,6 +80,48 @@ ALGORITHMS: dict[str, Algorithm] = {file.ALGORITHM.name: file.ALGORITHM for file
 """The algorithms of this package, by id."""
 
 
+SHORT_TITLES: dict[str, str] = {
+    "double-chain": "Double chain",
+    "single-chain": "Single chain",
+    "double-chain-symmetric": "Double chain, symmetric",
+    "double-chain-centred": "Double chain, centred",
+    "td-lambda": "Coupled SA",
+    "projected-td": "Projected TD",
+    "implicit-td": "Implicit TD",
+    "differential-td": "Differential TD",
+    "relative-td": "Relative TD",
+    "discounted-td": "Discounted TD",
+    "lstd": "Least squares",
+    "lspe": "LSPE",
+    "vrtd": "Variance-reduced TD",
+    "almost-sure-td": "Almost-sure TD",
+    "adaptive-td": "Adaptive TD",
+}
+"""What tables and figures call algorithms, by id; the paper calls td-lambda coupled SA."""
+
+
+def short_title(name: str) -> str:
+    """Return what tables and figures call an algorithm; for one that is not registered, its name.
+
+    Examples
+    --------
+    >>> short_title("td-lambda"), short_title("my-own")
+    ('Coupled SA', 'my-own')
+    """
+    return SHORT_TITLES.get(name, name)
+
+
+def long_title(name: str) -> str:
+    """Return the short title of an algorithm, with its id where the paper calls it something else.
+
+    Examples
+    --------
+    >>> long_title("td-lambda"), long_title("double-chain")
+    ('Coupled SA (td-lambda)', 'Double chain')
+    """
+    return short_title(name) + (f" ({name})" if name == "td-lambda" else "")
+
+
 def as_algorithm(algorithm: Algorithm | str) -> Algorithm:
     """Return an algorithm, looked up if its id was given.
 

@@ -3,6 +3,8 @@
 Start reading in `main`, one function for each verb. `options` says what may be typed, `arguments` turns words
 into objects, `show` puts answers on a terminal, `completion` writes scripts for shells, `doctor` looks at the
 installation. Nothing heavy is imported before a verb needs it.
+
+Import `main`, the exit codes, `VERBS` and `parser` from here; the modules are for the command line alone.
 """
 
 from gainbias.cli.main import DONE, FAILED, VERBS, WRONG_INPUT, main

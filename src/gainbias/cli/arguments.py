@@ -1,4 +1,4 @@
-"""What the words after `gainbias` mean."""
+"""From the words after `gainbias` to objects: environments, logs, tasks, step sizes and files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def chosen_log(options: argparse.Namespace) -> Any:
 
 
 def read_policy(words: str | None) -> Any:
-    """Return the policy that ``random``, ``FILE.npy`` or ``MODULE:NAME`` means; modules here are found."""
+    """Return the policy that ``random``, ``FILE.npy`` or ``MODULE:NAME`` names, also of this folder."""
     if words is None:
         raise ValueError("an environment needs a policy: --policy random, FILE.npy or MODULE:NAME")
     if words != "random" and not words.endswith(".npy") and ":" not in words:
@@ -65,7 +65,7 @@ def read_policy(words: str | None) -> Any:
 
 
 def _meant(words: str) -> Any:
-    """Return the array that ``FILE.npy`` means, what ``MODULE:NAME`` does, or the words themselves."""
+    """Return the array in ``FILE.npy``, the object that ``MODULE:NAME`` names, or the words themselves."""
     if words.endswith(".npy"):
         import numpy
 
@@ -154,7 +154,7 @@ def chosen_process(options: argparse.Namespace) -> tuple[Any, str]:
 
 
 def _policy_in_words(settings: Mapping[str, Any]) -> str:
-    """Return under which policy a task is, if it was learned and the summary does not say it."""
+    """Return a sentence on the policy of a task, if it was learned."""
     if "episodes" not in settings:
         return ""
     return (
@@ -199,7 +199,7 @@ def existing(path: str) -> str:
 
 
 def in_words(error: Exception) -> str:
-    """Return what went wrong, without the number that the system gives to files that are not there."""
+    """Return the message of an error; for a missing file, in our words."""
     if not isinstance(error, FileNotFoundError) or error.filename is None:
         return str(error)
     path = os.fsdecode(error.filename)

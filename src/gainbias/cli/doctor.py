@@ -1,4 +1,4 @@
-"""What is there: versions, optional parts, threads, and kernels that are compiled already."""
+"""The state of the installation: versions, optional parts, threads, and kernels that are compiled already."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gainbias.kernels import cache_folder
 
 
 def health() -> dict[str, Any]:
-    """Return what there is to know about this installation.
+    """Return the state of this installation.
 
     Returns
     -------

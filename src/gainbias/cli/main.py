@@ -1,4 +1,4 @@
-"""The command line: `gainbias VERB`, one function per verb, nothing heavy imported before it is needed.
+"""The verbs of the command line, one function each; nothing heavy is imported before a verb needs it.
 
 Exit codes: 0 done, 1 the run failed, 2 the input was wrong.
 """
@@ -17,7 +17,7 @@ from typing import Any
 import gainbias
 from gainbias.cli import arguments
 from gainbias.cli.options import parser
-from gainbias.store import as_json, missing_folder
+from gainbias.store import as_json, check_free, missing_folder
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
@@ -117,7 +117,7 @@ def _bound(options: argparse.Namespace) -> int:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    from gainbias.cli.show import keep_estimate, show_estimate
+    from gainbias.cli.show import show_estimate
 
     common, files = arguments.evaluation_settings(options), arguments.chosen_files(options)
     if (log := arguments.chosen_log(options)) is not None:
@@ -135,7 +135,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         )
     made = [folder for path in files.values() if (folder := missing_folder(path.parent))]
     try:
-        keep_estimate(estimate, files, options.command, options.overwrite)
+        _keep_estimate(estimate, files, options)
     except BaseException:
         _answer(options, estimate.to_dict(), show_estimate)  # which a file that fails must not lose
         raise
@@ -144,6 +144,23 @@ def _evaluate(options: argparse.Namespace) -> int:
     if not options.json:
         _say_where(options, files, made)
     return DONE if estimate.diagnostics.is_complete else FAILED
+
+
+def _keep_estimate(
+    estimate: gainbias.Estimate, files: Mapping[str, Path], options: argparse.Namespace
+) -> None:
+    """Write an estimate to the files that were named, of "estimate", "figure" and "page"."""
+    from gainbias.report.pages.estimate import write_estimate_page
+
+    for path in files.values():
+        check_free(path, options.overwrite)
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if "estimate" in files:
+        estimate.save(files["estimate"], options.overwrite)
+    if "figure" in files:
+        gainbias.plot(estimate).savefig(files["figure"])
+    if "page" in files:
+        write_estimate_page(estimate, files["page"], {"Command": options.command})
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -165,8 +182,9 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _claims(options: argparse.Namespace) -> int:
+    from gainbias.cli.show import show_claims
     from gainbias.experiments.claims.registry import check_claims
-    from gainbias.report.pages.claims import check_claims_folder, show_marked_claims, store_claims
+    from gainbias.report.claims import check_claims_folder, store_claims
 
     folder = Path(options.output) if options.output else None
     made = [missing_folder(folder)] if folder else []
@@ -181,7 +199,7 @@ def _claims(options: argparse.Namespace) -> int:
         command=options.command,
     )
     written = store_claims(results, folder, options.overwrite) if folder else []
-    _answer(options, [result.to_dict() for result in results], show_marked_claims)
+    _answer(options, [result.to_dict() for result in results], show_claims)
     shown = ("claims.json", "claims.md", "claims.tex", "index.html")
     where = {path.name: path for path in written if path.name in shown}
     _say_where(options, where | ({"figures": folder / "figures"} if folder else {}), made)
@@ -204,8 +222,8 @@ def _reproduce(options: argparse.Namespace) -> int:
             command=options.command,
         )
         from gainbias.cli.show import show_study
+        from gainbias.report.study import report_on  # only now, when it is known that pandas is there
         from gainbias.report.tables.findings import shortfalls
-        from gainbias.report.write import report_on  # only now, when it is known that pandas is there
 
         start = time.perf_counter()
         written = [str(path) for path in report_on(results.folder)]
@@ -225,20 +243,20 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    from gainbias.cli import show as sweep_terminal
+    from gainbias.cli import show
     from gainbias.experiments.inspection import estimate, status, verify
     from gainbias.experiments.study import as_study
 
     where = {"engine": options.engine, "workers": options.workers, "address": options.address}
     if options.status:
-        return _answer(options, status(options.status).to_dict(), sweep_terminal.show_status)
+        return _answer(options, status(options.status).to_dict(), show.show_status)
     if options.verify:
         found = verify(options.verify, options.sample, **where)
-        _answer(options, found.to_dict(), sweep_terminal.show_verification)
+        _answer(options, found.to_dict(), show.show_verification)
         return DONE if found.passed else FAILED
     study = as_study(options.study, options.max_units)
     if options.dry_run:
-        return _answer(options, estimate(study, options.workers).to_dict(), sweep_terminal.show_estimate)
+        return _answer(options, estimate(study, options.workers).to_dict(), show.show_calibration)
     return _run_sweep(options, study, where)
 
 
@@ -250,7 +268,7 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
     again = {"resume": options.resume, "overwrite": options.overwrite, "command": options.command}
     try:
         results = gainbias.sweep(study, folder, max_units=options.max_units, **where, **again)
-        from gainbias.report.write import report_on_sweep
+        from gainbias.report.sweep import report_on_sweep
 
         start = time.perf_counter()
         written = report_on_sweep(results)
@@ -302,7 +320,7 @@ def _completion(options: argparse.Namespace) -> int:
 
 
 def _say_where(options: argparse.Namespace, written: Mapping[str, Path], made: Iterable[Path | None]) -> None:
-    """Say which folders were made and where files are; beside JSON that has no place for it, to stderr."""
+    """Print which folders were made and where files are; with ``--json``, to standard error."""
     if options.quiet:
         return
     stream = sys.stderr if options.json else sys.stdout
@@ -317,7 +335,7 @@ def _names(folders: Iterable[Path | None]) -> list[str]:
 
 
 def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None]) -> int:
-    """Print an answer as JSON or as a table, which nobody wants who wants quiet."""
+    """Print an answer as JSON or as tables; with ``--quiet``, no tables."""
     if options.json:
         print(as_json(answer))
     elif not options.quiet:

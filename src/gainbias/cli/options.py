@@ -1,7 +1,4 @@
-"""What may be typed after `gainbias`; nothing heavy is imported here.
-
-How words after `gainbias` are read: numbers of steps, and what is said of options that do not exist.
-"""
+"""The parser of the command line: verbs, their options and their help; nothing heavy is imported here."""
 
 from __future__ import annotations
 

@@ -1,18 +1,12 @@
-"""Answers about sweeps on a terminal.
+"""Answers on a terminal, in the order of the verbs.
 
-Answers in a few plain numbers, ready for JSON.
-
-Answers as tables on a terminal.
-
-Bounds as tables on a terminal.
-
-Estimates and comparisons as tables on a terminal.
+`show_...` puts an answer into tables; the answer is what ``--json`` prints. Where no record of the package is
+the answer, `..._summary` makes one of a few plain numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +16,60 @@ from rich.markup import escape
 from rich.table import Column, Table
 from rich.text import Text
 
-import gainbias
 from gainbias.engine.trace import Trace
 from gainbias.evaluation.compare import doubt_in_words, saving_in_words
-from gainbias.evaluation.estimate import Estimate, with_interval
+from gainbias.evaluation.estimate import with_interval
+from gainbias.experiments.claims.claim import ClaimResult, notice
 from gainbias.model.solve.solution import Solution
-from gainbias.store import check_free
+from gainbias.report.tables.claims import part_cells
 
 EXTREMES = 3
 """How many of the lowest and highest biases are shown."""
+
+LABELS = {"index.html": "page", "verdicts.md": "verdicts"}
+"""What files of a report are called, where it is not their name."""
+
+WHY_TOO_LARGE = {
+    "Gamma_1": ", which has (tau_mix + c0)^(2 rho_0 a) in it: try a smaller a, as in --step-size 1,1000"
+}
+"""Why constants of formulas can be larger than any float, and what can be done."""
+
+MOST_FAILURES = 10
+"""Most failures that are shown; all are in the manifest."""
+
+
+def show_algorithms(algorithms: list[dict[str, Any]]) -> None:
+    """Show what each algorithm converges to, and its row in the paper."""
+    table = Table(
+        Column("id", no_wrap=True),
+        "converges to",
+        "uses",
+        "row in the paper's Table 1",
+        Column("parameters", overflow="fold"),
+        show_lines=True,
+    )
+    for entry in algorithms:
+        parameters = ", ".join(f"{name}={default}" for name, default in entry["parameters"].items())
+        source = entry["table_row"] or ("ours" if entry["ours"] else "-")
+        table.add_row(
+            entry["id"], entry["converges_to"], str(entry["transitions_per_step"]), source, parameters
+        )
+    Console().print(table)
+
+
+def show_tasks(tasks: list[dict[str, Any]]) -> None:
+    """Show each task with its size and its settings."""
+    settings_column = Column("settings", overflow="fold")
+    table = Table(
+        Column("id", no_wrap=True), "paper", "states", "what it is", settings_column, show_lines=True
+    )
+    for entry in tasks:
+        settings = ", ".join(f"{name}={value}" for name, value in entry["settings"].items())
+        is_in_the_paper = "yes" if entry["in_the_paper"] else ""
+        table.add_row(
+            entry["id"], is_in_the_paper, str(entry["num_states"]), escape(entry["summary"]), escape(settings)
+        )
+    Console().print(table)
 
 
 def solution_summary(solution: Solution, seconds: float, subject: str) -> dict[str, Any]:
@@ -56,6 +95,29 @@ def solution_summary(solution: Solution, seconds: float, subject: str) -> dict[s
         "lowest_bias": [entry(int(state)) for state in order[:EXTREMES]],
         "highest_bias": [entry(int(state)) for state in order[::-1][:EXTREMES]],
     }
+
+
+def show_solution(answer: dict[str, Any]) -> None:
+    """Show gain, method and the extremes of the bias."""
+    facts = Table(show_header=False, title="Solution")
+    facts.add_row("task", escape(answer["subject"]))
+    facts.add_row("gain", f"{answer['gain']:.12g}")
+    facts.add_row("method", answer["method"])
+    facts.add_row("error bound", f"{answer['error_bound']:.1e}")
+    facts.add_row("states", str(answer["num_states"]))
+    facts.add_row("seconds", f"{answer['seconds']:.3g}")
+    extremes = Table("state", "bias", title="Lowest and highest bias")
+    shown: set[int] = set()
+    for name in ("lowest_bias", "highest_bias"):
+        for entry in answer[name]:
+            if entry["state"] not in shown:
+                shown.add(entry["state"])
+                extremes.add_row(escape(entry.get("label", str(entry["state"]))), f"{entry['bias']:.12g}")
+        extremes.add_section()
+    console = Console()
+    console.print(facts, extremes)
+    for note in answer["notes"]:
+        console.print(note, markup=False)
 
 
 def trace_summary(trace: Trace, seconds: float) -> dict[str, Any]:
@@ -100,91 +162,6 @@ def _last_reached(trace: Trace, place: int) -> int:
     return int(reached[-1]) if reached.size else 0
 
 
-def show_solution(answer: dict[str, Any]) -> None:
-    """Show gain, method and the extremes of the bias."""
-    facts = Table(show_header=False, title="Solution")
-    facts.add_row("task", escape(answer["subject"]))
-    facts.add_row("gain", f"{answer['gain']:.12g}")
-    facts.add_row("method", answer["method"])
-    facts.add_row("error bound", f"{answer['error_bound']:.1e}")
-    facts.add_row("states", str(answer["num_states"]))
-    facts.add_row("seconds", f"{answer['seconds']:.3g}")
-    extremes = Table("state", "bias", title="Lowest and highest bias")
-    shown: set[int] = set()
-    for name in ("lowest_bias", "highest_bias"):
-        for entry in answer[name]:
-            if entry["state"] not in shown:
-                shown.add(entry["state"])
-                extremes.add_row(escape(entry.get("label", str(entry["state"]))), f"{entry['bias']:.12g}")
-        extremes.add_section()
-    console = Console()
-    console.print(facts, extremes)
-    for note in answer["notes"]:
-        console.print(note, markup=False)
-
-
-def show_algorithms(algorithms: list[dict[str, Any]]) -> None:
-    """Show what each algorithm converges to, and its row in the paper."""
-    table = Table(
-        Column("id", no_wrap=True),
-        "converges to",
-        "uses",
-        "row in the paper's Table 1",
-        Column("parameters", overflow="fold"),
-        show_lines=True,
-    )
-    for entry in algorithms:
-        parameters = ", ".join(f"{name}={default}" for name, default in entry["parameters"].items())
-        source = entry["table_row"] or ("ours" if entry["ours"] else "-")
-        table.add_row(
-            entry["id"], entry["converges_to"], str(entry["transitions_per_step"]), source, parameters
-        )
-    Console().print(table)
-
-
-def show_health(answer: dict[str, Any]) -> None:
-    """Show versions, optional parts that are missing, threads and compiled kernels."""
-    base = Table("part", "version", title="Needed")
-    for name, version in answer["versions"].items():
-        base.add_row(name, version)
-    optional = Table("extra", "part", "version", title="Optional")
-    for extra, parts in answer["extras"].items():
-        for name, found in parts.items():
-            optional.add_row(extra, name, found or escape(f"missing: pip install 'gainbias[{extra}]'"))
-    state = Table(show_header=False, title="This machine")
-    for name, text in _state(answer["threads"], answer["kernels"]).items():
-        state.add_row(name, escape(text))
-    Console().print(base, optional, state)
-
-
-def _state(threads: dict[str, Any], kernels: dict[str, Any]) -> dict[str, str]:
-    """Return threads and kernels in words."""
-    limit = threads["linear_algebra"]
-    stored = f"{kernels['stored']} in {kernels['folder']}, {kernels['megabytes']:g} MB; may be deleted"
-    nowhere = "not kept: each process compiles what it needs"
-    return {
-        "processor": f"{threads['processor']}, cores: {threads['cores']}",
-        "linear algebra": f"threads: {limit}" if limit else "as many threads as there are cores",
-        "kernels": "compiled" if kernels["compiled"] else "not compiled, and slow: NUMBA_DISABLE_JIT is set",
-        "compiled before": stored if kernels["folder"] else nowhere,
-    }
-
-
-def show_tasks(tasks: list[dict[str, Any]]) -> None:
-    """Show what each task is."""
-    settings_column = Column("settings", overflow="fold")
-    table = Table(
-        Column("id", no_wrap=True), "paper", "states", "what it is", settings_column, show_lines=True
-    )
-    for entry in tasks:
-        settings = ", ".join(f"{name}={value}" for name, value in entry["settings"].items())
-        is_in_the_paper = "yes" if entry["in_the_paper"] else ""
-        table.add_row(
-            entry["id"], is_in_the_paper, str(entry["num_states"]), escape(entry["summary"]), escape(settings)
-        )
-    Console().print(table)
-
-
 def show_trace(answer: dict[str, Any]) -> None:
     """Show what each lane learned, and the exact values, by which errors can be judged."""
     made, planned = answer["steps_made"], answer["num_steps"]
@@ -215,40 +192,6 @@ def _ended(lane: dict[str, Any]) -> str:
     is_cut = lane["outcome"] == "interrupted" and lane["checkpoint"]
     shown = f", shown at {lane['checkpoint']}" if is_cut else ""
     return f"{lane['outcome']} at {lane['outcome_step']}{shown}"
-
-
-LABELS = {"index.html": "page", "verdicts.md": "verdicts"}
-"""What files of a report are called, where it is not their name."""
-
-
-def show_study(answer: dict[str, Any]) -> None:
-    """Show how much was run, and where to begin to read."""
-    report = Path(answer["folder"], "report")
-    table = Table(show_header=False, title="Study")
-    each = ", ".join(
-        f"{name} {len(protocol['seeds']) * len(answer['tasks'])}"
-        for name, protocol in answer["protocols"].items()
-    )
-    stored = f"; {answer['reused']} had been stored before" if answer["reused"] else ""
-    table.add_row("instances", f"{answer['units']}: {each}{stored}")
-    for told in answer.get("shortened", ()):
-        table.add_row("beware", told)
-    table.add_row("time", f"runs {duration(answer['seconds'])}, report {duration(answer['report_seconds'])}")
-    for name in ("index.html", "verdicts.md", "tables", "figures", "scores"):
-        table.add_row(LABELS.get(name, name), Text(str(report / name), overflow="fold"))
-    Console().print(table)
-
-
-def show_page(answer: dict[str, Any]) -> None:
-    """Show where the interactive page is."""
-    size = f"{answer['bytes'] / 1e6:.1f} MB"
-    Console().print(Text(f"{answer['page']}: {size}, opens in a browser", overflow="fold"))
-
-
-WHY_TOO_LARGE = {
-    "Gamma_1": ", which has (tau_mix + c0)^(2 rho_0 a) in it: try a smaller a, as in --step-size 1,1000"
-}
-"""Why constants of formulas can be larger than any float, and what can be done."""
 
 
 def show_bound(bound: dict[str, Any]) -> None:
@@ -327,6 +270,26 @@ def show_estimate(answer: dict[str, Any]) -> None:
     _say(console, facts["warnings"], facts["notes"])
 
 
+def _extremes(answer: dict[str, Any]) -> Table:
+    """Return a table of the best observations, best first, then of the worst, worst first."""
+    interval = f"{answer['confidence']:.0%} interval"
+    table = Table("observation", "value", interval, title="Best and worst observations")
+    shown = []
+    for name in ("best", "worst"):
+        for entry in answer[name]:
+            if entry not in shown:
+                shown.append(entry)
+                low, high = entry["interval"]
+                ends = f"{low:+.4g} to {high:+.4g}"
+                table.add_row(str(entry["observation"]), f"{entry['value']:+.4g}", ends)
+        table.add_section()
+    return table
+
+
+def _shown(number: float | None, form: str) -> str:
+    return "infinite" if number is None else format(number, form)
+
+
 def show_comparison(answer: dict[str, Any]) -> None:
     """Show the difference, both gains and what pairing saved."""
     table = Table(show_header=False, title="Comparison, first less second")
@@ -360,76 +323,68 @@ def _all_warnings(answer: dict[str, Any]) -> list[str]:
     return rest + shared + own
 
 
-def _shown(number: float | None, form: str) -> str:
-    return "infinite" if number is None else format(number, form)
-
-
-def keep_estimate(estimate: Estimate, files: Mapping[str, Path], command: str, overwrite: bool) -> None:
-    """Write an estimate to the files that are named: to be read again, as a figure, and as a page.
-
-    Parameters
-    ----------
-    estimate : Estimate
-    files : mapping of str to Path
-        Of "estimate", "figure" and "page", those that are wanted; their folders are made.
-    command : str
-        What was typed, for the page.
-    overwrite : bool
-        Whether files that are there may be replaced.
-    """
-    for path in files.values():
-        check_free(path, overwrite)
-        path.parent.mkdir(parents=True, exist_ok=True)
-    if "estimate" in files:
-        estimate.save(files["estimate"], overwrite)
-    if "figure" in files:
-        gainbias.plot(estimate).savefig(files["figure"])
-    if "page" in files:
-        from gainbias.report.pages.estimate import write_estimate_page
-
-        write_estimate_page(estimate, files["page"], {"Command": command})
-
-
-def _extremes(answer: dict[str, Any]) -> Table:
-    """Return a table of the best observations, best first, then of the worst, worst first."""
-    interval = f"{answer['confidence']:.0%} interval"
-    table = Table("observation", "value", interval, title="Best and worst observations")
-    shown = []
-    for name in ("best", "worst"):
-        for entry in answer[name]:
-            if entry not in shown:
-                shown.append(entry)
-                low, high = entry["interval"]
-                ends = f"{low:+.4g} to {high:+.4g}"
-                table.add_row(str(entry["observation"]), f"{entry['value']:+.4g}", ends)
-        table.add_section()
-    return table
-
-
 def _say(console: Console, warnings: list[str], notes: list[str]) -> None:
     for kind, words in (("warning", warnings), ("note", notes)):
         for word in words:
             console.print(Text(f"{kind}: {word}"))
 
 
-MOST_FAILURES = 10
-"""So many are shown; all are in the manifest."""
+def show_claims(answer: list[dict[str, Any]]) -> None:
+    """Show each claim with its verdict; what is not the full test says so above and below."""
+    results = [ClaimResult.from_dict(stored) for stored in answer]
+    told, console = notice(results), Console()
+    if told:
+        console.print(Text(told, style="bold"))
+    _show_claims(console, results)
+    if told:
+        console.print(Text(told, style="bold"))
 
 
-def show_calibration(answer: dict[str, Any]) -> None:
-    """Show how much a study is, and how long it will take."""
-    table = Table(show_header=False, title="Dry run")
-    for name, words in (("units", "units"), ("lanes", "lanes"), ("lane_steps", "steps of lanes")):
-        table.add_row(words, f"{answer[name]:,}")
-    table.add_row("steps of sample paths", f"{answer['steps']:,}")
-    table.add_row("time here", f"{duration(answer['seconds'])} with {answer['workers']} workers")
-    table.add_row("compilation", f"{duration(answer['compiling'])}, once")
-    table.add_row("calibrated on", f"{answer['tried']} of {answer['kinds']} pairs of task and algorithm")
+def _show_claims(console: Console, results: list[ClaimResult]) -> None:
+    """Show for each claim its figures, its verdict and the reason."""
+    for result in results:
+        table = Table(
+            Column("measured", overflow="fold"),
+            "figure",
+            "interval",
+            "claimed",
+            "verdict",
+            title=escape(result.id),
+        )
+        for part in result.parts:
+            table.add_row(*map(escape, part_cells(part)))
+        console.print(table)
+        console.print(
+            f"[bold]{result.verdict.upper()}[/bold]: {escape(result.text)}",
+            escape(result.reason),
+            "",
+        )
+    summary = Table("claim", "verdict", title="Verdicts")
+    for result in results:
+        summary.add_row(result.id, result.verdict)
+    console.print(summary)
+
+
+def show_study(answer: dict[str, Any]) -> None:
+    """Show how much of the study was run, and where its report is."""
+    report = Path(answer["folder"], "report")
+    table = Table(show_header=False, title="Study")
+    each = ", ".join(
+        f"{name} {len(protocol['seeds']) * len(answer['tasks'])}"
+        for name, protocol in answer["protocols"].items()
+    )
+    stored = f"; {answer['reused']} had been stored before" if answer["reused"] else ""
+    table.add_row("instances", f"{answer['units']}: {each}{stored}")
+    for told in answer.get("shortened", ()):
+        table.add_row("beware", told)
+    table.add_row("time", f"runs {duration(answer['seconds'])}, report {duration(answer['report_seconds'])}")
+    for name in ("index.html", "verdicts.md", "tables", "figures", "scores"):
+        table.add_row(LABELS.get(name, name), Text(str(report / name), overflow="fold"))
     Console().print(table)
 
 
 def show_sweep(answer: dict[str, Any]) -> None:
-    """Show what was run, what failed, and where to begin to read."""
+    """Show how much of a sweep was run, what failed, and where its report is."""
     table = Table(show_header=False, title="Sweep")
     stored = f", of which {answer['reused']:,} had been stored before" if answer["reused"] else ""
     table.add_row("units", f"{answer['units']:,}{stored}")
@@ -446,8 +401,20 @@ def show_sweep(answer: dict[str, Any]) -> None:
         console.print(f"[bold]DIVERGED[/bold] {escape(label)}: in every lane")
 
 
+def show_calibration(answer: dict[str, Any]) -> None:
+    """Show how much a study is, and how long it will take."""
+    table = Table(show_header=False, title="Dry run")
+    for name, words in (("units", "units"), ("lanes", "lanes"), ("lane_steps", "steps of lanes")):
+        table.add_row(words, f"{answer[name]:,}")
+    table.add_row("steps of sample paths", f"{answer['steps']:,}")
+    table.add_row("time here", f"{duration(answer['seconds'])} with {answer['workers']} workers")
+    table.add_row("compilation", f"{duration(answer['compiling'])}, once")
+    table.add_row("calibrated on", f"{answer['tried']} of {answer['kinds']} pairs of task and algorithm")
+    Console().print(table)
+
+
 def show_status(answer: dict[str, Any]) -> None:
-    """Show how far a sweep is."""
+    """Show how far a sweep is, and what failed."""
     table = Table(show_header=False, title="Status")
     table.add_row("state", answer["state"])
     table.add_row("units", f"{answer['done']:,} of {answer['units']:,} done")
@@ -466,7 +433,7 @@ def show_status(answer: dict[str, Any]) -> None:
 
 
 def show_verification(answer: dict[str, Any]) -> None:
-    """Show whether units could be computed again."""
+    """Show whether stored units gave the same numbers again."""
     table = Table(show_header=False, title="Verification")
     table.add_row("computed again", f"{answer['checked']:,}")
     table.add_row("same bits", f"{answer['identical']:,}")
@@ -494,8 +461,42 @@ def _show_failures(console: Console, failures: list[dict[str, str]]) -> None:
         console.print(f"and {len(failures) - MOST_FAILURES:,} more; --resume tries them again")
 
 
+def show_page(answer: dict[str, Any]) -> None:
+    """Show where the interactive page is."""
+    size = f"{answer['bytes'] / 1e6:.1f} MB"
+    Console().print(Text(f"{answer['page']}: {size}, opens in a browser", overflow="fold"))
+
+
+def show_health(answer: dict[str, Any]) -> None:
+    """Show versions, optional parts that are missing, threads and compiled kernels."""
+    base = Table("part", "version", title="Needed")
+    for name, version in answer["versions"].items():
+        base.add_row(name, version)
+    optional = Table("extra", "part", "version", title="Optional")
+    for extra, parts in answer["extras"].items():
+        for name, found in parts.items():
+            optional.add_row(extra, name, found or escape(f"missing: pip install 'gainbias[{extra}]'"))
+    state = Table(show_header=False, title="This machine")
+    for name, text in _state(answer["threads"], answer["kernels"]).items():
+        state.add_row(name, escape(text))
+    Console().print(base, optional, state)
+
+
+def _state(threads: dict[str, Any], kernels: dict[str, Any]) -> dict[str, str]:
+    """Return threads and kernels in words."""
+    limit = threads["linear_algebra"]
+    stored = f"{kernels['stored']} in {kernels['folder']}, {kernels['megabytes']:g} MB; may be deleted"
+    nowhere = "not kept: each process compiles what it needs"
+    return {
+        "processor": f"{threads['processor']}, cores: {threads['cores']}",
+        "linear algebra": f"threads: {limit}" if limit else "as many threads as there are cores",
+        "kernels": "compiled" if kernels["compiled"] else "not compiled, and slow: NUMBA_DISABLE_JIT is set",
+        "compiled before": stored if kernels["folder"] else nowhere,
+    }
+
+
 def duration(seconds: float) -> str:
-    """Return a time as people say it.
+    """Return a time in the unit that people would use.
 
     Examples
     --------

@@ -1,7 +1,4 @@
-"""The unit of a sweep: one algorithm on one instance of a task along one sample path, in all its lanes.
-
-What errors of a run are in the mean over all sample paths, without sampling.
-"""
+"""The unit of a sweep: one algorithm on one instance of a task along one sample path, in all its lanes."""
 
 from __future__ import annotations
 
@@ -20,68 +17,14 @@ from gainbias.engine.lanes import Lane
 from gainbias.engine.run import run
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial
 from gainbias.engine.trace import Trace
-from gainbias.experiments.units import Columns, hash_of, is_defined, refuse_interrupted
+from gainbias.experiments.tables import Columns
+from gainbias.experiments.units import hash_of, is_defined, refuse_interrupted
 from gainbias.model.problem import Problem
 from gainbias.tasks.registry import TASKS, task
 from gainbias.tasks.task import Task
 from gainbias.theory.curve.curve import exact_curve
 from gainbias.theory.curve.system import has_exact_curve
 from gainbias.types import Floats
-
-
-def exact_errors(
-    algorithm: Algorithm,
-    problem: Problem,
-    lanes: Sequence[Lane],
-    steps: Sequence[int],
-    metrics: Sequence[tuple[Any, Any, Any]],
-) -> Floats:
-    """Return root mean squared errors with independent samples.
-
-    Parameters
-    ----------
-    algorithm : Algorithm
-    problem : Problem
-    lanes : sequence of Lane
-        Step sizes and parameters.
-    steps : sequence of int
-        Checkpoints.
-    metrics : sequence of triples
-        Kind, target and norm of errors.
-
-    Returns
-    -------
-    (lanes, metrics, checkpoints) array
-        nan for lanes whose step is not affine in the weights.
-
-    Examples
-    --------
-    >>> import gainbias as gb
-    >>> problem = gb.task("boyan-chain").problem
-    >>> trace = gb.run("td-lambda", problem, 100, [0.1, 0.2], sampling="iid")
-    >>> metrics = [("quotient", "paper", "euclidean")]
-    >>> exact_errors(trace.algorithm, problem, trace.lanes, [10, 100], metrics).shape
-    (2, 1, 2)
-    """
-    found = np.full((len(lanes), len(metrics), len(steps)), np.nan)
-    for lane, errors in zip(lanes, found, strict=True):
-        if not has_exact_curve(algorithm, algorithm.params(**lane.params)):
-            continue
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "this curve takes about", UserWarning)
-            curve = exact_curve(
-                algorithm,
-                problem,
-                steps[-1],
-                lane.step_size,
-                params=lane.params,
-                sampling="iid",
-                checkpoints=steps,
-            )
-        for k, (kind, target, norm) in enumerate(metrics):
-            errors[k] = curve.errors(kind, target=target, norm=norm)
-    return found
-
 
 EXACT_COLUMN = "exact"
 """The column of root mean squared errors over all paths."""
@@ -94,7 +37,7 @@ SCHEDULES: dict[int, tuple[str, Any]] = {
     2: ("harmonic", Harmonic),
     3: ("polynomial", Polynomial),
 }
-"""What a step size of so many numbers is."""
+"""Kind and class of a step size, by how many numbers it has."""
 
 MAKING_SECONDS, LANE_STEP_SECONDS, FEATURE_SECONDS, EXACT_SECONDS = 0.02, 2e-9, 0.35e-9, 0.3
 """Rough times: to make a task, for a step of a lane, alone and for each feature, and for an exact curve."""
@@ -156,17 +99,17 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """What it is."""
+        """The unit in a few words."""
         return f"{self.algorithm} on {self.task}, instance {self.instance}, seed {self.seed}"
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """Where its rows are in the table."""
+        """What its rows in the table are sorted by."""
         return self.task, json.dumps(self.settings), self.instance, self.seed, self.algorithm, self.id
 
     @property
     def lanes(self) -> int:
-        """How many."""
+        """Number of lanes."""
         grid = math.prod(len(values) for _, values in self.params)
         return max(1, len(self.step_sizes)) * grid
 
@@ -177,7 +120,7 @@ class Cell:
 
     @property
     def seconds(self) -> float:
-        """How long it takes, roughly."""
+        """Rough time of the unit, in seconds."""
         features = dict(self.settings).get("num_features") or TASKS[self.task].settings.get("num_features")
         each = LANE_STEP_SECONDS + FEATURE_SECONDS * (features or 1)
         exact = EXACT_SECONDS * self.lanes * self.exact
@@ -188,7 +131,7 @@ class Cell:
         return _made(self.task, self.instance, self.protocol, self.settings)
 
     def run(self, num_steps: int | None = None) -> Trace:
-        """Run all lanes, or only so many steps of each."""
+        """Run all lanes, by default for all steps."""
         steps = num_steps or self.num_steps
         sizes = [SCHEDULES[len(numbers)][1](*numbers) for numbers in self.step_sizes]
         with warnings.catch_warnings():
@@ -279,3 +222,57 @@ class Cell:
 @lru_cache(maxsize=4)
 def _made(name: str, instance: int, protocol: Any, settings: tuple[tuple[str, Any], ...]) -> Task:
     return task(name, seed=instance, protocol=protocol, **dict(settings))
+
+
+def exact_errors(
+    algorithm: Algorithm,
+    problem: Problem,
+    lanes: Sequence[Lane],
+    steps: Sequence[int],
+    metrics: Sequence[tuple[Any, Any, Any]],
+) -> Floats:
+    """Return the errors of lanes in the root mean square over all sample paths, without sampling.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    problem : Problem
+    lanes : sequence of Lane
+        Step sizes and parameters.
+    steps : sequence of int
+        Checkpoints.
+    metrics : sequence of triples
+        Kind, target and norm of errors.
+
+    Returns
+    -------
+    (lanes, metrics, checkpoints) array
+        nan for lanes whose step is not affine in the weights.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> problem = gb.task("boyan-chain").problem
+    >>> trace = gb.run("td-lambda", problem, 100, [0.1, 0.2], sampling="iid")
+    >>> metrics = [("quotient", "paper", "euclidean")]
+    >>> exact_errors(trace.algorithm, problem, trace.lanes, [10, 100], metrics).shape
+    (2, 1, 2)
+    """
+    found = np.full((len(lanes), len(metrics), len(steps)), np.nan)
+    for lane, errors in zip(lanes, found, strict=True):
+        if not has_exact_curve(algorithm, algorithm.params(**lane.params)):
+            continue
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "this curve takes about", UserWarning)
+            curve = exact_curve(
+                algorithm,
+                problem,
+                steps[-1],
+                lane.step_size,
+                params=lane.params,
+                sampling="iid",
+                checkpoints=steps,
+            )
+        for k, (kind, target, norm) in enumerate(metrics):
+            errors[k] = curve.errors(kind, target=target, norm=norm)
+    return found

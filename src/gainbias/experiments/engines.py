@@ -25,33 +25,33 @@ CONNECT_SECONDS = 5.0
 """A cluster that does not answer within this time is not there."""
 
 NO_WORKERS_SECONDS = 30.0
-"""A cluster that has no workers for so long is given up."""
+"""A cluster that has had no workers for this time is given up."""
 
 
 class Engine(Protocol):
-    """Something that computes."""
+    """A place where units are computed, behind an executor like those of Python."""
 
     name: str
 
     @property
     def executor(self) -> Executor:
-        """Where to submit work now: another one after workers were lost."""
+        """The executor to submit work to now; after workers were lost, a new one."""
 
     @property
     def workers(self) -> int:
-        """How many there are now, at least 1."""
+        """How many workers there are now, at least 1."""
 
     @property
     def ahead(self) -> int:
-        """How many pieces of work to have submitted at a time."""
+        """How many batches to have submitted at a time."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether somebody works; False only if it is known that nobody does."""
+        """Whether a worker is busy; False only if it is known that none is."""
 
 
 class Here(Executor):
-    """The process itself: no start, no transport; for one worker, and to debug."""
+    """The engine that computes in this process: for one worker, and for debugging."""
 
     name = "local"
     workers = ahead = 1
@@ -59,11 +59,11 @@ class Here(Executor):
 
     @property
     def executor(self) -> Executor:
-        """Itself."""
+        """The engine itself."""
         return self
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Do it at once."""
+        """Call the function now, and return a future that is done."""
         done: Future[Any] = Future()
         try:
             done.set_result(fn(*args, **kwargs))
@@ -73,7 +73,7 @@ class Here(Executor):
 
 
 class Local:
-    """Processes on this machine, each with one thread for linear algebra and one for kernels."""
+    """The engine of processes on this machine, each with one thread for linear algebra and for kernels."""
 
     name = "local"
     is_busy = True  # those that are lost say so
@@ -100,7 +100,7 @@ class Local:
 
 
 class Dask:
-    """An existing cluster."""
+    """The engine that uses an existing Dask cluster."""
 
     name = "dask"
 
@@ -117,12 +117,12 @@ class Dask:
 
     @property
     def is_busy(self) -> bool:
-        """Whether any worker has something to do, for whomever."""
+        """Whether any worker of the cluster has work, ours or that of others."""
         self._ask()
         return self._busy
 
     def _ask(self) -> None:
-        """Ask the scheduler how things are, once in a second at most."""
+        """Ask the scheduler about its workers, at most once a second."""
         now = time.monotonic()
         if now - self._asked <= 1.0:
             return
@@ -161,7 +161,7 @@ class Dask:
 
 @contextmanager
 def opened(name: EngineName, workers: int | None = None, address: str | None = None) -> Iterator[Engine]:
-    """Open an engine, and close it in the end.
+    """Open an engine for a ``with`` block, and close it at the end.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def opened(name: EngineName, workers: int | None = None, address: str | None = N
 
 @contextmanager
 def helpers(count: int) -> Iterator[Executor]:
-    """Open some processes for other work beside that of this one."""
+    """Open an executor with this many processes, for work beside that of this process."""
     with _closing(Local(count)) as local:
         yield local.executor
 
@@ -208,7 +208,7 @@ def _closing(local: Local) -> Iterator[Local]:
 
 
 def check_choice(name: str, workers: int | None, address: str | None) -> None:
-    """Refuse engines that do not exist, or not so."""
+    """Refuse an engine that does not exist, or that does not take these arguments."""
     if name not in get_args(EngineName):
         raise ValueError(f"engine must be one of {', '.join(get_args(EngineName))}, found {name!r}")
     if name == "dask" and not address:
@@ -245,7 +245,7 @@ def _connected(address: str) -> Iterator[Any]:
 
 
 async def _ask(address: str) -> None:
-    """Ask a scheduler who it is: a client that finds none there would wait, and complain, when it ends."""
+    """Check that a scheduler answers: a client that finds none would wait, and complain when it ends."""
     import distributed
 
     dask: Any = distributed
@@ -256,7 +256,7 @@ async def _ask(address: str) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Let Dask log nothing for a while: what goes wrong is said by us, once."""
+    """Silence the log of Dask in a ``with`` block: our own message says once what went wrong."""
     loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "core", "comm")]
     before = [logger.level for logger in loggers]
     for logger in loggers:

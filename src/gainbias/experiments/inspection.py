@@ -1,8 +1,7 @@
-"""Whether stored numbers can be computed again.
+"""A sweep seen from outside: how long it will take, how far it is, and whether its numbers can be had again.
 
-How long a study will take on this machine, from short runs of some of its units.
-
-How far a sweep is, whether it is running or dead.
+`estimate` tries short runs of some units before a sweep, `status` looks at its folder at any time, and
+`verify` computes some stored units again.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from gainbias.experiments.provenance import code_version, machine
 from gainbias.experiments.results import FAILURE, MACHINE, Results
 from gainbias.experiments.runner import execute
 from gainbias.experiments.study import Study
-from gainbias.experiments.units import Layout, unpacked
+from gainbias.experiments.tables import Layout, unpacked
 from gainbias.progress import Watch
 from gainbias.tasks.settings import as_integer
 
@@ -31,12 +30,18 @@ MOST_SECONDS = 20.0
 """Calibration ends after about this time; what was not tried by then is scaled from what was."""
 
 TRIAL_STEPS = 2000
-"""A trial has so many steps: enough to forget how a run begins."""
+"""Steps of a trial: enough to forget how a run begins."""
+
+MACHINE_TOLERANCE = 1e-9
+"""Between kinds of machines, results agree to this."""
+
+OF_BITS = "fingerprint"
+"""A column that changes with the last digit of a task."""
 
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """What a study takes.
+    """How much a study is, and how long it will take.
 
     Attributes
     ----------
@@ -68,7 +73,7 @@ class TimeEstimate:
 
 
 def estimate(study: Study, workers: int | None = None) -> TimeEstimate:
-    """Return how much a study is, and how long it takes on so many processes of this machine."""
+    """Return how much a study is, and how long it will take with this many processes on this machine."""
     if workers is not None:
         as_integer(workers, "workers", least=1)
     kinds = list(study.cells(first_only=True))
@@ -102,7 +107,7 @@ def estimate(study: Study, workers: int | None = None) -> TimeEstimate:
 
 
 def _seconds(cell: Cell) -> tuple[float, float]:
-    """Return how long a unit takes, from runs of few steps, and how long the first took longer."""
+    """Return how long a unit takes, from runs of few steps, and how much longer the first run took."""
     begin = time.perf_counter()
     cell.made()
     making = time.perf_counter() - begin
@@ -129,7 +134,7 @@ def _exact_seconds(cell: Cell) -> float:
 
 @dataclass(frozen=True)
 class Status:
-    """How far a sweep is.
+    """How far a sweep is, and whether it is running.
 
     Attributes
     ----------
@@ -189,7 +194,7 @@ def status(folder: str | Path) -> Status:
 
 
 def planned(results: Results) -> list[Cell]:
-    """Return the units that the sweep in a folder has, with the sources that it was begun with."""
+    """Return the units of the sweep in a folder, with the version of the sources that it was begun with."""
     note = results.note
     if note["kind"] != "sweep":
         raise ValueError(f"{results.folder} holds a {note['kind']}, not a sweep")
@@ -201,16 +206,9 @@ def planned(results: Results) -> list[Cell]:
         ) from error
 
 
-MACHINE_TOLERANCE = 1e-9
-"""Between kinds of machines, results agree to this."""
-
-OF_BITS = "fingerprint"
-"""A column that changes with the last digit of a task."""
-
-
 @dataclass(frozen=True)
 class Verification:
-    """What came of computing units again.
+    """How many stored units gave the same numbers when they were computed again.
 
     Attributes
     ----------
@@ -296,7 +294,7 @@ def verify(
 
 
 def _damage(results: Results, units: list[Cell], stored: set[str]) -> list[str]:
-    """Say what a finished study had and has no more, and which units of another are damaged."""
+    """Return what is damaged or missing in a folder, in words."""
     records = results.log.records()
     lost = [unit for unit in units if unit.id in records and unit.id not in stored]
     found = [f"{unit.label}: its record is damaged" for unit in lost]
@@ -313,7 +311,7 @@ def _damage(results: Results, units: list[Cell], stored: set[str]) -> list[str]:
 
 
 def _compared(stored: bytes, again: bytes | None) -> str:
-    """Say whether two results are identical, close or different; none is different from all."""
+    """Return whether two results are "identical", "close" or "different"; no result is different from all."""
     if again is None:
         return "different"
     pairs = dict(_columns(stored, again))

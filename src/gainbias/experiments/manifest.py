@@ -12,7 +12,8 @@ from dataclasses import asdict
 from typing import Any
 
 from gainbias.experiments.provenance import code_version, package_versions
-from gainbias.experiments.reproduce.instance import PROTOCOLS, Instance, ProtocolMethod
+from gainbias.experiments.reproduce.instance import Instance
+from gainbias.experiments.reproduce.protocols import PROTOCOLS, ProtocolMethod
 from gainbias.experiments.results import CONDITION_RUNS
 from gainbias.experiments.units import Unit, hash_of
 
@@ -28,7 +29,7 @@ def make_manifest(
     reused: int,
     seconds: float,
 ) -> dict[str, Any]:
-    """Return all that it takes to know what was run.
+    """Return the manifest of a reproduction: what was run, how, with what, and when.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def make_manifest(
 
 
 def circumstances(units: Sequence[Unit], *, command: str, reused: int, seconds: float) -> dict[str, Any]:
-    """Return what is to be known of any study; see `make_manifest`."""
+    """Return the part of a manifest that any study has; see `make_manifest`."""
     finished = time.time()
     return {
         "study": hash_of(sorted(unit.id for unit in units)),

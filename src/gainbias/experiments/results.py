@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gainbias.experiments.provenance import made_with
-from gainbias.experiments.units import Layout, Tables, Unit, unpacked, write_tables
+from gainbias.experiments.tables import Layout, Tables, unpacked, write_tables
+from gainbias.experiments.units import Unit
 from gainbias.store import DamagedError, Log, StoredRecord, write_whole
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Results:
         return self.read_table(table)
 
     def read_table(self, table: str) -> pandas.DataFrame:
-        """Return a table as it is, of whatever state."""
+        """Return a table as it is stored, whether of this state or an earlier one."""
         import pandas
 
         path = self.folder / f"{table}.parquet"
@@ -323,7 +324,7 @@ class Results:
 
 
 def _has_failed(unit: Unit, records: Mapping[str, StoredRecord]) -> bool:
-    """Whether the last that is known of a unit is a failure; what was stored before was damaged then."""
+    """Whether the last record of a unit is a failure; what was stored before it was damaged."""
     failure, stored = records.get(FAILURE + unit.id), records.get(unit.id)
     if failure is None or stored is None:
         return failure is not None
@@ -332,7 +333,7 @@ def _has_failed(unit: Unit, records: Mapping[str, StoredRecord]) -> bool:
 
 @contextmanager
 def disk_full_in_words(folder: Path) -> Iterator[None]:
-    """Say what to do when the disk is full."""
+    """Turn the error of a full disk in a ``with`` block into one that says what to do."""
     try:
         yield
     except OSError as error:

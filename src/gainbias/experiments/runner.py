@@ -1,8 +1,7 @@
 """From planned units to a full log: only what is missing is computed, and every answer is kept at once.
 
-What a resumed study computes, and why: said before work begins.
-
-Units of work through an engine: whoever finishes first is served first, and what is lost is done again.
+`complete` is the way in. `resume_notice` says before work begins what will be computed, and why. `execute`
+sends units through an engine: whoever finishes first is served first, and what is lost is done again.
 """
 
 from __future__ import annotations
@@ -26,253 +25,16 @@ from gainbias.experiments.results import FAILURE, MACHINE, Results, disk_full_in
 from gainbias.experiments.units import BATCH_SECONDS, StoppedError, Unit, UnitAnswer, compute_all
 from gainbias.progress import Watch
 
-
-def resume_notice(
-    units: Sequence[Unit],
-    waiting: Mapping[str, Unit],
-    results: Results,
-    damaged: Collection[str],
-    changes: str = "",
-) -> str:
-    """Return what will be computed and why; empty if nothing was stored, or if nothing will change.
-
-    Parameters
-    ----------
-    units : sequence of Unit
-        All of the study.
-    waiting : mapping of str to Unit
-        By id, those that will be computed.
-    results : Results
-        Where others are stored.
-    damaged : collection of str
-        Ids of units whose records are damaged.
-    changes : str
-        How the description of the study differs from the stored one.
-
-    Examples
-    --------
-    >>> resume_notice([], {}, Results("results/nothing-yet"), [])
-    ''
-    """
-    records = results.log.records()
-    stored = {name for name in records if not name.startswith((MACHINE, FAILURE))}
-    if not any(not name.startswith(MACHINE) for name in records):
-        return ""
-    unknown, lines, left = stored - {unit.id for unit in units}, list[str](), dict(waiting)
-
-    def take(ids: Collection[str], one: str, several: str) -> None:
-        found = [left.pop(name) for name in ids if name in left]
-        if found:
-            lines.append(f"{_count(len(found), 'unit')} {one if len(found) == 1 else several}")
-
-    damage = "again, because what is stored of {} is damaged"
-    take(damaged, damage.format("it"), damage.format("them"))
-    for code, facts in results.made_with().items():
-        if not unknown:
-            break
-        older = {replace(unit, code=code).id: unit for unit in units if unit.code != code}  # type: ignore[type-var]
-        here = unknown & older.keys()
-        unknown -= here
-        now = units[0].code
-        why = f"again, because {_why(facts, code, now)}"
-        take([older[name].id for name in here], why, why)
-    failed = [name for name in left if FAILURE + name in records]
-    take(failed, "again, because it failed", "again, because they failed")
-    new = f"not stored yet{f' ({changes})' if changes else ''}"
-    take(list(left), f"that is {new}", f"that are {new}")
-    if unknown:
-        what = _count(len(unknown), "stored unit")
-        lines.append(
-            f"not used: {what} of other settings, or of sources that are not known; the tables will not have "
-            f"{'it' if len(unknown) == 1 else 'them'}"
-        )
-    if not lines:
-        return ""
-    counts = (
-        f"{len(waiting):,} of {_count(len(units), 'unit')} to compute, {len(units) - len(waiting):,} kept"
-    )
-    return "\n".join([f"resuming {results.folder}: {counts}", *(f"  {line}" for line in lines)])
-
-
-def _why(before: Mapping[str, Any], old: str, new: str) -> str:
-    """Say what has changed between two codes: sources, versions, or both."""
-    now, words = made_with(new), []
-    packages = before.get("packages")
-    if before.get("sources", now["sources"]) != now["sources"] or packages == now["packages"]:
-        words.append("the sources of gainbias have changed")
-    if packages is not None and packages != now["packages"]:
-        changed = [
-            f"{name} {packages.get(name) or 'missing'} -> {version or 'missing'}"
-            for name, version in now["packages"].items()
-            if packages.get(name) != version
-        ]
-        words.append(f"versions have changed ({', '.join(changed)})")
-    found = " and ".join(words) or "the sources of gainbias, or versions of others, have changed"
-    return f"{found} ({old} -> {new})"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
-
-
 STALLED_SECONDS = 15.0
-"""Work that nobody has been doing for so long is submitted again."""
+"""After this time without a busy worker, work in flight is submitted again."""
 
 MOST_DEATHS = 3
-"""A unit that has been alone with a worker so often when it was killed is given up."""
-
-
-class Finished(NamedTuple):
-    """Answers of one batch, and the kind of machine they come from; empty for units that were given up."""
-
-    answers: list[UnitAnswer]
-    machine: str
-
-
-def execute(units: Sequence[Unit], engine: Engine, stop: threading.Event | None = None) -> Iterator[Finished]:
-    """Iterate over finished batches of units; they are begun in their order.
-
-    Parameters
-    ----------
-    units : sequence of Unit
-        What is to be done.
-    engine : Engine
-        Where.
-    stop : threading.Event, optional
-        Once it is set, nothing new is begun.
-    """
-    queue, flying = _Queue(units), dict[Future[Any], list[Unit]]()
-    stop, active = stop or threading.Event(), time.monotonic()
-    try:
-        while flying or (queue and not stop.is_set()):
-            ahead = engine.ahead  # asked also when nothing waits: an engine without workers says so
-            while queue and not stop.is_set() and queue.may_begin(len(flying), ahead):
-                batch = queue.next(engine.workers)
-                try:
-                    flying[engine.executor.submit(compute_all, batch)] = batch
-                except BrokenExecutor:  # what else was in flight will say so, too
-                    queue.put_back(batch)
-                    break
-            done, _ = wait(flying, timeout=0.5, return_when=FIRST_COMPLETED)
-            alone = len(flying) == 1
-            for future in done:
-                yield queue.settle(flying.pop(future), future, alone)
-            if done or engine.is_busy:
-                active = time.monotonic()
-            elif time.monotonic() - active > STALLED_SECONDS:
-                _take_back(flying, queue)
-                active = time.monotonic()
-    finally:
-        for future in flying:
-            future.cancel()
-
-
-def _take_back(flying: dict[Future[Any], list[Unit]], queue: _Queue) -> None:
-    """Queue again what is in flight though nobody works on it: Dask may lose it with a killed worker."""
-    for future, batch in flying.items():
-        future.cancel()
-        queue.put_back(batch)
-    flying.clear()
-
-
-class _Queue:
-    """Units that wait; those that were in flight twice when workers were lost go alone, one by one."""
-
-    def __init__(self, units: Sequence[Unit]) -> None:
-        self._waiting, self._suspects = deque(units), deque[Unit]()
-        self._lost, self._deaths = Counter[str](), Counter[str]()
-        self._nominal = self._measured = 0.0
-        self._left = sum(unit.seconds for unit in units)
-
-    def __bool__(self) -> bool:
-        return bool(self._waiting or self._suspects)
-
-    def may_begin(self, flying: int, ahead: int) -> bool:
-        """Whether a batch can be submitted now: a suspect only if nothing else runs."""
-        return flying == 0 if self._suspects else flying < ahead
-
-    def next(self, workers: int) -> list[Unit]:
-        """Return units for about `BATCH_SECONDS`, less near the end so that all workers have some."""
-        if self._suspects:
-            return [self._suspects.popleft()]
-        slowness = self._measured / self._nominal if self._nominal else 1.0
-        room = min(BATCH_SECONDS / max(slowness, 1e-3), self._left / (8 * workers))
-        batch = [self._waiting.popleft()]
-        seconds = batch[0].seconds
-        while self._waiting and seconds + self._waiting[0].seconds <= room:
-            batch.append(self._waiting.popleft())
-            seconds += batch[-1].seconds
-        self._left -= seconds
-        return batch
-
-    def settle(self, batch: list[Unit], future: Future[Any], alone: bool) -> Finished:
-        """Return the answers of a batch, or queue it again if its worker was lost."""
-        try:
-            answers, machine = future.result()
-        except CancelledError as error:
-            raise RuntimeError(
-                "the connection to the cluster's scheduler was lost; what was finished is kept: go on with "
-                "--resume"
-            ) from error
-        except BrokenExecutor:
-            return Finished(self._suspect(batch, deaths=int(alone)), "")
-        except _killed_worker():  # Dask has tried it several times by then, and knows whose fault it was
-            return Finished(self._suspect(batch, deaths=1), "")
-        self._learn(batch, answers)
-        return Finished(answers, machine)
-
-    def put_back(self, batch: list[Unit]) -> None:
-        """Let units wait again, first in the row."""
-        self._waiting.extendleft(reversed(batch))
-        self._left += sum(unit.seconds for unit in batch)
-
-    def _learn(self, batch: list[Unit], answers: list[UnitAnswer]) -> None:
-        """Compare how long units took with what was foreseen; the last few batches count."""
-        self._nominal = 0.7 * self._nominal + sum(unit.seconds for unit in batch)
-        self._measured = 0.7 * self._measured + sum(answer.seconds for answer in answers)
-
-    def _suspect(self, batch: list[Unit], deaths: int) -> list[UnitAnswer]:
-        """Queue the units of a lost batch again, or return why one of them is given up."""
-        self._lost.update(unit.id for unit in batch)
-        if len(batch) == 1:
-            self._deaths[batch[0].id] += deaths
-        if self._deaths[batch[0].id] >= MOST_DEATHS:
-            reason = "its worker was killed each time, perhaps because memory ran out"
-            return [UnitAnswer(batch[0].id, None, reason)]
-        self._suspects.extend(unit for unit in batch if self._lost[unit.id] > 1)
-        self.put_back([unit for unit in batch if self._lost[unit.id] == 1])
-        return []
-
-
-def _killed_worker() -> type[BaseException]:
-    """Return what Dask raises for work that killed several workers; nothing if Dask is not in use."""
-    distributed = sys.modules.get("distributed")
-    return distributed.KilledWorker if distributed else BrokenExecutor
-
-
-@contextmanager
-def patient_interrupt() -> Iterator[threading.Event]:
-    """Let the first Ctrl-C set an event, and the second one raise KeyboardInterrupt as usual."""
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-
-    def first(*_: Any) -> None:
-        stop.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        sys.stderr.write("finishing the units that run; Ctrl-C again stops now\n")
-
-    before = signal.signal(signal.SIGINT, first)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, before)
+"""A unit is given up when this many workers were killed while it was alone with them."""
 
 
 @dataclass
 class Progress:
-    """How far a study is.
+    """How far the units of a study are.
 
     Attributes
     ----------
@@ -384,14 +146,34 @@ def _keep(finished: Finished, results: Results, progress: Progress, machines: se
             results.log.append_all(records)
 
 
+@contextmanager
+def patient_interrupt() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C in a ``with`` block into an event; the second one interrupts as usual."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def first(*_: Any) -> None:
+        stop.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.stderr.write("finishing the units that run; Ctrl-C again stops now\n")
+
+    before = signal.signal(signal.SIGINT, first)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def show_labels(watch: Watch, progress: Progress, workers: int) -> None:
-    """Name the units that run: the first that wait, because units are begun in their order."""
+    """Show the labels of the units that run: the first that wait, as units are begun in their order."""
     running = [unit.label for unit in islice(progress.waiting.values(), workers)]
     watch.show(", ".join(running) or "writing tables", progress.total - len(progress.waiting), progress.total)
 
 
 def refuse_failures(results: Results, units: Sequence[Unit]) -> None:
-    """Raise if units failed, for studies that must have no gaps."""
+    """Raise RuntimeError if units failed, for studies that must have no gaps."""
     failures = results.failures(units, results.log.records())
     if failures:
         first = failures[0]
@@ -399,3 +181,219 @@ def refuse_failures(results: Results, units: Sequence[Unit]) -> None:
             f"{len(failures)} of {len(units)} units failed, the first {first['what']}: {first['error']}; the "
             "others are kept: go on with --resume, and with fewer workers if memory is short"
         )
+
+
+def resume_notice(
+    units: Sequence[Unit],
+    waiting: Mapping[str, Unit],
+    results: Results,
+    damaged: Collection[str],
+    changes: str = "",
+) -> str:
+    """Return what will be computed and why; empty if nothing was stored, or if nothing will change.
+
+    Parameters
+    ----------
+    units : sequence of Unit
+        All of the study.
+    waiting : mapping of str to Unit
+        By id, those that will be computed.
+    results : Results
+        Where others are stored.
+    damaged : collection of str
+        Ids of units whose records are damaged.
+    changes : str
+        How the description of the study differs from the stored one.
+
+    Examples
+    --------
+    >>> resume_notice([], {}, Results("results/nothing-yet"), [])
+    ''
+    """
+    records = results.log.records()
+    stored = {name for name in records if not name.startswith((MACHINE, FAILURE))}
+    if not any(not name.startswith(MACHINE) for name in records):
+        return ""
+    unknown, lines, left = stored - {unit.id for unit in units}, list[str](), dict(waiting)
+
+    def take(ids: Collection[str], one: str, several: str) -> None:
+        found = [left.pop(name) for name in ids if name in left]
+        if found:
+            lines.append(f"{_count(len(found), 'unit')} {one if len(found) == 1 else several}")
+
+    damage = "again, because what is stored of {} is damaged"
+    take(damaged, damage.format("it"), damage.format("them"))
+    for code, facts in results.made_with().items():
+        if not unknown:
+            break
+        older = {replace(unit, code=code).id: unit for unit in units if unit.code != code}  # type: ignore[type-var]
+        here = unknown & older.keys()
+        unknown -= here
+        now = units[0].code
+        why = f"again, because {_why(facts, code, now)}"
+        take([older[name].id for name in here], why, why)
+    failed = [name for name in left if FAILURE + name in records]
+    take(failed, "again, because it failed", "again, because they failed")
+    new = f"not stored yet{f' ({changes})' if changes else ''}"
+    take(list(left), f"that is {new}", f"that are {new}")
+    if unknown:
+        what = _count(len(unknown), "stored unit")
+        lines.append(
+            f"not used: {what} of other settings, or of sources that are not known; the tables will not have "
+            f"{'it' if len(unknown) == 1 else 'them'}"
+        )
+    if not lines:
+        return ""
+    counts = (
+        f"{len(waiting):,} of {_count(len(units), 'unit')} to compute, {len(units) - len(waiting):,} kept"
+    )
+    return "\n".join([f"resuming {results.folder}: {counts}", *(f"  {line}" for line in lines)])
+
+
+def _why(before: Mapping[str, Any], old: str, new: str) -> str:
+    """Say what has changed between two codes: sources, versions, or both."""
+    now, words = made_with(new), []
+    packages = before.get("packages")
+    if before.get("sources", now["sources"]) != now["sources"] or packages == now["packages"]:
+        words.append("the sources of gainbias have changed")
+    if packages is not None and packages != now["packages"]:
+        changed = [
+            f"{name} {packages.get(name) or 'missing'} -> {version or 'missing'}"
+            for name, version in now["packages"].items()
+            if packages.get(name) != version
+        ]
+        words.append(f"versions have changed ({', '.join(changed)})")
+    found = " and ".join(words) or "the sources of gainbias, or versions of others, have changed"
+    return f"{found} ({old} -> {new})"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+class Finished(NamedTuple):
+    """Answers of one batch, and the kind of machine they come from; empty for units that were given up."""
+
+    answers: list[UnitAnswer]
+    machine: str
+
+
+def execute(units: Sequence[Unit], engine: Engine, stop: threading.Event | None = None) -> Iterator[Finished]:
+    """Iterate over finished batches of units, which are begun in their order.
+
+    Parameters
+    ----------
+    units : sequence of Unit
+        What is to be done.
+    engine : Engine
+        Where.
+    stop : threading.Event, optional
+        Once it is set, nothing new is begun.
+    """
+    queue, flying = _Queue(units), dict[Future[Any], list[Unit]]()
+    stop, active = stop or threading.Event(), time.monotonic()
+    try:
+        while flying or (queue and not stop.is_set()):
+            ahead = engine.ahead  # asked also when nothing waits: an engine without workers says so
+            while queue and not stop.is_set() and queue.may_begin(len(flying), ahead):
+                batch = queue.next(engine.workers)
+                try:
+                    flying[engine.executor.submit(compute_all, batch)] = batch
+                except BrokenExecutor:  # what else was in flight will say so, too
+                    queue.put_back(batch)
+                    break
+            done, _ = wait(flying, timeout=0.5, return_when=FIRST_COMPLETED)
+            alone = len(flying) == 1
+            for future in done:
+                yield queue.settle(flying.pop(future), future, alone)
+            if done or engine.is_busy:
+                active = time.monotonic()
+            elif time.monotonic() - active > STALLED_SECONDS:
+                _take_back(flying, queue)
+                active = time.monotonic()
+    finally:
+        for future in flying:
+            future.cancel()
+
+
+def _take_back(flying: dict[Future[Any], list[Unit]], queue: _Queue) -> None:
+    """Queue again what is in flight and has no worker: Dask may lose work with a worker that is killed."""
+    for future, batch in flying.items():
+        future.cancel()
+        queue.put_back(batch)
+    flying.clear()
+
+
+class _Queue:
+    """Units that wait. Those that were in flight twice when workers were lost are sent alone, one by one."""
+
+    def __init__(self, units: Sequence[Unit]) -> None:
+        self._waiting, self._suspects = deque(units), deque[Unit]()
+        self._lost, self._deaths = Counter[str](), Counter[str]()
+        self._nominal = self._measured = 0.0
+        self._left = sum(unit.seconds for unit in units)
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting or self._suspects)
+
+    def may_begin(self, flying: int, ahead: int) -> bool:
+        """Whether a batch can be submitted now: a suspect only if nothing else runs."""
+        return flying == 0 if self._suspects else flying < ahead
+
+    def next(self, workers: int) -> list[Unit]:
+        """Return units for about `BATCH_SECONDS`, less near the end so that all workers have some."""
+        if self._suspects:
+            return [self._suspects.popleft()]
+        slowness = self._measured / self._nominal if self._nominal else 1.0
+        room = min(BATCH_SECONDS / max(slowness, 1e-3), self._left / (8 * workers))
+        batch = [self._waiting.popleft()]
+        seconds = batch[0].seconds
+        while self._waiting and seconds + self._waiting[0].seconds <= room:
+            batch.append(self._waiting.popleft())
+            seconds += batch[-1].seconds
+        self._left -= seconds
+        return batch
+
+    def settle(self, batch: list[Unit], future: Future[Any], alone: bool) -> Finished:
+        """Return the answers of a batch, or queue it again if its worker was lost."""
+        try:
+            answers, machine = future.result()
+        except CancelledError as error:
+            raise RuntimeError(
+                "the connection to the cluster's scheduler was lost; what was finished is kept: go on with "
+                "--resume"
+            ) from error
+        except BrokenExecutor:
+            return Finished(self._suspect(batch, deaths=int(alone)), "")
+        except _killed_worker():  # Dask has tried it several times by then, and knows whose fault it was
+            return Finished(self._suspect(batch, deaths=1), "")
+        self._learn(batch, answers)
+        return Finished(answers, machine)
+
+    def put_back(self, batch: list[Unit]) -> None:
+        """Put units back at the head of the queue."""
+        self._waiting.extendleft(reversed(batch))
+        self._left += sum(unit.seconds for unit in batch)
+
+    def _learn(self, batch: list[Unit], answers: list[UnitAnswer]) -> None:
+        """Note how long units took beside what was foreseen; the last few batches count most."""
+        self._nominal = 0.7 * self._nominal + sum(unit.seconds for unit in batch)
+        self._measured = 0.7 * self._measured + sum(answer.seconds for answer in answers)
+
+    def _suspect(self, batch: list[Unit], deaths: int) -> list[UnitAnswer]:
+        """Queue the units of a lost batch again, or return why one of them is given up."""
+        self._lost.update(unit.id for unit in batch)
+        if len(batch) == 1:
+            self._deaths[batch[0].id] += deaths
+        if self._deaths[batch[0].id] >= MOST_DEATHS:
+            reason = "its worker was killed each time, perhaps because memory ran out"
+            return [UnitAnswer(batch[0].id, None, reason)]
+        self._suspects.extend(unit for unit in batch if self._lost[unit.id] > 1)
+        self.put_back([unit for unit in batch if self._lost[unit.id] == 1])
+        return []
+
+
+def _killed_worker() -> type[BaseException]:
+    """Return what Dask raises for work that killed several workers; nothing if Dask is not in use."""
+    distributed = sys.modules.get("distributed")
+    return distributed.KilledWorker if distributed else BrokenExecutor

@@ -20,7 +20,7 @@ Better = Literal["lower", "higher"]
 Rng = int | np.random.Generator | None
 
 BATCH_ENTRIES = 2**22
-"""So many entries of resampled arrays are held at once."""
+"""Most entries of resampled arrays that are held at once."""
 
 
 class Interval(NamedTuple):

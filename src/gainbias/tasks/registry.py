@@ -17,7 +17,7 @@ from gainbias.tasks.chains import classic, operations, random_chains
 from gainbias.tasks.gym import grid_worlds, multi_objective
 from gainbias.tasks.paper import Normalisation, bernoulli_features
 from gainbias.tasks.settings import as_seed
-from gainbias.tasks.task import Protocol, Recipe, Source, Task
+from gainbias.tasks.task import Protocol, Recipe, Source, Task, id_in_words
 
 _RECIPES = (
     *random_chains.RANDOM_WALKS,
@@ -113,6 +113,17 @@ def as_recipe(name: str) -> Recipe:
         return TASKS[name]
     hint = did_you_mean(name, TASKS)
     raise ValueError(f"unknown task {name!r}: {hint}{' ' * bool(hint)}The ids are {', '.join(TASKS)}")
+
+
+def task_title(name: str) -> str:
+    """Return what tables and figures call a task; for one that is not registered, its id in words.
+
+    Examples
+    --------
+    >>> task_title("fruit-tree-5"), task_title("river-swim"), task_title("my-own")
+    ('Fruit tree, depth 5', 'River swim', 'My own')
+    """
+    return TASKS[name].title if name in TASKS else id_in_words(name)
 
 
 def _features(

@@ -43,12 +43,16 @@ class Recipe:
         None if it has only the paper's.
     paper : PaperNumbers or None
         What the paper prints for the task; None if it is not one of the paper's.
+    title : str
+        What tables and figures call the task; by default its id in words.
 
     Examples
     --------
     >>> import gainbias as gb
     >>> gb.TASKS["frozen-lake"].settings["epsilon"]
     0.1
+    >>> gb.TASKS["frozen-lake"].title, gb.TASKS["fruit-tree-5"].title
+    ('Frozen lake', 'Fruit tree, depth 5')
     """
 
     name: str
@@ -59,6 +63,22 @@ class Recipe:
     process: MakeProcess
     features: MakeFeatures | None = None
     paper: PaperNumbers | None = None
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        """Give a recipe without a title its id in words."""
+        object.__setattr__(self, "title", self.title or id_in_words(self.name))
+
+
+def id_in_words(name: str) -> str:
+    """Return an id as a title.
+
+    Examples
+    --------
+    >>> id_in_words("river-swim")
+    'River swim'
+    """
+    return name.replace("-", " ").capitalize()
 
 
 def tabular(process: MarkovRewardProcess) -> Tabular:

@@ -14,12 +14,11 @@ from gainbias.experiments.claims.claim import (
     about,
     at_least,
     at_most,
-    log_slope,
-    mean_slope,
     shown,
     together,
     within,
 )
+from gainbias.experiments.claims.measuring import log_slope, mean_slope
 from gainbias.experiments.claims.registry import check_claims
 from gainbias.experiments.statistics import Interval
 

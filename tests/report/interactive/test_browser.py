@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from gainbias.experiments.reproduce.protocols import method_title
+from gainbias.report.data.claims import STUDY_CLAIMS
 from gainbias.report.data.results import PAPER_SCORES, read_results
-from gainbias.report.data.verdicts import STUDY_CLAIMS
-from gainbias.report.names import long_title
 from gainbias.report.pages.study import write_study_page
 from gainbias.report.tables.paper import study_tables
 from tests.report.interactive.browser import Browser
@@ -48,7 +48,7 @@ class TestLoading:
 
 class TestCurves:
     def test_every_algorithm_is_drawn_with_spread_floor_and_end_points(self, browser):
-        names = [long_title(name) for name in LEVELS if name != "lstd"]
+        names = [method_title(name, with_id=True) for name in LEVELS if name != "lstd"]
         assert list(browser.lines()) == [*names, "Least squares (floor)"]
         marks = browser.run(
             "return document.getElementById('chart').data.filter(t => t.mode === 'markers').map(t => t.y[0])"
@@ -108,7 +108,7 @@ class TestCurves:
         )
         for algorithm in LEVELS:
             stored = four_digits(results.errors(algorithm, score)["taxi"].mean())
-            title = long_title(algorithm) + (" (floor)" if algorithm == "lstd" else "")
+            title = method_title(algorithm, with_id=True) + (" (floor)" if algorithm == "lstd" else "")
             assert browser.lines()[title][1][-1] == stored
             assert float(shown[title]) == stored
 

@@ -11,7 +11,7 @@ import gainbias as gb
 from gainbias import cli
 from gainbias.report.figures.style import FORMATS, SIZES
 from gainbias.report.pages import sweep as page_of_sweep
-from gainbias.report.write import report_on_sweep
+from gainbias.report.sweep import report_on_sweep
 from tests.report.interactive.browser import Browser
 from tests.report.sweeps.stored import error_of, make_sweep
 

@@ -9,7 +9,7 @@ import pytest
 import gainbias as gb
 from gainbias.experiments.study import numbers
 from gainbias.report.data.sweeps import Summary, best_steps, common_schedule
-from gainbias.report.names import distinct_texts, exact_text
+from gainbias.report.numbers import distinct_texts, exact_text
 from gainbias.report.pages.sweep import chart_data
 from tests.report.sweeps.tables import crossed, summary_of
 

@@ -9,10 +9,11 @@ import pytest
 from scipy import stats
 
 import gainbias as gb
-from gainbias.report.data.sweeps import Summary, best_sheet, best_steps, for_charts
+from gainbias.report.data.sweeps import Summary, best_steps, for_charts
 from gainbias.report.figures.sweeps import write_sweep_figures
 from gainbias.report.pages.sweep import chart_data
-from gainbias.report.write import report_on_sweep
+from gainbias.report.sweep import report_on_sweep
+from gainbias.report.tables.sweeps import best_sheet
 from tests.report.sweeps.tables import crossed, summary_of
 
 METRIC = "distance to the bias, up to a constant"
@@ -158,7 +159,7 @@ class TestCopies:
 
     def test_end_to_end(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-        monkeypatch.setattr("gainbias.report.write.find_spec", lambda _: None)  # no figures
+        monkeypatch.setattr("gainbias.report.sweep.find_spec", lambda _: None)  # no figures
         tasks = ["boyan-chain", {"id": "garnet", "num_states": 10, "num_features": 3}]
         shape = {"step_size": [0.1], "num_steps": 200, "instances": 4, "seeds": 3}
         study = gb.Study(tasks=tasks, algorithms=["td-lambda"], **shape)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gainbias.report.data.sweeps import NOTE, Summary, best_sheet, best_steps, common_schedule
+from gainbias.report.data.sweeps import Summary, best_steps, common_schedule
+from gainbias.report.tables.sweeps import NOTE, best_sheet
 from tests.report.sweeps.stored import error_of, make_sweep
 
 METRIC = "distance to the bias, up to a constant"

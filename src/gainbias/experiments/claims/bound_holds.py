@@ -19,16 +19,8 @@ import numpy as np
 
 from gainbias.engine.paths import Sampling
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial
-from gainbias.experiments.claims.claim import (
-    Chart,
-    Claim,
-    Judgement,
-    Line,
-    Part,
-    at_most,
-    random_chain,
-    shown,
-)
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, at_most, shown
+from gainbias.experiments.claims.measuring import random_chain
 from gainbias.experiments.claims.reward_estimate import mean_squared_errors
 from gainbias.experiments.statistics import Interval
 from gainbias.features import normalise_features
@@ -40,7 +32,7 @@ from gainbias.theory.bounds.record import Bound
 from gainbias.theory.curve.curve import Curve, exact_curve
 
 ERRORS = 4.0
-"""Means over runs are known up to so many standard errors."""
+"""Means over runs are known up to this many standard errors."""
 
 USEFUL = 0.25
 """The smallest step sizes are those with which a theorem certifies this part of the error at the start."""
@@ -65,7 +57,7 @@ class BoundCheck:
 
 
 def collect(seed: int, quick: bool) -> list[BoundCheck]:
-    """Compute errors and bounds."""
+    """Return errors beside certified bounds, on random small chains."""
     checks: list[BoundCheck] = []
     for chain in range(1 if quick else 4):
         rng = np.random.default_rng([seed, chain])

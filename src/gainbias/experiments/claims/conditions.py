@@ -7,17 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gainbias.experiments.claims.claim import (
-    Chart,
-    Claim,
-    Judgement,
-    Line,
-    Part,
-    at_most,
-    random_chain,
-    shown,
-    slow_problem,
-)
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, at_most, shown
+from gainbias.experiments.claims.measuring import random_chain, slow_problem
 from gainbias.experiments.statistics import Interval, proportion_interval
 from gainbias.features import Tabular, normalise_features
 from gainbias.model.problem import Problem
@@ -87,7 +78,7 @@ def _numbers(problem: Problem) -> Numbers:
 
 
 def judge(numbers: list[Numbers]) -> Judgement:
-    """Count violations."""
+    """Judge each order of the condition numbers by how often it is violated."""
     tabular = [each for each in numbers if each.tabular]
     spanning = [each for each in numbers if each.spans_ones and np.isfinite(each.eta2)]
     outside = [each for each in numbers if not each.spans_ones]

@@ -12,18 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gainbias.algorithms.fields import paper_field
-from gainbias.experiments.claims.claim import (
-    Chart,
-    Claim,
-    Judgement,
-    Line,
-    at_most,
-    in_words,
-    log_slope,
-    random_chain,
-    rewarding,
-    shown,
-)
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, at_most, in_words, shown
+from gainbias.experiments.claims.measuring import log_slope, random_chain, rewarding
 from gainbias.experiments.statistics import Interval
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
@@ -53,7 +43,7 @@ class DimensionPoint:
 
 
 def collect(seed: int, quick: bool) -> list[DimensionPoint]:
-    """Compute errors."""
+    """Return the errors of double-chain for several numbers of features."""
     sizes = (5, 10, 20) if quick else (5, 10, 20, 50, 100, 200)
     return [_point(seed, d, chain) for d in sizes for chain in range(1 if quick else 2)]
 
@@ -118,7 +108,7 @@ def mean_square(problem: Problem, weights: Floats) -> float:
 
 
 def judge(points: list[DimensionPoint]) -> Judgement:
-    """Look for a power of d."""
+    """Judge whether the error grows with a power of the number of features."""
     d = [float(point.num_features) for point in points]
     same_noise, same_gain = [p.error for p in points], [p.error_same_gain for p in points]
     slope, grows = log_slope(d, same_noise), log_slope(d, same_gain)

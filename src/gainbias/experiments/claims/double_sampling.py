@@ -14,19 +14,8 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, NoParams, Sample
 from gainbias.algorithms.registry import ALGORITHMS
-from gainbias.experiments.claims.claim import (
-    Chart,
-    Claim,
-    Judgement,
-    Line,
-    Part,
-    SampleField,
-    about,
-    double_chain_field,
-    mean_update,
-    random_chain,
-    within,
-)
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, about, within
+from gainbias.experiments.claims.measuring import SampleField, double_chain_field, mean_update, random_chain
 from gainbias.experiments.statistics import Interval
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
@@ -56,7 +45,7 @@ class LimitDistance:
 
 
 def collect(seed: int, quick: bool) -> list[LimitDistance]:
-    """Follow the three versions."""
+    """Return where double-chain and two versions with one chain end."""
     rng = np.random.default_rng(seed)
     mrp = MarkovRewardProcess(random_chain(rng, 3), rng.uniform(0.0, 2.0, 3))
     problem = Problem(mrp, _features(rng))

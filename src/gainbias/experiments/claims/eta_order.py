@@ -1,7 +1,7 @@
 """How the number of samples for a wanted error grows as the problem becomes ill-conditioned.
 
 Two families of problems, in which eta1 falls and nothing else changes: a chain that mixes ever more slowly,
-and a feature that becomes ever shorter (see `chains`). T(epsilon) is the number of transitions after which
+and a feature that becomes ever shorter (see `measuring`). T(epsilon) is the number of transitions after which
 the mean squared distance from the limit is epsilon for good.
 
 - Algorithms with affine steps: exact curves, over three decades of eta1. One rule for the step size of all:
@@ -20,19 +20,8 @@ import numpy as np
 from gainbias.algorithms.registry import ALGORITHMS
 from gainbias.engine.paths import Sampling
 from gainbias.engine.schedules import Harmonic
-from gainbias.experiments.claims.claim import (
-    Chart,
-    Claim,
-    Judgement,
-    Line,
-    Part,
-    at_most,
-    in_words,
-    log_slope,
-    short_problem,
-    shown,
-    slow_problem,
-)
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, at_most, in_words, shown
+from gainbias.experiments.claims.measuring import log_slope, short_problem, slow_problem
 from gainbias.experiments.statistics import Interval
 from gainbias.model.problem import Problem
 from gainbias.theory.asymptotics import asymptotic_covariance
@@ -58,10 +47,10 @@ FAMILIES: dict[str, Callable[[np.random.Generator, float], Problem]] = {
 }
 
 FORGETTING_TIMES = 20.0
-"""Curves end after so many times 1 / (step size eta1), when first errors are forgotten."""
+"""Curves end after this many times 1 / (step size eta1), when first errors are forgotten."""
 
 READINGS = 400
-"""Curves are read at so many numbers of steps; between them their logarithms are straight lines."""
+"""Number of steps at which curves are read; between them their logarithms are straight lines."""
 
 
 @dataclass(frozen=True)

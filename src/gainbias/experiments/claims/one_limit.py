@@ -24,9 +24,9 @@ from gainbias.experiments.claims.claim import (
     at_least,
     at_most,
     in_words,
-    random_chain,
     shown,
 )
+from gainbias.experiments.claims.measuring import random_chain
 from gainbias.experiments.statistics import Interval
 from gainbias.features import Tabular, normalise_features
 from gainbias.model.problem import Problem
@@ -68,7 +68,7 @@ class Ends:
 
 
 def collect(seed: int, quick: bool) -> list[Ends]:
-    """Run all algorithms."""
+    """Return the last weights of runs of all algorithms, from several first weights."""
     seeds, steps = (8, 2_000) if quick else (24, 10_000)
     rng = np.random.default_rng(seed)
     mrp = MarkovRewardProcess(random_chain(rng, 5), rng.uniform(0.0, 2.0, 5))
@@ -118,7 +118,7 @@ def _schedule(algorithm: Algorithm, problem: Problem) -> Harmonic | Constant | N
 
 
 def judge(found: list[Ends]) -> Judgement:
-    """Ask whether the spread goes away."""
+    """Judge for each algorithm whether the spread of its runs falls below a half."""
     parts = []
     for ends in found:
         name = f"{ends.algorithm}, {ends.features}"

@@ -15,20 +15,8 @@ from gainbias.algorithms.fields import paper_field
 from gainbias.engine.paths import Sampling
 from gainbias.engine.run import run
 from gainbias.engine.schedules import Harmonic
-from gainbias.experiments.claims.claim import (
-    Chart,
-    Claim,
-    Judgement,
-    Line,
-    Part,
-    about,
-    at_least,
-    log_slope,
-    mean_slope,
-    reversible_chain,
-    rewarding,
-    shown,
-)
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, about, at_least, shown
+from gainbias.experiments.claims.measuring import log_slope, mean_slope, reversible_chain, rewarding
 from gainbias.experiments.statistics import Interval
 from gainbias.extras import require
 from gainbias.features import Tabular
@@ -79,7 +67,7 @@ class Data:
 
 
 def collect(seed: int, quick: bool) -> Data:
-    """Measure powers."""
+    """Return with which power of 1/T errors fall, on the small chain and on the paper's tasks."""
     rng = np.random.default_rng(seed)
     problem = Problem(rewarding(reversible_chain(rng, 3), rng.normal(size=3), 1.0), Tabular())
     samplings: tuple[Sampling, ...] = ("iid",) if quick else ("iid", "markov")
@@ -143,7 +131,7 @@ def _falling(slope: Interval) -> Interval:
 
 
 def judge(data: Data) -> Judgement:
-    """Compare powers with predictions."""
+    """Judge the measured powers of 1/T by the predicted ones."""
     parts = [
         about(f"{each.name}, a eta1 = {each.strength:g}", each.power, each.predicted, RATE_MARGIN)
         for each in data.chain

@@ -28,7 +28,8 @@ from gainbias.experiments.engines import opened
 from gainbias.experiments.provenance import code_version
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import complete, refuse_failures, show_labels
-from gainbias.experiments.units import BATCH_SECONDS, Columns, hash_of
+from gainbias.experiments.tables import Columns
+from gainbias.experiments.units import BATCH_SECONDS, hash_of
 from gainbias.extras import require
 from gainbias.progress import Watch
 from gainbias.suggest import did_you_mean_or_known
@@ -37,7 +38,7 @@ QUICK_HOW = {
     "bound-holds": "Exact errors (single-chain: means over 64 runs of 200 steps, give or take 4 standard "
     "errors) on one random chain of 3 states, at certified step sizes.",
 }
-"""How quick versions are measured, of claims whose words do not count what ran."""
+"""How quick versions are measured, for claims whose `how` has no names in braces."""
 
 CLAIMS: dict[str, Claim] = {
     module.CLAIM.id: replace(module.CLAIM, quick_how=QUICK_HOW.get(module.CLAIM.id, ""))
@@ -76,7 +77,7 @@ class ClaimUnit:
 
     @property
     def label(self) -> str:
-        """What it is."""
+        """The unit in a few words."""
         return f"claim {self.claim}"
 
     def compute(self) -> dict[str, Columns]:

@@ -10,18 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gainbias.experiments.claims.claim import (
-    Chart,
-    Claim,
-    Judgement,
-    Line,
-    about,
-    in_words,
-    log_slope,
-    random_chain,
-    shown,
-    slow_problem,
-)
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, about, in_words, shown
+from gainbias.experiments.claims.measuring import log_slope, random_chain, slow_problem
 from gainbias.experiments.statistics import Interval
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solve import solve

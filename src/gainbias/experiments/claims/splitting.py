@@ -8,16 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gainbias.experiments.claims.claim import (
-    Chart,
-    Claim,
-    Judgement,
-    Line,
-    at_most,
-    double_chain_field,
-    mean_update,
-    random_chain,
-)
+from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, at_most
+from gainbias.experiments.claims.measuring import double_chain_field, mean_update, random_chain
 from gainbias.experiments.statistics import Interval
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
@@ -69,7 +61,7 @@ def _missed(one: Floats | float, other: Floats | float) -> float:
 
 
 def judge(found: dict[str, list[float]]) -> Judgement:
-    """Ask whether all are rounding."""
+    """Judge whether all identities hold to rounding."""
     # Identities are claimed for all chains, so the worst one decides.
     parts = tuple(
         at_most(name, Interval(*[max(missed)] * 3), IDENTITY_TOLERANCE) for name, missed in found.items()

@@ -1,4 +1,5 @@
 """The paper's study, rebuilt: fifteen tasks and three protocols.
 
-Start reading in `reproduce`; `instance` holds the unit of work, one instance of one task, and the protocols.
+Start reading in `reproduce`, the function; `protocols` says which methods are run and how, and `instance` is
+the unit of work. The report imports titles and order of the methods from `protocols`.
 """

@@ -1,7 +1,4 @@
-"""The unit of work of a study: one instance of one task, run by all algorithms of a protocol.
-
-How the paper's study is run: by its letter, by what fits its numbers, and fairly.
-"""
+"""The unit of work of a study: one instance of one task, run by all methods of a protocol."""
 
 from __future__ import annotations
 
@@ -14,133 +11,20 @@ from typing import Any, get_args
 
 import numpy as np
 
-from gainbias.algorithms.registry import as_algorithm
 from gainbias.engine.run import run
 from gainbias.engine.schedules import Harmonic
-from gainbias.engine.trace import Kind, Norm, Target, Trace
+from gainbias.engine.trace import Kind, Target, Trace
 from gainbias.experiments.provenance import code_version
+from gainbias.experiments.reproduce.protocols import PROTOCOLS, Protocol
 from gainbias.experiments.results import CONDITION_RUNS, CONDITIONS
-from gainbias.experiments.units import BATCH_SECONDS, Columns, Layout, hash_of, is_defined, refuse_interrupted
+from gainbias.experiments.tables import Columns, Layout
+from gainbias.experiments.units import BATCH_SECONDS, hash_of, is_defined, refuse_interrupted
 from gainbias.tasks.places import NOWHERE, Places, places_of
 from gainbias.tasks.registry import task
-from gainbias.tasks.task import Protocol as ProtocolName
 from gainbias.tasks.task import Task
 
-
-@dataclass(frozen=True)
-class ProtocolMethod:
-    """An algorithm as a protocol runs it.
-
-    Attributes
-    ----------
-    name : str
-        What its rows in the tables are called.
-    algorithm : str
-        Id of the algorithm, by default the same.
-    step_size : float, optional
-        A constant step size; by default it is the paper's for the task, a / (t + c0).
-    params : dict of str to float
-        All parameters of the algorithm; those that are not given are filled in with its defaults.
-
-    Examples
-    --------
-    >>> Method("single-chain").params["mean_ratio"]
-    1.0
-    """
-
-    name: str
-    algorithm: str = ""
-    step_size: float | None = None
-    params: dict[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Write everything down, so that the record says what is run."""
-        algorithm = as_algorithm(self.algorithm or self.name)
-        defaults: Any = algorithm.params()
-        object.__setattr__(self, "algorithm", algorithm.name)
-        object.__setattr__(self, "params", {**defaults._asdict(), **self.params})
-
-
-PAPER_METHODS = tuple(map(ProtocolMethod, ("double-chain", "single-chain", "td-lambda", "implicit-td")))
-"""The four methods of the paper's table of distances; it calls the last two coupled SA and implicit."""
-
-VARIANCE_REDUCED = (
-    ProtocolMethod("vrtd", step_size=0.5),
-    ProtocolMethod("vrtd-all-data", "vrtd", step_size=0.5, params={"skip": 1.0}),
-)
-"""What the paper calls much slower, without data, by one rule for all tasks and no tuning.
-
-The step size is the largest that is safe for feature rows no longer than 1; all parameters are the defaults
-of the package, because the constants that its authors would choose are not known to us. Its theory thins a
-Markov chain, which leaves three transitions of four unused. Since this decides how slow it is, it is run
-with all transitions, too.
-"""
-
-FLOOR_METHOD = ProtocolMethod("lstd")
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """One way to run the study.
-
-    Attributes
-    ----------
-    name : str
-        Its id, which is also that of the features `task` makes for it.
-    summary : str
-        What is particular about it.
-    methods : tuple of Method
-        The algorithms; least squares are the floor that others are seen against.
-    runs : int
-        Instances of each task; an instance has features, a policy and a sample path of its own.
-    target : str
-        What the paper's score is a distance to: the "bias", or the values of the "paper" fixed point.
-    norms : tuple of str
-        In which norms errors are stored.
-    """
-
-    name: ProtocolName
-    summary: str
-    methods: tuple[ProtocolMethod, ...]
-    runs: int
-    target: Target
-    norms: tuple[Norm, ...]
-
-
-PROTOCOLS: dict[str, Protocol] = {
-    protocol.name: protocol
-    for protocol in (
-        Protocol(
-            "literal",
-            "what the paper's text says: one scale for all features, distances to the bias, three runs",
-            (*PAPER_METHODS, *VARIANCE_REDUCED, FLOOR_METHOD),
-            3,
-            "bias",
-            ("euclidean",),
-        ),
-        Protocol(
-            "inferred",
-            "what fits the paper's numbers best: each feature row scaled alone, distances to its fixed point",
-            (*PAPER_METHODS, *VARIANCE_REDUCED, FLOOR_METHOD),
-            3,
-            "paper",
-            ("euclidean",),
-        ),
-        Protocol(
-            "fair",
-            "every method by every measure, budgets in transitions, many instances, least squares as floor",
-            (*PAPER_METHODS, ProtocolMethod("relative-td"), *VARIANCE_REDUCED, FLOOR_METHOD),
-            30,
-            "bias",
-            ("euclidean", "stationary"),
-        ),
-    )
-}
-"""The protocols by name."""
-
-
 CHECKPOINT_HALVINGS = 12
-"""The first checkpoint is at the last step divided by 2 so often."""
+"""The first checkpoint is at the last step, halved this many times."""
 
 LAYOUT = Layout(
     "reproduction",
@@ -158,7 +42,7 @@ LAYOUT = Layout(
 
 @dataclass(frozen=True)
 class Instance:
-    """What one worker does at a time.
+    """One instance of one task, run by all methods of a protocol.
 
     Attributes
     ----------
@@ -191,7 +75,7 @@ class Instance:
 
     @property
     def label(self) -> str:
-        """What it is."""
+        """The unit in a few words."""
         return f"{self.protocol}: {self.task} {self.run}"
 
     @property
@@ -200,7 +84,7 @@ class Instance:
         return self.protocol, self.task, self.run
 
     def compute(self) -> dict[str, Columns]:
-        """Run it.
+        """Run all methods on the instance, and return the columns of all tables.
 
         Returns
         -------

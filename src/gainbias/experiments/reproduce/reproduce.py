@@ -11,7 +11,8 @@ from typing import Any
 
 from gainbias.experiments.engines import opened
 from gainbias.experiments.manifest import make_manifest
-from gainbias.experiments.reproduce.instance import LAYOUT, PROTOCOLS, Instance
+from gainbias.experiments.reproduce.instance import LAYOUT, Instance
+from gainbias.experiments.reproduce.protocols import PROTOCOLS
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import complete, refuse_failures, show_labels
 from gainbias.extras import require
@@ -174,7 +175,7 @@ def plan(
 
 
 def _known(names: Iterable[str], known: Sequence[str], what: str) -> list[str]:
-    """Return the names, each once, or say which is unknown and what is near."""
+    """Return the names, each once; raise ValueError for an unknown one, with the nearest."""
     found = list(names)
     for name in found:
         if name not in known:

@@ -1,8 +1,8 @@
-"""The stored results of a study.
+"""The stored results of a study and the numbers that the paper prints, behind the same questions.
 
-The numbers that the paper prints.
-
-How errors are scored: as the paper does, and alike for all algorithms.
+`read_results` returns an `Archive`, `printed_numbers` the paper's tables; `Printed` answers for the paper
+what `Archive` answers for stored runs. A `Score` says how errors are measured: as the paper does, or alike
+for all algorithms.
 """
 
 from __future__ import annotations
@@ -13,64 +13,15 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pandas
 from pandas import DataFrame
 
+from gainbias.experiments.reproduce.protocols import in_method_order
 from gainbias.experiments.results import CONDITIONS, SCHEMA, Results
-from gainbias.report.names import ALGORITHMS
-
-PAPER_NAMES = {"coupled-sa": "td-lambda", "implicit": "implicit-td"}
-"""What the paper's tables call algorithms, where it is not their id."""
-
-
-class Paper(NamedTuple):
-    """The numbers that the paper prints.
-
-    Attributes
-    ----------
-    parameters : DataFrame
-        Columns task, d, step_numerator, step_offset, steps, epsilon; its order of tasks is used everywhere.
-    distances : DataFrame
-        Columns task, algorithm, mean, std.
-    condition_numbers : DataFrame
-        Columns task, eta1, eta2, eta3.
-    """
-
-    parameters: DataFrame
-    distances: DataFrame
-    condition_numbers: DataFrame
-
-    @property
-    def tasks(self) -> list[str]:
-        """Ids of the tasks in the paper's order."""
-        return [str(task) for task in self.parameters["task"]]
-
-    def final_errors(self) -> DataFrame:
-        """Return the table of distances with our ids of algorithms."""
-        return self.distances.assign(algorithm=self.distances["algorithm"].replace(PAPER_NAMES))
-
-
-class Printed:
-    """The paper's tables behind the same questions as `Archive`: one run, one score."""
-
-    def __init__(self, paper: Paper) -> None:
-        self.paper = paper
-
-    def errors(self, algorithm: str, score: Score, share: float = 1.0) -> DataFrame:
-        """Return the printed means as one row."""
-        rows = self.paper.final_errors().query("algorithm == @algorithm")
-        if rows.empty or score.kind != "paper" or score.budget != "steps" or share != 1.0:
-            raise MissingDataError("the paper prints no such numbers")
-        return wide(rows.assign(run=0), "mean")
-
-    def condition(self, name: str, score: Score) -> DataFrame:
-        """Return a printed condition number as one row; there is one eta2, whatever its reading."""
-        column = "eta2" if name == "eta2_literal" else name
-        return wide(self.paper.condition_numbers.assign(run=0), column)
-
 
 PAPER_ALGORITHMS = ("double-chain", "single-chain")
 BASELINES = ("td-lambda", "implicit-td")
@@ -137,6 +88,52 @@ FAIR_SCORES = {
 }
 """One metric for all algorithms, at equal numbers of transitions."""
 
+PAPER_NAMES = {"coupled-sa": "td-lambda", "implicit": "implicit-td"}
+"""What the paper's tables call algorithms, where it is not their id."""
+
+
+class Paper(NamedTuple):
+    """The numbers that the paper prints.
+
+    Attributes
+    ----------
+    parameters : DataFrame
+        Columns task, d, step_numerator, step_offset, steps, epsilon; its order of tasks is used everywhere.
+    distances : DataFrame
+        Columns task, algorithm, mean, std.
+    condition_numbers : DataFrame
+        Columns task, eta1, eta2, eta3.
+    """
+
+    parameters: DataFrame
+    distances: DataFrame
+    condition_numbers: DataFrame
+
+    @property
+    def tasks(self) -> list[str]:
+        """Ids of the tasks in the paper's order."""
+        return [str(task) for task in self.parameters["task"]]
+
+    def final_errors(self) -> DataFrame:
+        """Return the table of distances with our ids of algorithms."""
+        return self.distances.assign(algorithm=self.distances["algorithm"].replace(PAPER_NAMES))
+
+
+def printed_numbers() -> Paper:
+    """Return the numbers of the paper's tables.
+
+    Examples
+    --------
+    >>> len(printed_numbers().parameters)
+    15
+    """
+    data = resources.files("gainbias.tasks") / "data"
+    tables = {}
+    for name in ("parameters", "distances", "condition_numbers"):
+        with resources.as_file(data / f"{name}.csv") as path:
+            tables[name] = pandas.read_csv(path)
+    return Paper(**tables)
+
 
 RUN_COLUMNS = {
     "protocol": "category",
@@ -188,17 +185,18 @@ TABLES = {
     "states": STATE_COLUMNS,
     "values": VALUE_COLUMNS,
 }
+
 MAY_BE_EMPTY = ("states", "values")
 """Tables that a study without maps leaves empty."""
 
 
 class MissingDataError(LookupError):
-    """The stored results do not hold what a table or a verdict needs."""
+    """Raised where stored results do not hold what a table or a verdict needs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Archive:
-    """The tables of one study.
+    """The stored tables of one study, and answers from them.
 
     Attributes
     ----------
@@ -253,11 +251,9 @@ class Archive:
         return self.runs[["protocol", "algorithm"]].drop_duplicates()
 
     def algorithms(self, protocol: str) -> list[str]:
-        """Return the algorithms that were run under a protocol, in the order of `ALGORITHMS`."""
+        """Return the algorithms that were run under a protocol, in the order of the study."""
         found = self._algorithms
-        names = [str(name) for name in found.loc[found["protocol"] == protocol, "algorithm"]]
-        places = {name: place for place, name in enumerate(ALGORITHMS)}
-        return sorted(names, key=lambda name: places.get(name, len(places)))
+        return in_method_order(str(name) for name in found.loc[found["protocol"] == protocol, "algorithm"])
 
     def tasks(self, protocol: str) -> list[str]:
         """Return the tasks that were run under a protocol, in the order of the rows."""
@@ -309,32 +305,23 @@ class Archive:
         return wide(rows, name)
 
 
-def refuse_gaps(rows: DataFrame) -> None:
-    """Raise ValueError where a run has no error."""
-    gaps = rows["error"].isna()
-    if gaps.any():
-        first = rows[gaps].iloc[0]
-        raise ValueError(
-            f"{first['algorithm']} on {first['task']}, run {first['run']}, has no error at step "
-            f"{first['step']}: was the study interrupted? resume it first"
-        )
+class Printed:
+    """The paper's tables, which answer the same questions as `Archive`: one run, one score."""
 
+    def __init__(self, paper: Paper) -> None:
+        self.paper = paper
 
-def tail_of(runs: int) -> int:
-    """Return how many runs on either side are not among the middle 80 %.
+    def errors(self, algorithm: str, score: Score, share: float = 1.0) -> DataFrame:
+        """Return the printed means as one row."""
+        rows = self.paper.final_errors().query("algorithm == @algorithm")
+        if rows.empty or score.kind != "paper" or score.budget != "steps" or share != 1.0:
+            raise MissingDataError("the paper prints no such numbers")
+        return wide(rows.assign(run=0), "mean")
 
-    Examples
-    --------
-    >>> tail_of(3), tail_of(30)
-    (0, 2)
-    """
-    return math.floor(0.1 * (runs - 1))
-
-
-def wide(rows: DataFrame, value: str) -> DataFrame:
-    """Return a row for each run and a column for each task, in the order of the rows."""
-    rows = rows.astype({"task": object})
-    return rows.pivot(index="run", columns="task", values=value).reindex(columns=rows["task"].unique())
+    def condition(self, name: str, score: Score) -> DataFrame:
+        """Return a printed condition number as one row; there is one eta2, whatever its reading."""
+        column = "eta2" if name == "eta2_literal" else name
+        return wide(self.paper.condition_numbers.assign(run=0), column)
 
 
 def read_results(folder: str | Path) -> Archive:
@@ -402,3 +389,31 @@ def _read_table(path: Path, columns: Mapping[str, str]) -> DataFrame:
     for name in names:  # in the order of the rows, so that tasks keep it
         table[name] = table[name].cat.set_categories(table[name].unique().astype(object))
     return table
+
+
+def refuse_gaps(rows: DataFrame) -> None:
+    """Raise ValueError where a run has no error."""
+    gaps = rows["error"].isna()
+    if gaps.any():
+        first = rows[gaps].iloc[0]
+        raise ValueError(
+            f"{first['algorithm']} on {first['task']}, run {first['run']}, has no error at step "
+            f"{first['step']}: was the study interrupted? resume it first"
+        )
+
+
+def tail_of(runs: int) -> int:
+    """Return how many runs on either side are not among the middle 80 %.
+
+    Examples
+    --------
+    >>> tail_of(3), tail_of(30)
+    (0, 2)
+    """
+    return math.floor(0.1 * (runs - 1))
+
+
+def wide(rows: DataFrame, value: str) -> DataFrame:
+    """Return a row for each run and a column for each task, in the order of the rows."""
+    rows = rows.astype({"task": object})
+    return rows.pivot(index="run", columns="task", values=value).reindex(columns=rows["task"].unique())

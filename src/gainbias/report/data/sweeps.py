@@ -1,6 +1,7 @@
-"""The best step size of each series, chosen on half of the instances and measured on the other half.
+"""Means and intervals over the instances of a sweep, and the best step size of each series.
 
-Means and intervals over the instances of a sweep, read piece by piece however large its table is.
+`Summary` reads the table piece by piece, however large it is. `best_steps` chooses step sizes on half of the
+instances and measures them on the other half.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from pandas import DataFrame, Series
 from scipy.stats import t as student
 
 from gainbias.experiments.cell import EXACT_COLUMN
-from gainbias.report.names import distinct_texts
-from gainbias.report.tables.layout import Sheet, TableCell
+from gainbias.report.numbers import distinct_texts
 
 SCHEDULE = ["step_size", "a", "c0", "xi"]
 METRIC = ["kind", "target", "norm"]
@@ -60,12 +60,12 @@ class Summary:
 
     @cached_property
     def points(self) -> DataFrame:
-        """Means over all instances."""
+        """Table of means over all instances; see the class."""
         return self._means(self._sums, ["step"])
 
     @cached_property
     def halves(self) -> DataFrame:
-        """Means at the last step, over every second instance and over the others."""
+        """Table of means at the last step, over every second instance and over the others."""
         series = ["task", "settings", "algorithm", *self._params, "step_size", "c0", "xi"]
         ends = self._sums.groupby(series, dropna=False)["step"].transform("max")
         return self._means(self._sums[self._sums["step"] == ends], ["step", "half"])
@@ -85,7 +85,71 @@ class Summary:
 
 
 _NAMES = list(Names._fields)
+
 _FOUND = ["mean", "low", "high", "path_low", "path_high", "exact"]
+
+KEYS = ["task", "metric", "series"]
+
+
+def best_steps(summary: Summary) -> DataFrame:
+    """Return for each task, metric and series the best step size, and the error at the last step with it.
+
+    Returns
+    -------
+    DataFrame
+        Columns task, metric, series, algorithm, schedule, a, instances, runs, diverged, mean, low, high,
+        path_low, path_high, at_edge and apart, whether the choice was made on other instances. Best series
+        of a task first.
+    """
+    points, halves = summary.points, summary.halves
+    ends = points.groupby(["task", "series"])["step"].transform("max")
+    everything = points[points["step"] == ends]
+    apart = _tasks_to_split(halves)
+    chosen_on, measured_on = (
+        pandas.concat(
+            [halves[(halves["half"] == half) & halves["task"].isin(apart)], rest], ignore_index=True
+        )
+        for rest in [everything[~everything["task"].isin(apart)]]
+        for half in (0, 1)
+    )
+    best = chosen_on.loc[chosen_on.groupby(KEYS, sort=False)["mean"].idxmin(), [*KEYS, "schedule"]]
+    found = best.merge(measured_on, on=[*KEYS, "schedule"], how="left")
+    grid = everything.groupby(KEYS)["a"]
+    least, most = (found[KEYS].merge(ends.reset_index(), on=KEYS)["a"] for ends in (grid.min(), grid.max()))
+    found["at_edge"] = (least < most) & ((found["a"] == least) | (found["a"] == most))
+    found["apart"] = found["task"].isin(apart)
+    counts = ["instances", "runs", "diverged"]
+    intervals = ["mean", "low", "high", "path_low", "path_high"]
+    columns = [*KEYS, "algorithm", "schedule", "a", *counts, *intervals, "at_edge", "apart"]
+    return found[columns].sort_values(["task", "metric", "mean", "series"], ignore_index=True)
+
+
+def _tasks_to_split(halves: DataFrame) -> list[str]:
+    """Return the tasks with two instances or more in either half, whatever the step size."""
+    each = halves.groupby([*KEYS, "schedule"], sort=False)["instances"].agg(["size", "min"]).reset_index()
+    enough = ((each["size"] == 2) & (each["min"] >= 2)).groupby(each["task"], sort=False).all()
+    return [str(task) for task in enough.index[enough]]
+
+
+def common_schedule(points: DataFrame) -> str | None:
+    """Return the step size that most series share, the middle one of several; None if none is shared."""
+    owners = points.groupby("schedule")["series"].nunique().drop("none", errors="ignore")
+    if owners.empty or owners.max() < 2:
+        return None
+    sizes = points.drop_duplicates("schedule").set_index("schedule")["a"]
+    shared = sorted(owners[owners == owners.max()].index, key=lambda schedule: sizes[schedule])
+    return str(shared[len(shared) // 2])
+
+
+def for_charts(points: DataFrame) -> tuple[DataFrame, list[str]]:
+    """Return points with the intervals that charts show, and the tasks for which these are over paths.
+
+    That is so where a task has one instance, and where nothing better is known.
+    """
+    alone = points.groupby("task", sort=False)["instances"].transform("max") == 1
+    alone &= points["path_low"].notna()
+    low, high = (points[name].where(~alone, points[f"path_{name}"]) for name in ("low", "high"))
+    return points.assign(low=low, high=high), [str(task) for task in points.loc[alone, "task"].unique()]
 
 
 def _columns(path: Path) -> list[str]:
@@ -213,14 +277,6 @@ def _reach(mean: Any, squares: Any, count: Any) -> Any:
     return student.ppf(0.5 + SWEEP_CONFIDENCE / 2, others) * np.sqrt(spread / count)
 
 
-def _spread(table: DataFrame, columns: list[str], text: Any) -> Series[str]:
-    """Return a text for each row, made once for each combination."""
-    places = table.groupby(columns, dropna=False, sort=False).ngroup()
-    firsts = table.loc[~places.duplicated(), columns]
-    texts = np.array([text(*row) for row in firsts.itertuples(index=False)], dtype=object)
-    return Series(texts[places.to_numpy()], index=table.index)
-
-
 def _tasks(table: DataFrame) -> Series[str]:
     """Return the id of each task, with the settings in which its variants differ."""
     found: dict[str, list[dict[str, Any]]] = {}
@@ -265,6 +321,14 @@ def _schedules(table: DataFrame) -> Series[str]:
     return _spread(table, SCHEDULE, text)
 
 
+def _spread(table: DataFrame, columns: list[str], text: Any) -> Series[str]:
+    """Return a text for each row, made once for each combination."""
+    places = table.groupby(columns, dropna=False, sort=False).ngroup()
+    firsts = table.loc[~places.duplicated(), columns]
+    texts = np.array([text(*row) for row in firsts.itertuples(index=False)], dtype=object)
+    return Series(texts[places.to_numpy()], index=table.index)
+
+
 def _varying(variants: Iterable[dict[str, Any]]) -> list[str]:
     seen: dict[str, set[str]] = {}
     variants = list(variants)
@@ -291,7 +355,7 @@ def _shape(kind: str, a: str, c0: str, xi: str) -> str:
 
 
 def metric_text(kind: str, target: str, norm: str) -> str:
-    """Return an error in words.
+    """Return a metric in words.
 
     Examples
     --------
@@ -302,145 +366,3 @@ def metric_text(kind: str, target: str, norm: str) -> str:
     kinds = {"quotient": ", up to a constant", "centred": ", centred", "full": ""}
     norms = {"stationary": ", by the stationary law"}
     return f"distance to {targets.get(target, target)}{kinds.get(kind, '')}{norms.get(norm, '')}"
-
-
-def for_charts(points: DataFrame) -> tuple[DataFrame, list[str]]:
-    """Return points with the intervals that charts show, and the tasks for which these are over paths.
-
-    That is so where a task has one instance, and where nothing better is known.
-    """
-    alone = points.groupby("task", sort=False)["instances"].transform("max") == 1
-    alone &= points["path_low"].notna()
-    low, high = (points[name].where(~alone, points[f"path_{name}"]) for name in ("low", "high"))
-    return points.assign(low=low, high=high), [str(task) for task in points.loc[alone, "task"].unique()]
-
-
-NOTE = (
-    "Best step sizes are chosen on every second instance and measured on the others, with all paths of an "
-    "instance on one side, so the choice does not flatter; with fewer than four instances all are used for "
-    "both. Intervals: 95 % of the mean over instances, each averaged over its paths first. One instance has "
-    "no such interval; the one over its paths says nothing about other instances. Instances that are copies "
-    "(the same problem along the same path) count once. At the edge: the best step size is the first or last "
-    "of the grid, and a better one may lie beyond."
-)
-
-KEYS = ["task", "metric", "series"]
-HEADER = ["Task", "Series", "Best step size", "Error at the end", "95 % interval", "Instances"]
-"""Of the table for reading; "Runs" is added where an instance has several paths."""
-
-
-def best_steps(summary: Summary) -> DataFrame:
-    """Return for each task, metric and series the best step size, and the error at the last step with it.
-
-    Returns
-    -------
-    DataFrame
-        Columns task, metric, series, algorithm, schedule, a, instances, runs, diverged, mean, low, high,
-        path_low, path_high, at_edge and apart, whether the choice was made on other instances. Best series
-        of a task first.
-    """
-    points, halves = summary.points, summary.halves
-    ends = points.groupby(["task", "series"])["step"].transform("max")
-    everything = points[points["step"] == ends]
-    apart = _tasks_to_split(halves)
-    chosen_on, measured_on = (
-        pandas.concat(
-            [halves[(halves["half"] == half) & halves["task"].isin(apart)], rest], ignore_index=True
-        )
-        for rest in [everything[~everything["task"].isin(apart)]]
-        for half in (0, 1)
-    )
-    best = chosen_on.loc[chosen_on.groupby(KEYS, sort=False)["mean"].idxmin(), [*KEYS, "schedule"]]
-    found = best.merge(measured_on, on=[*KEYS, "schedule"], how="left")
-    grid = everything.groupby(KEYS)["a"]
-    least, most = (found[KEYS].merge(ends.reset_index(), on=KEYS)["a"] for ends in (grid.min(), grid.max()))
-    found["at_edge"] = (least < most) & ((found["a"] == least) | (found["a"] == most))
-    found["apart"] = found["task"].isin(apart)
-    counts = ["instances", "runs", "diverged"]
-    intervals = ["mean", "low", "high", "path_low", "path_high"]
-    columns = [*KEYS, "algorithm", "schedule", "a", *counts, *intervals, "at_edge", "apart"]
-    return found[columns].sort_values(["task", "metric", "mean", "series"], ignore_index=True)
-
-
-def _tasks_to_split(halves: DataFrame) -> list[str]:
-    """Return the tasks with two instances or more in either half, whatever the step size."""
-    each = halves.groupby([*KEYS, "schedule"], sort=False)["instances"].agg(["size", "min"]).reset_index()
-    enough = ((each["size"] == 2) & (each["min"] >= 2)).groupby(each["task"], sort=False).all()
-    return [str(task) for task in enough.index[enough]]
-
-
-def best_sheet(best: DataFrame, metric: str) -> Sheet:
-    """Return the best steps under a metric for reading, tasks one after the other."""
-    groups, own = [], best[best["metric"] == metric]
-    paths = several_paths(best)
-    for _, rows in own.groupby("task", sort=False):
-        least = rows["mean"].min()
-        groups.append(
-            [
-                [
-                    TableCell(row.task),
-                    TableCell(row.series),
-                    TableCell(row.schedule + (" (at the edge)" if row.at_edge else "")),
-                    TableCell(number_text(row.mean), best=bool(row.mean == least and np.isfinite(least))),
-                    TableCell(interval_words(row)),
-                    TableCell(str(row.instances)),
-                    *([TableCell(str(row.runs))] if paths else []),
-                ]
-                for row in rows.itertuples()
-            ]
-        )
-    header = [*HEADER, *(["Runs"] if paths else [])]
-    return Sheet("best-steps", f"Best step sizes: {metric}.", header, groups, [NOTE], text_columns=3)
-
-
-def several_paths(best: DataFrame) -> bool:
-    """Whether there are more runs than instances, so that both are to be shown."""
-    return bool((best["runs"] > best["instances"]).any())
-
-
-def number_text(number: float) -> str:
-    """Return a number with three digits.
-
-    Examples
-    --------
-    >>> number_text(0.12345), number_text(float("inf"))
-    ('0.123', 'diverged')
-    """
-    return f"{number:.3g}" if np.isfinite(number) else "diverged"
-
-
-def interval_text(low: float, high: float) -> str:
-    """Return an interval, or a dash.
-
-    Examples
-    --------
-    >>> interval_text(0.1, 0.2), interval_text(float("nan"), float("nan"))
-    ('0.1 to 0.2', '-')
-    """
-    return f"{low:.3g} to {high:.3g}" if np.isfinite(high) else "-"
-
-
-def interval_words(row: Any) -> str:
-    """Return the interval over instances; of one instance that over its paths, which is called so.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> nothing = {"low": np.nan, "high": np.nan}
-    >>> interval_words(SimpleNamespace(instances=1, diverged=0, **nothing, path_low=0.1, path_high=0.2))
-    'none: one instance (over its paths 0.1 to 0.2)'
-    """
-    if row.instances > 1 or row.diverged:
-        return interval_text(row.low, row.high)
-    over_paths = interval_text(row.path_low, row.path_high)
-    return "none: one instance" + (f" (over its paths {over_paths})" if over_paths != "-" else "")
-
-
-def common_schedule(points: DataFrame) -> str | None:
-    """Return the step size that most series share, the middle one of several; None if none is shared."""
-    owners = points.groupby("schedule")["series"].nunique().drop("none", errors="ignore")
-    if owners.empty or owners.max() < 2:
-        return None
-    sizes = points.drop_duplicates("schedule").set_index("schedule")["a"]
-    shared = sorted(owners[owners == owners.max()].index, key=lambda schedule: sizes[schedule])
-    return str(shared[len(shared) // 2])

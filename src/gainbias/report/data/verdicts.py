@@ -1,18 +1,14 @@
-"""How often each claim held, by how much, and what turns it where it failed.
+"""Verdicts on the paper's claims, and printed numbers that no stored choice comes near.
 
-What the paper claims from its experiments: each claim is a record with a test over stored results.
-
-A test says for each run and task whether the claim held there. A claim about *most* tasks holds in a run if
-it holds in more than half of them; one about *all* tasks, if it holds in each.
-
-Printed numbers that no stored choice comes near.
+`verdict_table` says how often each claim held, by how much, and what turns it where it failed;
+`unexplained` lists the numbers of the paper that stay unexplained.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from pandas import DataFrame
@@ -24,211 +20,229 @@ from gainbias.experiments.statistics import (
     interquartile_mean,
     proportion_interval,
 )
-from gainbias.report.data import summary as measured
+from gainbias.report.data.claims import MeasureSource, StudyClaim
 from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES, Archive, MissingDataError, Paper, Score
-from gainbias.report.data.summary import Measure, MeasureSource
+
+SCORES = PAPER_SCORES | FAIR_SCORES
+"""Every claim is judged under each of these that it makes sense for."""
+
+SLOWER = {"variance-reduction-slow", "variance-reduction-slow-all-data"}
+"""Claims about variance-reduced TD."""
+
+AGAINST_BASELINES = {"most-settings", "single-chain-first", "double-chain-keeps-up"} | SLOWER
+"""Claims that compare errors with those of the baselines."""
+
+CONSTANT_ITSELF = {"one-point"}
+"""Claims about the constant, under every score."""
+
+COUNTS_CONSTANT = "counts a constant that the baselines do not look for"
+OUR_CONSTANTS = "variance-reduced TD is run with constants of ours, its authors' are not known to us"
+"""What a verdict must not be quoted without."""
+
+CHANGES: Mapping[str, Mapping[str, Any]] = {
+    "if all are scored by the full error": {"kind": "full"},
+    "if all are scored by the centred error": {"kind": "centred"},
+    "if all are scored modulo constants": {"kind": "quotient"},
+    "with the paper's mixed metric": {"kind": "paper"},
+    "against the bias": {"target": "bias"},
+    "against the paper's fixed point": {"target": "paper"},
+    "at equal numbers of steps": {"budget": "steps"},
+    "at equal numbers of transitions": {"budget": "transitions"},
+}
+"""Single choices that may turn a verdict."""
+
+NO_INTERVAL = Interval(np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True)
-class StudyClaim:
-    """One empirical claim.
+class Verdict:
+    """How often a claim held under a score.
 
     Attributes
     ----------
-    name : str
-        Kebab-case id.
-    text : str
-        What is claimed, in our words.
-    where : str
-        Where the paper says it.
-    scope : {"most", "all"}
-        Of how many tasks it is claimed.
-    ratio : callable or None
-        ``ratio(source, score)`` is below 1 where the claim holds, a row for each run, a column for each task.
-    measures : str
-        What the ratio is of.
-    test : callable or None
-        Booleans of the same shape, where "the ratio is below 1" does not say it.
-    metric : {"any", "paper", "none"}
-        Under which metrics it makes sense: any; the paper's mixed one; or it does not depend on one.
-    about : {"errors", "conditions"}
-        Condition numbers do not depend on target and budget either.
-    because : str
-        A known reason, said where it fails.
-    findings : tuple of str
-        Anchors on the page of findings about the paper that bear on it.
+    held, of : int
+        In how many runs it held, of how many.
+    runs : Interval
+        That share, with a Clopper-Pearson interval.
+    pairs : Interval
+        Share of pairs of run and task in which it held, with a bootstrap interval stratified by task.
+    typical : Interval
+        Interquartile mean (of the logarithm) of the claim's ratio, with the same kind of interval; NaN if it
+        has none.
+    failing : tuple of str
+        Tasks in which it failed in more than half of the runs.
+    num_tasks : int
     """
 
-    name: str
-    text: str
-    where: str
-    scope: Literal["most", "all"]
-    ratio: Measure | None = None
-    measures: str = ""
-    test: Measure | None = None
-    metric: Literal["any", "paper", "none"] = "any"
-    about: Literal["errors", "conditions"] = "errors"
-    because: str = ""
-    findings: tuple[str, ...] = ()
+    held: int
+    of: int
+    runs: Interval
+    pairs: Interval
+    typical: Interval
+    failing: tuple[str, ...]
+    num_tasks: int
 
-    def held(self, source: MeasureSource, score: Score) -> DataFrame:
-        """Say for each run and task whether the claim held."""
-        if self.test is not None:
-            return self.test(source, score)
-        if self.ratio is None:
-            raise ValueError(f"claim {self.name} must have a test or a ratio")
-        return self.ratio(source, score) < 1
+    @property
+    def holds(self) -> bool:
+        """Whether it held in more than half of the runs."""
+        return 2 * self.held > self.of
+
+    @property
+    def word(self) -> str:
+        """The verdict in a word; "seems" where the runs are too few to tell their share from one half."""
+        if 2 * self.held == self.of:
+            return "undecided"
+        sure = self.runs.low > 0.5 or self.runs.high < 0.5
+        word = "hold" if self.holds else "fail"
+        return f"{word}s" if sure else f"seems to {word}"
 
 
-SLOWLY = (
-    'Numerical Results, appendix: "converges much more slowly", without data or parameters; ours stand at '
-    "the top of this page, are the same for all tasks and not tuned"
-)
+def verdict_table(claims: Iterable[StudyClaim], source: MeasureSource) -> DataFrame:
+    """Return the verdicts on claims, under all scores that make sense for each.
 
-STUDY_CLAIMS = (
-    StudyClaim(
-        "most-settings",
-        "The better of the two new algorithms has a smaller error than the better baseline in most tasks.",
-        'Numerical Results, main text: "our methods outperform the prior literature in most settings"',
-        "most",
-        measured.paper_to_baselines,
-        "better new algorithm / better baseline",
-        findings=("finding-23", "finding-26"),
-    ),
-    StudyClaim(
-        "single-chain-first",
-        "Single chain has a smaller error than both baselines in most tasks.",
-        "Table of distances, bold entries",
-        "most",
-        measured.single_to_baselines,
-        "single chain / better baseline",
-        findings=("finding-26",),
-    ),
-    StudyClaim(
-        "double-chain-keeps-up",
-        "Double chain is no worse than the better baseline, to two decimals, in most tasks.",
-        'Numerical Results, main text ("our methods"), and table of distances',
-        "most",
-        measured.double_to_baselines,
-        "double chain / better baseline; equal to two decimals holds, too",
-        test=measured.double_keeps_up,
-        findings=("finding-26",),
-    ),
-    StudyClaim(
-        "one-chain-costs-time",
-        "Using one chain instead of two costs time: single chain ends with the larger error in most tasks.",
-        'Single-Chain Algorithm: "at the cost of an increased convergence time"; sample complexities',
-        "most",
-        measured.double_to_single,
-        "double chain / single chain",
-        findings=("finding-11", "finding-26"),
-    ),
-    StudyClaim(
-        "fair-comparison",
-        "The comparison is fair: who wins does not change when all algorithms are scored modulo constants.",
-        'Numerical Results, main text: "a fair comparison"',
-        "all",
-        test=measured.metric_decides_nothing,
-        metric="paper",
-        findings=("finding-26",),
-    ),
-    StudyClaim(
-        "one-point",
-        "The new algorithms find the constant: this part of their errors is smaller than in the baselines.",
-        'Comparison table: "converges to a sample independent point"',
-        "most",
-        measured.constant_to_baselines,
-        "larger constant of the new algorithms / smaller one of the baselines",
-        metric="none",
-        findings=("finding-10", "finding-26"),
-    ),
-    StudyClaim(
-        "error-falls",
-        "Both new algorithms converge: in most tasks they end with smaller errors than after a tenth of the "
-        "budget.",
-        "Figure of learning curves; convergence theorems",
-        "most",
-        measured.end_to_tenth,
-        "error at the end / after a tenth",
-        findings=("finding-17",),
-    ),
-    StudyClaim(
-        "reaches-the-bias",
-        "The new algorithms approach the bias itself, not a projected fixed point away from it.",
-        "Numerical Results: errors against W*, which is one of the features",
-        "all",
-        measured.bias_to_fixed_point,
-        "error to the bias / twice that to the fixed point, worse new algorithm",
-        metric="none",
-        because="the fixed point is away from the bias, as it is when rows of features are scaled one by one",
-        findings=("finding-24",),
-    ),
-    StudyClaim(
-        "variance-reduction-slow",
-        "Variance-reduced TD, with the chain thinned, is much slower: its error is over twice that of the "
-        "better baseline.",
-        SLOWLY,
-        "most",
-        measured.twice_baselines_to("vrtd"),
-        "twice the better baseline / variance-reduced TD",
-        findings=("finding-26",),
-    ),
-    StudyClaim(
-        "variance-reduction-slow-all-data",
-        "Variance-reduced TD is much slower even if it uses every transition.",
-        SLOWLY,
-        "most",
-        measured.twice_baselines_to("vrtd-all-data"),
-        "twice the better baseline / variance-reduced TD, all data",
-        findings=("finding-26",),
-    ),
-    StudyClaim(
-        "eta1-largest-printed",
-        "eta1 is the largest of the three condition numbers in most tasks, eta2 as printed.",
-        "Table of condition numbers, bold entries",
-        "most",
-        measured.others_to_eta1("eta2_literal", "eta3"),
-        "larger of the others / eta1",
-        metric="none",
-        about="conditions",
-        findings=("finding-2",),
-    ),
-    StudyClaim(
-        "eta1-largest-subspace",
-        "eta1 is the largest of the three in most tasks, eta2 on the subspace of the work it is taken from.",
-        "Table of condition numbers, bold entries",
-        "most",
-        measured.others_to_eta1("eta2", "eta3"),
-        "larger of the others / eta1",
-        metric="none",
-        about="conditions",
-        because="with constants in the span of the features eta1 can never exceed this eta2",
-        findings=("finding-2", "finding-3"),
-    ),
-    StudyClaim(
-        "eta1-above-eta3",
-        "eta1 is larger than eta3 in every task.",
-        "Table of condition numbers, all fifteen rows",
-        "all",
-        measured.others_to_eta1("eta3"),
-        "eta3 / eta1",
-        metric="none",
-        about="conditions",
-        findings=("finding-3",),
-    ),
-    StudyClaim(
-        "eta1-above-half-eta3",
-        "eta1 is larger than half of eta3 in every task.",
-        "Comparison table, note 2, and the lemma behind it",
-        "all",
-        measured.others_to_eta1("eta3", factor=0.5),
-        "half of eta3 / eta1",
-        metric="none",
-        about="conditions",
-        findings=("finding-3",),
-    ),
-)
-"""All empirical claims, in the order of the page."""
+    Returns
+    -------
+    DataFrame
+        A row for each claim and score that the source can judge: the word, in how many runs it held, shares
+        of runs and of pairs of run and task and the typical ratio, with 95 % intervals, the reason where it
+        does not hold, and the caveat without which it must not be quoted.
+    """
+    rows = []
+    for claim in claims:
+        for name, score in scores_for(claim).items():
+            try:
+                verdict = judge(claim, source, score)
+            except MissingDataError:
+                continue
+            row: dict[str, Any] = {"claim": claim.name, "score": name, "word": verdict.word}
+            row |= {"held": verdict.held, "of": verdict.of}
+            for key, interval in (
+                ("runs", verdict.runs),
+                ("pairs", verdict.pairs),
+                ("typical", verdict.typical),
+            ):
+                row |= {key: interval.estimate, f"{key}_low": interval.low, f"{key}_high": interval.high}
+            why = reason(claim, verdict, source, score)
+            rows.append(row | {"reason": why, "caveat": caveat(claim, score)})
+    return DataFrame(rows)
+
+
+def scores_for(claim: StudyClaim) -> dict[str, Score]:
+    """Return the scores under which a claim is judged, by name."""
+    if claim.metric == "paper":
+        return dict(PAPER_SCORES)
+    if claim.metric == "none":
+        return PAPER_SCORES | {"fair": FAIR_SCORES["fair, full"]}
+    return dict(SCORES)
+
+
+def judge(claim: StudyClaim, source: MeasureSource, score: Score) -> Verdict:
+    """Return the verdict on a claim under a score.
+
+    Raises
+    ------
+    MissingDataError
+        If the source does not hold what the claim needs.
+    """
+    table = claim.held(source, score)
+    held = table.to_numpy(dtype=float)
+    met, often = runs_met(claim, table), held.mean(axis=0)
+    return Verdict(
+        held=met,
+        of=len(held),
+        runs=proportion_interval(met, len(held)),
+        pairs=bootstrap_interval(lambda drawn: drawn.mean(axis=(-2, -1)), held, rng=0, resamples=1000),
+        typical=_typical(claim, source, score),
+        failing=tuple(str(task) for task, share in zip(table.columns, often, strict=True) if share < 0.5),
+        num_tasks=held.shape[1],
+    )
+
+
+def runs_met(claim: StudyClaim, held: DataFrame) -> int:
+    """Return the number of runs in which a claim held in as many tasks as it speaks of."""
+    shares = held.to_numpy(dtype=float).mean(axis=1)
+    return int((shares > 0.5).sum() if claim.scope == "most" else (shares == 1.0).sum())
+
+
+def _typical(claim: StudyClaim, source: MeasureSource, score: Score) -> Interval:
+    if claim.ratio is None:
+        return NO_INTERVAL
+    ratios = claim.ratio(source, score).to_numpy(dtype=float)
+    ratios = np.where(np.isnan(ratios), 1.0, ratios)  # 0 / 0, or both diverged
+    with np.errstate(divide="ignore"):
+        logs = np.clip(np.log(ratios), -700.0, 700.0)
+    interval = bootstrap_interval(interquartile_mean, logs, rng=0, resamples=1000)
+    return Interval(*(float(np.exp(end)) for end in interval))
+
+
+def reason(claim: StudyClaim, verdict: Verdict, source: MeasureSource, score: Score) -> str:
+    """Return why a claim does not hold under a score, by the data; empty if it holds."""
+    if verdict.holds:
+        return ""
+    parts = [claim.because] if claim.because else []
+    if claim.about == "errors":
+        turning = turning_choices(claim, source, score)
+        if turning:
+            parts.append(f"it would hold {' or '.join(turning)}")
+        elif not claim.because:
+            metric = "metric, " if claim.metric == "any" else ""
+            parts.append(f"no other {metric}target or budget alone turns it")
+    return "; ".join([*parts, _where_it_fails(verdict)])
+
+
+def turning_choices(claim: StudyClaim, source: MeasureSource, score: Score) -> list[str]:
+    """Return the choices of metric, target and budget with each of which alone a claim would hold."""
+    turning = []
+    for words, change in CHANGES.items():
+        other = score.but(**change)
+        if other == score or (claim.metric == "paper" and other.kind != "paper"):
+            continue
+        try:
+            table = claim.held(source, other)
+        except MissingDataError:
+            continue
+        if 2 * runs_met(claim, table) > len(table):
+            turning.append(words)
+    return turning
+
+
+def _where_it_fails(verdict: Verdict) -> str:
+    count = len(verdict.failing)
+    if count == verdict.num_tasks:
+        return "it fails in every task"
+    if count == 0:
+        return "it fails now and then, but in no task in most runs"
+    return f"it fails in {count} of {verdict.num_tasks} tasks: {', '.join(verdict.failing)}"
+
+
+def caveat(claim: StudyClaim, score: Score) -> str:
+    """Return what a verdict must not be quoted without; mostly nothing.
+
+    Examples
+    --------
+    >>> from gainbias.report.data.claims import STUDY_CLAIMS
+    >>> first = STUDY_CLAIMS[0]
+    >>> caveat(first, FAIR_SCORES["fair, full"]), caveat(first, FAIR_SCORES["fair, centred"])
+    ('counts a constant that the baselines do not look for', '')
+    """
+    parts = []
+    counted = score.kind == "full" and claim.name in AGAINST_BASELINES
+    if counted or claim.name in CONSTANT_ITSELF:
+        parts.append(COUNTS_CONSTANT)
+    if claim.name in SLOWER:
+        parts.append(OUR_CONSTANTS)
+    return "; ".join(parts)
+
+
+def with_caveat(text: str, words: str) -> str:
+    """Return a verdict, with its caveat in brackets if there is one.
+
+    Examples
+    --------
+    >>> with_caveat("holds, 30 of 30", "with few runs"), with_caveat("fails", "")
+    ('holds, 30 of 30 (with few runs)', 'fails')
+    """
+    return f"{text} ({words})" if words else text
 
 
 NEAR = 2.0
@@ -309,225 +323,3 @@ def _nearest(task: str, quantity: str, printed: float, choices: list[str], ours:
         "factor": float(factors[best]),
         "choice": choices[best],
     }
-
-
-SCORES = PAPER_SCORES | FAIR_SCORES
-"""Every claim is judged under each of these that it makes sense for."""
-
-SLOWER = {"variance-reduction-slow", "variance-reduction-slow-all-data"}
-"""Claims about variance-reduced TD."""
-
-AGAINST_BASELINES = {"most-settings", "single-chain-first", "double-chain-keeps-up"} | SLOWER
-"""Claims that compare errors with those of the baselines."""
-
-CONSTANT_ITSELF = {"one-point"}
-"""Claims about the constant, under every score."""
-
-COUNTS_CONSTANT = "counts a constant that the baselines do not look for"
-OUR_CONSTANTS = "variance-reduced TD is run with constants of ours, its authors' are not known to us"
-"""What a verdict must not be quoted without."""
-
-NO_INTERVAL = Interval(np.nan, np.nan, np.nan)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """How often a claim held under a score.
-
-    Attributes
-    ----------
-    held, of : int
-        In how many runs it held, of how many.
-    runs : Interval
-        That share, with a Clopper-Pearson interval.
-    pairs : Interval
-        Share of pairs of run and task in which it held, with a bootstrap interval stratified by task.
-    typical : Interval
-        Interquartile mean (of the logarithm) of the claim's ratio, with the same kind of interval; NaN if it
-        has none.
-    failing : tuple of str
-        Tasks in which it failed in more than half of the runs.
-    num_tasks : int
-    """
-
-    held: int
-    of: int
-    runs: Interval
-    pairs: Interval
-    typical: Interval
-    failing: tuple[str, ...]
-    num_tasks: int
-
-    @property
-    def holds(self) -> bool:
-        """Whether it held in more than half of the runs."""
-        return 2 * self.held > self.of
-
-    @property
-    def word(self) -> str:
-        """Say it in a word; "seems" where the runs are too few to tell their share from one half."""
-        if 2 * self.held == self.of:
-            return "undecided"
-        sure = self.runs.low > 0.5 or self.runs.high < 0.5
-        word = "hold" if self.holds else "fail"
-        return f"{word}s" if sure else f"seems to {word}"
-
-
-def runs_met(claim: StudyClaim, held: DataFrame) -> int:
-    """Count the runs in which a claim held in as many tasks as it speaks of."""
-    shares = held.to_numpy(dtype=float).mean(axis=1)
-    return int((shares > 0.5).sum() if claim.scope == "most" else (shares == 1.0).sum())
-
-
-def judge(claim: StudyClaim, source: MeasureSource, score: Score) -> Verdict:
-    """Judge a claim under a score.
-
-    Raises
-    ------
-    MissingDataError
-        If the source does not hold what the claim needs.
-    """
-    table = claim.held(source, score)
-    held = table.to_numpy(dtype=float)
-    met, often = runs_met(claim, table), held.mean(axis=0)
-    return Verdict(
-        held=met,
-        of=len(held),
-        runs=proportion_interval(met, len(held)),
-        pairs=bootstrap_interval(lambda drawn: drawn.mean(axis=(-2, -1)), held, rng=0, resamples=1000),
-        typical=_typical(claim, source, score),
-        failing=tuple(str(task) for task, share in zip(table.columns, often, strict=True) if share < 0.5),
-        num_tasks=held.shape[1],
-    )
-
-
-def _typical(claim: StudyClaim, source: MeasureSource, score: Score) -> Interval:
-    if claim.ratio is None:
-        return NO_INTERVAL
-    ratios = claim.ratio(source, score).to_numpy(dtype=float)
-    ratios = np.where(np.isnan(ratios), 1.0, ratios)  # 0 / 0, or both diverged
-    with np.errstate(divide="ignore"):
-        logs = np.clip(np.log(ratios), -700.0, 700.0)
-    interval = bootstrap_interval(interquartile_mean, logs, rng=0, resamples=1000)
-    return Interval(*(float(np.exp(end)) for end in interval))
-
-
-CHANGES: Mapping[str, Mapping[str, Any]] = {
-    "if all are scored by the full error": {"kind": "full"},
-    "if all are scored by the centred error": {"kind": "centred"},
-    "if all are scored modulo constants": {"kind": "quotient"},
-    "with the paper's mixed metric": {"kind": "paper"},
-    "against the bias": {"target": "bias"},
-    "against the paper's fixed point": {"target": "paper"},
-    "at equal numbers of steps": {"budget": "steps"},
-    "at equal numbers of transitions": {"budget": "transitions"},
-}
-"""Single choices that may turn a verdict."""
-
-
-def turning_choices(claim: StudyClaim, source: MeasureSource, score: Score) -> list[str]:
-    """Return the choices of metric, target and budget with each of which alone a claim would hold."""
-    turning = []
-    for words, change in CHANGES.items():
-        other = score.but(**change)
-        if other == score or (claim.metric == "paper" and other.kind != "paper"):
-            continue
-        try:
-            table = claim.held(source, other)
-        except MissingDataError:
-            continue
-        if 2 * runs_met(claim, table) > len(table):
-            turning.append(words)
-    return turning
-
-
-def reason(claim: StudyClaim, verdict: Verdict, source: MeasureSource, score: Score) -> str:
-    """Say from the data why a claim does not hold under a score; empty if it holds."""
-    if verdict.holds:
-        return ""
-    parts = [claim.because] if claim.because else []
-    if claim.about == "errors":
-        turning = turning_choices(claim, source, score)
-        if turning:
-            parts.append(f"it would hold {' or '.join(turning)}")
-        elif not claim.because:
-            metric = "metric, " if claim.metric == "any" else ""
-            parts.append(f"no other {metric}target or budget alone turns it")
-    return "; ".join([*parts, _where_it_fails(verdict)])
-
-
-def _where_it_fails(verdict: Verdict) -> str:
-    count = len(verdict.failing)
-    if count == verdict.num_tasks:
-        return "it fails in every task"
-    if count == 0:
-        return "it fails now and then, but in no task in most runs"
-    return f"it fails in {count} of {verdict.num_tasks} tasks: {', '.join(verdict.failing)}"
-
-
-def scores_for(claim: StudyClaim) -> dict[str, Score]:
-    """Return the scores under which a claim is judged, by name."""
-    if claim.metric == "paper":
-        return dict(PAPER_SCORES)
-    if claim.metric == "none":
-        return PAPER_SCORES | {"fair": FAIR_SCORES["fair, full"]}
-    return dict(SCORES)
-
-
-def caveat(claim: StudyClaim, score: Score) -> str:
-    """Return what a verdict must not be quoted without; mostly nothing.
-
-    Examples
-    --------
-    >>> from gainbias.report.data.verdicts import CLAIMS
-    >>> caveat(CLAIMS[0], FAIR_SCORES["fair, full"]), caveat(CLAIMS[0], FAIR_SCORES["fair, centred"])
-    ('counts a constant that the baselines do not look for', '')
-    """
-    parts = []
-    counted = score.kind == "full" and claim.name in AGAINST_BASELINES
-    if counted or claim.name in CONSTANT_ITSELF:
-        parts.append(COUNTS_CONSTANT)
-    if claim.name in SLOWER:
-        parts.append(OUR_CONSTANTS)
-    return "; ".join(parts)
-
-
-def with_caveat(text: str, words: str) -> str:
-    """Return a verdict, with its caveat in brackets if there is one.
-
-    Examples
-    --------
-    >>> with_caveat("holds, 30 of 30", "with few runs"), with_caveat("fails", "")
-    ('holds, 30 of 30 (with few runs)', 'fails')
-    """
-    return f"{text} ({words})" if words else text
-
-
-def verdict_table(claims: Iterable[StudyClaim], source: MeasureSource) -> DataFrame:
-    """Judge all claims under all scores that make sense for them.
-
-    Returns
-    -------
-    DataFrame
-        A row for each claim and score that the source can judge: the word, in how many runs it held, shares
-        of runs and of pairs of run and task and the typical ratio, with 95 % intervals, the reason where it
-        does not hold, and the caveat without which it must not be quoted.
-    """
-    rows = []
-    for claim in claims:
-        for name, score in scores_for(claim).items():
-            try:
-                verdict = judge(claim, source, score)
-            except MissingDataError:
-                continue
-            row: dict[str, Any] = {"claim": claim.name, "score": name, "word": verdict.word}
-            row |= {"held": verdict.held, "of": verdict.of}
-            for key, interval in (
-                ("runs", verdict.runs),
-                ("pairs", verdict.pairs),
-                ("typical", verdict.typical),
-            ):
-                row |= {key: interval.estimate, f"{key}_low": interval.low, f"{key}_high": interval.high}
-            why = reason(claim, verdict, source, score)
-            rows.append(row | {"reason": why, "caveat": caveat(claim, score)})
-    return DataFrame(rows)

@@ -1,7 +1,4 @@
-"""Exact bias and last estimates of the paper's algorithms on the maps of tasks, as a figure for print.
-
-Learning curves of all tasks in one figure.
-"""
+"""Figures of a study: learning curves of all tasks, profiles over all tasks, and maps of the values."""
 
 from __future__ import annotations
 
@@ -13,6 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pandas import DataFrame
 
+from gainbias.algorithms.registry import short_title
+from gainbias.experiments.reproduce.protocols import method_title
+from gainbias.experiments.statistics import Rng, bootstrap_interval, performance_profile
 from gainbias.report.data.results import (
     FLOOR_ALGORITHM,
     STUDIED,
@@ -22,9 +22,10 @@ from gainbias.report.data.results import (
     Score,
     tail_of,
 )
+from gainbias.report.data.summary import log_floor_ratios, score_arrays
 from gainbias.report.data.verdicts import PRINTED_ZERO
 from gainbias.report.figures.style import FAINT, INK, SIZES, drawing, look_of, new_figure
-from gainbias.report.names import algorithm_title, task_title
+from gainbias.tasks.registry import task_title
 from gainbias.types import Floats
 
 if TYPE_CHECKING:
@@ -34,9 +35,8 @@ if TYPE_CHECKING:
 
 Axis = Literal["steps", "transitions"]
 
-
 DECADES = 3
-"""So many last decades of the runs are shown: before them next to nothing is learned."""
+"""Number of last decades of the runs that are shown: before them next to nothing is learned."""
 
 MOST_TICKS = 4
 BAND, STRIP = 0.15, 0.25
@@ -77,30 +77,6 @@ class DrawnCurve(NamedTuple):
         """Return the part from x on."""
         kept = self.x >= x
         return self._replace(x=self.x[kept], mean=self.mean[kept], low=self.low[kept], high=self.high[kept])
-
-
-def learning_curve(
-    results: Archive, algorithm: str, task: str, score: Score, axis: Axis = "steps"
-) -> DrawnCurve:
-    """Summarise the runs of an algorithm on a task at each checkpoint.
-
-    With few runs the middle 80 % reach from the smallest to the largest.
-    """
-    rows = results.curve(algorithm, score)
-    rows = rows[(rows["task"] == task) & (rows["step"] > 0)]
-    if rows.empty:
-        raise MissingDataError(f"the results hold no run of {algorithm} on {task}")
-    wide = rows.pivot(index="step" if axis == "steps" else "transitions", columns="run", values="error")
-    ordered = np.sort(wide.to_numpy(), axis=1)
-    edge = tail_of(ordered.shape[1])
-    return DrawnCurve(
-        x=wide.index.to_numpy(dtype=np.float64),
-        mean=ordered.mean(axis=1),
-        low=ordered[:, edge],
-        high=ordered[:, -1 - edge],
-        runs=ordered.shape[1],
-        diverged=int(np.isinf(ordered[-1]).sum()),
-    )
 
 
 def draw_curves(
@@ -148,6 +124,46 @@ def draw_curves(
     return figure
 
 
+def learning_curve(
+    results: Archive, algorithm: str, task: str, score: Score, axis: Axis = "steps"
+) -> DrawnCurve:
+    """Summarise the runs of an algorithm on a task at each checkpoint.
+
+    With few runs the middle 80 % reach from the smallest to the largest.
+    """
+    rows = results.curve(algorithm, score)
+    rows = rows[(rows["task"] == task) & (rows["step"] > 0)]
+    if rows.empty:
+        raise MissingDataError(f"the results hold no run of {algorithm} on {task}")
+    wide = rows.pivot(index="step" if axis == "steps" else "transitions", columns="run", values="error")
+    ordered = np.sort(wide.to_numpy(), axis=1)
+    edge = tail_of(ordered.shape[1])
+    return DrawnCurve(
+        x=wide.index.to_numpy(dtype=np.float64),
+        mean=ordered.mean(axis=1),
+        low=ordered[:, edge],
+        high=ordered[:, -1 - edge],
+        runs=ordered.shape[1],
+        diverged=int(np.isinf(ordered[-1]).sum()),
+    )
+
+
+def _shown_curves(results: Archive, task: str, score: Score, axis: Axis) -> dict[str, DrawnCurve]:
+    """Return the last part of the curves of a task."""
+    curves = {}
+    for algorithm in _drawn(results, score):
+        with suppress(MissingDataError):
+            curves[algorithm] = learning_curve(results, algorithm, task, score, axis)
+    end = max(curve.x[-1] for curve in curves.values())
+    return {algorithm: curve.since(end / 10**DECADES) for algorithm, curve in curves.items()}
+
+
+def _drawn(results: Archive, score: Score) -> list[str]:
+    """Return the algorithms that are drawn."""
+    found = results.algorithms(score.protocol)
+    return [name for name in found if score.kind != "paper" or name in (*STUDIED, FLOOR_ALGORITHM)]
+
+
 def _described(score: Score) -> str:
     target = {"bias": "the bias", "paper": "the paper's fixed point", "own": "the own limit"}[score.target]
     kind = {"full": "", "centred": ", centred", "quotient": ", up to a constant", "paper": ""}[score.kind]
@@ -158,12 +174,6 @@ def _end_points(paper: Paper, task: str, score: Score) -> DataFrame:
     """Return the rows of the paper's table for a task, if the score is its own."""
     printed = paper.final_errors()
     return printed[(printed["task"] == task) & (score.kind == "paper")]
-
-
-def _drawn(results: Archive, score: Score) -> list[str]:
-    """Return the algorithms that are drawn."""
-    found = results.algorithms(score.protocol)
-    return [name for name in found if score.kind != "paper" or name in (*STUDIED, FLOOR_ALGORITHM)]
 
 
 def _draw_panel(panel: Axes, task: str, curves: dict[str, DrawnCurve], printed: DataFrame) -> None:
@@ -182,16 +192,6 @@ def _draw_panel(panel: Axes, task: str, curves: dict[str, DrawnCurve], printed: 
     for axis, text in ((panel.xaxis, power_of_ten), (panel.yaxis, tick_text)):
         axis.set_label_coords(0.0, 0.0)  # it has no label: no place is to be searched for one
         axis.set_major_formatter(lambda value, _, text=text: text(value))  # type: ignore[misc]
-
-
-def _shown_curves(results: Archive, task: str, score: Score, axis: Axis) -> dict[str, DrawnCurve]:
-    """Return the last part of the curves of a task."""
-    curves = {}
-    for algorithm in _drawn(results, score):
-        with suppress(MissingDataError):
-            curves[algorithm] = learning_curve(results, algorithm, task, score, axis)
-    end = max(curve.x[-1] for curve in curves.values())
-    return {algorithm: curve.since(end / 10**DECADES) for algorithm, curve in curves.items()}
 
 
 def _draw_curve(panel: Axes, algorithm: str, curve: DrawnCurve) -> None:
@@ -256,7 +256,7 @@ def _draw_legend(figure: Figure, algorithms: list[str], score: Score, columns: i
         look, marked = look_of(algorithm), score.kind == "paper" and algorithm in STUDIED
         mark = MARK | {"marker": look.marker} if marked else {}
         handles.append(Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=look.width, **mark))
-    labels = [algorithm_title(name) + (" (floor)" if name == FLOOR_ALGORITHM else "") for name in algorithms]
+    labels = [method_title(name) + (" (floor)" if name == FLOOR_ALGORITHM else "") for name in algorithms]
     handles.append(Patch(color=look_of("single-chain").colour, alpha=BAND, linewidth=0))
     labels.append("Middle 80 % of runs")
     if score.kind == "paper":
@@ -309,6 +309,50 @@ def power_of_ten(value: float) -> str:
     return f"$10^{{{int(power)}}}$" if digits == "1" else rf"${digits}\cdot 10^{{{int(power)}}}$"
 
 
+LOG_THRESHOLDS = np.linspace(0.0, 2.0, 81)
+"""Profiles reach from the floor to a hundred times it."""
+
+
+def draw_profiles(
+    results: Archive, scores: Mapping[str, Score], size: str = "two-column", rng: Rng = 0
+) -> Figure:
+    """Draw the share of runs whose error is within a multiple of that of least squares on the same data."""
+    rng, shape = np.random.default_rng(rng), SIZES[size]
+    with drawing(shape):
+        figure = new_figure(shape.width, shape.panel_height + 0.83)
+        panels = figure.subplots(1, len(scores), sharey=True, squeeze=False)[0]
+        for panel, (name, score) in zip(panels, scores.items(), strict=True):
+            for algorithm, ratios in log_floor_ratios(score_arrays(results, score)).items():
+                look = look_of(algorithm)
+                band = bootstrap_interval(
+                    lambda drawn: performance_profile(drawn, LOG_THRESHOLDS), ratios, rng=rng, resamples=500
+                )
+                x = 10**LOG_THRESHOLDS
+                panel.plot(x, band.estimate, color=look.colour, linestyle=look.dashes, linewidth=look.width)
+                panel.fill_between(x, band.low, band.high, color=look.colour, alpha=0.15, linewidth=0)
+            panel.set_title(name.capitalize())
+            panel.set(xscale="log", xlim=(1, 100), ylim=(0, 1.02), xticks=[1, 10, 100], yticks=[0, 0.5, 1])
+            panel.minorticks_off()
+            panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        figure.supxlabel("Error, in multiples of the least-squares error", fontsize=shape.letters)
+        figure.supylabel("Share of runs", fontsize=shape.letters)
+        _draw_profile_legend(
+            figure,
+            [name for name in results.algorithms("fair") if name != FLOOR_ALGORITHM],
+            shape.legend_columns,
+        )
+    return figure
+
+
+def _draw_profile_legend(figure: Figure, algorithms: list[str], columns: int) -> None:
+    from matplotlib.lines import Line2D
+
+    looks = [look_of(name) for name in algorithms]
+    handles = [Line2D([], [], color=k.colour, linestyle=k.dashes, linewidth=k.width) for k in looks]
+    titles = [method_title(name) for name in algorithms]
+    figure.legend(handles, titles, loc="outside upper center", ncols=columns)
+
+
 COLOURS = "cividis"
 """From blue to yellow: the same to all readers, and in print."""
 
@@ -326,7 +370,7 @@ def draw_maps(results: Archive, protocol: str, size: str = "two-column") -> Figu
     tasks = [str(task) for task in of_protocol["task"].unique()]
     if not tasks:
         return None
-    shape, names = SIZES[size], ["Exact", *map(algorithm_title, STUDIED)]
+    shape, names = SIZES[size], ["Exact", *map(short_title, STUDIED)]
     maps = [of_protocol[of_protocol["task"] == task].sort_values("state") for task in tasks]
     grids = [_spread(states, states["bias"].to_numpy()) for states in maps]
     heights = [grid.shape[0] / grid.shape[1] for grid in grids]

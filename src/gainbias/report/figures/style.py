@@ -89,7 +89,7 @@ def look_of(algorithm: str) -> LineStyle:
 
 @contextmanager
 def drawing(size: Size) -> Iterator[None]:
-    """Draw, or write to files, with our settings, whatever a user's own are."""
+    """Use our settings of matplotlib in a ``with`` block, whatever a user's own are."""
     try:
         import matplotlib
         from cycler import cycler

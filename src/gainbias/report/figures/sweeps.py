@@ -1,7 +1,4 @@
-"""Figures of a sweep: sensitivity to the step size, learning curves, and the best steps side by side.
-
-How the series of a sweep are told apart.
-"""
+"""Figures of a sweep: sensitivity to the step size, learning curves, and the best steps side by side."""
 
 from __future__ import annotations
 
@@ -32,43 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-OTHERS: tuple[tuple[Dashes, str], ...] = (
-    ("-", "o"),
-    ((0.0, (4.0, 1.5)), "s"),
-    ((0.0, (1.0, 1.5)), "D"),
-    ((0.0, (5.0, 1.5, 1.0, 1.5)), "v"),
-)
-"""Dashes and marks of further series of an algorithm."""
-
-
-def looks_of(series: Iterable[str]) -> dict[str, LineStyle]:
-    """Return a look for each series, which is named by its algorithm and what else it has.
-
-    The first series of an algorithm looks as the algorithm does everywhere; others have its colour with other
-    dashes and marks, and another colour only where these run out.
-
-    Examples
-    --------
-    >>> looks = looks_of(["td-lambda, trace_decay 0", "td-lambda, trace_decay 0.9", "lstd"])
-    >>> [look.colour for look in looks.values()]
-    ['#000000', '#009E73', '#009E73']
-    """
-    looks: dict[str, LineStyle] = {}
-    for name in sorted(series):
-        own = look_of(name.partition(",")[0])
-        colours = [own.colour, *(colour for colour in OKABE_ITO if colour != own.colour)]
-        others = (
-            own._replace(colour=colour, dashes=dashes, marker=marker)
-            for colour, (dashes, marker) in itertools.product(colours, OTHERS)
-        )
-        taken = {(look.colour, look.dashes) for look in looks.values()}
-        free = (look for look in (own, *others) if (look.colour, look.dashes) not in taken)
-        looks[name] = next(free, own)
-    return looks
-
-
 MOST_PANELS = 30
-"""Figures have so many tasks at most; the page has all."""
+"""Most tasks that a figure has; the page has all."""
 
 MOST_RATIO = 1000.0
 """Of the largest error that is shown to the smallest."""
@@ -128,7 +90,7 @@ def _legend(axes: Any) -> list[tuple[str, Any]]:
 
 
 def _draw_sensitivity(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
-    """Errors at the last step against the step size, with intervals; what diverged is left out."""
+    """Draw errors at the last step against the step size, with intervals; what diverged is left out."""
     ends = rows.groupby("series")["step"].transform("max")
     for series, own in rows[rows["step"] == ends].groupby("series"):
         own, look = own.sort_values("a"), looks[series]
@@ -148,7 +110,7 @@ def _draw_sensitivity(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]
 
 
 def _draw_curves(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
-    """Means with their intervals, and thin broken lines for exact root mean squares."""
+    """Draw means with their intervals, and thin broken lines for exact root mean squares."""
     for series, own in rows[rows["step"] > 0].groupby("series"):
         look, finite = looks[series], own[np.isfinite(own["mean"])]
         axes.plot(finite["step"], finite["mean"], **{**_style(look, series), "marker": ""})
@@ -161,16 +123,8 @@ def _draw_curves(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> 
     _use_few_ticks(axes)
 
 
-def _scale(axes: Any, means: Any) -> None:
-    """Make scales logarithmic, and leave out what would squeeze all others together: far too large steps."""
-    known = means[np.isfinite(means) & (means > 0)]
-    if len(known):  # otherwise nothing is drawn, which a logarithmic scale cannot bear
-        axes.set(xscale="log", yscale="log")
-        axes.set_ylim(0.8 * known.min(), 1.25 * min(known.max(), MOST_RATIO * known.min()))
-
-
 def _draw_best(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
-    """One row for each series, the best on top."""
+    """Draw a row for each series, the best on top."""
     finite = rows[np.isfinite(rows["mean"])].sort_values("mean", ascending=False)
     for height, row in enumerate(finite.itertuples()):
         reach = np.nan_to_num([[row.mean - row.low], [row.high - row.mean]])
@@ -180,6 +134,14 @@ def _draw_best(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> No
     axes.set(xscale="log" if (finite["mean"] > 0).any() else "linear")
     axes.set(yticks=[], xlabel="error at the end, at the best step size")
     _use_few_ticks(axes)
+
+
+def _scale(axes: Any, means: Any) -> None:
+    """Make scales logarithmic, and leave out what would squeeze all others together: far too large steps."""
+    known = means[np.isfinite(means) & (means > 0)]
+    if len(known):  # otherwise nothing is drawn, which a logarithmic scale cannot bear
+        axes.set(xscale="log", yscale="log")
+        axes.set_ylim(0.8 * known.min(), 1.25 * min(known.max(), MOST_RATIO * known.min()))
 
 
 def _use_few_ticks(axes: Any) -> None:
@@ -200,3 +162,38 @@ def _style(look: LineStyle, label: str) -> dict[str, Any]:
         "linewidth": 1.0,
         "label": label,
     }
+
+
+OTHERS: tuple[tuple[Dashes, str], ...] = (
+    ("-", "o"),
+    ((0.0, (4.0, 1.5)), "s"),
+    ((0.0, (1.0, 1.5)), "D"),
+    ((0.0, (5.0, 1.5, 1.0, 1.5)), "v"),
+)
+"""Dashes and marks of further series of an algorithm."""
+
+
+def looks_of(series: Iterable[str]) -> dict[str, LineStyle]:
+    """Return a look for each series, which is named by its algorithm and what else it has.
+
+    The first series of an algorithm looks as the algorithm does everywhere; others have its colour with other
+    dashes and marks, and another colour only where these run out.
+
+    Examples
+    --------
+    >>> looks = looks_of(["td-lambda, trace_decay 0", "td-lambda, trace_decay 0.9", "lstd"])
+    >>> [look.colour for look in looks.values()]
+    ['#000000', '#009E73', '#009E73']
+    """
+    looks: dict[str, LineStyle] = {}
+    for name in sorted(series):
+        own = look_of(name.partition(",")[0])
+        colours = [own.colour, *(colour for colour in OKABE_ITO if colour != own.colour)]
+        others = (
+            own._replace(colour=colour, dashes=dashes, marker=marker)
+            for colour, (dashes, marker) in itertools.product(colours, OTHERS)
+        )
+        taken = {(look.colour, look.dashes) for look in looks.values()}
+        free = (look for look in (own, *others) if (look.colour, look.dashes) not in taken)
+        looks[name] = next(free, own)
+    return looks

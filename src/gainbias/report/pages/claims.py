@@ -1,37 +1,16 @@
-"""The page of the paper's headline claims: a table of verdicts, and for each claim figures and charts.
-
-Results on the paper's headline claims: on a terminal, as a page, as figures.
-
-The folder of claims: refused where it holds others, written, and marked where the test was a quick one.
-"""
+"""The page of the paper's headline claims: a table of verdicts, and for each claim figures and charts."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
-from rich.markup import escape as escape_markup
-from rich.table import Column, Table
-from rich.text import Text
+from typing import Any
 
 import gainbias
-from gainbias.experiments.claims.claim import QUICK, Chart, ClaimResult, Line, Part, notice
-from gainbias.experiments.results import MADE_WITH
-from gainbias.report.figures.style import (
-    FAINT,
-    OKABE_ITO,
-    SIZES,
-    LineStyle,
-    drawing,
-    look_of,
-    new_figure,
-    save_figure,
-)
+from gainbias.experiments.claims.claim import QUICK, Chart, ClaimResult, notice
+from gainbias.report.figures.claims import line_look
 from gainbias.report.pages.frame import (
     NUMBER,
     PAGE,
@@ -45,11 +24,8 @@ from gainbias.report.pages.frame import (
     script_data,
     short,
 )
-from gainbias.report.tables.layout import Sheet, TableCell, latex
+from gainbias.report.tables.claims import PART_HEADER, part_cells
 from gainbias.store import write_whole
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def write_claims_page(results: Sequence[ClaimResult], stored: Path, path: Path | None = None) -> Path:
@@ -70,7 +46,7 @@ def write_claims_page(results: Sequence[ClaimResult], stored: Path, path: Path |
 
 
 def claims_html(results: Sequence[ClaimResult], made: Mapping[str, str]) -> str:
-    """Return the interactive page of claims; ``made`` says how they came about. A single claim is open."""
+    """Return the interactive page of claims; ``made`` says how they came about. A claim alone is open."""
     rows = [
         f'<th scope="row"><a href="#claim={escape(result.id)}">{escape(result.id)}</a></th>'
         f"<td>{escape(result.text)}</td><td>{badge(result.verdict)}</td>"
@@ -117,7 +93,7 @@ def _section(result: ClaimResult, is_open: bool) -> str:
 
 
 def _words(chart: Chart) -> str:
-    """Say what a chart shows, for those who cannot see it."""
+    """Return what a chart shows in words, for those who cannot see it."""
     return f"{chart.title}. {chart.y} against {chart.x}: {', '.join(line.name for line in chart.lines)}"
 
 
@@ -134,273 +110,3 @@ def _chart(chart: Chart) -> dict[str, Any]:
         measured += not line.reference
     axes = {"x": chart.x, "y": chart.y, "xAxis": chart.x_axis, "yAxis": chart.y_axis}
     return {"title": chart.title, **axes, "lines": lines}
-
-
-HEIGHTS = {"two-column": 3.2, "one-column": 3.0}
-"""Of charts, in inches; in one column the legend stands below."""
-
-CLAIMS_FILE = "claims.json"
-"""The file with all that was measured."""
-
-PART_HEADER = ("Measured", "Figure", "Interval", "Claimed", "Verdict")
-CLAIM_STYLES = [LineStyle(colour, marker) for colour, marker in zip(OKABE_ITO, "os^DvPX", strict=True)]
-"""For lines that are not named after an algorithm."""
-
-
-def show_claims(results: list[dict[str, Any]]) -> None:
-    """Show for each claim its figures, its verdict and the reason."""
-    console = Console()
-    for stored in results:
-        result = ClaimResult.from_dict(stored)
-        table = Table(
-            Column("measured", overflow="fold"),
-            "figure",
-            "interval",
-            "claimed",
-            "verdict",
-            title=escape_markup(result.id),
-        )
-        for part in result.parts:
-            table.add_row(*map(escape_markup, part_cells(part)))
-        console.print(table)
-        console.print(
-            f"[bold]{result.verdict.upper()}[/bold]: {escape_markup(result.text)}",
-            escape_markup(result.reason),
-            "",
-        )
-    summary = Table("claim", "verdict", title="Verdicts")
-    for stored in results:
-        summary.add_row(stored["id"], stored["verdict"])
-    console.print(summary)
-
-
-def claims_page(results: Sequence[ClaimResult]) -> str:
-    """Return all results as Markdown: a table of verdicts, then a section for each claim."""
-    lines = ["| Claim | What the paper says | Verdict |", "|---|---|---|"]
-    lines += [_row(each.id, each.text, f"**{each.verdict}**") for each in results]
-    for result in results:
-        lines += [
-            "",
-            f"## {result.id}",
-            "",
-            f"**Claim.** {result.text} Where: {result.where}.",
-            "",
-            f"**How it is measured.** {result.how} Intervals: {result.interval}.",
-            "",
-            f"**{result.verdict.capitalize()}.** {result.reason}{_see(result)}",
-            "",
-            _row(*PART_HEADER),
-            "|---|---|---|---|---|",
-            *(_row(*part_cells(part)) for part in result.parts),
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def claims_sheet(results: Sequence[ClaimResult]) -> Sheet:
-    """Lay out what was measured for each claim that has a verdict, for a paper."""
-    groups = []
-    for result in results:
-        judged = [part_cells(part) for part in result.parts if part.verdict is not None]
-        names = [result.id] + [""] * (len(judged) - 1)
-        groups.append(
-            [[TableCell(name), *map(TableCell, cells)] for name, cells in zip(names, judged, strict=True)]
-        )
-    return Sheet(
-        "claims", "Headline claims of the paper, measured.", ["Claim", *PART_HEADER], groups, text_columns=6
-    )
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def write_claims(results: Sequence[ClaimResult], folder: Path) -> list[Path]:
-    """Write ``claims.json``, ``.md``, ``.tex``, the interactive page and all charts, and return the paths."""
-    stored, page, for_print = folder / CLAIMS_FILE, folder / "claims.md", folder / "claims.tex"
-    answer = json.dumps([result.to_dict() for result in results], indent=1) + "\n"
-    write_whole(stored, answer.encode())
-    write_whole(page, claims_page(results).encode())
-    write_whole(for_print, latex(claims_sheet(results)).encode() + b"\n")
-    paths = [stored, page, for_print, write_claims_page(results, stored)]
-    for result in results:
-        for number, chart in enumerate(result.charts, 1):
-            name = result.id if len(result.charts) == 1 else f"{result.id}-{number}"
-            for size in SIZES:
-                paths += save_figure(draw_chart(chart, size), folder / "figures" / size / name, SIZES[size])
-    return paths
-
-
-def read_claims(path: Path) -> list[ClaimResult]:
-    """Return the results that `write_claims` stored."""
-    try:
-        return [ClaimResult.from_dict(stored) for stored in json.loads(path.read_text(encoding="utf-8"))]
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(
-            f"{path} is damaged or was written by another version: put the claims to the test again"
-        ) from error
-
-
-def draw_chart(chart: Chart, size: str = "two-column") -> Figure:
-    """Draw a chart: predictions as faint lines, all else as marks, with intervals where there are any."""
-    shape = SIZES[size]
-    with drawing(shape):
-        figure = new_figure(shape.width, HEIGHTS[size])
-        axes = figure.add_subplot()
-        measured = [line for line in chart.lines if not line.reference]
-        for number, line in enumerate(measured):
-            _draw(axes, line, number)
-        for line in chart.lines:
-            if line.reference:
-                axes.plot(line.x, line.y, color=FAINT, linewidth=0.9, label=line.name, zorder=1)
-        axes.set(title=chart.title, xlabel=chart.x, ylabel=chart.y, xscale=chart.x_axis, yscale=chart.y_axis)
-        if size == "two-column":
-            figure.legend(loc="outside right upper", ncols=1)
-        else:
-            figure.legend(loc="outside lower center", ncols=shape.legend_columns)
-    return figure
-
-
-def line_look(line: Line, number: int) -> LineStyle:
-    """Return how a line is drawn: like the algorithm that it is named after, or by its number."""
-    known = look_of(line.name)
-    return CLAIM_STYLES[number % len(CLAIM_STYLES)] if known is look_of("") else known
-
-
-def _draw(axes: Any, line: Line, number: int) -> None:
-    look = line_look(line, number)
-    style = {"color": look.colour, "marker": look.marker, "markersize": 2.6, "label": line.name}
-    joined = "-" if list(line.x) == sorted(line.x) else "none"
-    if line.low:
-        ends = [
-            [y - low for y, low in zip(line.y, line.low, strict=True)],
-            [high - y for y, high in zip(line.y, line.high, strict=True)],
-        ]
-        axes.errorbar(line.x, line.y, yerr=ends, linestyle="none", elinewidth=0.7, **style)
-    else:
-        axes.plot(line.x, line.y, linestyle=joined, linewidth=0.7, **style)
-
-
-def part_cells(part: Part) -> tuple[str, str, str, str, str]:
-    """Return what a table says about a measured figure, column by column of `PART_HEADER`."""
-    interval = f"{_number(part.low)} to {_number(part.high)}"
-    return part.name, _number(part.value), interval, part.expected, part.verdict or ""
-
-
-def _number(value: float) -> str:
-    if value == 0.0 or 1e-3 <= abs(value) < 1e5:
-        return f"{value:.3f}"
-    return f"{value:.1e}"
-
-
-def _see(result: ClaimResult) -> str:
-    numbers = ", ".join(name.removeprefix("finding-") for name in result.findings)
-    return f" See [What we found in the paper](paper.md): {numbers}." if numbers else ""
-
-
-def show_marked_claims(results: list[dict[str, Any]]) -> None:
-    """Show results on a terminal; what is no full test says so above and below."""
-    told = notice([ClaimResult.from_dict(result) for result in results])
-    console = Console()
-    if told:
-        console.print(Text(told, style="bold"))
-    show_claims(results)
-    if told:
-        console.print(Text(told, style="bold"))
-
-
-def check_claims_folder(folder: Path, overwrite: bool = False) -> None:
-    """Refuse a folder to which claims must not be written.
-
-    Parameters
-    ----------
-    folder : Path
-        May be new or empty, or hold what an interrupted test of claims left.
-    overwrite : bool
-        Whether claims that it holds may be replaced. Anything else never is.
-
-    Raises
-    ------
-    ValueError
-        If it holds claims and they may not be replaced, or if it holds something else.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "thesis.tex").write_text("years of work")
-    ...     check_claims_folder(Path(folder))
-    Traceback (most recent call last):
-    ValueError: ... is not empty and holds no claims: choose another folder with --output
-    """
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file: name a folder with --output")
-    if (folder / CLAIMS_FILE).exists():
-        if not overwrite:
-            raise ValueError(
-                f"{folder} already holds {_held(folder / CLAIMS_FILE)}: choose another folder with "
-                "--output, or "
-                "replace them with --overwrite (overwrite=True in Python)"
-            )
-        return
-    found = (
-        {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-        if folder.exists()
-        else set()
-    )
-    if found - {"units", MADE_WITH}:
-        raise ValueError(f"{folder} is not empty and holds no claims: choose another folder with --output")
-
-
-def _held(stored: Path) -> str:
-    """Say which claims a folder holds, as far as that can be read."""
-    try:
-        results = [ClaimResult.from_dict(result) for result in json.loads(stored.read_bytes())]
-    except (ValueError, TypeError, KeyError):
-        return "claims that cannot be read"
-    quick = {True: "quick look", False: "full test", None: "not recorded how"}
-    kinds = ", ".join(dict.fromkeys(quick[result.quick] for result in results))
-    return f"{len(results)} claims ({kinds}): {', '.join(result.id for result in results)}"
-
-
-def store_claims(results: Sequence[ClaimResult], folder: Path, overwrite: bool = False) -> list[Path]:
-    """Write everything about claims to a folder, and return the paths of its files.
-
-    Parameters
-    ----------
-    results : sequence of ClaimResult
-    folder : Path
-        See `check_claims_folder`; it is made if it does not exist.
-    overwrite : bool
-        Whether claims that it holds may be replaced. Their figures go, so that all that are there belong to
-        the same test.
-
-    Raises
-    ------
-    ValueError
-        If the folder must not be written to.
-    """
-    check_claims_folder(folder, overwrite)
-    for figure in _figures(folder):
-        figure.unlink()
-    paths = write_claims(results, folder)
-    if told := notice(results):
-        write_whole(folder / "claims.md", f"**{told}**\n\n{claims_page(results)}".encode())
-        sheet = claims_sheet(results)
-        marked = sheet._replace(caption=f"{sheet.caption} {told}")
-        write_whole(folder / "claims.tex", latex(marked).encode() + b"\n")
-    return paths
-
-
-def _figures(folder: Path) -> list[Path]:
-    """Return the figures of the claims that a folder holds, and no other file."""
-    try:
-        names = [
-            (stored["id"], len(stored["charts"]))
-            for stored in json.loads((folder / CLAIMS_FILE).read_bytes())
-        ]
-    except (OSError, ValueError, TypeError, KeyError):
-        return []
-    stems = {name for name, _ in names} | {
-        f"{name}-{k}" for name, charts in names for k in range(1, charts + 1)
-    }
-    return [path for path in folder.glob("figures/*/*.*") if path.stem in stems]

@@ -1,7 +1,4 @@
-"""The page of one evaluation: warnings first, the gain, how it settled down, and the values.
-
-An estimate in words and in rows of a table, for its page.
-"""
+"""The page of one evaluation: warnings first, the gain, how it settled down, and the values."""
 
 from __future__ import annotations
 
@@ -52,157 +49,6 @@ RELATIVE = (
     "their mean in the long run is 0."
 )
 
-
-def about(estimate: Estimate) -> str:
-    """Say what the gain is, and what it rests on."""
-    return f"Average reward per step in the long run, from {estimate.diagnostics.data_in_words()}."
-
-
-def number_with_ends(middle: float, low: float, high: float) -> str:
-    """Return a number and its interval, with digits that the interval is worth.
-
-    Examples
-    --------
-    >>> number_with_ends(1.23456, 1.2, 1.29), number_with_ends(1.23456, -np.inf, np.inf)
-    ('1.235 (1.200 to 1.290)', '1.234560 (-inf to inf)')
-    """
-    digits = digits_for(high - low)
-    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
-
-
-def without_interval(gain: float) -> str:
-    """Return a gain that has no interval, and why.
-
-    Examples
-    --------
-    >>> without_interval(0.0)
-    '0; rewards did not vary, so there is no interval'
-    """
-    return f"{gain:.4g}; rewards did not vary, so there is no interval"
-
-
-def value_with_ends(value: float, low: float, high: float, unseen: str = UNSEEN) -> str:
-    """Return a value and its interval, or why there is none.
-
-    Examples
-    --------
-    >>> value_with_ends(2.34567, 2.0, 2.6), value_with_ends(2.34567, -np.inf, np.inf)
-    ('+2.35 (+2.00 to +2.60)', '+2.346, too little was seen for an interval')
-    """
-    if np.isnan(value):
-        return unseen
-    if not np.isfinite(high - low):
-        return f"{value:+.4g}, {RARE}"
-    digits = digits_for(high - low)
-    return f"{value:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
-
-
-def values(view: ValueView) -> str:
-    """Name the best and the worst of the values that are drawn and have intervals."""
-    places = np.flatnonzero(view.known & np.isfinite(view.values))
-    if not len(places):
-        return "Too little was seen for an interval of any value."
-    best, worst = places[np.argmax(view.values[places])], places[np.argmin(view.values[places])]
-    return f"Best: {_at(view, int(best))}. Worst: {_at(view, int(worst))}."
-
-
-def _at(view: ValueView, place: int) -> str:
-    seen = view.seen[place].tolist()
-    shown = str(seen) if view.seen.dtype.kind == "i" else ", ".join(f"{x:.4g}" for x in np.ravel(seen))
-    return f"{value_with_ends(view.values[place], *view.intervals[place])} at {shown}"
-
-
-def how_to_read(view: ValueView, confidence: float) -> str:
-    """Say what a chart of values shows."""
-    unknown = {
-        "points": " For one of a grey point too little was seen.",
-        "line": " Where there is no band, too little was seen.",
-        "map": " Where there is no colour, too little was seen.",
-        "extremes": " Shown are the worst and the best observations that have one.",
-    }
-    is_partial = {"points": view.rare.any(), "extremes": True}.get(view.form, not view.known.all())
-    partly = unknown[view.form] if is_partial else ""
-    return f"{RELATIVE} Each has its own {confidence:.0%} interval.{partly}"
-
-
-def no_picture(estimate: Estimate) -> str:
-    """Say why values are not drawn."""
-    if isinstance(estimate.learned, NoValues):
-        return f"There are no values here: {'; '.join(estimate.learned.warnings)}."
-    if estimate.observed.limits.whole:
-        return (
-            f"There are more than {MOST_LISTED_OBSERVATIONS:,} different observations, too many to draw or "
-            "list. Ask for "
-            "values in Python: value(observation) and value_interval(observation) of the estimate."
-        )
-    return (
-        "Values are drawn for observations of one or two numbers with bounds, or for discrete ones. Ask for "
-        "others in Python: value(observation) and value_interval(observation) of the estimate."
-    )
-
-
-def value_rows(estimate: Estimate) -> tuple[list[list[Entry]], str]:
-    """Return rows of a table of values, and what is left out; none for boxes, or without values."""
-    every = every_observation(estimate.observed.limits)
-    if every is None or isinstance(estimate.learned, NoValues):
-        return [], ""
-    left_out = ""
-    if len(every) > MOST_ROWS:
-        worst, best = estimate.extremes(MOST_ROWS // 2)
-        listed = [seen for seen, _ in [*best, *(pair for pair in worst[::-1] if pair not in best)]]
-        left_out = (
-            f"{len(listed)} of {len(every):,} observations: the best and the worst of those that were seen "
-            f"often enough for an interval. The other {len(every) - len(listed):,} are left out."
-        )
-        every = np.array(listed, dtype=np.int64).reshape(len(listed), *every.shape[1:])
-    found = zip(every.tolist(), estimate.value(every), estimate.value_interval(every), strict=True)
-    return [_row(*one) for one in found], left_out
-
-
-def _row(seen: Any, value: float, ends: Any) -> list[Entry]:
-    name = Entry(str(seen), None if isinstance(seen, list) else seen)
-    if np.isnan(value):
-        return [name, Entry(NO_STEP), Entry("-"), Entry("-")]
-    if not np.isfinite(ends).all():
-        return [name, Entry(f"{value:+.4g}", float(value)), Entry(RARE), Entry("-")]
-    digits = digits_for(ends[1] - ends[0])
-    return [name, *(Entry(f"{number:+.{digits}f}", float(number)) for number in (value, *ends))]
-
-
-def diagnostics(estimate: Estimate) -> dict[str, str]:
-    """Return what speaks for and against an estimate, by what it is."""
-    facts = estimate.diagnostics
-    in_span = {True: "can be expressed by the features", False: "cannot be expressed by the features"}
-    return {
-        "Method": facts.algorithm,
-        "Features": estimate.features,
-        "Data": facts.data_in_words(),
-        "Run": "complete" if facts.is_complete else "cut short: the first warning says why",
-        "Standard error of the gain": _number(facts.standard_error),
-        "Autocorrelation time of rewards": _steps(facts.autocorrelation_time),
-        "Split R-hat": _number(facts.r_hat, "; 1 if all halves of all chains agree"),
-        "Batches": f"{facts.num_batches:,} for the gain, {facts.value_batches:,} for values",
-        "Autocorrelation time of values": _steps(facts.mixing_time, ": so long the chain remembers"),
-        "Length for values": _number(facts.value_effective_sample_size, " of these times"),
-        "Smallest curvature in the weights": "not computed" if facts.eta is None else _number(facts.eta),
-        "Constants": "not looked at" if facts.constant_in_span is None else in_span[facts.constant_in_span],
-        "Predictable variance of TD errors": _number(
-            100.0 * facts.predictable_share, " % or more; 0 if the features express the bias"
-        ),
-        "Time": f"{facts.source_seconds:.3g} s for the data, {facts.library_seconds:.3g} s in this library",
-    }
-
-
-def _steps(value: float, why: str = "") -> str:
-    return _number(value, f" step{'s' * (f'{value:.4g}' != '1')}{why}")
-
-
-def _number(value: float, unit: str = "") -> str:
-    if np.isnan(value):
-        return "not known"
-    return "without bound" if np.isinf(value) else f"{value:,.4g}{unit}"
-
-
 WIDTH_CHOICE = """\
 <form class="controls" aria-label="What the map shows" hidden>
 <label>Shown <select data-choice="shown">
@@ -252,7 +98,7 @@ def write_estimate_page(estimate: Estimate, path: Path, made: Mapping[str, str])
 
 
 def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
-    """Return the interactive page of an estimate; ``made`` says how it came about, the foremost first."""
+    """Return the interactive page of an estimate; ``made`` says how it came about, the main fact first."""
     gain, interval = with_interval(estimate.gain, estimate.gain_interval, estimate.confidence).split(", ")
     facts, view = estimate.diagnostics, value_view(estimate)
     warnings = _listed("Warnings: read these first", facts.warnings)
@@ -271,6 +117,11 @@ def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
         made=definitions(made),
         data=script_data({"gain": _gain_data(estimate), "values": view and _value_data(view)}),
     )
+
+
+def about(estimate: Estimate) -> str:
+    """Return a sentence on what the gain is, and which data it rests on."""
+    return f"Average reward per step in the long run, from {estimate.diagnostics.data_in_words()}."
 
 
 def _listed(title: str, texts: Iterable[str]) -> str:
@@ -297,7 +148,110 @@ def _table(estimate: Estimate) -> str:
     return table + (f'<p class="hint">{escape(left_out)}</p>' if left_out else "")
 
 
-# Numbers of charts ---------------------------------------------------------------------------------
+def values(view: ValueView) -> str:
+    """Return a sentence on the best and the worst of the values that are drawn and have intervals."""
+    places = np.flatnonzero(view.known & np.isfinite(view.values))
+    if not len(places):
+        return "Too little was seen for an interval of any value."
+    best, worst = places[np.argmax(view.values[places])], places[np.argmin(view.values[places])]
+    return f"Best: {_at(view, int(best))}. Worst: {_at(view, int(worst))}."
+
+
+def _at(view: ValueView, place: int) -> str:
+    seen = view.seen[place].tolist()
+    shown = str(seen) if view.seen.dtype.kind == "i" else ", ".join(f"{x:.4g}" for x in np.ravel(seen))
+    return f"{value_with_ends(view.values[place], *view.intervals[place])} at {shown}"
+
+
+def how_to_read(view: ValueView, confidence: float) -> str:
+    """Return what a chart of values shows, in words."""
+    unknown = {
+        "points": " For one of a grey point too little was seen.",
+        "line": " Where there is no band, too little was seen.",
+        "map": " Where there is no colour, too little was seen.",
+        "extremes": " Shown are the worst and the best observations that have one.",
+    }
+    is_partial = {"points": view.rare.any(), "extremes": True}.get(view.form, not view.known.all())
+    partly = unknown[view.form] if is_partial else ""
+    return f"{RELATIVE} Each has its own {confidence:.0%} interval.{partly}"
+
+
+def no_picture(estimate: Estimate) -> str:
+    """Return why values are not drawn, in words."""
+    if isinstance(estimate.learned, NoValues):
+        return f"There are no values here: {'; '.join(estimate.learned.warnings)}."
+    if estimate.observed.limits.whole:
+        return (
+            f"There are more than {MOST_LISTED_OBSERVATIONS:,} different observations, too many to draw or "
+            "list. Ask for values in Python: value(observation) and value_interval(observation) of the "
+            "estimate."
+        )
+    return (
+        "Values are drawn for observations of one or two numbers with bounds, or for discrete ones. Ask for "
+        "others in Python: value(observation) and value_interval(observation) of the estimate."
+    )
+
+
+def value_rows(estimate: Estimate) -> tuple[list[list[Entry]], str]:
+    """Return rows of a table of values, and what is left out; none for boxes, or without values."""
+    every = every_observation(estimate.observed.limits)
+    if every is None or isinstance(estimate.learned, NoValues):
+        return [], ""
+    left_out = ""
+    if len(every) > MOST_ROWS:
+        worst, best = estimate.extremes(MOST_ROWS // 2)
+        listed = [seen for seen, _ in [*best, *(pair for pair in worst[::-1] if pair not in best)]]
+        left_out = (
+            f"{len(listed)} of {len(every):,} observations: the best and the worst of those that were seen "
+            f"often enough for an interval. The other {len(every) - len(listed):,} are left out."
+        )
+        every = np.array(listed, dtype=np.int64).reshape(len(listed), *every.shape[1:])
+    found = zip(every.tolist(), estimate.value(every), estimate.value_interval(every), strict=True)
+    return [_row(*one) for one in found], left_out
+
+
+def _row(seen: Any, value: float, ends: Any) -> list[Entry]:
+    name = Entry(str(seen), None if isinstance(seen, list) else seen)
+    if np.isnan(value):
+        return [name, Entry(NO_STEP), Entry("-"), Entry("-")]
+    if not np.isfinite(ends).all():
+        return [name, Entry(f"{value:+.4g}", float(value)), Entry(RARE), Entry("-")]
+    digits = digits_for(ends[1] - ends[0])
+    return [name, *(Entry(f"{number:+.{digits}f}", float(number)) for number in (value, *ends))]
+
+
+def diagnostics(estimate: Estimate) -> dict[str, str]:
+    """Return the diagnostics of an estimate in words, by their names."""
+    facts = estimate.diagnostics
+    in_span = {True: "can be expressed by the features", False: "cannot be expressed by the features"}
+    return {
+        "Method": facts.algorithm,
+        "Features": estimate.features,
+        "Data": facts.data_in_words(),
+        "Run": "complete" if facts.is_complete else "cut short: the first warning says why",
+        "Standard error of the gain": _number(facts.standard_error),
+        "Autocorrelation time of rewards": _steps(facts.autocorrelation_time),
+        "Split R-hat": _number(facts.r_hat, "; 1 if all halves of all chains agree"),
+        "Batches": f"{facts.num_batches:,} for the gain, {facts.value_batches:,} for values",
+        "Autocorrelation time of values": _steps(facts.mixing_time, ", the memory of the chain"),
+        "Length for values": _number(facts.value_effective_sample_size, " of these times"),
+        "Smallest curvature in the weights": "not computed" if facts.eta is None else _number(facts.eta),
+        "Constants": "not looked at" if facts.constant_in_span is None else in_span[facts.constant_in_span],
+        "Predictable variance of TD errors": _number(
+            100.0 * facts.predictable_share, " % or more; 0 if the features express the bias"
+        ),
+        "Time": f"{facts.source_seconds:.3g} s for the data, {facts.library_seconds:.3g} s in this library",
+    }
+
+
+def _steps(value: float, why: str = "") -> str:
+    return _number(value, f" step{'s' * (f'{value:.4g}' != '1')}{why}")
+
+
+def _number(value: float, unit: str = "") -> str:
+    if np.isnan(value):
+        return "not known"
+    return "without bound" if np.isinf(value) else f"{value:,.4g}{unit}"
 
 
 def _gain_data(estimate: Estimate) -> dict[str, Any]:
@@ -341,3 +295,42 @@ def _value_data(view: ValueView) -> dict[str, Any]:
 def _numbers(values: Any) -> list[float | None]:
     """Return numbers as they are; None stands for what JSON does not have."""
     return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def number_with_ends(middle: float, low: float, high: float) -> str:
+    """Return a number and its interval, with digits that the interval is worth.
+
+    Examples
+    --------
+    >>> number_with_ends(1.23456, 1.2, 1.29), number_with_ends(1.23456, -np.inf, np.inf)
+    ('1.235 (1.200 to 1.290)', '1.234560 (-inf to inf)')
+    """
+    digits = digits_for(high - low)
+    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def without_interval(gain: float) -> str:
+    """Return a gain that has no interval, and why.
+
+    Examples
+    --------
+    >>> without_interval(0.0)
+    '0; rewards did not vary, so there is no interval'
+    """
+    return f"{gain:.4g}; rewards did not vary, so there is no interval"
+
+
+def value_with_ends(value: float, low: float, high: float, unseen: str = UNSEEN) -> str:
+    """Return a value and its interval, or why there is none.
+
+    Examples
+    --------
+    >>> value_with_ends(2.34567, 2.0, 2.6), value_with_ends(2.34567, -np.inf, np.inf)
+    ('+2.35 (+2.00 to +2.60)', '+2.346, too little was seen for an interval')
+    """
+    if np.isnan(value):
+        return unseen
+    if not np.isfinite(high - low):
+        return f"{value:+.4g}, {RARE}"
+    digits = digits_for(high - low)
+    return f"{value:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"

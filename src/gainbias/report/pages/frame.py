@@ -1,7 +1,4 @@
-"""What every page is made of: one HTML file with data, style, scripts and the library that draws.
-
-Pieces of HTML that pages are made of; all text is escaped.
-"""
+"""What every page is made of: the frame of one HTML file, and pieces of HTML; all text is escaped."""
 
 from __future__ import annotations
 
@@ -19,6 +16,95 @@ from typing import Any, NamedTuple
 
 from gainbias.report.figures.style import LineStyle
 
+PAGE = "index.html"
+"""Name of the page in the folder of a report."""
+
+BASICS = ("plotly-cartesian.min.js", "common.js")
+"""Scripts that every page runs first: the library that draws, and what our other scripts share."""
+
+POLICY = (
+    "default-src 'none'; form-action 'none'; base-uri 'none'; img-src data: blob:; style-src 'unsafe-inline'"
+)
+
+MARKERS = {
+    "s": "square",
+    "o": "circle",
+    "^": "triangle-up",
+    "D": "diamond",
+    "v": "triangle-down",
+    "P": "cross",
+    "X": "x",
+}
+"""The charts' names for the markers of figures."""
+
+
+def assembled(template: str, names: Sequence[str], *, title: str, data: str, **parts: str) -> str:
+    """Return a page: a template with its parts and data, our style, and the scripts that it alone may run."""
+    scripts = [_asset(name) for name in (*BASICS, *names)]
+    return Template(_asset("frame.html")).substitute(
+        title=title,
+        body=Template(_asset(template)).substitute(parts, title=title),
+        data=data,
+        policy=f"{POLICY}; script-src {' '.join(map(_checksum, scripts))}",
+        style=_asset("page.css"),
+        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
+    )
+
+
+def _asset(name: str) -> str:
+    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+def _checksum(script: str) -> str:
+    """Return what names an inline script in the page's policy."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def script_data(data: Any) -> str:
+    r"""Return data as compact JSON that cannot end the element it stands in.
+
+    Examples
+    --------
+    >>> script_data({"name": "</script>", "values": [1, 2]})
+    '{"name":"\\u003c/script>","values":[1,2]}'
+    """
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def short(number: float) -> float | None:
+    """Return a number with four digits; None stands for what JSON does not have.
+
+    Examples
+    --------
+    >>> short(0.123456), short(float("inf"))
+    (0.1235, None)
+    """
+    return float(f"{number:.4g}") if math.isfinite(number) else None
+
+
+def clock(seconds: float) -> str:
+    """Return a time, in seconds since 1970, as a date and a time of day.
+
+    Examples
+    --------
+    >>> clock(0.0)
+    '1970-01-01 00:00 UTC'
+    """
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
+
+
+def chart_look(look: LineStyle) -> dict[str, str]:
+    """Return the look of a line in the words of the library that draws charts.
+
+    Examples
+    --------
+    >>> chart_look(LineStyle("#0072B2", "o", (0.0, (4.0, 1.5))))
+    {'colour': '#0072B2', 'dashes': '12px,4.5px', 'marker': 'circle'}
+    """
+    dashes = "solid" if look.dashes == "-" else ",".join(f"{3 * part:g}px" for part in look.dashes[1])
+    return {"colour": look.colour, "dashes": dashes, "marker": MARKERS.get(look.marker, "star")}
+
+
 NUMBER = ' class="number"'
 """Mark of a cell whose text stands at the right."""
 
@@ -32,7 +118,7 @@ class Entry(NamedTuple):
 
 
 def sortable_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Entry]]) -> str:
-    """Return a table that can be sorted."""
+    """Return a table that readers can sort."""
     rows = list(rows)
     numeric = {place for row in rows for place, entry in enumerate(row) if entry.number is not None} - {0}
     cells = [
@@ -72,12 +158,12 @@ def _cell(entry: Entry, place: int, is_numeric: bool) -> str:
 
 
 def definitions(facts: Mapping[str, str]) -> str:
-    """Return names and what they stand for."""
+    """Return names and their texts as a list of definitions."""
     return "<dl>" + "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items()) + "</dl>"
 
 
 def badge(word: str) -> str:
-    """Return a verdict in its colour."""
+    """Return a verdict as a badge in its colour."""
     kind = "held" if "hold" in word else "failed" if "fail" in word else "open"
     return f'<span class="verdict {kind}">{word}</span>'
 
@@ -89,94 +175,5 @@ def emphasised(text: str) -> str:
 
 
 def paragraph(text: str) -> str:
-    """Return a paragraph."""
+    """Return text as a paragraph."""
     return f"<p>{escape(text)}</p>"
-
-
-PAGE = "index.html"
-"""Name of the page in the folder of a report."""
-
-BASICS = ("plotly-cartesian.min.js", "common.js")
-"""Scripts that every page runs first: the library that draws, and what our other scripts share."""
-
-POLICY = (
-    "default-src 'none'; form-action 'none'; base-uri 'none'; img-src data: blob:; style-src 'unsafe-inline'"
-)
-
-MARKERS = {
-    "s": "square",
-    "o": "circle",
-    "^": "triangle-up",
-    "D": "diamond",
-    "v": "triangle-down",
-    "P": "cross",
-    "X": "x",
-}
-"""The charts' names for the markers of figures."""
-
-
-def assembled(template: str, names: Sequence[str], *, title: str, data: str, **parts: str) -> str:
-    """Return a page: a template with its parts and data, our style, and the scripts that it alone may run."""
-    scripts = [_asset(name) for name in (*BASICS, *names)]
-    return Template(_asset("frame.html")).substitute(
-        title=title,
-        body=Template(_asset(template)).substitute(parts, title=title),
-        data=data,
-        policy=f"{POLICY}; script-src {' '.join(map(_checksum, scripts))}",
-        style=_asset("page.css"),
-        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
-    )
-
-
-def script_data(data: Any) -> str:
-    r"""Return data as compact JSON that cannot end the element it stands in.
-
-    Examples
-    --------
-    >>> script_data({"name": "</script>", "values": [1, 2]})
-    '{"name":"\\u003c/script>","values":[1,2]}'
-    """
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-
-
-def short(number: float) -> float | None:
-    """Return a number with four digits; None stands for what JSON does not have.
-
-    Examples
-    --------
-    >>> short(0.123456), short(float("inf"))
-    (0.1235, None)
-    """
-    return float(f"{number:.4g}") if math.isfinite(number) else None
-
-
-def clock(seconds: float) -> str:
-    """Return a time in words.
-
-    Examples
-    --------
-    >>> clock(0.0)
-    '1970-01-01 00:00 UTC'
-    """
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
-
-
-def chart_look(look: LineStyle) -> dict[str, str]:
-    """Return how something is drawn, in the words of the charts.
-
-    Examples
-    --------
-    >>> chart_look(Look("#0072B2", "o", (0.0, (4.0, 1.5))))
-    {'colour': '#0072B2', 'dashes': '12px,4.5px', 'marker': 'circle'}
-    """
-    dashes = "solid" if look.dashes == "-" else ",".join(f"{3 * part:g}px" for part in look.dashes[1])
-    return {"colour": look.colour, "dashes": dashes, "marker": MARKERS.get(look.marker, "star")}
-
-
-def _asset(name: str) -> str:
-    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
-
-
-def _checksum(script: str) -> str:
-    """Return what names an inline script in the page's policy."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

@@ -1,12 +1,7 @@
-"""The page of a study.
+"""The page of a study: learning curves, maps, sortable tables, verdicts, and what was run.
 
-Exact bias and estimates on the maps of tasks, as plain numbers for the page.
-
-Learning curves as plain numbers, for the charts of the page.
-
-Tables that can be sorted: the paper's three with our numbers beside the printed ones, and the summary.
-
-Parts of the page that are there without a script: tables, verdicts and what was run.
+`page_html` puts the page together. Its sections are there without a script; `chart_data` holds what scripts
+draw, as plain numbers.
 """
 
 from __future__ import annotations
@@ -23,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from pandas import DataFrame
 
+from gainbias.experiments.reproduce.protocols import in_method_order, method_title
+from gainbias.report.data.claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.results import (
     FLOOR_ALGORITHM,
     PAPER_SCORES,
@@ -34,10 +31,9 @@ from gainbias.report.data.results import (
     refuse_gaps,
     tail_of,
 )
-from gainbias.report.data.summary import summary_sheet
-from gainbias.report.data.verdicts import SCORES, STUDY_CLAIMS, StudyClaim, with_caveat
+from gainbias.report.data.verdicts import SCORES, with_caveat
 from gainbias.report.figures.style import look_of
-from gainbias.report.names import ALGORITHMS, long_title, task_title
+from gainbias.report.numbers import range_text, ratio_text, spread_text
 from gainbias.report.pages.frame import (
     Entry,
     assembled,
@@ -62,7 +58,7 @@ from gainbias.report.tables.findings import (
     verdict_header,
     verdict_texts,
 )
-from gainbias.report.tables.layout import Sheet, range_text, ratio_text, spread_text
+from gainbias.report.tables.layout import Sheet
 from gainbias.report.tables.paper import (
     CONDITION_TITLES,
     FIRST_INSTANCES,
@@ -70,177 +66,50 @@ from gainbias.report.tables.paper import (
     SCORE_NOTE,
     StudyTables,
     best_of,
+    summary_sheet,
 )
 from gainbias.store import write_whole
+from gainbias.tasks.registry import task_title
 
 
-def map_data(results: Archive) -> dict[str, Any]:
-    """Return the maps of all tasks that have one, ready for JSON, by protocol and task.
+def write_study_page(results: Archive, paper: Paper, tables: StudyTables, path: Path) -> Path:
+    """Write the interactive page of a study, and return its path."""
+    write_whole(path, page_html(results, paper, tables).encode())
+    return path
 
-    Returns
-    -------
-    dict
-        Each map has "titles" of its panels, "panels", "rows" and "columns" of its states, their "bias", and
-        "frames" by algorithm: "steps" of the checkpoints; "shifts", by how much the estimates of all states,
-        drawn or not, are above the bias on average; and "values" of the drawn states, checkpoint by
-        checkpoint, as float32 in base64: as stored, and shorter than digits.
+
+def page_html(results: Archive, paper: Paper, tables: StudyTables) -> str:
+    """Return the interactive page of a study.
+
+    The page may run these scripts, by their checksums, and no others; it may load nothing. So it works
+    without a network, and text that got into a name cannot become a program.
     """
-    maps: dict[str, Any] = {}
-    frames = dict(list(results.values.groupby(["protocol", "task"], observed=True)))
-    for (protocol, task), states in results.states.groupby(["protocol", "task"], observed=True):
-        maps.setdefault(protocol, {})[task] = _map(states, frames[protocol, task])
-    return maps
-
-
-def _map(states: DataFrame, frames: DataFrame) -> dict[str, Any]:
-    drawn = states["panel"].to_numpy() >= 0
-    shown = states[drawn].sort_values("panel", kind="stable")
-    order = shown["state"].to_numpy()
-    bias = states.sort_values("state")["bias"].to_numpy()
-    return {
-        "titles": shown.drop_duplicates("panel")["title"].astype(str).tolist(),
-        "panels": shown["panel"].tolist(),
-        "rows": shown["row"].tolist(),
-        "columns": shown["column"].tolist(),
-        "bias": [float(f"{number:.8g}") for number in shown["bias"]],
-        "frames": {
-            str(algorithm): _frames(rows.sort_values("step"), bias, order)
-            for algorithm, rows in frames.groupby("algorithm", observed=True, sort=False)
-        },
-    }
-
-
-def _frames(rows: DataFrame, bias: Any, order: Any) -> dict[str, Any]:
-    values = np.stack(rows["values"].tolist())
-    shifts = (values.astype(np.float64) - bias).mean(axis=1)
-    return {
-        "steps": rows["step"].tolist(),
-        "shifts": [float(f"{shift:.8g}") if np.isfinite(shift) else None for shift in shifts],
-        "values": base64.b64encode(values[:, order].astype("<f4").tobytes()).decode(),
-    }
-
-
-MOST_CURVE_POINTS = 60
-"""A curve with more checkpoints is thinned to so many."""
-
-STUDY_CURVE_COLUMNS = ["protocol", "task", "algorithm", "kind", "target", "norm"]
-"""What tells one curve from another."""
-
-
-def chart_data(results: Archive, paper: Paper) -> dict[str, Any]:
-    """Return all that the charts need, ready for JSON.
-
-    Returns
-    -------
-    dict
-        "tasks" and "algorithms" by id, in the order in which they are listed; "protocols", each with the
-        score that it opens with; "curves" by protocol, task and algorithm; "maps" of `map_data`; "printed",
-        the paper's end points by task and algorithm; "thinned", whether checkpoints were left out.
-    """
-    points = curve_points(results.runs)
-    known = [task for task in paper.tasks if (results.runs["task"] == task).any()]
-    others = [str(task) for task in results.runs["task"].unique() if task not in known]
-    return {
-        "tasks": {task: task_title(task) for task in known + others},
-        "algorithms": {name: _algorithm(name) for name in _algorithms(results)},
-        "protocols": {name: _opening(name) for name in _protocols(results)},
-        "curves": _curves(points),
-        "maps": map_data(results),
-        "printed": _printed(paper),
-        "thinned": bool(points.groupby(STUDY_CURVE_COLUMNS, observed=True).size().max() > MOST_CURVE_POINTS),
-    }
-
-
-def curve_points(runs: DataFrame) -> DataFrame:
-    """Return mean and spread of the runs at each checkpoint of each curve, as `curves.learning_curve` does.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        Columns of `results.RUN_COLUMNS`.
-
-    Returns
-    -------
-    DataFrame
-        Columns of `STUDY_CURVE_COLUMNS`, step, transitions, mean, low, high, runs and diverged.
-    """
-    refuse_gaps(runs)
-    keys = [*STUDY_CURVE_COLUMNS, "step"]
-    ordered = runs[runs["step"] > 0].sort_values([*keys, "error"], kind="stable")
-    counts = ordered.groupby(keys, observed=True).size().to_numpy()
-    starts = np.cumsum(counts) - counts
-    tails = np.array([tail_of(count) for count in range(counts.max() + 1)])[counts]
-    errors = ordered["error"].to_numpy()
-    first = ordered.iloc[starts]
-    return first[[*keys, "transitions"]].assign(
-        mean=np.add.reduceat(errors, starts) / counts,
-        low=errors[starts + tails],
-        high=errors[starts + counts - 1 - tails],
-        runs=counts,
-        diverged=np.add.reduceat(np.isinf(errors).astype(np.int64), starts),
+    return assembled(
+        "page.html",
+        ["chart.js", "maps.js", "page.js"],
+        title="Average-reward TD learning: the study rebuilt",
+        warning=warning(results.manifest),
+        study=study_section(results.manifest),
+        tables=tables_section(tables),
+        verdicts=verdicts_section(tables, paper, results.manifest),
+        data=script_data(chart_data(results, paper)),
     )
 
 
-def thinned(count: int, most: int = MOST_CURVE_POINTS) -> Any:
-    """Return the places of at most so many points, spread evenly, the first and the last among them.
-
-    Examples
-    --------
-    >>> thinned(3), thinned(9, most=3)
-    (array([0, 1, 2]), array([0, 4, 8]))
-    """
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+def warning(manifest: Mapping[str, Any]) -> str:
+    """Return what must be said first of a study that is not the paper's; empty if there is nothing."""
+    texts = [escape(str(manifest["outdated"]))] if "outdated" in manifest else []
+    texts += [emphasised(text) for text in shortfalls(manifest)]
+    return "".join(f'<p class="warning" role="note">{text}</p>' for text in texts)
 
 
-def _curves(points: DataFrame) -> dict[str, Any]:
-    curves: dict[str, Any] = {}
-    for (protocol, task, algorithm, *metric), rows in points.groupby(
-        STUDY_CURVE_COLUMNS, observed=True, sort=False
-    ):
-        rows = rows.iloc[thinned(len(rows))]
-        found = curves.setdefault(protocol, {}).setdefault(task, {}).setdefault(algorithm, {"errors": {}})
-        found["steps"], found["transitions"] = rows["step"].tolist(), rows["transitions"].tolist()
-        found["runs"] = int(rows["runs"].iloc[-1])
-        found["errors"]["|".join(metric)] = {
-            **{name: [short(number) for number in rows[name]] for name in ("mean", "low", "high")},
-            "diverged": int(rows["diverged"].iloc[-1]),
-        }
-    return curves
-
-
-def _protocols(results: Archive) -> list[str]:
-    """Return the stored protocols: those of the paper's tables in their order, then any others."""
-    return [name for name in dict.fromkeys((*TABLE_SCORES, *results.protocols)) if name in results.protocols]
-
-
-def _algorithms(results: Archive) -> list[str]:
-    found = {name for protocol in results.protocols for name in results.algorithms(protocol)}
-    return [name for name in ALGORITHMS if name in found] + sorted(found - set(ALGORITHMS))
-
-
-def _algorithm(name: str) -> dict[str, Any]:
-    look = look_of(name)
-    return {
-        "title": long_title(name) + (" (floor)" if name == FLOOR_ALGORITHM else ""),
-        **chart_look(look),
-        "width": 1.6 * look.width,
-        "paperKind": Score("", "paper", "").kind_of(name),
-        "isFloor": name == FLOOR_ALGORITHM,
-    }
-
-
-def _opening(protocol: str) -> dict[str, str]:
-    """Return the metric and the target that a protocol is shown with at first."""
-    score = PAPER_SCORES.get(protocol, Score(protocol, "quotient", "bias"))
-    return {"kind": score.kind, "target": score.target}
-
-
-def _printed(paper: Paper) -> dict[str, Any]:
-    printed: dict[str, Any] = {}
-    for row in paper.final_errors().itertuples():
-        if row.algorithm in STUDIED:
-            printed.setdefault(row.task, {})[row.algorithm] = [row.mean, row.std]
-    return printed
+def study_section(manifest: Mapping[str, Any]) -> str:
+    """Return what was run, and the whole manifest."""
+    whole = escape(json.dumps(manifest, indent=1, ensure_ascii=False))
+    return (
+        f"{definitions(study_facts(manifest))}<details><summary>The whole manifest, with the fingerprint of "
+        f'every instance</summary><pre tabindex="0">{whole}</pre></details>'
+    )
 
 
 class Grid(NamedTuple):
@@ -259,100 +128,6 @@ COMPARED_NOTE = (
     "Ours: mean ± standard deviation over runs. Our runs below the paper's: how many of our runs are below "
     "the printed value, runs equal to it as printed counted half. Bold: best of its task, as printed."
 )
-
-
-def distances_grid(table: DataFrame, protocol: str) -> Grid:
-    """Make a protocol's part of `tables.distances_table` sortable."""
-    rows: list[list[Entry]] = []
-    for task, part in table[table["protocol"] == protocol].groupby("task", sort=False):
-        best = best_of(part["our_mean"].tolist(), spread_text)
-        for row, is_best in zip(part.to_dict("records"), best, strict=True):
-            paper = Entry(spread_text(row["paper_mean"], row["paper_std"]), row["paper_mean"])
-            names = [Entry(task_title(task)), Entry(long_title(row["algorithm"]))]
-            rows.append([*names, _ours(row, is_best), paper, *_comparison(row)])
-    return Grid(
-        "distances",
-        protocol,
-        f"Distance to the target after the last step, protocol {protocol}",
-        ["Task", "Algorithm", *COMPARED],
-        rows,
-        [PROTOCOL_NOTES[protocol], SCORE_NOTE, COMPARED_NOTE],
-    )
-
-
-def conditions_grid(table: DataFrame, protocol: str) -> Grid:
-    """Make a protocol's part of `tables.conditions_table` sortable."""
-    rows = [
-        [
-            Entry(task_title(row["task"])),
-            Entry(CONDITION_TITLES[row["condition"]]),
-            _ours(row),
-            Entry(f"{row['paper_mean']:.4g}", row["paper_mean"]),
-            *_comparison(row),
-        ]
-        for row in table[table["protocol"] == protocol].to_dict("records")
-    ]
-    title = f"Condition numbers, with η₂ in both readings, protocol {protocol}"
-    notes = [COMPARED_NOTE.removesuffix(" Bold: best of its task, as printed."), FIRST_INSTANCES]
-    return Grid("condition-numbers", protocol, title, ["Task", "Number", *COMPARED], rows, notes)
-
-
-def parameters_grid(table: DataFrame, protocol: str) -> Grid:
-    """Make a protocol's part of `tables.parameters_table` sortable."""
-    rows = [
-        [
-            Entry(task_title(row["task"])),
-            Entry(row["parameter"].replace("_", " ")),
-            _number(row["ours"]),
-            _number(row["paper"]),
-            Entry(row["agrees"]),
-        ]
-        for row in table[table["protocol"] == protocol].to_dict("records")
-    ]
-    title = f"Parameters of the paper, and ours, protocol {protocol}"
-    return Grid("parameters", protocol, title, ["Task", "Parameter", "Ours", "Paper", "Same"], rows)
-
-
-def summary_grid(table: DataFrame, header: Sequence[str], notes: Sequence[str]) -> Grid:
-    """Make `summary.summary_table` sortable, with the header and the notes of its sheet."""
-    rows = []
-    for row in table.to_dict("records"):
-        typical, better = (
-            Entry(range_text(row[key], row[f"{key}_low"], row[f"{key}_high"]), row[key])
-            if math.isfinite(row[key])
-            else Entry("-")
-            for key in ("typical", "better")
-        )
-        rows.append([Entry(row["score"]), Entry(long_title(row["algorithm"])), typical, better])
-    return Grid("summary", "fair", "All tasks together, protocol fair", header, rows, notes)
-
-
-def rows_of_tasks_run(table: DataFrame) -> DataFrame:
-    """Return the rows of one of the paper's tables whose tasks were run under their protocol."""
-    has_runs = table["runs"] > 0 if "runs" in table else table["agrees"] != "not stored"
-    return table[has_runs.groupby([table["protocol"], table["task"]]).transform("any")]
-
-
-def _ours(row: dict[str, float], best: bool = False) -> Entry:
-    if not row["runs"]:
-        return Entry("not run")
-    if math.isinf(row["our_mean"]):
-        return Entry("diverged", row["our_mean"])
-    spread = "" if math.isnan(row["our_std"]) else f" ± {row['our_std']:.2g}"
-    return Entry(f"{row['our_mean']:.4g}{spread}", row["our_mean"], best)
-
-
-def _comparison(row: dict[str, float]) -> tuple[Entry, Entry]:
-    """Return the ratio, and how many runs are below the printed value."""
-    if not row["runs"]:
-        return Entry("-"), Entry("-")
-    below = row["below"] + row["equal"] / 2
-    share = Entry(f"{below:g} of {row['runs']}", below / row["runs"])
-    return Entry(ratio_text(row["ratio"]), row["ratio"]), share
-
-
-def _number(value: float) -> Entry:
-    return Entry("-") if math.isnan(value) else Entry(f"{value:g}", value)
 
 
 def tables_section(tables: StudyTables) -> str:
@@ -384,11 +159,100 @@ def _figure(grid: Grid) -> str:
     )
 
 
-def _plain_table(sheet: Sheet) -> str:
-    rows = [[Entry(cell.text) for cell in row] for group in sheet.groups for row in group]
-    return sortable_table(sheet.caption, sheet.header, rows) + "".join(
-        paragraph(note) for note in sheet.notes
+def rows_of_tasks_run(table: DataFrame) -> DataFrame:
+    """Return the rows of one of the paper's tables whose tasks were run under their protocol."""
+    has_runs = table["runs"] > 0 if "runs" in table else table["agrees"] != "not stored"
+    return table[has_runs.groupby([table["protocol"], table["task"]]).transform("any")]
+
+
+def distances_grid(table: DataFrame, protocol: str) -> Grid:
+    """Return a protocol's part of `distances_table` as a sortable table."""
+    rows: list[list[Entry]] = []
+    for task, part in table[table["protocol"] == protocol].groupby("task", sort=False):
+        best = best_of(part["our_mean"].tolist(), spread_text)
+        for row, is_best in zip(part.to_dict("records"), best, strict=True):
+            paper = Entry(spread_text(row["paper_mean"], row["paper_std"]), row["paper_mean"])
+            names = [Entry(task_title(task)), Entry(method_title(row["algorithm"], with_id=True))]
+            rows.append([*names, _ours(row, is_best), paper, *_comparison(row)])
+    return Grid(
+        "distances",
+        protocol,
+        f"Distance to the target after the last step, protocol {protocol}",
+        ["Task", "Algorithm", *COMPARED],
+        rows,
+        [PROTOCOL_NOTES[protocol], SCORE_NOTE, COMPARED_NOTE],
     )
+
+
+def conditions_grid(table: DataFrame, protocol: str) -> Grid:
+    """Return a protocol's part of `conditions_table` as a sortable table."""
+    rows = [
+        [
+            Entry(task_title(row["task"])),
+            Entry(CONDITION_TITLES[row["condition"]]),
+            _ours(row),
+            Entry(f"{row['paper_mean']:.4g}", row["paper_mean"]),
+            *_comparison(row),
+        ]
+        for row in table[table["protocol"] == protocol].to_dict("records")
+    ]
+    title = f"Condition numbers, with η₂ in both readings, protocol {protocol}"
+    notes = [COMPARED_NOTE.removesuffix(" Bold: best of its task, as printed."), FIRST_INSTANCES]
+    return Grid("condition-numbers", protocol, title, ["Task", "Number", *COMPARED], rows, notes)
+
+
+def parameters_grid(table: DataFrame, protocol: str) -> Grid:
+    """Return a protocol's part of `parameters_table` as a sortable table."""
+    rows = [
+        [
+            Entry(task_title(row["task"])),
+            Entry(row["parameter"].replace("_", " ")),
+            _number(row["ours"]),
+            _number(row["paper"]),
+            Entry(row["agrees"]),
+        ]
+        for row in table[table["protocol"] == protocol].to_dict("records")
+    ]
+    title = f"Parameters of the paper, and ours, protocol {protocol}"
+    return Grid("parameters", protocol, title, ["Task", "Parameter", "Ours", "Paper", "Same"], rows)
+
+
+def summary_grid(table: DataFrame, header: Sequence[str], notes: Sequence[str]) -> Grid:
+    """Return `summary_table` as a sortable table, with the header and the notes of its sheet."""
+    rows = []
+    for row in table.to_dict("records"):
+        typical, better = (
+            Entry(range_text(row[key], row[f"{key}_low"], row[f"{key}_high"]), row[key])
+            if math.isfinite(row[key])
+            else Entry("-")
+            for key in ("typical", "better")
+        )
+        rows.append(
+            [Entry(row["score"]), Entry(method_title(row["algorithm"], with_id=True)), typical, better]
+        )
+    return Grid("summary", "fair", "All tasks together, protocol fair", header, rows, notes)
+
+
+def _ours(row: dict[str, float], best: bool = False) -> Entry:
+    if not row["runs"]:
+        return Entry("not run")
+    if math.isinf(row["our_mean"]):
+        return Entry("diverged", row["our_mean"])
+    spread = "" if math.isnan(row["our_std"]) else f" ± {row['our_std']:.2g}"
+    return Entry(f"{row['our_mean']:.4g}{spread}", row["our_mean"], best)
+
+
+def _comparison(row: dict[str, float]) -> tuple[Entry, Entry]:
+    """Return the ratio, and how many runs are below the printed value."""
+    if not row["runs"]:
+        return Entry("-"), Entry("-")
+    below = row["below"] + row["equal"] / 2
+    share = Entry(f"{below:g} of {row['runs']}", below / row["runs"])
+    return Entry(ratio_text(row["ratio"]), row["ratio"]), share
+
+
+def _number(value: float) -> Entry:
+    return Entry("-") if math.isnan(value) else Entry(f"{value:g}", value)
 
 
 def verdicts_section(tables: StudyTables, paper: Paper, manifest: Mapping[str, Any]) -> str:
@@ -447,6 +311,13 @@ def _verdict_row(row: Any) -> str:
     return f'<th scope="row">{escape(score)}</th><td>{said}</td>{cells}'
 
 
+def _plain_table(sheet: Sheet) -> str:
+    rows = [[Entry(cell.text) for cell in row] for group in sheet.groups for row in group]
+    return sortable_table(sheet.caption, sheet.header, rows) + "".join(
+        paragraph(note) for note in sheet.notes
+    )
+
+
 def _how_to_read() -> str:
     """Return the words of the page of verdicts, whose Markdown is a heading and a list."""
     heading, *items = re.split(r"\n+- ", HOW_TO_READ)
@@ -454,41 +325,170 @@ def _how_to_read() -> str:
     return f"<h3>{escape(heading.removeprefix('## '))}</h3><ul>{lines}</ul>"
 
 
-def study_section(manifest: Mapping[str, Any]) -> str:
-    """Return what was run, and the whole manifest."""
-    whole = escape(json.dumps(manifest, indent=1, ensure_ascii=False))
-    return (
-        f"{definitions(study_facts(manifest))}<details><summary>The whole manifest, with the fingerprint of "
-        f'every instance</summary><pre tabindex="0">{whole}</pre></details>'
-    )
+MOST_CURVE_POINTS = 60
+"""A curve with more checkpoints is thinned to this many."""
+
+STUDY_CURVE_COLUMNS = ["protocol", "task", "algorithm", "kind", "target", "norm"]
+"""What tells one curve from another."""
 
 
-def warning(manifest: Mapping[str, Any]) -> str:
-    """Return what must be said first of a study that is not the paper's; empty if there is nothing."""
-    texts = [escape(str(manifest["outdated"]))] if "outdated" in manifest else []
-    texts += [emphasised(text) for text in shortfalls(manifest)]
-    return "".join(f'<p class="warning" role="note">{text}</p>' for text in texts)
+def chart_data(results: Archive, paper: Paper) -> dict[str, Any]:
+    """Return the numbers of all charts of a study, ready for JSON.
 
-
-def write_study_page(results: Archive, paper: Paper, tables: StudyTables, path: Path) -> Path:
-    """Write the interactive page of a study, and return its path."""
-    write_whole(path, page_html(results, paper, tables).encode())
-    return path
-
-
-def page_html(results: Archive, paper: Paper, tables: StudyTables) -> str:
-    """Return the interactive page of a study.
-
-    The page may run these scripts, by their checksums, and no others; it may load nothing. So it works
-    without a network, and text that got into a name cannot become a program.
+    Returns
+    -------
+    dict
+        "tasks" and "algorithms" by id, in the order in which they are listed; "protocols", each with the
+        score that it opens with; "curves" by protocol, task and algorithm; "maps" of `map_data`; "printed",
+        the paper's end points by task and algorithm; "thinned", whether checkpoints were left out.
     """
-    return assembled(
-        "page.html",
-        ["chart.js", "maps.js", "page.js"],
-        title="Average-reward TD learning: the study rebuilt",
-        warning=warning(results.manifest),
-        study=study_section(results.manifest),
-        tables=tables_section(tables),
-        verdicts=verdicts_section(tables, paper, results.manifest),
-        data=script_data(chart_data(results, paper)),
+    points = curve_points(results.runs)
+    known = [task for task in paper.tasks if (results.runs["task"] == task).any()]
+    others = [str(task) for task in results.runs["task"].unique() if task not in known]
+    return {
+        "tasks": {task: task_title(task) for task in known + others},
+        "algorithms": {name: _algorithm(name) for name in _algorithms(results)},
+        "protocols": {name: _opening(name) for name in _protocols(results)},
+        "curves": _curves(points),
+        "maps": map_data(results),
+        "printed": _printed(paper),
+        "thinned": bool(points.groupby(STUDY_CURVE_COLUMNS, observed=True).size().max() > MOST_CURVE_POINTS),
+    }
+
+
+def _protocols(results: Archive) -> list[str]:
+    """Return the stored protocols: those of the paper's tables in their order, then any others."""
+    return [name for name in dict.fromkeys((*TABLE_SCORES, *results.protocols)) if name in results.protocols]
+
+
+def _algorithms(results: Archive) -> list[str]:
+    found = {name for protocol in results.protocols for name in results.algorithms(protocol)}
+    return in_method_order(sorted(found))
+
+
+def _algorithm(name: str) -> dict[str, Any]:
+    look = look_of(name)
+    return {
+        "title": method_title(name, with_id=True) + (" (floor)" if name == FLOOR_ALGORITHM else ""),
+        **chart_look(look),
+        "width": 1.6 * look.width,
+        "paperKind": Score("", "paper", "").kind_of(name),
+        "isFloor": name == FLOOR_ALGORITHM,
+    }
+
+
+def _opening(protocol: str) -> dict[str, str]:
+    """Return the metric and the target that a protocol is shown with at first."""
+    score = PAPER_SCORES.get(protocol, Score(protocol, "quotient", "bias"))
+    return {"kind": score.kind, "target": score.target}
+
+
+def _printed(paper: Paper) -> dict[str, Any]:
+    printed: dict[str, Any] = {}
+    for row in paper.final_errors().itertuples():
+        if row.algorithm in STUDIED:
+            printed.setdefault(row.task, {})[row.algorithm] = [row.mean, row.std]
+    return printed
+
+
+def curve_points(runs: DataFrame) -> DataFrame:
+    """Return mean and spread of the runs at each checkpoint of each curve, as `learning_curve` does.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Columns of `RUN_COLUMNS`.
+
+    Returns
+    -------
+    DataFrame
+        Columns of `STUDY_CURVE_COLUMNS`, step, transitions, mean, low, high, runs and diverged.
+    """
+    refuse_gaps(runs)
+    keys = [*STUDY_CURVE_COLUMNS, "step"]
+    ordered = runs[runs["step"] > 0].sort_values([*keys, "error"], kind="stable")
+    counts = ordered.groupby(keys, observed=True).size().to_numpy()
+    starts = np.cumsum(counts) - counts
+    tails = np.array([tail_of(count) for count in range(counts.max() + 1)])[counts]
+    errors = ordered["error"].to_numpy()
+    first = ordered.iloc[starts]
+    return first[[*keys, "transitions"]].assign(
+        mean=np.add.reduceat(errors, starts) / counts,
+        low=errors[starts + tails],
+        high=errors[starts + counts - 1 - tails],
+        runs=counts,
+        diverged=np.add.reduceat(np.isinf(errors).astype(np.int64), starts),
     )
+
+
+def _curves(points: DataFrame) -> dict[str, Any]:
+    curves: dict[str, Any] = {}
+    for (protocol, task, algorithm, *metric), rows in points.groupby(
+        STUDY_CURVE_COLUMNS, observed=True, sort=False
+    ):
+        rows = rows.iloc[thinned(len(rows))]
+        found = curves.setdefault(protocol, {}).setdefault(task, {}).setdefault(algorithm, {"errors": {}})
+        found["steps"], found["transitions"] = rows["step"].tolist(), rows["transitions"].tolist()
+        found["runs"] = int(rows["runs"].iloc[-1])
+        found["errors"]["|".join(metric)] = {
+            **{name: [short(number) for number in rows[name]] for name in ("mean", "low", "high")},
+            "diverged": int(rows["diverged"].iloc[-1]),
+        }
+    return curves
+
+
+def thinned(count: int, most: int = MOST_CURVE_POINTS) -> Any:
+    """Return the places of at most `most` points, spread evenly, the first and the last among them.
+
+    Examples
+    --------
+    >>> thinned(3), thinned(9, most=3)
+    (array([0, 1, 2]), array([0, 4, 8]))
+    """
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+
+
+def map_data(results: Archive) -> dict[str, Any]:
+    """Return the maps of all tasks that have one, ready for JSON, by protocol and task.
+
+    Returns
+    -------
+    dict
+        Each map has "titles" of its panels, "panels", "rows" and "columns" of its states, their "bias", and
+        "frames" by algorithm: "steps" of the checkpoints; "shifts", by how much the estimates of all states,
+        drawn or not, are above the bias on average; and "values" of the drawn states, checkpoint by
+        checkpoint, as float32 in base64: as stored, and shorter than digits.
+    """
+    maps: dict[str, Any] = {}
+    frames = dict(list(results.values.groupby(["protocol", "task"], observed=True)))
+    for (protocol, task), states in results.states.groupby(["protocol", "task"], observed=True):
+        maps.setdefault(protocol, {})[task] = _map(states, frames[protocol, task])
+    return maps
+
+
+def _map(states: DataFrame, frames: DataFrame) -> dict[str, Any]:
+    drawn = states["panel"].to_numpy() >= 0
+    shown = states[drawn].sort_values("panel", kind="stable")
+    order = shown["state"].to_numpy()
+    bias = states.sort_values("state")["bias"].to_numpy()
+    return {
+        "titles": shown.drop_duplicates("panel")["title"].astype(str).tolist(),
+        "panels": shown["panel"].tolist(),
+        "rows": shown["row"].tolist(),
+        "columns": shown["column"].tolist(),
+        "bias": [float(f"{number:.8g}") for number in shown["bias"]],
+        "frames": {
+            str(algorithm): _frames(rows.sort_values("step"), bias, order)
+            for algorithm, rows in frames.groupby("algorithm", observed=True, sort=False)
+        },
+    }
+
+
+def _frames(rows: DataFrame, bias: Any, order: Any) -> dict[str, Any]:
+    values = np.stack(rows["values"].tolist())
+    shifts = (values.astype(np.float64) - bias).mean(axis=1)
+    return {
+        "steps": rows["step"].tolist(),
+        "shifts": [float(f"{shift:.8g}") if np.isfinite(shift) else None for shift in shifts],
+        "values": base64.b64encode(values[:, order].astype("<f4").tobytes()).decode(),
+    }

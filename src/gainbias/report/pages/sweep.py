@@ -1,4 +1,4 @@
-"""The interactive page of a sweep: one HTML file that needs no server and no internet."""
+"""The page of a sweep: sensitivity to the step size, the best step sizes, and learning curves."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from gainbias.report.data.sweeps import HEADER, NOTE, for_charts, interval_words, number_text, several_paths
+from gainbias.report.data.sweeps import for_charts
 from gainbias.report.figures.sweeps import looks_of
+from gainbias.report.numbers import number_text
 from gainbias.report.pages.frame import NUMBER, assembled, chart_look, definitions, script_data, short
 from gainbias.report.pages.study import MOST_CURVE_POINTS, thinned
+from gainbias.report.tables.sweeps import HEADER, NOTE, interval_words, several_paths
 
 MOST_CURVES = 2000
-"""A page has so many learning curves at most: those at the best steps first, then those at shared ones."""
+"""Most learning curves of a page: those at the best steps first, then those at shared ones."""
 
 SWEEP_CURVE_COLUMNS = ["task", "metric", "series", "schedule"]
 """What tells one curve from another."""
@@ -46,7 +48,7 @@ def _count(number: int, what: str) -> str:
 
 
 def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
-    """Return all that the charts need, ready for JSON.
+    """Return the numbers of all charts of a sweep, ready for JSON.
 
     Returns
     -------

@@ -1,7 +1,4 @@
-"""The page of verdicts, as Markdown.
-
-What was run, in a few lines: the manifest of a study as people read it.
-"""
+"""The page of verdicts, as Markdown: what was run, how often each claim held, and how to read it."""
 
 from __future__ import annotations
 
@@ -11,25 +8,188 @@ from typing import Any
 
 from pandas import DataFrame
 
-from gainbias.experiments.reproduce.instance import PROTOCOLS
+from gainbias.algorithms.registry import short_title
+from gainbias.experiments.reproduce.protocols import PROTOCOLS, method_title
 from gainbias.experiments.reproduce.reproduce import INSTANCES, paper_tasks
+from gainbias.report.data.claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.results import PAPER_SCORES, MissingDataError, Paper, Printed
-from gainbias.report.data.verdicts import NEAR, SCORES, STUDY_CLAIMS, StudyClaim, judge, with_caveat
-from gainbias.report.names import algorithm_title, exact_text, task_title
-from gainbias.report.tables.layout import Sheet, TableCell, markdown, range_text, ratio_text
+from gainbias.report.data.verdicts import NEAR, SCORES, judge, with_caveat
+from gainbias.report.numbers import exact_text, range_text, ratio_text
+from gainbias.report.tables.layout import Sheet, TableCell, markdown
 from gainbias.report.tables.paper import FIRST_INSTANCES
+from gainbias.tasks.registry import task_title
+
+INTRODUCTION = """\
+# Does the paper's study hold up?
+
+Each empirical claim of "Bridging the Gap Between Average and Discounted TD Learning", and how often it held
+in the stored runs. The protocol inferred was chosen to fit the paper's numbers; nothing else was tuned to
+agree."""
+
+HOW_TO_READ = """\
+## How to read this page
+
+- **literal**: what the paper's text says: one scale for all features, errors against the bias.
+  **inferred**: what fits its numbers best: each feature row scaled to norm 1, errors against the paper's
+  fixed point. Both score the paper's two algorithms by the full error and all others modulo constants, after
+  equal numbers of steps.
+- **fair**: one metric for all (full, centred by the stationary mean, or modulo constants: the quotient),
+  errors against the bias, after equal numbers of transitions (a step of double chain uses two). The full
+  error counts a constant that the baselines and variance-reduced TD do not set out to find.
+- *In brackets* after a verdict: what it must not be quoted without.
+- *Runs*: in how many runs the claim held over the tasks, with a 95 % Clopper-Pearson interval of the share.
+  *Pairs*: share of pairs of run and task in which it held. *Ratio*: typical value (interquartile mean of the
+  logarithm) of the ratio in the heading, which is below 1 where the claim holds. Intervals of both are 95 %
+  bootstrap intervals, stratified by task; from 3 runs they are too short.
+- *Seems to*: the runs are too few to tell their share from one half. *Fails in a task*: in more than half of
+  its runs.
+- *Findings* are the numbered ones on the page "What we found in the paper" of the documentation."""
+
+ONLY_CONDITIONS = "Distances depend on the number of steps: a shortened study judges condition numbers only."
+ALL_EXPLAINED = f"None: ours is within a factor of {NEAR:g} of each under some choice."
+
+
+def verdicts_page(
+    table: DataFrame,
+    unexplained: DataFrame,
+    paper: Paper,
+    manifest: Mapping[str, Any],
+    findings: str,
+    claims: Iterable[StudyClaim] = STUDY_CLAIMS,
+) -> str:
+    """Return the page of verdicts.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `verdict_table`.
+    unexplained : DataFrame
+        Of `verdicts.unexplained`.
+    paper : Paper
+        Claims are judged by its own tables, too.
+    manifest : mapping
+        How the study was made.
+    findings : str
+        Address of the page of findings about the paper, to which claims link; without one, they name it.
+    claims : iterable of StudyClaim
+    """
+    claims = list(claims)
+    parts = [INTRODUCTION, study_summary(manifest)]
+    parts += ["## In short", _overview(claims, table, paper), "## Claim by claim"]
+    parts += [_section(claim, table[table["claim"] == claim.name], paper, findings) for claim in claims]
+    return "\n\n".join([*parts, _without_explanation(unexplained, manifest), HOW_TO_READ]) + "\n"
+
+
+def _overview(claims: list[StudyClaim], table: DataFrame, paper: Paper) -> str:
+    texts = {
+        (row.claim, row.score): with_caveat(f"{row.word}, {row.held} of {row.of}", row.caveat)
+        for row in table.itertuples()
+    }
+    rows = []
+    for claim in claims:
+        cells = [texts.get((claim.name, score), "-") for score in (*SCORES, "fair")]
+        link = f"[{claim.text}](#{claim.name})"
+        rows.append([[TableCell(text) for text in (link, in_the_paper(claim, paper), *cells)]])
+    header = ["Claim", "The paper's table", *SCORES, "fair, no metric"]
+    return markdown(Sheet("verdicts", "In how many runs each claim held.", header, rows, text_columns=8))
+
+
+def in_the_paper(claim: StudyClaim, paper: Paper) -> str:
+    """Return in how many tasks a claim holds by the paper's own numbers, in words."""
+    try:
+        verdict = judge(claim, Printed(paper), PAPER_SCORES["literal"])
+    except MissingDataError:
+        return "-"
+    return f"{round(verdict.pairs.estimate * verdict.num_tasks)} of {verdict.num_tasks} tasks"
+
+
+def _section(claim: StudyClaim, table: DataFrame, paper: Paper, findings: str) -> str:
+    links = ", ".join(_finding(name, findings) for name in claim.findings)
+    lines = [f'<a id="{claim.name}"></a>', "", f"### {claim.text}", "", f"{claim.where}. Findings: {links}."]
+    if claim.about == "conditions":
+        lines += ["", FIRST_INSTANCES]
+    printed = in_the_paper(claim, paper)
+    if printed != "-":
+        lines += ["", f"By the paper's own tables: in {printed}."]
+    if table.empty:
+        return "\n".join([*lines, "", "The stored runs do not hold what it takes to judge this."])
+    rows = [[[TableCell(text) for text in verdict_texts(row)]] for row in table.itertuples()]
+    sheet = Sheet(claim.name, "", verdict_header(claim), rows, text_columns=6)
+    return "\n".join([*lines, "", markdown(sheet)])
+
+
+def verdict_header(claim: StudyClaim) -> list[str]:
+    """Return the header of the table of a claim's verdicts."""
+    ratio = f"Ratio: {claim.measures}" if claim.measures else "Ratio"
+    return ["Score", "Verdict", "Runs", "Pairs", ratio, "Why not"]
+
+
+def _finding(name: str, findings: str) -> str:
+    number = name.removeprefix("finding-")
+    return f"[{number}]({findings}#{name})" if findings else number
+
+
+def verdict_texts(row: Any) -> tuple[str, ...]:
+    """Return the cells of a row of `verdict_table`, under `verdict_header`."""
+    runs = f"{row.held} of {row.of} [{row.runs_low:.0%}, {row.runs_high:.0%}]"
+    pairs = f"{row.pairs:.0%} [{row.pairs_low:.0%}, {row.pairs_high:.0%}]"
+    ratio = "-" if math.isnan(row.typical) else range_text(row.typical, row.typical_low, row.typical_high)
+    return row.score, with_caveat(row.word, row.caveat), runs, pairs, ratio, row.reason or "-"
+
+
+def _without_explanation(unexplained: DataFrame, manifest: Mapping[str, Any]) -> str:
+    heading = "## Printed numbers that no choice explains"
+    if manifest["shorten"] != 1:
+        heading += f"\n\n{ONLY_CONDITIONS}"
+    if unexplained.empty:
+        return f"{heading}\n\n{ALL_EXPLAINED}"
+    return f"{heading}\n\n{markdown(unexplained_sheet(unexplained))}"
+
+
+def unexplained_sheet(unexplained: DataFrame) -> Sheet:
+    """Lay out the printed numbers that no choice explains."""
+    rows = []
+    for row in unexplained.itertuples():
+        is_eta = row.quantity.startswith("eta")
+        name = row.quantity if is_eta else short_title(row.quantity)
+        numbers = [f"{x:.2e}" if is_eta else f"{x:.3g}" for x in (row.paper, row.nearest)]
+        cells = (task_title(row.task), name, row.choice, *numbers, ratio_text(row.factor))
+        rows.append([[TableCell(text) for text in cells]])
+    header = ["Task", "Number", "Nearest choice", "Paper", "Ours", "Off by a factor of"]
+    note = (
+        "Tried: every stored protocol, kind of error and target, in the Euclidean norm, which the paper "
+        "names. With so many choices some numbers agree by chance, so those above have no explanation that "
+        "we know of."
+    )
+    caption = f"Further than a factor of {NEAR:g} from ours under every choice."
+    return Sheet("unexplained", caption, header, rows, [note], text_columns=3)
+
 
 WARNING = (
     "**This is a quick look, not the study.** Each run has 1/{shorten} of the paper's steps, so errors are "
     "larger than they would be, and neither numbers nor verdicts can be compared with the paper's."
 )
 
-
 PART = "**This is a part of the study.** It has {parts}. Verdicts and means are of this part only."
 
 
+def study_summary(manifest: Mapping[str, Any]) -> str:
+    """Return what was run, by which command, with which versions, as Markdown.
+
+    Parameters
+    ----------
+    manifest : mapping
+        Of `gainbias.experiments.manifest.make_manifest`.
+    """
+    parts = shortfalls(manifest)
+    rows = [[[TableCell(words), TableCell(text)]] for words, text in study_facts(manifest).items()]
+    parts.append(markdown(Sheet("study", "", ["What was run", ""], rows, text_columns=2)))
+    parts.append("All of it, with the fingerprint of every instance, is in `manifest.json`.")
+    return "\n\n".join(parts)
+
+
 def shortfalls(manifest: Mapping[str, Any]) -> list[str]:
-    """Return in what a study falls short of that of the paper, as sentences in Markdown.
+    """Return what a study lacks compared with the whole one, as sentences in Markdown.
 
     Examples
     --------
@@ -49,21 +209,6 @@ def shortfalls(manifest: Mapping[str, Any]) -> list[str]:
         parts.append(f"{count} of {INSTANCES} instances of each task in the protocol fair")
     found = [WARNING.format(shorten=manifest["shorten"])] if manifest["shorten"] != 1 else []
     return [*found, PART.format(parts="; ".join(parts))] if parts else found
-
-
-def study_summary(manifest: Mapping[str, Any]) -> str:
-    """Return what was run, by which command, with which versions, as Markdown.
-
-    Parameters
-    ----------
-    manifest : mapping
-        Of `gainbias.experiments.manifest.make_manifest`.
-    """
-    parts = shortfalls(manifest)
-    rows = [[[TableCell(words), TableCell(text)]] for words, text in study_facts(manifest).items()]
-    parts.append(markdown(Sheet("study", "", ["What was run", ""], rows, text_columns=2)))
-    parts.append("All of it, with the fingerprint of every instance, is in `manifest.json`.")
-    return "\n\n".join(parts)
 
 
 def study_facts(manifest: Mapping[str, Any]) -> dict[str, str]:
@@ -87,7 +232,7 @@ def study_facts(manifest: Mapping[str, Any]) -> dict[str, str]:
 def _own_step_sizes(protocols: Mapping[str, Any]) -> dict[str, str]:
     """Say how methods are run that do not take the paper's step sizes."""
     return {
-        algorithm_title(name): (
+        method_title(name): (
             f"constant step size {exact_text(method['step_size'])}, {_pairs(method['params'])}"
         )
         for protocol in protocols.values()
@@ -124,150 +269,3 @@ def _span(seeds: list[int]) -> str:
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
-
-
-INTRODUCTION = """\
-# Does the paper's study hold up?
-
-Each empirical claim of "Bridging the Gap Between Average and Discounted TD Learning", and how often it held
-in the stored runs. The protocol inferred was chosen to fit the paper's numbers; nothing else was tuned to
-agree."""
-
-HOW_TO_READ = """\
-## How to read this page
-
-- **literal**: what the paper's text says: one scale for all features, errors against the bias.
-  **inferred**: what fits its numbers best: each feature row scaled to norm 1, errors against the paper's
-  fixed point. Both score the paper's two algorithms by the full error and all others modulo constants, after
-  equal numbers of steps.
-- **fair**: one metric for all (full, centred by the stationary mean, or modulo constants: the quotient),
-  errors against the bias, after equal numbers of transitions (a step of double chain uses two). The full
-  error counts a constant that the baselines and variance-reduced TD do not set out to find.
-- *In brackets* after a verdict: what it must not be quoted without.
-- *Runs*: in how many runs the claim held over the tasks, with a 95 % Clopper-Pearson interval of the share.
-  *Pairs*: share of pairs of run and task in which it held. *Ratio*: typical value (interquartile mean of the
-  logarithm) of the ratio in the heading, which is below 1 where the claim holds. Intervals of both are 95 %
-  bootstrap intervals, stratified by task; from 3 runs they are too short.
-- *Seems to*: the runs are too few to tell their share from one half. *Fails in a task*: in more than half of
-  its runs.
-- *Findings* are the numbered ones on the page "What we found in the paper" of the documentation."""
-
-
-ONLY_CONDITIONS = "Distances depend on the number of steps: a shortened study judges condition numbers only."
-ALL_EXPLAINED = f"None: ours is within a factor of {NEAR:g} of each under some choice."
-
-
-def verdicts_page(
-    table: DataFrame,
-    unexplained: DataFrame,
-    paper: Paper,
-    manifest: Mapping[str, Any],
-    findings: str,
-    claims: Iterable[StudyClaim] = STUDY_CLAIMS,
-) -> str:
-    """Return the page of verdicts.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of `verdicts.verdict_table`.
-    unexplained : DataFrame
-        Of `unexplained.unexplained`.
-    paper : Paper
-        Claims are judged by its own tables, too.
-    manifest : mapping
-        How the study was made.
-    findings : str
-        Address of the page of findings about the paper, to which claims link; without one, they name it.
-    claims : iterable of Claim
-    """
-    claims = list(claims)
-    parts = [INTRODUCTION, study_summary(manifest)]
-    parts += ["## In short", _overview(claims, table, paper), "## Claim by claim"]
-    parts += [_section(claim, table[table["claim"] == claim.name], paper, findings) for claim in claims]
-    return "\n\n".join([*parts, _without_explanation(unexplained, manifest), HOW_TO_READ]) + "\n"
-
-
-def _overview(claims: list[StudyClaim], table: DataFrame, paper: Paper) -> str:
-    texts = {
-        (row.claim, row.score): with_caveat(f"{row.word}, {row.held} of {row.of}", row.caveat)
-        for row in table.itertuples()
-    }
-    rows = []
-    for claim in claims:
-        cells = [texts.get((claim.name, score), "-") for score in (*SCORES, "fair")]
-        link = f"[{claim.text}](#{claim.name})"
-        rows.append([[TableCell(text) for text in (link, in_the_paper(claim, paper), *cells)]])
-    header = ["Claim", "The paper's table", *SCORES, "fair, no metric"]
-    return markdown(Sheet("verdicts", "In how many runs each claim held.", header, rows, text_columns=8))
-
-
-def in_the_paper(claim: StudyClaim, paper: Paper) -> str:
-    """Say in how many tasks a claim holds by the paper's own numbers."""
-    try:
-        verdict = judge(claim, Printed(paper), PAPER_SCORES["literal"])
-    except MissingDataError:
-        return "-"
-    return f"{round(verdict.pairs.estimate * verdict.num_tasks)} of {verdict.num_tasks} tasks"
-
-
-def _section(claim: StudyClaim, table: DataFrame, paper: Paper, findings: str) -> str:
-    links = ", ".join(_finding(name, findings) for name in claim.findings)
-    lines = [f'<a id="{claim.name}"></a>', "", f"### {claim.text}", "", f"{claim.where}. Findings: {links}."]
-    if claim.about == "conditions":
-        lines += ["", FIRST_INSTANCES]
-    printed = in_the_paper(claim, paper)
-    if printed != "-":
-        lines += ["", f"By the paper's own tables: in {printed}."]
-    if table.empty:
-        return "\n".join([*lines, "", "The stored runs do not hold what it takes to judge this."])
-    rows = [[[TableCell(text) for text in verdict_texts(row)]] for row in table.itertuples()]
-    sheet = Sheet(claim.name, "", verdict_header(claim), rows, text_columns=6)
-    return "\n".join([*lines, "", markdown(sheet)])
-
-
-def verdict_header(claim: StudyClaim) -> list[str]:
-    """Return the header of the table of a claim's verdicts."""
-    ratio = f"Ratio: {claim.measures}" if claim.measures else "Ratio"
-    return ["Score", "Verdict", "Runs", "Pairs", ratio, "Why not"]
-
-
-def _finding(name: str, findings: str) -> str:
-    number = name.removeprefix("finding-")
-    return f"[{number}]({findings}#{name})" if findings else number
-
-
-def verdict_texts(row: Any) -> tuple[str, ...]:
-    """Return the cells of a row of `verdicts.verdict_table`, under `verdict_header`."""
-    runs = f"{row.held} of {row.of} [{row.runs_low:.0%}, {row.runs_high:.0%}]"
-    pairs = f"{row.pairs:.0%} [{row.pairs_low:.0%}, {row.pairs_high:.0%}]"
-    ratio = "-" if math.isnan(row.typical) else range_text(row.typical, row.typical_low, row.typical_high)
-    return row.score, with_caveat(row.word, row.caveat), runs, pairs, ratio, row.reason or "-"
-
-
-def _without_explanation(unexplained: DataFrame, manifest: Mapping[str, Any]) -> str:
-    heading = "## Printed numbers that no choice explains"
-    if manifest["shorten"] != 1:
-        heading += f"\n\n{ONLY_CONDITIONS}"
-    if unexplained.empty:
-        return f"{heading}\n\n{ALL_EXPLAINED}"
-    return f"{heading}\n\n{markdown(unexplained_sheet(unexplained))}"
-
-
-def unexplained_sheet(unexplained: DataFrame) -> Sheet:
-    """Lay out the printed numbers that no choice explains."""
-    rows = []
-    for row in unexplained.itertuples():
-        is_eta = row.quantity.startswith("eta")
-        name = row.quantity if is_eta else algorithm_title(row.quantity)
-        numbers = [f"{x:.2e}" if is_eta else f"{x:.3g}" for x in (row.paper, row.nearest)]
-        cells = (task_title(row.task), name, row.choice, *numbers, ratio_text(row.factor))
-        rows.append([[TableCell(text) for text in cells]])
-    header = ["Task", "Number", "Nearest choice", "Paper", "Ours", "Off by a factor of"]
-    note = (
-        "Tried: every stored protocol, kind of error and target, in the Euclidean norm, which the paper "
-        "names. With so many choices some numbers agree by chance, so those above have no explanation that "
-        "we know of."
-    )
-    caption = f"Further than a factor of {NEAR:g} from ours under every choice."
-    return Sheet("unexplained", caption, header, rows, [note], text_columns=3)

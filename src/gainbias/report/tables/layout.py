@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -29,7 +28,7 @@ class Sheet(NamedTuple):
     notes : sequence of str
         Printed below the table.
     text_columns : int
-        So many columns from the left hold words and are aligned left; the others hold numbers.
+        Number of columns from the left that hold words and are aligned left; the others hold numbers.
     """
 
     name: str
@@ -45,7 +44,8 @@ def markdown(sheet: Sheet) -> str:
 
     Examples
     --------
-    >>> print(markdown(Sheet("s", "A sheet.", ["task", "error"], [[[Cell("a|b"), Cell("0.1", best=True)]]])))
+    >>> row = [TableCell("a|b"), TableCell("0.1", best=True)]
+    >>> print(markdown(Sheet("s", "A sheet.", ["task", "error"], [[row]])))
     **A sheet.**
     <BLANKLINE>
     | task | error |
@@ -115,7 +115,8 @@ def latex(sheet: Sheet) -> str:
 
     Examples
     --------
-    >>> text = latex(Sheet("s", "A sheet.", ["task", "error"], [[[Cell("taxi"), Cell("0.1", best=True)]]]))
+    >>> row = [TableCell("taxi"), TableCell("0.1", best=True)]
+    >>> text = latex(Sheet("s", "A sheet.", ["task", "error"], [[row]]))
     >>> [line for line in text.splitlines() if line.startswith("taxi")]
     ['taxi & {\\boldmath\\bfseries 0.1} \\\\']
     """
@@ -146,63 +147,3 @@ def _latex_row(texts: Sequence[str]) -> str:
 def _latex_cell(cell: TableCell) -> str:
     text = escape_latex(cell.text)
     return rf"{{\boldmath\bfseries {text}}}" if cell.best else text
-
-
-def spread_text(mean: float, std: float) -> str:
-    """Return a mean and its spread as the paper prints distances, to two decimals.
-
-    Examples
-    --------
-    >>> spread_text(0.123, 0.016), spread_text(1234.5, 100.0), spread_text(float("inf"), float("nan"))
-    ('0.12 ± 0.02', '1.2e+03 ± 1.0e+02', 'diverged')
-    """
-    if math.isinf(mean):
-        return "diverged"
-    if mean >= 1000:
-        return f"{mean:.1e}" if math.isnan(std) else f"{mean:.1e} ± {std:.1e}"
-    return f"{mean:.2f}" if math.isnan(std) else f"{mean:.2f} ± {std:.2f}"
-
-
-def scaled_text(unit: float) -> Callable[[float, float], str]:
-    """Return a function that prints a mean and its spread in units, to three decimals.
-
-    Examples
-    --------
-    >>> scaled_text(1e-3)(0.00364, 0.0002), scaled_text(1e-3)(0.000052, float("nan"))
-    ('3.640 ± 0.200', '0.052')
-    """
-
-    def text(mean: float, std: float) -> str:
-        return f"{mean / unit:.3f}" + ("" if math.isnan(std) else f" ± {std / unit:.3f}")
-
-    return text
-
-
-def ratio_text(ratio: float) -> str:
-    """Return a ratio with two decimals, or with two digits where these say nothing.
-
-    Examples
-    --------
-    >>> ratio_text(1.0), ratio_text(0.0123), ratio_text(123.4), ratio_text(1e6), ratio_text(float("nan"))
-    ('1.00', '0.012', '123', '1e+06', '-')
-    >>> ratio_text(0.0)
-    '0'
-    """
-    if not math.isfinite(ratio):
-        return "-"
-    if ratio == 0:
-        return "0"
-    if ratio >= 10_000 or ratio < 0.001:
-        return f"{ratio:.0e}"
-    return f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
-
-
-def range_text(estimate: float, low: float, high: float) -> str:
-    """Return an estimate and its interval.
-
-    Examples
-    --------
-    >>> range_text(0.5, 0.25, 1.0)
-    '0.50 [0.25, 1.00]'
-    """
-    return f"{ratio_text(estimate)} [{ratio_text(low)}, {ratio_text(high)}]"

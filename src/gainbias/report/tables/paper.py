@@ -1,11 +1,8 @@
-"""All tables of a study, each made once.
+"""The tables of a study: the paper's three, with our numbers beside the printed ones, and the summary.
 
-The paper's three tables, with our numbers beside the printed ones.
-
-Each is a tidy frame with a row for each number of the paper, which is also the CSV file. Every number of ours
-follows from stored rows alone: `rows_behind` returns them, `untraceable` finds cells that do not.
-
-The paper's three tables laid out for reading: ours, the paper's, and how they compare.
+The paper's tables are tidy frames with a row for each printed number, which are also the CSV files. Every
+number of ours follows from stored rows alone: `rows_behind` returns them, `untraceable` finds cells that do
+not. The sheets lay the same tables out for reading.
 """
 
 from __future__ import annotations
@@ -17,13 +14,41 @@ from typing import Any, NamedTuple
 import numpy as np
 from pandas import DataFrame, Series
 
+from gainbias.algorithms.registry import short_title
+from gainbias.experiments.reproduce.protocols import method_title
 from gainbias.experiments.results import CONDITION_RUNS, CONDITIONS
 from gainbias.experiments.statistics import Interval, proportion_interval
+from gainbias.report.data.claims import STUDY_CLAIMS
 from gainbias.report.data.results import FAIR_SCORES, STUDIED, TABLE_SCORES, Archive, MissingDataError, Paper
-from gainbias.report.data.summary import summary_table
-from gainbias.report.data.verdicts import STUDY_CLAIMS, unexplained, verdict_table
-from gainbias.report.names import algorithm_title, task_title
-from gainbias.report.tables.layout import Sheet, TableCell, ratio_text, scaled_text, spread_text
+from gainbias.report.data.summary import REFERENCE, summary_table
+from gainbias.report.data.verdicts import unexplained, verdict_table
+from gainbias.report.numbers import range_text, ratio_text, scaled_text, spread_text
+from gainbias.report.tables.layout import Sheet, TableCell
+from gainbias.tasks.registry import task_title
+
+
+class StudyTables(NamedTuple):
+    """The paper's three tables beside ours, the summary (empty without protocol fair), and the verdicts."""
+
+    distances: DataFrame
+    conditions: DataFrame
+    parameters: DataFrame
+    summary: DataFrame
+    verdicts: DataFrame
+    unexplained: DataFrame
+
+
+def study_tables(results: Archive, paper: Paper) -> StudyTables:
+    """Return all tables of a study, each made once."""
+    return StudyTables(
+        distances_table(results, paper),
+        conditions_table(results, paper),
+        parameters_table(results, paper),
+        summary_table(results, FAIR_SCORES) if "fair" in results.protocols else DataFrame(),
+        verdict_table(STUDY_CLAIMS, results),
+        unexplained(results, paper),
+    )
+
 
 OURS = (
     *("our_mean", "our_std", "runs", "diverged", "ratio", "below", "equal", "above"),
@@ -221,16 +246,20 @@ PROTOCOL_NOTES = {
     "fair": "Protocol fair: the literal features, and more instances than the paper's three; errors against "
     "the bias, after equal numbers of steps.",
 }
+
 COMPARISON_NOTE = (
     "Ours: mean ± standard deviation over runs. Ratio: ours / paper; in brackets, how many of our runs are "
     "below the printed value, runs equal to it as printed counted half. Bold: best of its row, as printed."
 )
+
 SCORE_NOTE = (
     "Double and single chain are scored by the full error, the others modulo constants, as in the paper."
 )
+
 FIRST_INSTANCES = (
     f"Condition numbers are computed for the first {CONDITION_RUNS} instances of a task at most."
 )
+
 CONDITION_TITLES = {
     "eta1": "η₁",
     "eta2": "η₂, subspace",
@@ -240,9 +269,9 @@ CONDITION_TITLES = {
 
 
 def distances_sheet(table: DataFrame, protocol: str) -> Sheet:
-    """Lay out a protocol's part of `tables.distances_table`."""
+    """Lay out a protocol's part of `distances_table`."""
     caption = f"Distance to the target after the last step, protocol {protocol}."
-    header = ["Task", "", *(algorithm_title(name) for name in STUDIED)]
+    header = ["Task", "", *(short_title(name) for name in STUDIED)]
     table = table[table["protocol"] == protocol]
     groups = [
         _compared(task, _ordered(part, "algorithm", STUDIED), spread_text, largest=False)
@@ -253,7 +282,7 @@ def distances_sheet(table: DataFrame, protocol: str) -> Sheet:
 
 
 def conditions_sheet(table: DataFrame, protocol: str) -> Sheet:
-    """Lay out a protocol's part of `tables.conditions_table`."""
+    """Lay out a protocol's part of `conditions_table`."""
     caption = f"Condition numbers, with η₂ in both readings, protocol {protocol}."
     header = ["Task", "", *(CONDITION_TITLES[name] for name in CONDITIONS)]
     table = table[table["protocol"] == protocol]
@@ -279,7 +308,7 @@ def conditions_sheet(table: DataFrame, protocol: str) -> Sheet:
 
 
 def parameters_sheet(table: DataFrame, protocol: str) -> Sheet:
-    """Lay out a protocol's part of `tables.parameters_table`: printed values, and where ours differ."""
+    """Lay out a protocol's part of `parameters_table`: printed values, and where ours differ."""
     groups = []
     for task, part in table[table["protocol"] == protocol].groupby("task", sort=False):
         printed = {row.parameter: row.paper for row in part.itertuples()}
@@ -295,6 +324,43 @@ def parameters_sheet(table: DataFrame, protocol: str) -> Sheet:
     header = ["Task", "d", "Step size", "Steps", "ε", "Ours"]
     caption = f"Parameters of the paper, and where ours differ, protocol {protocol}."
     return Sheet(f"parameters-{protocol}", caption, header, groups)
+
+
+def summary_sheet(table: DataFrame) -> Sheet:
+    """Lay out `summary_table`; the smallest typical error of each score is bold."""
+    groups = []
+    for score, part in table.groupby("score", sort=False):
+        least = part["typical"].min()
+        groups.append(
+            [
+                [
+                    TableCell(str(score) if place == 0 else ""),
+                    TableCell(method_title(row.algorithm)),
+                    TableCell(
+                        range_text(row.typical, row.typical_low, row.typical_high), row.typical == least
+                    ),
+                    TableCell(
+                        "-"
+                        if np.isnan(row.better)
+                        else range_text(row.better, row.better_low, row.better_high)
+                    ),
+                ]
+                for place, row in enumerate(part.itertuples())
+            ]
+        )
+    header = [
+        "Score",
+        "Algorithm",
+        "Times the least-squares error",
+        f"Better than {short_title(REFERENCE)}",
+    ]
+    notes = [
+        "Errors against the bias after equal numbers of transitions, over all runs of all tasks. Times the "
+        "least-squares error: interquartile mean of the logarithm, on the same data. Better: probability "
+        "that a run is better than a run of the other, on a task drawn at random. In brackets: 95 % "
+        "bootstrap intervals, stratified by task."
+    ]
+    return Sheet("summary", "All tasks together, protocol fair.", header, groups, notes, text_columns=2)
 
 
 def _ordered(part: DataFrame, column: str, names: Sequence[str]) -> list[Series]:
@@ -323,7 +389,7 @@ def _below(cell: Series) -> str:
 
 
 def best_of(means: Sequence[float], text: Callable[[float, float], str], largest: bool = False) -> list[bool]:
-    """Say which numbers are the best: those that are printed alike share the first place.
+    """Return which numbers are the best; those that are printed alike share the first place.
 
     Examples
     --------
@@ -335,26 +401,3 @@ def best_of(means: Sequence[float], text: Callable[[float, float], str], largest
         return [False] * len(means)
     best = text(max(known) if largest else min(known), math.nan)
     return [text(mean, math.nan) == best for mean in means]
-
-
-class StudyTables(NamedTuple):
-    """The paper's three tables beside ours, the summary (empty without protocol fair), and the verdicts."""
-
-    distances: DataFrame
-    conditions: DataFrame
-    parameters: DataFrame
-    summary: DataFrame
-    verdicts: DataFrame
-    unexplained: DataFrame
-
-
-def study_tables(results: Archive, paper: Paper) -> StudyTables:
-    """Make all tables of a study."""
-    return StudyTables(
-        distances_table(results, paper),
-        conditions_table(results, paper),
-        parameters_table(results, paper),
-        summary_table(results, FAIR_SCORES) if "fair" in results.protocols else DataFrame(),
-        verdict_table(STUDY_CLAIMS, results),
-        unexplained(results, paper),
-    )

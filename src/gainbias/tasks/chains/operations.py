@@ -143,6 +143,7 @@ MM1K_ADMISSION = Recipe(
     },
     process=_admission,
     features=tabular,
+    title="Queue with admission",
 )
 
 ACCESS_CONTROL = Recipe(

@@ -64,6 +64,7 @@ def _random_walk(num_states: int) -> Recipe:
         settings={"num_features": paper.num_features},
         process=process,
         paper=paper,
+        title=f"Random walk, {num_states} states",
     )
 
 

@@ -93,6 +93,7 @@ def _grid_world_recipe(name: str, summary: str, grid: str, start: tuple[int, int
         },
         process=learned_process(lambda: Model(grid_table(grid, start), {})),
         paper=paper,
+        title=f"Grid world, {name.removeprefix('grid-world-').replace('x', ' by ')}",
     )
 
 

@@ -211,7 +211,9 @@ def _made(environment: str, **arguments: Any) -> tuple[Any, dict[str, Any]]:
     return env, {"environment": newest, **versions}
 
 
-def _recipe(name: str, summary: str, num_states: int, read: Callable[[], Model], **changed: Any) -> Recipe:
+def _recipe(
+    name: str, summary: str, num_states: int, read: Callable[[], Model], title: str = "", **changed: Any
+) -> Recipe:
     paper = paper_numbers()[name]
     return Recipe(
         name=name,
@@ -230,6 +232,7 @@ def _recipe(name: str, summary: str, num_states: int, read: Callable[[], Model],
         },
         process=learned_process(read),
         paper=paper,
+        title=title,
     )
 
 
@@ -245,6 +248,7 @@ MULTI_OBJECTIVE = (
         "Dive for treasure, with a concave front.",
         72,
         partial(deep_sea, "deep-sea-treasure-concave"),
+        title="Deep sea, concave",
     ),
     _recipe(
         "resource-gathering",
@@ -259,6 +263,7 @@ MULTI_OBJECTIVE = (
             f"Descend a binary tree of depth {depth} to one of its fruits.",
             2 ** (depth + 1) - 1,
             partial(fruit_tree, depth),
+            title=f"Fruit tree, depth {depth}",
             episodes=30_000,
         )
         for depth in (5, 6, 7)

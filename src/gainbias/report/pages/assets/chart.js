@@ -4,7 +4,7 @@
 const Chart = (() => {
   const EVERY_TASK = "every-task";
   const PRINTED_ZERO = 0.005; // the paper rounds to two decimals: 0.00 means less than this
-  const DECADES = 3; // so many last decades are shown: before them next to nothing is learned
+  const DECADES = 3; // number of last decades that are shown: before them next to nothing is learned
   const MARK_WIDTH = 0.12; // of a decade, for each of the paper's end points
   const TARGETS = { bias: "the bias", paper: "the paper's fixed point", own: "the method's own limit" };
   const KINDS = { paper: "", full: ", full", centred: ", centred", quotient: ", up to a constant" };

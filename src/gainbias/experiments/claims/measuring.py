@@ -1,0 +1,155 @@
+"""What the claims share: chains to measure on, the mean of an update, and slopes with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import t as student
+
+from gainbias.algorithms.algorithm import NoParams, Sample
+from gainbias.algorithms.registry import ALGORITHMS
+from gainbias.experiments.statistics import Interval
+from gainbias.features import Tabular
+from gainbias.model.problem import Problem
+from gainbias.model.process import MarkovRewardProcess
+from gainbias.types import Floats
+
+CLAIM_CONFIDENCE = 0.95
+
+
+def random_chain(rng: np.random.Generator, num_states: int) -> Floats:
+    """Return transitions whose rows are drawn evenly among all laws: ergodic, fast, not reversible."""
+    return rng.dirichlet(np.ones(num_states), num_states)
+
+
+def reversible_chain(rng: np.random.Generator, num_states: int) -> Floats:
+    """Return a random reversible chain: transitions in proportion to symmetric weights."""
+    weights = rng.uniform(0.2, 1.0, (num_states, num_states))
+    weights = weights + weights.T
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def rewarding(transitions: Floats, values: Floats, gain: float) -> MarkovRewardProcess:
+    """Return the process with a given gain, and with given values for a bias, up to a constant."""
+    return MarkovRewardProcess(transitions, gain + values - transitions @ values)
+
+
+def slow_problem(rng: np.random.Generator, coupling: float) -> Problem:
+    """Return two pairs of states between which the chain rarely moves: tabular, gain 1, |theta*| = 1.
+
+    As the coupling falls, eta1 falls with it, and the mixing time grows. Rewards stay about 1 and the bias,
+    which differs between the pairs, keeps its length. So nothing changes but the condition of the problem.
+    """
+    inside, between = np.zeros((4, 4)), np.zeros((4, 4))
+    for pair, other in (([0, 1], [2, 3]), ([2, 3], [0, 1])):
+        inside[np.ix_(pair, pair)] = rng.dirichlet(np.full(2, 4.0), 2)
+        between[np.ix_(pair, other)] = rng.dirichlet(np.full(2, 4.0), 2)
+    transitions = (1.0 - coupling) * inside + coupling * between
+    values = np.array([1.0, 1.0, -1.0, -1.0]) + 0.3 * rng.normal(size=4)
+    return _scaled(transitions, np.eye(4), values, tabular=True)
+
+
+def short_problem(rng: np.random.Generator, length: float) -> Problem:
+    """Return a fast chain, seen through a constant, a feature and a short one: gain 1, |theta*| = 1.
+
+    As the feature becomes shorter, eta1 falls with its square, and the mixing time does not change.
+    """
+    transitions = random_chain(rng, 4)
+    columns = np.column_stack([np.ones(4), rng.normal(size=4), length * rng.normal(size=4)])
+    features = columns / np.linalg.norm(columns, axis=1).max()
+    return _scaled(transitions, features, np.array([0.0, 0.5, 1.0]))
+
+
+def _scaled(transitions: Floats, features: Floats, weights: Floats, tabular: bool = False) -> Problem:
+    """Return the problem whose fixed point has the direction of weights, up to a constant, and length 1."""
+    seen = Tabular() if tabular else features
+    first = Problem(rewarding(transitions, features @ weights, 1.0), seen)
+    size = float(np.linalg.norm(first.fixed_point))
+    return Problem(rewarding(transitions, features @ weights / size, 1.0), seen)
+
+
+SampleField = Callable[[Sample, NoParams, float], tuple[Floats, Floats] | None]
+
+
+def double_chain_field() -> SampleField:
+    """Return the step of double-chain for one sample."""
+    field = ALGORITHMS["double-chain"].declared.sample_field
+    assert field is not None
+    return field
+
+
+def mean_update(field: SampleField, problem: Problem) -> tuple[Floats, Floats]:
+    """Return A and b of the mean update b - A theta, the second chain independent of the first.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> problem = gb.Problem(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0]), [[1.0], [0.0]])
+    >>> mean_update(double_chain_field(), problem)
+    (array([[0.7]]), array([0.25]))
+    """
+    d, mu, transitions = problem.num_features, problem.solution.stationary, problem.mrp.csr.toarray()
+    rows, rewards = problem.features.combine(np.eye(d)), problem.mrp.rewards
+    matrix, force = np.zeros((d, d)), np.zeros(d)
+    for (s, after, other), probability in np.ndenumerate(mu[:, None, None] * transitions[:, :, None] * mu):
+        sample = Sample(
+            rows[s], rows[after], float(rewards[s]), rows[other], rows[other], float(rewards[other])
+        )
+        made = field(sample, NoParams(), 1.0)
+        assert made is not None
+        matrix += probability * made[0]
+        force += probability * made[1]
+    return matrix, force
+
+
+def log_slope(x: ArrayLike, y: ArrayLike) -> Interval:
+    """Return the slope of log y on log x by least squares, with its 95 % interval.
+
+    For exact curves the interval does not speak about chance, but about how far they are from a straight
+    line.
+
+    Examples
+    --------
+    >>> slope = log_slope([1, 10, 100], [3, 300, 30000])
+    >>> round(slope.estimate, 6), round(slope.high - slope.low, 6)
+    (2.0, 0.0)
+    """
+    across, up = np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float))
+    if len(across) < 3:
+        raise ValueError(f"the interval of a slope needs at least 3 points, found {len(across)}")
+    weights = _weights(across)
+    slope = float(up @ weights)
+    missed = up - up.mean() - slope * (across - across.mean())
+    error = np.sqrt((missed**2).sum() / (len(across) - 2) * (weights**2).sum())
+    reach = float(student.ppf(0.5 + CLAIM_CONFIDENCE / 2, len(across) - 2) * error)
+    return Interval(slope, slope - reach, slope + reach)
+
+
+def mean_slope(x: ArrayLike, samples: Floats) -> Interval:
+    """Return the slope of log mean(samples) on log x, samples (runs, points), with an interval over runs.
+
+    The interval is found by leaving out one run at a time.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = np.array([10.0, 100.0, 1000.0])
+    >>> slope = mean_slope(x, rng.chisquare(1, (500, 3)) / x)
+    >>> slope.low < -1 < slope.high
+    True
+    """
+    runs = len(samples)
+    weights = _weights(np.log(np.asarray(x, dtype=float)))
+    total = samples.sum(axis=0)
+    slope = float(np.log(total) @ weights)
+    without_one = np.log((total - samples) / (runs - 1)) @ weights
+    error = np.sqrt((runs - 1) / runs * ((without_one - without_one.mean()) ** 2).sum())
+    reach = float(student.ppf(0.5 + CLAIM_CONFIDENCE / 2, runs - 1) * error)
+    return Interval(slope, slope - reach, slope + reach)
+
+
+def _weights(across: Floats) -> Floats:
+    centred = across - across.mean()
+    return np.asarray(centred / (centred**2).sum())
