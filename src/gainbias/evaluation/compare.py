@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
 from typing import Any, Self
@@ -19,6 +19,7 @@ from gainbias.evaluation.reading import FollowingPlan, check_time_limit, estimat
 from gainbias.evaluation.sources.environments import Environment, may_look
 from gainbias.evaluation.sources.policies import Policy
 from gainbias.evaluation.stream.transitions import OnTermination
+from gainbias.evaluation.values.methods import Learning, as_learning
 from gainbias.progress import Interruptions, Watch
 from gainbias.store import plain
 from gainbias.types import Floats
@@ -46,7 +47,7 @@ class Comparison:
     standard_error : float
         Of the difference.
     saving : float
-        Independent runs would have to be so many times as long for the same standard error; below 1 if
+        How many times as long independent runs would have to be for the same standard error; below 1 if
         pairing did harm.
     first, second : Estimate
         Of each policy by itself.
@@ -124,7 +125,7 @@ class Comparison:
 
 
 def doubt_in_words(verdict: str, doubts: Sequence[str]) -> str:
-    """Return what to add to a verdict.
+    """Return what to add to a verdict if there are doubts.
 
     Examples
     --------
@@ -135,7 +136,7 @@ def doubt_in_words(verdict: str, doubts: Sequence[str]) -> str:
 
 
 def saving_in_words(saving: float | None, difference: float) -> str:
-    """Return what pairing was good for; None is a saving that is infinite.
+    """Return how much pairing saved, in words; None stands for a saving that is infinite.
 
     Examples
     --------
@@ -159,14 +160,12 @@ def compare(
     policy_b: Policy,
     *,
     features: Choice = "auto",
-    algorithm: Algorithm | str = "auto",
+    algorithm: Learning | Algorithm | str = "auto",
     num_steps: int = 100_000,
     chains: int | None = None,
     seed: int = 0,
     on_termination: OnTermination = "zero",
     confidence: float = 0.95,
-    step_size: Any = "auto",
-    params: Mapping[str, float] | None = None,
     time_limit: float | None = None,
 ) -> Comparison:
     """Estimate by how much the gains of two policies differ.
@@ -177,7 +176,7 @@ def compare(
 
     Parameters
     ----------
-    env, features, algorithm, chains, seed, on_termination, confidence, step_size, params
+    env, features, algorithm, chains, seed, on_termination, confidence
         As for `evaluate`.
     policy_a, policy_b : callable, object with a method predict, array_like or "random"
         The policies.
@@ -202,16 +201,13 @@ def compare(
     looks = may_look(env, policy_a) or may_look(env, policy_b)
     plan = FollowingPlan(
         features=features,
-        algorithm=algorithm,
+        learning=as_learning(algorithm),
         num_steps=num_steps,
         target_half_width=None,
-        max_steps=num_steps,
         chains=1 if chains is None and looks else chains,
         seed=seed,
         on_termination=on_termination,
         confidence=confidence,
-        step_size=step_size,
-        params=params,
     )
     check_time_limit(time_limit)
     half = None if time_limit is None else time_limit / 2
@@ -237,7 +233,7 @@ def compare(
 
 
 class _Pairing:
-    """Rewards of the first policy wait in a temporary file, however many, for those of the second."""
+    """Pairs the rewards of two policies, step by step; those of the first wait in a temporary file."""
 
     differences: BatchMeans | None = None
 
@@ -253,7 +249,7 @@ class _Pairing:
         self._file.write(rewards.T.tobytes())
 
     def turn(self, num_chains: int) -> None:
-        """Let the second policy begin."""
+        """Rewind to the first rewards, before the second policy is followed."""
         self._file.seek(0)
         self._num_chains = num_chains
 
@@ -299,7 +295,7 @@ def _same(paired: GainEstimate) -> str:
 
 
 def _cuts_in_words(paired: GainEstimate, first: float, second: float) -> list[str]:
-    """Say if cuts, which move each gain by so much, move the difference, too."""
+    """Return a warning if cuts, which shift the gains by `first` and `second`, shift the difference too."""
     if first == second or abs(first - second) <= paired.standard_error:
         return []
     return [

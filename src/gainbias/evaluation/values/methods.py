@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
+from gainbias.engine.lanes import StepSize
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.stream.transitions import Transitions
 from gainbias.evaluation.values.learner import Learner
@@ -33,6 +34,41 @@ VALUE_PIECE = 2**17
 
 TOGETHER = 2**14
 """Transitions with sparse features are gathered until there are so many: each call of SciPy takes time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Learning:
+    """How values are learned, for `evaluate`, `evaluate_log` and `compare`.
+
+    An id alone may stand in its place: ``algorithm="td-lambda"`` is ``algorithm=Learning("td-lambda")``.
+
+    Parameters
+    ----------
+    algorithm : str or Algorithm
+        An id of `ALGORITHMS`, an algorithm of your own, or ``"auto"``: least squares for up to 500 features,
+        or 3,000 that are sparse or tabular, and otherwise single-chain.
+    step_size : "auto", schedule, float or array
+        Step sizes of an algorithm that learns step by step; ``"auto"`` finds them from the data.
+    params : mapping, optional
+        Parameters of the algorithm by name.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> learning = gb.Learning("td-lambda", step_size=gb.Harmonic(20, 100), params={"trace_decay": 0.5})
+    >>> estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=8_000, algorithm=learning)
+    >>> estimate.diagnostics.algorithm
+    'td-lambda, step size Harmonic(a=20, c0=100)'
+    """
+
+    algorithm: Algorithm | str = "auto"
+    step_size: StepSize | Literal["auto"] = "auto"
+    params: Mapping[str, float] | None = None
+
+
+def as_learning(given: Learning | Algorithm | str) -> Learning:
+    """Return how values are learned, given that record or an algorithm alone."""
+    return given if isinstance(given, Learning) else Learning(given)
 
 
 class LearnedRecord(Protocol):
@@ -193,26 +229,10 @@ class LeastSquares:
             self.sums.add(np.stack([*map(dense, rows)]), rewards, np.stack([*map(dense, next_rows)]))
 
 
-def value_method(
-    algorithm: Algorithm | str,
-    observed: ObservationMap,
-    num_chains: int,
-    *,
-    step_size: Any,
-    params: Mapping[str, float] | None,
-) -> ValueMethod:
-    """Return the method that was asked for; ``"auto"`` is least squares while there are few features.
-
-    Parameters
-    ----------
-    algorithm : Algorithm or str
-        Of the package or of a user, or ``"auto"``.
-    observed : ObservationMap
-    num_chains : int
-    step_size, params
-        Of an algorithm that learns step by step; least squares has none.
-    """
+def value_method(learning: Learning, observed: ObservationMap, num_chains: int) -> ValueMethod:
+    """Return the method that was asked for; ``"auto"`` is least squares while there are few features."""
     most = most_for_least_squares(observed)
+    algorithm, step_size, params = learning.algorithm, learning.step_size, learning.params
     if algorithm == "auto":
         algorithm = "lstd" if observed.num_features <= most else "single-chain"
     chosen = as_algorithm(algorithm)
