@@ -1,4 +1,8 @@
-"""`compare`: the difference of two gains, paired by common random numbers."""
+"""`compare`: the difference of two gains, paired by common random numbers.
+
+Both policies are followed with the same random numbers, and `_Pairing` subtracts their rewards step by step.
+The interval is that of the mean of these differences. `Comparison` is the answer.
+"""
 
 from __future__ import annotations
 
@@ -25,133 +29,10 @@ from gainbias.store import plain
 from gainbias.types import Floats
 
 OPEN = "not clear which is better"
-"""The verdict where the interval holds 0."""
+"""The verdict if the interval contains 0."""
 
 HARDLY_ANY = 1.05
-"""A saving of at most this is none."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
-    """How much more one policy earns per step than another; made by `compare`.
-
-    Attributes
-    ----------
-    difference : float
-        Gain of the first policy, less that of the second.
-    interval : (float, float)
-        Confidence interval of the difference. Both ends are nan if the difference was the same in every step:
-        then there is none.
-    confidence : float
-        Nominal coverage.
-    standard_error : float
-        Of the difference.
-    saving : float
-        How many times as long independent runs would have to be for the same standard error; below 1 if
-        pairing did harm.
-    first, second : Estimate
-        Of each policy by itself.
-    warnings : tuple of str
-        Why the answer may be wrong: all warnings of both estimates, with the policy they are about, and those
-        of the difference.
-    doubts : tuple of str
-        Those of the warnings that put the difference in doubt; the others are about values of states.
-    notes : tuple of str
-        What was done to the difference, if it matters for the answer.
-
-    Examples
-    --------
-    >>> import gainbias as gb
-    >>> comparison = gb.compare("FrozenLake-v1", "random", [0] * 16, num_steps=20_000)
-    >>> comparison.difference == comparison.first.gain - comparison.second.gain
-    True
-    """
-
-    difference: float
-    interval: tuple[float, float]
-    confidence: float
-    standard_error: float
-    saving: float
-    first: Estimate
-    second: Estimate
-    warnings: tuple[str, ...]
-    doubts: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether the interval leaves no doubt which policy is better, and nothing speaks against it."""
-        return self.verdict != OPEN and not self.doubts
-
-    @property
-    def verdict(self) -> str:
-        """Which policy is better by the interval, in words."""
-        low, high = self.interval
-        return "the first is better" if low > 0.0 else "the second is better" if high < 0.0 else OPEN
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists, ready for JSON; ``None`` for infinite numbers and nan."""
-        answer = {
-            "difference": self.difference,
-            "interval": list(self.interval),
-            "confidence": self.confidence,
-            "verdict": self.verdict,
-            "is_clear": self.is_clear,
-            "standard_error": self.standard_error,
-            "saving": self.saving,
-            "warnings": list(self.warnings),
-            "doubts": list(self.doubts),
-            "notes": list(self.notes),
-            "first": self.first.to_dict(),
-            "second": self.second.to_dict(),
-        }
-        return dict(plain(answer))
-
-    def __repr__(self) -> str:
-        low, high = self.interval
-        digits = digits_for(high - low)
-        gains = (f"{estimate.gain:.{digits}f}" for estimate in (self.first, self.second))
-        ends = f"{self.confidence:.0%} interval {low:+.{digits}f} to {high:+.{digits}f}"
-        ends = "no interval" if np.isnan(low) else ends
-        verdict = self.verdict + doubt_in_words(self.verdict, self.doubts)
-        lines = [
-            f"difference  {self.difference:+.{digits}f} per step, {ends}: {verdict}",
-            "gains       {} and {}".format(*gains),
-            f"pairing     by common random numbers: {saving_in_words(self.saving, self.difference)}",
-            *(f"warning     {warning}" for warning in self.warnings),
-            *(f"note        {note}" for note in self.notes),
-        ]
-        return "\n".join(lines)
-
-
-def doubt_in_words(verdict: str, doubts: Sequence[str]) -> str:
-    """Return what to add to a verdict if there are doubts.
-
-    Examples
-    --------
-    >>> doubt_in_words("the first is better", ["first policy: too short"])
-    ', but mind the warnings'
-    """
-    return ", but mind the warnings" if doubts and verdict != OPEN else ""
-
-
-def saving_in_words(saving: float | None, difference: float) -> str:
-    """Return how much pairing saved, in words; None stands for a saving that is infinite.
-
-    Examples
-    --------
-    >>> saving_in_words(3.14159, 0.2)
-    'as accurate as independent runs of 3.14 times the length'
-    >>> saving_in_words(0.98, 0.2)
-    'pairing saves nothing here: independent runs of 0.98 times the length are as accurate'
-    """
-    if saving is None or saving == float("inf"):
-        return "both earned the same in every step" if difference == 0.0 else "the difference never changed"
-    if saving <= HARDLY_ANY:
-        return (
-            f"pairing saves nothing here: independent runs of {saving:.3g} times the length are as accurate"
-        )
-    return f"as accurate as independent runs of {saving:.3g} times the length"
+"""A saving up to this factor is called none."""
 
 
 def compare(
@@ -230,6 +111,129 @@ def compare(
         for collection, estimate in zip((first, second), estimates, strict=True)
     ]
     return _comparison(paired, shifts, *estimates)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """How much more one policy earns per step than another; made by `compare`.
+
+    Attributes
+    ----------
+    difference : float
+        Gain of the first policy, less that of the second.
+    interval : (float, float)
+        Confidence interval of the difference. Both ends are nan if the difference was the same in every step:
+        then there is none.
+    confidence : float
+        Nominal coverage.
+    standard_error : float
+        Of the difference.
+    saving : float
+        How many times as long independent runs would have to be for the same standard error; below 1 if
+        pairing did harm.
+    first, second : Estimate
+        Of each policy by itself.
+    warnings : tuple of str
+        Why the answer may be wrong: all warnings of both estimates, with the policy they are about, and those
+        of the difference.
+    doubts : tuple of str
+        Those of the warnings that put the difference in doubt; the others are about values of states.
+    notes : tuple of str
+        What was done to the difference, if it matters for the answer.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> comparison = gb.compare("FrozenLake-v1", "random", [0] * 16, num_steps=20_000)
+    >>> comparison.difference == comparison.first.gain - comparison.second.gain
+    True
+    """
+
+    difference: float
+    interval: tuple[float, float]
+    confidence: float
+    standard_error: float
+    saving: float
+    first: Estimate
+    second: Estimate
+    warnings: tuple[str, ...]
+    doubts: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval says which policy is better, and there are no doubts."""
+        return self.verdict != OPEN and not self.doubts
+
+    @property
+    def verdict(self) -> str:
+        """Which policy is better by the interval, in words."""
+        low, high = self.interval
+        return "the first is better" if low > 0.0 else "the second is better" if high < 0.0 else OPEN
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists, ready for JSON; ``None`` for infinite numbers and nan."""
+        answer = {
+            "difference": self.difference,
+            "interval": list(self.interval),
+            "confidence": self.confidence,
+            "verdict": self.verdict,
+            "is_clear": self.is_clear,
+            "standard_error": self.standard_error,
+            "saving": self.saving,
+            "warnings": list(self.warnings),
+            "doubts": list(self.doubts),
+            "notes": list(self.notes),
+            "first": self.first.to_dict(),
+            "second": self.second.to_dict(),
+        }
+        return dict(plain(answer))
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        digits = digits_for(high - low)
+        gains = (f"{estimate.gain:.{digits}f}" for estimate in (self.first, self.second))
+        ends = f"{self.confidence:.0%} interval {low:+.{digits}f} to {high:+.{digits}f}"
+        ends = "no interval" if np.isnan(low) else ends
+        verdict = self.verdict + doubt_in_words(self.verdict, self.doubts)
+        lines = [
+            f"difference  {self.difference:+.{digits}f} per step, {ends}: {verdict}",
+            "gains       {} and {}".format(*gains),
+            f"pairing     by common random numbers: {saving_in_words(self.saving, self.difference)}",
+            *(f"warning     {warning}" for warning in self.warnings),
+            *(f"note        {note}" for note in self.notes),
+        ]
+        return "\n".join(lines)
+
+
+def doubt_in_words(verdict: str, doubts: Sequence[str]) -> str:
+    """Return what to add to a verdict if there are doubts.
+
+    Examples
+    --------
+    >>> doubt_in_words("the first is better", ["first policy: too short"])
+    ', but mind the warnings'
+    """
+    return ", but mind the warnings" if doubts and verdict != OPEN else ""
+
+
+def saving_in_words(saving: float | None, difference: float) -> str:
+    """Return how much pairing saved, in words; None stands for a saving that is infinite.
+
+    Examples
+    --------
+    >>> saving_in_words(3.14159, 0.2)
+    'as accurate as independent runs of 3.14 times the length'
+    >>> saving_in_words(0.98, 0.2)
+    'pairing saves nothing here: independent runs of 0.98 times the length are as accurate'
+    """
+    if saving is None or saving == float("inf"):
+        return "both earned the same in every step" if difference == 0.0 else "the difference never changed"
+    if saving <= HARDLY_ANY:
+        return (
+            f"pairing saves nothing here: independent runs of {saving:.3g} times the length are as accurate"
+        )
+    return f"as accurate as independent runs of {saving:.3g} times the length"
 
 
 class _Pairing:
