@@ -41,7 +41,7 @@ def write_log(path):
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "calls.parquet"
     write_log(path)
-    estimate = gb.evaluate_log(path, state="callers", reward="earned", episode="shift")
+    estimate = gb.evaluate_log(path, state="callers", reward="earned", columns={"episode": "shift"})
 print(estimate, "\n")
 
 moves = np.diag(1.0 - up - down) + np.diag(up[:-1], 1) + np.diag(down[1:], -1)

@@ -322,7 +322,7 @@ def evaluation_calls() -> dict[str, Call]:
             gb.evaluate("FrozenLake-v1", np.full((16, 4), 0.25), num_steps=8_000, algorithm="td-lambda")
         ),
         "evaluate half width": lambda: estimate(
-            gb.evaluate("FrozenLake-v1", np.full((16, 4), 0.25), target_half_width=0.004, max_steps=60_000)
+            gb.evaluate("FrozenLake-v1", np.full((16, 4), 0.25), target_half_width=0.004, num_steps=60_000)
         ),
         "evaluate_log": lambda: estimate(gb.evaluate_log(log)),
         "evaluate_log features": lambda: estimate(

@@ -244,16 +244,16 @@ class TestStopping:
         assert 2_990 <= estimate.diagnostics.num_transitions <= 3_000
         assert "it was interrupted" in estimate.diagnostics.warnings[0]
 
-    def test_max_steps_comes_first(self):
-        estimate = gb.evaluate(Queue, ALWAYS, target_half_width=1e-4, max_steps=10_000)
+    def test_the_steps_run_out_before_the_half_width_is_reached(self):
+        estimate = gb.evaluate(Queue, ALWAYS, target_half_width=1e-4, num_steps=10_000)
         assert estimate.diagnostics.num_transitions == 10_000
-        assert estimate.diagnostics.warnings[0].startswith("max_steps came first: the half width")
+        assert estimate.diagnostics.warnings[0].startswith("the steps ran out: the half width")
         env = Queue()
         env.step = lambda action: (0, 1.0, False, False, {})
-        estimate = gb.evaluate(env, "random", target_half_width=1.0, max_steps=4_000)
+        estimate = gb.evaluate(env, "random", target_half_width=1.0, num_steps=4_000)
         assert "the rewards never changed, so there is no interval yet" in estimate.diagnostics.warnings[0]
         assert "the rewards never change" in estimate.diagnostics.warnings[1]
-        estimate = gb.evaluate(Queue, ALWAYS, target_half_width=100.0, max_steps=1_000)
+        estimate = gb.evaluate(Queue, ALWAYS, target_half_width=100.0, num_steps=1_000)
         assert "narrow enough, but cannot be trusted yet" in estimate.diagnostics.warnings[0]
 
     def test_time_limit(self):
@@ -390,8 +390,12 @@ class TestFlaws:
             gb.evaluate(Queue(), lambda seen: 2)
 
     def test_the_gain_stands_where_no_values_could_be_learned(self, tmp_path):
-        options = {"num_steps": 20_000, "algorithm": "single-chain"}
-        estimate, usual = (gb.evaluate(Queue, ALWAYS, step_size=size, **options) for size in (1000.0, "auto"))
+        estimate, usual = (
+            gb.evaluate(
+                Queue, ALWAYS, num_steps=20_000, algorithm=gb.Learning("single-chain", step_size=size)
+            )
+            for size in (1000.0, "auto")
+        )
         assert (estimate.gain, estimate.gain_interval) == (usual.gain, usual.gain_interval)
         [words] = estimate.diagnostics.warnings
         assert words.startswith("there are no values: single-chain diverged within")
@@ -473,7 +477,7 @@ class TestFlaws:
             ({"seed": "a"}, "a seed must be an integer that is not negative, found 'a'"),
             ({"seed": None}, "a seed must be an integer that is not negative, found None"),
             ({"algorithm": "lsdt"}, "unknown algorithm 'lsdt': did you mean 'lstd'"),
-            ({"step_size": 0.1}, "least squares has no step size"),
+            ({"algorithm": gb.Learning(step_size=0.1)}, "least squares has no step size"),
             ({"features": np.ones((7, 1))}, "features have 7 rows"),
             ({"on_termination": "stop"}, "on_termination must be"),
         ],

@@ -299,7 +299,16 @@ class TestFlaws:
             (changed(), {"num_states": 3}, "row 1 of the log: the next state is 3, outside"),
             (changed(), {"reward": "profit"}, "no column 'profit', it has state, reward"),
             (only("state"), {}, "no column reward, it has state"),
-            (changed(obs=LOG["state"]), {}, "columns state, obs may all be the state"),
+            (
+                changed(obs=LOG["state"]),
+                {},
+                "columns state, obs may all be the state: say state=... which is",
+            ),
+            (
+                changed(next_obs=LOG["next"]),
+                {},
+                "may all be the next: say columns={'next_state': ...} which is",
+            ),
             (changed(), {"gaps": "skip"}, "gaps must be"),
             (changed(), {"on_termination": "stop"}, "on_termination must be"),
             ((1, 2, 3, 4), {}, "found 4 parts"),
@@ -405,10 +414,35 @@ class TestOddLogs:
     def test_a_column_that_may_mark_ends(self):
         log = {"state": self.states, "reward": self.rewards, "done": np.arange(3_000) % 10 == 9}
         notes = gb.evaluate_log(log).diagnostics.notes
-        assert any("column done is not read: if it marks ends" in note for note in notes)
-        told = gb.evaluate_log(log, terminated="done").diagnostics
+        [note] = [note for note in notes if "is not read" in note]
+        assert note.startswith(
+            "column done is not read: if it marks ends of episodes say columns={'terminated': 'done'}"
+        )
+        told = gb.evaluate_log(log, columns={"terminated": "done"}).diagnostics
         assert not any("is not read" in note for note in told.notes)
         assert told.num_transitions == 3_299
+
+    def test_a_record_and_a_mapping_name_the_same_columns(self):
+        log = {"state": self.states, "reward": self.rewards, "run": np.arange(3_000) // 100}
+        found = [
+            gb.evaluate_log(log, columns=columns)
+            for columns in ({"episode": "run"}, gb.Columns(episode="run"))
+        ]
+        assert found[0].diagnostics.num_transitions == 2_970
+        assert found[0].gain == found[1].gain
+
+    @pytest.mark.parametrize(
+        ("columns", "message"),
+        [
+            ({"epsiode": "run"}, "columns: unknown key 'epsiode': did you mean 'episode'"),
+            ({"state": "x"}, "state is an argument of its own: leave it out of columns, and say state="),
+            ({"episode": "run"}, "the log has no column 'run', it has state, reward"),
+            ("run", "columns must be a mapping or gainbias.Columns, found 'run'"),
+        ],
+    )
+    def test_wrong_columns(self, columns, message):
+        with pytest.raises(ValueError, match=message):
+            gb.evaluate_log((self.states, self.rewards), columns=columns)
 
     def test_a_list_of_columns_makes_a_state(self):
         log = {"a": self.states, "b": self.rewards, "reward": self.rewards}

@@ -91,11 +91,15 @@ def _meant(words: str) -> Any:
 
 def evaluation_settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return what `evaluate`, `evaluate_log` and `compare` are all given."""
-    names = ("algorithm", "confidence", "on_termination", "time_limit")
+    names = ("confidence", "on_termination", "time_limit")
     steps = options.step_size
+    learning = gainbias.Learning(
+        options.algorithm,
+        step_size=steps if steps == "auto" else read_step_size(steps),
+        params=read_settings(options.param),
+    )
     return {name: getattr(options, name) for name in names} | {
-        "params": read_settings(options.param),
-        "step_size": steps if steps == "auto" else read_step_size(steps),
+        "algorithm": learning,
         "features": _meant(options.features),
     }
 

@@ -121,14 +121,15 @@ def _evaluate(options: argparse.Namespace) -> int:
 
     common, files = arguments.evaluation_settings(options), arguments.chosen_files(options)
     if (log := arguments.chosen_log(options)) is not None:
-        estimate = gainbias.evaluate_log(log, gaps=options.gaps, **arguments.log_columns(options), **common)
+        columns = arguments.log_columns(options)
+        named = {role: columns.pop(role, None) for role in ("state", "reward")}
+        estimate = gainbias.evaluate_log(log, **named, columns=columns, gaps=options.gaps, **common)
     else:
         estimate = gainbias.evaluate(
             arguments.chosen_environment(options),
             arguments.read_policy(options.policy),
-            num_steps=options.steps,
+            num_steps=options.steps if options.target_half_width is None else options.max_steps,
             target_half_width=options.target_half_width,
-            max_steps=options.max_steps,
             chains=options.chains,
             seed=options.seed,
             **common,

@@ -1,8 +1,12 @@
-"""`compare`: the difference of two gains, paired by common random numbers."""
+"""`compare`: the difference of two gains, paired by common random numbers.
+
+Both policies are followed with the same random numbers, and `_Pairing` subtracts their rewards step by step.
+The interval is that of the mean of these differences. `Comparison` is the answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
 from typing import Any, Self
@@ -19,15 +23,94 @@ from gainbias.evaluation.reading import FollowingPlan, check_time_limit, estimat
 from gainbias.evaluation.sources.environments import Environment, may_look
 from gainbias.evaluation.sources.policies import Policy
 from gainbias.evaluation.stream.transitions import OnTermination
+from gainbias.evaluation.values.methods import Learning, as_learning
 from gainbias.progress import Interruptions, Watch
 from gainbias.store import plain
 from gainbias.types import Floats
 
 OPEN = "not clear which is better"
-"""The verdict where the interval holds 0."""
+"""The verdict if the interval contains 0."""
 
 HARDLY_ANY = 1.05
-"""A saving of at most this is none."""
+"""A saving up to this factor is called none."""
+
+
+def compare(
+    env: Environment,
+    policy_a: Policy,
+    policy_b: Policy,
+    *,
+    features: Choice = "auto",
+    algorithm: Learning | Algorithm | str = "auto",
+    num_steps: int = 100_000,
+    chains: int | None = None,
+    seed: int = 0,
+    on_termination: OnTermination = "zero",
+    confidence: float = 0.95,
+    time_limit: float | None = None,
+) -> Comparison:
+    """Estimate by how much the gains of two policies differ.
+
+    Both are followed one after the other, with the same seeds of environments and actions, so that chance
+    favours neither. Rewards are then subtracted step by step. What the policies share of good and bad luck
+    cancels out, and the interval takes into account what is left.
+
+    Parameters
+    ----------
+    env, features, algorithm, chains, seed, on_termination, confidence
+        As for `evaluate`.
+    policy_a, policy_b : callable, object with a method predict, array_like or "random"
+        The policies.
+    num_steps : int
+        Transitions of all chains together, for each policy.
+    time_limit : float, optional
+        Seconds for both together, half for each.
+
+    Returns
+    -------
+    Comparison
+        If the run of the first policy is cut short, that of the second is as short; if that of the second
+        is, steps that both made are compared.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> comparison = gb.compare("FrozenLake-v1", "random", [0] * 16, num_steps=20_000)
+    >>> comparison.first.gain > comparison.second.gain
+    True
+    """
+    looks = may_look(env, policy_a) or may_look(env, policy_b)
+    plan = FollowingPlan(
+        features=features,
+        learning=as_learning(algorithm),
+        num_steps=num_steps,
+        target_half_width=None,
+        chains=1 if chains is None and looks else chains,
+        seed=seed,
+        on_termination=on_termination,
+        confidence=confidence,
+    )
+    check_time_limit(time_limit)
+    half = None if time_limit is None else time_limit / 2
+    with Interruptions() as interruptions, _Pairing() as pairing:
+        with Watch(half) as watch:
+            first, first_cut = follow(env, policy_a, plan, watch, interruptions, pairing.keep)
+        made = first.rewards.num_chains * first.rewards.steps
+        plan = replace(plan, chains=first.rewards.num_chains, num_steps=made)
+        pairing.turn(first.rewards.num_chains)
+        with Watch(half) as watch:
+            second, second_cut = follow(env, policy_b, plan, watch, interruptions, pairing.subtract)
+        estimates = [
+            estimate_of(collection, confidence, cut)
+            for collection, cut in ((first, first_cut), (second, second_cut))
+        ]
+    assert pairing.differences is not None  # the second policy made some steps
+    paired = estimate_gain(pairing.differences, confidence)
+    shifts = [
+        shift_by_cuts(list(collection.stretch), estimate.learned.weights)
+        for collection, estimate in zip((first, second), estimates, strict=True)
+    ]
+    return _comparison(paired, shifts, *estimates)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +129,7 @@ class Comparison:
     standard_error : float
         Of the difference.
     saving : float
-        Independent runs would have to be so many times as long for the same standard error; below 1 if
+        How many times as long independent runs would have to be for the same standard error; below 1 if
         pairing did harm.
     first, second : Estimate
         Of each policy by itself.
@@ -79,7 +162,7 @@ class Comparison:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval leaves no doubt which policy is better, and nothing speaks against it."""
+        """Whether the interval says which policy is better, and there are no doubts."""
         return self.verdict != OPEN and not self.doubts
 
     @property
@@ -124,7 +207,7 @@ class Comparison:
 
 
 def doubt_in_words(verdict: str, doubts: Sequence[str]) -> str:
-    """Return what to add to a verdict.
+    """Return what to add to a verdict if there are doubts.
 
     Examples
     --------
@@ -135,7 +218,7 @@ def doubt_in_words(verdict: str, doubts: Sequence[str]) -> str:
 
 
 def saving_in_words(saving: float | None, difference: float) -> str:
-    """Return what pairing was good for; None is a saving that is infinite.
+    """Return how much pairing saved, in words; None stands for a saving that is infinite.
 
     Examples
     --------
@@ -153,91 +236,8 @@ def saving_in_words(saving: float | None, difference: float) -> str:
     return f"as accurate as independent runs of {saving:.3g} times the length"
 
 
-def compare(
-    env: Environment,
-    policy_a: Policy,
-    policy_b: Policy,
-    *,
-    features: Choice = "auto",
-    algorithm: Algorithm | str = "auto",
-    num_steps: int = 100_000,
-    chains: int | None = None,
-    seed: int = 0,
-    on_termination: OnTermination = "zero",
-    confidence: float = 0.95,
-    step_size: Any = "auto",
-    params: Mapping[str, float] | None = None,
-    time_limit: float | None = None,
-) -> Comparison:
-    """Estimate by how much the gains of two policies differ.
-
-    Both are followed one after the other, with the same seeds of environments and actions, so that chance
-    favours neither. Rewards are then subtracted step by step. What the policies share of good and bad luck
-    cancels out, and the interval takes into account what is left.
-
-    Parameters
-    ----------
-    env, features, algorithm, chains, seed, on_termination, confidence, step_size, params
-        As for `evaluate`.
-    policy_a, policy_b : callable, object with a method predict, array_like or "random"
-        The policies.
-    num_steps : int
-        Transitions of all chains together, for each policy.
-    time_limit : float, optional
-        Seconds for both together, half for each.
-
-    Returns
-    -------
-    Comparison
-        If the run of the first policy is cut short, that of the second is as short; if that of the second
-        is, steps that both made are compared.
-
-    Examples
-    --------
-    >>> import gainbias as gb
-    >>> comparison = gb.compare("FrozenLake-v1", "random", [0] * 16, num_steps=20_000)
-    >>> comparison.first.gain > comparison.second.gain
-    True
-    """
-    looks = may_look(env, policy_a) or may_look(env, policy_b)
-    plan = FollowingPlan(
-        features=features,
-        algorithm=algorithm,
-        num_steps=num_steps,
-        target_half_width=None,
-        max_steps=num_steps,
-        chains=1 if chains is None and looks else chains,
-        seed=seed,
-        on_termination=on_termination,
-        confidence=confidence,
-        step_size=step_size,
-        params=params,
-    )
-    check_time_limit(time_limit)
-    half = None if time_limit is None else time_limit / 2
-    with Interruptions() as interruptions, _Pairing() as pairing:
-        with Watch(half) as watch:
-            first, first_cut = follow(env, policy_a, plan, watch, interruptions, pairing.keep)
-        made = first.rewards.num_chains * first.rewards.steps
-        plan = replace(plan, chains=first.rewards.num_chains, num_steps=made)
-        pairing.turn(first.rewards.num_chains)
-        with Watch(half) as watch:
-            second, second_cut = follow(env, policy_b, plan, watch, interruptions, pairing.subtract)
-        estimates = [
-            estimate_of(collection, confidence, cut)
-            for collection, cut in ((first, first_cut), (second, second_cut))
-        ]
-    assert pairing.differences is not None  # the second policy made some steps
-    paired = estimate_gain(pairing.differences, confidence)
-    shifts = [
-        shift_by_cuts(list(collection.stretch), estimate.learned.weights)
-        for collection, estimate in zip((first, second), estimates, strict=True)
-    ]
-    return _comparison(paired, shifts, *estimates)
-
-
 class _Pairing:
-    """Rewards of the first policy wait in a temporary file, however many, for those of the second."""
+    """Pairs the rewards of two policies, step by step; those of the first wait in a temporary file."""
 
     differences: BatchMeans | None = None
 
@@ -253,7 +253,7 @@ class _Pairing:
         self._file.write(rewards.T.tobytes())
 
     def turn(self, num_chains: int) -> None:
-        """Let the second policy begin."""
+        """Rewind to the first rewards, before the second policy is followed."""
         self._file.seek(0)
         self._num_chains = num_chains
 
@@ -299,7 +299,7 @@ def _same(paired: GainEstimate) -> str:
 
 
 def _cuts_in_words(paired: GainEstimate, first: float, second: float) -> list[str]:
-    """Say if cuts, which move each gain by so much, move the difference, too."""
+    """Return a warning if cuts, which shift the gains by `first` and `second`, shift the difference too."""
     if first == second or abs(first - second) <= paired.standard_error:
         return []
     return [

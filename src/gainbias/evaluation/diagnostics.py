@@ -1,22 +1,22 @@
-"""What is known about the quality of an estimate, in numbers and in words.
+"""Diagnostics: how good an estimate is, in numbers and in words.
 
-What cuts do to the gain: after each the chain begins anew, perhaps where more is earned than usually.
+Start with `Diagnostics` and `diagnose`. Two of the diagnostics need an explanation.
 
-Along a segment from s to s', rewards add up to the gain times its length, plus V(s) - V(s') and noise. So a
-path of T steps that was cut several times earns per step
+**Cuts.** After each cut the chain begins anew, perhaps where more is earned than usual; `shift_by_cuts` finds
+by how much that moves the gain. Along a segment from s to s', rewards add up to the gain times its length,
+plus V(s) - V(s') and noise. So a path of T steps that was cut several times earns per step
 
     g + (sum over its segments of V(s) - V(s')) / T
 
-in which the sum is near 0 if a new segment begins where the last one stopped, and else stays, however long
-the path is.
+The sum is near 0 if each segment begins where the last one stopped. Otherwise it grows with the path, and the
+shift stays however long the path is.
 
-What the features cannot express, seen in the TD errors of a stretch of the data.
-
-With the exact bias the TD errors r - g + V(s') - V(s) cannot be predicted from anything that came before.
-Values from features that miss something leave errors that can be. How much of their variance is predictable
-is the square of the Bellman residual, relative to the whole. It is found by regression on the errors before
-and on the value at hand, so what it finds is a lower bound. The regression must prove itself on data that it
-was not fitted to: where few rare rewards make up most of the variance, any fit looks good on its own data.
+**What the features cannot express.** With the exact bias, the TD errors r - g + V(s') - V(s) cannot be
+predicted from anything that came before. Values from features that miss something leave errors that can be.
+How much of their variance is predictable is the square of the Bellman residual, relative to the whole.
+`predictable_share` finds it by regression on the errors before and on the value at hand, so what it finds is
+a lower bound. The regression must prove itself on data that it was not fitted to: where few rare rewards make
+up most of the variance, any fit looks good on its own data.
 """
 
 from __future__ import annotations
@@ -37,146 +37,45 @@ from gainbias.store import plain
 from gainbias.types import Floats
 
 FEWEST_CUTS = 4
-"""From fewer cuts nothing is concluded."""
+"""Fewest cuts from which anything is concluded."""
 
 SURE_OF_CUTS = 4.0
-"""A shift below so many of its standard errors is taken for chance."""
-
-
-def shift_by_cuts(stretch: list[Transitions], weights: Floats) -> float:
-    """Return by how much cuts raise the mean of the rewards; 0 if that may be chance.
-
-    Parameters
-    ----------
-    stretch : list of Transitions
-        Steps that follow each other within a batch, apart from cuts.
-    weights : (d,) array
-
-    Examples
-    --------
-    >>> steps = np.arange(6)
-    >>> cut = Transitions(np.zeros(6), steps % 3, steps % 3 + 1, None, steps // 3)
-    >>> shift_by_cuts([cut] * 5, np.array([9.0, 5.0, 2.0, 0.0]))
-    1.5
-    """
-    jumps = np.concatenate([_jumps(batch, weights) for batch in stretch])
-    if len(jumps) < FEWEST_CUTS or not abs(jumps.mean()) > SURE_OF_CUTS * jumps.std() / np.sqrt(len(jumps)):
-        return 0.0
-    return float(jumps.sum() / sum(map(len, stretch)))
-
-
-def _jumps(batch: Transitions, weights: Floats) -> Floats:
-    """Return how much the value rose at each cut."""
-    values = weights if batch.rows is None else batch.rows @ weights
-    begins = np.flatnonzero(np.diff(batch.segments)) + 1
-    return np.asarray(values[batch.here[begins]] - values[batch.after[begins - 1]])
-
+"""Standard errors of a shift up to which it is taken for chance."""
 
 LAGS = 4
-"""So many earlier errors are regressed on."""
+"""Number of earlier errors in the regression."""
 
 LEVELS = 16
-"""The value at hand is cut into so many levels of equal weight."""
+"""Levels of equal weight into which the value at hand is cut."""
 
 FEWEST_RESIDUALS = 2_000
-"""From fewer steps nothing is concluded."""
+"""Fewest steps from which anything is concluded."""
 
 FOLDS = 4
-"""The stretch is cut into so many parts; each is predicted from the others."""
+"""Parts into which the stretch is cut; each is predicted from the others."""
 
 NEGLIGIBLE_RESIDUAL = 1e-9
-"""Errors this small, relative to rewards and values, are none."""
+"""Errors up to this, relative to rewards and values, are rounding."""
 
 SURE_OF_RESIDUALS = 5.0
-"""A share below so many of its standard errors is taken for chance."""
-
-
-def predictable_share(
-    stretch: list[Transitions], weights: Floats, gain: float, reward_variance: float
-) -> float:
-    """Return the share of the variance of TD errors that was predictable; nan if that cannot be said.
-
-    Parameters
-    ----------
-    stretch : list of Transitions
-        Steps that follow each other within a batch.
-    weights : (d,) array
-    gain : float
-    reward_variance : float
-        Of the whole run. What the stretch has less of it, because events are rare, counts as unpredictable:
-        values that expect such events are a little off, always to the same side, while there is none.
-
-    Returns
-    -------
-    float
-        Between 0 and 1; 0 if nothing was found, or nothing that could not be chance; nan for too few steps,
-        or weights that are not numbers.
-    """
-    parts = [part for batch in stretch for part in _regression(batch, weights, gain)]
-    if sum(len(errors) for errors, _, _ in parts) < FEWEST_RESIDUALS or not np.isfinite(weights).all():
-        return float("nan")
-    errors, before, value = (np.concatenate([part[k] for part in parts]) for k in range(3))
-    saved, whole = _saved_by_predicting(errors, np.column_stack([before, _levels(value)]))
-    rewards = np.concatenate([batch.rewards for batch in stretch])
-    rounding = NEGLIGIBLE_RESIDUAL * max(np.abs(rewards).max(), np.abs(value).max())
-    if not (
-        saved.sum() > SURE_OF_RESIDUALS * saved.std() * np.sqrt(len(saved)) and whole.mean() > rounding**2
-    ):
-        return 0.0
-    unseen = max(0.0, reward_variance - float(rewards.var()))
-    return float(saved.mean() / (whole.mean() + unseen))
-
-
-def _saved_by_predicting(errors: Floats, regressors: Floats) -> tuple[Floats, Floats]:
-    """Return by how much prediction makes the square of each error smaller, and that square; both (m,).
-
-    Errors are predicted from the other folds, and counted from the mean there.
-    """
-    fold = np.arange(len(errors)) * FOLDS // len(errors)
-    saved, whole = np.empty_like(errors), np.empty_like(errors)
-    for own in (fold == k for k in range(FOLDS)):
-        fitted = np.linalg.lstsq(regressors[~own], errors[~own], rcond=None)[0]
-        whole[own] = (errors[own] - errors[~own].mean()) ** 2
-        saved[own] = whole[own] - (errors[own] - regressors[own] @ fitted) ** 2
-    return saved, whole
-
-
-def _levels(value: Floats) -> Floats:
-    """Return indicators of the level of each value, (m, levels)."""
-    edges = np.unique(np.quantile(value, np.linspace(0.0, 1.0, LEVELS + 1)[1:-1]))
-    return np.eye(len(edges) + 1)[np.searchsorted(edges, value)]
-
-
-def _regression(batch: Transitions, weights: Floats, gain: float) -> list[tuple[Floats, Floats, Floats]]:
-    """Return for each segment the errors, the `LAGS` errors before each, and the value at hand."""
-    values = weights if batch.rows is None else batch.rows @ weights
-    errors = batch.rewards - gain + values[batch.after] - values[batch.here]
-    at_hand = values[batch.here]
-    ends = np.flatnonzero(np.diff(batch.segments)) + 1
-    parts = []
-    for own, value in zip(np.split(errors, ends), np.split(at_hand, ends), strict=True):
-        if len(own) > LAGS:
-            before = np.lib.stride_tricks.sliding_window_view(own, LAGS)[:-1]
-            parts.append((own[LAGS:], before, value[LAGS:]))
-    return parts
-
+"""Standard errors of a predictable share up to which it is taken for chance."""
 
 MOST_FOR_ETA = 1_000
-"""For more features eta is not computed."""
+"""Most features for which eta is computed."""
 
 NEARLY_CONSTANT = 1e-4
-"""A feature that changes by less, relative to its size, is not told from a constant by least squares."""
+"""Least squares cannot tell a feature from a constant if it changes by less than this share of its size."""
 
 SPANNED = 1e-6
 """Constants are in the span of the features if they leave less than this share of 1."""
 
 PREDICTABLE_SHARE = 0.02
-"""A predictable share of the TD errors above this is spoken of."""
+"""A predictable share of the TD errors above this is worth a note."""
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """How an estimate came about, and what speaks for and against it.
+    """The quality of an estimate: data, accuracy and method in numbers, notes and warnings in words.
 
     Attributes
     ----------
@@ -189,7 +88,7 @@ class Diagnostics:
     transient : int
         First steps of each chain that were left out, because rewards were different then.
     effective_sample_size : float
-        So many independent rewards would give the same accuracy of the gain.
+        Number of independent rewards that would give the same accuracy of the gain.
     autocorrelation_time : float
         Of the rewards, in steps.
     standard_error : float
@@ -217,7 +116,7 @@ class Diagnostics:
     notes : tuple of str
         What was done and chosen, in words.
     warnings : tuple of str
-        Why the answer may be wrong, in words; empty if nothing speaks against it.
+        Why the answer may be wrong, in words; empty if no reason was found.
     gain_warnings : tuple of str
         Those of the warnings that put the gain in doubt; the others are about values alone.
 
@@ -254,7 +153,7 @@ class Diagnostics:
     gain_warnings: tuple[str, ...] = ()
 
     def data_in_words(self) -> str:
-        """Say how much was used, and what it is worth."""
+        """Return in words how much data was used, and how many independent rewards it is worth."""
         chains = "one chain" if self.num_chains == 1 else f"{self.num_chains} chains"
         worth = self.effective_sample_size
         return (
@@ -271,7 +170,7 @@ class Diagnostics:
 def diagnose(
     collection: Collection, gain: GainEstimate, learned: LearnedRecord, cut_short: list[str]
 ) -> Diagnostics:
-    """Gather all diagnostics of what was read."""
+    """Return the diagnostics of what was read."""
     eta, in_span, blind = _curvature(collection, learned)
     reward_variance = gain.standard_error**2 * gain.effective_sample_size if gain.has_interval else 0.0
     share = predictable_share(list(collection.stretch), learned.weights, gain.gain, reward_variance)
@@ -349,7 +248,7 @@ def _curvature(collection: Collection, learned: LearnedRecord) -> tuple[float | 
 
 
 def _blind(stretch: Iterable[Transitions], means: Floats, squares: Floats) -> list[str]:
-    """Say if features hardly change, given some transitions, the mean of each and that of its square."""
+    """Return a warning if features hardly change, given transitions, the mean of each and of its square."""
     seen = squares > 0.0
     if (squares - means**2 <= UNSEEN_DIRECTION * squares)[seen].all():
         return ["the features are the same in all states that were seen: they cannot tell values"]
@@ -388,3 +287,102 @@ def _smallest(matrix: Floats) -> float:
     sizes = linalg.eigvalsh((matrix + matrix.T) / 2.0)
     kept = sizes[sizes > UNSEEN_DIRECTION * sizes[-1]]
     return float(kept[0]) if len(kept) else 0.0
+
+
+def shift_by_cuts(stretch: list[Transitions], weights: Floats) -> float:
+    """Return by how much cuts of a path raise the mean of its rewards; 0 if that may be chance.
+
+    Parameters
+    ----------
+    stretch : list of Transitions
+        Steps that follow each other within a batch, apart from cuts.
+    weights : (d,) array
+
+    Examples
+    --------
+    >>> steps = np.arange(6)
+    >>> cut = Transitions(np.zeros(6), steps % 3, steps % 3 + 1, None, steps // 3)
+    >>> shift_by_cuts([cut] * 5, np.array([9.0, 5.0, 2.0, 0.0]))
+    1.5
+    """
+    jumps = np.concatenate([_jumps(batch, weights) for batch in stretch])
+    if len(jumps) < FEWEST_CUTS or not abs(jumps.mean()) > SURE_OF_CUTS * jumps.std() / np.sqrt(len(jumps)):
+        return 0.0
+    return float(jumps.sum() / sum(map(len, stretch)))
+
+
+def _jumps(batch: Transitions, weights: Floats) -> Floats:
+    """Return by how much the value rises at each cut."""
+    values = weights if batch.rows is None else batch.rows @ weights
+    begins = np.flatnonzero(np.diff(batch.segments)) + 1
+    return np.asarray(values[batch.here[begins]] - values[batch.after[begins - 1]])
+
+
+def predictable_share(
+    stretch: list[Transitions], weights: Floats, gain: float, reward_variance: float
+) -> float:
+    """Return the share of the variance of TD errors that was predictable; nan if that cannot be said.
+
+    Parameters
+    ----------
+    stretch : list of Transitions
+        Steps that follow each other within a batch.
+    weights : (d,) array
+    gain : float
+    reward_variance : float
+        Of the whole run. What the stretch has less of it, because events are rare, counts as unpredictable:
+        values that expect such events are a little off, always to the same side, while there is none.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 0 if nothing was found, or nothing that could not be chance; nan for too few steps,
+        or weights that are not numbers.
+    """
+    parts = [part for batch in stretch for part in _regression(batch, weights, gain)]
+    if sum(len(errors) for errors, _, _ in parts) < FEWEST_RESIDUALS or not np.isfinite(weights).all():
+        return float("nan")
+    errors, before, value = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    saved, whole = _saved_by_predicting(errors, np.column_stack([before, _levels(value)]))
+    rewards = np.concatenate([batch.rewards for batch in stretch])
+    rounding = NEGLIGIBLE_RESIDUAL * max(np.abs(rewards).max(), np.abs(value).max())
+    if not (
+        saved.sum() > SURE_OF_RESIDUALS * saved.std() * np.sqrt(len(saved)) and whole.mean() > rounding**2
+    ):
+        return 0.0
+    unseen = max(0.0, reward_variance - float(rewards.var()))
+    return float(saved.mean() / (whole.mean() + unseen))
+
+
+def _saved_by_predicting(errors: Floats, regressors: Floats) -> tuple[Floats, Floats]:
+    """Return by how much prediction makes the square of each error smaller, and that square; both (m,).
+
+    Errors are predicted from the other folds, and counted from the mean there.
+    """
+    fold = np.arange(len(errors)) * FOLDS // len(errors)
+    saved, whole = np.empty_like(errors), np.empty_like(errors)
+    for own in (fold == k for k in range(FOLDS)):
+        fitted = np.linalg.lstsq(regressors[~own], errors[~own], rcond=None)[0]
+        whole[own] = (errors[own] - errors[~own].mean()) ** 2
+        saved[own] = whole[own] - (errors[own] - regressors[own] @ fitted) ** 2
+    return saved, whole
+
+
+def _levels(value: Floats) -> Floats:
+    """Return indicators of the level of each value, (m, levels)."""
+    edges = np.unique(np.quantile(value, np.linspace(0.0, 1.0, LEVELS + 1)[1:-1]))
+    return np.eye(len(edges) + 1)[np.searchsorted(edges, value)]
+
+
+def _regression(batch: Transitions, weights: Floats, gain: float) -> list[tuple[Floats, Floats, Floats]]:
+    """Return for each segment the errors, the `LAGS` errors before each, and the value at hand."""
+    values = weights if batch.rows is None else batch.rows @ weights
+    errors = batch.rewards - gain + values[batch.after] - values[batch.here]
+    at_hand = values[batch.here]
+    ends = np.flatnonzero(np.diff(batch.segments)) + 1
+    parts = []
+    for own, value in zip(np.split(errors, ends), np.split(at_hand, ends), strict=True):
+        if len(own) > LAGS:
+            before = np.lib.stride_tricks.sliding_window_view(own, LAGS)[:-1]
+            parts.append((own[LAGS:], before, value[LAGS:]))
+    return parts

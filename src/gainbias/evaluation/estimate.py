@@ -1,6 +1,6 @@
 """`Estimate`: what a policy is worth, and how sure that is.
 
-How the estimate of the gain settled down, at geometric times.
+`History`, at the end, is how the gain would have been estimated earlier in the run.
 """
 
 from __future__ import annotations
@@ -23,57 +23,16 @@ from gainbias.store import check_free, plain
 from gainbias.types import Floats
 
 POINTS = 40
+"""Points of a history, at geometric times."""
+
 FEWEST_HISTORY_BATCHES = 8
-"""The first point comes after so many of the batches that are kept."""
-
-
-@dataclass(frozen=True, eq=False)
-class History:
-    """The gain as it would have been estimated earlier.
-
-    Attributes
-    ----------
-    transitions : (k,) int array
-        Transitions of all chains at each time.
-    gain, low, high : (k,) arrays
-        Estimate and interval.
-    """
-
-    transitions: NDArray[np.int64]
-    gain: Floats
-    low: Floats
-    high: Floats
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists; ``None`` for infinite numbers and nan."""
-        return {name: plain(getattr(self, name).tolist()) for name in ("transitions", "gain", "low", "high")}
-
-
-def gain_history(rewards: BatchMeans, confidence: float) -> History:
-    """Return the history of an estimate from its batches; the last point is the estimate itself.
-
-    Examples
-    --------
-    >>> history = gain_history(BatchMeans.of(np.random.default_rng(0).normal(size=20_000)), 0.95)
-    >>> len(history.gain), int(history.transitions[-1]), bool(abs(history.gain[-1]) < 0.05)
-    (40, 20000, True)
-    """
-    batches = rewards.sums.complete.shape[-1]
-    first = min(FEWEST_HISTORY_BATCHES, batches)
-    counts = np.unique(np.geomspace(first, batches, POINTS).astype(int))[:-1]
-    points = [rewards.first(int(count)) for count in counts if count * rewards.sums.size >= 2]
-    estimates = [estimate_gain(point, confidence) for point in (*points, rewards)]
-    steps = [point.steps for point in (*points, rewards)]
-    low, high = np.array([estimate.interval for estimate in estimates]).T
-    gains = np.array([estimate.gain for estimate in estimates])
-    return History(rewards.num_chains * np.array(steps, dtype=np.int64), gains, low, high)
-
+"""Batches before the first point of a history."""
 
 SOME_OBSERVATION = 1e-3
 """Where the data weigh less than this, there is no value."""
 
 MOST_LISTED_OBSERVATIONS = 10_000
-"""So many discrete observations are looked through for the best and the worst."""
+"""Most discrete observations among which the best and the worst are looked for."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,7 +84,7 @@ class Estimate:
 
     @property
     def features(self) -> str:
-        """The features in words."""
+        """Description of the features, in words."""
         return self.observed.description
 
     def value(self, observations: Any) -> Any:
@@ -206,7 +165,7 @@ class Estimate:
         ]
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write the estimate to a file, which `load_estimate` reads. A function of yours is not stored.
+        """Write the estimate to a file, which `load_estimate` reads; a function of yours is not stored.
 
         A file that is there already is refused unless it may be replaced; folders that are missing are made.
         """
@@ -256,7 +215,7 @@ def every_observation(limits: Limits) -> NDArray[np.int64] | None:
 
 
 def with_interval(middle: float, interval: Sequence[float | None], confidence: float) -> str:
-    """Return a gain with as many digits as its interval is worth; there is none if its ends are nan or None.
+    """Return a gain in words, with as many digits as its interval is worth; nan or None is no interval.
 
     Examples
     --------
@@ -273,7 +232,49 @@ def with_interval(middle: float, interval: Sequence[float | None], confidence: f
 
 
 def digits_for(width: float) -> int:
-    """Return how many digits behind the point show two digits of the width of an interval."""
+    """Return how many digits after the point are needed to show two digits of the width of an interval."""
     if not (np.isfinite(width) and width > 0.0):
         return 6
     return int(np.clip(2 - np.ceil(np.log10(width)), 0, 12))
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """How the estimate of the gain settled down: what it would have been at earlier times.
+
+    Attributes
+    ----------
+    transitions : (k,) int array
+        Transitions of all chains at each time.
+    gain, low, high : (k,) arrays
+        Estimate and interval.
+    """
+
+    transitions: NDArray[np.int64]
+    gain: Floats
+    low: Floats
+    high: Floats
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists; ``None`` for infinite numbers and nan."""
+        return {name: plain(getattr(self, name).tolist()) for name in ("transitions", "gain", "low", "high")}
+
+
+def gain_history(rewards: BatchMeans, confidence: float) -> History:
+    """Return the history of a gain from batches of rewards; the last point is the estimate itself.
+
+    Examples
+    --------
+    >>> history = gain_history(BatchMeans.of(np.random.default_rng(0).normal(size=20_000)), 0.95)
+    >>> len(history.gain), int(history.transitions[-1]), bool(abs(history.gain[-1]) < 0.05)
+    (40, 20000, True)
+    """
+    batches = rewards.sums.complete.shape[-1]
+    first = min(FEWEST_HISTORY_BATCHES, batches)
+    counts = np.unique(np.geomspace(first, batches, POINTS).astype(int))[:-1]
+    points = [rewards.first(int(count)) for count in counts if count * rewards.sums.size >= 2]
+    estimates = [estimate_gain(point, confidence) for point in (*points, rewards)]
+    steps = [point.steps for point in (*points, rewards)]
+    low, high = np.array([estimate.interval for estimate in estimates]).T
+    gains = np.array([estimate.gain for estimate in estimates])
+    return History(rewards.num_chains * np.array(steps, dtype=np.int64), gains, low, high)

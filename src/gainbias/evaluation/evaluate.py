@@ -1,8 +1,12 @@
-"""`evaluate` and `evaluate_log`: from an environment or a log to an `Estimate`."""
+"""`evaluate` and `evaluate_log`: from an environment or a log to an `Estimate`.
+
+Both open a stream of transitions, read it once, and make an estimate of it: see the module `reading`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any, Literal
 
@@ -19,14 +23,18 @@ from gainbias.evaluation.reading import (
     opened,
     read,
 )
-from gainbias.evaluation.sources.columns import Name
+from gainbias.evaluation.sources.columns import Columns, Name, as_columns
 from gainbias.evaluation.sources.environments import Environment
 from gainbias.evaluation.sources.logs import log_stream
 from gainbias.evaluation.sources.policies import Policy
 from gainbias.evaluation.stream.collection import Collection
 from gainbias.evaluation.stream.transitions import OnTermination
-from gainbias.evaluation.values.methods import value_method
+from gainbias.evaluation.values.methods import Learning, as_learning, value_method
 from gainbias.progress import Interruptions, Watch
+
+USUAL_STEPS = 100_000
+MOST_STEPS = 10_000_000
+"""Steps at most, unless the user says another number, on the way to a half width."""
 
 
 def evaluate(
@@ -34,16 +42,13 @@ def evaluate(
     policy: Policy,
     *,
     features: Choice = "auto",
-    algorithm: Algorithm | str = "auto",
-    num_steps: int = 100_000,
+    algorithm: Learning | Algorithm | str = "auto",
+    num_steps: int | None = None,
     target_half_width: float | None = None,
-    max_steps: int = 10_000_000,
     chains: int | None = None,
     seed: int = 0,
     on_termination: OnTermination = "zero",
     confidence: float = 0.95,
-    step_size: Any = "auto",
-    params: Mapping[str, float] | None = None,
     time_limit: float | None = None,
 ) -> Estimate:
     """Estimate what a policy earns per step in the long run, and which states are good, with intervals.
@@ -63,16 +68,15 @@ def evaluate(
         may follow, as in ``"tiles,8,4"`` for 8 tiles in each of 4 tilings. A function takes
         observations (m, ...) and returns rows of features (m, d). A matrix has a row for each discrete
         observation. They may have any scale.
-    algorithm : str or Algorithm
+    algorithm : str, Algorithm or Learning
         How values are learned. ``"auto"`` is least squares for up to 500 features, or 3,000 that are sparse
-        or tabular, and otherwise single-chain.
-    num_steps : int
-        Transitions of all chains together.
+        or tabular, and otherwise single-chain. `Learning` also sets the step sizes and parameters of an
+        algorithm that learns step by step.
+    num_steps : int, optional
+        Transitions of all chains together, by default 100,000. With `target_half_width`, the most
+        transitions, by default 10,000,000.
     target_half_width : float, optional
-        Go on until the interval of the gain is so narrow to both sides, for at most `max_steps` transitions
-        in all; `num_steps` then has no meaning.
-    max_steps : int
-        Bound for `target_half_width`.
+        Go on until the interval of the gain reaches no further than this to either side.
     chains : int, optional
         Independent copies of the environment. By default four where they can be made: not if an environment
         itself is given together with a function, which may look at it.
@@ -84,8 +88,6 @@ def evaluate(
         the last step does, with its reward.
     confidence : float
         Nominal coverage of the intervals.
-    step_size, params : optional
-        Of an algorithm that learns step by step. ``"auto"`` finds a step size from the data.
     time_limit : float, optional
         Seconds, after which the estimate is made of what there is.
 
@@ -109,18 +111,17 @@ def evaluate(
     >>> estimate.gain_interval[0] < estimate.gain < estimate.gain_interval[1]
     True
     """
+    if num_steps is None:
+        num_steps = USUAL_STEPS if target_half_width is None else MOST_STEPS
     plan = FollowingPlan(
         features=features,
-        algorithm=algorithm,
+        learning=as_learning(algorithm),
         num_steps=num_steps,
         target_half_width=target_half_width,
-        max_steps=max_steps,
         chains=chains,
         seed=seed,
         on_termination=on_termination,
         confidence=confidence,
-        step_size=step_size,
-        params=params,
     )
     check_time_limit(time_limit)
     with Watch(time_limit) as watch, Interruptions() as interruptions:
@@ -131,21 +132,15 @@ def evaluate(
 def evaluate_log(
     log: Any,
     *,
-    features: Choice = "auto",
-    algorithm: Algorithm | str = "auto",
     state: Name | None = None,
     reward: str | None = None,
-    next_state: Name | None = None,
-    episode: str | None = None,
-    terminated: str | None = None,
-    truncated: str | None = None,
-    step: str | None = None,
+    columns: Columns | Mapping[str, Name] | None = None,
+    features: Choice = "auto",
+    algorithm: Learning | Algorithm | str = "auto",
     num_states: int | None = None,
     gaps: Literal["error", "break"] = "error",
     on_termination: OnTermination = "zero",
     confidence: float = 0.95,
-    step_size: Any = "auto",
-    params: Mapping[str, float] | None = None,
     time_limit: float | None = None,
 ) -> Estimate:
     """Estimate gain and values from a log of what a policy did: the answer is for the policy that made it.
@@ -160,17 +155,22 @@ def evaluate_log(
         the path of a Parquet file, which may be larger than memory; or a Minari dataset. Rows are in the
         order of time. A row has a state, the reward of the step out of it, and perhaps where that step led;
         otherwise it led to the state of the next row, unless an episode was over.
-    features, algorithm, on_termination, confidence, step_size, params, time_limit
+    state : str or tuple of str, optional
+        Column of states, or columns that make them up together; by default one with a usual name, such as
+        "state" or "observation".
+    reward : str, optional
+        Column of rewards, by default "reward".
+    columns : Columns or mapping, optional
+        Columns of next states, episodes, their ends and steps, as in ``{"episode": "run"}``. Those with usual
+        names, such as "next_state", "episode" and "terminated", are found by themselves, and none must be
+        there.
+    features, algorithm, on_termination, confidence, time_limit
         As for `evaluate`. States that are single integers are discrete, from 0.
-    state, next_state : str or tuple of str, optional
-        Column of states, or columns that make them up together.
-    reward, episode, terminated, truncated, step : str, optional
-        Other columns. Those with usual names are found by themselves; only states and rewards must be there.
-        A new value in `episode` begins an episode, which does not come back; `step` grows by 1 within one.
     num_states : int, optional
         Number of discrete states. Without it the log is read a first time to find the largest.
     gaps : {"error", "break"}
-        What to do where a row does not follow from the one before it, by the next state, `step` or `episode`.
+        What to do where a row does not follow from the one before it, by the columns of next states, steps or
+        episodes.
 
     Returns
     -------
@@ -189,22 +189,23 @@ def evaluate_log(
     """
     check_confidence(confidence)
     check_time_limit(time_limit)
-    columns = {"state": state, "reward": reward, "next_state": next_state, "episode": episode}
-    columns |= {"terminated": terminated, "truncated": truncated, "step": step}
+    learning, others = as_learning(algorithm), as_columns(columns)
     with Watch(time_limit) as watch, Interruptions() as interruptions:
         with opened(
             interruptions,
             lambda: log_stream(
                 log,
                 features=features,
+                state=state,
+                reward=reward,
                 num_states=num_states,
                 gaps=gaps,
                 on_termination=on_termination,
-                **columns,  # type: ignore[arg-type]
+                **asdict(others),
             ),
         ) as stream:
             stream.notes.append("the answer is for the policy that made the log")
-            method = partial(value_method, algorithm, stream.observed, step_size=step_size, params=params)
+            method = partial(value_method, learning, stream.observed)
             display = Display(watch)
             collection = Collection(stream, method, interruptions, display.show)
             cut_short = read(collection, None, confidence, None, display)

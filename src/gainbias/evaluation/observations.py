@@ -1,8 +1,8 @@
-"""Observations seen through features: tables for discrete ones, feature maps for boxes.
+"""How observations become features: one state for each discrete observation, a feature map for boxes.
 
-Rows of features: checked, scaled, with a row for ends.
-
-A feature map for observations in a box, chosen by their number and bounds, or by its name.
+Start with `ObservationMap` and with `observation_map`, which makes one from what the user chose.
+`automatic_map` and `named_map` make feature maps for boxes. The functions at the end work on rows of
+features.
 """
 
 from __future__ import annotations
@@ -21,184 +21,36 @@ from gainbias.features.maps import FeatureMap, FourierBasis, PolynomialBasis, Ra
 from gainbias.features.matrix import Matrix, Tabular, as_features, row_norms
 from gainbias.types import Floats
 
-
-def checked_rows(given: Any, count: int, width: int | None) -> Matrix:
-    """Return what a function of a user made of so many observations, if that is rows of features."""
-    rows: Matrix
-    if isinstance(given, sparse.sparray | sparse.spmatrix):
-        anything: Any = given
-        rows = sparse.csr_array(anything).astype(np.float64)
-    else:
-        rows = np.asarray(given, dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[0] != count or width not in (None, rows.shape[1]):
-        expected = f"({count}, {'d' if width is None else width})"
-        raise ValueError(f"features must have shape {expected}, found {rows.shape}")
-    entries = rows if isinstance(rows, np.ndarray) else rows.data
-    if not np.isfinite(entries).all():
-        raise ValueError("features must be finite numbers, found NaN or infinity")
-    return rows
-
-
-def with_zero_row(rows: Matrix) -> Matrix:
-    """Return rows with one more that is all 0."""
-    if isinstance(rows, np.ndarray):
-        return np.concatenate([rows, np.zeros((1, rows.shape[1]))])
-    start = np.append(rows.indptr, rows.indptr[-1])
-    return sparse.csr_array((rows.data, rows.indices, start), (rows.shape[0] + 1, rows.shape[1]))
-
-
-def one_hot(states: NDArray[np.int64], num_states: int) -> sparse.csr_array[Any]:
-    """Return rows of the identity."""
-    entries, starts = np.ones(len(states)), np.arange(len(states) + 1)
-    return sparse.csr_array((entries, states, starts), (len(states), num_states))
-
-
-def divided(rows: Any, scale: float) -> Matrix:
-    """Return rows of another scale."""
-    quotient: Matrix = rows / scale
-    return quotient
-
-
-def power_of_two(length: float) -> float:
-    """Return the smallest power of two that is at least `length`: dividing by it rounds nothing."""
-    return float(2.0 ** np.ceil(np.log2(length))) if length > 0.0 else 1.0
-
-
 MOST_AUTOMATIC_FEATURES = 1_500
-"""A map chosen by itself has at most so many features, for which least squares takes seconds."""
+"""Most features of a map that is chosen automatically: least squares takes seconds for them."""
 
 TILES = {1: (16, 8), 2: (8, 8), 3: (6, 4)}
 """Tiles along each dimension and tilings, for boxes of one to three dimensions: 136, 648, 1372 features."""
 
 HIGHEST_DEGREE = 3
+
 NAMED: dict[str, type[FeatureMap]] = {
     "tiles": TileCoding,
     "fourier": FourierBasis,
     "radial": RadialBasis,
     "polynomial": PolynomialBasis,
 }
+
 NO_BOUND_BEYOND = 1e18
 """Bounds of this size mean that there is none: many spaces say 3.4e38, the largest float32."""
 
-
-def automatic_map(limits: Limits, first: NDArray[Any]) -> tuple[FeatureMap, str]:
-    """Choose a feature map: tile coding for up to three numbers, polynomials for more.
-
-    Parameters
-    ----------
-    limits : Limits
-        Of observations.
-    first : (m, ...) array
-        Some observations. Where there are no bounds, those of the map are twice as wide as these.
-
-    Returns
-    -------
-    FeatureMap
-    str
-        The choice in words.
-
-    Examples
-    --------
-    >>> box = Limits((5,), np.zeros(5), np.ones(5), whole=False)
-    >>> chosen, words = automatic_map(box, np.zeros((1, 5)))
-    >>> chosen.num_features, words
-    (56, 'polynomials of degree 3 of 5 numbers: 56 features')
-    """
-    low, high, guessed = _bounds(limits, first)
-    size = len(low)
-    chosen: FeatureMap
-    if size in TILES:
-        tiles, tilings = TILES[size]
-        chosen = TileCoding(low, high, tiles=tiles, tilings=tilings)
-        what = f"tile coding, {tiles} tiles along each of {size} dimensions, {tilings} tilings"
-    else:
-        degree = HIGHEST_DEGREE
-        while degree > 1 and _polynomials(size, degree) > MOST_AUTOMATIC_FEATURES:
-            degree -= 1
-        if _polynomials(size, degree) > MOST_AUTOMATIC_FEATURES:
-            raise ValueError(
-                f"observations of {size} numbers are too many for features chosen by themselves: pass "
-                "features, a function from observations (m, ...) to rows of features (m, d)"
-            )
-        chosen = PolynomialBasis(low, high, degree=degree)
-        what = f"polynomials of degree {degree} of {size} numbers"
-    return chosen, what + _size_in_words(chosen, guessed, len(first))
-
-
-def named_map(words: str, limits: Limits, first: NDArray[Any]) -> tuple[FeatureMap, str]:
-    """Make the feature map that was named, perhaps with its settings, as in "tiles,8,4".
-
-    Parameters
-    ----------
-    words : str
-        One of "tiles", "fourier", "radial" and "polynomial", and perhaps the settings of `TileCoding`,
-        `FourierBasis`, `RadialBasis` or `PolynomialBasis` behind it, in their order.
-    limits, first
-        As for `automatic_map`.
-
-    Examples
-    --------
-    >>> box = Limits((2,), np.zeros(2), np.ones(2), whole=False)
-    >>> named_map("fourier,4", box, np.zeros((1, 2)))[1]
-    'fourier,4: 25 features'
-    """
-    name, *settings = words.split(",")
-    if name not in NAMED:
-        raise ValueError(
-            f"features must be 'auto', {', '.join(map(repr, NAMED))}, a feature map, a matrix or a function, "
-            f"found {words!r}"
-        )
-    low, high, guessed = _bounds(limits, first)
-    try:
-        numbers = [float(word) if "." in word else int(word) for word in settings]
-    except ValueError:
-        raise ValueError(f"numbers are expected behind {name}, as in 'tiles,8,4', found {words!r}") from None
-    try:
-        chosen = NAMED[name](low, high, *numbers)
-    except TypeError:
-        raise ValueError(f"{NAMED[name].__name__} has fewer settings than {words!r}") from None
-    return chosen, words + _size_in_words(chosen, guessed, len(first))
-
-
-def _size_in_words(chosen: FeatureMap, guessed: int, seen: int) -> str:
-    size = f": {chosen.num_features} features"
-    bounds = (
-        f", bounds of {guessed} of {chosen.num_dimensions} numbers taken from the first {seen} observations"
-    )
-    return size + bounds if guessed else size
-
-
-def _polynomials(size: int, degree: int) -> float:
-    """Return the number of polynomials of a degree, cheaply."""
-    return float(np.prod([(size + k) / k for k in range(1, degree + 1)]))
-
-
-def _bounds(limits: Limits, first: NDArray[Any]) -> tuple[Floats, Floats, int]:
-    """Return finite bounds, and for how many numbers they had to be guessed."""
-    low, high = limits.low.ravel().copy(), limits.high.ravel().copy()
-    seen = first.reshape(len(first), -1).astype(np.float64)
-    least, most = seen.min(axis=0), seen.max(axis=0)
-    margin = np.where(most > least, 0.5 * (most - least), 1.0)
-    no_low, no_high = low < -NO_BOUND_BEYOND, high > NO_BOUND_BEYOND
-    low[no_low] = (least - margin)[no_low]
-    high[no_high] = (most + margin)[no_high]
-    flat = ~(low < high)
-    high[flat] = low[flat] + 1.0  # a number that is always the same tells nothing, and needs some width
-    return low, high, int(np.count_nonzero(no_low | no_high))
-
-
 MOST_TABLE_STATES = 2**24
-"""More discrete observations than this are not made states by themselves."""
+"""Most discrete observations that can be states."""
 
 MEASURED = 1024
-"""The scale of features from a function is that of so many rows."""
+"""Rows from which the scale of the features of a function is found."""
 
 Choice: TypeAlias = "str | FeatureMap | Tabular | Matrix | Callable[[NDArray[Any]], Any]"
 
 
 @dataclass(frozen=True, eq=False)
 class ObservationMap:
-    """How observations become features.
+    """The way from observations to features.
 
     Attributes
     ----------
@@ -248,7 +100,7 @@ class ObservationMap:
         return self.rows is None and self.table is None
 
     def __call__(self, steps: ObservedSteps) -> Transitions:
-        """Return steps as estimators see them."""
+        """Return steps between observations as transitions between features."""
         if self.states is not None:
             seen = np.append(self.states(steps.observations), self.end)
             here, after, rows = seen[steps.here], seen[steps.after], self.table
@@ -292,7 +144,7 @@ def observation_map(
     on_termination: OnTermination,
     scale: float | None = None,
 ) -> ObservationMap:
-    """Choose how observations become features.
+    """Return the way from observations to features that was chosen.
 
     Parameters
     ----------
@@ -308,7 +160,7 @@ def observation_map(
     on_termination : {"zero", "reward"}
         With ``"zero"`` there is a state for ends.
     scale : float, optional
-        By which features of a user are divided, if that is known already.
+        Number by which features of a user are divided, if it is known already.
 
     Returns
     -------
@@ -430,3 +282,151 @@ def _called(
         rows=lambda seen: divided(checked_rows(function(seen), len(seen), width), scale),
         is_sparse=not isinstance(rows, np.ndarray),
     )
+
+
+def automatic_map(limits: Limits, first: NDArray[Any]) -> tuple[FeatureMap, str]:
+    """Choose a feature map for a box: tile coding for up to three numbers, polynomials for more.
+
+    Parameters
+    ----------
+    limits : Limits
+        Of observations.
+    first : (m, ...) array
+        Some observations. Where there are no bounds, those of the map are twice as wide as these.
+
+    Returns
+    -------
+    FeatureMap
+    str
+        The choice in words.
+
+    Examples
+    --------
+    >>> box = Limits((5,), np.zeros(5), np.ones(5), whole=False)
+    >>> chosen, words = automatic_map(box, np.zeros((1, 5)))
+    >>> chosen.num_features, words
+    (56, 'polynomials of degree 3 of 5 numbers: 56 features')
+    """
+    low, high, guessed = _bounds(limits, first)
+    size = len(low)
+    chosen: FeatureMap
+    if size in TILES:
+        tiles, tilings = TILES[size]
+        chosen = TileCoding(low, high, tiles=tiles, tilings=tilings)
+        what = f"tile coding, {tiles} tiles along each of {size} dimensions, {tilings} tilings"
+    else:
+        degree = HIGHEST_DEGREE
+        while degree > 1 and _polynomials(size, degree) > MOST_AUTOMATIC_FEATURES:
+            degree -= 1
+        if _polynomials(size, degree) > MOST_AUTOMATIC_FEATURES:
+            raise ValueError(
+                f"observations of {size} numbers are too many for features chosen by themselves: pass "
+                "features, a function from observations (m, ...) to rows of features (m, d)"
+            )
+        chosen = PolynomialBasis(low, high, degree=degree)
+        what = f"polynomials of degree {degree} of {size} numbers"
+    return chosen, what + _size_in_words(chosen, guessed, len(first))
+
+
+def named_map(words: str, limits: Limits, first: NDArray[Any]) -> tuple[FeatureMap, str]:
+    """Make a feature map from its name, perhaps with settings, as in "tiles,8,4".
+
+    Parameters
+    ----------
+    words : str
+        One of "tiles", "fourier", "radial" and "polynomial", and perhaps the settings of `TileCoding`,
+        `FourierBasis`, `RadialBasis` or `PolynomialBasis` behind it, in their order.
+    limits, first
+        As for `automatic_map`.
+
+    Examples
+    --------
+    >>> box = Limits((2,), np.zeros(2), np.ones(2), whole=False)
+    >>> named_map("fourier,4", box, np.zeros((1, 2)))[1]
+    'fourier,4: 25 features'
+    """
+    name, *settings = words.split(",")
+    if name not in NAMED:
+        raise ValueError(
+            f"features must be 'auto', {', '.join(map(repr, NAMED))}, a feature map, a matrix or a function, "
+            f"found {words!r}"
+        )
+    low, high, guessed = _bounds(limits, first)
+    try:
+        numbers = [float(word) if "." in word else int(word) for word in settings]
+    except ValueError:
+        raise ValueError(f"numbers are expected behind {name}, as in 'tiles,8,4', found {words!r}") from None
+    try:
+        chosen = NAMED[name](low, high, *numbers)
+    except TypeError:
+        raise ValueError(f"{NAMED[name].__name__} has fewer settings than {words!r}") from None
+    return chosen, words + _size_in_words(chosen, guessed, len(first))
+
+
+def _size_in_words(chosen: FeatureMap, guessed: int, seen: int) -> str:
+    size = f": {chosen.num_features} features"
+    bounds = (
+        f", bounds of {guessed} of {chosen.num_dimensions} numbers taken from the first {seen} observations"
+    )
+    return size + bounds if guessed else size
+
+
+def _polynomials(size: int, degree: int) -> float:
+    """Return how many polynomials of `size` numbers there are up to a degree."""
+    return float(np.prod([(size + k) / k for k in range(1, degree + 1)]))
+
+
+def _bounds(limits: Limits, first: NDArray[Any]) -> tuple[Floats, Floats, int]:
+    """Return finite bounds of a box, and for how many numbers they had to be guessed."""
+    low, high = limits.low.ravel().copy(), limits.high.ravel().copy()
+    seen = first.reshape(len(first), -1).astype(np.float64)
+    least, most = seen.min(axis=0), seen.max(axis=0)
+    margin = np.where(most > least, 0.5 * (most - least), 1.0)
+    no_low, no_high = low < -NO_BOUND_BEYOND, high > NO_BOUND_BEYOND
+    low[no_low] = (least - margin)[no_low]
+    high[no_high] = (most + margin)[no_high]
+    flat = ~(low < high)
+    high[flat] = low[flat] + 1.0  # a number that is always the same tells nothing, and needs some width
+    return low, high, int(np.count_nonzero(no_low | no_high))
+
+
+def checked_rows(given: Any, count: int, width: int | None) -> Matrix:
+    """Return the rows of features that a function of the user made; refuse anything but `count` rows."""
+    rows: Matrix
+    if isinstance(given, sparse.sparray | sparse.spmatrix):
+        anything: Any = given
+        rows = sparse.csr_array(anything).astype(np.float64)
+    else:
+        rows = np.asarray(given, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[0] != count or width not in (None, rows.shape[1]):
+        expected = f"({count}, {'d' if width is None else width})"
+        raise ValueError(f"features must have shape {expected}, found {rows.shape}")
+    entries = rows if isinstance(rows, np.ndarray) else rows.data
+    if not np.isfinite(entries).all():
+        raise ValueError("features must be finite numbers, found NaN or infinity")
+    return rows
+
+
+def with_zero_row(rows: Matrix) -> Matrix:
+    """Return rows of features with one more row, which is all 0."""
+    if isinstance(rows, np.ndarray):
+        return np.concatenate([rows, np.zeros((1, rows.shape[1]))])
+    start = np.append(rows.indptr, rows.indptr[-1])
+    return sparse.csr_array((rows.data, rows.indices, start), (rows.shape[0] + 1, rows.shape[1]))
+
+
+def one_hot(states: NDArray[np.int64], num_states: int) -> sparse.csr_array[Any]:
+    """Return the rows of the identity that belong to these states."""
+    entries, starts = np.ones(len(states)), np.arange(len(states) + 1)
+    return sparse.csr_array((entries, states, starts), (len(states), num_states))
+
+
+def divided(rows: Any, scale: float) -> Matrix:
+    """Return rows of features, divided by a scale."""
+    quotient: Matrix = rows / scale
+    return quotient
+
+
+def power_of_two(length: float) -> float:
+    """Return the smallest power of two that is at least `length`: dividing by it rounds nothing."""
+    return float(2.0 ** np.ceil(np.log2(length))) if length > 0.0 else 1.0

@@ -1,20 +1,21 @@
-"""Reading a stream to its end or to a goal, whatever happens, and making an estimate of it.
+"""From a stream of transitions to an estimate: read on until a goal is reached, whatever happens on the way.
 
-Following a policy in an environment by a plan.
+Start with `follow`, which follows a policy in an environment by a plan. It opens a stream, and `read` reads
+that to its end or to a goal. `estimate_of` makes an estimate of what was read. A log has no plan:
+`evaluate_log` calls `read` itself.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from typing import Any
 
-from gainbias.algorithms.algorithm import Algorithm
 from gainbias.evaluation.diagnostics import diagnose
 from gainbias.evaluation.estimate import Estimate, gain_history
 from gainbias.evaluation.gain.interval import LOOK_GROWTH, Look, estimate_gain, looks_until
@@ -29,67 +30,88 @@ from gainbias.evaluation.stream.transitions import (
     Stream,
     check_counts,
 )
-from gainbias.evaluation.values.methods import LearnedRecord, NoValues, value_method
+from gainbias.evaluation.values.methods import LearnedRecord, Learning, NoValues, value_method
 from gainbias.progress import Interruptions, OutOfTimeError, Watch
 from gainbias.types import Floats
+
+BATCH = 1024
+"""Steps of each chain between two looks at the clock."""
 
 BETWEEN = 0.1
 """Seconds between two signs of life."""
 
 FEWEST_STEPS = 4
-"""An estimate needs so many steps of each chain."""
+"""Steps of each chain that an estimate needs."""
 
 
-class Display:
-    """Says how far the reading is.
+@dataclass(frozen=True)
+class FollowingPlan:
+    """How a policy is followed.
 
-    Parameters
+    Attributes
     ----------
-    watch : Watch
+    learning : Learning
+        How values are learned.
+    num_steps : int
+        Transitions of all chains together; at most this many if there is a `target_half_width`.
+    features, target_half_width, chains, seed, on_termination, confidence
+        The arguments of `evaluate`.
     """
 
-    def __init__(self, watch: Watch) -> None:
-        self._watch, self._words, self._num_chains = watch, "", 1
-        self._total: float | None = None
-        self._most: float = math.inf
-        self._steps = self._ahead = 0
-        self._shown = 0.0
+    features: Choice
+    learning: Learning
+    num_steps: int
+    target_half_width: float | None
+    chains: int | None
+    seed: int
+    on_termination: OnTermination
+    confidence: float
 
-    def begin(self, steps: int, num_chains: int) -> None:
-        """Say how many steps of each chain will be made, at most."""
-        self._total, self._most, self._num_chains = steps, steps, num_chains
+    def check(self) -> None:
+        """Refuse what is wrong before anything is made."""
+        check_counts(num_steps=self.num_steps, chains=1 if self.chains is None else self.chains)
+        check_confidence(self.confidence)
+        check_target(self.target_half_width)
 
-    def beat(self, steps: int) -> None:
-        """Count steps that no batch has brought yet, and show them now and then."""
-        self._ahead += steps
-        if time.monotonic() - self._shown > BETWEEN:
-            self._draw()
 
-    def show(self, steps: int) -> None:
-        """Say how many steps of each chain were read."""
-        if steps > self._steps:
-            self._steps, self._ahead = steps, 0
-        self._draw()
+def follow(
+    env: Environment,
+    policy: Policy,
+    plan: FollowingPlan,
+    watch: Watch,
+    interruptions: Interruptions,
+    hear: Callable[[Floats], None] | None = None,
+) -> tuple[Collection, list[str]]:
+    """Follow a policy; return what was read, and the reasons why reading ended before its goal.
 
-    def look(self, look: Look, steps: int) -> None:
-        """Say what a look saw; the bar then shows how long it will still take."""
-        estimate = look.estimate
-        reach = f"+- {estimate.half_width:.2g}" if estimate.has_interval else "without an interval"
-        self._words = f", gain {estimate.gain:.5g} {reach}"
-        looks = math.log((steps + look.steps_left) / steps, LOOK_GROWTH)  # it ends with one of them
-        self._total = min(self._most, round(steps * LOOK_GROWTH ** math.ceil(looks)))
-        self.show(steps)
+    All rewards are passed on to `hear`, (chains, count) at a time.
+    """
+    plan.check()
+    display = Display(watch)
 
-    def _draw(self) -> None:
-        steps = self._steps + self._ahead // self._num_chains
-        steps = steps if self._total is None else min(steps, int(self._total))
-        self._shown = time.monotonic()
-        self._watch.show(f"{steps:,} steps of each chain{self._words}", steps, self._total)
+    def make() -> Any:
+        return environment_stream(
+            env,
+            policy,
+            features=plan.features,
+            copies=plan.chains,
+            seed=plan.seed,
+            on_termination=plan.on_termination,
+            batch_size=BATCH,
+            beat=display.beat,
+        )
+
+    with opened(interruptions, make) as stream:
+        per_chain = max(FEWEST_STEPS, -(-plan.num_steps // stream.num_chains))
+        method = partial(value_method, plan.learning, stream.observed)
+        display.begin(per_chain, stream.num_chains)
+        collection = Collection(stream, method, interruptions, display.show, hear)
+        return collection, read(collection, per_chain, plan.confidence, plan.target_half_width, display)
 
 
 @contextmanager
 def opened(interruptions: Interruptions, make: Callable[[], Stream]) -> Iterator[Stream]:
-    """Open a stream, and close it at the end."""
+    """Open a stream, and close it when the block is left."""
     try:
         with interruptions.waiting():
             stream = make()
@@ -108,7 +130,7 @@ def read(
     target_half_width: float | None,
     display: Display,
 ) -> list[str]:
-    """Read a stream, and return in words why it ended before its goal.
+    """Read a stream to its end or to a goal; return the reasons why reading ended before, in words.
 
     Parameters
     ----------
@@ -117,7 +139,7 @@ def read(
         Steps of each chain, at most; ``None`` for all there are.
     confidence : float
     target_half_width : float or None
-        Stop earlier, when the interval of the gain is so narrow.
+        Stop earlier, when the interval of the gain reaches no further than this to either side.
     display : Display
 
     Raises
@@ -157,17 +179,17 @@ def _read_until(
     if look.steps_left == 0:
         return ""
     if not look.estimate.has_interval:
-        return "max_steps came first: the rewards never changed, so there is no interval yet"
+        return "the steps ran out: the rewards never changed, so there is no interval yet"
     if look.estimate.half_width <= target and look.estimate.is_flagged:
-        return "max_steps came first: the interval is narrow enough, but cannot be trusted yet: see below"
+        return "the steps ran out: the interval is narrow enough, but cannot be trusted yet: see below"
     return (
-        f"max_steps came first: the half width of the interval is {look.estimate.half_width:.3g}, {target:g} "
+        f"the steps ran out: the half width of the interval is {look.estimate.half_width:.3g}, {target:g} "
         f"would need about {1.0 + look.steps_left / collection.rewards.steps:.1f} times as many steps"
     )
 
 
 def estimate_of(collection: Collection, confidence: float, cut_short: list[str]) -> Estimate:
-    """Make an estimate of all that was read; if no values could be learned, of the gain alone."""
+    """Return the estimate from all that was read; of the gain alone if no values could be learned."""
     gain = estimate_gain(collection.rewards, confidence)
     learned: LearnedRecord
     try:
@@ -183,6 +205,53 @@ def estimate_of(collection: Collection, confidence: float, cut_short: list[str])
         observed=collection.stream.observed,
         learned=learned,
     )
+
+
+class Display:
+    """The line on the screen that says how far the reading is.
+
+    Parameters
+    ----------
+    watch : Watch
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch, self._words, self._num_chains = watch, "", 1
+        self._total: float | None = None
+        self._most: float = math.inf
+        self._steps = self._ahead = 0
+        self._shown = 0.0
+
+    def begin(self, steps: int, num_chains: int) -> None:
+        """Set the number of steps of each chain that will be made, at most."""
+        self._total, self._most, self._num_chains = steps, steps, num_chains
+
+    def beat(self, steps: int) -> None:
+        """Count steps that no batch has brought yet, and show them now and then."""
+        self._ahead += steps
+        if time.monotonic() - self._shown > BETWEEN:
+            self._draw()
+
+    def show(self, steps: int) -> None:
+        """Show how many steps of each chain were read."""
+        if steps > self._steps:
+            self._steps, self._ahead = steps, 0
+        self._draw()
+
+    def look(self, look: Look, steps: int) -> None:
+        """Show an estimate on the way; the bar then shows how long it will still take."""
+        estimate = look.estimate
+        reach = f"+- {estimate.half_width:.2g}" if estimate.has_interval else "without an interval"
+        self._words = f", gain {estimate.gain:.5g} {reach}"
+        looks = math.log((steps + look.steps_left) / steps, LOOK_GROWTH)  # it ends with one of them
+        self._total = min(self._most, round(steps * LOOK_GROWTH ** math.ceil(looks)))
+        self.show(steps)
+
+    def _draw(self) -> None:
+        steps = self._steps + self._ahead // self._num_chains
+        steps = steps if self._total is None else min(steps, int(self._total))
+        self._shown = time.monotonic()
+        self._watch.show(f"{steps:,} steps of each chain{self._words}", steps, self._total)
 
 
 def check_confidence(confidence: float) -> None:
@@ -201,69 +270,3 @@ def check_target(half_width: float | None) -> None:
     """Refuse a half width that no interval can have."""
     if half_width is not None and not (isinstance(half_width, Real) and half_width > 0.0):
         raise ValueError(f"target_half_width must be a positive number, found {half_width!r}")
-
-
-BATCH = 1024
-"""Steps of each chain between two looks at the clock."""
-
-
-@dataclass(frozen=True)
-class FollowingPlan:
-    """How a policy is followed; the attributes are the arguments of `evaluate`."""
-
-    features: Choice
-    algorithm: Algorithm | str
-    num_steps: int
-    target_half_width: float | None
-    max_steps: int
-    chains: int | None
-    seed: int
-    on_termination: OnTermination
-    confidence: float
-    step_size: Any
-    params: Mapping[str, float] | None
-
-    def check(self) -> None:
-        """Refuse what is wrong before anything is made."""
-        counts = {"num_steps": self.num_steps, "max_steps": self.max_steps}
-        check_counts(**counts, chains=1 if self.chains is None else self.chains)
-        check_confidence(self.confidence)
-        check_target(self.target_half_width)
-
-
-def follow(
-    env: Environment,
-    policy: Policy,
-    plan: FollowingPlan,
-    watch: Watch,
-    interruptions: Interruptions,
-    hear: Callable[[Floats], None] | None = None,
-) -> tuple[Collection, list[str]]:
-    """Follow a policy, and return what was read, and in words why it ended before its goal.
-
-    All rewards are passed on to `hear`, (chains, count) at a time.
-    """
-    plan.check()
-    display = Display(watch)
-
-    def make() -> Any:
-        return environment_stream(
-            env,
-            policy,
-            features=plan.features,
-            copies=plan.chains,
-            seed=plan.seed,
-            on_termination=plan.on_termination,
-            batch_size=BATCH,
-            beat=display.beat,
-        )
-
-    with opened(interruptions, make) as stream:
-        most = plan.num_steps if plan.target_half_width is None else plan.max_steps
-        per_chain = max(FEWEST_STEPS, -(-most // stream.num_chains))
-        method = partial(
-            value_method, plan.algorithm, stream.observed, step_size=plan.step_size, params=plan.params
-        )
-        display.begin(per_chain, stream.num_chains)
-        collection = Collection(stream, method, interruptions, display.show, hear)
-        return collection, read(collection, per_chain, plan.confidence, plan.target_half_width, display)

@@ -31,7 +31,7 @@ from gainbias.store import DamagedError, write_whole
 KIND = "gainbias estimate"
 VERSION = 1
 ARCHIVE = b"PK"
-"""Every archive begins with these bytes."""
+"""The first bytes of every archive."""
 
 RECORDS = {
     record.__name__: record
@@ -99,7 +99,7 @@ def load_estimate(path: str | Path, features: Any = None) -> Estimate:
 
 
 def load_to_show(path: str | Path) -> Estimate:
-    """Read an estimate; if its features are a function, which is not in the file, it has no values."""
+    """Read an estimate to show it; it has no values if its features are a function, which no file holds."""
     record, arrays = _read(Path(path))
     facts, limits = record["features"], _unpacked(record["limits"], arrays)
     if facts["kind"] != "function":

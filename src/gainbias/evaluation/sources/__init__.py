@@ -1,5 +1,10 @@
 """Where transitions come from: environments with policies, and logs.
 
-Start reading in `environments` or `logs`; both end in the batches of `gainbias.evaluation.stream`. `vector`
-walks through vector environments, `columns` and `rows` read logs, `spaces` checks observations and actions.
+Start reading in `environments` (`environment_stream`) or in `logs` (`log_stream`): both return a `Stream` of
+`gainbias.evaluation.stream`. The rest of `gainbias.evaluation` imports these two, the types of their
+arguments, and `Limits` from `spaces`.
+
+`policies` makes a function of every policy, `vector` steps vector environments, and `spaces` checks
+observations and actions. `columns` reads columns of arrays, tables and files, `rows` makes paths of them, and
+`time` looks at columns that tell the time.
 """

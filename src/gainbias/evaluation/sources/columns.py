@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gainbias.evaluation.stream.transitions import BrokenStream
 from gainbias.extras import require
+from gainbias.suggest import did_you_mean_or_known
 
 Chunk: TypeAlias = dict[str, NDArray[Any]]
 """Some rows of all columns, under the names of their roles: "state", "reward" and so on."""
@@ -39,6 +40,70 @@ INDEX = "(index)"
 """In the place of the name of a column: the index of a table of pandas."""
 
 Name: TypeAlias = "str | tuple[str, ...]"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns of a log other than state and reward, for `evaluate_log`.
+
+    Parameters
+    ----------
+    next_state : str or tuple of str, optional
+        State to which the step of a row led; several columns if a state has several numbers.
+    episode : str, optional
+        A new value begins an episode. An episode does not come back.
+    terminated : str, optional
+        Whether the step of a row ended its episode.
+    truncated : str, optional
+        Whether the episode was cut off after the step of a row, without an end.
+    step : str, optional
+        Number of the step, which grows by 1 within an episode.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> log = {"state": [0, 1] * 4, "reward": [1.0, 3.0] * 4, "run": [1] * 4 + [2] * 4}
+    >>> gb.evaluate_log(log, columns=gb.Columns(episode="run")).diagnostics.num_transitions
+    6
+
+    A dictionary says the same:
+
+    >>> gb.evaluate_log(log, columns={"episode": "run"}).diagnostics.num_transitions
+    6
+    """
+
+    next_state: Name | None = None
+    episode: str | None = None
+    terminated: str | None = None
+    truncated: str | None = None
+    step: str | None = None
+
+
+def as_columns(given: Columns | Mapping[str, Name] | None) -> Columns:
+    """Return columns that were given as a record, as a mapping or not at all."""
+    if given is None or isinstance(given, Columns):
+        return given or Columns()
+    if not isinstance(given, Mapping):
+        raise ValueError(f"columns must be a mapping or gainbias.Columns, found {given!r}")
+    for role in given:
+        if role in ("state", "reward"):
+            raise ValueError(f"{role} is an argument of its own: leave it out of columns, and say {role}=...")
+        known = [one.name for one in fields(Columns)]
+        if role not in known:
+            raise ValueError(f"columns: unknown key {role!r}: {did_you_mean_or_known(role, known)}")
+    chosen: Any = dict(given)
+    return Columns(**chosen)
+
+
+def argument(role: str, name: str) -> str:
+    """Return how a user of `evaluate_log` says which column has a role.
+
+    Examples
+    --------
+    >>> argument("reward", "'earned'"), argument("episode", "'run'")
+    ("reward='earned'", "columns={'episode': 'run'}")
+    """
+    return f"{role}={name}" if role in ("state", "reward") else f"columns={{{role!r}: {name}}}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +186,10 @@ def chosen_columns(names: list[str], given: Mapping[str, Name | None]) -> dict[s
         else:
             found = [usual for usual in USUAL_NAMES[role] if usual in names]
             if len(found) > 1:
-                raise ValueError(f"columns {', '.join(found)} may all be the {role}: say {role}=... which is")
+                own = "next_state" if role == "next" else role
+                raise ValueError(
+                    f"columns {', '.join(found)} may all be the {role}: say {argument(own, '...')} which is"
+                )
             if found:
                 chosen[role] = found[0]
             elif role in ("state", "reward"):

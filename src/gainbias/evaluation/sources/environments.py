@@ -1,10 +1,11 @@
 """An environment and a policy as a stream of transitions.
 
+Start with `environment_stream`. It works in three steps: `open_environments` opens an environment of any
+form, copies it where that is possible and takes off time limits; `single_path` steps one environment and
+records its path in pieces, and says in which step something went wrong; the pieces of all copies then take
+turns.
+
 Gymnasium is imported when a function is called: it is an optional dependency.
-
-Environments of every form, opened: copied where they can be, without time limits, closed at the end.
-
-The path through one environment, in pieces; what goes wrong is said with the number of the step.
 """
 
 from __future__ import annotations
@@ -43,344 +44,15 @@ from gainbias.progress import OutOfTimeError
 from gainbias.tasks.gym.continuing import installed_id, optional
 
 USUAL_COPIES = 4
+"""Copies of an environment, unless the user says another number."""
 
 Environment: TypeAlias = "str | Any | Callable[[], Any]"
 
-
-class NoCopiesError(ValueError):
-    """Independent copies of an environment cannot be made."""
-
-
-@dataclass(frozen=True, eq=False)
-class Opened:
-    """Environments ready to be stepped.
-
-    Attributes
-    ----------
-    envs : tuple
-        Copies of one environment, without time limits; or one vector environment.
-    is_vector : bool
-    observation_space, action_space : gymnasium.Space
-        Of one copy.
-    notes : list of str
-        What was done to them, in words.
-    """
-
-    envs: tuple[Any, ...]
-    is_vector: bool
-    observation_space: Any
-    action_space: Any
-    notes: list[str]
-
-    @property
-    def num_chains(self) -> int:
-        """Independent copies."""
-        return int(self.envs[0].num_envs) if self.is_vector else len(self.envs)
-
-
-def may_look(env: Environment, policy: Policy) -> bool:
-    """Whether a policy may look at the environment it was given with: copies would mislead it."""
-    is_made_here = isinstance(env, str | type) or not hasattr(env, "step")
-    return not is_made_here and callable(policy) and not hasattr(policy, "predict")
-
-
-def open_some(env: Environment, policy: Policy, stack: ExitStack) -> Opened:
-    """Open the usual number of copies, or one."""
-    if may_look(env, policy):
-        opened = open_environments(env, 1, stack)
-        if not opened.is_vector:
-            opened.notes.append(
-                "one chain, because the policy may look at the environment it was given with: for "
-                "independent chains pass a function that makes environments, or chains=4"
-            )
-        return opened
-    try:
-        with ExitStack() as copies:
-            opened = open_environments(env, USUAL_COPIES, copies)
-            stack.push(copies.pop_all())
-            return opened
-    except NoCopiesError as error:
-        opened = open_environments(env, 1, stack)
-        if not opened.is_vector:
-            opened.notes.append(f"one chain: {error}")
-        return opened
-
-
-def open_environments(env: Environment, copies: int, stack: ExitStack) -> Opened:
-    """Make copies of an environment and take off their time limits; the stack undoes it all.
-
-    An environment that was passed is used itself as the first copy. It is not closed, and its time limit is
-    put back.
-    """
-    gymnasium = optional("gymnasium")
-    notes: list[str] = []
-    if isinstance(env, str):
-        name = installed_id(env)
-        if name != env:
-            notes.append(f"{env} has no version: the newest, {name}, is used")
-        made = [_made(gymnasium, name, stack) for _ in range(copies)]
-    elif isinstance(env, gymnasium.Env | gymnasium.vector.VectorEnv):
-        made = [env]
-    elif callable(env):
-        made = [_closed_later(_made_by(env), stack)]
-        if not isinstance(made[0], gymnasium.vector.VectorEnv):
-            made += [_closed_later(_made_by(env), stack) for _ in range(copies - 1)]
-        if len({id(one) for one in made}) < len(made):
-            raise NoCopiesError("the function that makes environments must make a new one with each call")
-    else:
-        made = [env]
-    for one in made:
-        if not isinstance(one, gymnasium.Env | gymnasium.vector.VectorEnv):
-            raise ValueError(
-                "env must be a gymnasium environment, its id, a vector environment or a function that makes "
-                f"one, found {type(one).__name__}"
-            )
-    if isinstance(made[0], gymnasium.vector.VectorEnv):
-        return _opened_vector(made[0], copies, notes)
-    made += [_copied(gymnasium, made[0], stack) for _ in range(copies - len(made))]
-    envs = tuple(_without_time_limit(gymnasium, one, stack) for one in made)
-    return _with_spaces(envs, False, "", notes)
-
-
-def _opened_vector(envs: Any, copies: int, notes: list[str]) -> Opened:
-    autoreset_mode(envs)
-    if envs.num_envs < copies:
-        raise NoCopiesError(f"the vector environment has {envs.num_envs} copies, {copies} are needed")
-    return _with_spaces((envs,), True, "single_", notes)
-
-
-def _with_spaces(envs: tuple[Any, ...], is_vector: bool, prefix: str, notes: list[str]) -> Opened:
-    observed, acted = (getattr(envs[0], f"{prefix}{name}_space", None) for name in ("observation", "action"))
-    for name, space in (("observation", observed), ("action", acted)):
-        if space is None:
-            raise ValueError(f"the environment has no {prefix}{name}_space, which Gymnasium prescribes")
-    return Opened(envs, is_vector, observed, acted, notes)
-
-
-def _made(gymnasium: Any, name_or_spec: Any, stack: ExitStack) -> Any:
-    # Its own checks are switched off because each step is checked here.
-    make = partial(gymnasium.make, name_or_spec, max_episode_steps=-1, disable_env_checker=True)
-    return _closed_later(_made_by(make), stack)
-
-
-def _made_by(make: Callable[[], Any]) -> Any:
-    try:
-        return make()
-    except Exception as error:
-        raise ValueError(f"the environment could not be made: {type(error).__name__}: {error}") from error
-
-
-def _closed_later(env: Any, stack: ExitStack) -> Any:
-    if hasattr(env, "close"):
-        stack.callback(env.close)
-    return env
-
-
-def _copied(gymnasium: Any, env: Any, stack: ExitStack) -> Any:
-    """Return another environment like this one."""
-    try:
-        return _closed_later(deepcopy(env), stack)
-    except Exception:  # it holds something that cannot be copied
-        if env.spec is not None:
-            return _made(gymnasium, env.spec, stack)
-        raise NoCopiesError(
-            f"{type(env).__name__} cannot be copied, and independent copies are needed: pass a function that "
-            "makes one, such as lambda: MyEnv()"
-        ) from None
-
-
-def _without_time_limit(gymnasium: Any, env: Any, stack: ExitStack) -> Any:
-    """Return an environment without its time limits; where one sits between wrappers, it is bridged."""
-    limit = gymnasium.wrappers.TimeLimit
-    while type(env) is limit:
-        env = env.env
-    layer = env
-    while isinstance(layer, gymnasium.Wrapper):
-        if type(layer.env) is limit:
-            stack.callback(setattr, layer, "env", layer.env)
-            layer.env = layer.env.env
-        else:
-            layer = layer.env
-    return env
-
-
 SLOW_SECONDS = 0.1
-"""Seconds; if steps between two signs of life take longer, there is one after each step."""
-
-
-def single_path(
-    env: Any, act: Act, limits: Limits, size: int, seed: int, chain: int, beat: Beat
-) -> Iterator[tuple[Path, Exception | None]]:
-    """Step an environment for ever.
-
-    Parameters
-    ----------
-    env : gymnasium.Env
-        Reset with the seed at first, and without one after each episode, as Gymnasium prescribes.
-    act : callable
-        The policy.
-    limits : Limits
-        Of observations.
-    size : int
-        Steps in each piece.
-    seed, chain : int
-    beat : callable
-        Called with a number of steps, always after so many; it may end the walk by `OutOfTimeError`.
-
-    Yields
-    ------
-    Path
-    Exception or None
-        What went wrong behind this piece, which then is the last.
-    """
-    walk = _Walk(env, act, limits, size, beat)
-    walk.begin(seed)
-    while True:
-        yield walk.piece(chain)
-
-
-class _Walk:
-    """An environment on its way, and what was recorded since the last piece, row by row.
-
-    Observations, actions and rewards are recorded unchecked where that is safe, and checked a piece at a
-    time. A cut takes a row of its own, for the observation behind which nothing follows.
-    """
-
-    def __init__(self, env: Any, act: Act, limits: Limits, size: int, beat: Beat) -> None:
-        self.env, self.act, self.size, self.beat = env, act, size, beat
-        self.seen = Recorder(limits, 2 * size)
-        of_actions = limits_of(env.action_space)
-        self.done = FreeRecorder(env.action_space) if of_actions is None else Recorder(of_actions, 2 * size)
-        self.rewards: list[Any] = []
-        self.ends: list[int] = []
-        self.cuts: list[int] = []
-        self.steps_before, self.rhythm = 0, 1
-        self.observation: Any = None
-
-    def begin(self, seed: int) -> None:
-        """Reset the environment for the first time."""
-        try:
-            self.start(seed)
-        except BrokenStream:
-            raise
-        except Exception as error:
-            raise BrokenStream(self._what_failed(error)) from error
-
-    def start(self, seed: int | None = None) -> None:
-        """Reset the environment."""
-        result = self.env.reset() if seed is None else self.env.reset(seed=seed)
-        if not (isinstance(result, tuple) and len(result) == 2):
-            raise BrokenStream(
-                "reset of the environment must return an observation and a dictionary, found "
-                f"{_shortly(result)}: it is written for an old version of gym"
-            )
-        self.observation = result[0]
-
-    def piece(self, chain: int) -> tuple[Path, Exception | None]:
-        """Make steps; return the path in front of the first thing that is wrong, and what that is."""
-        stop: Exception | None = None
-        try:
-            made = 0
-            while made < self.size:
-                count, begun = min(self.rhythm, self.size - made), time.perf_counter()
-                self._make_steps(count)
-                made += count
-                self.rhythm = 1 if time.perf_counter() - begun > SLOW_SECONDS else min(BEAT, 2 * self.rhythm)
-                self.beat(count)
-        except (BrokenStream, OutOfTimeError) as error:
-            stop = error
-        except KeyboardInterrupt:
-            stop = Interrupted()
-        except Exception as error:
-            stop = BrokenStream(self._what_failed(error))
-            stop.__cause__ = None if isinstance(error, Wrong) else error
-        observations, wrong_observation = self.seen.take()
-        wrong_action = self.done.take()[1]
-        rewards, wrong_reward = real_numbers(self.rewards)
-        size = min(len(observations), len(rewards))
-        flaws = [
-            (flaw.place, text.format(step=self._step(flaw.place), what=flaw.what))
-            for flaw, text in (
-                (wrong_observation, "the observation before step {step} is {what}"),
-                (wrong_action, "the policy chose {what}, in step {step}"),
-                (wrong_reward, "the reward of step {step} is {what}"),
-            )
-            if flaw is not None
-        ]
-        if flaws:  # they come before the step that failed, or are its reason
-            place, text = min(flaws)
-            size = min(size, place)
-            reason = None if stop is None else stop.__cause__
-            stop = BrokenStream(text)
-            stop.__cause__ = reason
-        left = np.zeros(len(self.rewards), dtype=np.int8)
-        left[self.ends] = Left.BY_END
-        left[self.cuts] = Left.BY_CUT
-        self.steps_before = self._step(len(self.rewards))
-        for record in (self.rewards, self.ends, self.cuts):
-            record.clear()
-        return Path(observations[:size], rewards[:size], left[:size], chain), stop
-
-    def _make_steps(self, count: int) -> None:
-        env_step, act = self.env.step, self.act
-        see, do, rewards = self.seen.put, self.done.put, self.rewards
-        for _ in range(count):
-            observation = self.observation
-            see(observation)
-            action = act(observation)
-            do(action)
-            result = env_step(action)
-            try:
-                self.observation, reward, terminated, truncated, _ = result
-            except (TypeError, ValueError):
-                raise BrokenStream(_not_five(result, self._step(len(rewards)))) from None
-            rewards.append(reward)
-            if terminated:
-                self.ends.append(len(rewards) - 1)
-                self.start()
-            elif truncated:
-                see(self.observation)
-                do(action)
-                rewards.append(0.0)
-                self.cuts.append(len(rewards) - 1)
-                self.start()
-
-    def _step(self, row: int) -> int:
-        """Return the number of the step out of a row, from 0."""
-        return self.steps_before + row - sum(cut < row for cut in self.cuts)
-
-    def _what_failed(self, error: Exception) -> str:
-        step = self._step(len(self.rewards))
-        acted = len(self.done) == len(self.seen)
-        if isinstance(error, Wrong):
-            return (
-                f"the observation before step {step} is {error}"
-                if acted
-                else f"the policy chose {error}, in step {step}"
-            )
-        named = f"{type(error).__name__}: {error}"
-        if not acted:
-            return f"the policy failed in step {step}: {named}"
-        if len(self.rewards) < len(self.done):
-            return f"the environment failed in step {step}: {named}"
-        return f"the environment failed at its reset before step {step}: {named}"
-
-
-def _not_five(result: Any, step: int) -> str:
-    old = isinstance(result, tuple) and len(result) == 4
-    return (
-        f"step of the environment must return five values, found {_shortly(result)} in step {step}: "
-        + ("it is written for an old version of gym, " if old else "")
-        + "Gymnasium expects observation, reward, terminated, truncated and a dictionary"
-    )
-
-
-def _shortly(result: Any) -> str:
-    return f"{len(result)} values" if isinstance(result, tuple) else type(result).__name__
-
+"""Seconds. If the steps between two signs of life take longer, each step is followed by one."""
 
 PIECE_BYTES = 2**25
-"""Observations of a piece take at most so much memory."""
+"""Most bytes that the observations of a piece take."""
 
 
 def environment_stream(
@@ -394,7 +66,7 @@ def environment_stream(
     batch_size: int = 4096,
     beat: Beat = lambda steps: None,
 ) -> Stream:
-    """Follow a policy in an environment for ever.
+    """Return the endless stream of transitions of a policy in an environment.
 
     Parameters
     ----------
@@ -418,7 +90,7 @@ def environment_stream(
     batch_size : int
         Steps of each chain in a batch; fewer if observations are large.
     beat : callable
-        Called with a number of steps, always after so many, for signs of life.
+        Called with the number of steps made since the last call, for signs of life.
 
     Returns
     -------
@@ -508,3 +180,331 @@ def _kept_open(pieces: Iterator[Path], stack: ExitStack, notes: list[str]) -> It
                     "each the chain starts again, so the answer leans towards starts if cuts are frequent"
                 )
             yield piece
+
+
+class NoCopiesError(ValueError):
+    """Independent copies of an environment cannot be made."""
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """Environments ready to be stepped.
+
+    Attributes
+    ----------
+    envs : tuple
+        Copies of one environment, without time limits; or one vector environment.
+    is_vector : bool
+    observation_space, action_space : gymnasium.Space
+        Of one copy.
+    notes : list of str
+        What was done to them, in words.
+    """
+
+    envs: tuple[Any, ...]
+    is_vector: bool
+    observation_space: Any
+    action_space: Any
+    notes: list[str]
+
+    @property
+    def num_chains(self) -> int:
+        """Number of independent copies."""
+        return int(self.envs[0].num_envs) if self.is_vector else len(self.envs)
+
+
+def may_look(env: Environment, policy: Policy) -> bool:
+    """Whether a policy may look at the environment it was given with: copies would mislead it."""
+    is_made_here = isinstance(env, str | type) or not hasattr(env, "step")
+    return not is_made_here and callable(policy) and not hasattr(policy, "predict")
+
+
+def open_some(env: Environment, policy: Policy, stack: ExitStack) -> Opened:
+    """Open the usual number of copies of an environment, or one where copies are not possible."""
+    if may_look(env, policy):
+        opened = open_environments(env, 1, stack)
+        if not opened.is_vector:
+            opened.notes.append(
+                "one chain, because the policy may look at the environment it was given with: for "
+                "independent chains pass a function that makes environments, or chains=4"
+            )
+        return opened
+    try:
+        with ExitStack() as copies:
+            opened = open_environments(env, USUAL_COPIES, copies)
+            stack.push(copies.pop_all())
+            return opened
+    except NoCopiesError as error:
+        opened = open_environments(env, 1, stack)
+        if not opened.is_vector:
+            opened.notes.append(f"one chain: {error}")
+        return opened
+
+
+def open_environments(env: Environment, copies: int, stack: ExitStack) -> Opened:
+    """Open copies of an environment without time limits; `stack` closes them and puts limits back.
+
+    An environment that was passed is used itself as the first copy. It is not closed, and its time limit is
+    put back.
+    """
+    gymnasium = optional("gymnasium")
+    notes: list[str] = []
+    if isinstance(env, str):
+        name = installed_id(env)
+        if name != env:
+            notes.append(f"{env} has no version: the newest, {name}, is used")
+        made = [_made(gymnasium, name, stack) for _ in range(copies)]
+    elif isinstance(env, gymnasium.Env | gymnasium.vector.VectorEnv):
+        made = [env]
+    elif callable(env):
+        made = [_closed_later(_made_by(env), stack)]
+        if not isinstance(made[0], gymnasium.vector.VectorEnv):
+            made += [_closed_later(_made_by(env), stack) for _ in range(copies - 1)]
+        if len({id(one) for one in made}) < len(made):
+            raise NoCopiesError("the function that makes environments must make a new one with each call")
+    else:
+        made = [env]
+    for one in made:
+        if not isinstance(one, gymnasium.Env | gymnasium.vector.VectorEnv):
+            raise ValueError(
+                "env must be a gymnasium environment, its id, a vector environment or a function that makes "
+                f"one, found {type(one).__name__}"
+            )
+    if isinstance(made[0], gymnasium.vector.VectorEnv):
+        return _opened_vector(made[0], copies, notes)
+    made += [_copied(gymnasium, made[0], stack) for _ in range(copies - len(made))]
+    envs = tuple(_without_time_limit(gymnasium, one, stack) for one in made)
+    return _with_spaces(envs, False, "", notes)
+
+
+def _opened_vector(envs: Any, copies: int, notes: list[str]) -> Opened:
+    autoreset_mode(envs)
+    if envs.num_envs < copies:
+        raise NoCopiesError(f"the vector environment has {envs.num_envs} copies, {copies} are needed")
+    return _with_spaces((envs,), True, "single_", notes)
+
+
+def _with_spaces(envs: tuple[Any, ...], is_vector: bool, prefix: str, notes: list[str]) -> Opened:
+    observed, acted = (getattr(envs[0], f"{prefix}{name}_space", None) for name in ("observation", "action"))
+    for name, space in (("observation", observed), ("action", acted)):
+        if space is None:
+            raise ValueError(f"the environment has no {prefix}{name}_space, which Gymnasium prescribes")
+    return Opened(envs, is_vector, observed, acted, notes)
+
+
+def _made(gymnasium: Any, name_or_spec: Any, stack: ExitStack) -> Any:
+    # Its own checks are switched off because each step is checked here.
+    make = partial(gymnasium.make, name_or_spec, max_episode_steps=-1, disable_env_checker=True)
+    return _closed_later(_made_by(make), stack)
+
+
+def _made_by(make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except Exception as error:
+        raise ValueError(f"the environment could not be made: {type(error).__name__}: {error}") from error
+
+
+def _closed_later(env: Any, stack: ExitStack) -> Any:
+    if hasattr(env, "close"):
+        stack.callback(env.close)
+    return env
+
+
+def _copied(gymnasium: Any, env: Any, stack: ExitStack) -> Any:
+    """Return a copy of an environment."""
+    try:
+        return _closed_later(deepcopy(env), stack)
+    except Exception:  # it holds something that cannot be copied
+        if env.spec is not None:
+            return _made(gymnasium, env.spec, stack)
+        raise NoCopiesError(
+            f"{type(env).__name__} cannot be copied, and independent copies are needed: pass a function that "
+            "makes one, such as lambda: MyEnv()"
+        ) from None
+
+
+def _without_time_limit(gymnasium: Any, env: Any, stack: ExitStack) -> Any:
+    """Return an environment without its time limits, also those between its wrappers."""
+    limit = gymnasium.wrappers.TimeLimit
+    while type(env) is limit:
+        env = env.env
+    layer = env
+    while isinstance(layer, gymnasium.Wrapper):
+        if type(layer.env) is limit:
+            stack.callback(setattr, layer, "env", layer.env)
+            layer.env = layer.env.env
+        else:
+            layer = layer.env
+    return env
+
+
+def single_path(
+    env: Any, act: Act, limits: Limits, size: int, seed: int, chain: int, beat: Beat
+) -> Iterator[tuple[Path, Exception | None]]:
+    """Step one environment for ever, and yield its path in pieces.
+
+    Parameters
+    ----------
+    env : gymnasium.Env
+        Reset with the seed at first, and without one after each episode, as Gymnasium prescribes.
+    act : callable
+        The policy.
+    limits : Limits
+        Of observations.
+    size : int
+        Steps in each piece.
+    seed, chain : int
+    beat : callable
+        Called with the number of steps made since the last call; it may raise `OutOfTimeError`.
+
+    Yields
+    ------
+    Path
+    Exception or None
+        What went wrong behind this piece, which then is the last.
+    """
+    walk = _Walk(env, act, limits, size, beat)
+    walk.begin(seed)
+    while True:
+        yield walk.piece(chain)
+
+
+class _Walk:
+    """Steps one environment, and records what happens row by row, from piece to piece.
+
+    Observations, actions and rewards are recorded unchecked where that is safe, and checked a piece at a
+    time. A cut takes a row of its own, for the observation behind which nothing follows.
+    """
+
+    def __init__(self, env: Any, act: Act, limits: Limits, size: int, beat: Beat) -> None:
+        self.env, self.act, self.size, self.beat = env, act, size, beat
+        self.seen = Recorder(limits, 2 * size)
+        of_actions = limits_of(env.action_space)
+        self.done = FreeRecorder(env.action_space) if of_actions is None else Recorder(of_actions, 2 * size)
+        self.rewards: list[Any] = []
+        self.ends: list[int] = []
+        self.cuts: list[int] = []
+        self.steps_before, self.rhythm = 0, 1
+        self.observation: Any = None
+
+    def begin(self, seed: int) -> None:
+        """Reset the environment before the first step."""
+        try:
+            self.start(seed)
+        except BrokenStream:
+            raise
+        except Exception as error:
+            raise BrokenStream(self._what_failed(error)) from error
+
+    def start(self, seed: int | None = None) -> None:
+        """Reset the environment, and keep its first observation."""
+        result = self.env.reset() if seed is None else self.env.reset(seed=seed)
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise BrokenStream(
+                "reset of the environment must return an observation and a dictionary, found "
+                f"{_shortly(result)}: it is written for an old version of gym"
+            )
+        self.observation = result[0]
+
+    def piece(self, chain: int) -> tuple[Path, Exception | None]:
+        """Make the steps of a piece; return the path up to the first flaw, and what is wrong there."""
+        stop: Exception | None = None
+        try:
+            made = 0
+            while made < self.size:
+                count, begun = min(self.rhythm, self.size - made), time.perf_counter()
+                self._make_steps(count)
+                made += count
+                self.rhythm = 1 if time.perf_counter() - begun > SLOW_SECONDS else min(BEAT, 2 * self.rhythm)
+                self.beat(count)
+        except (BrokenStream, OutOfTimeError) as error:
+            stop = error
+        except KeyboardInterrupt:
+            stop = Interrupted()
+        except Exception as error:
+            stop = BrokenStream(self._what_failed(error))
+            stop.__cause__ = None if isinstance(error, Wrong) else error
+        observations, wrong_observation = self.seen.take()
+        wrong_action = self.done.take()[1]
+        rewards, wrong_reward = real_numbers(self.rewards)
+        size = min(len(observations), len(rewards))
+        flaws = [
+            (flaw.place, text.format(step=self._step(flaw.place), what=flaw.what))
+            for flaw, text in (
+                (wrong_observation, "the observation before step {step} is {what}"),
+                (wrong_action, "the policy chose {what}, in step {step}"),
+                (wrong_reward, "the reward of step {step} is {what}"),
+            )
+            if flaw is not None
+        ]
+        if flaws:  # they come before the step that failed, or are its reason
+            place, text = min(flaws)
+            size = min(size, place)
+            reason = None if stop is None else stop.__cause__
+            stop = BrokenStream(text)
+            stop.__cause__ = reason
+        left = np.zeros(len(self.rewards), dtype=np.int8)
+        left[self.ends] = Left.BY_END
+        left[self.cuts] = Left.BY_CUT
+        self.steps_before = self._step(len(self.rewards))
+        for record in (self.rewards, self.ends, self.cuts):
+            record.clear()
+        return Path(observations[:size], rewards[:size], left[:size], chain), stop
+
+    def _make_steps(self, count: int) -> None:
+        env_step, act = self.env.step, self.act
+        see, do, rewards = self.seen.put, self.done.put, self.rewards
+        for _ in range(count):
+            observation = self.observation
+            see(observation)
+            action = act(observation)
+            do(action)
+            result = env_step(action)
+            try:
+                self.observation, reward, terminated, truncated, _ = result
+            except (TypeError, ValueError):
+                raise BrokenStream(_not_five(result, self._step(len(rewards)))) from None
+            rewards.append(reward)
+            if terminated:
+                self.ends.append(len(rewards) - 1)
+                self.start()
+            elif truncated:
+                see(self.observation)
+                do(action)
+                rewards.append(0.0)
+                self.cuts.append(len(rewards) - 1)
+                self.start()
+
+    def _step(self, row: int) -> int:
+        """Return the number of the step that leads out of a row, counted from 0."""
+        return self.steps_before + row - sum(cut < row for cut in self.cuts)
+
+    def _what_failed(self, error: Exception) -> str:
+        step = self._step(len(self.rewards))
+        acted = len(self.done) == len(self.seen)
+        if isinstance(error, Wrong):
+            return (
+                f"the observation before step {step} is {error}"
+                if acted
+                else f"the policy chose {error}, in step {step}"
+            )
+        named = f"{type(error).__name__}: {error}"
+        if not acted:
+            return f"the policy failed in step {step}: {named}"
+        if len(self.rewards) < len(self.done):
+            return f"the environment failed in step {step}: {named}"
+        return f"the environment failed at its reset before step {step}: {named}"
+
+
+def _not_five(result: Any, step: int) -> str:
+    old = isinstance(result, tuple) and len(result) == 4
+    return (
+        f"step of the environment must return five values, found {_shortly(result)} in step {step}: "
+        + ("it is written for an old version of gym, " if old else "")
+        + "Gymnasium expects observation, reward, terminated, truncated and a dictionary"
+    )
+
+
+def _shortly(result: Any) -> str:
+    return f"{len(result)} values" if isinstance(result, tuple) else type(result).__name__

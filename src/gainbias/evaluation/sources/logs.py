@@ -12,7 +12,14 @@ from typing import Any, Literal
 import numpy as np
 
 from gainbias.evaluation.observations import Choice, observation_map
-from gainbias.evaluation.sources.columns import NAMES_OF_ENDS, Name, Table, chosen_columns, table_of
+from gainbias.evaluation.sources.columns import (
+    NAMES_OF_ENDS,
+    Name,
+    Table,
+    argument,
+    chosen_columns,
+    table_of,
+)
 from gainbias.evaluation.sources.rows import row_pieces
 from gainbias.evaluation.sources.spaces import ANY_REWARD, Limits, first_flaw, limits_of
 from gainbias.evaluation.sources.time import clocks_of, roles_of, watched
@@ -169,8 +176,8 @@ def log_stream(
         )
         unread = [name for name in NAMES_OF_ENDS if name in table.names and name not in columns.values()]
         notes += [
-            f"column {name} is not read: if it marks ends of episodes say terminated={name!r}, if it marks "
-            f"cuts truncated={name!r}"
+            f"column {name} is not read: if it marks ends of episodes say "
+            f"{argument('terminated', repr(name))}, if it marks cuts {argument('truncated', repr(name))}"
             for name in unread
         ]
         limits = _state_limits(table, columns, num_states)

@@ -1,4 +1,4 @@
-"""Policies of every form, as functions from an observation to an action."""
+"""Policies of every form: `acting` returns each as a function from an observation to an action."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gainbias.evaluation.sources.spaces import Limits, limits_of
 
 
 class Predictor(Protocol):
-    """An agent as Stable-Baselines3 makes them."""
+    """An agent with a method `predict`, as Stable-Baselines3 makes them."""
 
     def predict(self, observation: Any) -> Any:
         """Return an action and the state of the agent."""

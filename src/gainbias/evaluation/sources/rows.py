@@ -24,16 +24,16 @@ COLUMN_KINDS = {
 """Kinds of NumPy's dtypes that a column may have, for each role; 0 and 1 are true and false too."""
 
 MOST_EPISODES = 100_000
-"""So many episodes are remembered, to notice one that comes back."""
+"""Most episodes that are remembered, to notice one that comes back."""
 
 JOIN_ROUNDING = 1e-6
-"""A next state and the state of the next row may differ by so much, relative to their size."""
+"""Share of their size by which a next state and the state of the next row may differ."""
 
 
 def row_pieces(
     chunks: Iterator[Chunk], limits: Limits, gaps: Literal["error", "break"], notes: list[str]
 ) -> Iterator[Path]:
-    """Turn rows into pieces of a path.
+    """Turn rows of a log into pieces of a path.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def row_pieces(
 
 
 class _Reader:
-    """A chunk of k rows, and the chunk behind it, of which the first row is needed."""
+    """Reads a chunk of rows, together with the first row of the chunk behind it."""
 
     def __init__(self, chunk: Chunk, behind: Chunk | None, limits: Limits) -> None:
         self.chunk, self.behind, self.limits = chunk, behind, limits
@@ -122,7 +122,7 @@ class _Reader:
         return np.array(self.chunk[role], dtype=np.bool_)
 
     def _following(self, role: str) -> NDArray[Any]:
-        """Return a column one row further; the last row of all is followed by itself."""
+        """Return a column, moved by one row; the last row of all is followed by itself."""
         column = self.chunk[role]
         last = column[-1:] if self.behind is None else self.behind[role][:1]
         return np.concatenate([column[1:], last])
@@ -169,7 +169,7 @@ class _Reader:
         )
 
     def path(self, size: int) -> Path:
-        """Return the path of the first rows; where one is cut but leads somewhere, that gets a row."""
+        """Return the path of the first `size` rows, with a row more where a cut leads to a known state."""
         chunk = self.chunk
         left = np.zeros(size, dtype=np.int8)
         left[self.ended[:size]] = Left.BY_END
@@ -235,7 +235,7 @@ def _check_shapes(chunk: Chunk) -> None:
 
 
 def _without_odd_rows(chunk: Chunk) -> tuple[Chunk, Flaw | None]:
-    """Return the rows in front of the first element that is of a wrong kind, and what that is."""
+    """Return the rows before the first element of a wrong kind, and what that is."""
     found, mixed = [], []
     for role, kinds in COLUMN_KINDS.items():
         column = chunk.get(role)
@@ -254,7 +254,7 @@ def _without_odd_rows(chunk: Chunk) -> tuple[Chunk, Flaw | None]:
 
 
 def _first_odd(column: NDArray[Any], kinds: str) -> int:
-    """Return the place of the first element that is of a wrong kind, or the length if there is none."""
+    """Return the place of the first element of a wrong kind, or the length if there is none."""
     if kinds == "b" and column.dtype.kind in "iu":
         return int(np.argmax(np.append((column != 0) & (column != 1), True)))
     for place, element in enumerate(column):

@@ -1,4 +1,8 @@
-"""Observations and actions against their spaces, kept in batches and checked in batches."""
+"""Spaces of observations and actions: what they allow, and records of elements that are checked in batches.
+
+`Limits` is what a space allows, `first_flaw` finds the first element that is not, and `Recorder` keeps the
+elements of an environment as they come.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,12 @@ from gainbias.tasks.gym.continuing import optional
 from gainbias.types import Floats
 
 BOX_ROUNDING = 1e-6
-"""Numbers may leave a box by so much, relative to its bounds: spaces and observations are often float32."""
+"""Share of its bounds by which numbers may leave a box: spaces and observations are often float32."""
 
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Arrays of numbers that are allowed.
+    """Arrays of numbers that a space allows: their shape and bounds.
 
     Attributes
     ----------
@@ -66,7 +70,7 @@ def limits_of(space: Any) -> Limits | None:
 
 
 class Flaw(NamedTuple):
-    """What is wrong with an element, and which one it is."""
+    """An element that is not allowed: its place, and what is wrong with it."""
 
     place: int
     what: str
@@ -110,7 +114,7 @@ def first_flaw(values: NDArray[Any], limits: Limits) -> Flaw | None:
 
 
 class Wrong(Exception):
-    """An element that cannot even be kept."""
+    """Raised for an element that cannot even be kept."""
 
 
 class Recorder:
@@ -150,7 +154,7 @@ class Recorder:
         return len(self._numbers) if self._scalar else self._count
 
     def take(self) -> tuple[NDArray[Any], Flaw | None]:
-        """Return all elements in front of the first that is wrong, and what is wrong; then forget them."""
+        """Return all elements before the first that is wrong, and what is wrong; then forget them."""
         values: NDArray[Any]
         if self._scalar:
             values, flaw = whole_numbers(self._numbers)
@@ -170,7 +174,7 @@ class FreeRecorder:
         self._count = 0
 
     def put(self, value: Any) -> None:
-        """Check an element."""
+        """Check an element, and count it."""
         if not self._space.contains(value):
             raise Wrong(f"{value!r}, not in {self._space}")
         self._count += 1
@@ -179,7 +183,7 @@ class FreeRecorder:
         return self._count
 
     def take(self) -> tuple[NDArray[Any], Flaw | None]:
-        """Start to count again."""
+        """Forget the count, and return that nothing was kept and nothing is wrong."""
         self._count = 0
         return np.empty(0), None
 
@@ -229,7 +233,7 @@ def _uniform(given: list[Any], kinds: str) -> tuple[NDArray[Any], int | None]:
 
 
 def not_a_number(value: Any) -> str:
-    """Say what is given in place of a reward."""
+    """Return in words what was given in place of a reward."""
     if np.ndim(value):
         return (
             f"{value!r}, a vector: choose a weight for each of its {np.size(value)} numbers, for example "

@@ -1,4 +1,4 @@
-"""The paths through the copies inside a vector environment, in pieces, whatever its way to reset them.
+"""Paths of the copies inside a vector environment, in pieces, whatever its way to reset them.
 
 Gymnasium knows three ways. After the end of an episode NEXT_STEP returns its last observation, and uses the
 next call for a reset, whose action and reward mean nothing. SAME_STEP resets within the step: it returns the
@@ -23,7 +23,7 @@ from gainbias.types import Bools
 
 
 def vector_paths(envs: Any, act: Act, limits: Limits, size: int, seed: int, beat: Beat) -> Iterator[Path]:
-    """Step a vector environment for ever.
+    """Step a vector environment for ever, and yield the paths of its copies in pieces.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def vector_paths(envs: Any, act: Act, limits: Limits, size: int, seed: int, beat
         Calls of step in each piece.
     seed : int
     beat : callable
-        Called with a number of steps, always after so many; it may end the walk by `OutOfTimeError`.
+        Called with the number of steps made since the last call; it may raise `OutOfTimeError`.
 
     Yields
     ------
@@ -58,7 +58,7 @@ def vector_paths(envs: Any, act: Act, limits: Limits, size: int, seed: int, beat
 
 
 def autoreset_mode(envs: Any) -> str:
-    """Return the name of the way in which a vector environment resets."""
+    """Return the name of the way in which a vector environment resets its copies."""
     modes = optional("gymnasium").vector.AutoresetMode
     given = envs.metadata.get("autoreset_mode")
     try:
@@ -71,7 +71,7 @@ def autoreset_mode(envs: Any) -> str:
 
 
 class _Call(NamedTuple):
-    """One call of step, for all n copies."""
+    """What one call of step did, in all n copies."""
 
     observations: NDArray[Any]
     actions: Any
@@ -83,7 +83,7 @@ class _Call(NamedTuple):
 
 
 class _VectorWalk:
-    """A vector environment on its way."""
+    """Steps a vector environment, from piece to piece."""
 
     def __init__(self, envs: Any, act: Act, limits: Limits, seed: int) -> None:
         self.envs, self.act, self.limits = envs, act, limits
@@ -94,7 +94,7 @@ class _VectorWalk:
         self.observations = self._reset({"seed": seed})
 
     def pieces(self, size: int, beat: Beat) -> tuple[list[Path], Exception | None]:
-        """Make steps; return a path of each copy up to what is wrong, and what that is."""
+        """Make the steps of a piece; return the path of each copy up to what is wrong, and what that is."""
         calls: list[_Call] = []
         stop: Exception | None = None
         before = self.num_calls

@@ -1,5 +1,6 @@
 """Transitions in batches: the form in which every estimator reads data.
 
-`transitions` has the batches and how pieces of paths become batches; `collection` reads a stream once, for
-everything that an estimate needs.
+Start reading in `transitions`: pieces of paths from a source become batches of transitions in a `Stream`.
+`collection` reads a stream once, and gathers everything that an estimate needs. Sources import `Path` and
+`Stream`, estimators import `Transitions`, and `gainbias.evaluation.reading` imports `Collection`.
 """

@@ -1,9 +1,8 @@
-"""Batches of chains that take turns, cut so that all chains have the same length.
+"""Transitions in batches: the form in which every estimator reads data.
 
-What was visited, as transitions in batches: the form in which every estimator reads data.
-
-A source, an environment or a log, gives pieces of paths: observations in the order of time, and how each was
-left. A batch of transitions is made of each piece.
+A source, which is an environment or a log, gives pieces of paths (`Path`): observations in the order of time,
+and how each was left. `transitions` makes a batch (`Transitions`) of each piece, and a `Stream` hands the
+batches out. `Aligner` cuts the batches of several chains so that all have the same length.
 
 - A step leads from an observation to the one behind it.
 - An end of an episode (`terminated`) leads back to the start. Either by a step of its own with reward 0, from
@@ -11,8 +10,6 @@ left. A batch of transitions is made of each piece.
   nothing, and an observation in which episodes also go on is not confused with an end. Or at once: the last
   step of the episode, with its reward, leads to the start, and its last observation is not seen.
 - A cut (`truncated`, a gap in a log) leads nowhere: what comes next begins a new segment.
-
-From pieces of paths to batches of transitions: episodes joined, cuts left open.
 """
 
 from __future__ import annotations
@@ -33,26 +30,20 @@ from gainbias.features.matrix import Matrix
 from gainbias.types import Floats, Ints
 
 OnTermination: TypeAlias = Literal["zero", "reward"]
+"""Where an end leads back to the start: by a step of its own with reward 0, or by the last step."""
 
 BEAT = 64
 """Steps of an environment between two signs of life."""
 
 Beat: TypeAlias = Callable[[int], None]
+"""Called with the number of steps made since the last call: a sign of life."""
 
-
-class BrokenStream(ValueError):
-    """The source went wrong on the way; all transitions before that were handed out."""
-
-
-class Interrupted(BrokenStream):
-    """Ctrl-C was pressed; all transitions before that were handed out."""
-
-    def __init__(self) -> None:
-        super().__init__("it was interrupted")
+OBSERVATIONS_TO_JUDGE_ENDS = 100
+"""Fewest observations from which it is concluded that all episodes end at their first step."""
 
 
 class Left(IntEnum):
-    """How an observation was left."""
+    """How an observation was left: by a step, by the end of an episode or by a cut."""
 
     BY_STEP = 0
     BY_END = 1
@@ -71,7 +62,7 @@ class Path:
     left : (k,) array of int8
         How each observation was left, see `Left`.
     chain : int
-        Which of several independent copies.
+        Number of the chain, among several independent ones.
     """
 
     observations: NDArray[Any]
@@ -83,41 +74,17 @@ class Path:
         return len(self.rewards)
 
     def part(self, rows: slice) -> Path:
-        """Some of the observations."""
+        """Return the path through some of the observations."""
         return Path(self.observations[rows], self.rewards[rows], self.left[rows], self.chain)
 
     def then(self, other: Path) -> Path:
-        """Return a longer path, with another behind this one."""
+        """Return this path followed by another."""
         return Path(
             np.concatenate([self.observations, other.observations]),
             np.concatenate([self.rewards, other.rewards]),
             np.concatenate([self.left, other.left]),
             other.chain,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class ObservedSteps:
-    """Transitions between observations, in the order of time.
-
-    Attributes
-    ----------
-    observations : (k, ...) array
-    here, after : (m,) arrays of int64
-        From which observation to which. The number k, one more than there are, stands for the end.
-    rewards : (m,) array
-    segments : (m,) array of int64
-        Steps of one segment follow each other without a cut. Numbers grow along the chain.
-    chain : int
-        Which of several independent copies.
-    """
-
-    observations: NDArray[Any]
-    here: Ints
-    after: Ints
-    rewards: Floats
-    segments: Ints
-    chain: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +102,7 @@ class Transitions:
         Steps of one segment follow each other without a cut. Numbers grow along the chain, also from batch
         to batch.
     chain : int
-        Which of several independent copies.
+        Number of the chain, among several independent ones.
     """
 
     rewards: Floats
@@ -165,7 +132,7 @@ class Transitions:
         return self.rows
 
     def part(self, steps: slice) -> Transitions:
-        """Some of the transitions.
+        """Return some of the transitions.
 
         Examples
         --------
@@ -210,7 +177,7 @@ class Stream:
         return self.batches
 
     def close(self) -> None:
-        """Stop, and close what was opened for it."""
+        """Stop reading, and close what was opened."""
         self.batches.close()  # type: ignore[attr-defined]  # they come from a generator
         self.source.close()  # which the batches did not begin to read, perhaps
 
@@ -236,51 +203,25 @@ class Timed(Iterator[Path]):
             self.seconds += time.perf_counter() - start
 
     def close(self) -> None:
-        """Stop, and close what was opened for it."""
+        """Stop reading, and close what was opened."""
         self._pieces.close()  # type: ignore[attr-defined]  # they come from a generator
 
 
-def check_on_termination(on_termination: str) -> None:
-    """Refuse a rule for ends that does not exist."""
-    if on_termination not in get_args(OnTermination):
-        raise ValueError(f"on_termination must be 'zero' or 'reward', found {on_termination!r}")
+class BrokenStream(ValueError):
+    """A stream could not be read to its end; all transitions before that were handed out."""
 
 
-def check_counts(**counts: Any) -> None:
-    """Refuse numbers of things that are no positive integers."""
-    for name, count in counts.items():
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"{name} must be a positive integer, found {count!r}")
+class Interrupted(BrokenStream):
+    """A stream was interrupted by Ctrl-C; all transitions before that were handed out."""
 
-
-def peeked(pieces: Iterator[Path]) -> tuple[Path, Iterator[Path]]:
-    """Return the first piece, and all pieces with it."""
-    first = next(pieces, None)
-    if first is None:
-        raise ValueError("there is no step in the data")
-    return first, _closing_chain(first, pieces)
-
-
-def _closing_chain(first: Path, pieces: Any) -> Iterator[Path]:
-    with closing(pieces):
-        yield from chain([first], pieces)
-
-
-OBSERVATIONS_TO_JUDGE_ENDS = 100
-"""Observations after which episodes that all end or are cut at their first step are spoken of."""
-
-
-class Observer(Protocol):
-    """What turns observations into features."""
-
-    def __call__(self, steps: ObservedSteps) -> Transitions:
-        """Return the steps as estimators see them."""
+    def __init__(self) -> None:
+        super().__init__("it was interrupted")
 
 
 def transitions(
     pieces: Iterator[Path], observed: Observer, on_termination: OnTermination, notes: list[str]
 ) -> Iterator[Transitions]:
-    """Turn pieces of paths into batches of transitions; pieces are closed with it."""
+    """Turn pieces of paths into batches of transitions, and close the pieces at the end."""
     with closing(pieces) as opened:  # type: ignore[type-var]  # they come from a generator
         for steps in joined(opened, on_termination, notes):
             try:
@@ -293,7 +234,7 @@ def transitions(
 def joined(
     pieces: Iterable[Path], on_termination: OnTermination, notes: list[str]
 ) -> Iterator[ObservedSteps]:
-    """Turn pieces of paths into steps.
+    """Turn pieces of paths into steps between observations: episodes are joined, cuts stay open.
 
     The last observation of a piece waits for the next one of its chain. At the end of all pieces it is
     dropped, unless an episode ended there.
@@ -326,6 +267,37 @@ def joined(
             yield ObservedSteps(last.observations, here, to_end, last.rewards, here + segment[number], number)
 
 
+class Observer(Protocol):
+    """Anything that turns observations into features, such as an `ObservationMap`."""
+
+    def __call__(self, steps: ObservedSteps) -> Transitions:
+        """Return steps between observations as transitions between features."""
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedSteps:
+    """Transitions between observations, in the order of time.
+
+    Attributes
+    ----------
+    observations : (k, ...) array
+    here, after : (m,) arrays of int64
+        From which observation to which. The number k, one more than there are, stands for the end.
+    rewards : (m,) array
+    segments : (m,) array of int64
+        Steps of one segment follow each other without a cut. Numbers grow along the chain.
+    chain : int
+        Number of the chain, among several independent ones.
+    """
+
+    observations: NDArray[Any]
+    here: Ints
+    after: Ints
+    rewards: Floats
+    segments: Ints
+    chain: int
+
+
 def _steps(path: Path, on_termination: OnTermination, segment: int) -> ObservedSteps:
     """Return the steps out of all observations but the last, which only is a place to go to."""
     size = len(path)
@@ -346,7 +318,7 @@ def _steps(path: Path, on_termination: OnTermination, segment: int) -> ObservedS
 
 
 def _speak_of_short_episodes(first: Path, notes: list[str]) -> None:
-    """Say if no episode of the first piece of a chain lasts for two steps."""
+    """Add a note if no episode of the first piece of a chain lasts for two steps."""
     if len(first) < OBSERVATIONS_TO_JUDGE_ENDS:
         return
     going_on = (first.left[:-1] == Left.BY_STEP) & (first.left[1:] != Left.BY_CUT)
@@ -363,8 +335,21 @@ def _speak_of_short_episodes(first: Path, notes: list[str]) -> None:
         )
 
 
+def peeked(pieces: Iterator[Path]) -> tuple[Path, Iterator[Path]]:
+    """Return the first piece of a path, and an iterator over all pieces, including the first."""
+    first = next(pieces, None)
+    if first is None:
+        raise ValueError("there is no step in the data")
+    return first, _closing_chain(first, pieces)
+
+
+def _closing_chain(first: Path, pieces: Any) -> Iterator[Path]:
+    with closing(pieces):
+        yield from chain([first], pieces)
+
+
 class Aligner:
-    """Keeps what some chains are ahead of the others.
+    """Cuts batches of chains that take turns, so that all chains have the same length.
 
     Parameters
     ----------
@@ -397,7 +382,7 @@ class Aligner:
         self._waiting[batch.chain].append(batch)
 
     def keep_longest(self) -> int:
-        """Forget the chains without which most steps are ready in all, number the others anew, count them."""
+        """Keep the chains that give the most steps of equal length in all, renumber them, and count them."""
         lengths = np.array([sum(map(len, batches)) for batches in self._waiting])
         order = np.argsort(-lengths, kind="stable")
         count = 1 + int(np.argmax(lengths[order] * np.arange(1, len(order) + 1)))
@@ -409,7 +394,7 @@ class Aligner:
         return count
 
     def take(self, count: int) -> list[Transitions]:
-        """Return the next steps of every chain, and forget them; at most `ready`."""
+        """Return the next `count` steps of every chain, at most `ready`, and forget them."""
         taken = []
         for index, batches in enumerate(self._waiting):
             whole = _in_one(batches)
@@ -443,3 +428,16 @@ def _stacked(parts: list[Any]) -> Matrix:
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     return sparse.csr_array(sparse.vstack(parts, format="csr"))
+
+
+def check_on_termination(on_termination: str) -> None:
+    """Refuse a value of `on_termination` that does not exist."""
+    if on_termination not in get_args(OnTermination):
+        raise ValueError(f"on_termination must be 'zero' or 'reward', found {on_termination!r}")
+
+
+def check_counts(**counts: Any) -> None:
+    """Refuse counts that are not positive integers."""
+    for name, count in counts.items():
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise ValueError(f"{name} must be a positive integer, found {count!r}")

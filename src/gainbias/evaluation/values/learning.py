@@ -1,16 +1,17 @@
-"""One chain of data, or a pair, followed by an algorithm, and by copies of it that leave out some data.
+"""The runs of an algorithm over one chain of data, or over a pair of chains, and their error.
 
-The error of what was learned comes from a grouped jackknife: the transitions are cut into blocks, blocks are
-dealt to eight groups in turn, and each of eight copies of the algorithm leaves out one group. How much the
-copies differ says how much the answer would differ with other data: also in directions in which weights move
-so slowly that batches of them over time would all look the same. Blocks grow with the run, up to a hundredth
-of it, and so become longer than the memory of the chain.
+Start with `Follower`. It runs an algorithm over the transitions as they come, with the step sizes of
+`automatic_steps` or with those of the user, next to copies that leave out some of the data. `Reader` turns
+batches of transitions into moves that compiled kernels can read, with rows of features no longer than 1.
+`Pilot` is what the first transitions say about features and rewards.
 
-Batches of transitions as kernels read them: rows of features no longer than 1, and moves between them.
+**The error** of what was learned comes from a grouped jackknife: the transitions are cut into blocks, blocks
+are dealt to eight groups in turn, and each of eight copies of the algorithm leaves out one group. How much
+the copies differ says how much the answer would differ with other data: also in directions in which weights
+move so slowly that batches of them over time would all look the same. Blocks grow with the run, up to a
+hundredth of it, and so become longer than the memory of the chain.
 
-What the first transitions say: how long features are, how many there are, and which steps fit them.
-
-The automatic step sizes, for features divided by the length of the longest row, are
+**The automatic step sizes**, for features divided by the length of the longest row, are
 
     alpha_t = 1/2 (1 + t / c)^(-0.6),    c = 30 d / (mean squared length of the rows)
 
@@ -44,72 +45,314 @@ from gainbias.features.matrix import Matrix
 from gainbias.features.rows import DenseRows, Rows, SparseRows, TabularRows
 from gainbias.types import Floats
 
+PILOT = 1_000
+"""Transitions of each chain from which step sizes are chosen, before the first step."""
 
-class Kept(NamedTuple):
-    """Rows as they came, and scaled; squared lengths of the scaled ones, None if none is longer than 1."""
+LEVEL = 0.5
+"""The first step size."""
 
-    given: Matrix | None
-    matrix: Matrix | None
-    rows: Rows
-    squares: Floats | None
+VISITS = 30
+"""Mean visits of a feature before steps shrink."""
+
+POWER = 0.6
+"""Power of the number of steps with which step sizes fall."""
+
+BATCHES = 8
+"""There are between 4 and 7 batches of weights, half of which count."""
+
+FIRST_SIZE = 64
+"""Steps in the first batches, before they grow."""
+
+GROUPS = 8
+"""Groups of blocks, each of which one copy leaves out."""
+
+BLOCKS = 16
+"""Blocks in a batch, two of each group."""
+
+MOST_COPIED = 2**15
+"""Most features for which there are copies, which take 220 numbers for each feature, and intervals."""
+
+
+class Follower:
+    """Runs of an algorithm over one chain of data, or a pair, with copies that leave out some data.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    kind : {"dense", "sparse", "tabular"}
+        Kind of the features.
+    setting : Setting
+        For one lane.
+    params : mapping
+        Parameters of the algorithm.
+    steps : StepSizes
+        Of the runs whose combination is the answer.
+    largest_value : float
+        Values larger than this times the number of steps have diverged.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        kind: str,
+        setting: Setting,
+        params: dict[str, float],
+        steps: StepSizes,
+        largest_value: float,
+    ) -> None:
+        self.algorithm, self.step_sizes, self._largest_value = algorithm, steps, largest_value
+        d = setting.num_features
+        lanes = [Lane(0, schedule, params) for schedule in steps.schedules]
+        used = [lane for lane, share in zip(lanes, steps.coefficients, strict=True) if share != 0.0]
+        self.groups = GROUPS if d <= MOST_COPIED else 1
+        copies = self.groups if self.groups > 1 else 0
+        self.main = [Run(algorithm, kind, setting, lane) for lane in lanes]
+        self._copies = [[Run(algorithm, kind, setting, lane) for lane in used] for _ in range(copies)]
+        self._sums = BatchSums((len(self._runs) + self.groups, d), BATCHES, FIRST_SIZE)
+        self._features, self.squares = np.zeros((self.groups, d)), np.zeros(d)
+        self.steps, self._reward_total = 0, 0.0
+
+    @property
+    def _runs(self) -> list[Run]:
+        return [*self.main, *(run for copy in self._copies for run in copy)]
+
+    def advance(self, piece: MovePiece) -> None:
+        """Make a step for each move of a piece; raises `Diverged`, perhaps some steps late."""
+        begin = 0
+        while begin < len(piece):
+            end = min(len(piece), begin + self._sums.size - self.steps % self._sums.size)
+            part = piece.part(slice(begin, end))
+            with compile_errors_in_words(self.algorithm):
+                self._advance(part)
+            if self.steps % self._sums.size == 0:
+                self._close(part)
+            begin = end
+
+    def answers(self, transient: int) -> tuple[list[AveragedWeights], list[AveragedWeights]]:
+        """Return the answers of the algorithm, one for each choice of coefficients, and those of its copies.
+
+        Raises
+        ------
+        ValueError
+            If there are too few steps.
+        """
+        sums, steps = self._tail(transient)
+        weights = [run.reported(sums[i] / steps.sum()) for i, run in enumerate(self._runs)]
+        own, copied, features = weights[: len(self.main)], weights[len(self.main) :], sums[len(weights) :]
+        choices = [self.step_sizes.coefficients, *self.step_sizes.checks]
+        main = [
+            AveragedWeights(_combined(shares, own), features.sum(axis=0) / steps.sum()) for shares in choices
+        ]
+        shares = [share for share in self.step_sizes.coefficients if share != 0.0]
+        copies = []
+        for b in range(len(self._copies)):
+            others = np.arange(self.groups) != b
+            kept = copied[len(shares) * b : len(shares) * (b + 1)]
+            copies.append(
+                AveragedWeights(_combined(shares, kept), features[others].sum(axis=0) / steps[others].sum())
+            )
+        return main, copies
+
+    def _tail(self, transient: int) -> tuple[Floats, Floats]:
+        """Return sums over the last half of the steps, after a transient, and the steps of each group.
+
+        A batch that is not complete counts if it is half full, so that copies have about their share of it.
+        """
+        count, size = self._sums.complete.shape[-1], self._sums.size
+        first = max(count // 2, -(-transient // size))
+        if first >= count:
+            raise ValueError(
+                f"there are no learned values before {FIRST_SIZE} steps after the transient of {transient} "
+                f"steps, found {self.steps} steps: run longer"
+            )
+        sums = self._sums.complete[..., first:].sum(axis=-1)
+        steps = np.full(self.groups, (count - first) * size / self.groups)
+        rest = self.steps - count * size
+        if 2 * rest >= size:
+            means = [run.running.mean_weights().ravel() for run in self._runs]
+            sums = sums + np.concatenate([rest * np.array(means), self._features])
+            steps = steps + np.bincount(self._group(count * size, self.steps), minlength=self.groups)
+        return sums, steps
+
+    def _group(self, first: int, last: int) -> Floats:
+        """Return the groups to which steps number ``first`` to ``last - 1`` belong."""
+        return np.asarray(np.arange(first, last) // (self._sums.size // BLOCKS) % self.groups)
+
+    @property
+    def gain(self) -> float:
+        """The gain of the run with the smallest steps, or the mean reward if it has none."""
+        gain = self.main[-1].running.answer().gain
+        return self._reward_total / self.steps if gain is None else float(gain[0])
+
+    def _advance(self, part: MovePiece) -> None:
+        for run in self.main:
+            run.advance(part)
+        group = self._group(self.steps, self.steps + len(part))
+        for b in range(self.groups):
+            part.part(group == b).add_features(self._features[b], self.squares)
+            if self._copies:
+                kept = part.part(group != b)
+                for run in self._copies[b]:
+                    run.advance(kept)
+        self.steps += len(part)
+        self._reward_total += float(part.moves.reward.sum())
+
+    def _close(self, part: MovePiece) -> None:
+        """Close a batch, of which `part` is the last part."""
+        size, bound = self._sums.size, self._largest_value * self.steps
+        last = part.part(slice(-FIRST_SIZE, None))
+        means = [run.running.mean_weights().ravel() for run in self._runs]
+        for run, mean in zip(self._runs, means, strict=True):
+            if not (run.running.memory.is_finite and np.abs(last.values(mean)).max() <= bound):
+                raise Diverged
+            run.running.begin_average()
+        self._sums.add_sum(np.concatenate([size * np.array(means), self._features]), size)
+        self._features = np.zeros_like(self._features)
+
+
+def _combined(shares: Sequence[float], weights: Sequence[Floats]) -> Floats:
+    return np.asarray(sum(share * own for share, own in zip(shares, weights, strict=True)))
+
+
+class Run:
+    """One run of an algorithm, which counts its own steps."""
+
+    def __init__(self, algorithm: Algorithm, kind: str, setting: Setting, lane: Lane) -> None:
+        form = algorithm.form_for(kind)
+        self._group, self._laned = Group([lane], [0], 1), form.laned
+        self.running = Running(form, kind, setting, self._group.params(algorithm, form.laned))
+        self.running.begin_average()
+        self._steps = 0
+
+    def advance(self, piece: MovePiece) -> None:
+        """Make a step for each move of a piece."""
+        sizes = self._group.step_sizes(self._steps, self._steps + len(piece), self._laned)
+        if piece.largest_steps is not None:
+            largest = piece.largest_steps
+            sizes = np.minimum(sizes, largest[:, None] if self._laned else largest)
+        self.running.advance(piece.rows, piece.moves, sizes)
+        self._steps += len(piece)
+
+    def reported(self, mean_weights: Floats) -> Floats:
+        """Return the weights that the algorithm reports, (d,), with `mean_weights` in place of its own."""
+        shaped = mean_weights.reshape(self.running.setting.weights.shape)
+        return self.running.reported(shaped).weights.ravel()
+
+
+class AveragedWeights(NamedTuple):
+    """Means over the last half of the steps: of the weights, (d,), and of the features, (d,)."""
+
+    weights: Floats
+    features: Floats
+
+
+class Diverged(Exception):
+    """Raised if weights are no longer finite, or far beyond all that rewards allow."""
 
 
 @dataclass(frozen=True, eq=False)
-class MovePiece:
-    """Some moves.
+class StepSizes:
+    """Step sizes of one or several runs, and how they are combined.
 
     Attributes
     ----------
-    matrix : (k, d) ndarray or csr_array, or None
-        Scaled rows of features; ``None`` if they are tabular.
-    rows : Rows
-        The same, for kernels.
-    moves : Move of (m,) arrays
-    largest_steps : (m,) array or None
-        Step sizes above these overshoot; None if none below 1 does.
+    schedules : list of Schedule
+    coefficients : list of float
+        The answer is this combination of the runs.
+    checks : list of lists of float
+        Other combinations, that would be the same if steps were small enough.
+    description : str
+        The choice in words.
     """
 
-    matrix: Matrix | None
-    rows: Rows
-    moves: Move
-    largest_steps: Floats | None
+    schedules: list[Schedule]
+    coefficients: list[float]
+    checks: list[list[float]]
+    description: str
 
-    def __len__(self) -> int:
-        return len(self.moves.here)
 
-    def part(self, chosen: Any) -> MovePiece:
-        """Some of the moves: a slice, or for each whether it is chosen."""
-        largest = None if self.largest_steps is None else self.largest_steps[chosen]
-        first = [array[chosen] for array in self.moves[:3]]
-        alone = self.moves.other is self.moves.here
-        second = first if alone else [array[chosen] for array in self.moves[3:]]
-        return MovePiece(self.matrix, self.rows, Move(*first, *second), largest)
+def automatic_steps(algorithm: Algorithm, pilot: Pilot, level: float = LEVEL) -> StepSizes:
+    """Choose step sizes from the first transitions; `level` is the first step size.
 
-    def add_features(self, sums: Floats, squares: Floats) -> None:
-        """Add up the features of all moves, and their squares, both (d,)."""
-        here = self.moves.here
-        if self.matrix is None:
-            np.add.at(sums, here, 1.0)
-            np.add.at(squares, here, 1.0)
-        else:
-            rows = self.matrix[here]
-            sums += rows.sum(axis=0)
-            squares += (rows * rows).sum(axis=0)
+    Examples
+    --------
+    >>> from gainbias.algorithms.registry import ALGORITHMS
+    >>> steps = automatic_steps(ALGORITHMS["single-chain"], Pilot(1.0, 20.0, 1.0, 1.0))
+    >>> steps.description
+    'found from the data: 0.5 / (1 + t / 600)^0.6, and half of that in a second run; the answer is ...'
+    """
+    if algorithm.declared.step_free:
+        return StepSizes([Constant(1.0)], [1.0], [], f"{algorithm.name} has no step sizes")
+    if algorithm.declared.constant_step is not None:
+        steps = f"{algorithm.declared.constant_step:g}, the constant that {algorithm.name} is meant for"
+        return StepSizes([Constant(algorithm.declared.constant_step)], [1.0], [], steps)
+    begin = VISITS * pilot.visits
+    schedules: list[Schedule] = [
+        Polynomial(share * level * begin**POWER, begin, POWER) for share in (1.0, 0.5, 0.25)
+    ]
+    words = (
+        f"found from the data: {level:g} / (1 + t / {begin:.0f})^{POWER:g}, and half of that in a second "
+        "run; the answer is twice the second less the first"
+    )
+    return StepSizes(schedules, [-1.0, 2.0, 0.0], [[0.0, -1.0, 2.0]], words)
 
-    def values(self, weights: Floats) -> Floats:
-        """Values before each move, (m,)."""
-        here = self.moves.here
-        return np.asarray(weights[here] if self.matrix is None else self.matrix[here] @ weights)
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """What the first transitions say about features and rewards.
+
+    Attributes
+    ----------
+    longest : float
+        Length of the longest row of features; 1 if no row has an entry.
+    visits : float
+        Transitions after which a feature has been visited once, on average.
+    max_abs_reward, reward_range : float
+    """
+
+    longest: float
+    visits: float
+    max_abs_reward: float
+    reward_range: float
+
+    @classmethod
+    def of(cls, batches: Sequence[Transitions], num_features: int) -> Pilot:
+        """Return what some transitions say."""
+        rewards = np.concatenate([batch.rewards for batch in batches])
+        largest, spread = float(np.abs(rewards).max()), float(np.ptp(rewards))
+        if batches[0].rows is None:
+            seen = len(np.unique(np.concatenate([batch.here for batch in batches])))
+            return cls(1.0, float(seen), largest, spread)
+        squares, seen_features = [], np.zeros(num_features, dtype=np.bool_)
+        for batch in batches:
+            rows: Any = batch.here_rows
+            squares.append(np.asarray((rows * rows).sum(axis=1)))
+            seen_features |= np.asarray(abs(rows).sum(axis=0)) > 0.0
+        lengths = np.concatenate(squares)
+        longest = float(lengths.max()) or 1.0
+        visits = float(np.count_nonzero(seen_features)) * longest / (float(lengths.mean()) or 1.0)
+        return cls(float(np.sqrt(longest)), max(visits, 1.0), largest, spread)
+
+
+def first_of_each(batches: Sequence[Transitions], count: int = PILOT) -> list[Transitions]:
+    """Return the first transitions of each chain, one chain after the other, however the stream was cut."""
+    found, seen = [], dict[int, int]()
+    for batch in batches:
+        left = count - seen.get(batch.chain, 0)
+        if left > 0:
+            found.append(batch.part(slice(left)))
+            seen[batch.chain] = seen.get(batch.chain, 0) + len(found[-1])
+    return sorted(found, key=lambda batch: batch.chain)
 
 
 class Reader:
-    """Divides rows of features by a number, and makes pieces of batches.
+    """Turns batches of transitions into moves between scaled rows of features.
 
     Parameters
     ----------
     num_features : int
     scale : float
-        What rows are divided by, unless they are tabular.
+        Number by which rows are divided, unless they are tabular.
 
     Examples
     --------
@@ -156,304 +399,63 @@ class Reader:
         return Kept(given, matrix, rows, kept)
 
 
+class Kept(NamedTuple):
+    """Rows of features as given and scaled, and squared lengths of the latter, None if none is above 1."""
+
+    given: Matrix | None
+    matrix: Matrix | None
+    rows: Rows
+    squares: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class MovePiece:
+    """Moves between rows of features, as kernels read them.
+
+    Attributes
+    ----------
+    matrix : (k, d) ndarray or csr_array, or None
+        Scaled rows of features; ``None`` if they are tabular.
+    rows : Rows
+        The same, for kernels.
+    moves : Move of (m,) arrays
+    largest_steps : (m,) array or None
+        Step sizes above these overshoot; None if none below 1 does.
+    """
+
+    matrix: Matrix | None
+    rows: Rows
+    moves: Move
+    largest_steps: Floats | None
+
+    def __len__(self) -> int:
+        return len(self.moves.here)
+
+    def part(self, chosen: Any) -> MovePiece:
+        """Return some of the moves, chosen by a slice or by a truth value for each."""
+        largest = None if self.largest_steps is None else self.largest_steps[chosen]
+        first = [array[chosen] for array in self.moves[:3]]
+        alone = self.moves.other is self.moves.here
+        second = first if alone else [array[chosen] for array in self.moves[3:]]
+        return MovePiece(self.matrix, self.rows, Move(*first, *second), largest)
+
+    def add_features(self, sums: Floats, squares: Floats) -> None:
+        """Add the features of all moves to `sums`, and their squares to `squares`, both (d,)."""
+        here = self.moves.here
+        if self.matrix is None:
+            np.add.at(sums, here, 1.0)
+            np.add.at(squares, here, 1.0)
+        else:
+            rows = self.matrix[here]
+            sums += rows.sum(axis=0)
+            squares += (rows * rows).sum(axis=0)
+
+    def values(self, weights: Floats) -> Floats:
+        """Values before each move, (m,)."""
+        here = self.moves.here
+        return np.asarray(weights[here] if self.matrix is None else self.matrix[here] @ weights)
+
+
 def _numbers(array: Any) -> Any:
-    """Numbers of rows as the engine has them too, so that the same compiled kernels serve both."""
+    """Return numbers of rows in the type that the engine uses, so that compiled kernels serve both."""
     return np.ascontiguousarray(array, dtype=np.int32)
-
-
-PILOT = 1_000
-"""Transitions of each chain that are looked at before the first step."""
-
-LEVEL = 0.5
-"""The first step size."""
-
-VISITS = 30
-"""Mean visits of a feature before steps shrink."""
-
-POWER = 0.6
-
-
-def first_of_each(batches: Sequence[Transitions], count: int = PILOT) -> list[Transitions]:
-    """Return the first transitions of each chain, one chain after the other, however the stream was cut."""
-    found, seen = [], dict[int, int]()
-    for batch in batches:
-        left = count - seen.get(batch.chain, 0)
-        if left > 0:
-            found.append(batch.part(slice(left)))
-            seen[batch.chain] = seen.get(batch.chain, 0) + len(found[-1])
-    return sorted(found, key=lambda batch: batch.chain)
-
-
-@dataclass(frozen=True, eq=False)
-class Pilot:
-    """What was seen in the first transitions.
-
-    Attributes
-    ----------
-    longest : float
-        Length of the longest row of features; 1 if no row has an entry.
-    visits : float
-        Transitions after which a feature has been visited once, on average.
-    max_abs_reward, reward_range : float
-    """
-
-    longest: float
-    visits: float
-    max_abs_reward: float
-    reward_range: float
-
-    @classmethod
-    def of(cls, batches: Sequence[Transitions], num_features: int) -> Pilot:
-        """Look at some transitions."""
-        rewards = np.concatenate([batch.rewards for batch in batches])
-        largest, spread = float(np.abs(rewards).max()), float(np.ptp(rewards))
-        if batches[0].rows is None:
-            seen = len(np.unique(np.concatenate([batch.here for batch in batches])))
-            return cls(1.0, float(seen), largest, spread)
-        squares, seen_features = [], np.zeros(num_features, dtype=np.bool_)
-        for batch in batches:
-            rows: Any = batch.here_rows
-            squares.append(np.asarray((rows * rows).sum(axis=1)))
-            seen_features |= np.asarray(abs(rows).sum(axis=0)) > 0.0
-        lengths = np.concatenate(squares)
-        longest = float(lengths.max()) or 1.0
-        visits = float(np.count_nonzero(seen_features)) * longest / (float(lengths.mean()) or 1.0)
-        return cls(float(np.sqrt(longest)), max(visits, 1.0), largest, spread)
-
-
-@dataclass(frozen=True, eq=False)
-class StepSizes:
-    """Step sizes of one or several runs, and how they are combined.
-
-    Attributes
-    ----------
-    schedules : list of Schedule
-    coefficients : list of float
-        The answer is this combination of the runs.
-    checks : list of lists of float
-        Other combinations, that would be the same if steps were small enough.
-    description : str
-        The choice in words.
-    """
-
-    schedules: list[Schedule]
-    coefficients: list[float]
-    checks: list[list[float]]
-    description: str
-
-
-def automatic_steps(algorithm: Algorithm, pilot: Pilot, level: float = LEVEL) -> StepSizes:
-    """Choose step sizes from what was seen; `level` is the first one.
-
-    Examples
-    --------
-    >>> from gainbias.algorithms.registry import ALGORITHMS
-    >>> steps = automatic_steps(ALGORITHMS["single-chain"], Pilot(1.0, 20.0, 1.0, 1.0))
-    >>> steps.description
-    'found from the data: 0.5 / (1 + t / 600)^0.6, and half of that in a second run; the answer is ...'
-    """
-    if algorithm.declared.step_free:
-        return StepSizes([Constant(1.0)], [1.0], [], f"{algorithm.name} has no step sizes")
-    if algorithm.declared.constant_step is not None:
-        steps = f"{algorithm.declared.constant_step:g}, the constant that {algorithm.name} is meant for"
-        return StepSizes([Constant(algorithm.declared.constant_step)], [1.0], [], steps)
-    begin = VISITS * pilot.visits
-    schedules: list[Schedule] = [
-        Polynomial(share * level * begin**POWER, begin, POWER) for share in (1.0, 0.5, 0.25)
-    ]
-    words = (
-        f"found from the data: {level:g} / (1 + t / {begin:.0f})^{POWER:g}, and half of that in a second "
-        "run; the answer is twice the second less the first"
-    )
-    return StepSizes(schedules, [-1.0, 2.0, 0.0], [[0.0, -1.0, 2.0]], words)
-
-
-BATCHES = 8
-"""There are between 4 and 7 batches of weights, half of which count."""
-
-FIRST_SIZE = 64
-"""Steps in the first batches, before they grow."""
-
-GROUPS = 8
-BLOCKS = 16
-"""Blocks in a batch, two of each group."""
-
-MOST_COPIED = 2**15
-"""With more features there are no copies, which take 220 numbers for each feature, and no intervals."""
-
-
-class Diverged(Exception):
-    """Weights are no longer finite, or far beyond all that rewards allow."""
-
-
-class AveragedWeights(NamedTuple):
-    """Weights, (d,), and mean of the features, (d,), over the last half of the steps."""
-
-    weights: Floats
-    features: Floats
-
-
-class Run:
-    """One run of the algorithm with its own clock."""
-
-    def __init__(self, algorithm: Algorithm, kind: str, setting: Setting, lane: Lane) -> None:
-        form = algorithm.form_for(kind)
-        self._group, self._laned = Group([lane], [0], 1), form.laned
-        self.running = Running(form, kind, setting, self._group.params(algorithm, form.laned))
-        self.running.begin_average()
-        self._steps = 0
-
-    def advance(self, piece: MovePiece) -> None:
-        """Make the steps of a piece."""
-        sizes = self._group.step_sizes(self._steps, self._steps + len(piece), self._laned)
-        if piece.largest_steps is not None:
-            largest = piece.largest_steps
-            sizes = np.minimum(sizes, largest[:, None] if self._laned else largest)
-        self.running.advance(piece.rows, piece.moves, sizes)
-        self._steps += len(piece)
-
-    def reported(self, mean_weights: Floats) -> Floats:
-        """What the algorithm says with these in the place of its weights, (d,)."""
-        shaped = mean_weights.reshape(self.running.setting.weights.shape)
-        return self.running.reported(shaped).weights.ravel()
-
-
-class Follower:
-    """An algorithm on one chain (or pair).
-
-    Parameters
-    ----------
-    algorithm : Algorithm
-    kind : {"dense", "sparse", "tabular"}
-        Kind of the features.
-    setting : Setting
-        For one lane.
-    params : mapping
-        Parameters of the algorithm.
-    steps : StepSizes
-        Of the runs whose combination is the answer.
-    largest_value : float
-        Values larger than this times the number of steps have diverged.
-    """
-
-    def __init__(
-        self,
-        algorithm: Algorithm,
-        kind: str,
-        setting: Setting,
-        params: dict[str, float],
-        steps: StepSizes,
-        largest_value: float,
-    ) -> None:
-        self.algorithm, self.step_sizes, self._largest_value = algorithm, steps, largest_value
-        d = setting.num_features
-        lanes = [Lane(0, schedule, params) for schedule in steps.schedules]
-        used = [lane for lane, share in zip(lanes, steps.coefficients, strict=True) if share != 0.0]
-        self.groups = GROUPS if d <= MOST_COPIED else 1
-        copies = self.groups if self.groups > 1 else 0
-        self.main = [Run(algorithm, kind, setting, lane) for lane in lanes]
-        self._copies = [[Run(algorithm, kind, setting, lane) for lane in used] for _ in range(copies)]
-        self._sums = BatchSums((len(self._runs) + self.groups, d), BATCHES, FIRST_SIZE)
-        self._features, self.squares = np.zeros((self.groups, d)), np.zeros(d)
-        self.steps, self._reward_total = 0, 0.0
-
-    @property
-    def _runs(self) -> list[Run]:
-        return [*self.main, *(run for copy in self._copies for run in copy)]
-
-    def advance(self, piece: MovePiece) -> None:
-        """Make the steps of a piece; raises `Diverged`, not necessarily at once."""
-        begin = 0
-        while begin < len(piece):
-            end = min(len(piece), begin + self._sums.size - self.steps % self._sums.size)
-            part = piece.part(slice(begin, end))
-            with compile_errors_in_words(self.algorithm):
-                self._advance(part)
-            if self.steps % self._sums.size == 0:
-                self._close(part)
-            begin = end
-
-    def answers(self, transient: int) -> tuple[list[AveragedWeights], list[AveragedWeights]]:
-        """What the algorithm says, with each choice of coefficients, and what its copies do.
-
-        Raises
-        ------
-        ValueError
-            If there are too few steps.
-        """
-        sums, steps = self._tail(transient)
-        weights = [run.reported(sums[i] / steps.sum()) for i, run in enumerate(self._runs)]
-        own, copied, features = weights[: len(self.main)], weights[len(self.main) :], sums[len(weights) :]
-        choices = [self.step_sizes.coefficients, *self.step_sizes.checks]
-        main = [
-            AveragedWeights(_combined(shares, own), features.sum(axis=0) / steps.sum()) for shares in choices
-        ]
-        shares = [share for share in self.step_sizes.coefficients if share != 0.0]
-        copies = []
-        for b in range(len(self._copies)):
-            others = np.arange(self.groups) != b
-            kept = copied[len(shares) * b : len(shares) * (b + 1)]
-            copies.append(
-                AveragedWeights(_combined(shares, kept), features[others].sum(axis=0) / steps[others].sum())
-            )
-        return main, copies
-
-    def _tail(self, transient: int) -> tuple[Floats, Floats]:
-        """Sums over the last half of the steps, after a transient, and the number of steps of each group.
-
-        A batch that is not complete counts if it is half full, so that copies have about their share of it.
-        """
-        count, size = self._sums.complete.shape[-1], self._sums.size
-        first = max(count // 2, -(-transient // size))
-        if first >= count:
-            raise ValueError(
-                f"there are no learned values before {FIRST_SIZE} steps after the transient of {transient} "
-                f"steps, found {self.steps} steps: run longer"
-            )
-        sums = self._sums.complete[..., first:].sum(axis=-1)
-        steps = np.full(self.groups, (count - first) * size / self.groups)
-        rest = self.steps - count * size
-        if 2 * rest >= size:
-            means = [run.running.mean_weights().ravel() for run in self._runs]
-            sums = sums + np.concatenate([rest * np.array(means), self._features])
-            steps = steps + np.bincount(self._group(count * size, self.steps), minlength=self.groups)
-        return sums, steps
-
-    def _group(self, first: int, last: int) -> Floats:
-        """To which group steps number ``first`` to ``last - 1`` belong."""
-        return np.asarray(np.arange(first, last) // (self._sums.size // BLOCKS) % self.groups)
-
-    @property
-    def gain(self) -> float:
-        """The gain of the run with the smallest steps, or the mean reward if it has none."""
-        gain = self.main[-1].running.answer().gain
-        return self._reward_total / self.steps if gain is None else float(gain[0])
-
-    def _advance(self, part: MovePiece) -> None:
-        for run in self.main:
-            run.advance(part)
-        group = self._group(self.steps, self.steps + len(part))
-        for b in range(self.groups):
-            part.part(group == b).add_features(self._features[b], self.squares)
-            if self._copies:
-                kept = part.part(group != b)
-                for run in self._copies[b]:
-                    run.advance(kept)
-        self.steps += len(part)
-        self._reward_total += float(part.moves.reward.sum())
-
-    def _close(self, part: MovePiece) -> None:
-        """End a batch, of which this is the last part."""
-        size, bound = self._sums.size, self._largest_value * self.steps
-        last = part.part(slice(-FIRST_SIZE, None))
-        means = [run.running.mean_weights().ravel() for run in self._runs]
-        for run, mean in zip(self._runs, means, strict=True):
-            if not (run.running.memory.is_finite and np.abs(last.values(mean)).max() <= bound):
-                raise Diverged
-            run.running.begin_average()
-        self._sums.add_sum(np.concatenate([size * np.array(means), self._features]), size)
-        self._features = np.zeros_like(self._features)
-
-
-def _combined(shares: Sequence[float], weights: Sequence[Floats]) -> Floats:
-    return np.asarray(sum(share * own for share, own in zip(shares, weights, strict=True)))

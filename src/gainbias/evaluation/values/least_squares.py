@@ -34,16 +34,16 @@ from gainbias.features.matrix import Matrix
 from gainbias.types import Floats
 
 ENOUGH_OBSERVATIONS = 20
-"""Where the data weigh less than so many visits, a value has no interval."""
+"""Fewest visits, by the weight of the data, with which a value has an interval."""
 
 UNSEEN_DIRECTION = 1e-10
-"""Directions in which features vary less than this, relative to the largest, have not been seen."""
+"""Directions in which features vary less than this, relative to the largest, count as unseen."""
 
 SMALLEST_SQUARE = 1e-240
 """Sums of squares of a feature below this, relative to the largest, are no longer accurate."""
 
 MOST_DECOMPOSED = 500
-"""For more features, singular directions are damped and not decomposed: that is far faster."""
+"""Most features that are decomposed; with more, singular directions are damped, which is far faster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class ValueEstimate:
     gram : (d, d) array
         Sum of phi phi^T over all steps; or its diagonal, (d,), if there is nothing else.
     warnings : tuple of str
-        Why intervals may be wrong; empty if nothing speaks against them.
+        Why intervals may be wrong; empty if no reason was found.
     """
 
     weights: Floats
@@ -94,7 +94,7 @@ class ValueEstimate:
         return ends
 
     def observations(self, rows: Matrix) -> Floats:
-        """How many visits the data weigh at these features: (n,) for (n, d).
+        """Number of visits that the data are worth at rows of features: (n,) for (n, d).
 
         The inverse of phi^T (sum of phi phi^T)^-1 phi: the number of visits for one feature per state.
         """
@@ -107,7 +107,7 @@ class ValueEstimate:
         return np.asarray(1.0 / np.maximum(shares, 1e-300))
 
     def share_of_constant(self, features: Floats, steps: float) -> float:
-        """How much of the constant 1 the features express, given their sum over so many steps; 1 if all."""
+        """Return the share of the constant 1 that features express, given their sum over `steps` steps."""
         if self.gram.ndim == 1:
             return 1.0
         lengths, factor = self._factor
@@ -188,7 +188,7 @@ def estimate_values(sums: MomentSums, transient: int = 0, confidence: float = 0.
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """The solution of the least-squares equation, and what is needed to see how batches differ from it."""
+    """The solution of the least-squares equation, and the way to see how batches differ from it."""
 
     weights: Floats
     mean: Floats
@@ -215,7 +215,7 @@ class _Fit:
 
 
 def _inverse(matrix: Floats, lengths: Floats) -> Callable[[Floats], Floats]:
-    """Return the function that multiplies by the inverse; what was never seen gets the weight 0."""
+    """Return a function that multiplies by the inverse of a matrix; unseen directions get the weight 0."""
     scaled = matrix / np.outer(lengths, lengths)
     if len(matrix) <= MOST_DECOMPOSED:
         inverse = linalg.pinv(scaled, rtol=UNSEEN_DIRECTION) / np.outer(lengths, lengths)
@@ -230,18 +230,18 @@ def _centred(array: Floats) -> Floats:
 
 
 def _lengths(squares: Floats) -> Floats:
-    """Lengths of the columns of the features, 1 for those that are 0: small features are no rare ones."""
+    """Return lengths of the columns of features, 1 for columns of zeros; scaling keeps small features in."""
     lengths = np.sqrt(squares)
     return np.where(lengths > 0.0, lengths, 1.0)
 
 
 def dense(rows: Any) -> Floats:
-    """Return a matrix as an array."""
+    """Return a matrix, dense or sparse, as a dense array."""
     return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
 
 
 def _independent_pieces(sums: MomentSums, transient: int, fit: _Fit, gram: Floats) -> float:
-    """How many autocorrelation times of the values all chains made together."""
+    """Return the steps of all chains together, in autocorrelation times of the values."""
     fine, chains = sums.fine, sums.num_chains
     skipped = -(-transient // fine.size)
     series = fit.weights @ fine.complete[:, skipped:] / (fine.size * chains)

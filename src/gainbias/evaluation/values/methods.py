@@ -1,16 +1,21 @@
-"""How values are learned from batches of transitions: least squares, or any algorithm of the package."""
+"""How values are learned from batches of transitions: least squares, or any algorithm of the package.
+
+Start with `value_method`, which makes the method that a `Learning` asks for. Every method is a `ValueMethod`:
+it is given batches, and returns values as a `LearnedRecord`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
+from gainbias.engine.lanes import StepSize
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.stream.transitions import Transitions
 from gainbias.evaluation.values.learner import Learner
@@ -26,80 +31,76 @@ from gainbias.features.matrix import Matrix
 from gainbias.types import Floats
 
 FEW_FEATURES = 40
-"""Up to here dense sums are faster, even if most entries are 0."""
+"""Most sparse features for which dense sums are faster."""
 
 VALUE_PIECE = 2**17
-"""So many numbers are worked on at once, which stay near the processor."""
+"""Numbers that are worked on at once: they stay near the processor."""
 
 TOGETHER = 2**14
-"""Transitions with sparse features are gathered until there are so many: each call of SciPy takes time."""
+"""Transitions with sparse features are gathered up to this number, because each call of SciPy takes time."""
 
 
-class LearnedRecord(Protocol):
-    """What every method returns: values that are linear in features, with their errors."""
+@dataclass(frozen=True, eq=False)
+class Learning:
+    """How values are learned, for `evaluate`, `evaluate_log` and `compare`.
 
-    @property
-    def weights(self) -> Floats:
-        """The weights, (d,)."""
+    An id alone may stand in its place: ``algorithm="td-lambda"`` is ``algorithm=Learning("td-lambda")``.
 
-    @property
-    def num_batches(self) -> int:
-        """Batches behind the intervals."""
-
-    @property
-    def effective_sample_size(self) -> float:
-        """Steps of all chains, in autocorrelation times of the values."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Why intervals may be wrong."""
-
-    def values(self, rows: Matrix) -> Floats:
-        """Values at rows of features, (n,) for (n, d)."""
-
-    def intervals(self, rows: Matrix) -> Floats:
-        """Intervals of these values, (n, 2)."""
-
-    def observations(self, rows: Matrix) -> Floats:
-        """How many visits the data weigh there, (n,)."""
-
-
-@dataclass(frozen=True)
-class NoValues:
-    """In the place of values that could not be learned; the gain stands without them.
-
-    Attributes
+    Parameters
     ----------
-    num_features : int
-    warnings : tuple of str
-        Why there are none.
+    algorithm : str or Algorithm
+        An id of `ALGORITHMS`, an algorithm of your own, or ``"auto"``: least squares for up to 500 features,
+        or 3,000 that are sparse or tabular, and otherwise single-chain.
+    step_size : "auto", schedule, float or array
+        Step sizes of an algorithm that learns step by step; ``"auto"`` finds them from the data.
+    params : mapping, optional
+        Parameters of the algorithm by name.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> learning = gb.Learning("td-lambda", step_size=gb.Harmonic(20, 100), params={"trace_decay": 0.5})
+    >>> estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=8_000, algorithm=learning)
+    >>> estimate.diagnostics.algorithm
+    'td-lambda, step size Harmonic(a=20, c0=100)'
     """
 
-    num_features: int
-    warnings: tuple[str, ...]
-    num_batches: ClassVar[int] = 0
-    effective_sample_size: ClassVar[float] = 0.0
+    algorithm: Algorithm | str = "auto"
+    step_size: StepSize | Literal["auto"] = "auto"
+    params: Mapping[str, float] | None = None
 
-    @property
-    def weights(self) -> Floats:
-        """Not a number, (d,) times."""
-        return np.full(self.num_features, np.nan)
 
-    def values(self, rows: Matrix) -> Floats:
-        """Not a number, (n,) times."""
-        return np.full(rows.shape[0], np.nan)
+def as_learning(given: Learning | Algorithm | str) -> Learning:
+    """Return how values are learned, given that record or an algorithm alone."""
+    return given if isinstance(given, Learning) else Learning(given)
 
-    def intervals(self, rows: Matrix) -> Floats:
-        """Everything is possible, (n, 2)."""
-        return np.tile([-np.inf, np.inf], (rows.shape[0], 1))
 
-    def observations(self, rows: Matrix) -> Floats:
-        """Nothing is known, (n,)."""
-        return np.zeros(rows.shape[0])
+def value_method(learning: Learning, observed: ObservationMap, num_chains: int) -> ValueMethod:
+    """Return the method that learns values as asked; ``"auto"`` is least squares for few features."""
+    most = most_for_least_squares(observed)
+    algorithm, step_size, params = learning.algorithm, learning.step_size, learning.params
+    if algorithm == "auto":
+        algorithm = "lstd" if observed.num_features <= most else "single-chain"
+    chosen = as_algorithm(algorithm)
+    if chosen.name != "lstd":
+        return Learner(chosen, observed, num_chains=num_chains, step_size=step_size, params=params)
+    if not isinstance(step_size, str) or params:
+        raise ValueError("least squares has no step size and no parameters: leave out step_size and params")
+    if observed.num_features > most:
+        raise ValueError(
+            f"least squares is for at most {most} features of this kind, found {observed.num_features}: use "
+            "fewer, or algorithm='auto'"
+        )
+    return LeastSquares(observed, num_chains)
+
+
+def most_for_least_squares(observed: ObservationMap) -> int:
+    """Return for how many features of this kind, at most, least squares is fast enough."""
+    return MOST_SPARSE_FEATURES if observed.is_sparse else MOST_LEAST_SQUARES_FEATURES
 
 
 class ValueMethod(Protocol):
-    """What learns values from batches; those of all chains come in turn, with equal lengths."""
+    """A method that learns values from batches; those of all chains come in turn, with equal lengths."""
 
     @property
     def description(self) -> str:
@@ -119,7 +120,7 @@ class ValueMethod(Protocol):
 
 
 class LeastSquares:
-    """Average-reward least squares, the most accurate use of the data while there are not too many features.
+    """Values by average-reward least squares, the most accurate method if features are not too many.
 
     Parameters
     ----------
@@ -147,14 +148,14 @@ class LeastSquares:
         return f"average-reward least squares (lstd), {self._observed.num_features} features"
 
     def add(self, batch: Transitions) -> None:
-        """Add the next batch of a chain; when there is one of each, and enough of them, sum up."""
+        """Add the next batch of a chain; sums are taken when there are enough batches of all chains."""
         self._waiting.append(batch)
         complete = len(self._waiting) % self.sums.num_chains == 0
         if complete and (self._is_dense or sum(map(len, self._waiting)) >= TOGETHER):
             self._sum_up()
 
     def values(self, transient: int = 0, confidence: float = 0.95) -> ValueEstimate:
-        """Solve the equation; see `estimate_values`."""
+        """Return the solution of the least-squares equation; see `estimate_values`."""
         self._sum_up()
         return estimate_values(self.sums, transient, confidence)
 
@@ -175,7 +176,7 @@ class LeastSquares:
         self._add_to_sums([batch for chain in range(chains) for batch in waiting[chain::chains]])
 
     def _add_to_sums(self, batches: list[Transitions]) -> None:
-        """Add batches, all of a chain behind each other."""
+        """Add batches to the sums; those of one chain stand next to each other."""
         rewards = np.concatenate([batch.rewards for batch in batches]).reshape(self.sums.num_chains, -1)
         if isinstance(self.sums, TabularValueSums):
             here, after = (
@@ -193,45 +194,68 @@ class LeastSquares:
             self.sums.add(np.stack([*map(dense, rows)]), rewards, np.stack([*map(dense, next_rows)]))
 
 
-def value_method(
-    algorithm: Algorithm | str,
-    observed: ObservationMap,
-    num_chains: int,
-    *,
-    step_size: Any,
-    params: Mapping[str, float] | None,
-) -> ValueMethod:
-    """Return the method that was asked for; ``"auto"`` is least squares while there are few features.
-
-    Parameters
-    ----------
-    algorithm : Algorithm or str
-        Of the package or of a user, or ``"auto"``.
-    observed : ObservationMap
-    num_chains : int
-    step_size, params
-        Of an algorithm that learns step by step; least squares has none.
-    """
-    most = most_for_least_squares(observed)
-    if algorithm == "auto":
-        algorithm = "lstd" if observed.num_features <= most else "single-chain"
-    chosen = as_algorithm(algorithm)
-    if chosen.name != "lstd":
-        return Learner(chosen, observed, num_chains=num_chains, step_size=step_size, params=params)
-    if not isinstance(step_size, str) or params:
-        raise ValueError("least squares has no step size and no parameters: leave out step_size and params")
-    if observed.num_features > most:
-        raise ValueError(
-            f"least squares is for at most {most} features of this kind, found {observed.num_features}: use "
-            "fewer, or algorithm='auto'"
-        )
-    return LeastSquares(observed, num_chains)
-
-
-def most_for_least_squares(observed: ObservationMap) -> int:
-    """Up to how many features of this kind least squares is fast enough."""
-    return MOST_SPARSE_FEATURES if observed.is_sparse else MOST_LEAST_SQUARES_FEATURES
-
-
 def _below(parts: list[Any]) -> Any:
     return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+
+
+class LearnedRecord(Protocol):
+    """Learned values, linear in features, with their errors: what every method returns."""
+
+    @property
+    def weights(self) -> Floats:
+        """The weights, (d,)."""
+
+    @property
+    def num_batches(self) -> int:
+        """Batches behind the intervals."""
+
+    @property
+    def effective_sample_size(self) -> float:
+        """Steps of all chains, in autocorrelation times of the values."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Reasons why intervals may be wrong."""
+
+    def values(self, rows: Matrix) -> Floats:
+        """Return the values at rows of features, (n,) for (n, d)."""
+
+    def intervals(self, rows: Matrix) -> Floats:
+        """Return the intervals of values at rows of features, (n, 2) for (n, d)."""
+
+    def observations(self, rows: Matrix) -> Floats:
+        """Number of visits that the data are worth at rows of features, (n,)."""
+
+
+@dataclass(frozen=True)
+class NoValues:
+    """Takes the place of values that could not be learned; the gain stands without them.
+
+    Attributes
+    ----------
+    num_features : int
+    warnings : tuple of str
+        Why there are none.
+    """
+
+    num_features: int
+    warnings: tuple[str, ...]
+    num_batches: ClassVar[int] = 0
+    effective_sample_size: ClassVar[float] = 0.0
+
+    @property
+    def weights(self) -> Floats:
+        """Weights that are all nan, (d,)."""
+        return np.full(self.num_features, np.nan)
+
+    def values(self, rows: Matrix) -> Floats:
+        """Return values that are all nan, (n,)."""
+        return np.full(rows.shape[0], np.nan)
+
+    def intervals(self, rows: Matrix) -> Floats:
+        """Return intervals that are all infinite, (n, 2)."""
+        return np.tile([-np.inf, np.inf], (rows.shape[0], 1))
+
+    def observations(self, rows: Matrix) -> Floats:
+        """Return 0 visits at all rows, (n,)."""
+        return np.zeros(rows.shape[0])

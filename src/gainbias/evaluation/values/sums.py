@@ -1,6 +1,7 @@
-"""Batch sums of transitions for sparse and tabular features; what is 0 costs neither time nor memory.
+"""Batch sums of transitions, from which values and their errors follow at any weights.
 
-Batch sums of transitions, from which values and their errors follow at any weights.
+Start with `MomentSums`, which keeps the sums in batches that double in length. `ValueSums` is for dense
+features; in `SparseValueSums` and `TabularValueSums` entries that are 0 cost neither time nor memory.
 """
 
 from __future__ import annotations
@@ -17,15 +18,22 @@ from gainbias.evaluation.gain.batches import BatchSums
 from gainbias.types import Floats
 
 MOST_LEAST_SQUARES_FEATURES = 500
-"""32 sums of d x d products are kept: 64 MB for 500 features."""
+"""Most dense features: 32 sums of d x d products are kept, 64 MB for 500 features."""
 
 VALUE_BATCHES = 32
-"""There are between 16 and 31 batches."""
+"""Batches are added up in pairs when there are this many, so that there are between 16 and 31."""
 
 FINE_BATCHES = 4096
 """Sums of the features alone are kept for shorter batches, which show the autocorrelation of the values."""
 
 FEWEST_FINE_BATCHES = 512
+"""With many features there are fewer of these shorter batches, but not fewer than this."""
+
+MOST_SPARSE_FEATURES = 3_000
+"""Most sparse or tabular features: the equation is solved as a dense one, in 72 MB and some seconds."""
+
+FEW_SUMMED_STATES = 128
+"""Most states for which moves are counted in a full table."""
 
 
 class Moments(NamedTuple):
@@ -48,19 +56,19 @@ class Moments(NamedTuple):
     steps: float
 
     def plus(self, other: Moments) -> Moments:
-        """Return the sums over both."""
+        """Return the sums over the transitions of both."""
         sums: list[Any] = [one + another for one, another in zip(self, other, strict=True)]
         return Moments(*sums)
 
     @property
     def means(self) -> Moments:
-        """The sums divided by their number."""
+        """The sums divided by the number of steps."""
         means: list[Any] = [part / self.steps for part in self]
         return Moments(*means)
 
 
 class MomentSums(ABC):
-    """Batches of moments that double in length, as those of `BatchSums` do.
+    """Batch sums of moments, in bounded memory: batches double in length, as those of `BatchSums` do.
 
     Parameters
     ----------
@@ -79,7 +87,7 @@ class MomentSums(ABC):
 
     most_features: ClassVar[int]
     piece: ClassVar[int]
-    """Products are taken over at most so many steps, always the same ones, however the stream was cut."""
+    """Steps over which products are taken at most: always the same ones, however the stream was cut."""
 
     def __init__(self, num_features: int, num_chains: int = 1) -> None:
         if not 1 <= num_features <= self.most_features:
@@ -106,11 +114,11 @@ class MomentSums(ABC):
         return self.fine.steps + waiting // self.num_chains
 
     def batches(self, skipped: int) -> list[Moments]:
-        """Complete batches without the first `skipped`."""
+        """Return the complete batches without the first `skipped`."""
         return self._complete[skipped:]
 
     def totals(self, skipped: int) -> tuple[Moments, Floats]:
-        """Sums over all steps, without the first `skipped` batches; and of phi phi^T over really all."""
+        """Return sums over the steps after the first `skipped` batches, and of phi phi^T over all steps."""
         last, gram = list(self._rest), self._gram
         if self._pending is not None and len(self._pending[2]):
             moments, squares = self._product(*self._pending)
@@ -119,7 +127,7 @@ class MomentSums(ABC):
         return total, np.asarray(gram if isinstance(gram, np.ndarray) else gram.toarray())
 
     def _add(self, here: Any, after: Any, rewards: Floats) -> None:
-        """Add transitions, one chain below the other."""
+        """Add transitions, given one chain below the other."""
         reward = rewards.ravel()
         if self.num_chains > 1:  # all chains of a step together
             in_time = np.arange(rewards.size).reshape(rewards.shape).T.ravel()
@@ -144,7 +152,7 @@ class MomentSums(ABC):
         return min(self.batch_size, self.piece) * self.num_chains
 
     def _take(self, here: Any, after: Any, reward: Floats) -> None:
-        """Add a piece, which ends at the latest where a batch does."""
+        """Add a piece, which does not reach beyond the end of a batch."""
         steps = len(reward) // self.num_chains
         moments, squares = self._product(here, after, reward)
         self._gram = self._gram + squares
@@ -163,7 +171,7 @@ class MomentSums(ABC):
 
     @abstractmethod
     def _product(self, here: Any, after: Any, reward: Floats) -> tuple[Moments, Any]:
-        """Return moments of transitions, and the sum of phi phi^T, or its diagonal if that is all."""
+        """Return moments of transitions, and the sum of phi phi^T, or its diagonal if all else is 0."""
 
     @abstractmethod
     def _sums(self, here: Any, groups: int, length: int) -> Floats:
@@ -171,7 +179,7 @@ class MomentSums(ABC):
 
 
 class ValueSums(MomentSums):
-    """Batch sums behind the values, in bounded memory, for dense features.
+    """Batch sums of moments for dense features.
 
     Examples
     --------
@@ -226,21 +234,8 @@ class ValueSums(MomentSums):
         return rows
 
 
-def _joined(above: Any, below: Any) -> Any:
-    if isinstance(above, np.ndarray):
-        return np.concatenate([above, below])
-    return sparse.vstack([above, below], format="csr") if above.shape[0] else below
-
-
-MOST_SPARSE_FEATURES = 3_000
-"""Sums stay sparse, but the equation is solved as a dense one: 72 MB and some seconds for 3,000 features."""
-
-FEW_SUMMED_STATES = 128
-"""Up to here moves between states are counted in a full table."""
-
-
 class SparseValueSums(MomentSums):
-    """As `ValueSums`, for rows of features that are sparse.
+    """Batch sums of moments for sparse features.
 
     Examples
     --------
@@ -280,7 +275,7 @@ class SparseValueSums(MomentSums):
 
 
 class TabularValueSums(MomentSums):
-    """As `ValueSums`, for one feature per state.
+    """Batch sums of moments for one feature per state.
 
     Examples
     --------
@@ -319,6 +314,12 @@ class TabularValueSums(MomentSums):
     def _sums(self, here: Any, groups: int, length: int) -> Floats:
         group = np.arange(len(here)) // length
         return _counted(group * self.num_features + here, groups, self.num_features)
+
+
+def _joined(above: Any, below: Any) -> Any:
+    if isinstance(above, np.ndarray):
+        return np.concatenate([above, below])
+    return sparse.vstack([above, below], format="csr") if above.shape[0] else below
 
 
 def _counted(places: Any, rows: int, columns: int, weights: Floats | None = None) -> Floats:
