@@ -157,6 +157,7 @@ class TestLargeChains:
             with pytest.raises(gb.ConvergenceError, match=message):
                 ask(0.1)
 
+    @pytest.mark.slow
     def test_one_state_fewer_is_exact(self):
         n = 1000
         ring = process_of(groups.ring(n, 0.5, 0.3, np.zeros(n)).transitions)
@@ -172,6 +173,13 @@ class TestLargeChains:
         walk = birth_death(np.full(1100, 0.3), np.full(1100, 0.3), np.zeros(1101))
         assert gb.mixing_time(process_of(walk.transitions), 2.0) == 1
 
+    def test_theorems_say_so_too_where_rounding_leaves_it_open(self):
+        slow = gb.Problem(process_of(np.array([[1 - 1e-9, 1e-9], [2e-9, 1 - 2e-9]])), [[1.0], [0.0]])
+        bound = gb.bound("double-chain", slow, step_size=1e-3, num_steps=1000, sampling="markov")
+        upper = gb.mixing_time_bounds(slow.mrp, 1e-3).upper
+        assert bound.constants["tau_mix (upper bound)"] == upper
+
+    @pytest.mark.slow
     def test_theorems_use_the_upper_bound_and_say_so(self):
         chains = [process_of(0.5 * np.eye(n) + 0.5 / n) for n in (300, 1100)]
         found = []
