@@ -1,6 +1,7 @@
 """Processes made from a decision process and a policy, or from continuous-time rates."""
 
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import scipy.sparse as sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gainbias import MarkovRewardProcess
+from gainbias import ConvergenceError, MarkovRewardProcess, solve
 
 KERNEL = np.array([[[1.0, 0.0], [0.25, 0.75]], [[0.5, 0.5], [0.0, 1.0]]])
 RATES = np.array([[-2.0, 2.0, 0.0], [1.0, -4.0, 3.0], [0.0, 5.0, -5.0]])
@@ -32,6 +33,104 @@ def random_decision_process(seed):
 
 def by_action(array, make=sparse.csr_array):
     return [make(array[:, action]) for action in range(array.shape[1])]
+
+
+def exact_two_states(kernel, rewards, policy):
+    """Gain, bias and R of two states by the definitions, in rationals; rewards are r(s, a, s')."""
+    chance = [[Fraction(float(x)) for x in row] for row in policy]
+    policies = [[x / sum(row) for x in row] for row in chance]
+    step, earned = [[Fraction(0)] * 2 for _ in range(2)], [Fraction(0)] * 2
+    for s, a, t in np.ndindex(2, kernel.shape[1], 2):
+        weight = policies[s][a] * Fraction(float(kernel[s, a, t])) / sum(map(Fraction, kernel[s, a].tolist()))
+        step[s][t] += weight
+        earned[s] += weight * Fraction(float(rewards[s, a, t]))
+    away, back = step[0][1], step[1][0]
+    law = [back / (away + back), away / (away + back)]
+    gain = law[0] * earned[0] + law[1] * earned[1]
+    apart = (earned[1] - earned[0]) / (away + back)
+    return gain, [-law[1] * apart, law[0] * apart], earned
+
+
+class TestAveragesOfRewards:
+    """Rewards that cancel, or are rare and huge, cost no digits when a policy averages them."""
+
+    CANCEL = (np.array([[3.0, 1e17, -1e17], [4.0, 1e17, -1e17]]), [[0.5, 0.25, 0.25]] * 2)
+    RARE = (np.array([[1.0, 1e22], [2.0, 1e22]]), [[1 - 1e-6, 1e-6]] * 2)
+    LESS_RARE = (np.array([[1.0, 1e19], [2.0, 1e19]]), [[1 - 1e-6, 1e-6]] * 2)
+    LEVEL = (np.array([[1e15 + 1, 1e15 + 2], [1e15 + 4, 1e15 + 5]]), [[0.75, 0.25], [0.125, 0.875]])
+
+    @pytest.mark.parametrize("per_target", [False, True])
+    @pytest.mark.parametrize("make", [np.asarray, by_action])
+    @pytest.mark.parametrize("case", [CANCEL, RARE, LESS_RARE, LEVEL])
+    def test_against_rationals(self, case, make, per_target):
+        of_pairs, policy = case
+        num_actions = of_pairs.shape[1]
+        kernel = np.full((2, num_actions, 2), 0.5)
+        rewards = np.repeat(of_pairs[:, :, np.newaxis], 2, axis=2)
+        gain, bias, earned = exact_two_states(kernel, rewards, policy)
+        given = make(rewards) if per_target else of_pairs
+        process = MarkovRewardProcess.from_mdp(make(kernel), given, policy)
+        np.testing.assert_allclose(process.rewards, np.array(earned, dtype=float), rtol=4e-16)
+        solution = solve(process)
+        assert solution.gain == pytest.approx(float(gain), rel=4e-16, abs=0.0)
+        np.testing.assert_allclose(
+            solution.bias, np.array(bias, dtype=float), rtol=max(solution.error_bound, 4e-16)
+        )
+        # Every step is drawn anew here, so that the variance is that of one step.
+        variance = float((bias[1] - bias[0]) / 2) ** 2
+        assert solution.asymptotic_variance == pytest.approx(variance, rel=1e-14)
+
+    @pytest.mark.parametrize("seed", range(8))
+    def test_what_is_not_known_is_in_the_bound(self, seed):
+        """Rows of policies that sum to 1 up to rounding, and rewards of 20 decades."""
+        rng = np.random.default_rng(seed)
+        kernel, policy = rng.dirichlet(np.ones(2), size=(2, 4)), rng.dirichlet(np.ones(4), size=2)
+        rewards = rng.normal(size=(2, 4, 2)) * 10.0 ** rng.uniform(0, 20, size=(2, 4, 2))
+        rewards[:, 0] += 10.0 ** rng.uniform(0, 14)
+        gain, bias, _ = exact_two_states(kernel, rewards, policy)
+        solution = solve(MarkovRewardProcess.from_mdp(kernel, rewards, policy), tol=1.0)
+        off = float(np.abs(solution.bias - np.array(bias, dtype=float)).max()) / float(np.ptp(solution.bias))
+        # The transitions themselves are rounded once when they are averaged, which the bound is not about.
+        assert off <= solution.error_bound + 1e-15
+        assert (
+            abs(solution.gain - float(gain))
+            <= (solution.error_bound + 1e-15) * np.abs(solution.rewards).max()
+        )
+
+    @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 2)])
+    def test_near_the_largest_number(self, shape):
+        rewards = np.array([1.7e308, -1.7e308, 1e290]).reshape(1, 3, *[1] * (len(shape) - 2)) * np.ones(shape)
+        process = MarkovRewardProcess.from_mdp(np.full((2, 3, 2), 0.5), rewards, [[0.25, 0.25, 0.5]] * 2)
+        np.testing.assert_allclose(process.rewards, 5e289, rtol=1e-15)
+
+    def test_a_level_that_a_policy_cannot_carry_is_refused(self):
+        policy = [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]]
+        assert sum(map(Fraction, policy[0])) != sum(map(Fraction, policy[1]))
+        with pytest.raises(
+            ConvergenceError, match=r"\(or of a policy\) sum to 1 only up to rounding: subtract"
+        ):
+            solve(
+                MarkovRewardProcess.from_mdp(
+                    np.full((2, 3, 2), 0.5), 1e16 + np.arange(6.0).reshape(2, 3), policy
+                )
+            )
+
+    def test_what_was_rounded_off_counts_in_the_fingerprint(self):
+        kernel, policy = np.full((2, 2, 2), 0.5), [[1 - 1e-6, 1e-6]] * 2
+        near, far = (
+            MarkovRewardProcess.from_mdp(kernel, [[1.0, 1e22], [second, 1e22]], policy)
+            for second in (1.0, 1.0625)
+        )
+        assert (near.rewards == far.rewards).all()
+        assert near.fingerprint != far.fingerprint
+
+    @pytest.mark.parametrize("factor", [1e-9, 1.0, 3e11])
+    def test_rates_only_shift_the_exponent(self, factor):
+        """Reward rates are divided by a power of 2, so that nothing of them is lost."""
+        rates = factor * np.array([[-1.0, 1.0], [1.0, -1.0]])
+        process = MarkovRewardProcess.from_rates(rates, [1e15 + 1, 1e15 + 2])
+        np.testing.assert_array_equal(process.rewards * process.rate, [1e15 + 1, 1e15 + 2])
+        np.testing.assert_allclose(solve(process).bias, [-0.25 / factor, 0.25 / factor], rtol=1e-14)
 
 
 class TestFromMdp:

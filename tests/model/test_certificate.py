@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sparse
 
+from gainbias.model.doubled import Doubled
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve.certificate import EPS, Doubled, bellman_residual, solve_and_certify
+from gainbias.model.solve.certificate import EPS, bellman_residual, solve_and_certify
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
 from gainbias.model.solve.solution import Budget

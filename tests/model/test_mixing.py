@@ -67,8 +67,10 @@ class TestExact:
         process = process_of(np.array([[1 - coupling, coupling], [2 * coupling, 1 - 2 * coupling]]))
         # The distance is 4/3 (1 - 3 c)^t, from the state that is visited a third of the time.
         expected = math.ceil(math.log(0.01 / (4 / 3)) / math.log1p(-3 * coupling))
-        assert gb.mixing_time(process, 0.01) == pytest.approx(expected, rel=1e-15 / coupling, abs=0)
         lower, upper, exact = gb.mixing_time_bounds(process, 0.01)
+        assert exact == (coupling > 1e-9)
+        if exact:
+            assert gb.mixing_time(process, 0.01) == expected
         assert lower <= expected <= upper
         assert exact == (lower == upper)
         assert (upper - lower) / expected < 1e-14 / coupling
@@ -76,6 +78,39 @@ class TestExact:
     def test_bounds_say_when_they_are_exact(self):
         assert gb.mixing_time_bounds(FLIP, 0.5) == MixingTimeBounds(4, 4, True)
         assert gb.mixing_time_bounds(FLIP, 0.64) == MixingTimeBounds(2, 3, False)  # a tie, up to rounding
+
+    @pytest.mark.parametrize(("coupling", "eps"), [(1e-12, 0.5), (3e-11, 0.1), (1e-10, 1e-3)])
+    def test_slow_chains_are_bounded_and_refused(self, coupling, eps):
+        process = process_of(np.array([[1 - coupling, coupling], [coupling, 1 - coupling]]))
+        expected = math.ceil(math.log(eps) / math.log1p(-2 * coupling))
+        lower, upper, exact = gb.mixing_time_bounds(process, eps)
+        assert lower <= expected <= upper <= 1.01 * lower
+        assert not exact
+        message = rf"lies between {lower:,} and {upper:,}, and rounding hides at which step"
+        with pytest.raises(gb.ConvergenceError, match=message):
+            gb.mixing_time(process, eps)
+
+    @pytest.mark.parametrize(
+        ("letters", "law"), [(4, [0.3, 0.7]), (7, [0.3, 0.7]), (3, [0.2, 0.3, 0.5]), (4, [0.1, 0.2, 0.7])]
+    )
+    def test_rounding_of_powers_is_no_distance(self, letters, law):
+        """The last letters of a random text: forgotten exactly after that many steps."""
+        n = len(law) ** letters
+        chain = np.zeros((n, n))
+        for letter, chance in enumerate(law):
+            chain[np.arange(n), (len(law) * np.arange(n) + letter) % n] = chance
+        process = process_of(chain)
+        assert gb.mixing_time(process, 1e-6) == letters
+        lower, upper, exact = gb.mixing_time_bounds(process, 1e-16)
+        assert lower == letters < upper
+        assert not exact
+        with pytest.raises(gb.ConvergenceError, match=rf"between {lower} and {upper}, and rounding hides"):
+            gb.mixing_time(process, 1e-16)
+
+    def test_tiny_eps_where_distances_keep_their_digits(self):
+        assert gb.mixing_time(FLIP, 1e-280) == math.ceil(-280 * math.log(10) / math.log(0.8))
+        with pytest.raises(ValueError, match="eps must be at least 1e-290, because double precision loses"):
+            gb.mixing_time(FLIP, 1e-300)
 
     def test_too_slow_to_follow(self):
         slow = process_of(np.array([[1 - 1e-14, 1e-14], [1e-14, 1 - 1e-14]]))
@@ -122,6 +157,7 @@ class TestLargeChains:
             with pytest.raises(gb.ConvergenceError, match=message):
                 ask(0.1)
 
+    @pytest.mark.slow
     def test_one_state_fewer_is_exact(self):
         n = 1000
         ring = process_of(groups.ring(n, 0.5, 0.3, np.zeros(n)).transitions)
@@ -137,6 +173,13 @@ class TestLargeChains:
         walk = birth_death(np.full(1100, 0.3), np.full(1100, 0.3), np.zeros(1101))
         assert gb.mixing_time(process_of(walk.transitions), 2.0) == 1
 
+    def test_theorems_say_so_too_where_rounding_leaves_it_open(self):
+        slow = gb.Problem(process_of(np.array([[1 - 1e-9, 1e-9], [2e-9, 1 - 2e-9]])), [[1.0], [0.0]])
+        bound = gb.bound("double-chain", slow, step_size=1e-3, num_steps=1000, sampling="markov")
+        upper = gb.mixing_time_bounds(slow.mrp, 1e-3).upper
+        assert bound.constants["tau_mix (upper bound)"] == upper
+
+    @pytest.mark.slow
     def test_theorems_use_the_upper_bound_and_say_so(self):
         chains = [process_of(0.5 * np.eye(n) + 0.5 / n) for n in (300, 1100)]
         found = []

@@ -109,6 +109,76 @@ def gap_with_many_digits(transitions):
         flint.ctx.prec = before
 
 
+def lean(size, times):
+    """Two states that keep where they are with an excess of `size`: their second eigenvalue."""
+    chain = np.array([[0.5 + size / 2, 0.5 - size / 2], [0.5 - size / 2, 0.5 + size / 2]])
+    return np.kron(chain, np.full((times, times), 1 / times))
+
+
+def turning(size):
+    """Three states with no way back: the second eigenvalues are size * 0.5567... times a root of unity."""
+    return (1 - size) / 3 + size * np.array([[0.1, 0.7, 0.2], [0.2, 0.1, 0.7], [0.7, 0.2, 0.1]])
+
+
+def modulus_with_many_digits(transitions):
+    """The second-largest modulus in 2000-bit arithmetic."""
+    before, flint.ctx.prec = flint.ctx.prec, 2000
+    try:
+        entries = [flint.arb(float(x)) for x in transitions.ravel()]
+        values = flint.acb_mat(flint.arb_mat(*transitions.shape, entries)).eig(algorithm="approx")
+        return sorted(float(abs(value)) for value in values)[-2]
+    finally:
+        flint.ctx.prec = before
+
+
+class TestSmallModulus:
+    """The modulus is not 1 minus a gap: near 0 nothing would be left of it."""
+
+    @pytest.mark.parametrize(
+        "chain", [lean(size, times) for size in (0.3, 1e-3, 1e-6, 1e-8) for times in (1, 3)]
+    )
+    def test_reversible(self, chain):
+        found = gb.second_eigenvalue_modulus(process_of(chain))
+        assert found == pytest.approx(modulus_with_many_digits(chain), rel=1e-6, abs=0.0)
+        assert gb.spectral_gap(process_of(chain)) == pytest.approx(1.0 - found, rel=1e-14)
+
+    @pytest.mark.parametrize("chain", [turning(size) for size in (1e-3, 1e-5, 1e-7)])
+    def test_not_reversible(self, chain):
+        found = gb.second_eigenvalue_modulus(process_of(chain))
+        assert found == pytest.approx(modulus_with_many_digits(chain), rel=1e-6, abs=0.0)
+
+    @pytest.mark.parametrize("chain", [lean(1e-11, 1), lean(1e-13, 2), turning(1e-9), turning(1e-12)])
+    def test_what_rounding_decides_is_refused_and_the_gap_is_not(self, chain):
+        with pytest.raises(
+            gb.ConvergenceError, match=r"is about \S+, but may be off by .* decided by rounding"
+        ):
+            gb.second_eigenvalue_modulus(process_of(chain))
+        assert gb.spectral_gap(process_of(chain)) == pytest.approx(1.0, abs=1e-8)
+
+    @pytest.mark.parametrize(
+        "law", [[0.2, 0.3, 0.5], [0.0, 0.3, 0.7], [1e-9, 0.1, 0.9 - 1e-9], np.full(40, 1 / 40)]
+    )
+    def test_independent_states_have_none(self, law):
+        process = process_of(np.tile(law, (len(law), 1)))
+        assert gb.second_eigenvalue_modulus(process) == 0.0
+        assert gb.spectral_gap(process) == pytest.approx(1.0, abs=1e-14)
+
+    def test_many_states(self, monkeypatch):
+        monkeypatch.setattr(mixing, "DENSE_SPECTRUM_STATES", 100)
+        law = np.random.default_rng(0).dirichlet(np.ones(310))
+        for size in (1e-3, 1e-7):
+            process = process_of(size * np.eye(310) + (1 - size) * law)
+            assert gb.second_eigenvalue_modulus(process) == pytest.approx(size, rel=1e-6, abs=0.0)
+        assert gb.second_eigenvalue_modulus(process_of(np.tile(law, (310, 1)))) == 0.0
+
+    @pytest.mark.parametrize("chain", [last_letters(3, [0.3, 0.7]), last_letters(4, [0.5, 0.5])])
+    def test_three_letters_are_ill_conditioned(self, chain):
+        """All eigenvalues but one are 0; rounding makes 1e-5 of them."""
+        for ask in (gb.second_eigenvalue_modulus, gb.spectral_gap):
+            with pytest.raises(gb.ConvergenceError, match="ill-conditioned"):
+                ask(process_of(chain))
+
+
 class TestIllConditioned:
     """What rounding decides is not returned."""
 
@@ -124,11 +194,14 @@ class TestIllConditioned:
         ],
     )
     def test_chains_that_forget_in_finitely_many_steps(self, chain):
-        for ask in (gb.spectral_gap, gb.second_eigenvalue_modulus):
-            with pytest.raises(
-                gb.ConvergenceError, match=r"too ill-conditioned: a gap of [01]\S* was found, and"
-            ):
-                ask(process_of(chain))
+        with pytest.raises(
+            gb.ConvergenceError, match=r"too ill-conditioned: a gap of [01]\S* was found, and"
+        ):
+            gb.spectral_gap(process_of(chain))
+        with pytest.raises(
+            gb.ConvergenceError, match=r"modulus of this chain is about \S+, but may be off by"
+        ):
+            gb.second_eigenvalue_modulus(process_of(chain))
         assert gb.mixing_time(process_of(chain), 1e-6) >= 2
 
     def test_large_chains_too(self):
@@ -190,7 +263,7 @@ class TestLarge:
 
     @pytest.mark.parametrize(("forward", "backward"), [(0.5, 0.1), (0.1, 0.89)])
     def test_drifting_ring(self, forward, backward, monkeypatch):
-        monkeypatch.setattr(mixing, "DENSE_STATES", 100)
+        monkeypatch.setattr(mixing, "DENSE_SPECTRUM_STATES", 100)
         process, gap = drifting_ring(151, forward, backward)
         assert gb.spectral_gap(process) == pytest.approx(gap, rel=1e-8)
 
@@ -217,8 +290,8 @@ class TestLarge:
         assert gb.spectral_gap(process) == pytest.approx(gap, rel=1e-8, abs=0.0)
 
     def test_what_cannot_be_found_is_an_error(self, monkeypatch):
-        monkeypatch.setattr(mixing, "DENSE_STATES", 100)
-        monkeypatch.setattr(mixing, "LONGEST_BLOCK", 1)
+        monkeypatch.setattr(mixing, "DENSE_SPECTRUM_STATES", 100)
+        monkeypatch.setattr(mixing, "MANY_STEPS", 1)
         monkeypatch.setattr(mixing, "RESTARTS", 2)
         process, _ = drifting_ring(2001, 0.5, 0.1)
         with pytest.raises(

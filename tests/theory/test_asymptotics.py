@@ -278,3 +278,18 @@ class TestRefused:
     def test_the_full_error_on_a_line(self):
         with pytest.raises(ValueError, match="kind='centred'"):
             gb.efficiency("td-lambda", small_problem("constants", FEW), kind="full")
+
+
+class TestAnotherConstant:
+    """Less than 1 in the full error is another constant; without the constant nothing beats least squares."""
+
+    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("name", ["differential-td", "projected-td"])
+    def test_along_a_chain(self, name, seed):
+        weights = np.random.default_rng(seed).random((3, 3)) + 0.05
+        process = gb.MarkovRewardProcess(weights, [1.0, 0.0, 2.0], renormalise=True)
+        problem = gb.Problem(process, gb.Tabular())
+        assert gb.efficiency(name, problem, kind="full") < 0.95
+        assert gb.efficiency("single-chain", problem, kind="full") == pytest.approx(1.0)
+        for kind in ("centred", "quotient"):
+            assert gb.efficiency(name, problem, kind=kind) >= 1.0 - 1e-9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
@@ -25,6 +25,7 @@ from gainbias.model.checks import (
     row_sums,
     values_at,
 )
+from gainbias.model.doubled import Doubled, Expected, expected_rewards, product, weighted_means
 from gainbias.types import Floats
 
 FASTEST = 2.0**1023
@@ -34,9 +35,29 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 """Smaller probabilities lose digits."""
 
 
+class Averaged(NamedTuple):
+    """Rewards of a decision process, averaged over the actions of a policy with twice the digits.
+
+    Attributes
+    ----------
+    expected : Expected
+        The rewards R(s).
+    entries, entries_rest : csr_array, shape (n, n), optional
+        The mean of r(s, a, s') given s and s', rounded, and what was rounded off, if the rewards depend on
+        the next state.
+    is_rounded : bool
+        Whether something was rounded off; nothing is for a policy of one action per state.
+    """
+
+    expected: Expected
+    is_rounded: bool
+    entries: CsrArray | None = None
+    entries_rest: CsrArray | None = None
+
+
 def follow_policy(
     kernel: Any, rewards: Any, policy: ArrayLike, *, renormalise: bool
-) -> tuple[CsrArray, Floats | CsrArray, bool]:
+) -> tuple[CsrArray, Averaged, bool]:
     """Return transitions and rewards of a decision process under a policy, and whether `kernel` was dense.
 
     All (state, action) pairs are the rows ``state * A + action`` of one tall matrix, which the policy, as
@@ -60,6 +81,7 @@ def follow_policy(
         ),
         shape=(num_states, num_states * num_actions),
     )
+    average.eliminate_zeros()
     transitions = float_csr(average @ pairs, "transitions")
     return transitions, _average_rewards(rewards, pairs, average, transitions), is_dense
 
@@ -193,10 +215,8 @@ def _policy_probabilities(policy: ArrayLike, num_states: int, num_actions: int, 
     return distributions.toarray()
 
 
-def _average_rewards(
-    rewards: Any, pairs: CsrArray, average: CsrArray, transitions: CsrArray
-) -> Floats | CsrArray:
-    """Return R(s), or the mean of r(s, a, s') given s and s' if the rewards depend on the next state."""
+def _average_rewards(rewards: Any, pairs: CsrArray, average: CsrArray, transitions: CsrArray) -> Averaged:
+    """Return R(s), and the mean of r(s, a, s') given s and s' if the rewards depend on the next state."""
     num_states = pairs.shape[1]
     num_actions = pairs.shape[0] // num_states
     pair_rewards: Floats | CsrArray
@@ -207,9 +227,11 @@ def _average_rewards(
         given = float_array(rewards, "rewards")
         shape = given.shape
         if shape == (num_states,):
-            return given
+            return Averaged(Expected(Doubled(given), np.zeros(num_states)), is_rounded=False)
         if shape == (num_states, num_actions):
-            return np.asarray(average @ given.ravel())
+            earned = given.ravel()[average.indices]
+            expected = expected_rewards(average.indptr, Doubled(average.data), earned)
+            return Averaged(expected, bool(expected.rewards.rest.any() or expected.doubt.any()))
         pair_rewards = given.reshape(-1, shape[-1]) if given.ndim == 3 else given
     if shape != (num_states, num_actions, num_states):
         raise ValueError(
@@ -217,8 +239,27 @@ def _average_rewards(
             f"({num_states}, {num_actions}, {num_states}), states by actions by next states, "
             f"found shape {shape}"
         )
-    earned = pairs.copy()
-    earned.data *= values_at(pair_rewards, pairs)
-    mean = transitions.copy()
-    mean.data = values_at(float_csr(average @ earned, "rewards"), transitions) / transitions.data
-    return mean
+    return _average_over_actions(values_at(pair_rewards, pairs), pairs, average, transitions)
+
+
+def _average_over_actions(
+    earned: Floats, pairs: CsrArray, average: CsrArray, transitions: CsrArray
+) -> Averaged:
+    """Average rewards of triples (s, a, s'), in the order of ``pairs.data``, over a, and over a and s'."""
+    num_states = pairs.shape[1]
+    pair = entry_rows(pairs)
+    chance = np.zeros(pairs.shape[0])
+    chance[average.indices] = average.data
+    taken = np.flatnonzero(chance[pair] * pairs.data > 0.0)
+    state = pair[taken] // (pairs.shape[0] // num_states)
+    place = state * num_states + pairs.indices[taken]
+    order = np.argsort(place, kind="stable")
+    place, taken, state = place[order], taken[order], state[order]
+    weights = product(chance[pair[taken]], pairs.data[taken])
+    starts = np.flatnonzero(np.diff(place, prepend=-1))
+    means, _ = weighted_means(np.append(starts, len(place)), weights, earned[taken])
+    per_state = np.searchsorted(state, np.arange(num_states + 1))
+    entries, rest = transitions.copy(), transitions.copy()
+    entries.data, rest.data = means.high, means.rest
+    expected = expected_rewards(per_state, weights, earned[taken])
+    return Averaged(expected, bool(weights.rest.any() or means.rest.any()), entries, rest)

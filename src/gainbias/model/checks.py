@@ -153,9 +153,12 @@ def probability_csr(
 def clip_rounding(csr: CsrArray, epsilon: float = EPSILON) -> NDArray[np.intp]:
     """Set negative entries that are only rounding to 0, in place, and return the positions of all others.
 
-    What is left of 1 after the other probabilities of a row were subtracted may come out as -5.6e-17. Each
-    of the m stored entries of a row may have been rounded, so that 4 (m + 1) units of rounding are accepted,
-    relative to the sum of its positive entries: 2.7e-15 for two probabilities and what they leave.
+    What is left of 1 after the other probabilities of a row were subtracted may come out as -5.6e-17. Adding
+    m - 1 of them one by one, after they were divided by a sum that was added up in the same way, is off by
+    less than m units of rounding. So much really occurs: the largest that was found is 0.71 m, over rows of 2
+    to 5000 entries, random, equal, and equal beside a large one, summed in six ways. So m + 1 units are
+    accepted, relative to the sum of the positive entries: 8.9e-16 for two probabilities and what they leave.
+    A rate beside much faster ones is judged by these, of which one rounding is more than the slow rate.
 
     Parameters
     ----------
@@ -175,7 +178,7 @@ def clip_rounding(csr: CsrArray, epsilon: float = EPSILON) -> NDArray[np.intp]:
         return np.empty(0, dtype=np.intp)
     rows = entry_rows(csr)
     positive = np.bincount(rows, np.maximum(csr.data, 0.0), minlength=csr.shape[0])
-    limit = 4 * epsilon * (np.diff(csr.indptr) + 1) * positive
+    limit = epsilon * (np.diff(csr.indptr) + 1) * positive
     csr.data[(csr.data < 0) & (csr.data >= -limit[rows])] = 0.0
     csr.eliminate_zeros()
     return np.flatnonzero(csr.data < 0)

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from gainbias.model.builders import follow_policy, uniformise
+from gainbias.model.builders import Averaged, follow_policy, uniformise
 from gainbias.model.checks import (
     CsrArray,
     check_square,
@@ -31,6 +31,7 @@ from gainbias.model.checks import (
     state_labels,
     values_at,
 )
+from gainbias.model.doubled import Doubled, Expected, expected_rewards
 from gainbias.model.structure import Structure, class_periods, find_structure
 from gainbias.types import Floats
 
@@ -45,7 +46,7 @@ class MarkovRewardProcess:
         Row s holds the probabilities of the next state. A row that sums to 1 within 1e-8 (or within the
         rounding of its own type, such as float32) is accepted and divided by its sum, unless it is off by
         rounding only. A negative entry counts as 0 if it is only rounding, as ``1 - up - down`` may leave it:
-        up to 4 (m + 1) units of rounding of its type in a row of m entries.
+        up to m + 1 units of rounding of its type in a row of m entries.
     rewards : array_like, shape (n,), or array_like or scipy.sparse array or matrix, shape (n, n)
         The expected reward R(s) of a step from each state, or the reward r(s, s') of each transition.
     labels : iterable, optional
@@ -83,6 +84,7 @@ class MarkovRewardProcess:
     labels: tuple[Any, ...] | None
     rate: float | None
     csr: CsrArray
+    _averaged: Averaged | None
 
     def __init__(
         self,
@@ -115,6 +117,7 @@ class MarkovRewardProcess:
             labels=state_labels(labels, csr.shape[0]),
             rate=None,
             csr=csr,
+            _averaged=None,
         )
 
     @classmethod
@@ -153,10 +156,13 @@ class MarkovRewardProcess:
                [0.5, 0.5]])
         """
         transitions, averaged, is_dense = follow_policy(kernel, rewards, policy, renormalise=renormalise)
-        if is_dense:
-            dense = averaged.toarray() if sparse.issparse(averaged) else averaged
-            return cls(transitions.toarray(), dense, labels)
-        return cls(transitions, averaged, labels)
+        values: Any = averaged.expected.rewards.high if averaged.entries is None else averaged.entries
+        if is_dense and averaged.entries is not None:
+            values = averaged.entries.toarray()
+        process = cls(transitions.toarray() if is_dense else transitions, values, labels)
+        if averaged.is_rounded:
+            process._set(rewards=frozen(averaged.expected.rewards.high), _averaged=averaged)
+        return process
 
     @classmethod
     def from_rates(cls, generator: Any, reward_rates: ArrayLike, labels: Iterable[Any] | None = None) -> Self:
@@ -170,9 +176,9 @@ class MarkovRewardProcess:
         ----------
         generator : array_like or scipy.sparse array or matrix, shape (n, n)
             The matrix Q of rates; each row sums to 0 within 1e-8 of its rates (or within the rounding of its
-            own type). The diagonal is only checked; minus the sum of the other entries is used in its place,
-            which loses no digits. A negative rate counts as 0 if it is only rounding: up to 4 (m + 1) units
-            of rounding, relative to the rates of its row, of which there are m.
+            own type). The diagonal is only checked: what is used in its place is minus the sum of the other
+            entries, which loses no digits. A negative rate counts as 0 if it is only rounding: up to
+            m + 1 units of rounding, relative to the sum of the rates of its row, of which there are m.
         reward_rates : array_like, shape (n,)
             Reward per unit of time in each state.
         labels : iterable, optional
@@ -209,6 +215,24 @@ class MarkovRewardProcess:
         return frozen(values_at(self.transition_rewards, self.csr))
 
     @cached_property
+    def doubled_entries(self) -> Doubled | None:
+        """The rewards r(s, s') of the stored transitions with twice the digits, or None."""
+        if self.reward_entries is None:
+            return None
+        if self._averaged is None or self._averaged.entries_rest is None:
+            return Doubled(self.reward_entries)
+        return Doubled(self.reward_entries, frozen(values_at(self._averaged.entries_rest, self.csr)))
+
+    @cached_property
+    def expected(self) -> Expected | None:
+        """The rewards R(s) with twice the digits if they are means of other rewards, else None."""
+        if self._averaged is not None:
+            return self._averaged.expected
+        if self.reward_entries is None:
+            return None
+        return expected_rewards(self.csr.indptr, Doubled(self.csr.data), self.reward_entries)
+
+    @cached_property
     def fingerprint(self) -> str:
         """Hash of the content, equal for dense and sparse input of the same process; labels do not count."""
         parts: list[NDArray[Any]] = [
@@ -219,6 +243,8 @@ class MarkovRewardProcess:
         ]
         if self.reward_entries is not None:
             parts.append((self.reward_entries + 0.0).astype("<f8"))
+        if self._averaged is not None:
+            parts.append((self._averaged.expected.rewards.rest + 0.0).astype("<f8"))
         digest = hashlib.sha256(f"process 1, {len(parts)} parts, rate {self.rate}".encode())
         for part in parts:
             digest.update(part.data)

@@ -446,8 +446,12 @@ def efficiency(
     compared with `lstd` of the `mean_weight` that has its limit, such as 0 for td-lambda and 1 for
     single-chain; discounted-td always with discounted least squares.
 
-    Along a chain 1 is the best. With independent transitions, and features that do not span the constants,
-    differential-td can need fewer. Double-chain methods count two transitions for each step.
+    Along a chain 1 is the best for the errors "centred" and "quotient", to which a constant does not matter.
+    In the "full" error, however transitions are drawn, differential-td and projected-td can score less than
+    1: they settle on another constant than least squares, which gives values the mean 0, and chance moves
+    theirs less. They estimate another number there, not the same one better. With independent transitions,
+    and features that do not span the constants, differential-td can need fewer in all errors. Double-chain
+    methods count two transitions for each step.
 
     Parameters
     ----------
@@ -455,8 +459,7 @@ def efficiency(
         As for `asymptotic_covariance`.
     kind, norm
         Which error of the values is compared (see `Trace.errors`), about the algorithm's own limit. Where the
-        limit is a line, "full" means nothing. A limit whose constant is not that of the mean 0, such as that
-        of projected-td, can have a smaller "full" error than least squares.
+        limit is a line, "full" means nothing.
 
     Examples
     --------

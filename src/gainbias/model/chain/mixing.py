@@ -28,7 +28,7 @@ from gainbias.model.chain.reversible import (
     largest_eigenpair,
     multiplicative_flows,
 )
-from gainbias.model.checks import EPSILON, CsrArray
+from gainbias.model.checks import EPSILON, CsrArray, row_sums
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solution import ConvergenceError
 from gainbias.model.solve.solve import Poisson, poisson_solver
@@ -112,7 +112,7 @@ REVERSIBLE = 1e-9
 NEAR_ONE = 0.5
 """Eigenvalues this close to 1 come from the inverse of I - P, which has all digits of their distance."""
 
-FEW_STEPS, LONGEST_BLOCK = 16, 1_000
+FEW_STEPS, MANY_STEPS = 16, 1_000
 """Powers of P whose eigenvalues are looked for lie between these."""
 
 VANISHED = 1e-4
@@ -121,8 +121,14 @@ VANISHED = 1e-4
 POWER_ERROR = 1e-9
 """Error of a modulus that was found from powers of P."""
 
-STIR, SURE = 1e-12, 1e-4
-"""A gap is trusted if a disturbance of the chain by the first moves it by no more than the second."""
+STIR, SURE = 1e-12, 1e-6
+"""What is found is trusted if a disturbance of the chain by the first moves it by no more than the second."""
+
+LEAST_GROWTH = 1e-3
+"""A disturbance is relative to the size of a matrix, or to this, so that it is never below rounding."""
+
+WELL_CONDITIONED = 1e-10
+"""A disturbance of 1e-12 moves eigenvalues by no more than this if they are well-conditioned."""
 
 RESTARTS = 50
 """Restarts of Arnoldi after which it is given up."""
@@ -131,8 +137,10 @@ RESTARTS = 50
 def second_eigenvalue_modulus(mrp: MarkovRewardProcess) -> float:
     """Largest modulus among the eigenvalues of P, one eigenvalue 1 left out.
 
-    It is 1 if the chain is periodic or has several recurrent classes, and 0 for one state. It is refused
-    where it is too ill-conditioned (see `spectral_gap`).
+    It is 1 if the chain is periodic or has several recurrent classes, and 0 for one state. What is returned
+    has 6 digits or more, or is 0. A modulus below the rounding of the chain, 9e-16 sqrt(n), counts as 0 if
+    its eigenvalues are well-conditioned. Everything else is refused: so is a small modulus of which fewer
+    digits are left, below about 1e-9 sqrt(n).
 
     Parameters
     ----------
@@ -147,7 +155,7 @@ def second_eigenvalue_modulus(mrp: MarkovRewardProcess) -> float:
     Raises
     ------
     ConvergenceError
-        As in `spectral_gap`.
+        If rounding decides about it, or the eigenvalue of a large chain could not be found.
 
     Examples
     --------
@@ -155,8 +163,21 @@ def second_eigenvalue_modulus(mrp: MarkovRewardProcess) -> float:
     >>> process = gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [0.0, 0.0])
     >>> round(gb.second_eigenvalue_modulus(process), 12)
     0.8
+    >>> gb.second_eigenvalue_modulus(gb.MarkovRewardProcess([[0.3, 0.7], [0.3, 0.7]], [0.0, 0.0]))
+    0.0
     """
-    return 1.0 - spectral_gap(mrp)
+    found = _second(mrp)
+    floor = _rounding_floor(mrp.num_states)
+    if found.modulus <= floor and found.error <= WELL_CONDITIONED:
+        return 0.0
+    if not found.error <= SURE * found.modulus:
+        raise ConvergenceError(
+            f"the second-largest eigenvalue modulus of this chain is about {found.modulus:.3g}, but may be "
+            f"off by {found.error:.1g}, and {SURE:g} of itself must be certain: eigenvalues so small, or so "
+            "ill-conditioned, are decided by rounding; spectral_gap may still be known, and mixing_time does "
+            "without eigenvalues"
+        )
+    return found.modulus
 
 
 def spectral_gap(mrp: MarkovRewardProcess) -> float:
@@ -168,9 +189,9 @@ def spectral_gap(mrp: MarkovRewardProcess) -> float:
     Eigenvalues of other chains may be so ill-conditioned that rounding moves them far. A chain that moves
     from i to i + 1 with probability 0.9, and else restarts at 0, has the gap 1, but for 100 states there is a
     chain with the gap 0.4 that differs from it by rounding. The gap is therefore found once more, for a chain
-    that was disturbed by thousands of times the rounding. If that moves it by more than 1e-4 of itself, it is
-    refused. What is returned has 5 digits or more: mostly 9, and 12 up to 1000 states. `mixing_time` needs no
-    eigenvalues.
+    that was disturbed by thousands of times the rounding. If that moves it by more than 1e-6 of itself, it is
+    refused. What is returned has 6 digits or more: mostly 9, and 12 up to 1000 states whose eigenvalues are
+    well-conditioned. `mixing_time` needs no eigenvalues.
 
     Parameters
     ----------
@@ -190,34 +211,84 @@ def spectral_gap(mrp: MarkovRewardProcess) -> float:
     >>> round(gb.spectral_gap(process), 12)
     0.2
     """
-    if mrp.num_states == 1:
-        return 1.0
-    if not mrp.is_unichain or mrp.period > 1:
-        return 0.0
-    poisson = poisson_solver(mrp)
-    stationary = poisson.stationary
-    if is_reversible(mrp, stationary):
-        gap = contraction_gap(mrp.csr, stationary)
-        return gap / (1.0 + float(np.sqrt(max(0.0, 1.0 - gap))))
-    gap, moved = (_gap(poisson, size) for size in (0.0, STIR))
-    if not abs(moved - gap) <= SURE * gap:
+    found = _second(mrp)
+    if not found.error <= SURE * found.gap:
         raise ConvergenceError(
-            f"the eigenvalues of this chain are too ill-conditioned: a gap of {gap:.3g} was found, and of "
-            f"{moved:.3g} for a chain that differs by {STIR:g}, so that neither says much about the chain "
-            "itself: mixing_time and mixing_time_bounds do without eigenvalues"
+            f"the eigenvalues of this chain are too ill-conditioned: a gap of {found.gap:.3g} was found, and "
+            f"one that differs by {found.error:.1g} for a chain that differs by {STIR:g}, so that neither "
+            "says much about the chain itself: mixing_time and mixing_time_bounds do without eigenvalues"
         )
-    return gap
+    return found.gap
 
 
-def _gap(poisson: Poisson, stir: float) -> float:
-    """The gap of the chain, disturbed by about `stir`, from the eigenvalues near 1 and all others."""
-    slow = slowest_relaxation(poisson, stir)
+class _Second(NamedTuple):
+    """The second-largest modulus, its distance from 1 without cancellation, and how far both may be off."""
+
+    modulus: float
+    gap: float
+    error: float
+
+    @classmethod
+    def from_modulus(cls, modulus: float, error: float = 0.0) -> _Second:
+        return cls(modulus, 1.0 - modulus, error)
+
+    @classmethod
+    def from_gap(cls, gap: float, error: float = 0.0) -> _Second:
+        return cls(1.0 - gap, gap, error)
+
+
+def _second(mrp: MarkovRewardProcess) -> _Second:
+    """The second-largest modulus of any chain."""
+    if mrp.num_states == 1:
+        return _Second.from_modulus(0.0)
+    if not mrp.is_unichain or mrp.period > 1:
+        return _Second.from_gap(0.0)
+    poisson = poisson_solver(mrp)
+    if is_reversible(mrp, poisson.stationary):
+        return _of_reversible(mrp, poisson.stationary)
+    found, moved = (_disturbed(poisson, size) for size in (0.0, STIR))
+    return found._replace(error=found.error + abs(moved.modulus - found.modulus))
+
+
+def _of_reversible(mrp: MarkovRewardProcess, stationary: Floats) -> _Second:
+    """The second-largest modulus from the gap if that is small, else from the eigenvalues themselves."""
+    loss = contraction_gap(mrp.csr, stationary)
+    if loss < NEAR_ONE:
+        return _Second.from_gap(loss / (1.0 + float(np.sqrt(1.0 - loss))))
+    root = np.sqrt(stationary)
+    symmetric = sparse.csr_array(sparse.diags_array(root) @ mrp.csr @ sparse.diags_array(1.0 / root))
+    # What differs between the two directions can move eigenvalues by as much.
+    error = _rounding_floor(root.size) + 0.5 * float(sparse.linalg.norm(symmetric - symmetric.T))
+    symmetric = sparse.csr_array(0.5 * (symmetric + symmetric.T))
+    if root.size <= DENSE_SPECTRUM_STATES:
+        values = np.linalg.eigvalsh(symmetric.toarray() - np.outer(root, root))
+        return _Second.from_modulus(float(np.abs(values).max()), error)
+
+    def step(vector: Floats) -> Floats:
+        return np.asarray(symmetric @ vector - root * (root @ vector))
+
+    probe = _probe(root.size)
+    if np.linalg.norm(step(probe)) <= error * np.linalg.norm(probe):
+        return _Second.from_modulus(0.0, error)  # nothing is left for Lanczos to work with
+    modulus = float(np.abs(_arnoldi(step, root.size, "of the chain")).max())
+    return _Second.from_modulus(modulus, error + POWER_ERROR * modulus)
+
+
+def _rounding_floor(size: int) -> float:
+    """Absolute error that rounding leaves in the eigenvalues of a symmetric matrix of norm 1."""
+    return 4.0 * EPSILON * float(np.sqrt(size))
+
+
+def _disturbed(poisson: Poisson, stir: float) -> _Second:
+    """The second-largest modulus of the chain, disturbed by about `stir`: that near 1, or of all others."""
+    floor = _rounding_floor(poisson.mrp.num_states)
     if _is_quick(poisson):
-        return slow
-    far = 1.0 - _largest_modulus(poisson, slow, stir)
+        return _Second.from_modulus(_largest_modulus(poisson, 1.0, stir), floor)
+    slow = slowest_relaxation(poisson, stir)
+    far = _largest_modulus(poisson, slow, stir)
     # Powers of a large chain see the eigenvalues near 1 too, with fewer digits.
-    error = POWER_ERROR if poisson.mrp.num_states > DENSE_SPECTRUM_STATES else 0.0
-    return far if far < slow - error else slow
+    error = POWER_ERROR if poisson.mrp.num_states > DENSE_SPECTRUM_STATES and slow < 1.0 else 0.0
+    return _Second.from_modulus(far, floor) if 1.0 - far < slow - error else _Second.from_gap(slow)
 
 
 def is_reversible(mrp: MarkovRewardProcess, stationary: Floats, tolerance: float = REVERSIBLE) -> bool:
@@ -277,19 +348,22 @@ def _disturbance(size: int, stir: float) -> tuple[Floats, Floats]:
 def _all_eigenvalues(poisson: Poisson, matrix: Floats, stir: float) -> NDArray[np.complex128]:
     """Eigenvalues of a matrix of the chain, disturbed relative to what it makes of a random vector.
 
+    A matrix that makes little of it has the rounding of the chain nevertheless, and is disturbed by more.
     What leads from one communicating class to another has no part in them and is left out.
     """
     size, root, class_of = poisson.mrp.num_states, _weights(poisson), poisson.mrp.structure.class_of
     same = class_of[:, np.newaxis] == class_of
     weighted = np.where(same, matrix * (root[:, np.newaxis] / root), 0.0)
-    growth = np.linalg.norm(weighted @ _probe(size)) / np.linalg.norm(_probe(size))
+    growth = max(np.linalg.norm(weighted @ _probe(size)) / np.linalg.norm(_probe(size)), LEAST_GROWTH)
     return np.linalg.eigvals(weighted + growth * np.where(same, np.outer(*_disturbance(size, stir)), 0.0))
 
 
 def _weighted(poisson: Poisson, apply: Callable[[Floats], Floats], stir: float) -> Callable[[Floats], Floats]:
     """Return the same for a matrix that is only applied; classes are left as they are."""
     root, probe = _weights(poisson), _probe(poisson.mrp.num_states)
-    growth = np.linalg.norm(root * apply(probe / root)) / np.linalg.norm(probe) if stir > 0.0 else 0.0
+    growth = LEAST_GROWTH
+    if stir > 0.0:
+        growth = max(growth, float(np.linalg.norm(root * apply(probe / root)) / np.linalg.norm(probe)))
     left, right = _disturbance(probe.size, stir)
     return lambda vector: root * apply(vector / root) + growth * left * (right @ vector)
 
@@ -315,7 +389,7 @@ def _largest_modulus(poisson: Poisson, slow: float, stir: float) -> float:
     while steps < FEW_STEPS and np.linalg.norm(probe) > VANISHED * mrp.num_states**0.5:
         probe = advance(probe)
         steps += 1
-    steps = min(max(steps, round(0.05 / slow)), LONGEST_BLOCK)
+    steps = min(max(steps, round(0.05 / slow)), MANY_STEPS)
     step = _weighted(poisson, advance, stir)
 
     def many(values: Floats) -> Floats:
@@ -350,6 +424,12 @@ def _probe(size: int) -> Floats:
 EXACT_STATES = 1_000
 """Up to this many states powers of P are formed; above, the mixing time is only bounded."""
 
+SMALLEST_EPS = 1e-290
+"""Products of smaller distances leave the range of double precision."""
+
+FIRST_ROUNDING = 8.0
+"""Units of rounding by which rows of P - e mu^T may be off in sum, the rounding of mu included."""
+
 MOST_MIXING_DOUBLINGS = 40
 """Beyond 2^40 steps the rounding of P itself decides the answer."""
 
@@ -360,7 +440,7 @@ DETAILED_BALANCE = 1e-10
 """Flows in both directions agree this well, relatively, in a chain whose eigenvalues can be trusted."""
 
 TIE = 1e-12
-"""A distance this close above eps, relatively, counts as equal to it."""
+"""A distance this close to eps, relatively, and known this well, counts as equal to it."""
 
 LONGEST_BLOCK = 1_024
 """Longest block of steps that is searched for a contraction."""
@@ -374,25 +454,36 @@ class MixingTimeBounds(NamedTuple):
     exact: bool
 
 
+class _Bounds(NamedTuple):
+    """Bounds, and whether they differ only because a distance equals eps to a relative error of `TIE`."""
+
+    lower: int
+    upper: int
+    is_tie: bool
+
+
 def mixing_time(mrp: MarkovRewardProcess, eps: float) -> int:
     """Return the number of steps to come within `eps` of the stationary law from every start.
 
     This is min{tau >= 1 : max_s sum_s' |P^tau(s, s') - mu(s')| <= eps}: the distance is the L1 norm, twice
-    the total variation. It is exact up to rounding (a distance that equals `eps` to rounding counts as
-    reached), and found for up to 1000 states. Above, it is known only where both bounds of
-    `mixing_time_bounds` agree.
+    the total variation. Up to 1000 states it comes from powers of P, whose rounding is followed: the answer
+    is returned only if rounding cannot change it, with one exception: a distance that equals `eps` to a
+    relative 1e-12, which is then known this well, counts as reached. Above 1000 states it is known only where
+    both bounds of `mixing_time_bounds` agree.
 
     Parameters
     ----------
     mrp : MarkovRewardProcess
         With one recurrent class, aperiodic. Above 1000 states there may be no transient states.
     eps : float
-        Positive.
+        At least 1e-290. What can be resolved depends on the chain: powers of P are off by about n t units of
+        rounding after t steps, until they shrink.
 
     Raises
     ------
     ConvergenceError
-        If it is not known. For more than 1000 states the message has bounds on it.
+        If it is not known: because of rounding, as for 1e12 steps or a tiny eps, or because there are more
+        than 1000 states. The message has bounds on it.
 
     Examples
     --------
@@ -401,25 +492,32 @@ def mixing_time(mrp: MarkovRewardProcess, eps: float) -> int:
     >>> gb.mixing_time(process, 0.5)  # the distance is 0.8 ** tau
     4
     """
-    lower, nearest, upper = _lower_nearest_upper(mrp, eps)
-    if mrp.num_states > EXACT_STATES and lower < upper:
-        raise ConvergenceError(
-            f"the mixing time of {mrp.num_states:,} states lies between {lower:,} and {upper:,}, and above "
-            f"{EXACT_STATES:,} states it is not known better: use gb.mixing_time_bounds, whose upper bound "
-            "is on the safe side"
+    lower, upper, is_tie = _bounds(mrp, eps)
+    if lower < upper and not is_tie:
+        why = (
+            f"above {EXACT_STATES:,} states it is not known better"
+            if mrp.num_states > EXACT_STATES
+            else f"rounding hides at which step the distance falls below eps = {eps:g}"
         )
-    return nearest
+        raise ConvergenceError(
+            f"the mixing time of {mrp.num_states:,} states lies between {lower:,} and {upper:,}, and {why}: "
+            "use gb.mixing_time_bounds, whose upper bound is on the safe side"
+        )
+    return lower
 
 
-def mixing_time_or_bound(mrp: MarkovRewardProcess, eps: float) -> int:
-    """Return the mixing time, or above 1000 states an upper bound, for what holds with any upper bound."""
-    return _lower_nearest_upper(mrp, eps)[1]
+def mixing_time_or_bound(mrp: MarkovRewardProcess, eps: float) -> tuple[int, bool]:
+    """Return the mixing time, or an upper bound where it is not known, and whether it is only a bound."""
+    lower, upper, is_tie = _bounds(mrp, eps)
+    is_known = lower == upper or is_tie
+    return (lower if is_known else upper), not is_known
 
 
 def mixing_time_bounds(mrp: MarkovRewardProcess, eps: float) -> MixingTimeBounds:
     """Return bounds on `mixing_time`.
 
-    Up to 1000 states they differ by what rounding leaves open, mostly nothing. Above, the lower bound of a
+    Up to 1000 states they differ by what the rounding of powers of P leaves open, mostly nothing, and one
+    step if a distance equals `eps` to rounding. Above, the lower bound of a
     reversible chain is log(1/eps) / -log|lambda| for an eigenvalue lambda of P (1 if none was found); of any
     other chain it is 1, because its eigenvalues may be ill-conditioned. The upper bound is the first multiple
     t of k with omega_k^(t/k) sqrt(1/mu_min - 1) <= eps, where omega_k is the largest |P^k z|_D over
@@ -430,7 +528,7 @@ def mixing_time_bounds(mrp: MarkovRewardProcess, eps: float) -> MixingTimeBounds
     mrp : MarkovRewardProcess
         With one recurrent class, aperiodic. Above 1000 states there may be no transient states.
     eps : float
-        Positive.
+        At least 1e-290.
 
     Returns
     -------
@@ -443,20 +541,25 @@ def mixing_time_bounds(mrp: MarkovRewardProcess, eps: float) -> MixingTimeBounds
     >>> gb.mixing_time_bounds(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [0.0, 0.0]), 0.5)
     MixingTimeBounds(lower=4, upper=4, exact=True)
     """
-    lower, _, upper = _lower_nearest_upper(mrp, eps)
+    lower, upper, _ = _bounds(mrp, eps)
     return MixingTimeBounds(lower, upper, lower == upper)
 
 
-def _lower_nearest_upper(mrp: MarkovRewardProcess, eps: float) -> tuple[int, int, int]:
+def _bounds(mrp: MarkovRewardProcess, eps: float) -> _Bounds:
     _check(mrp, eps)
     if eps >= 2.0 or mrp.num_states == 1:  # no two laws are further apart than 2
-        return 1, 1, 1
+        return _Bounds(1, 1, is_tie=False)
     return _searched(mrp, eps) if mrp.num_states <= EXACT_STATES else _bounded(mrp, eps)
 
 
 def _check(mrp: MarkovRewardProcess, eps: float) -> None:
     if not eps > 0.0:
         raise ValueError(f"eps must be positive, found {eps}")
+    if eps < SMALLEST_EPS and mrp.num_states > 1:
+        raise ValueError(
+            f"eps must be at least {SMALLEST_EPS:g}, because double precision loses digits of smaller "
+            f"distances, found {eps}"
+        )
     if not mrp.is_unichain:
         raise ValueError(
             f"the process has {mrp.structure.describe_recurrent()}, so it never forgets where it started and "
@@ -469,41 +572,62 @@ def _check(mrp: MarkovRewardProcess, eps: float) -> None:
         )
 
 
-def _searched(mrp: MarkovRewardProcess, eps: float) -> tuple[int, int, int]:
-    """Mixing time from powers of P - e mu^T: square until below eps, then add up the longest steps above."""
-    powers = [mrp.csr.toarray() - poisson_solver(mrp).stationary]
-    while _distance(powers[-1]) > eps / 2:
+def _searched(mrp: MarkovRewardProcess, eps: float) -> _Bounds:
+    """Bounds from powers of P - e mu^T: square until surely below eps, then add the longest steps above."""
+    stationary = poisson_solver(mrp, method="dense-gth").stationary
+    off = float(np.abs(row_sums(mrp.csr) - 1.0).max())
+    powers = [_Power.of(mrp.csr.toarray() - stationary, FIRST_ROUNDING * EPSILON + off)]
+    while powers[-1].distance + powers[-1].error > eps / 2:
         if len(powers) > MOST_MIXING_DOUBLINGS:
             raise ConvergenceError(
-                f"after 2^{MOST_MIXING_DOUBLINGS} steps the process is still "
-                f"{_distance(powers[-1]):.3g} from its "
-                f"stationary law, more than eps = {eps:g}: double precision cannot follow it further"
+                f"after 2^{MOST_MIXING_DOUBLINGS} steps the process is still {powers[-1].distance:.3g} from "
+                f"its stationary law, give or take {powers[-1].error:.1g}, more than eps = {eps:g}: double "
+                "precision cannot follow it further"
             )
-        powers.append(powers[-1] @ powers[-1])
-    # Squaring doubles relative errors, so they grow like the number of steps.
-    slack = min(0.5, 8.0 * EPSILON * 2.0 ** len(powers))
-    return (
-        _first_below(powers, eps * (1.0 + slack)),
-        _first_below(powers, eps * (1.0 + min(slack, TIE))),
-        _first_below(powers, eps * (1.0 - slack)),
-    )
+        powers.append(powers[-1].after(powers[-1], stationary))
+    lower, doubt = _first(powers, stationary, lambda power: power.distance - power.error <= eps)
+    upper, _ = _first(powers, stationary, lambda power: power.distance + power.error <= eps)
+    return _Bounds(lower, max(lower, upper), is_tie=doubt <= TIE * eps)
 
 
-def _first_below(powers: list[Floats], level: float) -> int:
-    """First t >= 1 with distance at most `level`, from the powers 1, 2, 4, ..., the last of them below it."""
-    steps, current = 0, None
+class _Power(NamedTuple):
+    """A power of P - e mu^T, the largest sum of absolute entries of a row, and how far this may be off."""
+
+    matrix: Floats
+    distance: float
+    error: float
+
+    @classmethod
+    def of(cls, matrix: Floats, error: float) -> _Power:
+        return cls(matrix, float(np.abs(matrix).sum(axis=1).max()), error)
+
+    def after(self, other: _Power, stationary: Floats) -> _Power:
+        """Return the product with another power, and the error that both errors and rounding leave.
+
+        With A = P^k - e mu^T and an error E, A E = P^k E - e mu^T E. P^k makes no error larger, and mu^T E is
+        seen, because mu^T A is 0. So errors add up, and do not grow like products of the distances, which are
+        up to 2; E A likewise.
+        """
+        first = min(other.error * self.distance, other.error + float(np.abs(stationary @ other.matrix).sum()))
+        second = min(self.error * other.distance, self.error + float(np.abs(self.matrix.sum(axis=1)).max()))
+        rounding = EPSILON * (0.5 * len(stationary) + 2.0) * self.distance * other.distance
+        error = first + second + self.error * other.error + rounding
+        return _Power.of(self.matrix @ other.matrix, error)
+
+
+def _first(powers: list[_Power], stationary: Floats, is_below: Callable[[_Power], bool]) -> tuple[int, float]:
+    """First t >= 1 that is below, from the powers 1, 2, 4, ..., of which the last is, and its error."""
+    steps, current, found = 0, None, powers[-1]
     for exponent in range(len(powers) - 1, -1, -1):
-        trial = powers[exponent] if current is None else current @ powers[exponent]
-        if _distance(trial) > level:
+        trial = powers[exponent] if current is None else current.after(powers[exponent], stationary)
+        if is_below(trial):
+            found = trial
+        else:
             steps, current = steps + 2**exponent, trial
-    return steps + 1
+    return steps + 1, found.error
 
 
-def _distance(power: Floats) -> float:
-    return float(np.abs(power).sum(axis=1).max())
-
-
-def _bounded(mrp: MarkovRewardProcess, eps: float) -> tuple[int, int, int]:
+def _bounded(mrp: MarkovRewardProcess, eps: float) -> _Bounds:
     if not mrp.is_irreducible:
         raise ValueError(
             f"the mixing time of more than {EXACT_STATES} states is bounded through their stationary "
@@ -518,7 +642,7 @@ def _bounded(mrp: MarkovRewardProcess, eps: float) -> tuple[int, int, int]:
             slowest = slowest_relaxation(poisson)
             if slowest < 1.0:
                 lower = max(1, math.ceil(math.log(eps) / math.log1p(-slowest) * (1.0 - UNSURE)))
-    return lower, max(lower, upper), max(lower, upper)
+    return _Bounds(lower, max(lower, upper), is_tie=False)
 
 
 def _upper_bound(mrp: MarkovRewardProcess, stationary: Floats, eps: float) -> int:

@@ -21,12 +21,12 @@ shows there scales the estimate.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from gainbias.kernels import kernel
 from gainbias.model.checks import CsrArray
+from gainbias.model.doubled import Doubled, Expected, add_exactly, multiply_exactly
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.types import Floats
@@ -66,38 +66,6 @@ class Certified:
     residual: float
     error_bound: float
     from_rewards: float = 0.0
-
-
-class Doubled(NamedTuple):
-    """A vector with twice the digits: the sum of a rounded part and what was rounded off."""
-
-    high: Floats
-    low: Floats | None = None
-
-    def plus(self, correction: Floats) -> Doubled:
-        """Return this vector plus a small correction."""
-        high = self.high + (correction + self.rest)
-        return Doubled(high, (self.high - high) + (correction + self.rest))
-
-    @property
-    def rest(self) -> Floats:
-        """The rounded-off part, (n,); zeros where it is not kept."""
-        return np.zeros(len(self.high)) if self.low is None else self.low
-
-
-class Expected(NamedTuple):
-    """Expected rewards R(s), shape (n,), with their uncertainty.
-
-    Attributes
-    ----------
-    rewards : Doubled
-        The sum of P(s, s') r(s, s') divided by the sum of P(s, s').
-    doubt : (n,) array
-        The increase without this division: rows of P sum to 1 up to rounding only.
-    """
-
-    rewards: Doubled
-    doubt: Floats
 
 
 def solve_and_certify(transitions: CsrArray, rewards: Floats | Expected, solver: Solver) -> Certified:
@@ -159,6 +127,16 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> Certif
     return _normalised(rows, answer, solver, largest)
 
 
+def solve_and_refine_once(transitions: CsrArray, rewards: Floats, solver: Solver) -> Floats:
+    """Return the bias for `rewards` after one refinement, without an estimate of its error."""
+    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    gain = solver.average(rewards)
+    bias = solver.solve(rewards - gain)
+    res = bellman_residual(rows, rewards, Doubled(gain), Doubled(bias))
+    bias += solver.solve(res - solver.average(res))
+    return bias - solver.average(bias)
+
+
 def _normalised(rows: Sparse, answer: Certified, solver: Solver, largest: float) -> Certified:
     """Return an answer with a bias of average 0, its error increased by what the refinement did not see."""
     bias = answer.bias - solver.average(answer.bias)
@@ -211,72 +189,6 @@ def _relative(error: float, scale: float) -> float:
     return error / scale if np.isfinite(error) and scale > 0.0 else np.inf
 
 
-def solve_and_refine_once(transitions: CsrArray, rewards: Floats, solver: Solver) -> Floats:
-    """Return the bias for `rewards` after one refinement, without an estimate of its error."""
-    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
-    gain = solver.average(rewards)
-    bias = solver.solve(rewards - gain)
-    res = bellman_residual(rows, rewards, Doubled(gain), Doubled(bias))
-    bias += solver.solve(res - solver.average(res))
-    return bias - solver.average(bias)
-
-
-def expected_rewards(rows: Sparse, earned: Floats) -> Expected:
-    """Return the expected reward of each state, with twice the digits.
-
-    A large reward that is rare costs no digits of the others, nor does a large level that all rewards share.
-
-    Parameters
-    ----------
-    rows : Sparse
-        The transitions, every row with an entry.
-    earned : (m,) array
-        The reward r(s, s') of each stored transition.
-
-    Examples
-    --------
-    >>> import numpy as np, scipy.sparse as sparse
-    >>> chain = sparse.csr_array(np.array([[0.5, 0.5], [0.1, 0.9]]))
-    >>> rows = Sparse(chain.indptr, chain.indices, chain.data)
-    >>> expected_rewards(rows, np.array([1.0, 2.0, 3.0, 3.0])).rewards.high.tolist()
-    [1.5, 3.0]
-    """
-    high, low, excess = np.empty((3, len(rows.indptr) - 1))
-    write_expected(rows, earned, high, low, excess)
-    return Expected(Doubled(high, low), excess * high)
-
-
-def row_excess(rows: Sparse) -> Floats:
-    """Return the sum of each row minus 1, (n,), with twice the digits rounded once."""
-    high, low, excess = np.empty((3, len(rows.indptr) - 1))
-    write_expected(rows, np.zeros(len(rows.data)), high, low, excess)
-    return excess
-
-
-@kernel
-def write_expected(rows: Sparse, earned: Floats, high: Floats, low: Floats, excess: Floats) -> None:
-    """Write the expected rewards and what was rounded off, and the sum of each row minus 1."""
-    for i in range(len(high)):
-        likeliest = rows.indptr[i]
-        for entry in range(rows.indptr[i], rows.indptr[i + 1]):
-            if rows.data[entry] > rows.data[likeliest]:
-                likeliest = entry
-        # Only differences from the likeliest reward are multiplied: a level that all share costs no digits.
-        level = earned[likeliest]
-        more, more_low, total, total_low = 0.0, 0.0, -1.0, 0.0
-        for entry in range(rows.indptr[i], rows.indptr[i + 1]):
-            step, step_low = add_exactly(earned[entry], -level)
-            term, term_low = multiply_exactly(rows.data[entry], step)
-            more, lost = add_exactly(more, term)
-            more_low += lost + (term_low + rows.data[entry] * step_low)
-            total, lost = add_exactly(total, rows.data[entry])
-            total_low += lost
-        excess[i] = total + total_low
-        more_low -= more * excess[i]
-        high[i], lost = add_exactly(level, more)
-        high[i], low[i] = add_exactly(high[i], lost + more_low)
-
-
 def bellman_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled) -> Floats:
     """Return ``R - g - (W - P W)``, rounded once from twice the digits; the diagonal of P is not read."""
     out = np.empty(len(rewards))
@@ -307,24 +219,3 @@ def write_residual(
                 high, lost = add_exactly(high, term)
                 low += lost + (term_low + rows.data[entry] * step_low)
         out[i] = high + low
-
-
-@kernel
-def add_exactly(a: float, b: float) -> tuple[float, float]:
-    """Return the rounded sum and what was rounded off (Knuth)."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
-
-
-@kernel
-def multiply_exactly(a: float, b: float) -> tuple[float, float]:
-    """Return the rounded product and what was rounded off (Dekker, Veltkamp)."""
-    product = a * b
-    split_a = 134217729.0 * a
-    split_b = 134217729.0 * b
-    high_a = split_a - (split_a - a)
-    high_b = split_b - (split_b - b)
-    low_a = a - high_a
-    low_b = b - high_b
-    return product, ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b

@@ -12,10 +12,10 @@ from functools import cache, partial
 import numpy as np
 
 from gainbias.model.checks import CsrArray
+from gainbias.model.doubled import Expected
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.aggregation import find_blocks, prepare_aggregation
-from gainbias.model.solve.certificate import Certified, Expected, expected_rewards, solve_and_certify
-from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.model.solve.certificate import Certified, solve_and_certify
 from gainbias.model.solve.elimination.solver import eliminate
 from gainbias.model.solve.iterative import prepare_krylov, prepare_power, steps_to_forget
 from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError, Solver
@@ -86,18 +86,17 @@ def first_that_meets(
 
 
 def _expected(mrp: MarkovRewardProcess, rewards: Floats) -> Floats | Expected:
-    """Return rewards as they are, or with twice the digits if they are the means of r(s, s')."""
-    if rewards is not mrp.rewards or mrp.reward_entries is None:
-        return rewards
-    return expected_rewards(Sparse(mrp.csr.indptr, mrp.csr.indices, mrp.csr.data), mrp.reward_entries)
+    """Return rewards as they are, or with twice the digits if they are means of other rewards."""
+    own = mrp.expected if rewards is mrp.rewards else None
+    return rewards if own is None else own
 
 
 def _cause(answer: Certified) -> str:
     if not answer.from_rewards > 0.5 * answer.error_bound:
         return ""
     return (
-        ", because the rewards r(s, s') have a level that is large relative to the bias, and rows of "
-        "transitions sum to 1 only up to rounding: subtract the level from them"
+        ", because rewards are averaged whose level is large relative to the bias, and rows of transitions "
+        "(or of a policy) sum to 1 only up to rounding: subtract the level from the rewards"
     )
 
 

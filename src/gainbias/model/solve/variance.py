@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.model.checks import CsrArray, entry_rows
+from gainbias.model.doubled import Doubled, weighted_means
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve.certificate import EPS, Certified, Doubled, bellman_residual, row_excess, throughput
+from gainbias.model.solve.certificate import EPS, Certified, bellman_residual, throughput
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.progress import OutOfTimeError
@@ -66,7 +67,7 @@ def asymptotic_variance(
     per_step : bool
         Whether steps are counted for a process made by `from_rates` too, not its time.
     """
-    own = mrp.reward_entries if rewards is mrp.rewards else None
+    own = mrp.doubled_entries if rewards is mrp.rewards else None
     in_time = not per_step and mrp.rate is not None
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         bias_error = answer.error_bound * float(np.ptp(answer.bias))
@@ -84,7 +85,7 @@ def asymptotic_variance(
 
 
 def _squared_jumps(
-    csr: CsrArray, own: Floats | None, bias: Floats, bias_error: float, in_time: bool
+    csr: CsrArray, own: Doubled | None, bias: Floats, bias_error: float, in_time: bool
 ) -> tuple[Floats, Floats, Floats]:
     """Return the mean square of a jump from each state, that of its error, and the error from row sums.
 
@@ -98,9 +99,9 @@ def _squared_jumps(
     jump = bias[csr.indices] - bias[origin][source]
     size = np.abs(jump)
     if own is not None:
-        extra = own - own[likeliest][source]
+        extra = own.high - own.high[likeliest][source] + (own.rest - own.rest[likeliest][source])
         jump, size = jump + extra, size + np.abs(extra)
-    excess = row_excess(Sparse(csr.indptr, csr.indices, csr.data))
+    _, excess = weighted_means(csr.indptr, Doubled(csr.data), np.zeros(csr.nnz))
     stays = csr.indices == source
     chance = np.where(stays, np.maximum(csr.data - excess[source], 0.0), csr.data)
     moves = chance * (csr.indices != origin[source])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.model.chain.mixing import EXACT_STATES, mixing_time_bounds, mixing_time_or_bound
+from gainbias.model.chain.mixing import mixing_time_bounds, mixing_time_or_bound
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.theory.bounds.record import Condition, Trivial, at_least, power, ratio
@@ -73,20 +73,20 @@ class Facts:
     def mixing_time(self, level: float) -> int:
         """Return the steps after which every start is within `level` of the stationary law (L1), at least 1.
 
-        Above 1000 states it is an upper bound, with which theorems hold as well.
+        Where it is not known it is an upper bound, with which theorems hold as well.
         """
         if level not in self._times:
             self._times[level] = mixing_time_or_bound(self.problem.mrp, level)
-        return self._times[level]
+        return self._times[level][0]
 
     @property
     def tau_name(self) -> str:
-        """Name of the mixing time among the constants of a theorem."""
-        is_bound = self.problem.mrp.num_states > EXACT_STATES
+        """What to call a mixing time among the constants of a theorem, once it was asked for."""
+        is_bound = any(is_bound for _, is_bound in self._times.values())
         return "tau_mix (upper bound)" if is_bound else "tau_mix"
 
     @cached_property
-    def _times(self) -> dict[float, int]:
+    def _times(self) -> dict[float, tuple[int, bool]]:
         return {}
 
     @property

@@ -1,0 +1,154 @@
+"""Numbers with twice the digits, and averages that are computed with them.
+
+A sum of rewards can cancel, as that of 1e17 and -1e17, and a common level can hide what states differ by.
+Where rewards are averaged, the average is therefore kept as a rounded number and what was rounded off.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gainbias.kernels import kernel
+from gainbias.types import Floats, Ints
+
+LARGEST, SMALLER = 2.0**950, 2.0**-64
+"""Values above the first are made smaller by the second, so that no product of a part of them overflows."""
+
+
+class Doubled(NamedTuple):
+    """A vector with twice the digits: the sum of a rounded part and what was rounded off."""
+
+    high: Floats
+    low: Floats | None = None
+
+    def plus(self, correction: Floats) -> Doubled:
+        """Return this vector plus a small correction."""
+        high = self.high + (correction + self.rest)
+        return Doubled(high, (self.high - high) + (correction + self.rest))
+
+    @property
+    def rest(self) -> Floats:
+        """What was rounded off."""
+        return np.zeros(len(self.high)) if self.low is None else self.low
+
+
+class Expected(NamedTuple):
+    """Expected rewards R(s), shape (n,), and what is left open about them.
+
+    Attributes
+    ----------
+    rewards : Doubled
+        The sum of P(s, s') r(s, s') over that of P(s, s').
+    doubt : (n,) array
+        By how much more they would be without the division: rows of P sum to 1 up to rounding only.
+    """
+
+    rewards: Doubled
+    doubt: Floats
+
+
+def weighted_means(start: Ints, weights: Doubled, values: Floats) -> tuple[Doubled, Floats]:
+    """Return the weighted mean of each group of values with twice the digits, and the sum of weights less 1.
+
+    A large value that is rare costs no digits of the others, nor does a large level that all values share.
+
+    Parameters
+    ----------
+    start : (k + 1,) array of int
+        Group i has the values from ``start[i]`` to ``start[i + 1] - 1``, at least one.
+    weights : Doubled
+        Weights, (m,), not negative, and positive in sum.
+    values : (m,) array
+        What is averaged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weights = Doubled(np.array([0.5, 0.25, 0.25, 1.0]))
+    >>> means, excess = weighted_means(np.array([0, 3, 4]), weights, np.array([3.0, 1e17, -1e17, 7.0]))
+    >>> means.high.tolist(), excess.tolist()
+    ([1.5, 7.0], [0.0, 0.0])
+    """
+    scale = SMALLER if np.max(np.abs(values), initial=0.0) > LARGEST else 1.0
+    high, low, excess = np.empty((3, len(start) - 1))
+    write_means(start, weights.high, weights.rest, values * scale, high, low, excess)
+    return Doubled(high / scale, low / scale), excess
+
+
+def expected_rewards(start: Ints, weights: Doubled, earned: Floats) -> Expected:
+    """Return the expected reward of each state from the rewards that it may earn (see `weighted_means`)."""
+    rewards, excess = weighted_means(start, weights, earned)
+    return Expected(rewards, excess * rewards.high)
+
+
+def product(a: Floats, b: Floats) -> Doubled:
+    """Return the products of two vectors, (m,), with twice the digits."""
+    high, low = np.empty((2, len(a)))
+    write_product(a, b, high, low)
+    return Doubled(high, low)
+
+
+@kernel
+def write_product(a: Floats, b: Floats, high: Floats, low: Floats) -> None:
+    """Do the work of `product`."""
+    for i in range(len(a)):
+        high[i], low[i] = multiply_exactly(a[i], b[i])
+
+
+@kernel
+def write_means(
+    start: Ints,
+    weights: Floats,
+    weights_low: Floats,
+    values: Floats,
+    high: Floats,
+    low: Floats,
+    excess: Floats,
+) -> None:
+    """Do the work of `weighted_means`; `excess` is by how much the weights of a group sum to more than 1."""
+    for i in range(len(high)):
+        likeliest = start[i]
+        for entry in range(start[i], start[i + 1]):
+            if weights[entry] > weights[likeliest]:
+                likeliest = entry
+        # The likeliest value, and on average this much more: what all have in common is not multiplied.
+        level = values[likeliest]
+        more, more_low, total, total_low = 0.0, 0.0, 0.0, 0.0
+        for entry in range(start[i], start[i + 1]):
+            step, step_low = add_exactly(values[entry], -level)
+            term, term_low = multiply_exactly(weights[entry], step)
+            more, lost = add_exactly(more, term)
+            more_low += lost + (term_low + weights[entry] * step_low + weights_low[entry] * step)
+            total, lost = add_exactly(total, weights[entry])
+            total_low += lost + weights_low[entry]
+        beyond, lost = add_exactly(total, -1.0)
+        excess[i] = beyond + (lost + total_low)
+        more, more_low = add_exactly(more, more_low)
+        mean = more / total
+        back, back_low = multiply_exactly(mean, total)
+        mean_low = ((more - back) - back_low + more_low - mean * total_low) / total
+        high[i], lost = add_exactly(level, mean)
+        high[i], low[i] = add_exactly(high[i], lost + mean_low)
+
+
+@kernel
+def add_exactly(a: float, b: float) -> tuple[float, float]:
+    """Return the rounded sum and what was rounded off (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+@kernel
+def multiply_exactly(a: float, b: float) -> tuple[float, float]:
+    """Return the rounded product and what was rounded off (Dekker, Veltkamp)."""
+    product = a * b
+    split_a = 134217729.0 * a
+    split_b = 134217729.0 * b
+    high_a = split_a - (split_a - a)
+    high_b = split_b - (split_b - b)
+    low_a = a - high_a
+    low_b = b - high_b
+    return product, ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
