@@ -312,6 +312,6 @@ class TestHelp:
 
     @staticmethod
     def shown_by(commands):
-        commands = commands.replace("gainbias ", f"{sys.executable} -m gainbias.cli.main ")
+        commands = commands.replace("gainbias ", f"{sys.executable} -m gainbias.cli ")
         commands = commands.replace("python -c", f"{sys.executable} -c")
         return subprocess.run(["bash", "-ec", commands], capture_output=True, text=True, check=True).stdout

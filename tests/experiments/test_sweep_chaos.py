@@ -23,7 +23,7 @@ UNITS = 60
 def start(folder: Path, *words: str) -> subprocess.Popen[str]:
     command = ["sweep", str(STUDY), "--output", str(folder), "--resume", *words]
     return subprocess.Popen(
-        [sys.executable, "-m", "gainbias.cli.main", *command],
+        [sys.executable, "-m", "gainbias.cli", *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
