@@ -23,6 +23,7 @@ from gainbias.evaluation.gain.batches import (
     LARGEST_CUT,
     BatchMeans,
     autocorrelation_time,
+    dominant_start,
     split_r_hat,
     transient_length,
 )
@@ -46,6 +47,9 @@ CANCELLED = 1e-9
 
 SHIFT_WORTH_SAYING = 1.0
 """A transient that moves the gain by more than so many standard errors is spoken of."""
+
+MANY_ERRORS = 1_000
+"""Beyond this the number of standard errors is not told: it says nothing more."""
 
 SHORTEST_TIME = 1e-6
 """Rewards that cancel exactly, as in a cycle without chance, have no autocorrelation time at all."""
@@ -150,10 +154,9 @@ def estimate_gain(rewards: BatchMeans, confidence: float = 0.95) -> GainEstimate
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must be between 0 and 1, found {confidence}")
     size, chains = rewards.sums.size, rewards.num_chains
-    means, squares = rewards.about(rewards.mean)
-    cut = transient_length(means, rewards.rounding)
-    means, squares = means[:, cut:], squares[:, cut:]
+    cut = transient_length(rewards.about(rewards.mean)[0], rewards.rounding)
     gain, steps, variance = rewards.mean_after(cut), rewards.steps - cut * size, rewards.variance_after(cut)
+    means, squares = rewards.about(gain, cut)
     time = _time_in_steps(means, variance, size)
     varied = float(variance > 0.0)  # if not, chains differ by rounding alone
     r_hat = split_r_hat(varied * means, varied * squares, size)
@@ -171,7 +174,12 @@ def estimate_gain(rewards: BatchMeans, confidence: float = 0.95) -> GainEstimate
         transient=cut * size,
         num_steps=chains * steps,
         num_batches=groups.size,
-        warnings=_warnings(effective, chains * steps, r_hat, variance, cut / (cut + means.shape[1])),
+        warnings=(
+            *too_short(effective, chains * steps, "rewards"),
+            *_start_in_words(rewards, means, cut),
+            *_no_change_in_words(variance, cut * size),
+            *_disagreement_in_words(r_hat, cut / (cut + means.shape[1])),
+        ),
         notes=_transient_in_words(cut * size, rewards.mean, gain, error),
     )
 
@@ -267,30 +275,55 @@ def too_short(effective: float, steps: int, of: str) -> list[str]:
     ]
 
 
-def _warnings(
-    effective: float, steps: int, r_hat: float, variance: float, cut_share: float
-) -> tuple[str, ...]:
-    found = too_short(effective, steps, "rewards")
-    if variance == 0.0:
-        found.append(
-            "the rewards never change, so there is no interval: what was not seen cannot be estimated"
-        )
+def _no_change_in_words(variance: float, transient: int) -> list[str]:
+    if variance > 0.0:
+        return []
+    after = f"after the first {transient:,} steps the" if transient else "the"
+    return [f"{after} rewards never change, so there is no interval: what was not seen cannot be estimated"]
+
+
+def _disagreement_in_words(r_hat: float, cut_share: float) -> list[str]:
+    found = []
     if r_hat > LARGEST_R_HAT:
         found.append(
             f"chains or halves of chains disagree: split R-hat is {r_hat:.3f}, above {LARGEST_R_HAT}"
         )
     if cut_share > 0.9 * LARGEST_CUT:
         found.append("the rewards still drift in the second half of the run")
-    return tuple(found)
+    return found
+
+
+def _start_in_words(rewards: BatchMeans, means: Floats, cut: int) -> list[str]:
+    """Return a warning if the first few batches after the cut, which were kept, decide the answer."""
+    few = dominant_start(means, rewards.rounding)
+    if not few:
+        return []
+    size, rest = rewards.sums.size, rewards.mean_after(cut + few)
+    paid = rest + float(means[:, :few].mean() - means[:, few:].mean())
+    first = f"first {few * size:,} steps" if few * size > 1 else "first step"
+    where = (" of each chain" if rewards.num_chains > 1 else "") + (" after those left out" if cut else "")
+    return [
+        f"the {first}{where} paid {paid:.5g} on average, and "
+        "nothing like it came again: if that is a cost or a gift of the start, leave it out, and the mean "
+        f"is {rest:.5g}"
+    ]
 
 
 def _transient_in_words(transient: int, mean: float, gain: float, error: float) -> tuple[str, ...]:
-    if not transient or not abs(mean - gain) > SHIFT_WORTH_SAYING * error:
+    moved = abs(mean - gain)
+    if not transient or moved <= (SHIFT_WORTH_SAYING * error if error > 0.0 else 0.0):
         return ()
+    first = (
+        f"first {transient:,} steps of each chain were" if transient > 1 else "first step of each chain was"
+    )
+    them = "them" if transient > 1 else "it"
+    apart = ""
+    if error > 0.0:
+        errors = f"{moved / error:.1f}" if moved < MANY_ERRORS * error else f"over {MANY_ERRORS:,}"
+        apart = f", {errors} standard errors away"
     return (
-        f"the first {transient:,} steps of each chain were left out, because rewards were different then: "
-        f"with them the mean is {mean:.5g} instead of {gain:.5g}, {abs(mean - gain) / error:.1f} standard "
-        "errors away",
+        f"the {first} left out, because rewards were different then: with {them} the mean is {mean:.5g} "
+        f"instead of {gain:.5g}{apart}",
     )
 
 
