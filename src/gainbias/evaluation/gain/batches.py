@@ -1,12 +1,12 @@
-"""Sums over consecutive batches of a stream of any length, in bounded memory.
+"""Batch means of a stream of rewards in bounded memory, and what they tell about its memory and its start.
 
-A stream fills batches of one step each. When there are twice as many as are needed, neighbours are added up
-and the batches become twice as long. So there are always between `capacity / 2` and `capacity` batches, and
-how the stream was cut into pieces changes no bit.
+`BatchSums` and `BatchMeans` keep the stream. It fills batches of one step each; when there is no room for
+another one, neighbours are added up and batches become twice as long. So there are always between
+`capacity / 2` and `capacity` batches, and how the stream was cut into pieces changes no bit.
 
-How long a series remembers: integrated autocorrelation time, agreement of chains, initial transient.
-
-All work on batch means, shape (chains, batches), in a time of order n log n.
+`autocorrelation_time`, `split_r_hat`, `transient_length` and `dominant_start` then work on batch means, shape
+(chains, batches), in a time of order n log n: how long rewards depend on each other, whether chains agree,
+and whether the beginning differs from the rest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CAPACITY = 8192
 """Fewer batches than this are kept of a chain: 128 kB with the sums of squares."""
 
 BATCH_PIECE = 2**20
-"""So many numbers are worked on at once, whatever the caller brings."""
+"""Numbers that are worked on at once, however many the caller brings."""
 
 NEGLIGIBLE_DEVIATION = 1e-13
 """A standard deviation this small, relative to the largest reward, is that of rounding."""
@@ -102,7 +102,7 @@ class BatchSums:
         return joined
 
     def first(self, batches: int) -> BatchSums:
-        """Return what there was after so many of the complete batches."""
+        """Return the sums as they were after the first `batches` complete batches."""
         part = BatchSums(self.rest.shape, capacity=0)
         part._sums, part._full = self._sums, batches
         part.size, part.steps = self.size, batches * self.size
@@ -261,7 +261,7 @@ class BatchMeans:
         return variance if variance > self.rounding**2 else 0.0
 
     def first(self, batches: int) -> BatchMeans:
-        """Return what there was after so many of the complete batches; only to look at."""
+        """Return the rewards as they were after the first `batches` batches; nothing can be added to them."""
         part = BatchMeans(self.num_chains)
         part.origin, part.sums, part.largest = self.origin, self.sums.first(batches), self.largest
         return part
@@ -286,19 +286,19 @@ class BatchMeans:
 
 
 SIGNIFICANT = 4.0
-"""An initial piece is cut if its mean is so many standard errors away from the rest."""
+"""An initial piece is cut if its mean is more standard errors than this away from the rest."""
 
 LARGEST_CUT = 0.5
 """No more than this share of a run counts as its transient."""
 
 FEW_ENTRIES = 0.1
-"""What only so large a share of the entries of a piece does is done by a few of them."""
+"""A share of the entries of a piece up to this is a few of them."""
 
 RARE_SHARE = 0.001
-"""Such a share of the rest does not count when it is asked how much the rest varies."""
+"""A share of the rest that does not count when it is asked how much the rest varies."""
 
 FEWEST_ODD = 3
-"""So many entries are always few."""
+"""This many entries are always few."""
 
 FEWEST_TOGETHER = 2
 """Chains that must agree before something in a few steps counts as more than chance."""

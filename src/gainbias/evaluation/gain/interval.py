@@ -36,17 +36,20 @@ ENOUGH_STEPS = 2_000
 """So is one of fewer steps: rare events, and rewards that make up for each other later, need room to show."""
 
 TIMES_PER_BATCH = 12
-"""Batches are at least so many autocorrelation times long: their means are then nearly independent, and the
+"""Batches are at least this many autocorrelation times long: their means are then nearly independent, and the
 variance between them is about 4 % too small."""
 
 MOST_BATCHES = 20
+"""Batches of all chains together, if the run is long enough."""
+
 FEWEST_GAIN_BATCHES = 2
+"""Batches of all chains together, however short the run is."""
 
 CANCELLED = 1e-9
 """A spread of batches this small, relative to that of rewards, comes from rewards that cancel exactly."""
 
 SHIFT_WORTH_SAYING = 1.0
-"""A transient that moves the gain by more than so many standard errors is spoken of."""
+"""A transient that moves the gain by more than this many standard errors is named in a note."""
 
 MANY_ERRORS = 1_000
 """Beyond this the number of standard errors is not told: it says nothing more."""
@@ -76,7 +79,7 @@ class GainEstimate:
     autocorrelation_time : float
         Integrated autocorrelation time of the rewards, in steps.
     effective_sample_size : float
-        So many independent rewards would give the same accuracy.
+        Number of independent rewards that would give the same accuracy.
     r_hat : float
         Split R-hat over chains, 1 if they agree; nan for fewer than four steps.
     transient : int
@@ -242,21 +245,21 @@ def skewed_interval(estimate: Floats | float, batches: Floats, confidence: float
 
 
 def _stretched(quantile: float, beta: Floats) -> Floats:
-    """Willink's transformation of a quantile, which is the identity without skewness."""
+    """Return Willink's transformation of a quantile, which is the identity without skewness."""
     divisor = np.where(np.abs(beta) > 1e-6, beta, 1.0)
     bent = (np.cbrt(1.0 + 6.0 * divisor * (quantile - divisor)) - 1.0) / (2.0 * divisor)
     return np.where(np.abs(beta) > 1e-6, bent, quantile)
 
 
 def _time_in_steps(means: Floats, variance: float, size: int) -> float:
-    """Autocorrelation time in steps, from means over batches and the variance of a step."""
+    """Return the autocorrelation time in steps, from means over batches and the variance of a step."""
     if variance == 0.0:
         return 1.0
     return max(autocorrelation_time(means) * size * float(means.var()) / variance, SHORTEST_TIME)
 
 
 def _batches_per_chain(times: float, chains: int) -> int:
-    """How many batches each chain of so many autocorrelation times is cut into.
+    """Return how many batches each chain is cut into, given its length in autocorrelation times.
 
     Chains that disagree have a very long time, and are then not cut.
     """
@@ -328,8 +331,7 @@ def _transient_in_words(transient: int, mean: float, gain: float, error: float) 
 
 
 LOOK_GROWTH = 1.5
-"""Each look comes after so many times the steps of the one before."""
-
+"""Each look comes after this many times the steps of the one before."""
 
 FIRST_LOOK = 5_000
 """Steps before the first look."""
@@ -363,7 +365,7 @@ def looks_until(
     Parameters
     ----------
     reach : function
-        Goes on until each chain has made so many steps, and returns all rewards so far.
+        Goes on until each chain has made this many steps, and returns all rewards so far.
     target_half_width : float
         Half the width that is asked for, positive.
     max_steps : int
