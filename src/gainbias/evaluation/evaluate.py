@@ -158,8 +158,8 @@ def evaluate_log(
     log : mapping, tuple of arrays, table, path or dataset
         Columns by name; ``(states, rewards)`` or ``(states, rewards, next)``; a table of pandas or PyArrow;
         the path of a Parquet file, which may be larger than memory, or of a CSV file; or a Minari dataset.
-        Rows are in the order of time. A row has a state, the reward of the step out of it, and perhaps where that step led;
-        otherwise it led to the state of the next row, unless an episode was over.
+        Rows are in the order of time. A row has a state, the reward of the step out of it, and perhaps where
+        that step led; otherwise it led to the state of the next row, unless an episode was over.
     features, algorithm, on_termination, confidence, step_size, params, time_limit
         As for `evaluate`. States that are single integers are discrete, from 0.
     state, next_state : str or tuple of str, optional
