@@ -45,6 +45,24 @@ class TestAnswers:
         law = gb.solve(queue_process()).stationary
         assert law @ estimate.value(np.arange(6)) == pytest.approx(0.0, abs=0.2)
 
+    def test_what_a_start_costs_does_not_count(self):
+        class Starting(Queue):
+            def reset(self, **how):
+                self.cost = 1000.0
+                return super().reset(**how)
+
+            def step(self, action):
+                state, reward, *ends = super().step(action)
+                reward, self.cost = reward - self.cost, 0.0
+                return state, reward, *ends
+
+        estimate = gb.evaluate(Starting, ALWAYS, num_steps=20_000, seed=3)
+        low, high = estimate.gain_interval
+        assert low < gb.solve(queue_process()).gain < high
+        assert "left out, because rewards were different" in " ".join(estimate.diagnostics.notes)
+        estimate = gb.evaluate(Starting, ALWAYS, num_steps=5_000, seed=3, chains=1)
+        assert "nothing like it came again" in " ".join(estimate.diagnostics.warnings)
+
     @pytest.mark.parametrize("on_termination", ["zero", "reward"])
     def test_episodes(self, on_termination):
         estimate = gb.evaluate(Walk, "random", on_termination=on_termination)

@@ -14,6 +14,8 @@ from gainbias.evaluation.gain.batches import (
     BatchMeans,
     BatchSums,
     autocorrelation_time,
+    coincidence_length,
+    dominant_start,
     split_r_hat,
     transient_length,
 )
@@ -174,13 +176,55 @@ class TestDiagnostics:
         series[0, rng.integers(0, 5000, len(sizes))] += sizes
         assert 280 <= transient_length(series) <= 320
 
-    def test_a_block_of_equal_rewards_is_not_taken_off_a_constant(self):
-        """What was cut would be all that was seen to vary."""
-        for length in (10, 100, 1500):
-            rewards = np.append(np.zeros(length), np.ones(5000 - length))
-            estimate = estimate_gain(BatchMeans.of(rewards))
+    @pytest.mark.parametrize("cycle", [[1.0], [0.0, 1.0], [-2.0, 7.0, 7.0, 0.0], [0.1, 0.2, 0.3]])
+    @pytest.mark.parametrize(("length", "steps"), [(10, 5_000), (1_500, 5_000), (2_000, 50_000)])
+    @pytest.mark.parametrize("chains", [1, 3])
+    def test_a_warm_up_in_front_of_rewards_without_chance_is_cut(self, cycle, length, steps, chains):
+        rewards = np.resize(cycle, (chains, steps))
+        rewards[:, :length] = 100.0
+        estimate = estimate_gain(BatchMeans.of(rewards))
+        assert length <= estimate.transient < length + 20
+        assert estimate.gain == pytest.approx(np.mean(cycle), abs=20 / (steps - length))
+        words = f"with them the mean is {rewards.mean():.5g} instead of {estimate.gain:.5g}"
+        assert words in " ".join(estimate.notes)
+        if len(cycle) > 1:
+            assert estimate.half_width < 0.02
+            assert estimate.warnings == ()
+        else:
+            assert not estimate.has_interval
+            assert f"after the first {estimate.transient:,} steps the rewards never change" in " ".join(
+                estimate.warnings
+            )
+
+    @pytest.mark.parametrize("place", [20, 60, 150])
+    @pytest.mark.parametrize("length", [10, 40, 200])
+    def test_an_early_event_is_not_taken_off_a_constant(self, place, length):
+        """Before it all was as after it."""
+        rewards = np.ones(1_000)
+        rewards[place : place + length] = -50.0
+        estimate = estimate_gain(BatchMeans.of(rewards))
+        if length < 4 * place:
             assert estimate.transient == 0
-            assert covers(estimate, 1.0)
+            assert estimate.gain == pytest.approx(rewards.mean())
+
+    @pytest.mark.parametrize(
+        ("start", "spread"), [(100.0, 1e-8), (-1e9, 1e-3), (1e6, 1e-5), (2.0, 1e-9), (1e12, 3.0)]
+    )
+    @pytest.mark.parametrize("chains", [1, 4])
+    def test_small_changes_behind_a_far_start_are_seen(self, start, spread, chains):
+        noise = np.random.default_rng(0).normal(size=(chains, 50_000))
+        rewards = 5.0 + spread * noise
+        rewards[:, :2_000] = start
+        estimate = estimate_gain(BatchMeans.of(rewards))
+        kept = rewards[:, estimate.transient :]
+        assert 2_000 <= estimate.transient < 2_100
+        assert estimate.gain - 5.0 == pytest.approx(kept.mean() - 5.0, abs=0.1 * spread)
+        assert estimate.standard_error == pytest.approx(spread / np.sqrt(kept.size), rel=0.15)
+        assert estimate.half_width == pytest.approx(2.1 * spread / np.sqrt(kept.size), rel=0.6)
+        assert estimate.warnings == ()
+        [note] = estimate.notes
+        assert note.startswith(f"the first {estimate.transient:,} steps of each chain were left out")
+        assert note.endswith("over 1,000 standard errors away")
 
     def test_a_transient_that_matters_is_spoken_of(self):
         series = autoregressive(np.random.default_rng(0), (1, 5000), 0.5)
@@ -190,6 +234,78 @@ class TestDiagnostics:
         [note] = estimate.notes
         assert note.startswith(f"the first {estimate.transient} steps of each chain were left out")
         assert f"with them the mean is {series.mean():.5g} instead of {estimate.gain:.5g}" in note
+
+    @pytest.mark.parametrize("chains", [2, 3, 4, 6])
+    @pytest.mark.parametrize(
+        "paid", [[-1000.0], [0.0, 1e4], [30.0, -500.0, 20.0], [1e5, 1e4, 1e3, 1e2]], ids=str
+    )
+    def test_what_all_chains_pay_at_the_start_alone_is_cut(self, chains, paid):
+        rewards = np.random.default_rng(5).integers(0, 2, (chains, 10_000)).astype(float)
+        rewards[:, : len(paid)] += paid
+        estimate = estimate_gain(BatchMeans.of(rewards))
+        assert len(paid) <= estimate.transient < len(paid) + 8
+        assert covers(estimate, 0.5)
+        assert estimate.half_width < 0.02
+        assert "left out, because rewards were different then" in estimate.notes[0]
+        assert estimate.warnings == ()
+
+    def test_it_is_cut_if_chains_pay_it_at_different_early_steps(self):
+        rewards = np.random.default_rng(5).normal(size=(4, 10_000))
+        rewards[np.arange(4), [0, 7, 21, 2]] -= 1000.0
+        estimate = estimate_gain(BatchMeans.of(rewards))
+        assert 22 <= estimate.transient <= 24
+        assert covers(estimate, 0.0)
+
+    @pytest.mark.parametrize("places", [[0, 5000, 9000, 700], [0, 0, 0, 0, 5_000], [9_999, 9_999]])
+    def test_what_comes_again_is_not_cut(self, places):
+        rewards = np.random.default_rng(5).normal(size=(len(places), 10_000))
+        rewards[np.arange(len(places)), places] -= 1000.0
+        rewards[:, 6_000] -= 1000.0
+        estimate = estimate_gain(BatchMeans.of(rewards))
+        assert estimate.transient == 0
+        assert estimate.gain == pytest.approx(rewards.mean())
+
+    @pytest.mark.parametrize("chains", [2, 4])
+    @pytest.mark.parametrize("kind", ["iid", "slow", "skewed", "rare", "few values"])
+    def test_chance_alone_is_no_coincidence(self, kind, chains):
+        rng, count = np.random.default_rng(11), 100
+        shape = (count, chains, 500)
+        series = {
+            "iid": lambda: rng.normal(size=shape),
+            "slow": lambda: autoregressive(rng, shape, 0.99),
+            "skewed": lambda: rng.lognormal(0.0, 2.0, shape),
+            "rare": lambda: 1.0 * (rng.random(shape) < 0.002),
+            "few values": lambda: rng.integers(0, 3, shape).astype(float),
+        }[kind]()
+        assert sum(coincidence_length(run) > 0 for run in series) == 0
+
+    @pytest.mark.parametrize(
+        ("paid", "steps", "first"),
+        [
+            ([-1000.0], 40_000, "8 steps"),
+            ([-1000.0], 4_000, "step"),
+            ([1.0, 500.0], 4_000, "2 steps"),
+            ([-70.0] * 5, 6_000, "5 steps"),
+            (list(1e6 * 0.5 ** np.arange(16)), 20_000, "16 steps"),
+        ],
+    )
+    def test_a_start_that_decides_the_answer_of_one_chain_is_warned_of(self, paid, steps, first):
+        rewards = np.random.default_rng(5).integers(0, 2, steps).astype(float)
+        rewards[: len(paid)] += paid
+        estimate = estimate_gain(BatchMeans.of(rewards))
+        assert estimate.transient == 0
+        assert covers(estimate, 0.5)
+        [warning] = estimate.warnings
+        assert warning.startswith(f"the first {first} paid ")
+        count = int(first.split()[0]) if first[0].isdigit() else 1
+        assert f"paid {rewards[:count].mean():.5g} on average, and nothing like it came again" in warning
+        assert warning.endswith(f"leave it out, and the mean is {rewards[count:].mean():.5g}")
+
+    def test_no_start_is_warned_of_without_reason(self):
+        rng = np.random.default_rng(5)
+        for series in (rng.normal(size=(200, 600)), rng.lognormal(0.0, 1.0, (200, 600))):
+            assert sum(dominant_start(row[None]) > 0 for row in series) == 0
+        assert dominant_start(np.ones((3, 50))) == dominant_start(np.arange(5.0)[None]) == 0
 
     def test_a_run_that_never_settles_is_flagged(self):
         ramp = np.linspace(0.0, 1.0, 5000) + 0.01 * np.random.default_rng(0).normal(size=5000)
@@ -353,13 +469,13 @@ class TestRareEventsAndWarmUps:
     @pytest.mark.parametrize(("memory", "start", "chains"), [(0.9, 50.0, 1), (0.99, 30.0, 1), (0.5, 1e3, 4)])
     def test_a_start_far_away(self, memory, start, chains):
         rng, hits, cuts = np.random.default_rng(3), [], []
-        for _ in range(100):
+        for _ in range(60):
             noise = rng.normal(size=(chains, 20_000)) * np.sqrt(1 - memory**2)
             noise[:, 0] = start
             estimate = estimate_gain(BatchMeans.of(signal.lfilter([1.0], [1.0, -memory], noise, axis=-1)))
             hits.append(covers(estimate, 0.0))
             cuts.append(estimate.transient > 0)
-        assert np.mean(hits) > 0.95 - 4 * np.sqrt(0.05 * 0.95 / 100)
+        assert np.mean(hits) > 0.95 - 4 * np.sqrt(0.05 * 0.95 / 60)
         assert np.mean(cuts) > 0.9
 
     def test_a_queue_that_starts_full(self):

@@ -314,6 +314,8 @@ class TestFlaws:
             ((1, 2, 3, 4), {}, "found 4 parts"),
             (7, {}, "a log must be .*found int"),
             ("nowhere.parquet", {}, "there is no file nowhere.parquet"),
+            (__file__, {}, "one in CSV must be called .csv"),
+            ("none.csv", {}, "there is no file none.csv"),
             (__file__, {}, "is not a Parquet file"),
             (pyarrow.table(LOG).to_reader(), {}, "read only once"),
             (only("state", "reward") | {"episode": np.arange(6)}, {}, "no row of the log leads to another"),
@@ -455,3 +457,27 @@ class TestOddLogs:
         estimate = gb.evaluate_log((states, 1.0 * states), features=lambda seen: np.eye(3)[seen])
         assert "the features failed: IndexError" in estimate.diagnostics.warnings[0]
         assert estimate.diagnostics.num_transitions == 65_535
+
+
+class TestCsv:
+    @pytest.mark.parametrize("name", ["log.csv", "LOG.CSV", "log.csv.gz"])
+    @pytest.mark.parametrize("size", [2, 1000])
+    def test_a_file_has_the_transitions_of_its_table(self, name, size, tmp_path):
+        pandas.DataFrame(LOG).to_csv(tmp_path / name, index=False, compression="infer")
+        for path in (tmp_path / name, str(tmp_path / name)):
+            [known], found = log_stream(LOG), list(log_stream(path, batch_size=size))
+            assert np.concatenate([batch.rewards for batch in found]).tolist() == known.rewards.tolist()
+            assert np.concatenate([batch.here for batch in found]).tolist() == known.here.tolist()
+
+    def test_the_answer_is_that_of_the_table(self, tmp_path):
+        rng = np.random.default_rng(0)
+        frame = pandas.DataFrame({"x": rng.integers(0, 3, 500), "paid": rng.integers(0, 9, 500)})
+        frame.to_csv(tmp_path / "log.csv", index=False)
+        named = {"state": "x", "reward": "paid"}
+        assert gb.evaluate_log(tmp_path / "log.csv", **named).gain == gb.evaluate_log(frame, **named).gain
+
+    @pytest.mark.parametrize("text", ["", "state,reward\n1,2\n1,2,3\n"])
+    def test_what_cannot_be_read_is_named(self, text, tmp_path):
+        (tmp_path / "log.csv").write_text(text)
+        with pytest.raises(ValueError, match=r"log.csv is not a CSV file that can be read"):
+            gb.evaluate_log(tmp_path / "log.csv")

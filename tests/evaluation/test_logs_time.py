@@ -2,6 +2,7 @@
 
 import tracemalloc
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,6 +33,14 @@ def found(log, **how):
         pass
     stream.close()
     return stream.warnings, [note for note in stream.notes if "looks like times" in note]
+
+
+def spoken_of(log):
+    """Return all warnings and notes but the one on the policy."""
+    stream = log_stream(log)
+    for _ in stream:
+        pass
+    return stream.warnings + stream.notes
 
 
 def mm1(events, seed=1):
@@ -135,6 +144,21 @@ class TestUnevenTimes:
             ("delta_t", RNG.gamma(100.0, 1.0, ROWS)),  # within about 10 %
             ("timestamp", [str(one) for one in START + (1e6 * POISSON).astype("timedelta64[us]")]),
             ("timestamp", [datetime(2024, 1, 1, tzinfo=UTC) + timedelta(seconds=one) for one in POISSON]),
+            ("event_ts", POISSON),
+            ("tsNs", 1_700_000_000 * 10**9 + (1e9 * POISSON).astype(np.int64)),
+            ("unix", 1.7e9 + POISSON),
+            ("dt_s", GAPS),
+            ("t_ms", 1e3 * POISSON),
+            ("utc", 1.7e9 + POISSON),
+            ("epoch", 1.7e9 + POISSON),
+            ("epoch", (1.7e9 + POISSON).astype(np.int64)),  # many are equal
+            ("epoch_ms", POISSON),
+            ("created", POISSON),
+            ("start", POISSON),
+            ("end", POISSON + GAPS.max()),
+            ("hour", POISSON),
+            ("dt", [Decimal(f"{one:.6f}") for one in GAPS]),
+            ("period", pandas.PeriodIndex(START + POISSON.astype("timedelta64[s]"), freq="s")),
             ("time", np.append(np.arange(ROWS - 1_000), ROWS - 1_000 + POISSON[:1_000])),  # late in the log
         ],
     )
@@ -153,6 +177,41 @@ class TestUnevenTimes:
         warnings, _ = found(pandas.DataFrame(BASE, index=index.tz_localize("Europe/Berlin")))
         assert "by column '(index)'" in warnings[0]
         assert found(pandas.DataFrame(BASE)) == ([], [])
+
+    @pytest.mark.parametrize("level", ["time", "event_ts", "start"])
+    @pytest.mark.parametrize("times", [POISSON, START + (1e9 * POISSON).astype("timedelta64[ns]")])
+    def test_a_level_of_the_index_of_a_table(self, level, times):
+        frame = pandas.DataFrame(BASE | {level: times, "machine": np.zeros(ROWS, dtype=int)})
+        for levels in ([level], ["machine", level], [level, "machine"]):
+            warnings, notes = found(frame.set_index(levels))
+            assert f"by column {level!r}" in warnings[0]
+            assert (len(warnings), notes) == (1, [])
+        unnamed = frame.set_index(["machine", level]).rename_axis([None, None])
+        assert len(found(unnamed)[0]) == (times.dtype.kind == "M")
+        assert found(frame.assign(time=POISSON).set_index("time", drop=False)) != ([], [])
+
+    @pytest.mark.parametrize("kind", ["decimal128(12, 6)", "dictionary", "date"])
+    def test_types_of_arrow(self, kind, tmp_path):
+        if kind == "dictionary":
+            texts = [str(one) for one in START + POISSON.astype("timedelta64[s]")]
+            column = pyarrow.array(texts).dictionary_encode()
+        elif kind == "date":
+            column = pyarrow.array((START + POISSON.astype("timedelta64[D]")).astype("datetime64[D]"))
+        else:
+            column = pyarrow.array([Decimal(f"{one:.6f}") for one in POISSON], pyarrow.decimal128(12, 6))
+        table = pyarrow.table(BASE | {"time": column})
+        parquet.write_table(table, tmp_path / "log.parquet")
+        for form in (table, tmp_path / "log.parquet", table.to_pandas()):
+            assert "by column 'time'" in found(form)[0][0]
+
+    @pytest.mark.parametrize("name", ["interval", "wait", "gap", "gap_ms"])
+    def test_names_that_may_mean_durations_get_an_if(self, name):
+        stream = log_stream(BASE | {name: GAPS})
+        for _ in stream:
+            pass
+        assert stream.warnings == []
+        [note] = [note for note in stream.notes if repr(name) in note]
+        assert "if it has the time from one row to the next, which varies" in note
 
 
 class TestEvenTimes:
@@ -234,6 +293,33 @@ class TestColumnsThatAreNoTimes:
     )
     def test_other_names(self, name):
         assert found(BASE | {name: POISSON}) == ([], [])
+
+    @pytest.mark.parametrize(
+        "name", ["waiting", "gap_to_leader", "end_effector", "interval_id", "t_min", "ends", "starting_x"]
+    )
+    def test_words_in_names_of_features(self, name):
+        for column in (POISSON, GAPS):
+            assert spoken_of(BASE | {name: column}) == []
+
+    @pytest.mark.parametrize(
+        ("name", "column"),
+        [
+            ("end", RNG.random(ROWS) < 0.1),
+            ("time", (RNG.random(ROWS) < 0.1).tolist()),
+            ("time", np.array([True, False, None] * (ROWS // 3), dtype=object)),
+            ("end", 1 * (RNG.random(ROWS) < 0.1)),
+            ("start", RNG.normal(size=ROWS)),
+            ("start", np.arange(ROWS)),
+            ("epoch", np.arange(ROWS) // 100),
+            ("epoch", np.cumsum(RNG.random(ROWS) < 0.3)),
+            ("hour", np.arange(ROWS) % 24),
+            ("gap", RNG.normal(size=ROWS)),
+            ("interval", np.full(ROWS, 0.5)),
+        ],
+    )
+    def test_numbers_that_are_no_times(self, name, column):
+        assert spoken_of(BASE | {name: column}) == []
+        assert spoken_of(pandas.DataFrame(BASE | {name: column})) == []
 
     @pytest.mark.parametrize("odd", [0.1, np.ones(3), np.ones((ROWS, 2)), "0.1 s", None])
     def test_facts_beside_the_columns(self, odd):

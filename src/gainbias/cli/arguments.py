@@ -33,26 +33,14 @@ def chosen_environment(options: argparse.Namespace) -> Any:
     return functools.partial(optional("gymnasium").make, installed_id(options.source), **settings)
 
 
-def chosen_log(options: argparse.Namespace) -> Any:
-    """Return the path of a log, or the table in a CSV file; None if an environment was named."""
-    is_csv = options.source.lower().endswith(".csv")
-    if not (is_csv or options.source.endswith(".parquet") or os.path.isfile(options.source)):
+def chosen_log(options: argparse.Namespace) -> str | None:
+    """Return the path of a log; None if an environment was named."""
+    source = str(options.source)
+    if not (source.lower().endswith((".csv", ".csv.gz", ".parquet")) or os.path.isfile(source)):
         return None
     if options.policy is not None:
         raise ValueError("a log is of the policy that made it: leave out --policy")
-    if not is_csv:
-        return options.source
-    from gainbias.extras import require
-
-    require("data", "pyarrow")
-    if not os.path.exists(options.source):
-        raise ValueError(f"there is no file {options.source}")
-    import pyarrow.csv
-
-    try:
-        return pyarrow.csv.read_csv(options.source)
-    except pyarrow.ArrowInvalid as error:
-        raise ValueError(f"{options.source} is not a CSV file that can be read: {error}") from error
+    return source
 
 
 def read_policy(words: str | None) -> Any:

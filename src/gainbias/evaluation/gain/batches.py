@@ -1,12 +1,12 @@
-"""Sums over consecutive batches of a stream of any length, in bounded memory.
+"""Batch means of a stream of rewards in bounded memory, and what they tell about its memory and its start.
 
-A stream fills batches of one step each. When there are twice as many as are needed, neighbours are added up
-and the batches become twice as long. So there are always between `capacity / 2` and `capacity` batches, and
-how the stream was cut into pieces changes no bit.
+`BatchSums` and `BatchMeans` keep the stream. It fills batches of one step each; when there is no room for
+another one, neighbours are added up and batches become twice as long. So there are always between
+`capacity / 2` and `capacity` batches, and how the stream was cut into pieces changes no bit.
 
-How long a series remembers: integrated autocorrelation time, agreement of chains, initial transient.
-
-All work on batch means, shape (chains, batches), in a time of order n log n.
+`autocorrelation_time`, `split_r_hat`, `transient_length` and `dominant_start` then work on batch means, shape
+(chains, batches), in a time of order n log n: how long rewards depend on each other, whether chains agree,
+and whether the beginning differs from the rest.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ CAPACITY = 8192
 """Fewer batches than this are kept of a chain: 128 kB with the sums of squares."""
 
 BATCH_PIECE = 2**20
-"""So many numbers are worked on at once, whatever the caller brings."""
+"""Numbers that are worked on at once, however many the caller brings."""
 
 NEGLIGIBLE_DEVIATION = 1e-13
 """A standard deviation this small, relative to the largest reward, is that of rounding."""
+
+LOST_SQUARES = 1e-13
+"""A mean square this small, relative to the one that it is the difference from, is rounding."""
 
 
 class BatchSums:
@@ -99,7 +102,7 @@ class BatchSums:
         return joined
 
     def first(self, batches: int) -> BatchSums:
-        """Return what there was after so many of the complete batches."""
+        """Return the sums as they were after the first `batches` complete batches."""
         part = BatchSums(self.rest.shape, capacity=0)
         part._sums, part._full = self._sums, batches
         part.size, part.steps = self.size, batches * self.size
@@ -215,11 +218,16 @@ class BatchMeans:
             shifted = array[:, begin : begin + width] - self.origin[:, None]
             self.sums.add(np.stack([shifted, shifted**2]))
 
-    def about(self, centre: float) -> tuple[Floats, Floats]:
-        """Return means of the rewards less `centre`, and of the squares of that, each (chains, batches)."""
-        mean, square = self.sums.complete / self.sums.size
+    def about(self, centre: float, cut: int = 0) -> tuple[Floats, Floats]:
+        """Return means of the rewards less `centre`, and of the squares of that, each (chains, batches).
+
+        The first `cut` batches are left out. Where squares have lost their digits, because the first reward
+        was very far away, they are those of the batch means, which keep theirs.
+        """
+        mean, square = self.sums.complete[:, :, cut:] / self.sums.size
         shift = (self.origin - centre)[:, None]
-        return mean + shift, square + shift * (2.0 * mean + shift)
+        means, squares = mean + shift, square + shift * (2.0 * mean + shift)
+        return means, np.where(squares > LOST_SQUARES * square, squares, means**2)
 
     def groups_after(self, cut: int, count: int, centre: float) -> Floats:
         """Return means less `centre` over `count` groups of neighbouring batches, (chains, groups).
@@ -240,15 +248,20 @@ class BatchMeans:
         return np.asarray(totals / lengths + (self.origin - centre)[:, None])
 
     def variance_after(self, cut: int) -> float:
-        """Variance of all rewards after the first `cut` batches; 0 if they differ by rounding alone."""
-        steps = self.steps - cut * self.sums.size
+        """Variance of all rewards after the first `cut` batches; 0 if they differ by rounding alone.
+
+        Where squares have lost their digits it is that of the batch means, which is never larger.
+        """
+        steps, centre = self.steps - cut * self.sums.size, self.mean_after(cut)
         mean, square = (self.sums.complete[:, :, cut:].sum(axis=-1) + self.sums.rest) / steps
-        shift = self.origin - self.mean_after(cut)
+        shift = self.origin - centre
         variance = float(np.mean(square + shift * (2.0 * mean + shift)))
+        if not variance > LOST_SQUARES * float(square.max()):
+            variance = float(np.mean(self.about(centre, cut)[0] ** 2))
         return variance if variance > self.rounding**2 else 0.0
 
     def first(self, batches: int) -> BatchMeans:
-        """Return what there was after so many of the complete batches; only to look at."""
+        """Return the rewards as they were after the first `batches` batches; nothing can be added to them."""
         part = BatchMeans(self.num_chains)
         part.origin, part.sums, part.largest = self.origin, self.sums.first(batches), self.largest
         return part
@@ -273,19 +286,28 @@ class BatchMeans:
 
 
 SIGNIFICANT = 4.0
-"""An initial piece is cut if its mean is so many standard errors away from the rest."""
+"""An initial piece is cut if its mean is more standard errors than this away from the rest."""
 
 LARGEST_CUT = 0.5
 """No more than this share of a run counts as its transient."""
 
 FEW_ENTRIES = 0.1
-"""What only so large a share of the entries of a piece does is done by a few of them."""
+"""A share of the entries of a piece up to this is a few of them."""
 
 RARE_SHARE = 0.001
-"""Such a share of the rest does not count when it is asked how much the rest varies."""
+"""A share of the rest that does not count when it is asked how much the rest varies."""
 
 FEWEST_ODD = 3
-"""So many entries are always few."""
+"""This many entries are always few."""
+
+FEWEST_TOGETHER = 2
+"""Chains that must agree before something in a few steps counts as more than chance."""
+
+EARLY_SHARE = 0.01
+"""The share of a run in which coincidences are looked for at a time."""
+
+UNLIKELY = 1e-5
+"""A coincidence of chains less probable than this is no chance."""
 
 NEGLIGIBLE_SPREAD = 1e-12
 """A standard deviation this small, relative to the largest entry, is none."""
@@ -363,22 +385,27 @@ def split_r_hat(means: Floats, mean_squares: Floats, size: int) -> float:
 
 
 def transient_length(series: Floats, rounding: float = 0.0) -> int:
-    """Return how many initial entries of all series differ from what follows, as a whole.
+    """Return how many initial entries of all series differ from what follows.
 
-    The rule MSER (White 1997) proposes the cut after which the mean has the smallest squared standard
-    error, as if entries were independent. It is applied to ranks, in which a few extreme entries weigh no
-    more than others. The cut is made only if the mean before it is further from the mean after it than
-    `SIGNIFICANT` standard errors, now with autocorrelations, and than twice the distance of any other piece
-    of the same length. In all these means the most extreme entries, a share of `FEW_ENTRIES` on each side
-    and at least `FEWEST_ODD`, are replaced by the next ones. So rare events are never taken for a transient,
-    however large they are, and a stationary series is left as it is. Nor is a series cut down to a constant,
-    from which it cannot be told what is usual.
+    There are two kinds of evidence. *Coincidence*: several chains have their most extreme entry at the very
+    beginning, which by chance hardly happens (`coincidence_length`). One step is enough for that. *Length*:
+    the beginning as a whole differs from the rest, by this rule, which is applied to what coincidence leaves:
+
+    MSER (White 1997) proposes the cut after which the mean has the smallest squared standard error, as if
+    entries were independent. It is applied to ranks, in which a few extreme entries weigh no more than
+    others. The cut is made only if the mean before it is further from the mean after it than `SIGNIFICANT`
+    standard errors, now with autocorrelations, and than twice the distance of any other piece of the same
+    length; and if the difference is there from the first quarter on, unlike an event that comes early. In
+    all these means the most extreme entries, a share of `FEW_ENTRIES` on each side and at least
+    `FEWEST_ODD`, are replaced by the next ones. So a rare event in one chain is never taken for a transient,
+    however large it is, and a stationary series is left as it is.
 
     Parameters
     ----------
     series : (chains, n) array
+        Rewards, or their means over batches.
     rounding : float
-        A standard deviation up to this is none.
+        A difference up to this counts as none.
 
     Returns
     -------
@@ -393,23 +420,125 @@ def transient_length(series: Floats, rounding: float = 0.0) -> int:
     (0, 11)
     >>> transient_length(np.append([1.0, -1.0, 1e6], noise)[None])
     0
+    >>> transient_length(np.tile(np.append(1e6, noise), (4, 1)))
+    1
     """
     if series.shape[1] < 4:
         return 0
+    tolerance = max(rounding, NEGLIGIBLE_SPREAD * float(np.abs(series).max()))
+    if tolerance > 0.0:  # equal entries shall have equal ranks
+        series = tolerance * np.rint(series / tolerance)
+    begun = coincidence_length(series, tolerance)
+    cut = begun + _lasting_length(series[:, begun:], tolerance)
+    return cut if cut <= LARGEST_CUT * series.shape[1] else begun
+
+
+def coincidence_length(series: Floats, tolerance: float = 0.0) -> int:
+    """Return how many initial entries hold the most extreme entry of more chains than chance allows.
+
+    If nothing sets the beginning apart, the most extreme entry of a chain is among its first k of n with
+    probability k / n; or t / n, if it takes t > k entries until a chain forgets. Chains are independent, so
+    the binomial law tells how likely it is that as many chains as were seen have it there. What is left
+    after a cut is looked at again, as long as there is something to cut.
+
+    Parameters
+    ----------
+    series : (chains, n) array
+        Rewards, or their means over batches.
+    tolerance : float
+        An entry is more extreme than others only by more than this.
+
+    Returns
+    -------
+    int
+        0 for one chain: a single extreme entry may always be chance.
+
+    Examples
+    --------
+    >>> usual = np.tile([1.0, -1.0], 500)
+    >>> coincidence_length(np.array([np.append([0.0, 50.0], usual), np.append([70.0, 0.0], usual)]))
+    2
+    >>> coincidence_length(np.array([np.append(50.0, usual), np.append(usual, 50.0)]))
+    0
+    """
+    chains, n = series.shape
+    if chains < FEWEST_TOGETHER:
+        return 0
+    extremes = np.abs(series - np.median(series))
+    largest_after = np.zeros((chains, n + 1))
+    largest_after[:, :n] = np.maximum.accumulate(extremes[:, ::-1], axis=1)[:, ::-1]
+    reach = max(FEWEST_ODD, int(EARLY_SHARE * n))
+    cut, memory = 0, 0.0
+    while cut + reach < LARGEST_CUT * n:
+        ahead = extremes[:, cut : cut + reach]
+        is_alone = ahead.max(axis=1) > largest_after[:, cut + reach] + tolerance
+        places = np.sort(ahead.argmax(axis=1)[is_alone]) + 1
+        if len(places) < FEWEST_TOGETHER:
+            return cut
+        memory = memory or autocorrelation_time(_with_few_replaced(series[:, reach:], RARE_SHARE))
+        chances = stats.binom.sf(
+            np.arange(len(places)), chains, np.minimum(np.maximum(places, memory) / (n - cut), 1.0)
+        )
+        chances[: FEWEST_TOGETHER - 1] = 1.0
+        best = int(np.argmin(chances))
+        if chances[best] > UNLIKELY:
+            return cut
+        cut += int(places[best])
+    return cut
+
+
+def _lasting_length(series: Floats, tolerance: float) -> int:
+    """Return how many initial entries differ from what follows as a whole, not by a few of them."""
     cut = _proposed_cut(series)
     if cut * len(series) <= 2 * FEWEST_ODD:
         return 0
-    rest = _with_few_replaced(series[:, cut:].ravel(), RARE_SHARE).reshape(len(series), -1)
-    if not rest.std() > max(rounding, NEGLIGIBLE_SPREAD * np.abs(rest).max()):
-        return 0
-    n = series.shape[1]
-    pieces = rest[:, : (n - cut) // cut * cut].reshape(len(series), -1, cut).swapaxes(0, 1)
-    alike = np.concatenate([series[None, :, :cut], pieces]).reshape(-1, len(series) * cut)
+    chains, n = series.shape
+    rest = _with_few_replaced(series[:, cut:].ravel(), RARE_SHARE).reshape(chains, -1)
+    if not rest.std() > tolerance:  # then its rare events are all that tells how far it may go astray
+        rest = series[:, cut:]
+    pieces = rest[:, : (n - cut) // cut * cut].reshape(chains, -1, cut).swapaxes(0, 1)
+    alike = np.concatenate([series[None, :, :cut], pieces]).reshape(-1, chains * cut)
     means = _with_few_replaced(alike, FEW_ENTRIES).mean(axis=1)
-    first, *others = np.abs(means - _with_few_replaced(rest.ravel(), FEW_ENTRIES).mean())
-    variance = rest.var() * autocorrelation_time(rest) / len(series)
+    usual = _with_few_replaced(rest.ravel(), FEW_ENTRIES).mean()
+    first, *others = np.abs(means - usual)
+    variance = rest.var() * autocorrelation_time(rest) / chains
     is_significant = first**2 > SIGNIFICANT**2 * variance * (1 / cut + 1 / (n - cut))
-    return cut if is_significant and first > 2.0 * max(others) else 0
+    begin = _with_few_replaced(series[:, : -(-cut // 4)].ravel(), FEW_ENTRIES).mean()
+    is_there_at_once = (begin - usual) * np.sign(means[0] - usual) > first / 4.0
+    is_cut = is_significant and is_there_at_once and first > max(2.0 * max(others), tolerance)
+    return cut if is_cut else 0
+
+
+def dominant_start(series: Floats, tolerance: float = 0.0) -> int:
+    """Return how many initial entries, at most a few, outweigh all that follows; 0 if none do.
+
+    Such a start is not evidence enough to cut it, in one chain, but it decides the answer. Entries are
+    averaged over chains. The last of those at the start must be more than twice as far from the median as any
+    later one, and together they must move the mean by more than its standard error without them.
+
+    Examples
+    --------
+    >>> usual = np.tile([1.0, -1.0], 500)
+    >>> dominant_start(np.append([900.0, 300.0], usual)[None]), dominant_start(usual[None])
+    (2, 0)
+    >>> dominant_start(np.append(usual, [900.0, 300.0])[None])
+    0
+    """
+    average = series.mean(axis=0)
+    n = len(average)
+    if n < 4 * FEWEST_ODD:
+        return 0
+    extremes = np.abs(average - np.median(average))
+    later = np.maximum.accumulate(extremes[::-1])[::-1]
+    few = np.arange(2 * FEWEST_ODD)
+    far = np.flatnonzero(extremes[few] > 2.0 * later[few + 1] + tolerance)
+    if not len(far):
+        return 0
+    cut = int(far[-1]) + 1
+    rest = average[cut:]
+    moved = abs(float(average.mean() - rest.mean()))
+    error = float(np.sqrt(rest.var() * autocorrelation_time(rest[None]) / len(rest)))
+    return cut if moved > max(error, tolerance / n) else 0
 
 
 def _proposed_cut(series: Floats) -> int:
@@ -423,7 +552,8 @@ def _proposed_cut(series: Floats) -> int:
 def _mser(average: Floats) -> int:
     """Return after how many entries the mean of the others has the smallest squared standard error."""
     n = len(average)
-    reverse = (average - average.mean())[::-1]
+    # About the median a constant rest is exactly 0, and rounding does not choose among cuts within it.
+    reverse = (average - np.partition(average, n // 2)[n // 2])[::-1]
     counts = np.arange(1, n + 1)
     # Entry k - 1 is for the last k entries.
     spread = np.cumsum(reverse**2) - np.cumsum(reverse) ** 2 / counts

@@ -23,6 +23,7 @@ from gainbias.evaluation.gain.batches import (
     LARGEST_CUT,
     BatchMeans,
     autocorrelation_time,
+    dominant_start,
     split_r_hat,
     transient_length,
 )
@@ -35,17 +36,23 @@ ENOUGH_STEPS = 2_000
 """So is one of fewer steps: rare events, and rewards that make up for each other later, need room to show."""
 
 TIMES_PER_BATCH = 12
-"""Batches are at least so many autocorrelation times long: their means are then nearly independent, and the
+"""Batches are at least this many autocorrelation times long: their means are then nearly independent, and the
 variance between them is about 4 % too small."""
 
 MOST_BATCHES = 20
+"""Batches of all chains together, if the run is long enough."""
+
 FEWEST_GAIN_BATCHES = 2
+"""Batches of all chains together, however short the run is."""
 
 CANCELLED = 1e-9
 """A spread of batches this small, relative to that of rewards, comes from rewards that cancel exactly."""
 
 SHIFT_WORTH_SAYING = 1.0
-"""A transient that moves the gain by more than so many standard errors is spoken of."""
+"""A transient that moves the gain by more than this many standard errors is named in a note."""
+
+MANY_ERRORS = 1_000
+"""Beyond this the number of standard errors is not told: it says nothing more."""
 
 SHORTEST_TIME = 1e-6
 """Rewards that cancel exactly, as in a cycle without chance, have no autocorrelation time at all."""
@@ -72,7 +79,7 @@ class GainEstimate:
     autocorrelation_time : float
         Integrated autocorrelation time of the rewards, in steps.
     effective_sample_size : float
-        So many independent rewards would give the same accuracy.
+        Number of independent rewards that would give the same accuracy.
     r_hat : float
         Split R-hat over chains, 1 if they agree; nan for fewer than four steps.
     transient : int
@@ -150,10 +157,9 @@ def estimate_gain(rewards: BatchMeans, confidence: float = 0.95) -> GainEstimate
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must be between 0 and 1, found {confidence}")
     size, chains = rewards.sums.size, rewards.num_chains
-    means, squares = rewards.about(rewards.mean)
-    cut = transient_length(means, rewards.rounding)
-    means, squares = means[:, cut:], squares[:, cut:]
+    cut = transient_length(rewards.about(rewards.mean)[0], rewards.rounding)
     gain, steps, variance = rewards.mean_after(cut), rewards.steps - cut * size, rewards.variance_after(cut)
+    means, squares = rewards.about(gain, cut)
     time = _time_in_steps(means, variance, size)
     varied = float(variance > 0.0)  # if not, chains differ by rounding alone
     r_hat = split_r_hat(varied * means, varied * squares, size)
@@ -171,7 +177,12 @@ def estimate_gain(rewards: BatchMeans, confidence: float = 0.95) -> GainEstimate
         transient=cut * size,
         num_steps=chains * steps,
         num_batches=groups.size,
-        warnings=_warnings(effective, chains * steps, r_hat, variance, cut / (cut + means.shape[1])),
+        warnings=(
+            *too_short(effective, chains * steps, "rewards"),
+            *_start_in_words(rewards, means, cut),
+            *_no_change_in_words(variance, cut * size),
+            *_disagreement_in_words(r_hat, cut / (cut + means.shape[1])),
+        ),
         notes=_transient_in_words(cut * size, rewards.mean, gain, error),
     )
 
@@ -234,21 +245,21 @@ def skewed_interval(estimate: Floats | float, batches: Floats, confidence: float
 
 
 def _stretched(quantile: float, beta: Floats) -> Floats:
-    """Willink's transformation of a quantile, which is the identity without skewness."""
+    """Return Willink's transformation of a quantile, which is the identity without skewness."""
     divisor = np.where(np.abs(beta) > 1e-6, beta, 1.0)
     bent = (np.cbrt(1.0 + 6.0 * divisor * (quantile - divisor)) - 1.0) / (2.0 * divisor)
     return np.where(np.abs(beta) > 1e-6, bent, quantile)
 
 
 def _time_in_steps(means: Floats, variance: float, size: int) -> float:
-    """Autocorrelation time in steps, from means over batches and the variance of a step."""
+    """Return the autocorrelation time in steps, from means over batches and the variance of a step."""
     if variance == 0.0:
         return 1.0
     return max(autocorrelation_time(means) * size * float(means.var()) / variance, SHORTEST_TIME)
 
 
 def _batches_per_chain(times: float, chains: int) -> int:
-    """How many batches each chain of so many autocorrelation times is cut into.
+    """Return how many batches each chain is cut into, given its length in autocorrelation times.
 
     Chains that disagree have a very long time, and are then not cut.
     """
@@ -267,36 +278,60 @@ def too_short(effective: float, steps: int, of: str) -> list[str]:
     ]
 
 
-def _warnings(
-    effective: float, steps: int, r_hat: float, variance: float, cut_share: float
-) -> tuple[str, ...]:
-    found = too_short(effective, steps, "rewards")
-    if variance == 0.0:
-        found.append(
-            "the rewards never change, so there is no interval: what was not seen cannot be estimated"
-        )
+def _no_change_in_words(variance: float, transient: int) -> list[str]:
+    if variance > 0.0:
+        return []
+    after = f"after the first {transient:,} steps the" if transient else "the"
+    return [f"{after} rewards never change, so there is no interval: what was not seen cannot be estimated"]
+
+
+def _disagreement_in_words(r_hat: float, cut_share: float) -> list[str]:
+    found = []
     if r_hat > LARGEST_R_HAT:
         found.append(
             f"chains or halves of chains disagree: split R-hat is {r_hat:.3f}, above {LARGEST_R_HAT}"
         )
     if cut_share > 0.9 * LARGEST_CUT:
         found.append("the rewards still drift in the second half of the run")
-    return tuple(found)
+    return found
+
+
+def _start_in_words(rewards: BatchMeans, means: Floats, cut: int) -> list[str]:
+    """Return a warning if the first few batches after the cut, which were kept, decide the answer."""
+    few = dominant_start(means, rewards.rounding)
+    if not few:
+        return []
+    size, rest = rewards.sums.size, rewards.mean_after(cut + few)
+    paid = rest + float(means[:, :few].mean() - means[:, few:].mean())
+    first = f"first {few * size:,} steps" if few * size > 1 else "first step"
+    where = (" of each chain" if rewards.num_chains > 1 else "") + (" after those left out" if cut else "")
+    return [
+        f"the {first}{where} paid {paid:.5g} on average, and "
+        "nothing like it came again: if that is a cost or a gift of the start, leave it out, and the mean "
+        f"is {rest:.5g}"
+    ]
 
 
 def _transient_in_words(transient: int, mean: float, gain: float, error: float) -> tuple[str, ...]:
-    if not transient or not abs(mean - gain) > SHIFT_WORTH_SAYING * error:
+    moved = abs(mean - gain)
+    if not transient or moved <= (SHIFT_WORTH_SAYING * error if error > 0.0 else 0.0):
         return ()
+    first = (
+        f"first {transient:,} steps of each chain were" if transient > 1 else "first step of each chain was"
+    )
+    them = "them" if transient > 1 else "it"
+    apart = ""
+    if error > 0.0:
+        errors = f"{moved / error:.1f}" if moved < MANY_ERRORS * error else f"over {MANY_ERRORS:,}"
+        apart = f", {errors} standard errors away"
     return (
-        f"the first {transient:,} steps of each chain were left out, because rewards were different then: "
-        f"with them the mean is {mean:.5g} instead of {gain:.5g}, {abs(mean - gain) / error:.1f} standard "
-        "errors away",
+        f"the {first} left out, because rewards were different then: with {them} the mean is {mean:.5g} "
+        f"instead of {gain:.5g}{apart}",
     )
 
 
 LOOK_GROWTH = 1.5
-"""Each look comes after so many times the steps of the one before."""
-
+"""Each look comes after this many times the steps of the one before."""
 
 FIRST_LOOK = 5_000
 """Steps before the first look."""
@@ -330,7 +365,7 @@ def looks_until(
     Parameters
     ----------
     reach : function
-        Goes on until each chain has made so many steps, and returns all rewards so far.
+        Goes on until each chain has made this many steps, and returns all rewards so far.
     target_half_width : float
         Half the width that is asked for, positive.
     max_steps : int

@@ -1,4 +1,4 @@
-"""Columns of a log, some rows at a time, from arrays, tables and files.
+"""Read columns of a log, some rows at a time, from arrays, tables and files.
 
 PyArrow is imported when a function is called: it is an optional dependency.
 """
@@ -34,12 +34,17 @@ USUAL_NAMES = {
 NAMES_OF_ENDS = ("done", "dones", "terminal", "terminals", "timeout", "timeouts")
 """Columns under these names may mark ends or cuts of episodes: which of them, their names do not say."""
 
+ENDS_OF_CSV = (".csv", ".csv.gz")
+"""Files with names that end like this are read as CSV, all others as Parquet."""
+
 READ_BUFFER = 2**20
+"""Bytes of a Parquet file that are read at once."""
 
 INDEX = "(index)"
 """In the place of the name of a column: the index of a table of pandas."""
 
 Name: TypeAlias = "str | tuple[str, ...]"
+"""A column, or columns that make up vectors together."""
 
 
 @dataclass(frozen=True)
@@ -117,17 +122,18 @@ class Table:
     names : list of str
         All columns.
     times : list of str
-        Those of dates, times or durations, by their type.
-    unnamed : list of str
-        `INDEX`, if a table of pandas has times as its index.
+        Those of dates, times or durations by their type, among columns and index.
+    index : list of str
+        Levels of the index of a table of pandas, which are read like columns; `INDEX` if it has no name.
     fits : callable
-        Whether a column, given its name, has a number or a text for each row of another one.
+        Whether a column, given its name, has a number or a text for each row of another one. True and
+        false are no numbers here.
     """
 
     chunks: Callable[[dict[str, Name]], Iterator[Chunk]]
     names: list[str]
     times: list[str] = field(default_factory=list)
-    unnamed: list[str] = field(default_factory=list)
+    index: list[str] = field(default_factory=list)
     fits: Callable[[str, Name], bool] = lambda name, other: True
 
 
@@ -138,8 +144,10 @@ def table_of(log: Any, size: int) -> Table:
     ----------
     log : mapping, tuple of arrays, table or path
         Columns by name; states, rewards and perhaps next states; a table of pandas, PyArrow or any library
-        that shares its tables as Arrow streams; or the path of a Parquet file, which is read in parts.
+        that shares its tables as Arrow streams; or the path of a Parquet file, which is read in parts, or
+        of a CSV file, which is read as a whole.
     size : int
+        Rows in a chunk, at most.
 
     Examples
     --------
@@ -154,7 +162,7 @@ def table_of(log: Any, size: int) -> Table:
             )
         log = dict(zip(("state", "reward", "next"), log, strict=False))
     if isinstance(log, str | os.PathLike):
-        return _parquet(log, size)
+        return _csv(log, size) if os.fspath(log).lower().endswith(ENDS_OF_CSV) else _parquet(log, size)
     if isinstance(log, Mapping) or (hasattr(log, "columns") and hasattr(log, "iloc")):
         return _in_memory(log, size)
     if hasattr(log, "to_batches"):
@@ -163,7 +171,7 @@ def table_of(log: Any, size: int) -> Table:
         return _arrow_stream(log)
     raise ValueError(
         "a log must be a mapping of columns, a tuple of arrays, a pandas or PyArrow table, the path of a "
-        f"Parquet file or a Minari dataset, found {type(log).__name__}"
+        f"Parquet or CSV file or a Minari dataset, found {type(log).__name__}"
     )
 
 
@@ -204,10 +212,15 @@ def chosen_columns(names: list[str], given: Mapping[str, Name | None]) -> dict[s
 
 
 def _in_memory(log: Any, size: int) -> Table:
-    originals = {str(name): name for name in log}  # a name may be a number
+    names = [str(name) for name in log]  # a name may be a number
+    levels = _index_levels(log, names) if hasattr(log, "iloc") else {}
+    originals = {str(name): name for name in log}
+
+    def column(name: str) -> Any:
+        return levels[name] if name in levels else log[originals[name]]
 
     def chunks(roles: dict[str, Name]) -> Iterator[Chunk]:
-        columns = {role: _array(log, name, originals) for role, name in roles.items()}
+        columns = {role: _array(column, name) for role, name in roles.items()}
         lengths = {role: len(column) for role, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns of a log must have the same length, found {lengths}")
@@ -215,28 +228,59 @@ def _in_memory(log: Any, size: int) -> Table:
             yield {role: column[start : start + size] for role, column in columns.items()}
 
     def fits(name: str, other: Name) -> bool:
-        rows = len(log[originals[other if isinstance(other, str) else other[0]]])
-        return name == INDEX or np.shape(log[originals[name]]) == (rows,)
+        rows = len(column(other if isinstance(other, str) else other[0]))
+        found = column(name)
+        return np.shape(found) == (rows,) and not _has_truths(found)
 
-    names = [str(name) for name in log]
-    times = [name for name in names if _is_time(getattr(log[originals[name]], "dtype", None))]
-    index = getattr(log, "index", None) if hasattr(log, "iloc") else None
-    unnamed = [INDEX] if INDEX not in names and _is_time(getattr(index, "dtype", None)) else []
-    return Table(chunks, names, times, unnamed, fits)
+    times = [name for name in (*names, *levels) if _is_time(getattr(column(name), "dtype", None))]
+    return Table(chunks, names, times, list(levels), fits)
+
+
+def _index_levels(frame: Any, names: list[str]) -> dict[str, Any]:
+    """Return the levels of the index of a table of pandas by name; without those named like a column."""
+    index = frame.index
+    found = {}
+    for level, name in enumerate(index.names):
+        label = str(name) if name is not None else INDEX if index.nlevels == 1 else f"(index {level})"
+        if label not in names:
+            found[label] = index.get_level_values(level)
+    return found
+
+
+def _has_truths(column: Any) -> bool:
+    """Whether a column is of true and false."""
+    array = np.asarray(column)
+    if array.dtype.kind != "O":
+        return array.dtype.kind == "b"
+    first = next((entry for entry in array.flat if entry is not None), None)
+    return isinstance(first, bool | np.bool_)
 
 
 def _is_time(kind: Any) -> bool:
-    """Whether a dtype of NumPy or pandas is that of dates, times or durations."""
-    return getattr(kind, "kind", "") in ("M", "m")
+    """Whether a dtype of NumPy or pandas is that of dates, times, periods or durations."""
+    return getattr(kind, "kind", "") in ("M", "m") or type(kind).__name__ == "PeriodDtype"
 
 
-def _array(log: Any, name: Name, originals: dict[str, Any]) -> NDArray[Any]:
+def _array(column_of: Callable[[str], Any], name: Name) -> NDArray[Any]:
     if isinstance(name, tuple):
-        return np.stack([_array(log, part, originals) for part in name], axis=1)
-    column = log.index if name == INDEX and name not in originals else log[originals[name]]
+        return np.stack([_array(column_of, part) for part in name], axis=1)
+    column = column_of(name)
     if isinstance(column, np.ma.MaskedArray) and np.ma.is_masked(column):
         return np.ma.filled(column.astype(np.float64), np.nan)
     return np.asarray(column)
+
+
+def _csv(path: str | os.PathLike[str], size: int) -> Table:
+    require("data", "pyarrow")
+    import pyarrow
+    import pyarrow.csv
+
+    if not os.path.exists(path):
+        raise ValueError(f"there is no file {os.fspath(path)}")
+    try:
+        return _arrow_table(pyarrow.csv.read_csv(path), size)
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(f"{os.fspath(path)} is not a CSV file that can be read: {error}") from error
 
 
 def _parquet(path: str | os.PathLike[str], size: int) -> Table:
@@ -253,7 +297,10 @@ def _parquet(path: str | os.PathLike[str], size: int) -> Table:
         with opened() as file:
             schema = file.schema_arrow
     except Exception as error:
-        raise ValueError(f"{os.fspath(path)} is not a Parquet file that can be read: {error}") from error
+        raise ValueError(
+            f"{os.fspath(path)} is not a Parquet file that can be read (one in CSV must be called .csv or "
+            f".csv.gz; any other can be passed as a table of pandas): {error}"
+        ) from error
 
     def chunks(roles: dict[str, Name]) -> Iterator[Chunk]:
         rows = 0
@@ -300,7 +347,9 @@ def _with_schema(chunks: Callable[[dict[str, Name]], Iterator[Chunk]], schema: A
 
     def fits(name: str, other: Name) -> bool:
         kind = schema.field(name).type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
         known = (
+            types.is_decimal,
             types.is_integer,
             types.is_floating,
             types.is_temporal,

@@ -1,6 +1,7 @@
-"""A log as a stream of transitions, in bounded memory; what is wrong with it is said with the row.
+"""Read a log as a stream of transitions, in bounded memory; what is wrong with it is said with the row.
 
-From the episodes of a Minari dataset to pieces of a path.
+Rows of tables and files come by way of `columns`, `time` and `rows`, episodes of a Minari dataset by
+`episode_pieces`.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def episode_pieces(episodes: Iterable[Any], limits: Limits, size: int) -> Iterat
     limits : Limits
         Of observations.
     size : int
+        Observations in a piece, at least.
 
     Yields
     ------
@@ -128,7 +130,7 @@ def log_stream(
     ----------
     log : mapping, tuple of arrays, table, path or dataset
         Columns by name; ``(states, rewards)`` or ``(states, rewards, next)``; a table of pandas or PyArrow;
-        the path of a Parquet file, which may be larger than memory; or a Minari dataset.
+        the path of a Parquet file, which may be larger than memory, or of a CSV file; or a Minari dataset.
     features : {"auto"}, FeatureMap, Tabular, callable, or (n, d) array or sparse array
         See `observation_map`. States that are single integers are discrete, from 0.
     state, next_state : str or tuple of str, optional

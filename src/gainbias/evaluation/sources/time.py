@@ -1,7 +1,7 @@
-"""Columns of a log that tell the time, and are not used: whether the answer would be another one with them.
+"""Find columns of a log that tell the time, and say whether rows are evenly spaced by them.
 
-The answer of a log is per row. That is per unit of time, too, if rows are evenly spaced. Whether they are is
-found in one pass, with a few numbers for each column.
+Times are not used: the answer of a log is per row. That is per unit of time, too, if rows are evenly spaced.
+Whether they are is found in one pass, with a few numbers for each column.
 """
 
 from __future__ import annotations
@@ -23,29 +23,58 @@ WORDS_OF_TIMES = {
     "times",
     "timestamp",
     "timestamps",
+    "stamp",
     "datetime",
     "date",
     "clock",
     "walltime",
     "elapsed",
+    "ts",
+    "unix",
+    "posix",
+    "utc",
 }
 """A name with one of these words is that of a column of times, or of durations."""
 
 WORDS_OF_DURATIONS = {"duration", "durations", "dur", "sojourn", "dwell", "holding", "interarrival"}
+"""A name with one of these words is that of a column of durations."""
 
-NAMES_OF_TIMES = {"t", "ts", "at", "when", "seconds", "secs", "minutes", "hours", "ms"}
-"""So are these names as a whole."""
+NAMES_OF_TIMES = {"t", "at", "when", "seconds", "secs", "minutes", "hours", "ms"}
+"""A column with one of these names as a whole, perhaps with a unit behind it, is one of times."""
 
 NAMES_OF_DURATIONS = {"dt", "delta_t", "deltat", "time_delta", "timedelta"}
+"""A column with one of these names as a whole, perhaps with a unit behind it, is one of durations."""
+
+PERHAPS_TIMES = {
+    *("epoch", "start", "end", "begin", "stop", "started", "ended", "finished"),
+    *("created", "updated", "recorded", "logged", "occurred", "received"),
+    *("second", "minute", "hour", "day", "week", "month", "year"),
+}
+"""These names may mean something else: numbers that do not rise from row to row are no times."""
+
+PERHAPS_DURATIONS = {"interval", "gap", "wait", "spacing"}
+"""These names may mean something else, which numbers cannot tell: there is a note with an *if*."""
+
+UNITS = {
+    *("ns", "us", "ms", "s", "sec", "secs", "second", "seconds", "nanos", "micros", "millis"),
+    *("minutes", "mins", "hour", "hours", "hrs", "days"),
+}
+"""Words at the end of a name that only say in what it is measured. Not "min": that is also a minimum."""
 
 UNEVEN = 0.05
 """Rows are unevenly spaced if time gone by differs from a usual gap per row by more than this share of it."""
 
 FIRST_ROWS = 1_000
-"""What is usual is found from so many rows, or from the first chunk."""
+"""What is usual is found from this many rows, or from the first chunk."""
 
 DECIMALS = 7
 """Times that are not whole numbers may be rounded to fewer decimals than this."""
+
+MOST_TIES = 0.1
+"""Under a name that may mean something else, at most this share of times is equal to the one before."""
+
+LONG_AGO = 1e8
+"""Numbers from this on are times since a date long ago, also if many are equal."""
 
 LARGEST_PLAIN_TIME = 2**52
 """Whole numbers beyond this are times since long ago, in tiny units."""
@@ -57,8 +86,11 @@ class Clock:
     Parameters
     ----------
     name : str
+        Name of the column.
     is_duration : bool or None
         ``None`` if only the numbers can tell: durations go up and down, times go up.
+    is_sure : bool
+        Whether the name or the type leaves no doubt.
 
     Examples
     --------
@@ -68,9 +100,10 @@ class Clock:
     True
     """
 
-    def __init__(self, name: str, is_duration: bool | None) -> None:
-        self.name, self._is_duration = name, is_duration
+    def __init__(self, name: str, is_duration: bool | None, is_sure: bool = True) -> None:
+        self.name, self.is_sure, self._is_duration = name, is_sure, is_duration
         self._is_readable = True
+        self._lowest, self._falls, self._ties, self._rises = np.inf, 0, 0, 0
         self._last = np.empty(0)
         self._origin: int | None = None
         self._ups = self._downs = 0
@@ -86,6 +119,20 @@ class Clock:
         except (TypeError, ValueError, OverflowError, AttributeError):  # no numbers, whatever they are
             self._is_readable = False
 
+    @property
+    def is_duration(self) -> bool:
+        """Whether it is known to have durations, not times."""
+        return bool(self._is_duration)
+
+    def is_plausible(self) -> bool:
+        """Whether numbers may be times that rise from row to row, or durations that are not negative."""
+        if not self._is_readable:
+            return False
+        if self._is_duration:
+            return self._lowest >= 0.0
+        few_ties = self._ties <= MOST_TIES * (self._ties + self._rises)
+        return self._rises > 0 and self._falls == 0 and (few_ties or self._lowest >= LONG_AGO)
+
     def is_uneven(self) -> bool:
         """Whether durations, or gaps between times, differ by more than rounding."""
         if not self._is_readable:
@@ -98,6 +145,7 @@ class Clock:
         if column.dtype.kind == "M":
             self._is_duration = False
         numbers = self._from_origin(column)
+        self._lowest = min(self._lowest, float(np.fmin.reduce(numbers, initial=np.inf)) + (self._origin or 0))
         self._values.add(np.abs(numbers[np.isfinite(numbers)]))
         whole = np.concatenate([self._last, numbers])
         gaps = np.diff(whole)
@@ -106,6 +154,9 @@ class Clock:
         rises = np.diff(whole[np.isfinite(whole)])
         self._ups += int(np.count_nonzero(rises > 0.0))
         self._downs += int(np.count_nonzero(rises < 0.0))
+        self._falls += int(np.count_nonzero(going_on & (gaps < 0.0)))
+        self._ties += int(np.count_nonzero(going_on & (gaps == 0.0)))
+        self._rises += int(np.count_nonzero(going_on & (gaps > 0.0)))
         going_on &= ~(gaps < 0.0)
         self._gaps.add(gaps[going_on])
         self._line.add(
@@ -199,6 +250,10 @@ def _seconds(entry: Any) -> float:
     """Return a time that is an object or a text as a number."""
     if entry is None:
         return float("nan")
+    if isinstance(entry, bool | np.bool_):
+        raise TypeError("true and false are no times")
+    if hasattr(entry, "ordinal") and hasattr(entry, "freq"):  # a period of pandas
+        return float(entry.ordinal)
     if isinstance(entry, str | bytes):
         text = entry if isinstance(entry, str) else entry.decode()
         with suppress(ValueError):
@@ -212,32 +267,40 @@ def _seconds(entry: Any) -> float:
 
 
 def clocks_of(table: Table, columns: dict[str, Name]) -> list[Clock]:
-    """Return the columns that look like times or durations, by name or by kind, and have no role."""
+    """Return the columns that look like times or durations, by name or by type, and have no role."""
     used = set(parts_of(columns))
     reward = columns["reward"]
     found = []
-    for name in table.names + table.unnamed:
-        kind = "time" if name in table.times or name in table.unnamed else _kind_by_name(name)
+    for name in table.names + table.index:
+        kind, is_sure = _kind_by_name(name)
+        if name in table.times:
+            kind, is_sure = kind or "time", True
         if kind and name not in used and table.names.count(name) < 2 and table.fits(name, reward):
-            by_name = _kind_by_name(name) == "duration"
-            found.append(Clock(name, True if by_name else None))
+            found.append(Clock(name, True if kind == "duration" else None, is_sure))
     return found
 
 
-def _kind_by_name(name: str) -> str:
-    """Return "time", "duration" or nothing.
+def _kind_by_name(name: str) -> tuple[str, bool]:
+    """Return "time", "duration" or nothing, and whether the name leaves no doubt.
 
     Examples
     --------
-    >>> [_kind_by_name(name) for name in ("eventTime", "duration_ms", "created_at", "dt", "timeout", "x")]
+    >>> [_kind_by_name(name)[0] for name in ("eventTime", "duration_ms", "created_at", "dt", "timeout", "x")]
     ['time', 'duration', 'time', 'duration', '', '']
+    >>> _kind_by_name("event_ts"), _kind_by_name("epoch"), _kind_by_name("epochMs"), _kind_by_name("gap_s")
+    (('time', True), ('time', False), ('time', True), ('duration', False))
     """
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     words = re.split(r"[^a-z0-9]+", snake)
-    if WORDS_OF_DURATIONS & set(words) or snake in NAMES_OF_DURATIONS:
-        return "duration"
-    is_time = WORDS_OF_TIMES & set(words) or snake in NAMES_OF_TIMES or words[-1] == "at"
-    return "time" if is_time else ""
+    has_unit = len(words) > 1 and words[-1] in UNITS
+    whole = "_".join(words[:-1] if has_unit else words)
+    if WORDS_OF_DURATIONS & set(words) or whole in NAMES_OF_DURATIONS:
+        return "duration", True
+    if WORDS_OF_TIMES & set(words) or whole in NAMES_OF_TIMES or words[-1] == "at":
+        return "time", True
+    if whole in PERHAPS_DURATIONS:
+        return "duration", False
+    return ("time", has_unit and whole == "epoch") if whole in PERHAPS_TIMES else ("", False)
 
 
 def watched(
@@ -250,11 +313,14 @@ def watched(
     chunks : iterator of Chunk
         Rows in order; the columns of times are under the names that `roles_of` gives them.
     clocks : list of Clock
+        One for each of those columns.
     notes, warnings : list of str
-        Each column has a note, in the place of which there is a warning once it is known to be uneven.
+        Each column that is times for sure has a note, in the place of which there is a warning once it is
+        known to be uneven. Of the others only those are spoken of, at the end, that are uneven.
     """
     for clock in clocks:
-        notes.append(_unused(clock))
+        if clock.is_sure:
+            notes.append(_unused(clock))
     starts, waiting, rows = _Starts(), [], 0
     try:
         for chunk in chunks:
@@ -267,6 +333,9 @@ def watched(
             yield chunk
     finally:
         _judge(clocks, waiting, notes, warnings)
+        for clock in clocks:
+            if not clock.is_sure and clock.is_plausible() and clock.is_uneven():
+                _speak_of(clock, notes, warnings)
 
 
 def roles_of(clocks: list[Clock]) -> dict[str, Name]:
@@ -285,16 +354,27 @@ def _judge(clocks: list[Clock], waiting: list[Any], notes: list[str], warnings: 
         return
     starts = np.concatenate([begins for _, begins in waiting])
     for clock in clocks:
-        if _unused(clock) not in notes:
+        if clock.is_sure and _unused(clock) not in notes:
             continue
         with suppress(TypeError):  # parts of a column that do not fit together
             clock.add(np.concatenate([own[clock.name] for own, _ in waiting]), starts)
-        if clock.is_uneven():
+        if clock.is_sure and clock.is_uneven():
             notes.remove(_unused(clock))
-            warnings.append(
-                f"rows are not evenly spaced in time by column {clock.name!r}, which is not used: the answer "
-                "is per row, not per unit of time"
-            )
+            _speak_of(clock, notes, warnings)
+
+
+def _speak_of(clock: Clock, notes: list[str], warnings: list[str]) -> None:
+    """Say that rows are uneven by a column; with an *if* where its numbers may mean something else."""
+    if clock.is_duration and not clock.is_sure:
+        notes.append(
+            f"column {clock.name!r} is not used: if it has the time from one row to the next, which varies, "
+            "the answer is per row, not per unit of time"
+        )
+        return
+    warnings.append(
+        f"rows are not evenly spaced in time by column {clock.name!r}, which is not used: the answer is per "
+        "row, not per unit of time"
+    )
 
 
 class _Starts:
