@@ -152,9 +152,9 @@ def evaluate_log(
     ----------
     log : mapping, tuple of arrays, table, path or dataset
         Columns by name; ``(states, rewards)`` or ``(states, rewards, next)``; a table of pandas or PyArrow;
-        the path of a Parquet file, which may be larger than memory, or of a CSV file; or a Minari dataset. Rows
-        are in the order of time. A row has a state, the reward of the step out of it, and perhaps where that step led;
-        otherwise it led to the state of the next row, unless an episode was over.
+        the path of a Parquet file, which may be larger than memory, or of a CSV file; or a Minari dataset.
+        Rows are in the order of time. A row has a state, the reward of the step out of it, and perhaps where
+        that step led; otherwise it led to the state of the next row, unless an episode was over.
     state : str or tuple of str, optional
         Column of states, or columns that make them up together; by default one with a usual name, such as
         "state" or "observation".
