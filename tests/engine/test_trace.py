@@ -167,7 +167,9 @@ def test_limits_do_not_depend_on_the_units_of_features(algorithm) -> None:
     problem = problems.without_ones(n=20, d=4)
     scaled = gb.Problem(problem.mrp, problem.features.matrix * [1.0, 1.0, 1e-7, 1e3])
     record = gb.ALGORITHMS[algorithm]
-    values = [p.features.combine(record.limit(p, record.params(), np.zeros(4))) for p in (problem, scaled)]
+    values = [
+        p.features.combine(record.declared.limit(p, record.params(), np.zeros(4))) for p in (problem, scaled)
+    ]
     np.testing.assert_allclose(values[1], values[0], rtol=1e-6, atol=1e-9)
 
 
@@ -185,7 +187,7 @@ def test_least_squares_do_not_depend_on_the_units_of_features() -> None:
 def test_limits_of_tabular_features_are_those_of_the_identity(algorithm) -> None:
     tabular, record = problems.tabular(), gb.ALGORITHMS[algorithm]
     dense = gb.Problem(tabular.mrp, np.eye(8))
-    limits = [record.limit(p, record.params(), np.ones(8)) for p in (tabular, dense)]
+    limits = [record.declared.limit(p, record.params(), np.ones(8)) for p in (tabular, dense)]
     np.testing.assert_allclose(limits[0], limits[1], rtol=1e-9, atol=1e-11)
 
 
@@ -202,6 +204,7 @@ def test_continuous_time_changes_the_unit_of_the_gain_alone(algorithm) -> None:
     np.testing.assert_allclose(found.gain, timed.rate * expected.gain, rtol=1e-12)
     one = gb.ALGORITHMS[algorithm]
     limits = [
-        one.limit(p, t.params(t.lanes[0]), np.zeros(3)) for p, t in ((of_time, found), (of_steps, expected))
+        one.declared.limit(p, t.params(t.lanes[0]), np.zeros(3))
+        for p, t in ((of_time, found), (of_steps, expected))
     ]
     np.testing.assert_allclose(limits[0], limits[1], rtol=1e-12, atol=1e-14)
