@@ -8,12 +8,12 @@ import pytest
 import gainbias as gb
 from gainbias.experiments.claims import (
     bound_holds,
-    claim,
     conditions,
     dimension,
     double_sampling,
     eta_order,
     eta_order_markov,
+    measuring,
     one_limit,
     rate,
     reward_estimate,
@@ -128,10 +128,10 @@ class TestDimension:
         total = 0.0
 
         def record(sample, params, step_size):
-            matrix, force = claim.double_chain_field()(sample, params, step_size)
+            matrix, force = measuring.double_chain_field()(sample, params, step_size)
             return matrix, np.array([((force - matrix @ weights) ** 2).sum(), 0.0])
 
-        total = claim.mean_update(record, problem)[1][0]
+        total = measuring.mean_update(record, problem)[1][0]
         assert dimension.mean_square(problem, weights) == pytest.approx(total)
 
 
@@ -174,7 +174,7 @@ class TestSplitting:
 
     def test_a_wrong_update_is_seen(self, monkeypatch):
         def flipped():
-            right = claim.double_chain_field()
+            right = measuring.double_chain_field()
             return lambda sample, params, size: right(sample._replace(other=-sample.other), params, size)
 
         monkeypatch.setattr(splitting, "double_chain_field", flipped)
