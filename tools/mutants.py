@@ -123,7 +123,7 @@ class Laboratory:
         options = [*OPTIONS, f"--basetemp={self.folder / 'tmp'}", *(["-x"] if stop else [])]
         # With --times a test does not fail for taking long, which on a busy machine would say nothing.
         options.append(f"--times={self.folder}")
-        # The empty file makes pytest read tests/conftest.py even where only the examples of a module are run.
+        # The empty file makes pytest read conftest.py even where only the examples of a module are run.
         paths = ["tests/__init__.py", *(test.replace("src/", f"{self.folder}/") for test in tests)]
         own = {"PYTHONPATH": str(self.folder), "XDG_CACHE_HOME": str(cache), "OPENBLAS_NUM_THREADS": "1"}
         own["HYPOTHESIS_STORAGE_DIRECTORY"] = str(self.folder / "hypothesis")

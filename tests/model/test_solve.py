@@ -61,7 +61,7 @@ def test_method_fits_the_chain(mrp: gb.MarkovRewardProcess, method: str) -> None
 
 @pytest.mark.parametrize(("more", "first"), [(0, "dense-gth"), (1, "power")])
 def test_up_to_which_size_a_chain_is_eliminated_at_once(more: int, first: str) -> None:
-    mrp, budget = expander(choice.DENSE_STATES + more), Budget(max_memory=1e9, watch=Watch())
+    mrp, budget = expander(choice.DENSE_SOLVE_STATES + more), Budget(max_memory=1e9, watch=Watch())
     names = [name for name, _ in choice.candidates(mrp, "auto", budget)]
     assert names[0] == first
     assert (len(names) == 1) == (more == 0)

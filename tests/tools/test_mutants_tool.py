@@ -157,7 +157,7 @@ def test_a_result_is_used_again_only_while_it_holds(tmp_path: Path, monkeypatch:
         killed.id: "killed",
         survived.id: "survived",
     }
-    monkeypatch.setattr(mutants, "tests_of", lambda path: ("tests/conftest.py",))
+    monkeypatch.setattr(mutants, "tests_of", lambda path: ("conftest.py",))
     assert set(run.known()) == {killed.id}
 
 

@@ -85,7 +85,7 @@ class Bound:
 
     @property
     def informative(self) -> bool:
-        """Whether the bound says something: it is certified and below what is known without the theorem.
+        """Whether the bound is certified and below what is known without the theorem.
 
         Known are the error before the first step, |theta_0 - theta*|^2, which making no step at all
         guarantees; and what holds anyway, because weights are kept in a ball or, for averages of rewards,
