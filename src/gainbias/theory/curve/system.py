@@ -171,13 +171,13 @@ def affine_field(algorithm: Algorithm, params: Any, frozen: bool = False) -> Sam
         raise ValueError(
             f"with {', '.join(f'{name}={getattr(params, name):g}' for name in guilty)} a step of "
             f"{algorithm.name} is not affine in its weights, so its moments follow no recursion: use "
-            f"{advice}, or exact_curve(..., lanes=1000) for the mean over so many runs"
+            f"{advice}, or exact_curve(..., lanes=1000) for the mean over 1,000 runs"
         )
     return bound_field(declared, params)
 
 
 def _no_field(algorithm: Algorithm, frozen: bool) -> str:
-    runs = "exact_curve(..., lanes=1000) for the mean over so many runs, with its error"
+    runs = "exact_curve(..., lanes=1000) for the mean over 1,000 runs, with its error"
     if frozen and algorithm.declared.sample_field is not None:
         return f"{algorithm.name} is affine in its weights as it is: leave out frozen=True"
     if algorithm.declared.frozen_field is not None:
