@@ -7,6 +7,7 @@ import pytest
 
 import gainbias as gb
 from gainbias.engine import work
+from gainbias.engine.trace import Scale
 
 from . import problems
 
@@ -208,3 +209,14 @@ def test_continuous_time_changes_the_unit_of_the_gain_alone(algorithm) -> None:
         for p, t in ((of_time, found), (of_steps, expected))
     ]
     np.testing.assert_allclose(limits[0], limits[1], rtol=1e-12, atol=1e-14)
+
+
+def test_a_norm_without_a_quadratic_form_has_no_exact_curve() -> None:
+    problem = problems.dense()
+    scale = Scale(gb.ALGORITHMS["td-lambda"], problem, (), np.zeros(problem.num_features))
+    with pytest.raises(ValueError, match="the largest norm is no quadratic form, so there is no exact curve"):
+        scale.form(norm="largest")
+
+
+def test_one_lane_is_called_one_lane() -> None:
+    assert "1 lane," in repr(gb.run("td-lambda", problems.dense(), 10, 0.1))

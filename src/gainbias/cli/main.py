@@ -138,7 +138,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     try:
         _keep_estimate(estimate, files, options)
     except BaseException:
-        _answer(options, estimate.to_dict(), show_estimate)  # which a file that fails must not lose
+        _answer(options, estimate.to_dict(), show_estimate)  # a failed write must not lose the answer
         raise
     where = {"written": {what: str(path) for what, path in files.items()}, "made_folders": _names(made)}
     _answer(options, estimate.to_dict() | (where if files else {}), show_estimate)

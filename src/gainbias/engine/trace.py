@@ -72,6 +72,8 @@ class Scale:
 
     def form(self, kind: Kind = "full", norm: Norm = "euclidean", space: Space = "values") -> Floats:
         """Return K, (d, d): weights that are v away from a target have the squared error v^T K v."""
+        if norm not in ("euclidean", "stationary"):
+            raise ValueError(f"the {norm} norm is no quadratic form, so there is no exact curve")
         mu, ones, d = self.problem.solution.stationary, self.problem.ones_weights, self.problem.num_features
         if space == "weights":
             keep = np.eye(d)
@@ -142,8 +144,8 @@ class Scale:
                 raise ValueError(f"{name} must be one of {', '.join(get_args(allowed))}, found {value!r}")
         if space == "weights" and target == "bias":
             raise ValueError("the bias is a value of each state, not weights: use target='paper' or 'own'")
-        if space == "weights" and norm == "stationary":
-            raise ValueError("the stationary norm is one of values: use norm='euclidean' for weights")
+        if space == "weights" and norm != "euclidean":
+            raise ValueError(f"the {norm} norm is one of values: use norm='euclidean' for weights")
         on_a_line = self.algorithm.declared.limit_is_line and self.problem.ones_in_span
         if target == "own" and on_a_line and kind == "full":
             raise ValueError(
@@ -360,7 +362,8 @@ class Trace:
     def __repr__(self) -> str:
         statuses = [outcome.status for outcome in self.outcomes]
         ended = ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
-        return f"Trace({self.algorithm.name}, {len(self.lanes)} lanes, {self.steps[-1]} steps: {ended})"
+        lanes = "1 lane" if len(self.lanes) == 1 else f"{len(self.lanes)} lanes"
+        return f"Trace({self.algorithm.name}, {lanes}, {self.steps[-1]} steps: {ended})"
 
 
 def _plain(array: Floats) -> list[float | None]:

@@ -1,4 +1,4 @@
-"""What results depend on beside their settings: sources of this package, and versions of others."""
+"""What results depend on besides their settings: sources of this package, and versions of others."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def task(name: str, seed: int = 0, protocol: Protocol = "literal", **settings: A
     chosen = {key: _plain(value, key) for key, value in {**recipe.settings, **settings}.items()}
     made_from = tuple((key, type(chosen[key]), chosen[key]) for key in chosen if key != "num_features")
     solution, source = _solved(name, seed, made_from)
-    features = _features(recipe, solution, seed, protocol, chosen["num_features"])
+    features = _features(recipe, solution, seed, protocol, chosen.get("num_features"))
     return Task(
         name=name,
         problem=Problem(solution.mrp, features, solution=solution),

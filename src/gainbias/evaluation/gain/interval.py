@@ -4,7 +4,7 @@ The interval comes from few long batches, whose means are nearly independent, wi
 corrected for skewness. Few are enough: 20 batches give an interval 7 % wider than a known variance would.
 Batches are at least `TIMES_PER_BATCH` autocorrelation times long; a short run has fewer of them, and so a
 wider interval. What cannot be trusted is said in `GainEstimate.warnings`. Rewards that never change have no
-interval: how far the gain may be from what was seen, they do not tell.
+interval: they do not tell how far the gain may be from what was seen.
 
 A run that goes on until its interval is narrow enough is looked at only at times that grow by `LOOK_GROWTH`,
 and the interval is believed only if nothing speaks against it: looking at every step would stop at the first
