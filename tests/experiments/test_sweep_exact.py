@@ -8,6 +8,8 @@ import pytest
 import gainbias as gb
 from gainbias.experiments import inspection
 
+pytestmark = pytest.mark.slow  # they share one long sweep
+
 CHOICES = {
     "tasks": [{"id": "garnet", "num_states": 10, "num_features": 3}],
     "algorithms": [

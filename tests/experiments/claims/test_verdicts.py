@@ -206,6 +206,7 @@ class TestConditions:
         assert (first.eta1, first.eta2, first.eta3, first.factor) == pytest.approx((0.5, 0.9, 0.9, 1.0))
 
 
+@pytest.mark.slow  # they share one measurement
 class TestBoundHolds:
     def test_errors_are_below(self, quick):
         assert verdict(bound_holds, quick(bound_holds)) == "holds"
