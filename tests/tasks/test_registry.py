@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -350,3 +351,10 @@ class TestWrongInput:
             "distances.csv",
             "parameters.csv",
         ]
+
+
+def test_a_recipe_without_the_setting_of_features_has_its_own(monkeypatch):
+    recipe = gb.TASKS["two-loop"]
+    settings = {name: value for name, value in recipe.settings.items() if name != "num_features"}
+    monkeypatch.setitem(gb.TASKS, "bare", replace(recipe, name="bare", settings=settings))
+    assert gb.task("bare").problem.solution.gain == gb.task("two-loop").problem.solution.gain

@@ -35,7 +35,8 @@ class Recipe:
     num_states : int
         Number of states with the default settings.
     settings : mapping
-        Every choice that `task` lets one change, with its default.
+        Every choice that `task` lets one change, with its default. With the entry `num_features`, None or a
+        number, one may ask for features like those of the paper.
     process : callable
         From a seed and settings to a process, and to plain facts about where it came from.
     features : callable or None
