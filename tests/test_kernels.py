@@ -32,7 +32,7 @@ print(front[0], leak[1])
 STEP_PROGRAM = """
 import gainbias as gb
 mrp = gb.MarkovRewardProcess([[0.0, 1.0], [1.0, 0.0]], [1.0, 0.0])
-trace = gb.run("discounted-td", gb.Problem(mrp, gb.Tabular()), 1, 0.5, start=0)
+trace = gb.run("discounted-td", gb.Problem(mrp, gb.Tabular()), 1, 0.5, sampling=gb.Markov(0))
 print(trace.weights[0, -1, 0])
 """
 
@@ -101,10 +101,10 @@ problem.solution
 source = pathlib.Path(gb.__file__).parent / "algorithms/discounted_td.py"
 before = source.read_text()
 source.write_text(before.replace("step_size[k] * (move.reward +", "step_size[k] * (3.0 * move.reward +"))
-print(gb.run("discounted-td", problem, 1, 0.5, start=0).weights[0, -1, 0])
+print(gb.run("discounted-td", problem, 1, 0.5, sampling=gb.Markov(0)).weights[0, -1, 0])
 source.write_text(before)
 import gainbias.algorithms.discounted_td as module
-print(gb.run(importlib.reload(module).ALGORITHM, problem, 1, 0.5, start=0).weights[0, -1, 0])
+print(gb.run(importlib.reload(module).ALGORITHM, problem, 1, 0.5, sampling=gb.Markov(0)).weights[0, -1, 0])
 """
 
 

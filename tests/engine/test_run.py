@@ -110,7 +110,7 @@ def test_tail_average_is_the_mean_of_the_weights_after_each_step(make, params) -
 
 @pytest.mark.parametrize("start", [3, "uniform", "stationary"])
 def test_start(start) -> None:
-    trace = gb.run("discounted-td", problems.tabular(), 1, 0.1, seeds=range(40), start=start)
+    trace = gb.run("discounted-td", problems.tabular(), 1, 0.1, seeds=range(40), sampling=gb.Markov(start))
     visited = {int(np.flatnonzero(row)[0]) for row in trace.weights[:, -1] if row.any()}
     assert visited <= {3} if start == 3 else len(visited) > 3
 
@@ -261,8 +261,8 @@ BAD = [
     ({"seeds": [-1]}, "seeds must be integers that are not negative, found -1"),
     ({"seeds": [0.5]}, "seeds must be integers that are not negative, found 0.5"),
     ({"sampling": "idd"}, "unknown sampling 'idd': use 'markov' or 'iid'"),
-    ({"start": 99}, "start must be a state from 0 to 7, found 99"),
-    ({"start": "zero"}, "start must be a state, 'uniform' or 'stationary'"),
+    ({"sampling": gb.Markov(99)}, "start must be a state from 0 to 7, found 99"),
+    ({"sampling": gb.Markov("zero")}, "start must be a state, 'uniform' or 'stationary'"),
     ({"num_steps": 0}, "num_steps must be a positive integer, found 0"),
     ({"num_steps": 1.5}, "num_steps must be a positive integer, found 1.5"),
     ({"checkpoints": 0}, "checkpoints must be at least 1"),
@@ -270,8 +270,11 @@ BAD = [
     ({"threads": 0}, "threads must be a positive integer"),
     ({"tail_average": 1.0}, "tail_average must be at least 0 and below 1, found 1.0"),
     ({"initial_weights": np.zeros(7)}, r"initial_weights must have shape \(3,\), found \(7,\)"),
-    ({"keep": "everything"}, "keep must be 'weights', 'errors' or a list of states"),
-    ({"keep": [0, 8]}, "states to keep must be from 0 to 7"),
+    (
+        {"checkpoints": gb.Checkpoints(9, "everything")},
+        "keep must be 'weights', 'errors' or a list of states",
+    ),
+    ({"checkpoints": gb.Checkpoints(9, [0, 8])}, "states to keep must be from 0 to 7"),
     ({"problem": problems.process()}, r"problem must be a gb.Problem, found MarkovRewardProcess: write"),
     ({"algorithm": "almost-sure-td"}, "almost-sure-td exists for tabular features only, found dense"),
 ]

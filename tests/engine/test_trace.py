@@ -118,9 +118,11 @@ def test_transitions_count_both_chains() -> None:
 
 class TestKeep:
     def test_errors_instead_of_weights(self) -> None:
-        options = {"step_size": [0.1, 0.2, 0.3], "seeds": [1], "checkpoints": 9}
-        full = gb.run("td-lambda", problems.tabular(), 400, **options)
-        small = gb.run("td-lambda", problems.tabular(), 400, **options, keep="errors")
+        sizes = [0.1, 0.2, 0.3]
+        full, small = (
+            gb.run("td-lambda", problems.tabular(), 400, sizes, checkpoints=gb.Checkpoints(9, keep=keep))
+            for keep in ("weights", "errors")
+        )
         assert small.weights.shape == (3, 1, 8)
         np.testing.assert_array_equal(small.weights[:, 0], full.weights[:, -1])
         for kind in ("full", "centred", "quotient"):
@@ -132,7 +134,7 @@ class TestKeep:
 
     def test_values_of_some_states(self) -> None:
         full = gb.run("td-lambda", problems.dense(), 400, 0.1, checkpoints=9)
-        small = gb.run("td-lambda", problems.dense(), 400, 0.1, checkpoints=9, keep=[2, 5])
+        small = gb.run("td-lambda", problems.dense(), 400, 0.1, checkpoints=gb.Checkpoints(9, keep=[2, 5]))
         expected = (full.weights[0] @ full.problem.features.matrix.T)[:, [2, 5]]
         np.testing.assert_allclose(small.values[0], expected, rtol=1e-12)
         with pytest.raises(ValueError, match="kept the weights of its last checkpoint only"):
@@ -141,7 +143,7 @@ class TestKeep:
 
     def test_too_much_is_refused(self, monkeypatch) -> None:
         monkeypatch.setattr(work, "MOST_RECORD_BYTES", 1000)
-        with pytest.raises(ValueError, match=r"would take .* GB: use keep='errors'"):
+        with pytest.raises(ValueError, match=r"would take .* GB: use gb\.Checkpoints\(keep='errors'\)"):
             gb.run("td-lambda", problems.dense(), 400, 0.1)
 
 

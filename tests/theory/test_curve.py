@@ -58,7 +58,9 @@ class TestAgainstRuns:
 
     def test_frozen_single_chain_against_a_step_by_hand(self):
         problem = small_problem("tabular", FEW)
-        curve = gb.exact_curve("single-chain", problem, 1, 0.25, frozen=True, checkpoints=[1], start=2)
+        curve = gb.exact_curve(
+            "single-chain", problem, 1, 0.25, frozen=True, checkpoints=[1], sampling=gb.Markov(2)
+        )
         phi, mean = np.eye(FEW), problem.solution.stationary
         expected = np.zeros(FEW)
         for after, probability in enumerate(problem.mrp.csr.toarray()[2]):
@@ -146,7 +148,7 @@ class TestRefused:
     @pytest.mark.parametrize("start", [3, 1.5, True, "second"])
     def test_a_start_that_is_no_state(self, start):
         with pytest.raises(ValueError, match=f"a state from 0 to 2, found {start!r}"):
-            gb.exact_curve("double-chain", self.problem, 10, 0.1, start=start)
+            gb.exact_curve("double-chain", self.problem, 10, 0.1, sampling=gb.Markov(start))
 
     def test_a_misspelt_sampling(self):
         """It must not pass for Markov sampling."""

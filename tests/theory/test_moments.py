@@ -82,7 +82,7 @@ def test_any_start(name, start):
     algorithm, problem = gb.ALGORITHMS[name], small_problem("dense", FEW)
     law = move_law(problem, algorithm.chains, "markov", start)
     expected = by_enumeration(Case(algorithm, "dense", problem, algorithm.params()), law, 2)
-    agree(exact(name, problem, 2, sampling="markov", start=start), expected)
+    agree(exact(name, problem, 2, sampling=gb.Markov(start)), expected)
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -261,6 +262,33 @@ def own_successor(table: AliasTable, row: int, slot: int) -> int:
 
 Sampling = Literal["markov", "iid"]
 Start = int | Literal["uniform", "stationary"]
+
+
+@dataclass(frozen=True)
+class Markov:
+    """Sampling along the chain, from a first state of your choice.
+
+    Parameters
+    ----------
+    start : int, "uniform" or "stationary"
+        The first state, or the law that it is drawn from. ``sampling="markov"`` is ``Markov("uniform")``.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> problem = gb.Problem(gb.MarkovRewardProcess([[0, 1], [1, 0]], [3.0, 5.0]), gb.Tabular())
+    >>> gb.run("discounted-td", problem, 1, 0.5, sampling=gb.Markov(start=1)).weights[0, -1]
+    array([0. , 2.5])
+    """
+
+    start: Start = "uniform"
+
+
+def split_sampling(sampling: Sampling | Markov) -> tuple[Sampling, Start]:
+    """Return whether the chain is followed, and where it starts."""
+    return ("markov", sampling.start) if isinstance(sampling, Markov) else (sampling, "uniform")
+
+
 PathName: TypeAlias = tuple[int, str]
 """A seed and the name of a chain."""
 

@@ -21,9 +21,9 @@ import numpy as np
 from gainbias.algorithms.algorithm import Algorithm, read_state
 from gainbias.algorithms.registry import as_algorithm
 from gainbias.engine.lanes import Group, Lane, StepSize, make_groups, make_lanes, warn_of_large_steps
-from gainbias.engine.paths import Sampler, Sampling, Start
+from gainbias.engine.paths import Markov, Sampler, Sampling, Start, split_sampling
 from gainbias.engine.trace import Outcome, Trace
-from gainbias.engine.work import CheckpointRecord, Keep, RunPlan, Work
+from gainbias.engine.work import CheckpointRecord, Checkpoints, RunPlan, Work
 from gainbias.features.rows import LANES
 from gainbias.model.checks import float_array
 from gainbias.model.problem import Problem
@@ -50,12 +50,10 @@ def run(
     *,
     seeds: int | Iterable[int] = 0,
     params: Mapping[str, float | Sequence[float]] | None = None,
-    sampling: Sampling = "markov",
-    start: Start = "uniform",
-    checkpoints: int | Iterable[int] = 200,
+    sampling: Sampling | Markov = "markov",
+    checkpoints: int | Iterable[int] | Checkpoints = 200,
     tail_average: float | None = None,
     initial_weights: Floats | None = None,
-    keep: Keep = "weights",
     threads: int | None = None,
 ) -> Trace:
     """Run an algorithm on a problem and return what it learned.
@@ -78,20 +76,17 @@ def run(
         One path each.
     params : mapping, optional
         Parameters by name; lists make lanes of all combinations.
-    sampling : {"markov", "iid"}
-        Follow the chain, or draw the state of each transition afresh from the stationary law.
-    start : int, "uniform" or "stationary"
-        First state of a chain.
-    checkpoints : int or iterable of int
+    sampling : "markov", "iid" or Markov
+        Follow the chain from a state drawn uniformly, or draw the state of each transition afresh from the
+        stationary law. ``gb.Markov(start=0)`` follows the chain from a state of your choice.
+    checkpoints : int, iterable of int, or Checkpoints
         How many, evenly spaced on a logarithmic scale, or the numbers of steps themselves.
+        ``gb.Checkpoints(200, keep="errors")`` keeps less than all weights, where those would be too large.
     tail_average : float, optional
         Report the average of the weights after this fraction of the steps (before it, the weights), a
         Polyak-Ruppert average. 0.25 is a good choice.
     initial_weights : (d,) array, optional
         First weights, otherwise zeros.
-    keep : {"weights", "errors"} or sequence of int
-        Weights at all checkpoints; or, where they would be too large, the usual errors, or the values of
-        some states. The last weights are always kept.
     threads : int, optional
         How many work at once, at most; no number changes a result. By default all cores, or as many as
         GAINBIAS_THREADS in the environment says.
@@ -119,19 +114,21 @@ def run(
     warn_of_large_steps(chosen, lanes, problem)
     _warn_of_idle_traces(chosen, lanes, sampling)
     first = as_first_weights(problem, initial_weights)
+    way, start = split_sampling(sampling)
+    looks = checkpoints if isinstance(checkpoints, Checkpoints) else Checkpoints(checkpoints)
     plan = RunPlan(
         algorithm=chosen,
         problem=problem,
         sampler=Sampler(problem.mrp, lambda: problem.solution.stationary),
-        sampling=sampling,
+        sampling=way,
         start=start,
         first_weights=first,
-        checkpoints=as_checkpoints(checkpoints, num_steps),
+        checkpoints=as_checkpoints(looks.steps, num_steps),
         average_from=_average_from(tail_average, num_steps),
     )
     for lane in lanes:
         lane.step_size.values(num_steps - 1, num_steps)  # an array that is too short is refused now
-    record = CheckpointRecord(plan, lanes, keep)
+    record = CheckpointRecord(plan, lanes, looks.keep)
     steps_done = _work_through(plan, record, make_groups(chosen, lanes, plan.form), threads)
     return Trace(
         chosen,
@@ -145,7 +142,7 @@ def run(
         [_outcome(record, i, steps_done[i], num_steps) for i in range(len(lanes))],
         first,
         record.errors,
-        _settings(problem, num_steps, sampling, start, tail_average),
+        _settings(problem, num_steps, way, start, tail_average),
     )
 
 
@@ -287,7 +284,7 @@ def check_problem(algorithm: Algorithm, problem: Problem) -> None:
         )
 
 
-def _warn_of_idle_traces(algorithm: Algorithm, lanes: list[Lane], sampling: Sampling) -> None:
+def _warn_of_idle_traces(algorithm: Algorithm, lanes: list[Lane], sampling: Sampling | Markov) -> None:
     if sampling == "iid" and any(lane.params.get("trace_decay", 0.0) > 0.0 for lane in lanes):
         warnings.warn(
             f"a trace of {algorithm.name} has no use with sampling='iid', where transitions do not follow "

@@ -264,7 +264,7 @@ class Trace:
         if len(self.kept) < len(self.steps):
             raise ValueError(
                 f"this run kept the weights of its last checkpoint only, and not {key}: run it with "
-                "keep='weights', or with keep='errors' for the usual errors"
+                "checkpoints=gb.Checkpoints(keep='weights'), or with keep='errors' for the usual errors"
             )
         errors = np.empty((len(self.lanes), len(self.steps)))
         for i, lane in enumerate(self.lanes):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -96,6 +96,31 @@ class RunPlan:
         ]
 
 
+@dataclass(frozen=True)
+class Checkpoints:
+    """Checkpoints of a run, and what is kept at them.
+
+    Parameters
+    ----------
+    steps : int or iterable of int
+        How many, evenly spaced on a logarithmic scale, or the numbers of steps themselves.
+    keep : {"weights", "errors"} or sequence of int
+        All weights; or, where they would be too large, the usual errors, or the values of some states. The
+        last weights are always kept.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> problem = gb.Problem(gb.MarkovRewardProcess([[0, 1], [1, 0]], [3.0, 5.0]), gb.Tabular())
+    >>> trace = gb.run("td-lambda", problem, 100, 0.1, checkpoints=gb.Checkpoints(9, keep="errors"))
+    >>> trace.weights.shape
+    (1, 1, 2)
+    """
+
+    steps: int | Iterable[int] = 200
+    keep: Keep = "weights"
+
+
 class CheckpointRecord:
     """The checkpoints of all lanes; threads write into different parts of it.
 
@@ -117,8 +142,8 @@ class CheckpointRecord:
         if every and 8 * count * checkpoints * d > MOST_RECORD_BYTES:
             raise ValueError(
                 f"the weights of {count} lanes at {checkpoints} checkpoints with {d} features would take "
-                f"{8 * count * checkpoints * d / 2**30:.1f} GB: use keep='errors', keep=[some states], or "
-                "fewer checkpoints"
+                f"{8 * count * checkpoints * d / 2**30:.1f} GB: use "
+                "gb.Checkpoints(keep='errors'), keep=[some states], or fewer checkpoints"
             )
         self.kept = np.arange(checkpoints) if every else np.array([checkpoints - 1])
         self.weights = np.full((count, len(self.kept), d), np.nan)

@@ -37,7 +37,7 @@ PROBES = 4
 SPAN_TOLERANCE = 1e-10
 """Values within this of 1 in every state count as the constant 1, or within the rounding of the fit."""
 
-WELL_CONDITIONED = 1e-6
+LEAST_GRAM_EIGENVALUE = 1e-6
 """Above this smallest eigenvalue, the Cholesky factor of the Gram matrix of unit columns is good enough."""
 
 REFINEMENTS = 3
@@ -353,7 +353,7 @@ def projector(features: Features) -> Projector:
     norms = np.sqrt(squares)
     gram /= np.outer(norms, norms)
     try:
-        np.linalg.cholesky(gram - WELL_CONDITIONED * np.eye(len(gram)))
+        np.linalg.cholesky(gram - LEAST_GRAM_EIGENVALUE * np.eye(len(gram)))
         triangle = linalg.cholesky(gram)
     except np.linalg.LinAlgError:
         triangle = triangular_factor((block / norms for _, block in features.row_blocks()), len(gram))

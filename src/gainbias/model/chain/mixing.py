@@ -127,7 +127,7 @@ STIR, SURE = 1e-12, 1e-6
 LEAST_GROWTH = 1e-3
 """A disturbance is relative to the size of a matrix, or to this, so that it is never below rounding."""
 
-WELL_CONDITIONED = 1e-10
+LARGEST_EIGENVALUE_ERROR = 1e-10
 """A disturbance of 1e-12 moves eigenvalues by no more than this if they are well-conditioned."""
 
 RESTARTS = 50
@@ -168,7 +168,7 @@ def second_eigenvalue_modulus(mrp: MarkovRewardProcess) -> float:
     """
     found = _second(mrp)
     floor = _rounding_floor(mrp.num_states)
-    if found.modulus <= floor and found.error <= WELL_CONDITIONED:
+    if found.modulus <= floor and found.error <= LARGEST_EIGENVALUE_ERROR:
         return 0.0
     if not found.error <= SURE * found.modulus:
         raise ConvergenceError(

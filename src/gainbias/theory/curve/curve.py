@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
 from gainbias.engine.lanes import Lane, StepSize, make_lanes
-from gainbias.engine.paths import Sampling, Start
+from gainbias.engine.paths import Markov, Sampling, split_sampling
 from gainbias.engine.run import as_checkpoints, as_first_weights, check_problem, is_count, run
 from gainbias.engine.schedules import Constant
 from gainbias.engine.trace import Kind, Norm, Scale, Space, Target
@@ -176,8 +176,7 @@ def exact_curve(
     step_size: StepSize,
     *,
     params: Mapping[str, float] | None = None,
-    sampling: Sampling = "markov",
-    start: Start = "uniform",
+    sampling: Sampling | Markov = "markov",
     checkpoints: int | Iterable[int] = 200,
     initial_weights: Floats | None = None,
     frozen: bool = False,
@@ -193,7 +192,7 @@ def exact_curve(
 
     Parameters
     ----------
-    algorithm, problem, num_steps, step_size, sampling, start, checkpoints, initial_weights
+    algorithm, problem, num_steps, step_size, sampling, checkpoints, initial_weights
         As for `run`, with one step size.
     params : mapping, optional
         Parameters by name, one value each.
@@ -228,12 +227,13 @@ def exact_curve(
     chosen = as_algorithm(algorithm)
     problem = problem.problem if isinstance(problem, Task) else problem
     check_problem(chosen, problem)
-    check_sampling(sampling)
+    way, start = split_sampling(sampling)
+    check_sampling(way)
     lane = _one_lane(chosen, step_size, params or {})
     steps = as_checkpoints(checkpoints, num_steps)
     first = as_first_weights(problem, initial_weights)
     own = chosen.params(**lane.params)
-    how: dict[str, Any] = {"sampling": sampling, "start": start, "frozen": frozen}
+    how: dict[str, Any] = {"sampling": way, "start": start, "frozen": frozen}
     settings = {**how, "step_size": str(lane.step_size)}
     if lanes is not None:
         if frozen or not is_count(lanes):
@@ -278,8 +278,7 @@ def _sampled(
         lane.step_size,
         seeds=range(lanes),
         params=dict(lane.params),
-        sampling=settings["sampling"],
-        start=settings["start"],
+        sampling="iid" if settings["sampling"] == "iid" else Markov(settings["start"]),
         checkpoints=steps.tolist(),
         initial_weights=first,
     )
