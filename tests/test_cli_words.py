@@ -14,7 +14,7 @@ from gainbias.engine.trace import Outcome
 from gainbias.experiments.reproduce.reproduce import paper_tasks
 from gainbias.report.study import _write_sheet
 from gainbias.report.tables.findings import shortfalls
-from gainbias.report.tables.layout import Sheet, TableCell
+from gainbias.report.text import Sheet, TableCell
 
 
 def answer_of(capsys, *words):

@@ -14,7 +14,7 @@ from gainbias.report.claims import read_claims, store_claims
 from gainbias.report.figures.claims import draw_chart
 from gainbias.report.figures.style import SIZES
 from gainbias.report.tables.claims import claims_markdown, claims_sheet
-from gainbias.report.tables.layout import latex
+from gainbias.report.text import latex
 from tests.report.latex import problems
 
 DOCS = Path(__file__).parents[2] / "docs"

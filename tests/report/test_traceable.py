@@ -7,8 +7,7 @@ import pytest
 
 import gainbias as gb
 from gainbias.report.data.claims import STUDY_CLAIMS
-from gainbias.report.data.results import FAIR_SCORES, printed_numbers, read_results
-from gainbias.report.data.summary import summary_table
+from gainbias.report.data.results import FAIR_SCORES, printed_numbers, read_results, summary_table
 from gainbias.report.data.verdicts import unexplained, verdict_table
 from gainbias.report.study import report_on
 from gainbias.report.tables.paper import OURS, untraceable

@@ -12,7 +12,7 @@ from gainbias.report.figures.claims import draw_chart
 from gainbias.report.figures.style import SIZES, save_figure
 from gainbias.report.pages.claims import write_claims_page
 from gainbias.report.tables.claims import claims_markdown, claims_sheet
-from gainbias.report.tables.layout import latex
+from gainbias.report.text import latex
 from gainbias.store import write_whole
 
 CLAIMS_FILE = "claims.json"

@@ -14,8 +14,8 @@ from gainbias.report.data.sweeps import Summary, best_steps, common_schedule
 from gainbias.report.figures.sweeps import write_sweep_figures
 from gainbias.report.pages.frame import PAGE
 from gainbias.report.pages.sweep import sweep_page
-from gainbias.report.tables.layout import latex, markdown
 from gainbias.report.tables.sweeps import best_sheet
+from gainbias.report.text import latex, markdown
 from gainbias.store import write_whole
 
 

@@ -20,9 +20,10 @@ from gainbias.report.data.results import (
     MissingDataError,
     Paper,
     Score,
+    log_floor_ratios,
+    score_arrays,
     tail_of,
 )
-from gainbias.report.data.summary import log_floor_ratios, score_arrays
 from gainbias.report.data.verdicts import PRINTED_ZERO
 from gainbias.report.figures.style import FAINT, INK, SIZES, drawing, look_of, new_figure
 from gainbias.tasks.registry import task_title

@@ -33,7 +33,6 @@ from gainbias.report.data.results import (
 )
 from gainbias.report.data.verdicts import SCORES, with_caveat
 from gainbias.report.figures.style import look_of
-from gainbias.report.numbers import range_text, ratio_text, spread_text
 from gainbias.report.pages.frame import (
     Entry,
     assembled,
@@ -58,7 +57,6 @@ from gainbias.report.tables.findings import (
     verdict_header,
     verdict_texts,
 )
-from gainbias.report.tables.layout import Sheet
 from gainbias.report.tables.paper import (
     CONDITION_TITLES,
     FIRST_INSTANCES,
@@ -68,6 +66,7 @@ from gainbias.report.tables.paper import (
     best_of,
     summary_sheet,
 )
+from gainbias.report.text import Sheet, range_text, ratio_text, spread_text
 from gainbias.store import write_whole
 from gainbias.tasks.registry import task_title
 

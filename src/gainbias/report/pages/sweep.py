@@ -12,10 +12,10 @@ from pandas import DataFrame
 
 from gainbias.report.data.sweeps import for_charts
 from gainbias.report.figures.sweeps import looks_of
-from gainbias.report.numbers import number_text
 from gainbias.report.pages.frame import NUMBER, assembled, chart_look, definitions, script_data, short
 from gainbias.report.pages.study import MOST_CURVE_POINTS, thinned
 from gainbias.report.tables.sweeps import HEADER, NOTE, interval_words, several_paths
+from gainbias.report.text import number_text
 
 MOST_CURVES = 2000
 """Most learning curves of a page: those at the best steps first, then those at shared ones."""

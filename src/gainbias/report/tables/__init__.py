@@ -1,5 +1,5 @@
-"""Tables laid out for reading, as Markdown and LaTeX.
+"""Tables laid out for reading.
 
-Start reading in `layout`, which has the `Sheet` that every table becomes. `paper` and `findings` are about
-the paper's study, `sweeps` and `claims` about the other two kinds of results.
+Start reading in `paper`, the tables of the paper's study; `findings` is its page of verdicts. `sweeps` and
+`claims` are about the other two kinds of results. All are a `Sheet` of `report.text`, or Markdown.
 """

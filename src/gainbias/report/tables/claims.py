@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gainbias.experiments.claims.claim import ClaimResult, Part
-from gainbias.report.tables.layout import Sheet, TableCell
+from gainbias.report.text import Sheet, TableCell
 
 PART_HEADER = ("Measured", "Figure", "Interval", "Claimed", "Verdict")
 

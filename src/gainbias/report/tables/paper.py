@@ -19,11 +19,18 @@ from gainbias.experiments.reproduce.protocols import method_title
 from gainbias.experiments.results import CONDITION_RUNS, CONDITIONS
 from gainbias.experiments.statistics import Interval, proportion_interval
 from gainbias.report.data.claims import STUDY_CLAIMS
-from gainbias.report.data.results import FAIR_SCORES, STUDIED, TABLE_SCORES, Archive, MissingDataError, Paper
-from gainbias.report.data.summary import REFERENCE, summary_table
+from gainbias.report.data.results import (
+    FAIR_SCORES,
+    REFERENCE,
+    STUDIED,
+    TABLE_SCORES,
+    Archive,
+    MissingDataError,
+    Paper,
+    summary_table,
+)
 from gainbias.report.data.verdicts import unexplained, verdict_table
-from gainbias.report.numbers import range_text, ratio_text, scaled_text, spread_text
-from gainbias.report.tables.layout import Sheet, TableCell
+from gainbias.report.text import Sheet, TableCell, range_text, ratio_text, scaled_text, spread_text
 from gainbias.tasks.registry import task_title
 
 

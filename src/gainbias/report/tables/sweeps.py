@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from gainbias.report.numbers import interval_text, number_text
-from gainbias.report.tables.layout import Sheet, TableCell
+from gainbias.report.text import Sheet, TableCell, interval_text, number_text
 
 NOTE = (
     "Best step sizes are chosen on every second instance and measured on the others, with all paths of an "
