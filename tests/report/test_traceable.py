@@ -6,8 +6,8 @@ import pandas
 import pytest
 
 import gainbias as gb
-from gainbias.report.data.claims import STUDY_CLAIMS
 from gainbias.report.data.results import FAIR_SCORES, printed_numbers, read_results, summary_table
+from gainbias.report.data.study_claims import STUDY_CLAIMS
 from gainbias.report.data.verdicts import unexplained, verdict_table
 from gainbias.report.study import report_on
 from gainbias.report.tables.paper import OURS, untraceable

@@ -4,8 +4,8 @@ import numpy as np
 import pandas
 import pytest
 
-from gainbias.report.data.claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES
+from gainbias.report.data.study_claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.verdicts import (
     AGAINST_BASELINES,
     CONSTANT_ITSELF,

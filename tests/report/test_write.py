@@ -7,7 +7,7 @@ import numpy as np
 import pandas
 import pytest
 
-from gainbias.report.data.claims import STUDY_CLAIMS
+from gainbias.report.data.study_claims import STUDY_CLAIMS
 from gainbias.report.data.verdicts import unexplained, verdict_table
 from gainbias.report.figures.style import SIZES
 from gainbias.report.study import findings_from, write_figures, write_scores, write_study_tables, write_texts

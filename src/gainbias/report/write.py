@@ -7,8 +7,7 @@ from pathlib import Path
 from gainbias.evaluation.estimate import Estimate
 from gainbias.experiments.results import Results
 from gainbias.extras import require
-from gainbias.report.claims import CLAIMS_FILE, read_claims
-from gainbias.report.pages.claims import write_claims_page
+from gainbias.report.claims import CLAIMS_FILE, read_claims, write_claims_page
 from gainbias.report.pages.estimate import write_estimate_page, write_stored_page
 from gainbias.report.pages.frame import PAGE
 from gainbias.store import check_free

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from gainbias.experiments.reproduce.protocols import method_title
-from gainbias.report.data.claims import STUDY_CLAIMS
 from gainbias.report.data.results import PAPER_SCORES, read_results
+from gainbias.report.data.study_claims import STUDY_CLAIMS
 from gainbias.report.pages.study import write_study_page
 from gainbias.report.tables.paper import study_tables
 from tests.report.interactive.browser import Browser

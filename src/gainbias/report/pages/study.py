@@ -19,7 +19,6 @@ import numpy as np
 from pandas import DataFrame
 
 from gainbias.experiments.reproduce.protocols import in_method_order, method_title
-from gainbias.report.data.claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.results import (
     FLOOR_ALGORITHM,
     PAPER_SCORES,
@@ -31,6 +30,7 @@ from gainbias.report.data.results import (
     refuse_gaps,
     tail_of,
 )
+from gainbias.report.data.study_claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.verdicts import SCORES, with_caveat
 from gainbias.report.figures.style import look_of
 from gainbias.report.pages.frame import (

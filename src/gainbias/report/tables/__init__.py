@@ -1,5 +1,5 @@
 """Tables laid out for reading.
 
-Start reading in `paper`, the tables of the paper's study; `findings` is its page of verdicts. `sweeps` and
-`claims` are about the other two kinds of results. All are a `Sheet` of `report.text`, or Markdown.
+Start reading in `paper`, the tables of the paper's study; `findings` is its page of verdicts. `sweeps` is
+about sweeps. All are a `Sheet` of `report.text`, or Markdown.
 """

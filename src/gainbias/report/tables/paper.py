@@ -18,7 +18,6 @@ from gainbias.algorithms.registry import short_title
 from gainbias.experiments.reproduce.protocols import method_title
 from gainbias.experiments.results import CONDITION_RUNS, CONDITIONS
 from gainbias.experiments.statistics import Interval, proportion_interval
-from gainbias.report.data.claims import STUDY_CLAIMS
 from gainbias.report.data.results import (
     FAIR_SCORES,
     REFERENCE,
@@ -29,6 +28,7 @@ from gainbias.report.data.results import (
     Paper,
     summary_table,
 )
+from gainbias.report.data.study_claims import STUDY_CLAIMS
 from gainbias.report.data.verdicts import unexplained, verdict_table
 from gainbias.report.text import Sheet, TableCell, range_text, ratio_text, scaled_text, spread_text
 from gainbias.tasks.registry import task_title
