@@ -11,7 +11,7 @@ from gainbias.report.data.results import (
     score_arrays,
     summary_table,
 )
-from gainbias.report.figures.study import draw_profiles
+from gainbias.report.figures.curves import draw_profiles
 from gainbias.report.figures.style import SIZES
 from gainbias.report.tables.paper import summary_sheet
 from tests.report.synthetic import FEW, LEVELS, make_results

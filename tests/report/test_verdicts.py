@@ -21,7 +21,7 @@ from gainbias.report.data.verdicts import (
     unexplained,
     verdict_table,
 )
-from gainbias.report.pages.study import _verdict_cell, _verdict_row
+from gainbias.report.pages.paper_study import _verdict_cell, _verdict_row
 from gainbias.report.tables.findings import verdict_texts, verdicts_page
 from tests.report.synthetic import ETAS, FEW, LEVELS, make_results
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gainbias.report.pages.study import write_study_page
+from gainbias.report.pages.paper_study import write_study_page
 from gainbias.report.tables.paper import study_tables
 from tests.report.interactive.browser import Browser
 

@@ -1,5 +1,5 @@
-"""Tables laid out for reading.
+"""Tables of the paper's study, laid out for reading.
 
-Start reading in `paper`, the tables of the paper's study; `findings` is its page of verdicts. `sweeps` is
-about sweeps. All are a `Sheet` of `report.text`, or Markdown.
+Start reading in `paper`: its three tables with our numbers beside the printed ones, and the summary.
+`findings` is the page of verdicts, as Markdown. `report.text` has the `Sheet` that every table becomes.
 """

@@ -1,4 +1,4 @@
-"""The page of a study: learning curves, maps, sortable tables, verdicts, and what was run.
+"""The page of the paper's study: learning curves, maps, sortable tables, verdicts, and what was run.
 
 `page_html` puts the page together. Its sections are there without a script; `chart_data` holds what scripts
 draw, as plain numbers.
@@ -34,6 +34,7 @@ from gainbias.report.data.study_claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.verdicts import SCORES, with_caveat
 from gainbias.report.figures.style import look_of
 from gainbias.report.pages.frame import (
+    MOST_CURVE_POINTS,
     Entry,
     assembled,
     badge,
@@ -45,6 +46,7 @@ from gainbias.report.pages.frame import (
     script_data,
     short,
     sortable_table,
+    thinned,
 )
 from gainbias.report.tables.findings import (
     ALL_EXPLAINED,
@@ -324,9 +326,6 @@ def _how_to_read() -> str:
     return f"<h3>{escape(heading.removeprefix('## '))}</h3><ul>{lines}</ul>"
 
 
-MOST_CURVE_POINTS = 60
-"""A curve with more checkpoints is thinned to this many."""
-
 STUDY_CURVE_COLUMNS = ["protocol", "task", "algorithm", "kind", "target", "norm"]
 """What tells one curve from another."""
 
@@ -434,17 +433,6 @@ def _curves(points: DataFrame) -> dict[str, Any]:
             "diverged": int(rows["diverged"].iloc[-1]),
         }
     return curves
-
-
-def thinned(count: int, most: int = MOST_CURVE_POINTS) -> Any:
-    """Return the places of at most `most` points, spread evenly, the first and the last among them.
-
-    Examples
-    --------
-    >>> thinned(3), thinned(9, most=3)
-    (array([0, 1, 2]), array([0, 4, 8]))
-    """
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
 def map_data(results: Archive) -> dict[str, Any]:

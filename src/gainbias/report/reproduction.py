@@ -22,10 +22,10 @@ from gainbias.report.data.results import (
     read_results,
     score_arrays,
 )
-from gainbias.report.figures.study import draw_curves, draw_maps, draw_profiles
+from gainbias.report.figures.curves import draw_curves, draw_maps, draw_profiles
 from gainbias.report.figures.style import SIZES, save_figure
 from gainbias.report.pages.frame import PAGE
-from gainbias.report.pages.study import write_study_page
+from gainbias.report.pages.paper_study import write_study_page
 from gainbias.report.tables.findings import shortfalls, verdicts_page
 from gainbias.report.tables.paper import (
     StudyTables,
