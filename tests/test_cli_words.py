@@ -13,8 +13,8 @@ from gainbias.cli.show import show_bound, show_study, show_sweep
 from gainbias.engine.trace import Outcome
 from gainbias.experiments.reproduce.reproduce import paper_tasks
 from gainbias.report.reproduction import _write_sheet
-from gainbias.report.tables.findings import shortfalls
 from gainbias.report.text import Sheet, TableCell
+from gainbias.report.verdicts_page import shortfalls
 
 
 def answer_of(capsys, *words):

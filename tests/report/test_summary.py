@@ -13,7 +13,7 @@ from gainbias.report.data.results import (
 )
 from gainbias.report.figures.curves import draw_profiles
 from gainbias.report.figures.style import SIZES
-from gainbias.report.tables.paper import summary_sheet
+from gainbias.report.paper_tables import summary_sheet
 from tests.report.synthetic import FEW, LEVELS, make_results
 
 QUOTIENT = {"fair, quotient": FAIR_SCORES["fair, quotient"]}

@@ -22,7 +22,7 @@ from gainbias.report.data.verdicts import (
     verdict_table,
 )
 from gainbias.report.pages.paper_study import _verdict_cell, _verdict_row
-from gainbias.report.tables.findings import verdict_texts, verdicts_page
+from gainbias.report.verdicts_page import verdict_texts, verdicts_page
 from tests.report.synthetic import ETAS, FEW, LEVELS, make_results
 
 BY_NAME = {claim.name: claim for claim in STUDY_CLAIMS}

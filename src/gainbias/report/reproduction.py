@@ -26,8 +26,7 @@ from gainbias.report.figures.curves import draw_curves, draw_maps, draw_profiles
 from gainbias.report.figures.style import SIZES, save_figure
 from gainbias.report.pages.frame import PAGE
 from gainbias.report.pages.paper_study import write_study_page
-from gainbias.report.tables.findings import shortfalls, verdicts_page
-from gainbias.report.tables.paper import (
+from gainbias.report.paper_tables import (
     StudyTables,
     conditions_sheet,
     distances_sheet,
@@ -36,6 +35,7 @@ from gainbias.report.tables.paper import (
     summary_sheet,
 )
 from gainbias.report.text import Sheet, latex, markdown
+from gainbias.report.verdicts_page import shortfalls, verdicts_page
 
 
 def report_on(folder: Path) -> list[Path]:

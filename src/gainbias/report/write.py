@@ -88,8 +88,8 @@ def _write_folder_page(folder: Path, path: Path) -> None:
     """Write the page of a sweep or of a reproduction; only these need pandas."""
     from gainbias.report.data.results import printed_numbers, read_results
     from gainbias.report.pages.paper_study import write_study_page
+    from gainbias.report.paper_tables import study_tables
     from gainbias.report.sweep import report_on_sweep
-    from gainbias.report.tables.paper import study_tables
 
     if _holds_a_sweep(folder):
         if not report_on_sweep(Results(folder), path):

@@ -48,7 +48,17 @@ from gainbias.report.pages.frame import (
     sortable_table,
     thinned,
 )
-from gainbias.report.tables.findings import (
+from gainbias.report.paper_tables import (
+    CONDITION_TITLES,
+    FIRST_INSTANCES,
+    PROTOCOL_NOTES,
+    SCORE_NOTE,
+    StudyTables,
+    best_of,
+    summary_sheet,
+)
+from gainbias.report.text import Sheet, range_text, ratio_text, spread_text
+from gainbias.report.verdicts_page import (
     ALL_EXPLAINED,
     HOW_TO_READ,
     ONLY_CONDITIONS,
@@ -59,16 +69,6 @@ from gainbias.report.tables.findings import (
     verdict_header,
     verdict_texts,
 )
-from gainbias.report.tables.paper import (
-    CONDITION_TITLES,
-    FIRST_INSTANCES,
-    PROTOCOL_NOTES,
-    SCORE_NOTE,
-    StudyTables,
-    best_of,
-    summary_sheet,
-)
-from gainbias.report.text import Sheet, range_text, ratio_text, spread_text
 from gainbias.store import write_whole
 from gainbias.tasks.registry import task_title
 

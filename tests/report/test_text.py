@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from gainbias.report.data.results import FAIR_SCORES, summary_table
-from gainbias.report.tables.paper import (
+from gainbias.report.paper_tables import (
     best_of,
     conditions_sheet,
     conditions_table,

@@ -1,4 +1,4 @@
-"""The tables of a study: the paper's three, with our numbers beside the printed ones, and the summary.
+"""The tables of the paper's study: three with our numbers beside the printed ones, and the summary.
 
 The paper's tables are tidy frames with a row for each printed number, which are also the CSV files. Every
 number of ours follows from stored rows alone: `rows_behind` returns them, `untraceable` finds cells that do

@@ -14,7 +14,7 @@ from gainbias.experiments.reproduce.reproduce import INSTANCES, paper_tasks
 from gainbias.report.data.results import PAPER_SCORES, MissingDataError, Paper, Printed
 from gainbias.report.data.study_claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.verdicts import NEAR, SCORES, judge, with_caveat
-from gainbias.report.tables.paper import FIRST_INSTANCES
+from gainbias.report.paper_tables import FIRST_INSTANCES
 from gainbias.report.text import Sheet, TableCell, exact_text, markdown, range_text, ratio_text
 from gainbias.tasks.registry import task_title
 
