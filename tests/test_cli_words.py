@@ -12,9 +12,9 @@ from gainbias import cli
 from gainbias.cli.show import show_bound, show_study, show_sweep
 from gainbias.engine.trace import Outcome
 from gainbias.experiments.reproduce.reproduce import paper_tasks
-from gainbias.report.study import _write_sheet
-from gainbias.report.tables.findings import shortfalls
-from gainbias.report.tables.layout import Sheet, TableCell
+from gainbias.report.reproduction import _write_sheet
+from gainbias.report.text import Sheet, TableCell
+from gainbias.report.verdicts_page import shortfalls
 
 
 def answer_of(capsys, *words):

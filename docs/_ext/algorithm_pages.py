@@ -14,8 +14,7 @@ import gainbias as gb
 from docs._ext.pictures import WEB, picture, save_pair
 from docs._ext.tables import contents, escaped, table
 from gainbias.algorithms.registry import describe_algorithms
-from gainbias.report.figures.study import power_of_ten, tick_text
-from gainbias.report.figures.style import INK, drawing, look_of, new_figure
+from gainbias.report.figures.style import INK, drawing, look_of, new_figure, power_of_ten, tick_text
 
 STEPS, SEEDS, SHRINKING = 10_000, 32, gb.Harmonic(50, 500)
 LONGER = {"vrtd": 100_000}

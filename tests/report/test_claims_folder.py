@@ -12,8 +12,7 @@ from gainbias import cli
 from gainbias.experiments.claims import bound_holds, conditions, dimension, reward_estimate, splitting
 from gainbias.experiments.claims.claim import QUICK, in_words, notice
 from gainbias.experiments.claims.registry import CLAIMS, check_claims
-from gainbias.report.claims import check_claims_folder, read_claims, store_claims
-from gainbias.report.pages.claims import claims_html
+from gainbias.report.claims import check_claims_folder, claims_html, read_claims, store_claims
 from tests.report.latex import problems
 
 WORDS = ("claims", "reward-estimate", "splitting", "--quick", "--seed", "3")

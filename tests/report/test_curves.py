@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES, MissingDataError, Score, read_results
-from gainbias.report.figures.study import DrawnCurve, draw_curves, few_ticks, learning_curve
-from gainbias.report.figures.style import ALGORITHM_STYLES, SIZES, drawing, save_figure
+from gainbias.report.figures.curves import DrawnCurve, draw_curves, learning_curve
+from gainbias.report.figures.style import ALGORITHM_STYLES, SIZES, drawing, few_ticks, save_figure
 from gainbias.tasks.registry import task_title
 from tests.report.synthetic import (
     FEW,

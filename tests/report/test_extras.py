@@ -37,5 +37,5 @@ def test_pages_of_estimates_need_no_pandas():
 
 
 def test_tables_need_no_matplotlib():
-    code = "import sys, gainbias.report.study; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, gainbias.report.reproduction; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -10,11 +10,9 @@ from gainbias import cli
 from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, at_most, notice
 from gainbias.experiments.claims.registry import CLAIMS, check_claims
 from gainbias.experiments.statistics import Interval
-from gainbias.report.claims import read_claims, store_claims
-from gainbias.report.figures.claims import draw_chart
+from gainbias.report.claims import claims_markdown, claims_sheet, draw_chart, read_claims, store_claims
 from gainbias.report.figures.style import SIZES
-from gainbias.report.tables.claims import claims_markdown, claims_sheet
-from gainbias.report.tables.layout import latex
+from gainbias.report.text import latex
 from tests.report.latex import problems
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gainbias.report.data.results import STUDIED
-from gainbias.report.figures.study import draw_maps
+from gainbias.report.figures.curves import draw_maps
 from tests.report.synthetic import make_results
 
 

@@ -3,11 +3,17 @@
 import numpy as np
 import pytest
 
-from gainbias.report.data.results import FAIR_SCORES, MissingDataError, Score
-from gainbias.report.data.summary import log_floor_ratios, score_arrays, summary_table
-from gainbias.report.figures.study import draw_profiles
+from gainbias.report.data.results import (
+    FAIR_SCORES,
+    MissingDataError,
+    Score,
+    log_floor_ratios,
+    score_arrays,
+    summary_table,
+)
+from gainbias.report.figures.curves import draw_profiles
 from gainbias.report.figures.style import SIZES
-from gainbias.report.tables.paper import summary_sheet
+from gainbias.report.paper_tables import summary_sheet
 from tests.report.synthetic import FEW, LEVELS, make_results
 
 QUOTIENT = {"fair, quotient": FAIR_SCORES["fair, quotient"]}

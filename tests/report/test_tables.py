@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gainbias.report.data.results import read_results
-from gainbias.report.tables.paper import (
+from gainbias.report.paper_tables import (
     OURS,
     conditions_table,
     distances_table,

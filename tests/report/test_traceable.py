@@ -6,12 +6,11 @@ import pandas
 import pytest
 
 import gainbias as gb
-from gainbias.report.data.claims import STUDY_CLAIMS
-from gainbias.report.data.results import FAIR_SCORES, printed_numbers, read_results
-from gainbias.report.data.summary import summary_table
+from gainbias.report.data.results import FAIR_SCORES, printed_numbers, read_results, summary_table
+from gainbias.report.data.study_claims import STUDY_CLAIMS
 from gainbias.report.data.verdicts import unexplained, verdict_table
-from gainbias.report.study import report_on
-from gainbias.report.tables.paper import OURS, untraceable
+from gainbias.report.paper_tables import OURS, untraceable
+from gainbias.report.reproduction import report_on
 
 TASKS = ["random-walk-50", "frozen-lake"]
 TABLES = ("distances", "condition-numbers", "parameters")

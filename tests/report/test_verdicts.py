@@ -4,8 +4,8 @@ import numpy as np
 import pandas
 import pytest
 
-from gainbias.report.data.claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES
+from gainbias.report.data.study_claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.verdicts import (
     AGAINST_BASELINES,
     CONSTANT_ITSELF,
@@ -21,8 +21,8 @@ from gainbias.report.data.verdicts import (
     unexplained,
     verdict_table,
 )
-from gainbias.report.pages.study import _verdict_cell, _verdict_row
-from gainbias.report.tables.findings import verdict_texts, verdicts_page
+from gainbias.report.pages.paper_study import _verdict_cell, _verdict_row
+from gainbias.report.verdicts_page import verdict_texts, verdicts_page
 from tests.report.synthetic import ETAS, FEW, LEVELS, make_results
 
 BY_NAME = {claim.name: claim for claim in STUDY_CLAIMS}

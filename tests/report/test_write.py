@@ -7,12 +7,18 @@ import numpy as np
 import pandas
 import pytest
 
-from gainbias.report.data.claims import STUDY_CLAIMS
+from gainbias.report.data.study_claims import STUDY_CLAIMS
 from gainbias.report.data.verdicts import unexplained, verdict_table
 from gainbias.report.figures.style import SIZES
-from gainbias.report.study import findings_from, write_figures, write_scores, write_study_tables, write_texts
-from gainbias.report.tables.findings import verdicts_page
-from gainbias.report.tables.paper import study_tables
+from gainbias.report.paper_tables import study_tables
+from gainbias.report.reproduction import (
+    findings_from,
+    write_figures,
+    write_scores,
+    write_study_tables,
+    write_texts,
+)
+from gainbias.report.verdicts_page import verdicts_page
 from tests.report.synthetic import FEW, make_paper, make_results
 
 

@@ -223,8 +223,8 @@ def _reproduce(options: argparse.Namespace) -> int:
             command=options.command,
         )
         from gainbias.cli.show import show_study
-        from gainbias.report.study import report_on  # only now, when it is known that pandas is there
-        from gainbias.report.tables.findings import shortfalls
+        from gainbias.report.reproduction import report_on  # only now, when it is known that pandas is there
+        from gainbias.report.verdicts_page import shortfalls
 
         start = time.perf_counter()
         written = [str(path) for path in report_on(results.folder)]

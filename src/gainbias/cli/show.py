@@ -21,7 +21,7 @@ from gainbias.evaluation.compare import doubt_in_words, saving_in_words
 from gainbias.evaluation.estimate import with_interval
 from gainbias.experiments.claims.claim import ClaimResult, notice
 from gainbias.model.solve.solution import Solution
-from gainbias.report.tables.claims import part_cells
+from gainbias.report.claims import part_cells
 
 EXTREMES = 3
 """How many of the lowest and highest biases are shown."""

@@ -1,9 +1,12 @@
 """What people see: tables, figures, verdicts and pages, made from stored results and nothing else.
 
-Start reading in `study`, `sweep` or `claims`: each writes the files of one kind of results folder. `write`
-has `write_page`, the page alone, of a folder or of an estimate. They put together what four rooms make:
-`data` reads results and computes what is shown, `tables` lays it out, `figures` draws it, and `pages` makes
-interactive HTML. `numbers` turns numbers into text for all of them.
+Start reading in `claims`, `sweep` or `reproduction`: each writes the files of one kind of results folder. A
+reproduction of the paper's study has the most, so `paper_tables` and `verdicts_page` make its tables and its
+verdicts. `write` has `write_page`, the page alone, of a folder or of an estimate; `text` writes numbers and
+tables down for all of them.
+
+Behind them are three rooms. `data` reads results and computes what is shown. `figures` and `pages` have what
+all figures and all pages share, and those of the paper's study and of estimates.
 
 Users import `write_page` and `plot` from `gainbias`; the command line imports the writers.
 """

@@ -1,19 +1,50 @@
-"""The folder of claims that were put to the test: checked before work, written, and read again."""
+"""The report on claims of the paper that were put to the test: a folder, and all that is in it.
+
+`store_claims` writes the folder: the results themselves, tables as Markdown and LaTeX, charts for print, and
+the interactive page. The rest of the module makes these, in this order. `check_claims_folder` looks at the
+folder before the work begins, and `read_claims` reads the results again.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from gainbias.experiments.claims.claim import ClaimResult, notice
+import gainbias
+from gainbias.experiments.claims.claim import QUICK, Chart, ClaimResult, Line, Part, notice
 from gainbias.experiments.results import MADE_WITH
-from gainbias.report.figures.claims import draw_chart
-from gainbias.report.figures.style import SIZES, save_figure
-from gainbias.report.pages.claims import write_claims_page
-from gainbias.report.tables.claims import claims_markdown, claims_sheet
-from gainbias.report.tables.layout import latex
+from gainbias.report.figures.style import (
+    FAINT,
+    OKABE_ITO,
+    SIZES,
+    LineStyle,
+    drawing,
+    look_of,
+    new_figure,
+    save_figure,
+)
+from gainbias.report.pages.frame import (
+    NUMBER,
+    PAGE,
+    assembled,
+    badge,
+    chart_look,
+    clock,
+    definitions,
+    framed_table,
+    paragraph,
+    script_data,
+    short,
+)
+from gainbias.report.text import Sheet, TableCell, latex
 from gainbias.store import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CLAIMS_FILE = "claims.json"
 """The file with all that was measured."""
@@ -93,7 +124,7 @@ def store_claims(results: Sequence[ClaimResult], folder: Path, overwrite: bool =
         If the folder must not be written to.
     """
     check_claims_folder(folder, overwrite)
-    for figure in _figures(folder):
+    for figure in _stored_figures(folder):
         figure.unlink()
     stored, text, for_print = folder / CLAIMS_FILE, folder / "claims.md", folder / "claims.tex"
     answer = json.dumps([result.to_dict() for result in results], indent=1) + "\n"
@@ -111,7 +142,7 @@ def store_claims(results: Sequence[ClaimResult], folder: Path, overwrite: bool =
     return paths
 
 
-def _figures(folder: Path) -> list[Path]:
+def _stored_figures(folder: Path) -> list[Path]:
     """Return the figures of the claims that a folder holds, and no other file."""
     try:
         names = [
@@ -134,3 +165,203 @@ def read_claims(path: Path) -> list[ClaimResult]:
         raise ValueError(
             f"{path} is damaged or was written by another version: put the claims to the test again"
         ) from error
+
+
+CLAIM_HEADER = ("Claim", "What the paper says", "Verdict")
+PART_HEADER = ("Measured", "Figure", "Interval", "Claimed", "Verdict")
+"""Titles of the columns, in the table of all claims and in that of what was measured for one."""
+
+
+def claims_markdown(results: Sequence[ClaimResult]) -> str:
+    """Return all results as Markdown: a table of verdicts, then a section for each claim."""
+    lines = [_row(*CLAIM_HEADER), "|---|---|---|"]
+    lines += [_row(each.id, each.text, f"**{each.verdict}**") for each in results]
+    for result in results:
+        lines += [
+            "",
+            f"## {result.id}",
+            "",
+            f"**Claim.** {result.text} Where: {result.where}.",
+            "",
+            f"**How it is measured.** {result.how} Intervals: {result.interval}.",
+            "",
+            f"**{result.verdict.capitalize()}.** {result.reason}{_see(result)}",
+            "",
+            _row(*PART_HEADER),
+            "|---|---|---|---|---|",
+            *(_row(*part_cells(part)) for part in result.parts),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _see(result: ClaimResult) -> str:
+    numbers = ", ".join(name.removeprefix("finding-") for name in result.findings)
+    return f" See [What we found in the paper](paper.md): {numbers}." if numbers else ""
+
+
+def claims_sheet(results: Sequence[ClaimResult]) -> Sheet:
+    """Lay out what was measured for each claim that has a verdict, for a paper."""
+    groups = []
+    for result in results:
+        judged = [part_cells(part) for part in result.parts if part.verdict is not None]
+        names = [result.id] + [""] * (len(judged) - 1)
+        groups.append(
+            [[TableCell(name), *map(TableCell, cells)] for name, cells in zip(names, judged, strict=True)]
+        )
+    return Sheet(
+        "claims", "Headline claims of the paper, measured.", ["Claim", *PART_HEADER], groups, text_columns=6
+    )
+
+
+def part_cells(part: Part) -> tuple[str, str, str, str, str]:
+    """Return what a table says about a measured figure, column by column of `PART_HEADER`."""
+    interval = f"{_number_text(part.low)} to {_number_text(part.high)}"
+    return part.name, _number_text(part.value), interval, part.expected, part.verdict or ""
+
+
+def _number_text(value: float) -> str:
+    if value == 0.0 or 1e-3 <= abs(value) < 1e5:
+        return f"{value:.3f}"
+    return f"{value:.1e}"
+
+
+HEIGHTS = {"two-column": 3.2, "one-column": 3.0}
+"""Of charts, in inches; in one column the legend stands below."""
+
+CLAIM_STYLES = [LineStyle(colour, marker) for colour, marker in zip(OKABE_ITO, "os^DvPX", strict=True)]
+"""For lines that are not named after an algorithm."""
+
+
+def draw_chart(chart: Chart, size: str = "two-column") -> Figure:
+    """Draw a chart: predictions as faint lines, all else as marks, with intervals where there are any."""
+    shape = SIZES[size]
+    with drawing(shape):
+        figure = new_figure(shape.width, HEIGHTS[size])
+        axes = figure.add_subplot()
+        for line, look in zip(chart.lines, _looks(chart), strict=True):
+            if not line.reference:
+                _draw_line(axes, line, look)
+        for line in chart.lines:
+            if line.reference:
+                axes.plot(line.x, line.y, color=FAINT, linewidth=0.9, label=line.name, zorder=1)
+        axes.set(title=chart.title, xlabel=chart.x, ylabel=chart.y, xscale=chart.x_axis, yscale=chart.y_axis)
+        if size == "two-column":
+            figure.legend(loc="outside right upper", ncols=1)
+        else:
+            figure.legend(loc="outside lower center", ncols=shape.legend_columns)
+    return figure
+
+
+def _draw_line(axes: Any, line: Line, look: LineStyle) -> None:
+    style = {"color": look.colour, "marker": look.marker, "markersize": 2.6, "label": line.name}
+    if line.low:
+        ends = [
+            [y - low for y, low in zip(line.y, line.low, strict=True)],
+            [high - y for y, high in zip(line.y, line.high, strict=True)],
+        ]
+        axes.errorbar(line.x, line.y, yerr=ends, linestyle="none", elinewidth=0.7, **style)
+    else:
+        axes.plot(line.x, line.y, linestyle="-" if _is_joined(line) else "none", linewidth=0.7, **style)
+
+
+def _looks(chart: Chart) -> list[LineStyle]:
+    """Return how each line is drawn: like the algorithm that it is named after, or by its number.
+
+    Only lines that were measured are counted.
+    """
+    looks, measured = [], 0
+    for line in chart.lines:
+        known = look_of(line.name)
+        looks.append(CLAIM_STYLES[measured % len(CLAIM_STYLES)] if known is look_of("") else known)
+        measured += not line.reference
+    return looks
+
+
+def _is_joined(line: Line) -> bool:
+    """Whether points are joined: those of a prediction, or those in order that have no intervals."""
+    return line.reference or (not line.low and list(line.x) == sorted(line.x))
+
+
+def write_claims_page(results: Sequence[ClaimResult], stored: Path, path: Path | None = None) -> Path:
+    """Write the interactive page of the claims in a file, beside it by default, and return its path."""
+    path = path or stored.with_name(PAGE)
+    seeds = dict.fromkeys(str(result.seed) for result in results if result.seed is not None)
+    commands = dict.fromkeys(result.command for result in results if result.command)
+    made = {
+        "Test": _kind_of_test(results),
+        "Command": "; ".join(commands) or "not recorded",
+        "Seed": ", ".join(seeds) or "not recorded",
+        "Results": f"{stored.name}, written {clock(stored.stat().st_mtime)}",
+        "Claims": f"{len(results)}: {', '.join(result.id for result in results)}",
+        "Page written": f"{clock(time.time())} by gainbias {gainbias.__version__}",
+    }
+    write_whole(path, claims_html(results, made).encode())
+    return path
+
+
+def _kind_of_test(results: Sequence[ClaimResult]) -> str:
+    if any(result.quick for result in results):
+        return QUICK
+    return "not recorded" if any(result.quick is None for result in results) else "the full test"
+
+
+def claims_html(results: Sequence[ClaimResult], made: Mapping[str, str]) -> str:
+    """Return the interactive page of claims; ``made`` says how they came about. A claim alone is open."""
+    rows = [
+        f'<th scope="row"><a href="#claim={escape(result.id)}">{escape(result.id)}</a></th>'
+        f"<td>{escape(result.text)}</td><td>{badge(result.verdict)}</td>"
+        for result in results
+    ]
+    return assembled(
+        "claims.html",
+        ["claims.js"],
+        title="Headline claims of the paper, measured",
+        overview=framed_table("claims", "Verdicts", CLAIM_HEADER, rows),
+        warning=f'<p class="warning" role="note">{escape(told)}</p>' if (told := notice(results)) else "",
+        claims="\n".join(_section(result, is_open=len(results) == 1) for result in results),
+        made=definitions(made),
+        data=script_data({result.id: [_chart_data(chart) for chart in result.charts] for result in results}),
+    )
+
+
+def _section(result: ClaimResult, is_open: bool) -> str:
+    rows = []
+    for part in result.parts:
+        name, *cells, verdict = part_cells(part)
+        marked = [*map(escape, cells), badge(verdict) if verdict else ""]
+        kinds = [NUMBER, NUMBER, "", ""]  # a figure, its interval, what is claimed, and the verdict
+        cells = [f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, marked, strict=True)]
+        rows.append(f'<th scope="row">{escape(name)}</th>{"".join(cells)}')
+    charts = "".join(
+        f'<div class="chart" role="img" aria-label="{escape(_in_words(chart))}"></div>'
+        for chart in result.charts
+    )
+    table = framed_table("parts", "What was measured", PART_HEADER, rows, numeric=(1, 2))
+    summary = f"<summary>{escape(result.id)}: {escape(result.text)} {badge(result.verdict)}</summary>"
+    return (
+        f'<details class="claim" data-claim="{escape(result.id)}"{" open" * is_open}>{summary}'
+        f"{paragraph(result.reason)}{charts}{table}"
+        f"{paragraph(f'How it is measured. {result.how} Intervals: {result.interval}.')}"
+        f"{paragraph(f'Where the paper says it: {result.where}.')}</details>"
+    )
+
+
+def _in_words(chart: Chart) -> str:
+    """Return what a chart shows in words, for those who cannot see it."""
+    return f"{chart.title}. {chart.y} against {chart.x}: {', '.join(line.name for line in chart.lines)}"
+
+
+def _chart_data(chart: Chart) -> dict[str, Any]:
+    lines = []
+    for line, look in zip(chart.lines, _looks(chart), strict=True):
+        numbers = {
+            name: [short(number) for number in getattr(line, name)] for name in ("x", "y", "low", "high")
+        }
+        facts = {"name": line.name, "reference": line.reference, "joined": _is_joined(line)}
+        lines.append({**facts, **numbers, **chart_look(look)})
+    axes = {"x": chart.x, "y": chart.y, "xAxis": chart.x_axis, "yAxis": chart.y_axis}
+    return {"title": chart.title, **axes, "lines": lines}

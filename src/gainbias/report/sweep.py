@@ -1,22 +1,57 @@
-"""The report on a sweep: tables, figures and the page."""
+"""The report on a sweep: tables of the best step sizes, the interactive page, and figures for print.
+
+`report_on_sweep` writes all of it from what `data.sweep_means` computes. The rest of the module makes the
+tables, the page and the figures, in this order; `looks_of` at its end gives each series one look in both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pandas import DataFrame
 
 from gainbias.experiments.results import Results, disk_full_in_words
 from gainbias.experiments.study import Study
 from gainbias.progress import Watch
 from gainbias.report.data.results import read_manifest
-from gainbias.report.data.sweeps import Summary, best_steps, common_schedule
-from gainbias.report.figures.sweeps import write_sweep_figures
-from gainbias.report.pages.frame import PAGE
-from gainbias.report.pages.sweep import sweep_page
-from gainbias.report.tables.layout import latex, markdown
-from gainbias.report.tables.sweeps import best_sheet
+from gainbias.report.data.sweep_means import Summary, best_steps, common_schedule, for_charts
+from gainbias.report.figures.style import (
+    INK,
+    OKABE_ITO,
+    SIZES,
+    Dashes,
+    LineStyle,
+    Size,
+    drawing,
+    few_ticks,
+    look_of,
+    new_figure,
+    save_figure,
+    tick_text,
+)
+from gainbias.report.pages.frame import (
+    MOST_CURVE_POINTS,
+    NUMBER,
+    PAGE,
+    assembled,
+    chart_look,
+    definitions,
+    script_data,
+    short,
+    thinned,
+)
+from gainbias.report.text import Sheet, TableCell, interval_text, latex, markdown, number_text
 from gainbias.store import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str]:
@@ -42,7 +77,7 @@ def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str
         return {}
     with Watch() as watch, disk_full_in_words(results.folder):
         watch.show("report: means and intervals", 0, 3)
-        summary = _read(table, Study.from_dict(manifest["description"]).layout.optional)
+        summary = _read_summary(table, Study.from_dict(manifest["description"]).layout.optional)
         points, best = summary.points, best_steps(summary)
         html = sweep_page(points, best, manifest).encode()
         if page is not None:
@@ -66,8 +101,384 @@ def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str
     return {name: str(path) for name, path in written.items()}
 
 
-def _read(table: Path, params: Sequence[str]) -> Summary:
+def _read_summary(table: Path, params: Sequence[str]) -> Summary:
     try:
         return Summary(table, params)
     except (ValueError, OSError, KeyError) as error:  # of which pyarrow's are
         raise ValueError(f"{table} is damaged: write it again with --resume") from error
+
+
+NOTE = (
+    "Best step sizes are chosen on every second instance and measured on the others, with all paths of an "
+    "instance on one side, so the choice does not flatter; with fewer than four instances all are used for "
+    "both. Intervals: 95 % of the mean over instances, each averaged over its paths first. One instance has "
+    "no such interval; the one over its paths says nothing about other instances. Instances that are copies "
+    "(the same problem along the same path) count once. At the edge: the best step size is the first or last "
+    "of the grid, and a better one may lie beyond."
+)
+
+HEADER = ("Task", "Series", "Best step size", "Error at the end", "95 % interval")
+"""Titles of the columns; those of `_counts` follow."""
+
+
+def best_sheet(best: DataFrame, metric: str) -> Sheet:
+    """Return the best steps under a metric for reading, tasks one after the other."""
+    groups, own = [], best[best["metric"] == metric]
+    counts = _counts(best)
+    for _, rows in own.groupby("task", sort=False):
+        least = rows["mean"].min()
+        groups.append(
+            [
+                [
+                    TableCell(row.task),
+                    TableCell(row.series),
+                    TableCell(row.schedule + (" (at the edge)" if row.at_edge else "")),
+                    TableCell(number_text(row.mean), best=bool(row.mean == least and np.isfinite(least))),
+                    TableCell(interval_words(row)),
+                    *(TableCell(str(getattr(row, count))) for count in counts.values()),
+                ]
+                for row in rows.itertuples()
+            ]
+        )
+    caption, header = f"Best step sizes: {metric}.", [*HEADER, *counts]
+    return Sheet("best-steps", caption, header, groups, [NOTE], text_columns=3)
+
+
+def _counts(best: DataFrame) -> dict[str, str]:
+    """Return the columns of counts by their titles: runs are shown where they are more than the instances."""
+    several_paths = (best["runs"] > best["instances"]).any()
+    return {"Instances": "instances"} | ({"Runs": "runs"} if several_paths else {})
+
+
+def interval_words(row: Any) -> str:
+    """Return the interval over instances in words; one instance has only that over its paths.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> nothing = {"low": np.nan, "high": np.nan}
+    >>> interval_words(SimpleNamespace(instances=1, diverged=0, **nothing, path_low=0.1, path_high=0.2))
+    'none: one instance (over its paths 0.1 to 0.2)'
+    """
+    if row.instances > 1 or row.diverged:
+        return interval_text(row.low, row.high)
+    over_paths = interval_text(row.path_low, row.path_high)
+    return "none: one instance" + (f" (over its paths {over_paths})" if over_paths != "-" else "")
+
+
+MOST_CURVES = 2000
+"""Most learning curves of a page: those at the best steps first, then those at shared ones."""
+
+SWEEP_CURVE_COLUMNS = ["task", "metric", "series", "schedule"]
+"""What tells one curve from another."""
+
+
+def sweep_page(points: DataFrame, best: DataFrame, manifest: Mapping[str, Any]) -> str:
+    """Return the interactive page of a sweep."""
+    name = escape(str(manifest["name"]))
+    about = (
+        f"{_count(manifest['units'], 'unit')} with {_count(manifest['lanes'], 'lane')}: how errors depend on "
+        "the step size, which step sizes are best, and how errors fall."
+    )
+    return assembled(
+        "sweep.html",
+        ["sweep.js"],
+        title=f"Sweep {name}",
+        about=about,
+        warning=_warning(manifest),
+        best=_best_table(best),
+        study=_what_was_run(manifest),
+        data=script_data(chart_data(points, best)),
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def _warning(manifest: Mapping[str, Any]) -> str:
+    texts = [str(manifest["outdated"])] if "outdated" in manifest else []
+    if failed := len(manifest["failures"]):
+        share = f"{failed:,} of {manifest['units']:,} units"
+        texts.append(f"{share} failed and are missing here; --resume tries them again.")
+    return "".join(f'<p class="warning" role="note">{escape(text)}</p>' for text in texts)
+
+
+def _best_table(best: DataFrame) -> str:
+    """Return the best steps of all tasks and metrics; a script shows those that are asked for."""
+    counts = _counts(best)
+    kinds = ["", "", "", NUMBER, NUMBER, *[NUMBER for _ in counts]]
+    titles = zip(kinds, [*HEADER, *counts], strict=True)
+    head = "".join(f'<th scope="col"{kind}>{title}</th>' for kind, title in titles)
+    rows = []
+    for row in best.itertuples():
+        edge = " (at the edge of the grid)" if row.at_edge else ""
+        texts = [row.series, row.schedule + edge, number_text(row.mean), interval_words(row)]
+        texts += [str(getattr(row, count)) for count in counts.values()]
+        pairs = zip(kinds[1:], texts, strict=True)
+        cells = "".join(f"<td{kind}>{escape(text)}</td>" for kind, text in pairs)
+        marks = f'data-task="{escape(row.task)}" data-metric="{escape(row.metric)}"'
+        rows.append(f'<tr {marks}><th scope="row">{escape(row.task)}</th>{cells}</tr>')
+    body = "\n".join(rows)
+    return (
+        '<div class="scroll" role="region" tabindex="0" aria-label="Best steps"><table>'
+        f"<caption>Best steps</caption><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+        f"<p>{escape(NOTE)}</p>"
+    )
+
+
+def _what_was_run(manifest: Mapping[str, Any]) -> str:
+    facts = {
+        "Command": manifest["command"],
+        "Finished": manifest["finished"],
+        "Units": f"{manifest['units']:,}, of which {manifest['reused']:,} had been stored before",
+        "Lanes": f"{manifest['lanes']:,}, of which {manifest['diverged_lanes']:,} diverged",
+        "Machines": ", ".join(manifest["machines"]),
+        "gainbias": manifest["code"],
+    }
+    whole = escape(json.dumps(manifest, indent=1, ensure_ascii=False))
+    details = f'<summary>The whole manifest</summary><pre tabindex="0">{whole}</pre>'
+    return f"{definitions(facts)}<details>{details}</details>"
+
+
+def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
+    """Return the numbers of all charts of a sweep, ready for JSON.
+
+    Returns
+    -------
+    dict
+        "tasks" and "metrics"; "series" by name, with their looks; "shared", step sizes that several series
+        have; "points" by task, metric and series: errors at the last step by step size, the best step
+        size, and learning curves by step size; "overPaths", tasks with intervals over the paths of one
+        instance; "exact", whether there are exact curves beside them;
+        "leftOut", how many curves are not there; "thinned", whether checkpoints were left out.
+    """
+    (points, over_paths), (best, _) = for_charts(points), for_charts(best)
+    owners = points[points["schedule"] != "none"].groupby("schedule")["series"].nunique()
+    sizes = points.drop_duplicates("schedule").set_index("schedule")["a"]
+    shared = sorted(owners[owners > 1].index, key=lambda schedule: float(sizes[schedule]))
+    looks = looks_of(points["series"].unique())
+    bests = {(row.task, row.metric, row.series): row for row in best.itertuples()}
+    kept, left_out = _kept_curves(points, best, shared)
+    found: dict[str, Any] = {}
+    for (task, metric, series), rows in points.groupby(["task", "metric", "series"], sort=False):
+        chosen = bests[task, metric, series]
+        found.setdefault(task, {}).setdefault(metric, {})[series] = {
+            **_sensitivity(rows),
+            "best": {"schedule": chosen.schedule, **_point(chosen)},
+            "curves": {
+                schedule: _curve(curve)
+                for schedule, curve in rows.groupby("schedule", sort=False)
+                if (task, metric, series, schedule) in kept
+            },
+        }
+    return {
+        "tasks": list(found),
+        "metrics": [str(metric) for metric in points["metric"].unique()],
+        "series": {name: chart_look(look) for name, look in looks.items()},
+        "shared": shared,
+        "points": found,
+        "overPaths": over_paths,
+        "exact": bool(points["exact"].notna().any()),
+        "leftOut": left_out,
+        "thinned": bool(points.groupby(SWEEP_CURVE_COLUMNS, sort=False).size().max() > MOST_CURVE_POINTS),
+    }
+
+
+def _kept_curves(points: DataFrame, best: DataFrame, shared: list[str]) -> tuple[set[Any], int]:
+    """Return the curves that a page has room for, and how many others it should have."""
+    at_best = best[SWEEP_CURVE_COLUMNS].itertuples(index=False, name=None)
+    at_shared = points.loc[points["schedule"].isin(shared), SWEEP_CURVE_COLUMNS].itertuples(
+        index=False, name=None
+    )
+    wanted = list(dict.fromkeys([*at_best, *at_shared]))
+    return set(wanted[:MOST_CURVES]), max(0, len(wanted) - MOST_CURVES)
+
+
+def _sensitivity(rows: DataFrame) -> dict[str, Any]:
+    last = rows[rows["step"] == rows["step"].max()].sort_values("a")
+    numbers = {name: [short(number) for number in last[name]] for name in ("mean", "low", "high")}
+    sizes = [float(a) if np.isfinite(a) else None for a in last["a"]]  # all digits: grids may be fine
+    return {"a": sizes, **numbers, "schedules": last["schedule"].tolist()}
+
+
+def _point(row: Any) -> dict[str, Any]:
+    return {name: short(getattr(row, name)) for name in ("mean", "low", "high")}
+
+
+def _curve(rows: DataFrame) -> dict[str, Any]:
+    rows = rows[rows["step"] > 0].sort_values("step")
+    rows = rows.iloc[thinned(len(rows))]
+    kinds = ("mean", "low", "high", *(["exact"] if rows["exact"].notna().any() else []))
+    numbers = {name: [short(number) for number in rows[name]] for name in kinds}
+    return {**numbers, "steps": rows["step"].tolist(), "transitions": rows["transitions"].tolist()}
+
+
+MOST_PANELS = 30
+"""Most tasks that a figure has; the page has all."""
+
+MOST_RATIO = 1000.0
+"""Of the largest error that is shown to the smallest."""
+
+Drawer = Callable[[Any, DataFrame, Mapping[str, LineStyle]], None]
+
+
+def write_sweep_figures(points: DataFrame, best: DataFrame, common: str | None, folder: Path) -> list[Path]:
+    """Write the figures of each metric in all sizes, those of a size to a folder of that name."""
+    looks, paths = looks_of(points["series"].unique()), []
+    (points, over_paths), (best, _) = for_charts(points), for_charts(best)
+    for number, metric in enumerate(points["metric"].unique(), 1):
+        own, chosen = points[points["metric"] == metric], best[best["metric"] == metric]
+        at_best = own.merge(chosen[["task", "series", "schedule"]], on=["task", "series", "schedule"])
+        charts: dict[str, tuple[DataFrame, Drawer]] = {
+            "sensitivity": (own, _draw_sensitivity),
+            "best-steps": (chosen, _draw_best),
+            "curves-best": (at_best, _draw_curves),
+        }
+        if common is not None:
+            charts["curves-common"] = own[own["schedule"] == common], _draw_curves
+        for (name, (rows, draw)), (width, size) in itertools.product(charts.items(), SIZES.items()):
+            figure = _panels(rows, metric, draw, looks, size, over_paths)
+            paths += save_figure(figure, folder / width / f"{name}-{number}", size)
+    return paths
+
+
+def _panels(
+    rows: DataFrame,
+    title: str,
+    draw: Drawer,
+    looks: Mapping[str, LineStyle],
+    size: Size,
+    over_paths: Sequence[str],
+) -> Figure:
+    """Return a figure with a panel for each task and one legend."""
+    tasks = list(rows["task"].unique())[:MOST_PANELS]
+    height = -(-len(tasks) // size.columns)
+    columns = max(1, size.legend_columns - 1)  # names of series are long
+    shown = [name for name in looks if (rows["series"] == name).any()]
+    legend = 0.16 * max(0, -(-len(shown) // columns) - 3)  # beyond what the margin has room for
+    with drawing(size):
+        figure = new_figure(size.width, 0.9 + legend + 1.25 * size.panel_height * height)
+        figure.suptitle(title[:1].upper() + title[1:], x=0.01, ha="left", fontsize=size.letters)
+        for place, task in enumerate(tasks):
+            axes = figure.add_subplot(height, size.columns, place + 1)
+            axes.set_title(task + ("\none instance, intervals over its paths" if task in over_paths else ""))
+            draw(axes, rows[rows["task"] == task], looks)
+        handles = dict(pair for axes in figure.axes for pair in _legend(axes))
+        figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=columns)
+    return figure
+
+
+def _legend(axes: Any) -> list[tuple[str, Any]]:
+    handles, labels = axes.get_legend_handles_labels()
+    return list(zip(labels, handles, strict=True))
+
+
+def _draw_sensitivity(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
+    """Draw errors at the last step against the step size, with intervals; what diverged is left out."""
+    ends = rows.groupby("series")["step"].transform("max")
+    for series, own in rows[rows["step"] == ends].groupby("series"):
+        own, look = own.sort_values("a"), looks[series]
+        finite = own[np.isfinite(own["mean"])]
+        if own["a"].isna().all():
+            axes.axhline(
+                finite["mean"].min(), color=look.colour, linestyle=look.dashes, label=series, linewidth=0.9
+            )
+            continue
+        reach = [finite["mean"] - finite["low"], finite["high"] - finite["mean"]]
+        axes.errorbar(
+            finite["a"], finite["mean"], np.nan_to_num(reach), **_style(look, series), elinewidth=0.7
+        )
+    axes.set(xlabel="step size a")
+    _scale(axes, rows["mean"])
+    _use_few_ticks(axes)
+
+
+def _draw_curves(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
+    """Draw means with their intervals, and thin broken lines for exact root mean squares."""
+    for series, own in rows[rows["step"] > 0].groupby("series"):
+        look, finite = looks[series], own[np.isfinite(own["mean"])]
+        axes.plot(finite["step"], finite["mean"], **{**_style(look, series), "marker": ""})
+        axes.fill_between(
+            finite["step"], finite["low"], finite["high"], color=look.colour, alpha=0.15, linewidth=0
+        )
+        axes.plot(own["step"], own["exact"], color=INK, linewidth=0.6, linestyle=(0.0, (6.0, 2.0)))
+    axes.set(xlabel="steps")
+    _scale(axes, rows["mean"])
+    _use_few_ticks(axes)
+
+
+def _draw_best(axes: Any, rows: DataFrame, looks: Mapping[str, LineStyle]) -> None:
+    """Draw a row for each series, the best on top."""
+    finite = rows[np.isfinite(rows["mean"])].sort_values("mean", ascending=False)
+    for height, row in enumerate(finite.itertuples()):
+        reach = np.nan_to_num([[row.mean - row.low], [row.high - row.mean]])
+        axes.errorbar(
+            [row.mean], [height], xerr=reach, **_style(looks[row.series], row.series), elinewidth=0.9
+        )
+    axes.set(xscale="log" if (finite["mean"] > 0).any() else "linear")
+    axes.set(yticks=[], xlabel="error at the end, at the best step size")
+    _use_few_ticks(axes)
+
+
+def _scale(axes: Any, means: Any) -> None:
+    """Make scales logarithmic, and leave out what would squeeze all others together: far too large steps."""
+    known = means[np.isfinite(means) & (means > 0)]
+    if len(known):  # otherwise nothing is drawn, which a logarithmic scale cannot bear
+        axes.set(xscale="log", yscale="log")
+        axes.set_ylim(0.8 * known.min(), 1.25 * min(known.max(), MOST_RATIO * known.min()))
+
+
+def _use_few_ticks(axes: Any) -> None:
+    """Number a few places of each axis, also where it is shorter than a decade."""
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_ticks(few_ticks(*axis.get_view_interval()))
+            axis.set_major_formatter(lambda value, _: tick_text(value))
+    axes.minorticks_off()  # to place them would take half of the time
+
+
+def _style(look: LineStyle, label: str) -> dict[str, Any]:
+    return {
+        "color": look.colour,
+        "marker": look.marker,
+        "linestyle": look.dashes,
+        "markersize": 2.4,
+        "linewidth": 1.0,
+        "label": label,
+    }
+
+
+OTHERS: tuple[tuple[Dashes, str], ...] = (
+    ("-", "o"),
+    ((0.0, (4.0, 1.5)), "s"),
+    ((0.0, (1.0, 1.5)), "D"),
+    ((0.0, (5.0, 1.5, 1.0, 1.5)), "v"),
+)
+"""Dashes and marks of further series of an algorithm."""
+
+
+def looks_of(series: Iterable[str]) -> dict[str, LineStyle]:
+    """Return a look for each series, which is named by its algorithm and what else it has.
+
+    The first series of an algorithm looks as the algorithm does everywhere; others have its colour with other
+    dashes and marks, and another colour only where these run out.
+
+    Examples
+    --------
+    >>> looks = looks_of(["td-lambda, trace_decay 0", "td-lambda, trace_decay 0.9", "lstd"])
+    >>> [look.colour for look in looks.values()]
+    ['#000000', '#009E73', '#009E73']
+    """
+    looks: dict[str, LineStyle] = {}
+    for name in sorted(series):
+        own = look_of(name.partition(",")[0])
+        colours = [own.colour, *(colour for colour in OKABE_ITO if colour != own.colour)]
+        others = (
+            own._replace(colour=colour, dashes=dashes, marker=marker)
+            for colour, (dashes, marker) in itertools.product(colours, OTHERS)
+        )
+        taken = {(look.colour, look.dashes) for look in looks.values()}
+        free = (look for look in (own, *others) if (look.colour, look.dashes) not in taken)
+        looks[name] = next(free, own)
+    return looks

@@ -7,8 +7,7 @@ from pathlib import Path
 from gainbias.evaluation.estimate import Estimate
 from gainbias.experiments.results import Results
 from gainbias.extras import require
-from gainbias.report.claims import CLAIMS_FILE, read_claims
-from gainbias.report.pages.claims import write_claims_page
+from gainbias.report.claims import CLAIMS_FILE, read_claims, write_claims_page
 from gainbias.report.pages.estimate import write_estimate_page, write_stored_page
 from gainbias.report.pages.frame import PAGE
 from gainbias.store import check_free
@@ -88,9 +87,9 @@ def _is_file(stored: Path) -> bool:
 def _write_folder_page(folder: Path, path: Path) -> None:
     """Write the page of a sweep or of a reproduction; only these need pandas."""
     from gainbias.report.data.results import printed_numbers, read_results
-    from gainbias.report.pages.study import write_study_page
+    from gainbias.report.pages.paper_study import write_study_page
+    from gainbias.report.paper_tables import study_tables
     from gainbias.report.sweep import report_on_sweep
-    from gainbias.report.tables.paper import study_tables
 
     if _holds_a_sweep(folder):
         if not report_on_sweep(Results(folder), path):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gainbias.report.pages.study import write_study_page
-from gainbias.report.tables.paper import study_tables
+from gainbias.report.pages.paper_study import write_study_page
+from gainbias.report.paper_tables import study_tables
 from tests.report.interactive.browser import Browser
 
 REQUIRED = "GAINBIAS_REQUIRE_BROWSER"

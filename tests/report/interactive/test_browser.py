@@ -5,10 +5,10 @@ import json
 import pytest
 
 from gainbias.experiments.reproduce.protocols import method_title
-from gainbias.report.data.claims import STUDY_CLAIMS
 from gainbias.report.data.results import PAPER_SCORES, read_results
-from gainbias.report.pages.study import write_study_page
-from gainbias.report.tables.paper import study_tables
+from gainbias.report.data.study_claims import STUDY_CLAIMS
+from gainbias.report.pages.paper_study import write_study_page
+from gainbias.report.paper_tables import study_tables
 from tests.report.interactive.browser import Browser
 from tests.report.synthetic import FEW, LEVELS, make_conditions, make_paper, make_runs, write_study
 

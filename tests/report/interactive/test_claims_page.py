@@ -9,9 +9,7 @@ import pytest
 import gainbias as gb
 from gainbias import cli
 from gainbias.experiments.claims.registry import CLAIMS
-from gainbias.report.claims import read_claims
-from gainbias.report.pages.claims import claims_html
-from gainbias.report.tables.claims import part_cells
+from gainbias.report.claims import claims_html, part_cells, read_claims
 from tests.report.interactive.browser import Browser
 
 STORED = Path(__file__).parents[3] / "docs" / "data" / "claims.json"

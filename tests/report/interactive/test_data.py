@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from gainbias.report.data.results import Score, read_results
-from gainbias.report.figures.study import learning_curve
-from gainbias.report.pages.study import MOST_CURVE_POINTS, chart_data, curve_points
+from gainbias.report.figures.curves import learning_curve
+from gainbias.report.pages.frame import MOST_CURVE_POINTS
+from gainbias.report.pages.paper_study import chart_data, curve_points
 from tests.report import synthetic
 from tests.report.synthetic import FEW, LEVELS, make_conditions, make_results, make_runs, write_study
 

@@ -8,10 +8,10 @@ import pytest
 
 from gainbias import cli
 from gainbias.experiments.reproduce.instance import CHECKPOINT_HALVINGS
-from gainbias.report.data.claims import STUDY_CLAIMS
+from gainbias.report.data.study_claims import STUDY_CLAIMS
 from gainbias.report.pages.frame import Entry, script_data, sortable_table
-from gainbias.report.pages.study import page_html, tables_section
-from gainbias.report.tables.paper import study_tables
+from gainbias.report.pages.paper_study import page_html, tables_section
+from gainbias.report.paper_tables import study_tables
 from tests.report import synthetic
 from tests.report.synthetic import (
     FEW,

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gainbias.report.pages.study import map_data, page_html, write_study_page
-from gainbias.report.tables.paper import study_tables
+from gainbias.report.pages.paper_study import map_data, page_html, write_study_page
+from gainbias.report.paper_tables import study_tables
 from tests.report.interactive.browser import Browser
 from tests.report.synthetic import CHECKPOINTS, LEVELS, make_results
 

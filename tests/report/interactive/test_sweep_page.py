@@ -9,8 +9,8 @@ import pytest
 
 import gainbias as gb
 from gainbias import cli
+from gainbias.report import sweep as report_of_sweep
 from gainbias.report.figures.style import FORMATS, SIZES
-from gainbias.report.pages import sweep as page_of_sweep
 from gainbias.report.sweep import report_on_sweep
 from tests.report.interactive.browser import Browser
 from tests.report.sweeps.stored import error_of, make_sweep
@@ -121,7 +121,7 @@ class TestBadInput:
         assert not (folder / "report").exists()
 
     def test_thousands_of_lanes_are_thinned_and_it_is_said(self, driver, sweep, tmp_path, monkeypatch):
-        monkeypatch.setattr(page_of_sweep, "MOST_CURVES", 4)
+        monkeypatch.setattr(report_of_sweep, "MOST_CURVES", 4)
         report_on_sweep(sweep, tmp_path / "page.html")
         browser = Browser(driver, tmp_path / "page.html").open(f"view=curves&{TASK}")
         kept = browser.run(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas
 
-from gainbias.report.data.sweeps import Summary
+from gainbias.report.data.sweep_means import Summary
 
 SHARED = {
     "task": "garnet",

@@ -8,9 +8,9 @@ import pytest
 
 import gainbias as gb
 from gainbias.experiments.study import numbers
-from gainbias.report.data.sweeps import Summary, best_steps, common_schedule
-from gainbias.report.numbers import distinct_texts, exact_text
-from gainbias.report.pages.sweep import chart_data
+from gainbias.report.data.sweep_means import Summary, best_steps, common_schedule
+from gainbias.report.sweep import chart_data
+from gainbias.report.text import distinct_texts, exact_text
 from tests.report.sweeps.tables import crossed, summary_of
 
 NEAR = (0.9999999, 0.99999999)

@@ -9,11 +9,8 @@ import pytest
 from scipy import stats
 
 import gainbias as gb
-from gainbias.report.data.sweeps import Summary, best_steps, for_charts
-from gainbias.report.figures.sweeps import write_sweep_figures
-from gainbias.report.pages.sweep import chart_data
-from gainbias.report.sweep import report_on_sweep
-from gainbias.report.tables.sweeps import best_sheet
+from gainbias.report.data.sweep_means import Summary, best_steps, for_charts
+from gainbias.report.sweep import best_sheet, chart_data, report_on_sweep, write_sweep_figures
 from tests.report.sweeps.tables import crossed, summary_of
 
 METRIC = "distance to the bias, up to a constant"

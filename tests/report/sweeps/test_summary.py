@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gainbias.report.data.sweeps import Summary, best_steps, common_schedule
-from gainbias.report.tables.sweeps import NOTE, best_sheet
+from gainbias.report.data.sweep_means import Summary, best_steps, common_schedule
+from gainbias.report.sweep import NOTE, best_sheet
 from tests.report.sweeps.stored import error_of, make_sweep
 
 METRIC = "distance to the bias, up to a constant"

@@ -20,8 +20,8 @@ from gainbias.experiments.statistics import (
     interquartile_mean,
     proportion_interval,
 )
-from gainbias.report.data.claims import MeasureSource, StudyClaim
 from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES, Archive, MissingDataError, Paper, Score
+from gainbias.report.data.study_claims import MeasureSource, StudyClaim
 
 SCORES = PAPER_SCORES | FAIR_SCORES
 """Every claim is judged under each of these that it makes sense for."""
@@ -220,7 +220,7 @@ def caveat(claim: StudyClaim, score: Score) -> str:
 
     Examples
     --------
-    >>> from gainbias.report.data.claims import STUDY_CLAIMS
+    >>> from gainbias.report.data.study_claims import STUDY_CLAIMS
     >>> first = STUDY_CLAIMS[0]
     >>> caveat(first, FAIR_SCORES["fair, full"]), caveat(first, FAIR_SCORES["fair, centred"])
     ('counts a constant that the baselines do not look for', '')

@@ -1,5 +1,6 @@
 """Figures for print and for notebooks, in one style.
 
-Start reading in `style`, which holds sizes, colours and how files are written. `study`, `sweeps` and `claims`
-draw the figures of results folders; `estimates` has `plot`, for what a user holds in hand.
+Start reading in `style`, which holds sizes, colours and how files are written. `curves` draws the figures of
+the paper's study; `estimates` has `plot`, for what a user holds in hand. Those of sweeps and claims are in
+`report.sweep` and `report.claims`.
 """

@@ -20,7 +20,7 @@ from gainbias.evaluation.observations import NO_BOUND_BEYOND
 from gainbias.evaluation.values.methods import NoValues
 from gainbias.features.maps import FeatureMap
 from gainbias.report.figures.style import FAINT, INK, NEGATIVE, POSITIVE, Size, drawing, look_of, new_figure
-from gainbias.report.numbers import distinct_texts
+from gainbias.report.text import distinct_texts
 from gainbias.theory.curve.curve import Curve
 from gainbias.types import Floats
 

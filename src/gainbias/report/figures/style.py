@@ -1,7 +1,11 @@
-"""One look for all figures: sizes for print, colours that all readers tell apart, files without dates."""
+"""One look for all figures.
+
+Sizes for print, colours that all readers tell apart, few numbers along axes, and files without dates.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -140,6 +144,53 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
+
+
+MOST_TICKS = 4
+"""Most numbers along an axis."""
+
+
+def few_ticks(low: float, high: float) -> list[float]:
+    """Return two to four round numbers on a logarithmic axis.
+
+    Examples
+    --------
+    >>> few_ticks(0.3, 1.1), few_ticks(8, 300_000), few_ticks(0.42, 0.47)
+    ([0.3, 1.0], [100.0, 10000.0], [0.43, 0.45, 0.47])
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    subdivided = {step: [k / step for k in range(step, 10 * step)] for step in (1, 2, 10)}
+    finer = ([1.0], [1.0, 3.0], [1.0, 2.0, 5.0], *subdivided.values())
+    for digits in finer:
+        ticks = [float(f"{digit:g}e{power}") for power in powers for digit in digits]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= 2:
+            break
+    stride = math.ceil(len(ticks) / MOST_TICKS)
+    return ticks[stride - 1 :: stride] if stride > 1 else ticks
+
+
+def tick_text(value: float) -> str:
+    """Return a tick's number, as a power of ten if it is far from one.
+
+    Examples
+    --------
+    >>> tick_text(0.02), tick_text(1000.0), tick_text(100000.0)
+    ('0.02', '1000', '$10^{5}$')
+    """
+    return f"{value:g}" if 0.001 <= value < 10_000 else power_of_ten(value)
+
+
+def power_of_ten(value: float) -> str:
+    r"""Return a tick's number as a power of ten.
+
+    Examples
+    --------
+    >>> power_of_ten(100.0), power_of_ten(30000.0)
+    ('$10^{2}$', '$3\\cdot 10^{4}$')
+    """
+    digits, power = f"{value:.0e}".split("e")
+    return f"$10^{{{int(power)}}}$" if digits == "1" else rf"${digits}\cdot 10^{{{int(power)}}}$"
 
 
 def save_figure(figure: Figure, stem: str | Path, size: Size, formats: Sequence[str] = FORMATS) -> list[Path]:

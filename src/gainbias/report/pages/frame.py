@@ -14,6 +14,8 @@ from importlib import resources
 from string import Template
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gainbias.report.figures.style import LineStyle
 
 PAGE = "index.html"
@@ -80,6 +82,21 @@ def short(number: float) -> float | None:
     (0.1235, None)
     """
     return float(f"{number:.4g}") if math.isfinite(number) else None
+
+
+MOST_CURVE_POINTS = 60
+"""A curve with more checkpoints is thinned to this many."""
+
+
+def thinned(count: int, most: int = MOST_CURVE_POINTS) -> Any:
+    """Return the places of at most `most` points, spread evenly, the first and the last among them.
+
+    Examples
+    --------
+    >>> thinned(3), thinned(9, most=3)
+    (array([0, 1, 2]), array([0, 4, 8]))
+    """
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
 def clock(seconds: float) -> str:

@@ -6,11 +6,8 @@ import subprocess
 
 import pytest
 
-from gainbias.report.data.results import FAIR_SCORES
-from gainbias.report.data.summary import summary_table
-from gainbias.report.numbers import scaled_text, spread_text
-from gainbias.report.tables.layout import Sheet, TableCell, escape_latex, latex, markdown
-from gainbias.report.tables.paper import (
+from gainbias.report.data.results import FAIR_SCORES, summary_table
+from gainbias.report.paper_tables import (
     best_of,
     conditions_sheet,
     conditions_table,
@@ -20,6 +17,7 @@ from gainbias.report.tables.paper import (
     parameters_table,
     summary_sheet,
 )
+from gainbias.report.text import Sheet, TableCell, escape_latex, latex, markdown, scaled_text, spread_text
 from tests.report.latex import problems
 from tests.report.synthetic import FEW, make_paper
 

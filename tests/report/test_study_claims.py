@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gainbias.report.data.claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.results import FAIR_SCORES, PAPER_SCORES, MissingDataError, Printed
+from gainbias.report.data.study_claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.verdicts import judge
 from tests.report.synthetic import CONSTANTS, ETAS, FEW, LEVELS, make_paper, make_results
 

@@ -1,4 +1,4 @@
-"""The page of a study: learning curves, maps, sortable tables, verdicts, and what was run.
+"""The page of the paper's study: learning curves, maps, sortable tables, verdicts, and what was run.
 
 `page_html` puts the page together. Its sections are there without a script; `chart_data` holds what scripts
 draw, as plain numbers.
@@ -19,7 +19,6 @@ import numpy as np
 from pandas import DataFrame
 
 from gainbias.experiments.reproduce.protocols import in_method_order, method_title
-from gainbias.report.data.claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.results import (
     FLOOR_ALGORITHM,
     PAPER_SCORES,
@@ -31,10 +30,11 @@ from gainbias.report.data.results import (
     refuse_gaps,
     tail_of,
 )
+from gainbias.report.data.study_claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.verdicts import SCORES, with_caveat
 from gainbias.report.figures.style import look_of
-from gainbias.report.numbers import range_text, ratio_text, spread_text
 from gainbias.report.pages.frame import (
+    MOST_CURVE_POINTS,
     Entry,
     assembled,
     badge,
@@ -46,8 +46,19 @@ from gainbias.report.pages.frame import (
     script_data,
     short,
     sortable_table,
+    thinned,
 )
-from gainbias.report.tables.findings import (
+from gainbias.report.paper_tables import (
+    CONDITION_TITLES,
+    FIRST_INSTANCES,
+    PROTOCOL_NOTES,
+    SCORE_NOTE,
+    StudyTables,
+    best_of,
+    summary_sheet,
+)
+from gainbias.report.text import Sheet, range_text, ratio_text, spread_text
+from gainbias.report.verdicts_page import (
     ALL_EXPLAINED,
     HOW_TO_READ,
     ONLY_CONDITIONS,
@@ -57,16 +68,6 @@ from gainbias.report.tables.findings import (
     unexplained_sheet,
     verdict_header,
     verdict_texts,
-)
-from gainbias.report.tables.layout import Sheet
-from gainbias.report.tables.paper import (
-    CONDITION_TITLES,
-    FIRST_INSTANCES,
-    PROTOCOL_NOTES,
-    SCORE_NOTE,
-    StudyTables,
-    best_of,
-    summary_sheet,
 )
 from gainbias.store import write_whole
 from gainbias.tasks.registry import task_title
@@ -325,9 +326,6 @@ def _how_to_read() -> str:
     return f"<h3>{escape(heading.removeprefix('## '))}</h3><ul>{lines}</ul>"
 
 
-MOST_CURVE_POINTS = 60
-"""A curve with more checkpoints is thinned to this many."""
-
 STUDY_CURVE_COLUMNS = ["protocol", "task", "algorithm", "kind", "target", "norm"]
 """What tells one curve from another."""
 
@@ -435,17 +433,6 @@ def _curves(points: DataFrame) -> dict[str, Any]:
             "diverged": int(rows["diverged"].iloc[-1]),
         }
     return curves
-
-
-def thinned(count: int, most: int = MOST_CURVE_POINTS) -> Any:
-    """Return the places of at most `most` points, spread evenly, the first and the last among them.
-
-    Examples
-    --------
-    >>> thinned(3), thinned(9, most=3)
-    (array([0, 1, 2]), array([0, 4, 8]))
-    """
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
 def map_data(results: Archive) -> dict[str, Any]:

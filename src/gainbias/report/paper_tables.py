@@ -1,4 +1,4 @@
-"""The tables of a study: the paper's three, with our numbers beside the printed ones, and the summary.
+"""The tables of the paper's study: three with our numbers beside the printed ones, and the summary.
 
 The paper's tables are tidy frames with a row for each printed number, which are also the CSV files. Every
 number of ours follows from stored rows alone: `rows_behind` returns them, `untraceable` finds cells that do
@@ -18,12 +18,19 @@ from gainbias.algorithms.registry import short_title
 from gainbias.experiments.reproduce.protocols import method_title
 from gainbias.experiments.results import CONDITION_RUNS, CONDITIONS
 from gainbias.experiments.statistics import Interval, proportion_interval
-from gainbias.report.data.claims import STUDY_CLAIMS
-from gainbias.report.data.results import FAIR_SCORES, STUDIED, TABLE_SCORES, Archive, MissingDataError, Paper
-from gainbias.report.data.summary import REFERENCE, summary_table
+from gainbias.report.data.results import (
+    FAIR_SCORES,
+    REFERENCE,
+    STUDIED,
+    TABLE_SCORES,
+    Archive,
+    MissingDataError,
+    Paper,
+    summary_table,
+)
+from gainbias.report.data.study_claims import STUDY_CLAIMS
 from gainbias.report.data.verdicts import unexplained, verdict_table
-from gainbias.report.numbers import range_text, ratio_text, scaled_text, spread_text
-from gainbias.report.tables.layout import Sheet, TableCell
+from gainbias.report.text import Sheet, TableCell, range_text, ratio_text, scaled_text, spread_text
 from gainbias.tasks.registry import task_title
 
 

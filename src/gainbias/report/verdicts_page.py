@@ -11,12 +11,11 @@ from pandas import DataFrame
 from gainbias.algorithms.registry import short_title
 from gainbias.experiments.reproduce.protocols import PROTOCOLS, method_title
 from gainbias.experiments.reproduce.reproduce import INSTANCES, paper_tasks
-from gainbias.report.data.claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.results import PAPER_SCORES, MissingDataError, Paper, Printed
+from gainbias.report.data.study_claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.verdicts import NEAR, SCORES, judge, with_caveat
-from gainbias.report.numbers import exact_text, range_text, ratio_text
-from gainbias.report.tables.layout import Sheet, TableCell, markdown
-from gainbias.report.tables.paper import FIRST_INSTANCES
+from gainbias.report.paper_tables import FIRST_INSTANCES
+from gainbias.report.text import Sheet, TableCell, exact_text, markdown, range_text, ratio_text
 from gainbias.tasks.registry import task_title
 
 INTRODUCTION = """\

@@ -20,15 +20,13 @@ from gainbias.report.data.results import (
     Paper,
     printed_numbers,
     read_results,
+    score_arrays,
 )
-from gainbias.report.data.summary import score_arrays
-from gainbias.report.figures.study import draw_curves, draw_maps, draw_profiles
+from gainbias.report.figures.curves import draw_curves, draw_maps, draw_profiles
 from gainbias.report.figures.style import SIZES, save_figure
 from gainbias.report.pages.frame import PAGE
-from gainbias.report.pages.study import write_study_page
-from gainbias.report.tables.findings import shortfalls, verdicts_page
-from gainbias.report.tables.layout import Sheet, latex, markdown
-from gainbias.report.tables.paper import (
+from gainbias.report.pages.paper_study import write_study_page
+from gainbias.report.paper_tables import (
     StudyTables,
     conditions_sheet,
     distances_sheet,
@@ -36,6 +34,8 @@ from gainbias.report.tables.paper import (
     study_tables,
     summary_sheet,
 )
+from gainbias.report.text import Sheet, latex, markdown
+from gainbias.report.verdicts_page import shortfalls, verdicts_page
 
 
 def report_on(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Figures of a study: learning curves of all tasks, profiles over all tasks, and maps of the values."""
+"""Figures of the paper's study: learning curves of all tasks, profiles over them, and maps of the values."""
 
 from __future__ import annotations
 
@@ -20,11 +20,22 @@ from gainbias.report.data.results import (
     MissingDataError,
     Paper,
     Score,
+    log_floor_ratios,
+    score_arrays,
     tail_of,
 )
-from gainbias.report.data.summary import log_floor_ratios, score_arrays
 from gainbias.report.data.verdicts import PRINTED_ZERO
-from gainbias.report.figures.style import FAINT, INK, SIZES, drawing, look_of, new_figure
+from gainbias.report.figures.style import (
+    FAINT,
+    INK,
+    SIZES,
+    drawing,
+    few_ticks,
+    look_of,
+    new_figure,
+    power_of_ten,
+    tick_text,
+)
 from gainbias.tasks.registry import task_title
 from gainbias.types import Floats
 
@@ -38,7 +49,6 @@ Axis = Literal["steps", "transitions"]
 DECADES = 3
 """Number of last decades of the runs that are shown: before them next to nothing is learned."""
 
-MOST_TICKS = 4
 BAND, STRIP = 0.15, 0.25
 """How opaque spread and the strip of the paper's end points are."""
 
@@ -264,49 +274,6 @@ def _draw_legend(figure: Figure, algorithms: list[str], score: Score, columns: i
         handles.append((strip, Line2D([], [], color="white", linestyle="", **MARK)))
         labels.append("Printed in the paper")
     figure.legend(handles, labels, loc="outside upper center", ncols=columns, columnspacing=1.4)
-
-
-def few_ticks(low: float, high: float) -> list[float]:
-    """Return two to four round numbers on a logarithmic axis.
-
-    Examples
-    --------
-    >>> few_ticks(0.3, 1.1), few_ticks(8, 300_000), few_ticks(0.42, 0.47)
-    ([0.3, 1.0], [100.0, 10000.0], [0.43, 0.45, 0.47])
-    """
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    subdivided = {step: [k / step for k in range(step, 10 * step)] for step in (1, 2, 10)}
-    finer = ([1.0], [1.0, 3.0], [1.0, 2.0, 5.0], *subdivided.values())
-    for digits in finer:
-        ticks = [float(f"{digit:g}e{power}") for power in powers for digit in digits]
-        ticks = [tick for tick in ticks if low <= tick <= high]
-        if len(ticks) >= 2:
-            break
-    stride = math.ceil(len(ticks) / MOST_TICKS)
-    return ticks[stride - 1 :: stride] if stride > 1 else ticks
-
-
-def tick_text(value: float) -> str:
-    """Return a tick's number, as a power of ten if it is far from one.
-
-    Examples
-    --------
-    >>> tick_text(0.02), tick_text(1000.0), tick_text(100000.0)
-    ('0.02', '1000', '$10^{5}$')
-    """
-    return f"{value:g}" if 0.001 <= value < 10_000 else power_of_ten(value)
-
-
-def power_of_ten(value: float) -> str:
-    r"""Return a tick's number as a power of ten.
-
-    Examples
-    --------
-    >>> power_of_ten(100.0), power_of_ten(30000.0)
-    ('$10^{2}$', '$3\\cdot 10^{4}$')
-    """
-    digits, power = f"{value:.0e}".split("e")
-    return f"$10^{{{int(power)}}}$" if digits == "1" else rf"${digits}\cdot 10^{{{int(power)}}}$"
 
 
 LOG_THRESHOLDS = np.linspace(0.0, 2.0, 81)

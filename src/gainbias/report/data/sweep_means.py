@@ -18,7 +18,7 @@ from pandas import DataFrame, Series
 from scipy.stats import t as student
 
 from gainbias.experiments.cell import EXACT_COLUMN
-from gainbias.report.numbers import distinct_texts
+from gainbias.report.text import distinct_texts
 
 SCHEDULE = ["step_size", "a", "c0", "xi"]
 METRIC = ["kind", "target", "norm"]
