@@ -21,7 +21,7 @@ from gainbias.evaluation.evaluate import evaluate_log as evaluate_log
 from gainbias.evaluation.sources.columns import Columns as Columns
 from gainbias.evaluation.storage import load_estimate as load_estimate
 from gainbias.evaluation.values.methods import Learning as Learning
-from gainbias.experiments.reproduce.reproduce import reproduce as reproduce
+from gainbias.experiments.reproduce import reproduce as reproduce
 from gainbias.experiments.results import Results as Results
 from gainbias.experiments.study import Study as Study
 from gainbias.experiments.sweep import sweep as sweep

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gainbias.experiments.reproduce.protocols import method_title
+from gainbias.experiments.reproduce import method_title
 from gainbias.report.data.claims import STUDY_CLAIMS
 from gainbias.report.data.results import PAPER_SCORES, read_results
 from gainbias.report.pages.study import write_study_page

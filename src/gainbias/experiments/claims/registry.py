@@ -25,11 +25,10 @@ from gainbias.experiments.claims import (
 )
 from gainbias.experiments.claims.claim import Claim, ClaimResult
 from gainbias.experiments.engines import opened
-from gainbias.experiments.provenance import code_version
+from gainbias.experiments.provenance import code_version, hash_of
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import complete, refuse_failures, show_labels
-from gainbias.experiments.tables import Columns
-from gainbias.experiments.units import BATCH_SECONDS, hash_of
+from gainbias.experiments.units import BATCH_SECONDS, Columns
 from gainbias.extras import require
 from gainbias.progress import Watch
 from gainbias.suggest import did_you_mean_or_known

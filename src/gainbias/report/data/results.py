@@ -20,8 +20,8 @@ from typing import Any, Literal, NamedTuple
 import pandas
 from pandas import DataFrame
 
-from gainbias.experiments.reproduce.protocols import in_method_order
-from gainbias.experiments.results import CONDITIONS, SCHEMA, Results
+from gainbias.experiments.reproduce import CONDITIONS, in_method_order
+from gainbias.experiments.results import SCHEMA, Results
 
 PAPER_ALGORITHMS = ("double-chain", "single-chain")
 BASELINES = ("td-lambda", "implicit-td")
