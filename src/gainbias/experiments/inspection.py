@@ -24,7 +24,7 @@ from gainbias.experiments.runner import execute
 from gainbias.experiments.study import Study
 from gainbias.experiments.units import unpacked
 from gainbias.progress import Watch
-from gainbias.tasks.settings import as_integer
+from gainbias.tasks.task import as_integer
 
 MOST_SECONDS = 20.0
 """Calibration ends after about this time; what was not tried by then is scaled from what was."""

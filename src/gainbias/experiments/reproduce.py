@@ -33,11 +33,9 @@ from gainbias.experiments.units import BATCH_SECONDS, Columns, is_defined, refus
 from gainbias.extras import require
 from gainbias.progress import Watch
 from gainbias.suggest import did_you_mean_or_known
-from gainbias.tasks.places import NOWHERE, Places, places_of
 from gainbias.tasks.registry import TASKS, task
-from gainbias.tasks.settings import as_integer
+from gainbias.tasks.task import NOWHERE, Places, Task, as_integer, places_of
 from gainbias.tasks.task import Protocol as ProtocolName
-from gainbias.tasks.task import Task
 
 INSTANCES = 30
 """Of each task in the fair protocol, in the whole study."""

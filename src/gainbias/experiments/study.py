@@ -27,7 +27,7 @@ from gainbias.experiments.provenance import code_version
 from gainbias.experiments.results import Layout
 from gainbias.suggest import did_you_mean_or_known
 from gainbias.tasks.registry import NORMALISATION, TASKS
-from gainbias.tasks.settings import as_integer, as_number, as_seed
+from gainbias.tasks.task import as_integer, as_number, as_seed
 
 MOST_UNITS = 100_000
 """A study with more units is refused unless `max_units` allows it: it is probably a mistake."""
