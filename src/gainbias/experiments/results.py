@@ -323,7 +323,7 @@ class Results:
             self._set_aside(layout.files)
         else:
             with disk_full_in_words(self.folder):
-                write_tables(self.folder, layout, itertools.chain([first], tables))
+                _write_sorted(self.folder, layout, itertools.chain([first], tables))
             for name in layout.files:
                 (self.folder / (EARLIER + name)).unlink(missing_ok=True)
         if has_report and self.checksums(layout) != before:
@@ -391,7 +391,7 @@ def disk_full_in_words(folder: Path) -> Iterator[None]:
         raise OSError(errno.ENOSPC, message) from error
 
 
-def write_tables(folder: Path, layout: Layout, units: Iterable[Tables]) -> None:
+def _write_sorted(folder: Path, layout: Layout, units: Iterable[Tables]) -> None:
     """Write the tables of all units, which come in the order of their rows."""
     with contextlib.ExitStack() as files:
         writers = {
