@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import gainbias as gb
 from gainbias.engine.paths import Sampler
 from gainbias.evaluation.observations import ObservationMap
-from gainbias.evaluation.stream.transitions import Transitions
+from gainbias.evaluation.stream import Transitions
 from gainbias.evaluation.values.learner import Learner
 
 GRID = [2.0**-k for k in range(16)]

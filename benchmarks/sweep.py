@@ -17,7 +17,7 @@ from benchmarks.sweep_units import Busy
 from gainbias.experiments.engines import Engine, opened
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import complete
-from gainbias.experiments.tables import packed
+from gainbias.experiments.units import packed
 from tests.experiments.cluster import cluster
 
 WORKERS, SECONDS = 2, 2.0

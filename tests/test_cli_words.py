@@ -11,7 +11,7 @@ import gainbias as gb
 from gainbias import cli
 from gainbias.cli.show import show_bound, show_study, show_sweep
 from gainbias.engine.trace import Outcome
-from gainbias.experiments.reproduce.reproduce import paper_tasks
+from gainbias.experiments.reproduce import paper_tasks
 from gainbias.report.reproduction import _write_sheet
 from gainbias.report.text import Sheet, TableCell
 from gainbias.report.verdicts_page import shortfalls

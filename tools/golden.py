@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import gainbias as gb
-from gainbias.cli.main import main as command_line
+from gainbias.cli.verbs import main as command_line
 
 FILE = Path(__file__).parents[1] / "tests" / "golden.json"
 SHOWN = 12  # entries of an array that are kept, beside its shape and its sum

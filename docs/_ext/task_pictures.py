@@ -10,7 +10,7 @@ from matplotlib.colors import AsinhNorm
 import gainbias as gb
 from docs._ext.pictures import WEB
 from gainbias.report.figures.style import INK, new_figure
-from gainbias.tasks.places import places_of
+from gainbias.tasks.task import places_of
 
 COLOURS = "cividis"
 """From blue to yellow: the same to all readers, and in print."""

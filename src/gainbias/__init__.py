@@ -75,7 +75,7 @@ _HOMES = {
     "projection_radii": "gainbias.theory.bounds.facts",
     "q_learning": "gainbias.tasks.gym.q_learning",
     "recommend": "gainbias.theory.recommend",
-    "reproduce": "gainbias.experiments.reproduce.reproduce",
+    "reproduce": "gainbias.experiments.reproduce",
     "run": "gainbias.engine.run",
     "scalarise": "gainbias.tasks.gym.table",
     "second_eigenvalue_modulus": "gainbias.model.chain.mixing",

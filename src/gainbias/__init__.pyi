@@ -6,12 +6,14 @@ from gainbias.algorithms.algorithm import ParameterRange as ParameterRange
 from gainbias.algorithms.fields import solve_field as solve_field
 from gainbias.algorithms.fields import td_field as td_field
 from gainbias.algorithms.registry import ALGORITHMS as ALGORITHMS
+from gainbias.engine.paths import Markov as Markov
 from gainbias.engine.run import run as run
 from gainbias.engine.schedules import Constant as Constant
 from gainbias.engine.schedules import Harmonic as Harmonic
 from gainbias.engine.schedules import Polynomial as Polynomial
 from gainbias.engine.trace import Outcome as Outcome
 from gainbias.engine.trace import Trace as Trace
+from gainbias.engine.work import Checkpoints as Checkpoints
 from gainbias.evaluation.compare import Comparison as Comparison
 from gainbias.evaluation.compare import compare as compare
 from gainbias.evaluation.diagnostics import Diagnostics as Diagnostics
@@ -21,7 +23,7 @@ from gainbias.evaluation.evaluate import evaluate_log as evaluate_log
 from gainbias.evaluation.sources.columns import Columns as Columns
 from gainbias.evaluation.storage import load_estimate as load_estimate
 from gainbias.evaluation.values.methods import Learning as Learning
-from gainbias.experiments.reproduce.reproduce import reproduce as reproduce
+from gainbias.experiments.reproduce import reproduce as reproduce
 from gainbias.experiments.results import Results as Results
 from gainbias.experiments.study import Study as Study
 from gainbias.experiments.sweep import sweep as sweep

@@ -5,6 +5,7 @@ import pytest
 
 import gainbias as gb
 from gainbias.algorithms.fields import dense_features
+from gainbias.testing.declared import ORACLE_STEP_SIZE, mean_over_paths, path_length
 from gainbias.testing.drive import (
     FEATURE_KINDS,
     FEW,
@@ -15,7 +16,6 @@ from gainbias.testing.drive import (
     sampled_moves,
     small_problem,
 )
-from gainbias.testing.limits import ORACLE_STEP_SIZE, mean_over_paths, path_length
 from gainbias.theory.curve.enumeration import move_law
 
 from ..oracles.algorithms import TWINS, Episode

@@ -4,7 +4,7 @@ import numpy as np
 
 from gainbias.engine.paths import Sampler
 from gainbias.evaluation.observations import ObservationMap
-from gainbias.evaluation.stream.transitions import Transitions
+from gainbias.evaluation.stream import Transitions
 
 NAMES = ("first chain", "second chain", "third chain", "fourth chain")
 

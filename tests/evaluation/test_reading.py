@@ -8,13 +8,13 @@ from scipy import sparse
 
 import gainbias as gb
 from benchmarks.error_bars import Chain
+from gainbias.evaluation import collection
+from gainbias.evaluation.collection import Visits
 from gainbias.evaluation.diagnostics import FEWEST_RESIDUALS, predictable_share
 from gainbias.evaluation.estimate import gain_history
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import estimate_gain
-from gainbias.evaluation.stream import collection
-from gainbias.evaluation.stream.collection import Visits
-from gainbias.evaluation.stream.transitions import Aligner, Transitions
+from gainbias.evaluation.stream import Aligner, Transitions
 from gainbias.progress import Interruptions, Watch
 from tests.evaluation.chains import Queue
 

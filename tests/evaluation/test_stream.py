@@ -11,7 +11,7 @@ from scipy import sparse
 import gainbias as gb
 from gainbias.evaluation.observations import observation_map
 from gainbias.evaluation.sources.spaces import Limits
-from gainbias.evaluation.stream.transitions import Left, ObservedSteps, Path, joined
+from gainbias.evaluation.stream import Left, ObservedSteps, Path, joined
 
 KINDS = some.lists(some.sampled_from([Left.BY_STEP, Left.BY_STEP, Left.BY_END, Left.BY_CUT]), min_size=2)
 

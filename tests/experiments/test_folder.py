@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gainbias.experiments import results as results_module
-from gainbias.experiments.reproduce.instance import Instance
+from gainbias.experiments.reproduce import Instance
 from gainbias.experiments.results import Results
 from gainbias.store import LockedError
 from tests.experiments.small import run_small, stored_units, table_bytes

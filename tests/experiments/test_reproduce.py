@@ -13,9 +13,7 @@ import pytest
 import gainbias as gb
 from gainbias.experiments import provenance
 from gainbias.experiments.provenance import code_version
-from gainbias.experiments.reproduce.instance import Instance
-from gainbias.experiments.reproduce.protocols import PAPER_METHODS, PROTOCOLS, VARIANCE_REDUCED
-from gainbias.experiments.reproduce.reproduce import plan
+from gainbias.experiments.reproduce import PAPER_METHODS, PROTOCOLS, VARIANCE_REDUCED, Instance, plan
 from gainbias.experiments.results import Results
 from gainbias.progress import Watch
 from tests.experiments.small import run_small, table_bytes
@@ -86,7 +84,7 @@ def test_methods_are_run_as_their_record_says() -> None:
 
 
 def test_condition_numbers_are_of_the_first_instances_only(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("gainbias.experiments.reproduce.instance.CONDITION_RUNS", 1)
+    monkeypatch.setattr("gainbias.experiments.reproduce.CONDITION_RUNS", 1)
     results = run_small(tmp_path / "results", tasks=["random-walk-50"], protocols=["fair"])
     assert results.frame("conditions").run.tolist() == [0]
     assert results.frame("instances").run.tolist() == [0, 1]

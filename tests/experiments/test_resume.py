@@ -14,7 +14,7 @@ from gainbias.experiments.cell import Cell
 from gainbias.experiments.claims.registry import check_claims
 from gainbias.experiments.engines import opened
 from gainbias.experiments.inspection import status, verify
-from gainbias.experiments.reproduce.instance import Instance
+from gainbias.experiments.reproduce import Instance
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import complete
 from gainbias.progress import Watch

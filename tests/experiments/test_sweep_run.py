@@ -17,7 +17,7 @@ from gainbias.experiments.cell import Cell
 from gainbias.experiments.inspection import estimate, status, verify
 from gainbias.experiments.results import SCHEMA, Results
 from gainbias.experiments.study import as_study
-from gainbias.experiments.tables import packed, unpacked
+from gainbias.experiments.units import packed, unpacked
 from gainbias.progress import Watch
 from gainbias.store import LockedError
 

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from gainbias.experiments.provenance import code_version
-from gainbias.experiments.units import hash_of
+from gainbias.experiments.provenance import code_version, hash_of
 
 
 @dataclass(frozen=True)

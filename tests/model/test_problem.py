@@ -278,7 +278,7 @@ class TestProjection:
     @pytest.mark.parametrize("threshold", [1e-6, 10.0], ids=["assembled", "factorised"])
     @pytest.mark.parametrize("nearly", [1.0, 1e-2, 1e-6])
     def test_fit_is_least_squares(self, threshold, nearly, monkeypatch):
-        monkeypatch.setattr(problem, "WELL_CONDITIONED", threshold)
+        monkeypatch.setattr(problem, "LEAST_GRAM_EIGENVALUE", threshold)
         rng = np.random.default_rng(0)
         phi = rng.standard_normal((50, 4))
         phi[:, 1] = phi[:, 0] + nearly * phi[:, 1]

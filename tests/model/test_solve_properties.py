@@ -54,7 +54,7 @@ def nearly_decomposable_chains(draw: st.DrawFn) -> Chain:
     coupling = 10.0 ** draw(st.floats(-14, -5))
     links = np.where(draw(arrays(np.bool_, (n, n))), coupling, 0.0)
     links[starts, np.roll(starts, -1)] = coupling * draw(st.floats(0.1, 1))
-    weights = block_diag([block.transitions for block in blocks]).toarray() + links
+    weights = block_diag([csr_array(block.transitions) for block in blocks]).toarray() + links
     return Chain(
         weights / weights.sum(axis=1, keepdims=True), np.concatenate([block.rewards for block in blocks])
     )
@@ -213,5 +213,7 @@ def test_several_recurrent_classes() -> None:
     np.testing.assert_allclose(solution.bias, np.append(biases, bias), rtol=0, atol=1e-12)
     np.testing.assert_allclose(solution.class_gains, [part.gain for part in parts], rtol=1e-12)
     assert [list(states) for states in solution.structure.recurrent] == [[0, 1], [2, 3, 4, 5, 6], [7, 8, 9]]
-    laws = block_diag([*(part.stationary[np.newaxis] for part in parts), np.empty((0, 1))]).toarray()
+    laws = block_diag(
+        [*(csr_array(part.stationary[np.newaxis]) for part in parts), csr_array((0, 1))]
+    ).toarray()
     np.testing.assert_allclose(solution.stationary.toarray(), laws, rtol=1e-12)

@@ -134,7 +134,7 @@ class TestCounts:
 
         monkeypatch.setattr(eta_order, "steps_needed", lambda *a: (10.0, 0.1))
         monkeypatch.setattr(eta_order, "asymptotic_covariance", lambda n, p, *a, **k: np.eye(p.num_features))
-        told = [eta_order.counts(eta_order.collect(0, quick)) for quick in (True, False)]
+        told = [eta_order.counts(eta_order.collect_independent(0, quick)) for quick in (True, False)]
         assert told[0] == {"exact": "1.5 decades", "in_the_end": "1.5", "chains": "one chain"}
         assert told[1] == {"exact": "three decades", "in_the_end": "1.5", "chains": "three chains"}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.tasks.places import MAP_GRIDS, places_of
+from gainbias.tasks.task import MAP_GRIDS, places_of
 
 LABELLED = ("grid-world-5x5", "grid-world-10x10", "grid-world-2x11", "deep-sea", "deep-sea-concave")
 

@@ -1,13 +1,13 @@
 """The command line: `gainbias VERB`.
 
-Start reading in `main`, one function for each verb. `options` says what may be typed, `arguments` turns words
-into objects, `show` puts answers on a terminal, `completion` writes scripts for shells, `doctor` looks at the
-installation. Nothing heavy is imported before a verb needs it.
+Start reading in `verbs`: `main`, and one function for each verb. `options` says what may be typed,
+`arguments` turns words into objects, `show` puts answers on a terminal, `completion` writes scripts for
+shells, `doctor` looks at the installation. Nothing heavy is imported before a verb needs it.
 
 Import `main`, the exit codes, `VERBS` and `parser` from here; the modules are for the command line alone.
 """
 
-from gainbias.cli.main import DONE, FAILED, VERBS, WRONG_INPUT, main
 from gainbias.cli.options import parser
+from gainbias.cli.verbs import DONE, FAILED, VERBS, WRONG_INPUT, main
 
 __all__ = ["DONE", "FAILED", "VERBS", "WRONG_INPUT", "main", "parser"]

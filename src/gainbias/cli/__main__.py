@@ -2,7 +2,7 @@
 
 import sys
 
-from gainbias.cli.main import main
+from gainbias.cli.verbs import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -39,7 +39,7 @@ def known_words() -> Words:
     import gainbias
     from gainbias.experiments.claims.registry import CLAIMS
     from gainbias.experiments.engines import EngineName
-    from gainbias.experiments.reproduce.protocols import PROTOCOLS
+    from gainbias.experiments.reproduce import PROTOCOLS
 
     return {
         "algorithm": gainbias.ALGORITHMS,

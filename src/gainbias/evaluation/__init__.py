@@ -6,7 +6,8 @@ rooms of the package import the answers from `estimate`, `compare` and `storage`
 them into words.
 
 Start reading in `evaluate`; `reading` is the way from a stream of transitions to an estimate. The data come
-from `sources`, travel through `stream` in batches, and end in `gain` (the gain with its interval) and in
-`values` (the relative values with theirs). `observations` turns what is seen into features, `diagnostics`
-judges an estimate, `storage` keeps it in a file, and `compare` pairs two policies.
+from `sources`, travel in batches of transitions (`stream`), are gathered in one pass (`collection`), and end
+in `gain` (the gain with its interval) and in `values` (the relative values with theirs). `observations` turns
+what is seen into features, `diagnostics` judges an estimate, `storage` keeps it in a file, and `compare`
+pairs two policies.
 """

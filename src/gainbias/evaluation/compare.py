@@ -22,7 +22,7 @@ from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.reading import FollowingPlan, check_time_limit, estimate_of, follow
 from gainbias.evaluation.sources.environments import Environment, may_look
 from gainbias.evaluation.sources.policies import Policy
-from gainbias.evaluation.stream.transitions import OnTermination
+from gainbias.evaluation.stream import OnTermination
 from gainbias.evaluation.values.methods import Learning, as_learning
 from gainbias.progress import Interruptions, Watch
 from gainbias.store import plain

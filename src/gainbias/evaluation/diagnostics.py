@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.gain.interval import GainEstimate
-from gainbias.evaluation.stream.collection import Collection
-from gainbias.evaluation.stream.transitions import Transitions
+from gainbias.evaluation.stream import Transitions
 from gainbias.evaluation.values.least_squares import UNSEEN_DIRECTION, ValueEstimate, dense
 from gainbias.evaluation.values.methods import LearnedRecord, LeastSquares, most_for_least_squares
 from gainbias.store import plain

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 from gainbias.algorithms.algorithm import Algorithm
+from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.reading import (
@@ -27,8 +28,7 @@ from gainbias.evaluation.sources.columns import Columns, Name, as_columns
 from gainbias.evaluation.sources.environments import Environment
 from gainbias.evaluation.sources.logs import log_stream
 from gainbias.evaluation.sources.policies import Policy
-from gainbias.evaluation.stream.collection import Collection
-from gainbias.evaluation.stream.transitions import OnTermination
+from gainbias.evaluation.stream import OnTermination
 from gainbias.evaluation.values.methods import Learning, as_learning, value_method
 from gainbias.progress import Interruptions, Watch
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gainbias.evaluation.sources.spaces import ANY_NUMBER, Limits, first_flaw
-from gainbias.evaluation.stream.transitions import ObservedSteps, OnTermination, Transitions
+from gainbias.evaluation.stream import ObservedSteps, OnTermination, Transitions
 from gainbias.features.maps import FeatureMap, FourierBasis, PolynomialBasis, RadialBasis, TileCoding
 from gainbias.features.matrix import Matrix, Tabular, as_features, row_norms
 from gainbias.types import Floats

@@ -16,14 +16,14 @@ from functools import partial
 from numbers import Real
 from typing import Any
 
+from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.diagnostics import diagnose
 from gainbias.evaluation.estimate import Estimate, gain_history
 from gainbias.evaluation.gain.interval import LOOK_GROWTH, Look, estimate_gain, looks_until
 from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.sources.environments import Environment, environment_stream
 from gainbias.evaluation.sources.policies import Policy
-from gainbias.evaluation.stream.collection import Collection
-from gainbias.evaluation.stream.transitions import (
+from gainbias.evaluation.stream import (
     BrokenStream,
     Interrupted,
     OnTermination,

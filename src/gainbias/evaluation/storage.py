@@ -20,7 +20,7 @@ from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.estimate import Estimate, History
 from gainbias.evaluation.observations import Choice, ObservationMap, observation_map
 from gainbias.evaluation.sources.spaces import Limits
-from gainbias.evaluation.stream.transitions import OnTermination
+from gainbias.evaluation.stream import OnTermination
 from gainbias.evaluation.values.learner import LearnedValues
 from gainbias.evaluation.values.least_squares import ValueEstimate
 from gainbias.evaluation.values.methods import NoValues

@@ -17,8 +17,8 @@ from gainbias.engine.lanes import Lane
 from gainbias.engine.run import run
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial
 from gainbias.engine.trace import Trace
-from gainbias.experiments.tables import Columns
-from gainbias.experiments.units import hash_of, is_defined, refuse_interrupted
+from gainbias.experiments.provenance import hash_of
+from gainbias.experiments.units import Columns, is_defined, refuse_interrupted
 from gainbias.model.problem import Problem
 from gainbias.tasks.registry import TASKS, task
 from gainbias.tasks.task import Task

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, cast, get_args
 from gainbias.experiments.provenance import THREADS, code_version, has_one_thread
 from gainbias.experiments.units import StoppedError, WrongEnvironmentError, be_a_worker, environment_fault
 from gainbias.extras import require
-from gainbias.tasks.settings import as_integer
+from gainbias.tasks.task import as_integer
 
 EngineName = Literal["local", "dask"]
 

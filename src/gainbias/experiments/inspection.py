@@ -19,12 +19,12 @@ import numpy as np
 from gainbias.experiments.cell import Cell, exact_errors
 from gainbias.experiments.engines import EngineName, opened
 from gainbias.experiments.provenance import code_version, machine
-from gainbias.experiments.results import FAILURE, MACHINE, Results
+from gainbias.experiments.results import FAILURE, MACHINE, Layout, Results
 from gainbias.experiments.runner import execute
 from gainbias.experiments.study import Study
-from gainbias.experiments.tables import Layout, unpacked
+from gainbias.experiments.units import unpacked
 from gainbias.progress import Watch
-from gainbias.tasks.settings import as_integer
+from gainbias.tasks.task import as_integer
 
 MOST_SECONDS = 20.0
 """Calibration ends after about this time; what was not tried by then is scaled from what was."""

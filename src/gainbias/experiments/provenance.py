@@ -1,11 +1,20 @@
-"""What results depend on besides their settings: sources of this package, and versions of others."""
+"""What results were made with: sources of this package, versions of others, the machine, and when.
+
+`code_version` is part of the id of every unit of work, so a change of sources or versions makes what is
+stored out of date; `made_with` tells later on which of them changed. `circumstances` is the part of a
+manifest that any study has.
+"""
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import os
 import platform
+import sys
+import time
+from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -34,6 +43,13 @@ def package_versions() -> dict[str, str | None]:
     ['gymnasium', 'mo-gymnasium']
     """
     return {name: _version(name) for name in RECORDED}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 @cache
@@ -133,8 +149,51 @@ def has_one_thread() -> bool:
     return next((os.environ[name] for name in THREADS if name in os.environ), "") == "1"
 
 
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
+def hash_of(known: Any) -> str:
+    """Return a hash of something that JSON can hold.
+
+    Examples
+    --------
+    >>> hash_of({"task": "taxi"}) == hash_of({"task": "boyan-chain"})
+    False
+    """
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def circumstances(ids: Iterable[str], *, command: str, reused: int, seconds: float) -> dict[str, Any]:
+    """Return the part of a manifest that any study has.
+
+    Parameters
+    ----------
+    ids : iterable of str
+        Of all units of the study.
+    command : str
+        What was typed.
+    reused : int
+        Number of units that had been stored before.
+    seconds : float
+        How long the others took.
+
+    Examples
+    --------
+    >>> circumstances(["one", "another"], command="gainbias sweep", reused=0, seconds=1.25)["units"]
+    2
+    """
+    in_order, finished = sorted(ids), time.time()
+    return {
+        "study": hash_of(in_order),
+        "command": command,
+        "started": _clock(finished - seconds),
+        "finished": _clock(finished),
+        "seconds": round(seconds, 1),
+        "code": code_version(),
+        "python": sys.version.split()[0],
+        "platform": platform.machine(),
+        "packages": package_versions(),
+        "units": len(in_order),
+        "reused": reused,
+    }
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -1,34 +1,38 @@
-"""Where the results of a study are kept: a folder with a log of units, tidy tables and a manifest."""
+"""Where the results of a study are kept: a folder with a log of units, tidy tables and a manifest.
+
+Units arrive in the log in any order. At the end their rows are written, in the order of a `Layout`, to sorted
+Parquet files: piece by piece, however large they are, so that neither who finished first nor an interruption
+changes a byte.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import gzip
 import hashlib
+import io
 import itertools
 import json
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gainbias.experiments.provenance import made_with
-from gainbias.experiments.tables import Layout, Tables, unpacked, write_tables
-from gainbias.experiments.units import Unit
-from gainbias.store import DamagedError, Log, StoredRecord, write_whole
+from gainbias.experiments.units import Tables, Unit, unpacked
+from gainbias.store import DamagedError, Log, StoredRecord, whole_file, write_whole
 
 if TYPE_CHECKING:
     import pandas
+    import pyarrow
 
 Look = Callable[[Unit, Tables], None]
 
 SCHEMA = 4
 """Version of the layout of the folder and the columns of the tables."""
-
-CONDITIONS = ("eta1", "eta2", "eta2_literal", "eta3")
-CONDITION_RUNS = 10
-"""Condition numbers are computed for the first instances of a task only, because they take long."""
 
 FAILURE, MACHINE = "failure ", "machine "
 """Names of records that are not units begin with these."""
@@ -38,6 +42,48 @@ EARLIER = "earlier-"
 
 MADE_WITH = "made-with.json"
 """Which sources and versions stored units come from."""
+
+GROUP_ROWS = 2**18
+"""Rows are written in groups of at least this many."""
+
+PARQUET = {
+    "version": "2.6",
+    "compression": "zstd",
+    "compression_level": 3,
+    "use_dictionary": True,
+    "write_statistics": True,
+    "data_page_version": "1.0",
+    "data_page_size": 2**20,
+    "store_schema": True,
+}
+"""Settings that decide about the bytes of a file, beside its rows and the version of pyarrow."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The tables of one kind of study.
+
+    Attributes
+    ----------
+    kind : str
+        Of study.
+    sorted_by : mapping of str to sequence of str
+        For each table, the columns that the rows of a unit are sorted by; none if it has one.
+    with_csv : sequence of str
+        Tables that are also written as CSV.
+    optional : sequence of str
+        Columns of numbers that only some units have; they come last, and are empty elsewhere.
+    """
+
+    kind: str
+    sorted_by: Mapping[str, Sequence[str]]
+    with_csv: Sequence[str] = ()
+    optional: Sequence[str] = ()
+
+    @property
+    def files(self) -> list[str]:
+        """Names of the files of all tables."""
+        return [f"{name}.parquet" for name in self.sorted_by] + [f"{name}.csv.gz" for name in self.with_csv]
 
 
 class Results:
@@ -277,7 +323,7 @@ class Results:
             self._set_aside(layout.files)
         else:
             with disk_full_in_words(self.folder):
-                write_tables(self.folder, layout, itertools.chain([first], tables))
+                _write_sorted(self.folder, layout, itertools.chain([first], tables))
             for name in layout.files:
                 (self.folder / (EARLIER + name)).unlink(missing_ok=True)
         if has_report and self.checksums(layout) != before:
@@ -331,7 +377,7 @@ def _has_failed(unit: Unit, records: Mapping[str, StoredRecord]) -> bool:
     return (failure.segment, failure.start) > (stored.segment, stored.start)
 
 
-@contextmanager
+@contextlib.contextmanager
 def disk_full_in_words(folder: Path) -> Iterator[None]:
     """Turn the error of a full disk in a ``with`` block into one that says what to do."""
     try:
@@ -343,3 +389,78 @@ def disk_full_in_words(folder: Path) -> Iterator[None]:
             f"the disk of {folder} is full; what was finished is kept: make room, then go on with --resume"
         )
         raise OSError(errno.ENOSPC, message) from error
+
+
+def _write_sorted(folder: Path, layout: Layout, units: Iterable[Tables]) -> None:
+    """Write the tables of all units, which come in the order of their rows."""
+    with contextlib.ExitStack() as files:
+        writers = {
+            name: files.enter_context(_writing(folder, name, name in layout.with_csv))
+            for name in layout.sorted_by
+        }
+        for tables in units:
+            for name, table in tables.items():
+                order = [(column, "ascending") for column in layout.sorted_by[name]]
+                rows = table.sort_by(order) if order else table
+                writers[name].add(_completed(rows, layout.optional))
+
+
+def _completed(table: pyarrow.Table, optional: Sequence[str]) -> pyarrow.Table:
+    """Return a table with all optional columns, in their order, at the end."""
+    import pyarrow
+
+    for name in optional:
+        if name not in table.column_names:
+            table = table.append_column(name, pyarrow.nulls(len(table), pyarrow.float64()))
+    return table.select([name for name in table.column_names if name not in optional] + list(optional))
+
+
+@contextlib.contextmanager
+def _writing(folder: Path, name: str, with_csv: bool) -> Iterator[_Writer]:
+    with contextlib.ExitStack() as files:
+        parquet = files.enter_context(whole_file(folder / f"{name}.parquet"))
+        csv = None
+        if with_csv:
+            plain = files.enter_context(whole_file(folder / f"{name}.csv.gz"))
+            csv = files.enter_context(gzip.GzipFile("", "wb", compresslevel=4, fileobj=plain, mtime=0))
+        writer = _Writer(parquet, csv)
+        yield writer
+        writer.close()
+
+
+class _Writer:
+    """The writer of one table, group by group."""
+
+    def __init__(self, parquet: Any, csv: Any) -> None:
+        self._parquet, self._csv = parquet, csv
+        self._waiting: list[pyarrow.Table] = []
+        self._rows = 0
+        self._file: Any = None
+
+    def add(self, rows: pyarrow.Table) -> None:
+        self._waiting.append(rows)
+        self._rows += len(rows)
+        if self._rows >= GROUP_ROWS:
+            self._write()
+
+    def close(self) -> None:
+        self._write()
+        if self._file is not None:
+            self._file.close()
+
+    def _write(self) -> None:
+        import pyarrow.csv
+        import pyarrow.parquet
+
+        if not self._waiting:
+            return
+        group = pyarrow.concat_tables(self._waiting).combine_chunks()
+        first = self._file is None
+        if self._file is None:
+            self._file = pyarrow.parquet.ParquetWriter(self._parquet, group.schema, **PARQUET)
+        self._file.write_table(group, row_group_size=max(1, len(group)))
+        if self._csv is not None:
+            buffer = io.BytesIO()
+            pyarrow.csv.write_csv(group, buffer, pyarrow.csv.WriteOptions(include_header=first))
+            self._csv.write(buffer.getvalue())
+        self._waiting, self._rows = [], 0

@@ -24,10 +24,10 @@ from gainbias.engine.schedules import Constant
 from gainbias.engine.trace import Kind, Norm, Target
 from gainbias.experiments.cell import EXACT_COLUMN, SCHEDULES, Cell, Sizes
 from gainbias.experiments.provenance import code_version
-from gainbias.experiments.tables import Layout
+from gainbias.experiments.results import Layout
 from gainbias.suggest import did_you_mean_or_known
 from gainbias.tasks.registry import NORMALISATION, TASKS
-from gainbias.tasks.settings import as_integer, as_number, as_seed
+from gainbias.tasks.task import as_integer, as_number, as_seed
 
 MOST_UNITS = 100_000
 """A study with more units is refused unless `max_units` allows it: it is probably a mistake."""

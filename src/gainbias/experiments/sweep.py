@@ -10,8 +10,7 @@ from typing import Any
 
 from gainbias.experiments.cell import Cell
 from gainbias.experiments.engines import EngineName, check_choice, opened
-from gainbias.experiments.manifest import circumstances
-from gainbias.experiments.provenance import code_version
+from gainbias.experiments.provenance import circumstances, code_version
 from gainbias.experiments.results import MACHINE, Results
 from gainbias.experiments.runner import Progress, complete
 from gainbias.experiments.study import MOST_UNITS, Study, as_study
@@ -106,7 +105,7 @@ def sweep(
             results.write_manifest(
                 {
                     **circumstances(
-                        in_order,
+                        (unit.id for unit in in_order),
                         command=command,
                         reused=progress.reused,
                         seconds=time.monotonic() - started,

@@ -1,8 +1,11 @@
-"""What a unit of work is, and how a worker does several of them."""
+"""What a unit of work is, how a worker does several of them, and how its tables travel back.
+
+A worker computes `Unit` after `Unit`, packs the tables of each into bytes (`packed`), and answers with them.
+What it may not do is compute with other sources, other versions or more threads than planned.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
@@ -12,12 +15,21 @@ import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
 from gainbias.experiments.provenance import code_version, has_one_thread, machine
 from gainbias.progress import Watch
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from gainbias.engine.trace import Trace
-from gainbias.experiments.tables import Columns, packed
+
+Columns = dict[str, Any]
+"""Columns of a table by name, as a unit computes them."""
+
+Tables = dict[str, "pyarrow.Table"]
+"""The tables of a unit by name, as they are read again."""
 
 BATCH_SECONDS = 2.0
 """Units are sent in batches that take about this long: what is lost when a worker is killed."""
@@ -48,17 +60,6 @@ class Unit(Protocol):
 
     def compute(self) -> dict[str, Columns]:
         """Compute the unit, and return columns of tables."""
-
-
-def hash_of(known: Any) -> str:
-    """Return a hash of something that JSON can hold.
-
-    Examples
-    --------
-    >>> hash_of({"task": "taxi"}) == hash_of({"task": "boyan-chain"})
-    False
-    """
-    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:24]
 
 
 class UnitAnswer(NamedTuple):
@@ -101,6 +102,50 @@ def _answer(unit: Unit) -> UnitAnswer:
 
 def _since(started: float) -> float:
     return time.perf_counter() - started
+
+
+def packed(tables: dict[str, Columns]) -> bytes:
+    """Return tables as one piece of bytes, each in Arrow's stream format, compressed.
+
+    Examples
+    --------
+    >>> columns = {"step": [1, 2], "values": np.array([[0.5, 0.25], [1.0, 2.0]])}
+    >>> unpacked(packed({"runs": columns}))["runs"].to_pydict()
+    {'step': [1, 2], 'values': [[0.5, 0.25], [1.0, 2.0]]}
+    """
+    import pyarrow
+
+    parts, small = {}, pyarrow.ipc.IpcWriteOptions(compression="zstd")
+    for name, columns in tables.items():
+        sink = pyarrow.BufferOutputStream()
+        table = pyarrow.table({key: _column(values) for key, values in columns.items()})
+        with pyarrow.ipc.new_stream(sink, table.schema, options=small) as writer:
+            writer.write_table(table)
+        parts[name] = sink.getvalue().to_pybytes()
+    sizes = json.dumps({name: len(part) for name, part in parts.items()}).encode()
+    return sizes + b"\n" + b"".join(parts.values())
+
+
+def _column(values: Any) -> pyarrow.Array:
+    """Return a column of Arrow; an array with two axes gives a list in each row."""
+    import pyarrow
+
+    if getattr(values, "ndim", 1) == 1:
+        return pyarrow.array(values)
+    starts = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
+    return pyarrow.ListArray.from_arrays(starts, values.ravel())
+
+
+def unpacked(payload: bytes) -> Tables:
+    """Return the tables that `packed` made bytes of."""
+    import pyarrow
+
+    head, _, body = payload.partition(b"\n")
+    tables, start = {}, 0
+    for name, size in json.loads(head).items():
+        tables[name] = pyarrow.ipc.open_stream(body[start : start + size]).read_all()
+        start += size
+    return tables
 
 
 def check_environment(codes: set[str]) -> None:

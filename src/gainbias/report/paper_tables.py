@@ -15,8 +15,7 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from gainbias.algorithms.registry import short_title
-from gainbias.experiments.reproduce.protocols import method_title
-from gainbias.experiments.results import CONDITION_RUNS, CONDITIONS
+from gainbias.experiments.reproduce import CONDITION_RUNS, CONDITIONS, method_title
 from gainbias.experiments.statistics import Interval, proportion_interval
 from gainbias.report.data.results import (
     FAIR_SCORES,

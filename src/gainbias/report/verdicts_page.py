@@ -9,8 +9,7 @@ from typing import Any
 from pandas import DataFrame
 
 from gainbias.algorithms.registry import short_title
-from gainbias.experiments.reproduce.protocols import PROTOCOLS, method_title
-from gainbias.experiments.reproduce.reproduce import INSTANCES, paper_tasks
+from gainbias.experiments.reproduce import INSTANCES, PROTOCOLS, method_title, paper_tasks
 from gainbias.report.data.results import PAPER_SCORES, MissingDataError, Paper, Printed
 from gainbias.report.data.study_claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.data.verdicts import NEAR, SCORES, judge, with_caveat
@@ -178,7 +177,7 @@ def study_summary(manifest: Mapping[str, Any]) -> str:
     Parameters
     ----------
     manifest : mapping
-        Of `gainbias.experiments.manifest.make_manifest`.
+        Of `gainbias.experiments.reproduce.make_manifest`.
     """
     parts = shortfalls(manifest)
     rows = [[[TableCell(words), TableCell(text)]] for words, text in study_facts(manifest).items()]
@@ -192,7 +191,7 @@ def shortfalls(manifest: Mapping[str, Any]) -> list[str]:
 
     Examples
     --------
-    >>> from gainbias.experiments.reproduce.reproduce import paper_tasks
+    >>> from gainbias.experiments.reproduce import paper_tasks
     >>> protocols = {"literal": {"seeds": [0]}, "inferred": {"seeds": [0]}, "fair": {"seeds": [0, 1]}}
     >>> study = {"shorten": 1, "tasks": dict.fromkeys(paper_tasks()), "protocols": protocols}
     >>> shortfalls(study)[0][:91]

@@ -16,8 +16,7 @@ from gainbias.suggest import did_you_mean
 from gainbias.tasks.chains import classic, operations, random_chains
 from gainbias.tasks.gym import grid_worlds, multi_objective
 from gainbias.tasks.paper import Normalisation, bernoulli_features
-from gainbias.tasks.settings import as_seed
-from gainbias.tasks.task import Protocol, Recipe, Source, Task, id_in_words
+from gainbias.tasks.task import Protocol, Recipe, Source, Task, as_seed, id_in_words
 
 _RECIPES = (
     *random_chains.RANDOM_WALKS,

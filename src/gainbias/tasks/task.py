@@ -1,23 +1,35 @@
-"""What a task is: a problem with its source, and the recipe that makes it from a seed."""
+"""What a task is: the recipe that makes it, checks of its settings, the task itself, and its map.
+
+A `Recipe` makes a process from a seed and settings, which `as_integer`, `as_number` and their like check:
+each message names the setting, what it must be and what was found. A `Task` is the problem that comes of it,
+with its source; `places_of` says where its states are on a map, if they have places.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from gainbias.features import FeatureLike, Tabular
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.tasks.paper import PaperNumbers
+from gainbias.types import Floats, Ints
 
 Protocol: TypeAlias = Literal["literal", "inferred", "fair"]
 Settings: TypeAlias = Mapping[str, Any]
 Source: TypeAlias = Mapping[str, Any]
 MakeProcess: TypeAlias = Callable[[int, Settings], tuple[MarkovRewardProcess, Source]]
 MakeFeatures: TypeAlias = Callable[[MarkovRewardProcess], FeatureLike]
+
+MOST_INTEGER = 2**63 - 1
+"""The largest integer of the compiled parts."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,77 @@ def tabular(process: MarkovRewardProcess) -> Tabular:
     return Tabular()
 
 
+def as_integer(value: Any, name: str, least: int, most: int | None = None) -> int:
+    """Return `value` as an integer between `least` and `most`.
+
+    Examples
+    --------
+    >>> as_integer(0, "capacity", least=1)
+    Traceback (most recent call last):
+    ValueError: capacity must be an integer of at least 1, found 0
+    """
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if most is None and is_integer and value > MOST_INTEGER:
+        most = MOST_INTEGER
+    if not is_integer or value < least or (most is not None and value > most):
+        limit = "" if most is None else f" and at most {most}"
+        raise ValueError(f"{name} must be an integer of at least {least}{limit}, found {value!r}")
+    return int(value)
+
+
+def as_seed(value: Any, name: str = "seed") -> int:
+    """Return `value` as an integer that is not negative, however large.
+
+    Examples
+    --------
+    >>> as_seed(-1)
+    Traceback (most recent call last):
+    ValueError: seed must be an integer that is not negative, found -1
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise ValueError(f"{name} must be an integer that is not negative, found {value!r}")
+    return int(value)
+
+
+def as_number(
+    value: Any,
+    name: str,
+    *,
+    above: float = -math.inf,
+    at_least: float = -math.inf,
+    below: float = math.inf,
+    at_most: float = math.inf,
+) -> float:
+    """Return `value` as a finite number within bounds.
+
+    Examples
+    --------
+    >>> as_number(-0.1, "epsilon", at_least=0.0, below=1.0)
+    Traceback (most recent call last):
+    ValueError: epsilon must be at least 0 and below 1, found -0.1
+    """
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    # The bounds that are not given keep out infinities, and none holds for NaN.
+    if not is_number or not (above < value < below and at_least <= value <= at_most):
+        bounds = {"above": above, "at least": at_least, "below": below, "at most": at_most}
+        words = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]
+        raise ValueError(f"{name} must be {' and '.join(words) or 'a finite number'}, found {value!r}")
+    return float(value)
+
+
+def as_numbers(value: Any, name: str) -> list[float]:
+    """Return `value` as a list of at least one finite number.
+
+    Examples
+    --------
+    >>> as_numbers([1, 2.5], "priorities")
+    [1.0, 2.5]
+    """
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError(f"{name} must be a list of numbers, found {value!r}")
+    return [as_number(entry, f"each entry of {name}") for entry in value]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Task:
     """A named problem with its source and what the paper says about it.
@@ -142,3 +225,86 @@ class Task:
     def __repr__(self) -> str:
         size = f"{self.problem.mrp.num_states} states, {self.problem.num_features} features"
         return f"Task({self.name}, {size}, seed {self.seed}, {self.protocol})"
+
+
+MAP_GRIDS = {
+    "frozen-lake": (4, 4),
+    "cliff-walking": (4, 12),
+    "grid-world-5x5": (5, 5),
+    "grid-world-10x10": (10, 10),
+    "grid-world-2x11": (2, 11),
+    "taxi": (5, 5, 5, 4),
+    "resource-gathering": (5, 5, 2, 2),
+}
+"""Rows and columns of the map, and what else a state has."""
+
+PANELS = {
+    "taxi": {
+        (0, 2): "passenger at R, wants to Y",
+        (1, 2): "at G, wants to Y",
+        (3, 2): "at B, wants to Y",
+        (4, 2): "in the taxi, wants to Y",
+    },
+    "resource-gathering": {
+        (0, 0): "nothing yet",
+        (1, 0): "holds gold",
+        (0, 1): "holds gem",
+        (1, 1): "holds both",
+    },
+}
+"""Maps that are drawn of a task whose states have more than a place, by what else they have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The map of a task.
+
+    Attributes
+    ----------
+    titles : sequence of str
+        Of the panels; a map that needs no words has one panel with an empty title.
+    panels, rows, columns : (n,) int arrays
+        Where each state is; the panel is -1 for states that are not drawn.
+    """
+
+    titles: Sequence[str]
+    panels: Ints
+    rows: Ints
+    columns: Ints
+
+    def spread(self, values: Floats) -> list[Floats]:
+        """Return values of the states as one (rows, columns) array for each panel, NaN where no state is."""
+        cells = np.full((len(self.titles), self.rows.max() + 1, self.columns.max() + 1), np.nan)
+        drawn = self.panels >= 0
+        cells[self.panels[drawn], self.rows[drawn], self.columns[drawn]] = values[drawn]
+        return list(cells)
+
+
+NOWHERE = Places([""], *np.zeros((3, 0), dtype=np.int64))
+"""The map of a task whose states have no places."""
+
+
+def places_of(task: Task) -> Places | None:
+    """Return where the states of a task are, or None if they have no places.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> places_of(gb.task("grid-world-2x11")).columns[-1]
+    np.int64(10)
+    >>> places_of(gb.task("two-loop")) is None
+    True
+    """
+    count = task.problem.mrp.num_states
+    if task.name.startswith("deep-sea"):
+        rows, columns = np.array(task.problem.mrp.labels, dtype=np.int64).T
+        return Places([""], np.zeros(count, dtype=np.int64), rows, columns)
+    shape = MAP_GRIDS.get(task.name, (0,))
+    if count != np.prod(shape):
+        return None
+    rows, columns, *others = np.unravel_index(np.arange(count), shape)
+    titles = PANELS.get(task.name, {(): ""})
+    panels = np.full(count, -1, dtype=np.int64)
+    for number, held in enumerate(titles):
+        panels[np.all([entry == part for entry, part in zip(others, held, strict=True)], axis=0)] = number
+    return Places(list(titles.values()), panels, rows, columns)

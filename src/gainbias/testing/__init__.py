@@ -1,9 +1,8 @@
 """The contract suite: what every algorithm must keep, your own and those of this package.
 
-`check_algorithm` makes all checks. Start with `suite`, the table of them; each check is a function in
-`reproducible` (runs depend on seed, step sizes and parameters alone), `fields` (steps are what is declared),
-`limits` (runs go where it is declared, and as fast), or `invariance` (what must matter, and what must not).
-They share the small problems and single steps of `drive`, and the words of `report`.
+`check_algorithm` makes all checks. Start with `suite`, the table of them and the report; each check is a
+function in `dependence` (what runs depend on, and what not) or in `declared` (steps are what is declared, and
+runs go where it is declared, and as fast). They share the small problems and single steps of `drive`.
 
 Examples
 --------
@@ -12,7 +11,14 @@ Examples
 []
 """
 
-from gainbias.testing.report import NotChecked, NotCheckedWarning, Report, Result
-from gainbias.testing.suite import CHECKS, Check, check_algorithm
+from gainbias.testing.suite import (
+    CHECKS,
+    Check,
+    NotChecked,
+    NotCheckedWarning,
+    Report,
+    Result,
+    check_algorithm,
+)
 
 __all__ = ["CHECKS", "Check", "NotChecked", "NotCheckedWarning", "Report", "Result", "check_algorithm"]

@@ -1,7 +1,8 @@
-"""Algorithms taken apart: small problems and parameters to try them on, single steps, and given paths.
+"""What all checks share: algorithms on small problems, driven step by step, and comparisons of numbers.
 
-A `Case` is an algorithm on one small problem with one setting of its parameters; all checks take one. `Rig`
-makes its steps by hand, uncompiled; `follow` lets it run compiled along a given path.
+A `Case` is an algorithm on one small problem with one setting of its parameters; all checks take one, and
+raise `Skip` if they do not apply to it. `Rig` makes its steps by hand, uncompiled; `follow` lets it run
+compiled along a given path. `same_bits`, `close` and `within_errors` say how far two answers are apart.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gainbias.features import Tabular
 from gainbias.features.rows import rows_of
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.testing.report import Skip
+from gainbias.theory.curve.enumeration import MoveLaw, move_law
 from gainbias.types import Floats
 
 FEATURE_KINDS = ("dense", "constants", "sparse", "tabular")
@@ -33,9 +34,12 @@ FEATURE_KINDS = ("dense", "constants", "sparse", "tabular")
 FEW, SEVERAL = 3, 8
 """Numbers of states: few where everything is enumerated, several where paths are compared."""
 
-
 SEED = 101
 """With it the mean fields of the problems with few states pull strongly, so that short runs converge."""
+
+
+class Skip(Exception):
+    """A check does not apply, for the reason given."""
 
 
 @dataclass(frozen=True)
@@ -256,6 +260,11 @@ def sampled_moves(case: Case, num_steps: int, seed: int = 0) -> Move:
     return moves_of([sampler.paths([seed], chain=name).take(num_steps) for name in names], 0)
 
 
+def law_of(case: Case) -> MoveLaw:
+    """Return all moves of the stationary chain."""
+    return move_law(case.problem, case.algorithm.chains)
+
+
 def first_weights(problem: Problem) -> Floats:
     """Return weights of different sizes and signs."""
     return np.asarray(0.5 * np.cos(np.arange(1.0, problem.num_features + 1.0)))
@@ -282,3 +291,39 @@ def lanes_of(params: Sequence[Any]) -> Group:
     """Return lanes with these parameters and with different step sizes."""
     lanes = [Lane(0, Harmonic(4.0 + k, 16.0), each._asdict()) for k, each in enumerate(params)]
     return Group(lanes, list(range(len(lanes))), len(lanes))
+
+
+def same_bits(found: Any, expected: Any, what: str) -> None:
+    """Demand that two arrays have the same bits."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.shape != expected.shape or found.tobytes() != expected.tobytes():
+        raise AssertionError(f"{what}: not the same bits, {_difference(found, expected):.2e} apart")
+
+
+def close(found: Any, expected: Any, tolerance: float, what: str) -> str:
+    """Demand that two arrays agree, relative to the largest number or 1, and say how well they do."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    size = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    difference = _difference(found, expected) / size
+    if not difference <= tolerance:
+        raise AssertionError(f"{what}: {difference:.2e} apart, {tolerance:.0e} is allowed")
+    return f"{what}: {difference:.1e} apart"
+
+
+def within_errors(found: Floats, expected: Floats, error: Floats, what: str, most: float = 4.0) -> str:
+    """Demand that means are within a few standard errors, and say how far the farthest one is.
+
+    A number without any spread must be exact up to rounding.
+    """
+    room = most * error + 1e-12 * np.maximum(1.0, np.abs(expected))
+    farthest = float((np.abs(found - expected) / room).max()) * most
+    if not farthest <= most:
+        raise AssertionError(f"{what}: {farthest:.1f} standard errors off, {most:g} are allowed")
+    return f"{what}: at most {farthest:.1f} standard errors off"
+
+
+def _difference(found: Any, expected: Any) -> float:
+    if found.shape != expected.shape:
+        return np.inf
+    with np.errstate(invalid="ignore"):
+        return float(np.abs(found - expected).max(initial=0.0))

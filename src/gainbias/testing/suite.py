@@ -1,21 +1,23 @@
-"""The contract that every algorithm keeps: one table of checks, `CHECKS`, and `check_algorithm`.
+"""The contract that every algorithm keeps: one table of checks, `CHECKS`, `check_algorithm`, and its report.
 
 A check that does not apply is skipped, and one skipped check says little. But where *all* results of a check
 are skipped, because the algorithm declares too little, a whole class of mistakes passes unseen. Each such
-class is a `Power`, and `gaps` names those that are missing.
+class is a `Power`, and `gaps` names those that are missing. Results, gaps and the `Report` on all of them
+are at the end.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
-from gainbias.testing import fields, invariance, limits, reproducible
-from gainbias.testing.drive import FEATURE_KINDS, FEW, SEVERAL, Case, all_params, small_problem
-from gainbias.testing.report import NotChecked, NotCheckedWarning, Report, Result, Skip
+from gainbias.testing import declared, dependence
+from gainbias.testing.drive import FEATURE_KINDS, FEW, SEVERAL, Case, Skip, all_params, small_problem
 
 
 @dataclass(frozen=True)
@@ -69,34 +71,34 @@ class Check:
 TWO = ("dense", "constants")
 
 CHECKS = (
-    Check(reproducible.compiled_equals_python, all_params=True),
-    Check(reproducible.state_is_its_own, all_params=True),
-    Check(reproducible.cuts_change_no_bit),
-    Check(reproducible.threads_change_no_bit),
-    Check(reproducible.company_changes_no_bit),
-    Check(reproducible.seeds_decide),
-    Check(reproducible.averages_are_means),
-    Check(fields.mean_field_is_true, num_states=FEW, all_params=True),
-    Check(fields.sample_field_is_true, num_states=FEW, all_params=True),
-    Check(fields.sample_field_has_the_mean_field, num_states=FEW, all_params=True),
-    Check(limits.limit_solves_the_mean_field, num_states=FEW, all_params=True),
-    Check(limits.limit_stays_without_noise, num_states=FEW, all_params=True),
-    Check(limits.limit_attracts, num_states=FEW, all_params=True),
-    Check(limits.runs_approach_the_limit, TWO, FEW),
-    Check(limits.constants_do_what_is_declared, ("constants",), FEW),
-    Check(limits.gain_is_learned, TWO, FEW),
-    Check(limits.rate_holds, TWO, FEW),
-    Check(invariance.shifted_rewards_keep_the_limit, num_states=FEW, all_params=True),
-    Check(invariance.shifted_rewards_keep_the_path),
-    Check(invariance.doubled_rewards_double_the_path, all_params=True),
-    Check(invariance.names_of_states_do_not_matter, all_params=True),
-    Check(invariance.kinds_of_features_agree, ("dense", "sparse", "tabular"), all_params=True),
-    Check(invariance.parameters_matter, ("dense", "tabular")),
-    Check(invariance.step_sizes_matter, ("dense", "tabular")),
-    Check(invariance.only_touched_rows_change, all_params=True),
-    Check(limits.moments_are_exact, TWO, FEW),
-    Check(limits.paths_average_to_the_exact_mean, num_states=FEW, all_params=True),
-    Check(limits.runs_average_to_the_mean_of_paths, num_states=FEW),
+    Check(dependence.compiled_equals_python, all_params=True),
+    Check(dependence.state_is_its_own, all_params=True),
+    Check(dependence.cuts_change_no_bit),
+    Check(dependence.threads_change_no_bit),
+    Check(dependence.company_changes_no_bit),
+    Check(dependence.seeds_decide),
+    Check(dependence.averages_are_means),
+    Check(declared.mean_field_is_true, num_states=FEW, all_params=True),
+    Check(declared.sample_field_is_true, num_states=FEW, all_params=True),
+    Check(declared.sample_field_has_the_mean_field, num_states=FEW, all_params=True),
+    Check(declared.limit_solves_the_mean_field, num_states=FEW, all_params=True),
+    Check(declared.limit_stays_without_noise, num_states=FEW, all_params=True),
+    Check(declared.limit_attracts, num_states=FEW, all_params=True),
+    Check(declared.runs_approach_the_limit, TWO, FEW),
+    Check(declared.constants_do_what_is_declared, ("constants",), FEW),
+    Check(declared.gain_is_learned, TWO, FEW),
+    Check(declared.rate_holds, TWO, FEW),
+    Check(dependence.shifted_rewards_keep_the_limit, num_states=FEW, all_params=True),
+    Check(dependence.shifted_rewards_keep_the_path),
+    Check(dependence.doubled_rewards_double_the_path, all_params=True),
+    Check(dependence.names_of_states_do_not_matter, all_params=True),
+    Check(dependence.kinds_of_features_agree, ("dense", "sparse", "tabular"), all_params=True),
+    Check(dependence.parameters_matter, ("dense", "tabular")),
+    Check(dependence.step_sizes_matter, ("dense", "tabular")),
+    Check(dependence.only_touched_rows_change, all_params=True),
+    Check(declared.moments_are_exact, TWO, FEW),
+    Check(declared.paths_average_to_the_exact_mean, num_states=FEW, all_params=True),
+    Check(declared.runs_average_to_the_mean_of_paths, num_states=FEW),
 )
 """All checks, in the order in which they are made."""
 
@@ -232,3 +234,138 @@ def gaps(algorithm: Algorithm, results: Sequence[Result]) -> tuple[NotChecked, .
             reasons = dict.fromkeys(result.detail for result in made)
             found.append(NotChecked(power.what, "; ".join(reasons), power.unseen, power.grave))
     return tuple(found)
+
+
+Outcome = Literal["passed", "skipped", "failed"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one check found on one problem with one setting of the parameters.
+
+    Attributes
+    ----------
+    check : str
+        Name of the check.
+    problem : str
+        Which of the small problems.
+    params : mapping of str to float
+        Parameters that differ from their defaults.
+    outcome : {"passed", "skipped", "failed"}
+    detail : str
+        The figures, or the reason.
+
+    Examples
+    --------
+    >>> print(Result("rate_holds", "dense", {"discount": 0.5}, "passed", "slope -1.01"))
+    passed  rate_holds [dense, discount=0.5]: slope -1.01
+    """
+
+    check: str
+    problem: str
+    params: Mapping[str, float]
+    outcome: Outcome
+    detail: str
+
+    @property
+    def where(self) -> str:
+        """Problem and parameters in words."""
+        return ", ".join([self.problem, *(f"{name}={value:g}" for name, value in self.params.items())])
+
+    def __str__(self) -> str:
+        return f"{self.outcome:<7} {self.check} [{self.where}]: {self.detail}"
+
+
+class NotCheckedWarning(UserWarning):
+    """An algorithm declares so little that a wrong one would pass."""
+
+
+@dataclass(frozen=True)
+class NotChecked:
+    """A property that no check looked at.
+
+    Attributes
+    ----------
+    what : str
+        What was not checked.
+    why : str
+        The reasons for which all checks of it were skipped.
+    unseen : str
+        What passes unseen, and what to declare.
+    grave : bool
+        Whether plainly wrong algorithms pass.
+
+    Examples
+    --------
+    >>> print(NotChecked("convergence", "it declares no limit", "a wrong sign passes; declare `limit`"))
+    convergence NOT checked (it declares no limit): a wrong sign passes; declare `limit`
+    """
+
+    what: str
+    why: str
+    unseen: str
+    grave: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.what} NOT checked ({self.why}): {self.unseen}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """All results for one algorithm; printing it shows every failure, and a line for each check.
+
+    What no check looked at is named in the first line and explained in the last ones.
+
+    Attributes
+    ----------
+    algorithm : str
+        Its name.
+    results : tuple of Result
+    not_checked : tuple of NotChecked
+        What was not checked because the algorithm declares too little, the gravest last.
+
+    Examples
+    --------
+    >>> skipped = Result("rate_holds", "dense", {}, "skipped", "it declares no rate")
+    >>> print(Report("my-td", (skipped,), (NotChecked("rate", "it declares no rate", "declare `rate`"),)))
+    my-td: rate NOT checked; 0 passed, 1 skipped, 0 failed
+      rate_holds                               1 skipped (it declares no rate)
+    rate NOT checked (it declares no rate): declare `rate`
+    """
+
+    algorithm: str
+    results: tuple[Result, ...]
+    not_checked: tuple[NotChecked, ...] = ()
+
+    def having(self, outcome: Outcome) -> list[Result]:
+        """Return the results with an outcome."""
+        return [result for result in self.results if result.outcome == outcome]
+
+    @property
+    def failures(self) -> list[Result]:
+        """Return the results that failed."""
+        return self.having("failed")
+
+    @property
+    def convergence_checked(self) -> bool:
+        """Whether any run was compared with a declared limit."""
+        return not any(gap.what == "convergence" for gap in self.not_checked)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing failed, and nothing was left unchecked with which a wrong algorithm passes."""
+        return not self.failures and not any(gap.grave for gap in self.not_checked)
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{len(self.having(o))} {o}" for o in ("passed", "skipped", "failed"))
+        missing = "".join(f"{gap.what} NOT checked; " for gap in reversed(self.not_checked))
+        names = dict.fromkeys(result.check for result in self.results)
+        lines = [f"{self.algorithm}: {missing}{counts}", *(self._line(name) for name in names)]
+        return "\n".join([*lines, *map(str, self.failures), *map(str, self.not_checked)])
+
+    def _line(self, name: str) -> str:
+        own = [result for result in self.results if result.check == name]
+        counted = Counter(result.outcome for result in own)
+        words = ", ".join(f"{count} {outcome}" for outcome, count in counted.items())
+        reasons = dict.fromkeys(result.detail for result in own if result.outcome == "skipped")
+        return f"  {name:<40} {words}" + (f" ({'; '.join(reasons)})" if reasons else "")

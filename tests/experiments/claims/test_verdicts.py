@@ -12,7 +12,6 @@ from gainbias.experiments.claims import (
     dimension,
     double_sampling,
     eta_order,
-    eta_order_markov,
     measuring,
     one_limit,
     rate,
@@ -22,9 +21,17 @@ from gainbias.experiments.claims import (
 from gainbias.experiments.claims.registry import CLAIMS
 from gainbias.experiments.statistics import Interval
 
+INDEPENDENT, ALONG_CHAIN = eta_order.INDEPENDENT_CLAIM, eta_order.ALONG_CHAIN_CLAIM
 
-def verdict(module, data):
-    return module.CLAIM.conclude(module.judge(data)).verdict
+
+def claim_of(measured):
+    """Return a claim itself, or the one claim of a module."""
+    return getattr(measured, "CLAIM", measured)
+
+
+def verdict(measured, data):
+    claim = claim_of(measured)
+    return claim.conclude(claim.judge(data)).verdict
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +39,11 @@ def quick():
     """Data of the small version of each claim, collected once."""
     found = {}
 
-    def data(module):
-        if module not in found:
-            found[module] = module.collect(0, True)
-        return found[module]
+    def data(measured):
+        claim = claim_of(measured)
+        if claim.id not in found:
+            found[claim.id] = claim.collect(0, True)
+        return found[claim.id]
 
     return data
 
@@ -43,26 +51,26 @@ def quick():
 @pytest.mark.slow
 class TestEtaOrder:
     def test_growth_is_quadratic_at_most(self, quick):
-        assert verdict(eta_order, quick(eta_order)) == "holds"
+        assert verdict(INDEPENDENT, quick(INDEPENDENT)) == "holds"
 
     def test_cubic_growth_is_seen(self, quick):
-        cubic = [replace(point, transitions=point.transitions / point.eta) for point in quick(eta_order)]
-        assert verdict(eta_order, cubic) == "fails"
+        cubic = [replace(point, transitions=point.transitions / point.eta) for point in quick(INDEPENDENT)]
+        assert verdict(INDEPENDENT, cubic) == "fails"
 
     def test_few_noisy_points_decide_nothing(self, quick):
         noisy = [
             replace(point, transitions=point.transitions * (100.0 if k % 2 else 1.0))
-            for k, point in enumerate(p for p in quick(eta_order) if p.algorithm == "double-chain")
+            for k, point in enumerate(p for p in quick(INDEPENDENT) if p.algorithm == "double-chain")
         ]
-        others = [point for point in quick(eta_order) if point.algorithm != "double-chain"]
-        assert verdict(eta_order, noisy + others) == "undecided"
+        others = [point for point in quick(INDEPENDENT) if point.algorithm != "double-chain"]
+        assert verdict(INDEPENDENT, noisy + others) == "undecided"
 
     def test_along_a_chain_the_mixing_time_counts(self, quick):
-        points = quick(eta_order_markov)
-        assert verdict(eta_order_markov, points) == "fails"
+        points = quick(ALONG_CHAIN)
+        assert verdict(ALONG_CHAIN, points) == "fails"
         without = [replace(point, transitions=point.transitions / point.mixing_time) for point in points]
-        assert verdict(eta_order_markov, without) != "fails"
-        assert verdict(eta_order_markov, quick(eta_order)) == "holds"
+        assert verdict(ALONG_CHAIN, without) != "fails"
+        assert verdict(ALONG_CHAIN, quick(INDEPENDENT)) == "holds"
 
     def test_half_of_epsilon_stays(self):
         problem = eta_order.slow_problem(np.random.default_rng(0), 0.05)
@@ -308,11 +316,11 @@ def test_every_claim_is_tested_here():
         conditions,
         dimension,
         double_sampling,
-        eta_order,
-        eta_order_markov,
+        INDEPENDENT,
+        ALONG_CHAIN,
         one_limit,
         rate,
         reward_estimate,
         splitting,
     )
-    assert {module.CLAIM.id for module in tested} == set(CLAIMS)
+    assert {claim_of(measured).id for measured in tested} == set(CLAIMS)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gainbias.experiments.reproduce.protocols import method_title
+from gainbias.experiments.reproduce import method_title
 from gainbias.report.data.results import PAPER_SCORES, read_results
 from gainbias.report.data.study_claims import STUDY_CLAIMS
 from gainbias.report.pages.paper_study import write_study_page

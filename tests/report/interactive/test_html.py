@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gainbias import cli
-from gainbias.experiments.reproduce.instance import CHECKPOINT_HALVINGS
+from gainbias.experiments.reproduce import CHECKPOINT_HALVINGS
 from gainbias.report.data.study_claims import STUDY_CLAIMS
 from gainbias.report.pages.frame import Entry, script_data, sortable_table
 from gainbias.report.pages.paper_study import page_html, tables_section

@@ -5,6 +5,6 @@ Start reading in `environments` (`environment_stream`) or in `logs` (`log_stream
 arguments, and `Limits` from `spaces`.
 
 `policies` makes a function of every policy, `vector` steps vector environments, and `spaces` checks
-observations and actions. `columns` reads columns of arrays, tables and files, `rows` makes paths of them, and
-`time` looks at columns that tell the time.
+observations and actions. `columns` reads columns of arrays, tables and files, and `clocks` looks at columns
+that tell the time.
 """

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.stream.transitions import BrokenStream
+from gainbias.evaluation.stream import BrokenStream
 from gainbias.extras import require
 from gainbias.suggest import did_you_mean_or_known
 

@@ -25,7 +25,7 @@ from gainbias.evaluation.observations import Choice, observation_map
 from gainbias.evaluation.sources.policies import Act, Policy, acting
 from gainbias.evaluation.sources.spaces import FreeRecorder, Limits, Recorder, Wrong, limits_of, real_numbers
 from gainbias.evaluation.sources.vector import autoreset_mode, vector_paths
-from gainbias.evaluation.stream.transitions import (
+from gainbias.evaluation.stream import (
     BEAT,
     Beat,
     BrokenStream,

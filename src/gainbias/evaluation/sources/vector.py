@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gainbias.evaluation.sources.policies import Act
 from gainbias.evaluation.sources.spaces import ANY_REWARD, Flaw, Limits, first_flaw, limits_of, not_a_number
-from gainbias.evaluation.stream.transitions import BEAT, Beat, BrokenStream, Interrupted, Left, Path
+from gainbias.evaluation.stream import BEAT, Beat, BrokenStream, Interrupted, Left, Path
 from gainbias.progress import OutOfTimeError
 from gainbias.tasks.gym.continuing import optional
 from gainbias.types import Bools

@@ -23,7 +23,7 @@ from gainbias.engine.schedules import as_schedule
 from gainbias.evaluation.gain.batches import autocorrelation_time
 from gainbias.evaluation.gain.interval import skewed_interval, too_short
 from gainbias.evaluation.observations import ObservationMap
-from gainbias.evaluation.stream.transitions import Transitions
+from gainbias.evaluation.stream import Transitions
 from gainbias.evaluation.values.learning import (
     LEVEL,
     MOST_COPIED,
@@ -81,7 +81,7 @@ class Learner:
 
     Examples
     --------
-    >>> from gainbias.evaluation.stream.transitions import Transitions
+    >>> from gainbias.evaluation.stream import Transitions
     >>> states = np.random.default_rng(0).integers(0, 2, 50_001)
     >>> learner = Learner("single-chain", ObservationMap("two states", 2))
     >>> segments = np.zeros(50_000, dtype=np.int64)

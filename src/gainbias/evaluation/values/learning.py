@@ -40,7 +40,7 @@ from gainbias.engine.loop import Running
 from gainbias.engine.run import compile_errors_in_words
 from gainbias.engine.schedules import Constant, Polynomial, Schedule
 from gainbias.evaluation.gain.batches import BatchSums
-from gainbias.evaluation.stream.transitions import Transitions
+from gainbias.evaluation.stream import Transitions
 from gainbias.features.matrix import Matrix
 from gainbias.features.rows import DenseRows, Rows, SparseRows, TabularRows
 from gainbias.types import Floats

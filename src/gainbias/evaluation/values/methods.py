@@ -17,7 +17,7 @@ from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
 from gainbias.engine.lanes import StepSize
 from gainbias.evaluation.observations import ObservationMap
-from gainbias.evaluation.stream.transitions import Transitions
+from gainbias.evaluation.stream import Transitions
 from gainbias.evaluation.values.learner import Learner
 from gainbias.evaluation.values.least_squares import ValueEstimate, dense, estimate_values
 from gainbias.evaluation.values.sums import (

@@ -17,7 +17,6 @@ from gainbias.experiments.claims import (
     dimension,
     double_sampling,
     eta_order,
-    eta_order_markov,
     one_limit,
     rate,
     reward_estimate,
@@ -25,11 +24,10 @@ from gainbias.experiments.claims import (
 )
 from gainbias.experiments.claims.claim import Claim, ClaimResult
 from gainbias.experiments.engines import opened
-from gainbias.experiments.provenance import code_version
+from gainbias.experiments.provenance import code_version, hash_of
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import complete, refuse_failures, show_labels
-from gainbias.experiments.tables import Columns
-from gainbias.experiments.units import BATCH_SECONDS, hash_of
+from gainbias.experiments.units import BATCH_SECONDS, Columns
 from gainbias.extras import require
 from gainbias.progress import Watch
 from gainbias.suggest import did_you_mean_or_known
@@ -41,18 +39,18 @@ QUICK_HOW = {
 """How quick versions are measured, for claims whose `how` has no names in braces."""
 
 CLAIMS: dict[str, Claim] = {
-    module.CLAIM.id: replace(module.CLAIM, quick_how=QUICK_HOW.get(module.CLAIM.id, ""))
-    for module in (
-        eta_order,
-        eta_order_markov,
-        rate,
-        dimension,
-        one_limit,
-        splitting,
-        conditions,
-        bound_holds,
-        double_sampling,
-        reward_estimate,
+    claim.id: replace(claim, quick_how=QUICK_HOW.get(claim.id, ""))
+    for claim in (
+        eta_order.INDEPENDENT_CLAIM,
+        eta_order.ALONG_CHAIN_CLAIM,
+        rate.CLAIM,
+        dimension.CLAIM,
+        one_limit.CLAIM,
+        splitting.CLAIM,
+        conditions.CLAIM,
+        bound_holds.CLAIM,
+        double_sampling.CLAIM,
+        reward_estimate.CLAIM,
     )
 }
 """The claims by id, in the order in which they are shown."""

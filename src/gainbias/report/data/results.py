@@ -22,8 +22,8 @@ import numpy as np
 import pandas
 from pandas import DataFrame
 
-from gainbias.experiments.reproduce.protocols import in_method_order
-from gainbias.experiments.results import CONDITIONS, SCHEMA, Results
+from gainbias.experiments.reproduce import CONDITIONS, in_method_order
+from gainbias.experiments.results import SCHEMA, Results
 from gainbias.experiments.statistics import (
     Interval,
     Rng,

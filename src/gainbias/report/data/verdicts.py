@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from gainbias.experiments.results import CONDITIONS
+from gainbias.experiments.reproduce import CONDITIONS
 from gainbias.experiments.statistics import (
     Interval,
     bootstrap_interval,

@@ -11,7 +11,7 @@ import numpy as np
 from pandas import DataFrame
 
 from gainbias.algorithms.registry import short_title
-from gainbias.experiments.reproduce.protocols import method_title
+from gainbias.experiments.reproduce import method_title
 from gainbias.experiments.statistics import Rng, bootstrap_interval, performance_profile
 from gainbias.report.data.results import (
     FLOOR_ALGORITHM,

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pandas import DataFrame
 
-from gainbias.experiments.reproduce.protocols import in_method_order, method_title
+from gainbias.experiments.reproduce import in_method_order, method_title
 from gainbias.report.data.results import (
     FLOOR_ALGORITHM,
     PAPER_SCORES,

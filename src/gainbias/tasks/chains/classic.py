@@ -43,8 +43,7 @@ import numpy as np
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.tasks.gym.continuing import continuing
 from gainbias.tasks.gym.table import TransitionTable
-from gainbias.tasks.settings import as_integer, as_number
-from gainbias.tasks.task import Recipe, Settings, Source, tabular
+from gainbias.tasks.task import Recipe, Settings, Source, as_integer, as_number, tabular
 from gainbias.types import Floats
 
 FORWARD, BACK = 0.35, 0.05

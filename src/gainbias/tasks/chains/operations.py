@@ -49,8 +49,7 @@ import numpy as np
 from scipy import stats
 
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.tasks.settings import as_integer, as_number, as_numbers
-from gainbias.tasks.task import Recipe, Settings, Source, tabular
+from gainbias.tasks.task import Recipe, Settings, Source, as_integer, as_number, as_numbers, tabular
 
 
 def admission_process(

@@ -27,8 +27,7 @@ import scipy.sparse as sparse
 from gainbias.model.checks import CsrArray
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.tasks.paper import PAPER_CITATION, paper_numbers
-from gainbias.tasks.settings import as_integer
-from gainbias.tasks.task import Recipe, Settings, Source
+from gainbias.tasks.task import Recipe, Settings, Source, as_integer
 
 RANDOM_WALK_CITATION = (
     "Zhang, Zhang, Maguluri: Finite Sample Analysis of Average-Reward TD Learning and Q-Learning, NeurIPS "

@@ -19,7 +19,7 @@ from gainbias.model.checks import CsrArray, float_csr, probability_csr
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.suggest import alike
 from gainbias.tasks.gym.table import TransitionTable
-from gainbias.tasks.settings import as_number
+from gainbias.tasks.task import as_number
 from gainbias.types import Floats, Ints
 
 States: TypeAlias = Literal["reachable", "visited", "all"]

@@ -28,8 +28,7 @@ from gainbias.model.process import MarkovRewardProcess
 from gainbias.progress import Watch
 from gainbias.tasks.gym.continuing import continuing, ergodic
 from gainbias.tasks.gym.table import TransitionTable, scalarise
-from gainbias.tasks.settings import as_integer, as_number, as_numbers, as_seed
-from gainbias.tasks.task import MakeProcess, Settings, Source
+from gainbias.tasks.task import MakeProcess, Settings, Source, as_integer, as_number, as_numbers, as_seed
 from gainbias.types import Floats, Ints
 
 

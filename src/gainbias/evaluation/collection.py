@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.stream.transitions import Aligner, Interrupted, Stream, Transitions
+from gainbias.evaluation.stream import Aligner, Interrupted, Stream, Transitions
 from gainbias.evaluation.values.methods import ValueMethod
 from gainbias.model.structure import find_structure
 from gainbias.progress import Interruptions

@@ -1,0 +1,621 @@
+"""The paper's study, rebuilt: fifteen tasks, three protocols, one results folder.
+
+In the order of reading: `reproduce` runs the study. A `Protocol` says which methods are run and how: by the
+letter of the paper, by what fits its numbers, and fairly; titles and order of the methods come with it. An
+`Instance`, one instance of one task run by all methods of a protocol, is the unit of work. `make_manifest`
+says in the end what was run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from gainbias.algorithms.registry import as_algorithm, long_title, short_title
+from gainbias.engine.run import run
+from gainbias.engine.schedules import Harmonic
+from gainbias.engine.trace import Kind, Norm, Target, Trace
+from gainbias.experiments.engines import opened
+from gainbias.experiments.provenance import circumstances, code_version, hash_of
+from gainbias.experiments.results import Layout, Results
+from gainbias.experiments.runner import complete, refuse_failures, show_labels
+from gainbias.experiments.units import BATCH_SECONDS, Columns, is_defined, refuse_interrupted
+from gainbias.extras import require
+from gainbias.progress import Watch
+from gainbias.suggest import did_you_mean_or_known
+from gainbias.tasks.registry import TASKS, task
+from gainbias.tasks.task import NOWHERE, Places, Task, as_integer, places_of
+from gainbias.tasks.task import Protocol as ProtocolName
+
+INSTANCES = 30
+"""Of each task in the fair protocol, in the whole study."""
+
+
+def paper_tasks() -> list[str]:
+    """Return the ids of the tasks of the paper.
+
+    Examples
+    --------
+    >>> len(paper_tasks())
+    15
+    """
+    return [name for name, recipe in TASKS.items() if recipe.paper is not None]
+
+
+def reproduce(
+    folder: Path | str = "results/reproduction",
+    *,
+    protocols: Iterable[str] | None = None,
+    tasks: Iterable[str] | None = None,
+    instances: int = INSTANCES,
+    shorten: int = 1,
+    settings: Mapping[str, Any] | None = None,
+    workers: int | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    command: str = "gainbias.reproduce",
+) -> Results:
+    """Run the paper's study and store it.
+
+    Parameters
+    ----------
+    folder : path
+        Results folder; it must be new unless `overwrite` or `resume` says otherwise.
+    protocols : iterable of str, optional
+        Some of "literal", "inferred" and "fair"; by default all three.
+    tasks : iterable of str, optional
+        Ids of tasks; by default the fifteen of the paper.
+    instances : int
+        Instances of each task in the fair protocol; the paper's own have three.
+    shorten : int
+        Divide the number of steps by this, for a quick look; 1 is the study itself.
+    settings : mapping, optional
+        Changes to the settings of tasks; each takes those that it has.
+    workers : int, optional
+        Number of processes, by default one for each core. It changes no result.
+    overwrite, resume : bool
+        What to do with a folder that already holds a study: start afresh, or go on. A study can be resumed
+        with more or fewer instances, tasks and protocols, but not with other `settings` or `shorten`. What
+        other sources or versions made is computed again; a notice on standard error says first how much that
+        is, and why. Until new tables are there, those from before stay, and `Results.outdated` says so.
+    command : str
+        What is recorded as the command that was typed.
+
+    Returns
+    -------
+    Results
+        Tables "runs", "instances" and "conditions", and the manifest.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import gainbias as gb
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     options = {"tasks": ["random-walk-50"], "protocols": ["literal"], "shorten": 1000, "workers": 1}
+    ...     results = gb.reproduce(f"{folder}/quick-look", **options)
+    ...     sorted(results.frame("runs").algorithm.unique())
+    ['double-chain', 'implicit-td', 'lstd', 'single-chain', 'td-lambda', 'vrtd', 'vrtd-all-data']
+    """
+    require(
+        "gym,mo,data,cluster,report", "gymnasium", "mo_gymnasium", "pandas", "pyarrow", "joblib", "matplotlib"
+    )
+    settings = _as_stored(settings or {})
+    count = _number_of(workers)
+    units = plan(protocols, tasks, instances, shorten, settings)
+    results, started = Results(folder), time.monotonic()
+    choices = {"shorten": shorten, "settings": settings}
+    results.check(LAYOUT.kind, choices, overwrite=overwrite, resume=resume)
+    with Watch() as watch:
+        try_settings(units, watch)
+        with opened("local", count) as engine, results.log:
+            results.begin(LAYOUT, choices, overwrite=overwrite)
+            progress = complete(units, results, engine, lambda now: show_labels(watch, now, count))
+        refuse_failures(results, units)
+        in_order = sorted(units, key=lambda unit: unit.place)
+        results.write_tables(in_order, LAYOUT)
+    manifest = make_manifest(
+        units,
+        results.read_table("instances").to_dict("records"),
+        settings=settings,
+        command=command,
+        reused=progress.reused,
+        seconds=time.monotonic() - started,
+    )
+    results.write_manifest(manifest)
+    return results
+
+
+def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as they are stored and read again, so that they can be compared."""
+    try:
+        stored: dict[str, Any] = json.loads(json.dumps(dict(settings), default=lambda array: array.tolist()))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"settings must be numbers, words and lists of these by name, found {settings!r}"
+        ) from error
+    return stored
+
+
+def _number_of(workers: int | None) -> int:
+    return os.cpu_count() or 1 if workers is None else as_integer(workers, "workers", least=1)
+
+
+def try_settings(units: Sequence[Instance], watch: Watch) -> None:
+    """Make an instance of each task with changes: what it refuses is refused before work begins."""
+    for unit in {unit.task: unit for unit in reversed(units) if unit.settings}.values():
+        watch.show(f"trying the settings on {unit.task}")
+        try:
+            task(unit.task, seed=unit.run, protocol=PROTOCOLS[unit.protocol].name, **unit.settings)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{unit.task} refuses the settings {dict(unit.settings)}: {error}") from error
+
+
+def plan(
+    protocols: Iterable[str] | None,
+    tasks: Iterable[str] | None,
+    instances: int,
+    shorten: int,
+    settings: Mapping[str, Any],
+) -> list[Instance]:
+    """Return all units of a study, instance by instance: an early stop has something of everything."""
+    for what, names in (("protocols", protocols), ("tasks", tasks)):
+        if isinstance(names, str):
+            raise ValueError(f"{what} must be a list of ids, found {names!r}")
+    instances = as_integer(instances, "instances", least=1)
+    of_the_paper = {name: recipe.paper for name, recipe in TASKS.items() if recipe.paper is not None}
+    most = min(paper.num_steps for paper in of_the_paper.values())
+    shorten = as_integer(shorten, "shorten", least=1, most=most)
+    chosen = list(of_the_paper) if tasks is None else _known(tasks, list(of_the_paper), "task of the paper")
+    own = {name: {key: settings[key] for key in TASKS[name].settings if key in settings} for name in chosen}
+    for name in settings:
+        _known([name], sorted({key for task in chosen for key in TASKS[task].settings}), "setting")
+    units = [
+        Instance(protocol, task, run, shorten, own[task])
+        for protocol in _known(PROTOCOLS if protocols is None else protocols, list(PROTOCOLS), "protocol")
+        for run in range(instances if protocol == "fair" else PROTOCOLS[protocol].runs)
+        for task in chosen
+    ]
+    if not units:
+        raise ValueError("there is nothing to run: name at least one protocol and one task")
+    return units
+
+
+def _known(names: Iterable[str], known: Sequence[str], what: str) -> list[str]:
+    """Return the names, each once; raise ValueError for an unknown one, with the nearest."""
+    found = list(names)
+    for name in found:
+        if name not in known:
+            raise ValueError(f"unknown {what} {name!r}: {did_you_mean_or_known(name, known)}")
+    return list(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class ProtocolMethod:
+    """An algorithm with the step size and the parameters that a protocol gives it.
+
+    Attributes
+    ----------
+    name : str
+        What its rows in the tables are called.
+    algorithm : str
+        Id of the algorithm, by default the same.
+    step_size : float, optional
+        A constant step size; by default it is the paper's for the task, a / (t + c0).
+    params : dict of str to float
+        All parameters of the algorithm; those that are not given are filled in with its defaults.
+
+    Examples
+    --------
+    >>> ProtocolMethod("single-chain").params["mean_ratio"]
+    1.0
+    """
+
+    name: str
+    algorithm: str = ""
+    step_size: float | None = None
+    params: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Fill in the algorithm and all parameters, so that the record says what is run."""
+        algorithm = as_algorithm(self.algorithm or self.name)
+        defaults: Any = algorithm.params()
+        object.__setattr__(self, "algorithm", algorithm.name)
+        object.__setattr__(self, "params", {**defaults._asdict(), **self.params})
+
+
+PAPER_METHODS = tuple(map(ProtocolMethod, ("double-chain", "single-chain", "td-lambda", "implicit-td")))
+"""The four methods of the paper's table of distances; it calls the last two coupled SA and implicit."""
+
+VARIANCE_REDUCED = (
+    ProtocolMethod("vrtd", step_size=0.5),
+    ProtocolMethod("vrtd-all-data", "vrtd", step_size=0.5, params={"skip": 1.0}),
+)
+"""What the paper calls much slower, without data, by one rule for all tasks and no tuning.
+
+The step size is the largest that is safe for feature rows no longer than 1; all parameters are the defaults
+of the package, because the constants that its authors would choose are not known to us. Its theory thins a
+Markov chain, which leaves three transitions of four unused. Since this decides how slow it is, it is run
+with all transitions, too.
+"""
+
+FLOOR_METHOD = ProtocolMethod("lstd")
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One way to run the study: its methods, its instances and its scores.
+
+    Attributes
+    ----------
+    name : str
+        Its id, which is also that of the features `task` makes for it.
+    summary : str
+        What is particular about it.
+    methods : tuple of ProtocolMethod
+        The algorithms; least squares are the floor that others are seen against.
+    runs : int
+        Instances of each task; an instance has features, a policy and a sample path of its own.
+    target : str
+        What the paper's score is a distance to: the "bias", or the values of the "paper" fixed point.
+    norms : tuple of str
+        In which norms errors are stored.
+    """
+
+    name: ProtocolName
+    summary: str
+    methods: tuple[ProtocolMethod, ...]
+    runs: int
+    target: Target
+    norms: tuple[Norm, ...]
+
+
+PROTOCOLS: dict[str, Protocol] = {
+    protocol.name: protocol
+    for protocol in (
+        Protocol(
+            "literal",
+            "what the paper's text says: one scale for all features, distances to the bias, three runs",
+            (*PAPER_METHODS, *VARIANCE_REDUCED, FLOOR_METHOD),
+            3,
+            "bias",
+            ("euclidean",),
+        ),
+        Protocol(
+            "inferred",
+            "what fits the paper's numbers best: each feature row scaled alone, distances to its fixed point",
+            (*PAPER_METHODS, *VARIANCE_REDUCED, FLOOR_METHOD),
+            3,
+            "paper",
+            ("euclidean",),
+        ),
+        Protocol(
+            "fair",
+            "every method by every measure, budgets in transitions, many instances, least squares as floor",
+            (*PAPER_METHODS, ProtocolMethod("relative-td"), *VARIANCE_REDUCED, FLOOR_METHOD),
+            30,
+            "bias",
+            ("euclidean", "stationary"),
+        ),
+    )
+}
+"""The protocols by name."""
+
+METHOD_TITLES = {"vrtd-all-data": "Variance-reduced TD, all data"}
+"""Titles of methods that are not called by the id of their algorithm."""
+
+METHOD_ORDER = tuple(method.name for method in PROTOCOLS["fair"].methods)
+"""All methods of the study in the order in which they are listed and drawn; fair runs them all."""
+
+
+def method_title(name: str, *, with_id: bool = False) -> str:
+    """Return what tables and figures call a method; with its id where the paper calls it something else.
+
+    Examples
+    --------
+    >>> method_title("vrtd-all-data"), method_title("lstd"), method_title("td-lambda", with_id=True)
+    ('Variance-reduced TD, all data', 'Least squares', 'Coupled SA (td-lambda)')
+    """
+    if name in METHOD_TITLES:
+        return METHOD_TITLES[name]
+    return long_title(name) if with_id else short_title(name)
+
+
+def in_method_order(names: Iterable[str]) -> list[str]:
+    """Return names of methods in the order of the study; others come last, in the order given.
+
+    Examples
+    --------
+    >>> in_method_order(["lstd", "my-own", "vrtd", "single-chain"])
+    ['single-chain', 'vrtd', 'lstd', 'my-own']
+    """
+    places = {name: place for place, name in enumerate(METHOD_ORDER)}
+    return sorted(names, key=lambda name: places.get(name, len(places)))
+
+
+CONDITIONS = ("eta1", "eta2", "eta2_literal", "eta3")
+CONDITION_RUNS = 10
+"""Condition numbers are computed for the first instances of a task only, because they take long."""
+
+CHECKPOINT_HALVINGS = 12
+"""The first checkpoint is at the last step, halved this many times."""
+
+LAYOUT = Layout(
+    "reproduction",
+    {
+        "runs": ["algorithm", "kind", "target", "norm", "step"],
+        "instances": [],
+        "conditions": [],
+        "states": [],
+        "values": [],
+    },
+    with_csv=("runs", "instances", "conditions", "states"),
+)
+"""The tables; units come by protocol, task and run."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One instance of one task, run by all methods of a protocol.
+
+    Attributes
+    ----------
+    protocol, task : str
+        Their ids.
+    run : int
+        Number of the instance, which is also the seed of its task and of its sample path.
+    shorten : int
+        Steps are divided by this number; 1 for the study itself.
+    settings : mapping of str to number or str
+        Changes to the settings of the task.
+    code : str
+        Version of the sources that the result is to come from.
+    """
+
+    protocol: str
+    task: str
+    run: int
+    shorten: int = 1
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    code: str = field(default_factory=code_version)
+
+    seconds = BATCH_SECONDS  # one at a time
+    lane_steps = 0
+
+    @cached_property
+    def id(self) -> str:
+        """Hash of everything that determines the result, sources and versions included."""
+        return hash_of([asdict(self), asdict(PROTOCOLS[self.protocol])])
+
+    @property
+    def label(self) -> str:
+        """The unit in a few words."""
+        return f"{self.protocol}: {self.task} {self.run}"
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Where its rows are in the tables."""
+        return self.protocol, self.task, self.run
+
+    def compute(self) -> dict[str, Columns]:
+        """Run all methods on the instance, and return the columns of all tables.
+
+        Returns
+        -------
+        dict
+            Columns of the tables "runs", with a row for each algorithm, checkpoint and measure; "instances"
+            and "conditions", with one row; "states", with one for each state, and "values", with one for each
+            algorithm and checkpoint. "conditions" has none for later instances, and the last two have
+            rows for the first instance of a task with a map only.
+        """
+        protocol = PROTOCOLS[self.protocol]
+        made = task(self.task, seed=self.run, protocol=protocol.name, **self.settings)
+        steps, size = self.budget(made)
+        parts, values = [], []
+        places = places_of(made) if self.run == 0 else None
+        for method in protocol.methods:
+            trace = run(
+                method.algorithm,
+                made.problem,
+                steps,
+                size if method.step_size is None else method.step_size,
+                seeds=self.run,
+                params=method.params,
+                checkpoints=_checkpoints(steps),
+                threads=1,
+            )
+            refuse_interrupted(trace)
+            parts.append(self._rows(method.name, protocol, trace))
+            values.append(self._values(method.name, trace, wanted=places is not None))
+        return {
+            "runs": _joined(parts),
+            "instances": self._instance(made),
+            "conditions": self._conditions(made),
+            "states": self._states(made, places),
+            "values": _joined(values),
+        }
+
+    def budget(self, made: Task) -> tuple[int, Harmonic]:
+        """Return the number of steps and the paper's step size."""
+        assert made.paper is not None
+        return made.paper.num_steps // self.shorten, Harmonic(
+            made.paper.step_numerator, made.paper.step_offset
+        )
+
+    @property
+    def _key(self) -> Columns:
+        return {name: np.array([getattr(self, name)]) for name in ("protocol", "task", "run")}
+
+    def _instance(self, made: Task) -> Columns:
+        """Return one row of facts: what was run, and where it came from."""
+        steps, size = self.budget(made)
+        facts = {
+            "seed": self.run,
+            "num_states": made.problem.mrp.num_states,
+            "num_features": made.problem.num_features,
+            "gain": made.problem.solution.gain,
+            "ones_in_span": made.problem.ones_in_span,
+            "step_numerator": size.a,
+            "step_offset": size.c0,
+            "num_steps": steps,
+            "epsilon": float(made.settings.get("epsilon", 0.0)),
+            "fingerprint": made.fingerprint,
+            "settings": json.dumps(dict(made.settings)),
+            "source": json.dumps(dict(made.source)),
+        }
+        return self._key | {name: np.array([fact]) for name, fact in facts.items()}
+
+    def _conditions(self, made: Task) -> Columns:
+        """Return one row of condition numbers; none for later instances, because it takes long."""
+        wanted = self.run < CONDITION_RUNS
+        numbers = made.problem.condition_numbers if wanted else None
+        row = {name: np.array([getattr(numbers, name, 0.0)]) for name in CONDITIONS}
+        return {name: values[: int(wanted)] for name, values in (self._key | row).items()}
+
+    def _states(self, made: Task, places: Places | None) -> Columns:
+        """Return where each state is on the map, and its exact bias; no row if there is no map."""
+        where = places or NOWHERE
+        count = len(where.panels)
+        return {
+            "protocol": np.full(count, self.protocol),
+            "task": np.full(count, self.task),
+            "state": np.arange(count),
+            "panel": where.panels,
+            "title": np.where(where.panels >= 0, np.array(where.titles)[where.panels], ""),
+            "row": where.rows,
+            "column": where.columns,
+            "bias": made.problem.solution.bias[:count],
+        }
+
+    def _values(self, method: str, trace: Trace, wanted: bool) -> Columns:
+        """Return the estimates of all states at each checkpoint; half the digits are enough for a map."""
+        steps = trace.steps[: None if wanted else 0]
+        with np.errstate(over="ignore", invalid="ignore"):  # of a lane that diverges
+            values = trace.problem.features.combine(trace.weights[0, : len(steps)].T).T.astype(np.float32)
+        count = len(steps)
+        return {
+            "protocol": np.full(count, self.protocol),
+            "task": np.full(count, self.task),
+            "algorithm": np.full(count, method),
+            "step": steps,
+            "values": values,
+        }
+
+    def _rows(self, method: str, protocol: Protocol, trace: Trace) -> Columns:
+        measures = [
+            (kind, target, norm)
+            for kind, target, norm in itertools.product(get_args(Kind), get_args(Target), protocol.norms)
+            if is_defined(trace, kind, target) and (norm == "euclidean" or target == "bias")
+        ]
+        errors = [trace.errors(kind, target=target, norm=norm)[0] for kind, target, norm in measures]
+        count, times = len(trace.steps), len(measures)
+        kinds, targets, norms = (np.repeat([m[i] for m in measures], count) for i in range(3))
+        return {
+            "protocol": np.full(count * times, self.protocol),
+            "task": np.full(count * times, self.task),
+            "algorithm": np.full(count * times, method),
+            "run": np.full(count * times, self.run),
+            "seed": np.full(count * times, self.run),
+            "step": np.tile(trace.steps, times),
+            "transitions": np.tile(trace.transitions, times),
+            "kind": kinds,
+            "target": targets,
+            "norm": norms,
+            "error": np.concatenate(errors),
+            "gain": np.tile(trace.gain[0], times),
+        }
+
+
+def _checkpoints(steps: int) -> list[int]:
+    """Return steps that halve every second time, so that half of the steps, in transitions, is among them."""
+    exponents = np.arange(2 * CHECKPOINT_HALVINGS + 1) / 2
+    return sorted({max(1, round(steps * 2.0**-exponent)) for exponent in exponents})
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+PAPER_STEP_SIZE = "the paper's, a / (t + c0)"
+
+
+def make_manifest(
+    units: Sequence[Instance],
+    instances: Sequence[Mapping[str, Any]],
+    *,
+    settings: Mapping[str, Any],
+    command: str,
+    reused: int,
+    seconds: float,
+) -> dict[str, Any]:
+    """Return the manifest of a reproduction: what was run, how, with what, and when.
+
+    Parameters
+    ----------
+    units : sequence of Instance
+        The study.
+    instances : sequence of mappings
+        Rows of the table "instances".
+    settings : mapping
+        Changes to the settings of tasks.
+    command : str
+        What was typed.
+    reused : int
+        How many units had been stored before.
+    seconds : float
+        How long the others took.
+    """
+    return {
+        **circumstances((unit.id for unit in units), command=command, reused=reused, seconds=seconds),
+        "shorten": units[0].shorten,
+        "settings": dict(settings),
+        "condition_instances": CONDITION_RUNS,
+        "protocols": {name: _protocol(name, units) for name in dict.fromkeys(u.protocol for u in units)},
+        "tasks": {name: _task(name, instances) for name in dict.fromkeys(u.task for u in units)},
+    }
+
+
+def _protocol(name: str, units: Sequence[Instance]) -> dict[str, Any]:
+    protocol = PROTOCOLS[name]
+    return {
+        "summary": protocol.summary,
+        "seeds": sorted({unit.run for unit in units if unit.protocol == name}),
+        "target": protocol.target,
+        "norms": list(protocol.norms),
+        "methods": {method.name: _method(method) for method in protocol.methods},
+    }
+
+
+def _method(method: ProtocolMethod) -> dict[str, Any]:
+    facts = asdict(method)
+    facts.pop("name")
+    # JSON has no infinity: a radius of that size means no projection.
+    params = {name: value if math.isfinite(value) else None for name, value in method.params.items()}
+    return {**facts, "step_size": method.step_size or PAPER_STEP_SIZE, "params": params}
+
+
+def _task(name: str, instances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what all instances of a task share, and the fingerprint of each by protocol and seed."""
+    rows = [row for row in instances if row["task"] == name]
+    sources = [json.loads(row["source"]) for row in rows]
+    fingerprints: dict[str, dict[str, str]] = {}
+    for row in rows:
+        fingerprints.setdefault(row["protocol"], {})[str(row["seed"])] = row["fingerprint"]
+    return {
+        "settings": json.loads(rows[0]["settings"]),
+        "source": {
+            key: value
+            for key, value in sources[0].items()
+            if all(source.get(key) == value for source in sources)
+        },
+        "fingerprints": fingerprints,
+    }
