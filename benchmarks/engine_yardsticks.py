@@ -7,7 +7,7 @@ from scipy.sparse import csr_matrix
 
 import gainbias as gb
 from gainbias.algorithms.algorithm import Move
-from gainbias.engine.loop import LINE
+from gainbias.features.matrix import LINE
 from gainbias.kernels import bare_kernel
 from gainbias.types import Floats
 

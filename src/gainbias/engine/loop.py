@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import Form, Move, Output, Setting
+from gainbias.features.matrix import LINE, aligned_zeros
 from gainbias.features.rows import DenseRows, Rows, SparseRows, TabularRows
 from gainbias.kernels import ByType, bare_kernel, inlined
 from gainbias.types import Floats, Ints
@@ -147,10 +148,6 @@ def _count_tabular(rows: TabularRows, here: int, weights: Floats, average: Avera
     count_feature(here, weights, average)
 
 
-LINE = 8
-"""Numbers in a cache line of the processor."""
-
-
 class Memory:
     """A state whose arrays lie side by side, the integers last, each from the start of a cache line.
 
@@ -190,7 +187,7 @@ class Memory:
         others = [i for i in range(len(state)) if i not in floats]
         for i in floats + others:
             starts[i], end = end, end + _whole_lines(state[i].size)
-        self.numbers = _aligned_zeros(end)
+        self.numbers = aligned_zeros(end)
         self._num_floats = sum(_whole_lines(state[i].size) for i in floats)
         self.state = type(state)(*map(self._place, starts, state))
 
@@ -207,12 +204,6 @@ class Memory:
 
 def _whole_lines(count: int) -> int:
     return -(-count // LINE) * LINE
-
-
-def _aligned_zeros(count: int) -> Floats:
-    room = np.zeros(count + LINE)
-    first = -(room.ctypes.data // room.itemsize) % LINE
-    return room[first : first + count]
 
 
 class Running:

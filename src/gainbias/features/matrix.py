@@ -24,6 +24,9 @@ Matrix: TypeAlias = "Floats | sparse.csr_array[Any]"
 ROW_BLOCK_BYTES = 32 * 2**20
 """A dense block of rows stays below this size, so that sparse features are never densified as a whole."""
 
+LINE = 8
+"""Numbers in a cache line of the processor."""
+
 
 @dataclass(frozen=True)
 class Tabular:
@@ -218,6 +221,22 @@ def column_lengths(features: Features) -> Floats:
     )
 
 
+def aligned_zeros(count: int) -> Floats:
+    """Return zeros, (count,), from the start of a cache line.
+
+    NumPy places an array at any 16 bytes, by chance. In the middle of a vector register's width, LSTD with
+    100 dense features took a fifth longer.
+
+    Examples
+    --------
+    >>> aligned_zeros(3).ctypes.data % (8 * LINE)
+    0
+    """
+    room = np.zeros(count + LINE)
+    first = -(room.ctypes.data // room.itemsize) % LINE
+    return room[first : first + count]
+
+
 def _canonical_dense(features: Any) -> Floats:
     if features is Tabular:
         raise ValueError("features is the class gb.Tabular, not an instance of it: write gb.Tabular()")
@@ -229,7 +248,8 @@ def _canonical_dense(features: Any) -> Floats:
         raise ValueError(f"features must be a rectangular array of numbers: {error}") from error
     _check_numbers(raw.dtype)
     _check_shape(raw.shape)
-    matrix = np.array(raw, dtype=np.float64, order="C")
+    matrix = aligned_zeros(raw.size).reshape(raw.shape)
+    matrix[...] = raw
     matrix.setflags(write=False)
     return matrix
 
