@@ -27,7 +27,6 @@ def test_steps_have_the_declared_means_and_limits(name: str, check: Check) -> No
     assert not [str(result) for result in results if result.outcome == "failed"]
 
 
-@pytest.mark.kernels
 @pytest.mark.parametrize("name", gb.ALGORITHMS)
 def test_errors_fall_at_the_declared_rate(name: str) -> None:
     check = Check(rate_holds, ("dense",), FEW)
