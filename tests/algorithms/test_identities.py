@@ -118,6 +118,20 @@ def test_radii_hold() -> None:
             assert lengths.max() == pytest.approx(0.3, rel=1e-12), algorithm
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "params"),
+    [
+        ("implicit-td", {}),
+        ("implicit-td", {"trace_decay": 0.5}),
+        ("discounted-td", {}),
+        ("single-chain", {}),
+    ],
+)
+def test_without_a_radius_weights_may_be_so_long_that_their_square_is_infinite(algorithm, params) -> None:
+    trace = gb.run(algorithm, problems.dense(), 20, 0.01, params=params, initial_weights=np.full(3, 1e200))
+    assert trace.outcomes[0].status == "finished"
+
+
 def test_a_limit_on_the_sphere_of_a_radius_is_reached() -> None:
     limit = np.array([3.0, 4.0])
     assert within(limit, 5.0) is limit

@@ -9,6 +9,7 @@ import pytest
 
 import gainbias as gb
 from gainbias import axpy, dot
+from gainbias.engine.run import compile_errors_in_words
 
 from . import problems
 
@@ -63,6 +64,30 @@ def test_mistakes(form: gb.Form, facts: Any, message: str) -> None:
 def test_a_step_that_does_not_compile() -> None:
     with pytest.raises(ValueError, match=r"the step of mine does not compile: .*calls only functions marked"):
         run(gb.Form(init, allocating))
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("one line", "one line"),
+        ("\nfirst\nsecond", "first"),
+        ("Failed in nopython mode\n  Untyped global name 'x'\nmore", "Untyped global name 'x'"),
+    ],
+)
+def test_what_the_compiler_says_is_cut_to_its_cause(said: str, cause: str) -> None:
+    with (
+        pytest.raises(ValueError, match=f"the step of mine does not compile: {cause}. A step uses"),
+        compile_errors_in_words(gb.Algorithm(name="mine", form=gb.Form(init, step))),
+    ):
+        raise numba.core.errors.TypingError(said)
+
+
+def test_errors_that_are_not_the_compilers_stay_as_they_are() -> None:
+    with (
+        pytest.raises(ZeroDivisionError),
+        compile_errors_in_words(gb.Algorithm(name="mine", form=gb.Form(init, step))),
+    ):
+        raise ZeroDivisionError
 
 
 def test_a_right_one_runs() -> None:

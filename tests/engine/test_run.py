@@ -1,5 +1,6 @@
 """Runs: lanes, shared paths, bits that depend on nothing but the seed, divergence, interruption."""
 
+import sys
 import threading
 import warnings
 
@@ -9,6 +10,8 @@ import pytest
 import gainbias as gb
 from gainbias.engine import run as run_module
 from gainbias.engine import work
+from gainbias.engine.lanes import make_lanes
+from gainbias.engine.loop import add_weights
 from gainbias.engine.paths import Sampler
 
 from . import problems
@@ -44,6 +47,26 @@ def test_a_lane_is_the_same_alone_and_in_company(tail_average) -> None:
     for place, (seed, size) in enumerate((seed, size) for seed in (4, 5) for size in sizes):
         alone = weights(problem, step_size=size, seeds=seed, tail_average=tail_average)
         np.testing.assert_array_equal(together[place], alone[0])
+
+
+@pytest.mark.parametrize("count", [2, 3, 8, 9])
+def test_the_last_lanes_of_a_group_are_themselves(count) -> None:
+    """Some groups have empty places, and some have none."""
+    sizes = [0.05 * k for k in range(1, count + 1)]
+    together = weights(problems.dense(), step_size=sizes, seeds=4)
+    for place in (0, count - 2, count - 1):
+        np.testing.assert_array_equal(
+            together[place], weights(problems.dense(), step_size=sizes[place], seeds=4)[0]
+        )
+
+
+def test_lanes_of_two_kinds_that_take_turns_keep_their_places() -> None:
+    """Lanes with a trace and lanes without one make groups of their own."""
+    ratios, decays = [0.5, 1.0, 2.0], [0.0, 0.5]
+    mixed = weights(problems.dense(), seeds=4, params={"gain_ratio": ratios, "trace_decay": decays})
+    for k, decay in enumerate(decays):
+        alone = weights(problems.dense(), seeds=4, params={"gain_ratio": ratios, "trace_decay": decay})
+        np.testing.assert_array_equal(mixed[k::2], alone)
 
 
 def test_seeds_name_paths() -> None:
@@ -207,6 +230,41 @@ def test_independent_transitions_leave_no_trace() -> None:
     assert own < 0.2 * np.linalg.norm(problem.features.combine(trace.weights[0, -1] - followed))
 
 
+@pytest.mark.parametrize(
+    ("threads", "environment", "cores", "expected"),
+    [(None, None, 5, 5), (None, "3", 5, 3), (None, None, None, 1), (2, "3", 5, 2)],
+)
+def test_number_of_threads(threads, environment, cores, expected, monkeypatch) -> None:
+    """An argument decides, then the environment, then the machine, whose cores may be unknown."""
+    asked = []
+
+    class Pool(run_module.ThreadPoolExecutor):
+        def __init__(self, max_workers: int) -> None:
+            asked.append(max_workers)
+            super().__init__(max_workers)
+
+    monkeypatch.setattr(run_module, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    monkeypatch.delenv("GAINBIAS_THREADS", raising=False)
+    if environment is not None:
+        monkeypatch.setenv("GAINBIAS_THREADS", environment)
+    gb.run("td-lambda", problems.dense(), 5, 0.1, threads=threads)
+    assert asked == [expected]
+
+
+def test_checkpoints_are_at_the_same_steps_whatever_is_kept() -> None:
+    plain = gb.run("td-lambda", problems.dense(), 1000, 0.1)
+    errors = gb.run("td-lambda", problems.dense(), 1000, 0.1, checkpoints=gb.Checkpoints(keep="errors"))
+    np.testing.assert_array_equal(errors.steps, plain.steps)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 8])
+def test_the_weights_of_all_lanes_are_summed(width) -> None:
+    added, total = np.arange(1.0, 3.0 * width + 1.0).reshape(3, width), np.ones((3, width))
+    add_weights(added, total)
+    np.testing.assert_array_equal(total, 1.0 + added)
+
+
 class TestLanes:
     def test_order_and_labels(self) -> None:
         trace = gb.run(
@@ -226,6 +284,14 @@ class TestLanes:
         sizes = 2.0 / (np.arange(STEPS) + 10)
         listed = weights(problems.dense(), step_size=sizes)
         np.testing.assert_array_equal(listed, weights(problems.dense()))
+
+    def test_integers_are_numbers_as_far_as_floats_go(self) -> None:
+        largest = int(sys.float_info.max)
+        [lane] = make_lanes(gb.ALGORITHMS["td-lambda"], 0, 0.1, {"gain_ratio": largest})
+        assert lane.params["gain_ratio"] == sys.float_info.max
+        for beyond in (2**1024, -(2**1024)):
+            with pytest.raises(ValueError, match="must be a number above 0 and finite"):
+                make_lanes(gb.ALGORITHMS["td-lambda"], 0, 0.1, {"gain_ratio": beyond})
 
     def test_first_weights(self) -> None:
         first = np.array([1.0, -2.0, 3.0])

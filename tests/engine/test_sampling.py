@@ -71,6 +71,12 @@ def test_both_ways_to_read_a_slot_agree(chain: list[list[float]]) -> None:
     assert states == set(np.flatnonzero(chain[0]))
 
 
+def test_own_successors_are_listed_only_where_a_row_leaves_out_a_state() -> None:
+    full, partly = np.array([[0.2, 0.8], [0.5, 0.5]]), np.array([[0.2, 0.8], [0.0, 1.0]])
+    assert alias_table(sparse.csr_array(full), np.zeros(2)).own.tolist() == []
+    assert alias_table(sparse.csr_array(partly), np.zeros(2)).own.tolist() == [0, 1, 1]
+
+
 def small_process(rewards: object = None) -> gb.MarkovRewardProcess:
     chain = [[0.5, 0.5, 0.0], [0.1, 0.2, 0.7], [0.9, 0.0, 0.1]]
     return gb.MarkovRewardProcess(chain, [1.0, 2.0, 3.0] if rewards is None else rewards)

@@ -213,6 +213,20 @@ def test_continuous_time_changes_the_unit_of_the_gain_alone(algorithm) -> None:
     np.testing.assert_allclose(limits[0], limits[1], rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize(
+    ("norm", "space"), [("euclidean", "values"), ("stationary", "values"), ("euclidean", "weights")]
+)
+@pytest.mark.parametrize("kind", ["full", "centred", "quotient"])
+def test_squared_errors_are_their_quadratic_form(trace, kind, norm, space) -> None:
+    problem = trace.problem
+    scale = Scale(gb.ALGORITHMS["differential-td"], problem, (), np.zeros(problem.num_features))
+    form, missed = scale.form(kind, norm, space), trace.weights[0] - problem.fixed_point
+    found = scale.errors(trace.weights[0], kind, "paper", norm, space)
+    np.testing.assert_allclose(
+        np.einsum("mi,ij,mj->m", missed, form, missed), found**2, rtol=1e-9, atol=1e-14
+    )
+
+
 def test_a_norm_without_a_quadratic_form_has_no_exact_curve() -> None:
     problem = problems.dense()
     scale = Scale(gb.ALGORITHMS["td-lambda"], problem, (), np.zeros(problem.num_features))

@@ -11,8 +11,10 @@ import gainbias as gb
 from benchmarks.error_bars import Chain, birth_death, covers, reaching, stopped, study
 from gainbias.evaluation.gain.batches import (
     CAPACITY,
+    FEWEST_ODD,
     BatchMeans,
     BatchSums,
+    _with_few_replaced,
     autocorrelation_time,
     coincidence_length,
     dominant_start,
@@ -23,6 +25,7 @@ from gainbias.evaluation.gain.interval import (
     ENOUGH_STEPS,
     ENOUGH_TIMES,
     FIRST_LOOK,
+    _transient_in_words,
     estimate_gain,
     looks_until,
     skewed_interval,
@@ -130,6 +133,10 @@ class TestDiagnostics:
         assert time > 5
         assert autocorrelation_time(2.0**-40 * series) == autocorrelation_time(2.0**40 * series) == time
 
+    @pytest.mark.parametrize("series", [np.ones((1, 1)), np.array([[1.0], [3.0]]), np.full((2, 9), 0.5)])
+    def test_what_never_changes_has_no_memory(self, series):
+        assert autocorrelation_time(series) == 1.0
+
     def test_how_much_longer_a_run_must_be_is_what_the_shorter_of_two_measures_asks_for(self):
         assert too_short(ENOUGH_TIMES, ENOUGH_STEPS, "rewards") == []
         assert too_short(ENOUGH_TIMES / 4, ENOUGH_STEPS, "rewards")[0].endswith("at least 4.0 times as long")
@@ -141,6 +148,20 @@ class TestDiagnostics:
         apart = series + np.array([[0.0], [0.0], [0.0], [1.0]])
         assert split_r_hat(apart, apart**2, 1) > 1.05
 
+    @pytest.mark.parametrize("steps", [2, 3, 4, 5])
+    def test_r_hat_exists_from_four_steps_on(self, steps):
+        r_hat = estimate_gain(BatchMeans.of(np.arange(float(steps)))).r_hat
+        assert np.isnan(r_hat) == (steps < 4)
+
+    @pytest.mark.parametrize("size", [7, 20, 101, 1000])
+    @pytest.mark.parametrize("share", [0.001, 0.1])
+    def test_few_entries_on_each_side_are_replaced_by_the_next(self, size, share):
+        entries = np.random.default_rng(0).normal(size=(3, size))
+        few = min(max(FEWEST_ODD, int(share * size)), (size - 1) // 2)
+        ordered = np.sort(entries)
+        expected = np.clip(entries, ordered[:, few, None], ordered[:, size - 1 - few, None])
+        assert (_with_few_replaced(entries, share) == expected).all()
+
     def test_a_transient_is_cut_where_it_ends(self):
         rng = np.random.default_rng(0)
         series = autoregressive(rng, (1, 5000), 0.5)
@@ -151,6 +172,29 @@ class TestDiagnostics:
         assert estimate.num_steps == 5000 - estimate.transient
         assert covers(estimate, 0.0)
         assert not covers(estimate, float(series.mean()))
+
+    @pytest.mark.parametrize(("digits", "is_seen"), [(9, True), (11, True), (14, False), (15, False)])
+    def test_a_transient_in_late_digits_is_seen_as_far_as_it_is_no_rounding(self, digits, is_seen):
+        series = autoregressive(np.random.default_rng(0), (1, 5000), 0.5)
+        series[0, :300] += 6.0
+        found = transient_length(1.0 + 10.0**-digits * series)
+        assert 280 <= found <= 320 if is_seen else found == 0
+
+    def test_rounding_is_measured_by_the_largest_entry(self):
+        series = 1e-9 * np.random.default_rng(0).normal(size=(1, 1000))
+        series[0, :200] += 6e-9
+        assert 190 <= transient_length(series) <= 210
+        series[0, 700] = 1e6
+        assert transient_length(series) == 0
+
+    @pytest.mark.parametrize(("length", "height"), [(300, 6.0), (300, 4.0), (200, 6.0)])
+    def test_a_beginning_that_comes_again_later_is_no_transient(self, length, height):
+        """One piece that is half as far away is enough, whatever the other pieces are."""
+        series = 0.1 * np.random.default_rng(0).normal(size=(1, 6000))
+        series[0, :300] += 6.0
+        assert 280 <= transient_length(series) <= 320
+        series[0, 3000 : 3000 + length] += height
+        assert transient_length(series) == 0
 
     def test_a_stationary_series_is_hardly_ever_cut(self):
         series = autoregressive(np.random.default_rng(0), (300, 1, 2000), 0.9)
@@ -235,6 +279,13 @@ class TestDiagnostics:
         assert note.startswith(f"the first {estimate.transient} steps of each chain were left out")
         assert f"with them the mean is {series.mean():.5g} instead of {estimate.gain:.5g}" in note
 
+    @pytest.mark.parametrize(
+        ("errors", "told"), [(2.5, "2.5"), (1000.0, "1000.0"), (1000.5, "over 1,000"), (1e9, "over 1,000")]
+    )
+    def test_standard_errors_are_counted_up_to_a_thousand(self, errors, told):
+        [note] = _transient_in_words(10, mean=5.0 + 0.5 * errors, gain=5.0, error=0.5)
+        assert note.endswith(f", {told} standard errors away")
+
     @pytest.mark.parametrize("chains", [2, 3, 4, 6])
     @pytest.mark.parametrize(
         "paid", [[-1000.0], [0.0, 1e4], [30.0, -500.0, 20.0], [1e5, 1e4, 1e3, 1e2]], ids=str
@@ -300,6 +351,11 @@ class TestDiagnostics:
         count = int(first.split()[0]) if first[0].isdigit() else 1
         assert f"paid {rewards[:count].mean():.5g} on average, and nothing like it came again" in warning
         assert warning.endswith(f"leave it out, and the mean is {rewards[count:].mean():.5g}")
+
+    @pytest.mark.parametrize("unit", [2.0**-40, 1.0, 2.0**40])
+    def test_a_dominant_start_does_not_depend_on_the_unit(self, unit):
+        series = np.append([900.0, 300.0], np.tile([1.0, -1.0], 500))
+        assert dominant_start(unit * series[None]) == 2
 
     def test_no_start_is_warned_of_without_reason(self):
         rng = np.random.default_rng(5)
@@ -378,6 +434,8 @@ class TestInterval:
         assert np.isnan(estimate.interval).all()
         assert np.isnan([estimate.standard_error, estimate.half_width]).all()
         assert not estimate.has_interval
+        assert estimate.autocorrelation_time == 1.0
+        assert estimate.effective_sample_size == estimate.num_steps == rewards.size
         assert "the rewards never change, so there is no interval" in " ".join(estimate.warnings)
         assert "R-hat" not in " ".join(estimate.warnings)
 

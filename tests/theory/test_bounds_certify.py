@@ -5,7 +5,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import gainbias as gb
+from gainbias.theory.bounds import record
 from gainbias.theory.bounds.certify import certified, certified_offset, largest_step_size
+from gainbias.theory.bounds.record import Decay
 from tests.theory.flipping import flipping, tau
 
 PROBLEM = flipping()
@@ -38,9 +40,10 @@ class TestConstant:
         assert not fewer.value <= 0.01
 
 
-def test_the_steps_are_nearly_the_fewest():
+@pytest.mark.parametrize("wanted", np.geomspace(1e-3, 2e-4, 8))
+def test_the_steps_are_nearly_the_fewest(wanted):
     """exp(-alpha eta T) e0 + 18 alpha c^2 / eta <= eps, solved for T and minimised over alpha."""
-    eta, first, noise, wanted = 0.7, (5 / 14) ** 2, 18 * (19 / 14) ** 2, 1e-3
+    eta, first, noise = 0.7, (5 / 14) ** 2, 18 * (19 / 14) ** 2
 
     def steps(log_alpha):
         alpha = np.exp(log_alpha)
@@ -75,6 +78,18 @@ def test_the_offset_is_the_least(algorithm, a, xi):
     assert gb.bound(algorithm, PROBLEM, step_size=gb.Polynomial(a, c0, xi), num_steps=steps).certified
     less = gb.Polynomial(a, c0 * (1 - 1e-6), xi)
     assert not gb.bound(algorithm, PROBLEM, step_size=less, num_steps=steps).certified
+
+
+@pytest.mark.parametrize("xi", [0.5, 0.6, 0.9, 1.0])
+@pytest.mark.parametrize("c0", [1.0, 50.0])
+def test_sums_of_very_many_steps_are_bounded_from_above_and_closely(xi, c0, monkeypatch):
+    decay = Decay(3.0, c0, xi)
+    exact = sum(3.0 / (t + c0) ** xi for t in range(1000))
+    assert decay.sum_of_first(1000) == pytest.approx(exact, rel=1e-12)
+    monkeypatch.setattr(record, "MOST_TERMS", 999)
+    assert exact < decay.sum_of_first(1000) < exact + decay.at(0)
+    monkeypatch.setattr(record, "MOST_TERMS", 1000)
+    assert decay.sum_of_first(1000) == pytest.approx(exact, rel=1e-12)
 
 
 def test_the_offset_by_hand():

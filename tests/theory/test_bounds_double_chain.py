@@ -25,6 +25,7 @@ class TestIid:
         assert bound.certified
         assert bound.value == pytest.approx(by_hand, rel=1e-9)
         constants(bound, eta=0.7, r_max=1, **{"|theta*|": 5 / 14, "|theta_0 - theta*|": 5 / 14})
+        constants(bound, **{"constant of O(.)": 18})
 
     def test_first_weights(self):
         bound = gb.bound(

@@ -158,8 +158,19 @@ class TestDiscounted:
             "discounted-td", PROBLEM, step_size=gb.Harmonic(a, c0), initial_weights=[self.TARGET], **arguments
         )
         assert far.value == pytest.approx(8 * self.SIGMA / self.RATE**2 / (c0 + 1000), rel=1e-9)
-        for wrong in (gb.Harmonic(0.9 / self.RATE, c0), gb.Harmonic(a, 0.9 * c0)):
-            assert len(gb.bound("discounted-td", PROBLEM, step_size=wrong, **arguments).violated) == 1
+
+    def test_iid_harmonic_with_steps_that_the_theorem_does_not_cover(self):
+        a, c0 = 2 / self.RATE, 16 / (0.5**2 * 0.5)
+        for wrong, formula, value, limit in (
+            (gb.Harmonic(0.9 / self.RATE, c0), "a > 1 / ((1 - gamma) omega)", 0.9 / self.RATE, 1 / self.RATE),
+            (gb.Harmonic(a, 0.9 * c0), "a / c0 <= (1 - gamma) / 8", a / (0.9 * c0), 0.5 / 8),
+        ):
+            bound = gb.bound(
+                "discounted-td", PROBLEM, step_size=wrong, num_steps=1000, sampling="iid", discount=0.5
+            )
+            (broken,) = bound.violated
+            assert broken.formula == formula
+            assert (broken.value, broken.limit) == pytest.approx((value, limit), rel=1e-9)
 
     def test_markov_constant(self):
         bound = gb.bound("discounted-td", PROBLEM, step_size=1e-3, num_steps=5000, discount=0.5)

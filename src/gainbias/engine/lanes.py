@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -181,8 +183,8 @@ def _grid(algorithm: Algorithm, params: Mapping[str, Any]) -> Iterable[dict[str,
 def _check_param(algorithm: Algorithm, name: str, value: Any) -> None:
     allowed = algorithm.bounds.get(name)
     number = isinstance(value, float | np.floating) or (
-        isinstance(value, int | np.integer) and abs(int(value)) < 10**300
+        isinstance(value, int | np.integer) and abs(int(value)) <= sys.float_info.max
     )
-    if not number or np.isnan(value) or (allowed is not None and value not in allowed):
+    if not number or math.isnan(value) or (allowed is not None and value not in allowed):
         must = "a number" if allowed is None else f"a number {allowed}"
         raise ValueError(f"parameter {name!r} of {algorithm.name} must be {must}, found {value!r}")

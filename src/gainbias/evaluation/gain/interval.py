@@ -322,7 +322,7 @@ def _transient_in_words(transient: int, mean: float, gain: float, error: float) 
     them = "them" if transient > 1 else "it"
     apart = ""
     if error > 0.0:
-        errors = f"{moved / error:.1f}" if moved < MANY_ERRORS * error else f"over {MANY_ERRORS:,}"
+        errors = f"{moved / error:.1f}" if moved <= MANY_ERRORS * error else f"over {MANY_ERRORS:,}"
         apart = f", {errors} standard errors away"
     return (
         f"the {first} left out, because rewards were different then: with {them} the mean is {mean:.5g} "
