@@ -8,9 +8,11 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
+from gainbias.model.solve.aggregation import find_blocks, prepare_aggregation
 from gainbias.model.solve.certificate import solve_and_certify
 from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
-from gainbias.model.solve.solution import Budget, MethodError
+from gainbias.model.solve.iterative import LOOK, STATIONARY_TOLERANCE, prepare_power, steps_to_forget
+from gainbias.model.solve.solution import Budget, MethodError, Solver
 from gainbias.progress import Watch
 
 
@@ -20,8 +22,11 @@ def two_blocks(size: int, coupling: float) -> np.ndarray:
     return np.kron(np.eye(2), inside) * (1 - coupling) + np.kron(1 - np.eye(2), inside) * coupling
 
 
+PLENTY = Budget(max_memory=1e9, watch=Watch())
+
+
 def eliminated(process: gb.MarkovRewardProcess) -> EliminationSolver:
-    return eliminate(process.csr, process.structure, True, Budget(1e9, Watch()))
+    return eliminate(process.csr, process.structure, True, PLENTY)
 
 
 class Iterating:
@@ -104,10 +109,65 @@ class TestPower:
         with pytest.raises(gb.ConvergenceError, match=r"power: the chain forgets by only 6\.0e-04 per step"):
             gb.solve(slow, method="power")
 
-    def test_it_gives_up_early(self) -> None:
-        slow = gb.MarkovRewardProcess(two_blocks(2, 1e-7), [1.0, 2.0, 0.0, 0.0])
+    @pytest.mark.parametrize("coupling", [1e-7, 1e-18])
+    def test_it_gives_up_early(self, coupling: float) -> None:
+        """With the smaller coupling what is left does not shrink at all, to the last digit."""
+        slow = gb.MarkovRewardProcess(two_blocks(2, coupling), [1.0, 2.0, 0.0, 0.0])
         with pytest.raises(gb.ConvergenceError, match=r"per step, after 50 steps"):
             gb.solve(slow, method="power")
+
+    @pytest.mark.parametrize("coupling", [0.05, 0.01, 0.004])
+    def test_steps_are_counted(self, coupling: float) -> None:
+        """After k steps (1 - 2 c)^k is left. It is looked at every ten steps, and 1e-9 is enough."""
+        process = gb.MarkovRewardProcess(two_blocks(2, coupling), [1.0, 1.0, 0.0, 0.0])
+        solver = prepare_power(process.csr, np.arange(4), 1, PLENTY)
+        before = solver.iterations
+        solver.solve(process.rewards - 0.5)
+        looks = np.ceil(np.log(1e-9) / np.log(1 - 2 * coupling) / LOOK)
+        assert solver.iterations - before == LOOK * looks
+
+    @pytest.mark.parametrize("n", [12, 16])
+    @pytest.mark.parametrize("period", [1, 2])
+    def test_how_long_a_chain_remembers_is_predicted(self, n: int, period: int) -> None:
+        """A walk round a ring has a period, and is looked at as if it stayed every other time."""
+        ring = (np.roll(np.eye(n), 1, axis=1) + np.roll(np.eye(n), -1, axis=1)) / 2
+        chain = ring if period == 2 else (np.eye(n) + ring) / 2
+        slowest = (1 + np.cos(2 * np.pi / n)) / 2
+        predicted = steps_to_forget(sparse.csr_array(chain), period)
+        assert predicted == pytest.approx(np.log(STATIONARY_TOLERANCE) / np.log(slowest), rel=0.01)
+
+
+class TestAggregation:
+    @staticmethod
+    def blocks(links: int) -> gb.MarkovRewardProcess:
+        """Three blocks of 20 states, each of which leads to this many states of other blocks."""
+        rng = np.random.default_rng(0)
+        together = np.kron(np.eye(3), np.ones((20, 20)))
+        ranks = np.argsort(np.argsort(rng.random((60, 60)) + together, axis=1), axis=1)
+        outside = np.where(ranks < links, 9e-4, 0.0)
+        inside = together * rng.uniform(0.5, 1.0, (60, 60))
+        inside *= (1.0 - 9e-4 * links) / inside.sum(axis=1, keepdims=True)
+        return gb.MarkovRewardProcess(inside + outside, rng.random(60), renormalise=True)
+
+    def test_many_weak_transitions_are_not_weak_together(self) -> None:
+        process = self.blocks(links=25)
+        found = gb.solve(process, method="aggregation")
+        assert found.bias == pytest.approx(gb.solve(process).bias, rel=1e-12)
+        with pytest.raises(gb.ConvergenceError, match="weak transitions do not separate the states into"):
+            gb.solve(self.blocks(links=40), method="aggregation")
+
+    def test_cycles_are_counted(self) -> None:
+        """Each cycle solves the chain of blocks once."""
+        process, chains = self.blocks(links=10), list[sparse.csr_array]()
+
+        def solve_coarse(chain: sparse.csr_array) -> Solver:
+            chains.append(chain)
+            return eliminated(gb.MarkovRewardProcess(chain, np.zeros(3)))
+
+        solver = prepare_aggregation(process.csr, find_blocks(process.csr), solve_coarse, PLENTY)
+        assert solver.iterations == len(chains) > 1
+        solver.solve(process.rewards - solver.average(process.rewards))
+        assert solver.iterations == len(chains) + 1
 
 
 class TestKrylov:
