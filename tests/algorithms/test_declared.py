@@ -7,8 +7,8 @@ import pytest
 
 import gainbias as gb
 from gainbias.testing import CHECKS, Check
+from gainbias.testing.declared import rate_holds
 from gainbias.testing.drive import FEW
-from gainbias.testing.limits import rate_holds
 
 EXACT = (
     "mean_field_is_true",

@@ -8,9 +8,17 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
+from gainbias.model.solve.aggregation import find_blocks, prepare_aggregation
 from gainbias.model.solve.certificate import solve_and_certify
 from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
-from gainbias.model.solve.solution import Budget, MethodError
+from gainbias.model.solve.iterative import (
+    LOOK,
+    STATIONARY_TOLERANCE,
+    prepare_krylov,
+    prepare_power,
+    steps_to_forget,
+)
+from gainbias.model.solve.solution import Budget, MethodError, Solver
 from gainbias.progress import Watch
 
 
@@ -20,8 +28,11 @@ def two_blocks(size: int, coupling: float) -> np.ndarray:
     return np.kron(np.eye(2), inside) * (1 - coupling) + np.kron(1 - np.eye(2), inside) * coupling
 
 
+PLENTY = Budget(max_memory=1e9, watch=Watch())
+
+
 def eliminated(process: gb.MarkovRewardProcess) -> EliminationSolver:
-    return eliminate(process.csr, process.structure, True, Budget(1e9, Watch()))
+    return eliminate(process.csr, process.structure, True, PLENTY)
 
 
 class Iterating:
@@ -104,10 +115,86 @@ class TestPower:
         with pytest.raises(gb.ConvergenceError, match=r"power: the chain forgets by only 6\.0e-04 per step"):
             gb.solve(slow, method="power")
 
-    def test_it_gives_up_early(self) -> None:
-        slow = gb.MarkovRewardProcess(two_blocks(2, 1e-7), [1.0, 2.0, 0.0, 0.0])
+    @pytest.mark.parametrize("coupling", [1e-7, 1e-18])
+    def test_it_gives_up_early(self, coupling: float) -> None:
+        """With the smaller coupling what is left does not shrink at all, to the last digit."""
+        slow = gb.MarkovRewardProcess(two_blocks(2, coupling), [1.0, 2.0, 0.0, 0.0])
         with pytest.raises(gb.ConvergenceError, match=r"per step, after 50 steps"):
             gb.solve(slow, method="power")
+
+    @pytest.mark.parametrize("coupling", [0.05, 0.01, 0.004])
+    def test_steps_are_counted(self, coupling: float) -> None:
+        """After k steps (1 - 2 c)^k is left. It is looked at every ten steps, and 1e-9 is enough."""
+        process = gb.MarkovRewardProcess(two_blocks(2, coupling), [1.0, 1.0, 0.0, 0.0])
+        solver = prepare_power(process.csr, np.arange(4), 1, PLENTY)
+        before = solver.iterations
+        solver.solve(process.rewards - 0.5)
+        looks = np.ceil(np.log(1e-9) / np.log(1 - 2 * coupling) / LOOK)
+        assert solver.iterations - before == LOOK * looks
+
+    def test_steps_to_the_law_are_counted(self) -> None:
+        """It is found to nine digits, and from there to nearly all. Each step leaves 0.7 of the error."""
+        chain = sparse.csr_array([[0.9, 0.1], [0.2, 0.8]])
+        solver = prepare_power(chain, np.arange(2), 1, PLENTY)
+        assert solver.stationary == pytest.approx([2 / 3, 1 / 3], rel=1e-14)
+        assert -np.log(1e-9) <= -np.log(0.7) * solver.iterations <= -np.log(1e-18)
+
+    def test_progress_is_counted_in_digits(self) -> None:
+        shown = []
+
+        class Noting(Watch):
+            def show(self, label: str, *fraction: float) -> None:
+                if fraction:
+                    shown.append(fraction)
+
+        process = gb.MarkovRewardProcess(two_blocks(2, 0.05), [1.0, 1.0, 0.0, 0.0])
+        prepare_power(process.csr, np.arange(4), 1, Budget(1e9, Noting())).solve(process.rewards - 0.5)
+        forgotten = -LOOK * np.log(0.9)
+        expected = [(forgotten * look, -np.log(1e-9)) for look in range(20)]
+        np.testing.assert_allclose(shown, expected, atol=1e-5)
+
+    @pytest.mark.parametrize("n", [12, 16])
+    @pytest.mark.parametrize("period", [1, 2])
+    def test_how_long_a_chain_remembers_is_predicted(self, n: int, period: int) -> None:
+        """A walk round a ring has a period, and is looked at as if it stayed every other time."""
+        ring = (np.roll(np.eye(n), 1, axis=1) + np.roll(np.eye(n), -1, axis=1)) / 2
+        chain = ring if period == 2 else (np.eye(n) + ring) / 2
+        slowest = (1 + np.cos(2 * np.pi / n)) / 2
+        predicted = steps_to_forget(sparse.csr_array(chain), period)
+        assert predicted == pytest.approx(np.log(STATIONARY_TOLERANCE) / np.log(slowest), rel=0.01)
+
+
+class TestAggregation:
+    @staticmethod
+    def blocks(links: int) -> gb.MarkovRewardProcess:
+        """Three blocks of 20 states, each of which leads to this many states of other blocks."""
+        rng = np.random.default_rng(0)
+        together = np.kron(np.eye(3), np.ones((20, 20)))
+        ranks = np.argsort(np.argsort(rng.random((60, 60)) + together, axis=1), axis=1)
+        outside = np.where(ranks < links, 9e-4, 0.0)
+        inside = together * rng.uniform(0.5, 1.0, (60, 60))
+        inside *= (1.0 - 9e-4 * links) / inside.sum(axis=1, keepdims=True)
+        return gb.MarkovRewardProcess(inside + outside, rng.random(60), renormalise=True)
+
+    def test_many_weak_transitions_are_not_weak_together(self) -> None:
+        process = self.blocks(links=25)
+        found = gb.solve(process, method="aggregation")
+        assert found.bias == pytest.approx(gb.solve(process).bias, rel=1e-12)
+        with pytest.raises(gb.ConvergenceError, match="weak transitions do not separate the states into"):
+            gb.solve(self.blocks(links=40), method="aggregation")
+
+    def test_cycles_are_counted(self) -> None:
+        """Each cycle solves the chain of blocks once."""
+        process, chains = self.blocks(links=10), list[sparse.csr_array]()
+
+        def solve_coarse(chain: sparse.csr_array) -> Solver:
+            chains.append(chain)
+            return eliminated(gb.MarkovRewardProcess(chain, np.zeros(3)))
+
+        solver = prepare_aggregation(process.csr, find_blocks(process.csr), solve_coarse, PLENTY)
+        assert solver.iterations == len(chains) > 1
+        solver.solve(process.rewards - solver.average(process.rewards))
+        assert solver.iterations == len(chains) + 1
 
 
 class TestKrylov:
@@ -119,6 +206,12 @@ class TestKrylov:
             gb.ConvergenceError, match=r"krylov: BiCGSTAB reached a residual of \d\.\de-0[4-8] "
         ):
             gb.solve(process, method="krylov", tol=1.0)
+
+
+def test_a_right_side_of_zeros_has_the_solution_zero() -> None:
+    chain, states = sparse.csr_array(two_blocks(2, 0.1)), np.arange(4)
+    for solver in (prepare_power(chain, states, 1, PLENTY), prepare_krylov(chain, states, PLENTY)):
+        assert solver.solve(np.zeros(4)).tolist() == [0.0] * 4
 
 
 class TestLaw:

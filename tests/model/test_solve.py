@@ -1,6 +1,7 @@
 """The choice of the method, handing over, limits, and what is said when it cannot be done."""
 
 import importlib.util
+import os
 import threading
 import time
 from typing import Any
@@ -12,7 +13,7 @@ import scipy.sparse as sparse
 import gainbias as gb
 from gainbias.model.solve import choice
 from gainbias.model.solve.elimination import symbolic
-from gainbias.model.solve.solution import Budget, MethodError
+from gainbias.model.solve.solution import Budget, MethodError, available_memory
 from gainbias.progress import OutOfTimeError, Watch
 
 
@@ -119,6 +120,19 @@ def test_memory_limit_is_obeyed_before_anything_is_allocated() -> None:
         gb.solve(lattice(30), method="dense-gth", max_memory=1e6)
 
 
+def test_memory_is_guessed_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise FileNotFoundError
+
+    pages = {"SC_PHYS_PAGES": 3_000_000, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr("gainbias.model.solve.solution.open", fails, raising=False)
+    monkeypatch.setattr(os, "sysconf_names", pages, raising=False)
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)
+    assert available_memory() == 0.5 * 3_000_000 * 4096
+    monkeypatch.delattr(os, "sysconf_names")
+    assert 1e9 <= available_memory() <= 8e9
+
+
 def test_time_limit_is_obeyed() -> None:
     started = time.monotonic()
     with pytest.raises(gb.ConvergenceError, match=r"the time limit of 0\.3 s has passed"):
@@ -199,6 +213,7 @@ def test_tolerance_that_cannot_be_met_says_what_was_reached() -> None:
         gb.solve(lattice(3), tol=1e-17)
     assert "dense-gth: reached an error bound of" in str(caught.value)
     assert "What to do: raise tol" in str(caught.value)
+    assert "rewards are averaged" not in str(caught.value)
 
 
 def test_arrays_are_read_only() -> None:

@@ -5,6 +5,11 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
+from gainbias.model.solve.certificate import solve_and_certify
+from gainbias.model.solve.elimination.solver import eliminate
+from gainbias.model.solve.solution import Budget
+from gainbias.model.solve.variance import asymptotic_variance
+from gainbias.progress import Watch
 from tests.oracles.rational import rational_answer
 
 
@@ -67,6 +72,35 @@ def test_what_is_smaller_than_its_error_is_said_to_have_no_digit() -> None:
     assert abs(solution.asymptotic_variance - exact) <= solution.asymptotic_variance_error
     assert solution.asymptotic_variance_error > exact
     assert "asymptotic_variance has no certain digit" in solution.notes[-1]
+
+
+class Rough:
+    """A solver whose solutions have an error of a given relative size; it counts them."""
+
+    method, notes, iterations, tolerance = "rough", (), 0, 1e-9
+
+    def __init__(self, mrp: gb.MarkovRewardProcess, off: float) -> None:
+        self.inner, self.off = eliminate(mrp.csr, mrp.structure, True, Budget(1e9, Watch())), off
+        self.stationary, self.average = self.inner.stationary, self.inner.average
+        self.solves = 0
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        self.solves += 1
+        x = self.inner.solve(right) * (1.0 + self.off * np.cos(np.arange(len(right))))
+        return x - self.average(x)
+
+
+@pytest.mark.parametrize(("off", "solves"), [(0.0, 1), (1e-8, 2), (1e-5, 3)])
+def test_an_average_is_refined_until_it_has_its_digits_and_no_longer(off: float, solves: int) -> None:
+    chain = np.random.default_rng(0).dirichlet(np.ones(20), 20)
+    mrp = gb.MarkovRewardProcess(chain, np.arange(20.0))
+    solver = Rough(mrp, off)
+    answer = solve_and_certify(mrp.csr, mrp.rewards, solver)
+    solver.solves = 0
+    found = asymptotic_variance(mrp, mrp.rewards, answer, solver)
+    assert solver.solves == solves
+    exact = rational_answer(chain, mrp.rewards).asymptotic_variance
+    assert abs(found.value - exact) <= found.error <= 2e-12 * exact
 
 
 @pytest.mark.parametrize("rare", [1e-12, 1e-9, 1e-6])

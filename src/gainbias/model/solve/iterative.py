@@ -176,13 +176,13 @@ def _polished(
         # The lazy chain, which has no period, has the same law.
         after = np.where(inside, 0.5 * (law + columns @ law), 0.0)
         after /= after.sum()
-        moved = float(np.abs(after[inside] - law[inside]).max() / law.max())
+        moved = not np.array_equal(after, law)
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = float(np.nan_to_num(np.abs(after - law)[inside] / after[inside], nan=np.inf).max())
         law = after
         if relative <= POLISHED:
             return law, ()
-        if moved == 0.0:
+        if not moved:
             break
     return law, (f"small stationary probabilities may be off: one still moves by {relative:.1e} of itself",)
 
