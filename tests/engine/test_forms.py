@@ -71,6 +71,7 @@ def test_a_step_that_does_not_compile() -> None:
     [
         ("one line", "one line"),
         ("\nfirst\nsecond", "first"),
+        ("\x1b[1m\x1b[0m\n\x1b[1mfirst\x1b[0m\nsecond", "first"),
         ("Failed in nopython mode\n  Untyped global name 'x'\nmore", "Untyped global name 'x'"),
     ],
 )

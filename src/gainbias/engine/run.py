@@ -10,6 +10,7 @@ import contextlib
 import inspect
 import itertools
 import os
+import re
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,6 +41,9 @@ MOST_EXACT_STEPS = 2**53
 
 SEEDS_TOGETHER = 4
 """The paths of this many seeds are drawn in turns, which hides the time that memory takes."""
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+"""What changes the colour of text in a terminal."""
 
 
 def run(
@@ -255,7 +259,8 @@ def compile_errors_in_words(algorithm: Algorithm) -> Iterator[None]:
     except Exception as error:
         if not type(error).__module__.startswith("numba"):
             raise
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        plain = COLOUR.sub("", str(error))  # numba colours its messages where colorama is installed
+        lines = [line.strip() for line in plain.splitlines() if line.strip()]
         cause = next(
             (line for line in lines if line.startswith(("Unknown", "Untyped", "NameError"))), lines[0]
         )
