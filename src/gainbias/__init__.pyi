@@ -42,6 +42,10 @@ from gainbias.model.chain.mixing import mixing_time as mixing_time
 from gainbias.model.chain.mixing import mixing_time_bounds as mixing_time_bounds
 from gainbias.model.chain.mixing import second_eigenvalue_modulus as second_eigenvalue_modulus
 from gainbias.model.chain.mixing import spectral_gap as spectral_gap
+from gainbias.model.chain.passage import HittingProbabilities as HittingProbabilities
+from gainbias.model.chain.passage import HittingTimes as HittingTimes
+from gainbias.model.chain.passage import hitting_probabilities as hitting_probabilities
+from gainbias.model.chain.passage import hitting_times as hitting_times
 from gainbias.model.conditioning import ConditionNumbers as ConditionNumbers
 from gainbias.model.problem import Problem as Problem
 from gainbias.model.process import MarkovRewardProcess as MarkovRewardProcess
