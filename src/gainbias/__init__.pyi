@@ -38,6 +38,10 @@ from gainbias.features.vectors import dot as dot
 from gainbias.model.chain.deviation import deviation as deviation
 from gainbias.model.chain.deviation import deviation_matrix as deviation_matrix
 from gainbias.model.chain.deviation import kemeny_constant as kemeny_constant
+from gainbias.model.chain.discounting import DiscountedValues as DiscountedValues
+from gainbias.model.chain.discounting import discounted_values as discounted_values
+from gainbias.model.chain.horizon import FiniteHorizonValues as FiniteHorizonValues
+from gainbias.model.chain.horizon import finite_horizon_values as finite_horizon_values
 from gainbias.model.chain.mixing import mixing_time as mixing_time
 from gainbias.model.chain.mixing import mixing_time_bounds as mixing_time_bounds
 from gainbias.model.chain.mixing import second_eigenvalue_modulus as second_eigenvalue_modulus

@@ -122,4 +122,4 @@ def assert_within(found, bound, exact, scale=0.0):
         off.append(as_float(error))
         allowed.append(limit)
     if allowed:
-        assert np.median(allowed) <= max(1e4 * np.median(off), 1e-13 * scale)
+        assert np.median(allowed) <= max(1e4 * np.median(off), 1e-13 * scale, 1e-300)

@@ -50,6 +50,9 @@ USEFUL = 0.1
 SMALLEST_STEP = 2.0**-1070
 """Rounding of a product that is too small for all of its digits."""
 
+TINY = 1e-300
+"""Less than this is as good as nothing."""
+
 Answer = TypeVar("Answer")
 
 
@@ -309,7 +312,7 @@ def _gmres(moves: CsrArray, right: Floats, watch: Watch) -> Floats:
 
 def check_useful(values: Floats, error: Floats) -> None:
     """Raise `MethodError` if an error may be as large as the largest value."""
-    if not np.max(error, initial=0.0) <= USEFUL * np.max(np.abs(values), initial=0.0):
+    if not np.max(error, initial=0.0) <= max(USEFUL * np.max(np.abs(values), initial=0.0), TINY):
         raise MethodError(f"the error may be {np.max(error):.1e}, and there is no value above it")
 
 

@@ -27,7 +27,7 @@ from gainbias.model.chain.leaking import (
 )
 from gainbias.model.checks import EPSILON, CsrArray, frozen
 from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
-from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.process import MarkovRewardProcess, check_process
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.solution import MethodError
 from gainbias.types import Bools, Floats, Ints
@@ -215,11 +215,7 @@ def target_mask(mrp: MarkovRewardProcess, targets: Any, name: str) -> Bools:
     >>> target_mask(process, "down", "hitting_times").tolist()
     [False, True]
     """
-    if not isinstance(mrp, MarkovRewardProcess):
-        raise ValueError(
-            f"{name} takes a MarkovRewardProcess, not {type(mrp).__name__}: "
-            "make one with gb.MarkovRewardProcess(transitions, rewards)"
-        )
+    check_process(mrp, name)
     n = mrp.num_states
     given = _as_list(mrp, targets)
     if given and all(isinstance(one, bool | np.bool_) for one in given):
