@@ -44,6 +44,7 @@ _HOMES = {
     "Recipe": "gainbias.tasks.task",
     "Recommendation": "gainbias.theory.recommend",
     "Results": "gainbias.experiments.results",
+    "Sensitivity": "gainbias.model.solve.sensitivity",
     "Solution": "gainbias.model.solve.solution",
     "Structure": "gainbias.model.structure",
     "Study": "gainbias.experiments.study",

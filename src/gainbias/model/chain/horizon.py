@@ -192,7 +192,7 @@ def _by_products(
         left = times * moved * growth
         if period == 1:
             left = min(left, 2.0 * float(np.max(np.abs(x.high))) * growth)
-        if count == look and left <= accepted and done < steps:
+        if times > 0 and left <= accepted:
             x = _stepped(rows, x, remaining)
             note = f"after {done:,} steps nothing changes but with the period, which is {period}"
             return Power(x, rounding + left, "products", (note,))
