@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gainbias as gb
-from gainbias.model.chain import horizon
+from gainbias.model.chain import horizon, leaking
 from gainbias.model.chain.long_run import long_run
 from tests.model.exact_chain import (
     as_float,
@@ -158,6 +158,20 @@ class TestDiscounted:
         found = gb.discounted_values(mrp, 0.9)
         assert found.values == pytest.approx(plain, rel=1e-13)
         assert 0.0 < found.remainder_error.max() < 1e-14
+
+    @pytest.mark.parametrize("discount", [0.9, 1 - 1e-14])
+    def test_a_method_that_iterates_has_bounds_that_hold(self, monkeypatch, discount):
+        rng = np.random.default_rng(0)
+        places = np.repeat(np.arange(600), 5), rng.integers(0, 600, 3_000)
+        rows = sparse.csr_array((rng.random(3_000), places), shape=(600, 600))
+        mrp = gb.MarkovRewardProcess(rows, rng.normal(size=600), renormalise=True)
+        direct = gb.discounted_values(mrp, discount)
+        monkeypatch.setattr(leaking, "available_memory", lambda: 1.0)
+        found = gb.discounted_values(mrp, discount)
+        assert (direct.method, found.method) == ("sparse-gth", "krylov")
+        off = np.abs(found.remainder - direct.remainder)
+        assert np.all(off <= found.remainder_error + direct.remainder_error)
+        assert found.remainder_error.max() < 1e-14
 
     def test_a_large_sparse_chain(self):
         size = 3_000

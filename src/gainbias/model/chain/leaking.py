@@ -170,6 +170,9 @@ class LeakingChain:
         MethodError
             If none is found.
         """
+        if not self.is_direct and self.leak[0] > 0.0:
+            # Every state leaks alike, so that M maps ones to the leak.
+            return np.full(len(wanted), float(np.max(wanted)) / self.leak[0] * (1.0 + 8 * EPSILON))
         if not self.is_direct:
             # A method that iterates has a small residual as a whole, not state by state.
             wanted = self.exits * float(np.max(wanted / self.exits))
