@@ -303,6 +303,23 @@ class TestMethods:
         )
         assert error.max() < 1e-13 * x.high.max()
 
+    @pytest.mark.parametrize("max_memory", [None, 1.0], ids=["sparse-gth", "krylov"])
+    @pytest.mark.parametrize("leak", [0.0, 1e-3])
+    def test_a_majorant_is_above_the_solution(self, leak, max_memory):
+        mrp = self.expander()
+        wanted = np.random.default_rng(1).random(599) ** 8 + 1e-12
+        found = with_leaking_chain(
+            mrp.csr,
+            np.arange(1, 600),
+            lambda chain: chain.majorant(wanted),
+            what="a test",
+            leak=(leak, 0.0),
+            scale=1.0 - leak,
+            max_memory=max_memory,
+        )
+        inner = np.eye(599) - (1.0 - leak) * mrp.csr.toarray()[1:, 1:]
+        assert np.all(found >= np.linalg.solve(inner, wanted) * (1.0 - 1e-10))
+
     def test_a_chain_that_no_method_solves(self):
         """A long walk without drift, and no memory: the message says what was tried and what to do."""
         size = 2_000

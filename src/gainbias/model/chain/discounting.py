@@ -136,7 +136,7 @@ def discounted_values(mrp: MarkovRewardProcess, discount: float) -> DiscountedVa
     x, error, chain = with_leaking_chain(
         mrp.csr, everywhere, work, what="the discounted values", leak=leak, scale=scale
     )
-    level = facts.gain.high / leak[0]
+    level = facts.gain / leak[0]
     level_error = facts.level_error / leak[0] + (2 * EPSILON + relative) * np.abs(level)
     return DiscountedValues(
         discount=float(discount),

@@ -126,7 +126,7 @@ def finite_horizon_values(mrp: MarkovRewardProcess, steps: int) -> FiniteHorizon
         error += power_error + 8 * EPSILON**2 * size
         if steps > 0 and facts.doubt.any():
             error += 2.2 * float(np.abs(facts.solve(facts.doubt - facts.average(facts.doubt))).max())
-        level = steps * facts.gain.high
+        level = steps * facts.gain
         level_error = steps * facts.level_error + 2 * EPSILON * np.abs(level)
     if steps == 0:
         error = 0.0

@@ -38,8 +38,10 @@ class LongRun:
         The process.
     rewards, doubt : (n,) arrays
         The rewards per step, and what rows that sum to 1 up to rounding only leave open about them.
-    gain, gain_error : Doubled and (n,) array
-        The gain per step from each state, and a proved bound on its error.
+    gain, level_error : (n,) arrays
+        The gain per step from each state, rounded, and a bound on its error.
+    gain_error : (n,) array
+        Proved bound on the error of the gain before it was rounded, as it is used in `excess`.
     excess, excess_error : Doubled and (n,) array
         Rewards less gain, and a bound on its error.
     bias : Doubled
@@ -55,7 +57,8 @@ class LongRun:
     mrp: MarkovRewardProcess
     rewards: Floats
     doubt: Floats
-    gain: Doubled
+    gain: Floats
+    level_error: Floats
     gain_error: Floats
     excess: Doubled
     excess_error: Floats
@@ -72,11 +75,6 @@ class LongRun:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0."""
         return self.solver.solve(right)
 
-    @property
-    def level_error(self) -> Floats:
-        """Bound on the error of the rounded gain, (n,), with what the rewards leave open."""
-        return np.asarray(self.gain_error + np.abs(self.gain.rest) + 1.1 * np.abs(self.average(self.doubt)))
-
     def per_class(self, values: Floats) -> float | Floats:
         """Return the one number that all states share, or with several recurrent classes all of them."""
         return float(values[0]) if self.mrp.is_unichain else frozen(values)
@@ -89,33 +87,40 @@ def long_run(mrp: MarkovRewardProcess) -> LongRun:
     --------
     >>> import gainbias as gb
     >>> facts = long_run(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0]))
-    >>> facts.gain.high.tolist(), bool(facts.gain_error.max() < 1e-29)
+    >>> facts.gain.tolist(), bool(facts.gain_error.max() < 1e-29)
     ([0.5, 0.5], True)
     """
     n = mrp.num_states
     expected = mrp.expected or Expected(Doubled(mrp.rewards), np.zeros(n))
-    rewards = expected.rewards
+    given = expected.rewards
+    # Taking off what all rewards have in common costs no digit, and the digits of the rest reach further.
+    common = np.full(n, np.median(given.high))
+    rewards, rounding = _difference(given, Doubled(common))
+    rounding = np.where(given.rest == 0.0, 0.0, rounding)
     with Watch() as watch:
         budget = Budget(0.9 * available_memory(), watch)
         solver, (answer,), tried = first_that_meets(mrp, [mrp.rewards], TOLERANCE, "auto", budget)
-        gain, bias = Doubled(answer.gain[_representatives(mrp)]), Doubled(answer.bias)
-        gain, bias, residual = _refined(mrp, rewards, gain, bias, solver, fixed=None)
+        gain, bias = Doubled(answer.gain[_representatives(mrp)] - common), Doubled(answer.bias)
+        gain, bias, residual = _refined(mrp, rewards, rounding, gain, bias, solver, fixed=None)
         gain_error = _gain_error(mrp, residual, solver)
         transient = mrp.structure.transient
         if transient.size and not mrp.is_unichain:
             gain, gain_error = _transient_gain(mrp, gain, gain_error)
-            gain, bias, residual = _refined(mrp, rewards, gain, bias, solver, fixed=transient)
+            gain, bias, residual = _refined(mrp, rewards, rounding, gain, bias, solver, fixed=transient)
             recurrent = np.concatenate(mrp.structure.recurrent)
             gain_error[recurrent] = _gain_error(mrp, residual, solver)[recurrent]
-    excess, rounding = _difference(rewards, gain)
+    excess, more_rounding = _difference(rewards, gain)
+    whole, whole_rounding = _difference(gain, Doubled(-common))
+    left_open = 1.1 * np.abs(solver.average(expected.doubt))
     return LongRun(
         mrp=mrp,
-        rewards=rewards.high,
+        rewards=given.high,
         doubt=expected.doubt,
-        gain=gain,
+        gain=whole.high,
+        level_error=gain_error + np.abs(whole.rest) + whole_rounding + left_open,
         gain_error=gain_error,
         excess=excess,
-        excess_error=rounding + gain_error,
+        excess_error=rounding + more_rounding + gain_error,
         bias=bias,
         residual=residual,
         solver=solver,
@@ -153,6 +158,7 @@ def _equation(mrp: MarkovRewardProcess, right: Doubled, x: Doubled) -> tuple[Flo
 def _refined(
     mrp: MarkovRewardProcess,
     rewards: Doubled,
+    rewards_error: Floats,
     gain: Doubled,
     bias: Doubled,
     solver: Solver,
@@ -165,6 +171,7 @@ def _refined(
     answer = gain, bias, np.full(mrp.num_states, np.inf)
     for _ in range(MOST_GAIN_REFINEMENTS):
         excess, rounding = _difference(rewards, gain)
+        rounding = rounding + rewards_error
         res, floor = _equation(mrp, excess, bias)
         last, worst = worst, float(np.max(np.abs(res) / (floor + rounding)))
         if worst < best:
