@@ -120,6 +120,7 @@ class TestDiscounted:
             exact_rewards_scale(mrp) / (1.0 - discount),
         )
 
+    @pytest.mark.kernels
     @pytest.mark.parametrize("name", ["random", "without staying", "transient states", "periodic"])
     def test_the_remainder_tends_to_the_bias(self, name):
         mrp = ZOO[name]
@@ -245,6 +246,7 @@ def precise_horizon(mrp, steps):
 
 
 class TestFiniteHorizon:
+    @pytest.mark.kernels
     @pytest.mark.parametrize("steps", [0, 1, 2, 7])
     @pytest.mark.parametrize("name", ZOO)
     def test_a_few_steps_against_rational_numbers(self, name, steps):
@@ -277,6 +279,7 @@ class TestFiniteHorizon:
         assert np.abs(even.remainder - odd.remainder).max() > 0.1
         assert "which is 2" in even.notes[-1]
 
+    @pytest.mark.kernels
     def test_a_slow_chain_is_squared(self, monkeypatch):
         monkeypatch.setattr(horizon, "QUICK", 1e3)
         rows = np.array([[1 - 1e-9, 1e-9], [2e-9, 1 - 2e-9]])

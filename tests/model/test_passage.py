@@ -99,6 +99,7 @@ class TestTimesAgainstRationalNumbers:
         assert_times_are_exact(mrp, targets)
 
 
+@pytest.mark.kernels
 class TestClosedForms:
     def test_a_geometric_time(self):
         times = gb.hitting_times(process([[1 - 2.0**-40, 2.0**-40], [0.0, 1.0]]), 1)
@@ -183,6 +184,7 @@ class TestProbabilities:
         assert np.all(np.abs(total - 1.0) <= both[0].error + both[1].error + 3e-16)
 
 
+@pytest.mark.kernels
 class TestStructure:
     #      0 -> 1 <-> 2 -> 3 (absorbing), 0 -> 4 (absorbing), 5 -> 3
     CHAIN = np.array(

@@ -45,7 +45,7 @@ class HittingTimes:
         Expected number of steps, or time for a process made by `from_rates`: 0 on the targets, and infinite
         where they are not reached for certain.
     variance : ndarray, shape (n,)
-        Variance of it, infinite where the mean is.
+        Variance of it, infinite where the mean is. One that is smaller than its error may be 0.
     mean_error, variance_error : ndarray, shape (n,)
         Proved bounds on the absolute errors; 0 on the targets and where the mean is infinite.
     method : str
