@@ -318,6 +318,15 @@ class MarkovRewardProcess:
             object.__setattr__(self, name, value)
 
 
+def check_process(mrp: MarkovRewardProcess, name: str) -> None:
+    """Raise unless the function `name` was given a process."""
+    if not isinstance(mrp, MarkovRewardProcess):
+        raise ValueError(
+            f"{name} takes a MarkovRewardProcess, not {type(mrp).__name__}: "
+            "make one with gb.MarkovRewardProcess(transitions, rewards)"
+        )
+
+
 def read_process(path: str) -> MarkovRewardProcess:
     """Return the process in an .npz file; pickled objects in it are refused.
 

@@ -1,5 +1,7 @@
-"""Facts about a chain besides its gain and bias: deviation matrix, eigenvalues, mixing time.
+"""Facts about a chain besides its gain and bias: other values, hitting times, eigenvalues, mixing time.
 
-Start reading in `deviation`, which needs the exact solver only. `reversible` finds eigenvalues of symmetric
-flows, and `mixing` builds on both: contraction, spectral gap and mixing times.
+Start reading in `deviation`, which needs the exact solver only. `discounting` and `horizon` have discounted
+values and values over a number of steps, which both build on `long_run`; `passage` has hitting times and
+probabilities. Their bounds come from `leaking`: equations over states that a chain leaves. `reversible` finds
+eigenvalues of symmetric flows, and `mixing` has contraction, spectral gap and mixing times.
 """

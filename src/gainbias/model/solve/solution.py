@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from gainbias.model.checks import CsrArray
 from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.solve.sensitivity import Sensitivity
 from gainbias.model.structure import Structure
 from gainbias.progress import Watch
 from gainbias.types import Floats
@@ -109,6 +110,19 @@ class Solution:
         labels = self.mrp.labels if self.mrp.labels is not None else range(self.mrp.num_states)
         columns = {"stationary": self.stationary, "reward": self.rewards, "bias": self.bias}
         return pd.DataFrame(columns, index=pd.Index(labels, name="state"))
+
+    def sensitivity(self) -> Sensitivity:
+        """Return how the gain reacts to small changes of rewards and transitions.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> machine = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, 4.0])
+        >>> round(gb.solve(machine).sensitivity().along([[-1.0, 1.0], [0.0, 0.0]]), 6)
+        4.166667
+        """
+        with_rewards = self.mrp.transition_rewards is not None and self.rewards is self.mrp.rewards
+        return Sensitivity(self.mrp, self.stationary, self.bias, with_rewards)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,374 @@
+"""Chains that leak: linear equations over some of the states, with a proved bound for every entry.
+
+`with_leaking_chain` offers a prepared chain to a piece of work, one method after the other;
+`LeakingChain.solve_for` is what that work calls. The equations are
+
+    leak x(s) + scale sum_s' P(s, s') (x(s) - x(s')) = right(s)        for the states s that are inside,
+
+with given values of x outside. The diagonal of P is not read. Written as M x = b, the matrix M has no
+negative entry in its inverse as long as every state inside can leave, or leaks. That makes bounds easy: if x
+is off by e, then M e is the residual, so that every y with ``M y >= |residual|`` has ``|e| <= y`` entry by
+entry. Both the residual and M y are evaluated with twice the digits, and what that rounds is added. So the
+bound does not depend on how x and y were found: a factorisation, or a method that iterates.
+
+What twice the digits round grows with the number of jumps until the chain leaves: beyond some 1e28 of them
+an answer cannot be told from a wrong one and is refused, even where elimination has it right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, gmres
+
+from gainbias.kernels import kernel
+from gainbias.model.checks import EPSILON, CsrArray, row_sums
+from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
+from gainbias.model.solve.choice import AFFORDABLE_FLOPS, AFFORDABLE_FLOPS_PER_STATE, DENSE_SOLVE_STATES
+from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.model.solve.elimination.solver import factorise_chain
+from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, symmetric_pattern
+from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError, available_memory
+from gainbias.progress import Watch
+from gainbias.types import Floats, Ints
+
+MOST_REFINEMENTS = 8
+"""Number of corrections after which the best answer so far is taken."""
+
+MOST_TRIES_FOR_A_BOUND = 6
+"""Number of attempts to find y with ``M y >= w``, each of which starts from what the last one missed."""
+
+KRYLOV_TOLERANCE, KRYLOV_ROUND = 1e-8, 80
+"""Residual at which GMRES stops, since refinement repeats it, and the steps after which it starts anew."""
+
+USEFUL = 0.1
+"""An answer is refused if its error may be more than this part of its largest entry."""
+
+SMALLEST_STEP = 2.0**-1070
+"""Rounding of a product that is too small for all of its digits."""
+
+TINY = 1e-300
+"""Less than this is as good as nothing."""
+
+Answer = TypeVar("Answer")
+
+
+class Bounded(NamedTuple):
+    """The solution for all states, with twice the digits, and a bound on its error for the states inside."""
+
+    x: Doubled
+    error: Floats
+
+
+@dataclass(frozen=True)
+class LeakingChain:
+    """Some states of a chain, ready to be solved for.
+
+    Attributes
+    ----------
+    rows : Sparse
+        The transitions from the states inside, to all states.
+    states : (m,) int array
+        The states inside.
+    num_states : int
+        Number n of all states.
+    leak : tuple of two floats
+        What each of them leaks in a step, rounded, and what was rounded off.
+    scale : float
+        What transitions are multiplied by.
+    solve : callable
+        From a right side, (m,), to an approximate solution that is 0 outside.
+    is_direct : bool
+        Whether `solve` keeps the digits of each entry for a right side that is not negative.
+    exits : (m,) array
+        The diagonal of M.
+    method : str
+        Name of the method.
+    notes : tuple of str
+        Remarks for the user.
+    """
+
+    rows: Sparse
+    states: Ints
+    num_states: int
+    leak: tuple[float, float]
+    scale: float
+    solve: Callable[[Floats], Floats]
+    is_direct: bool
+    exits: Floats
+    method: str
+    notes: tuple[str, ...] = ()
+
+    def residual(self, right: Doubled, x: Doubled) -> tuple[Floats, Floats]:
+        """Return the residual inside, evaluated with twice the digits, and a bound on its rounding, (m,)."""
+        res, floor = np.empty((2, len(self.states)))
+        write_leaking_residual(
+            self.rows, self.states, right.high, right.rest, *self.leak, self.scale, x.high, x.rest, res, floor
+        )
+        return res, floor
+
+    def solve_for(
+        self,
+        right: Doubled,
+        outside: Doubled | None = None,
+        doubt: Floats | float = 0.0,
+        correct: Callable[[Floats], Floats] | None = None,
+    ) -> Bounded:
+        """Return the solution, refined until nothing moves, and a proved bound on its error.
+
+        Parameters
+        ----------
+        right : Doubled
+            Right side, (m,).
+        outside : Doubled, optional
+            The values outside, (n,); entries inside are not read. Default: 0.
+        doubt : (m,) array or float
+            Bound on the error of `right`.
+        correct : callable, optional
+            From a residual to a correction, where that is better than `solve`.
+
+        Raises
+        ------
+        MethodError
+            If no bound was found.
+        """
+        high, low = np.zeros((2, self.num_states))
+        if outside is not None:
+            high, low = outside.high.copy(), outside.rest.copy()
+        high[self.states] = low[self.states] = 0.0
+        best = worst = np.inf
+        answer, wanted = Doubled(high, low), np.full(len(self.states), np.inf)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            for _ in range(MOST_REFINEMENTS):
+                x = Doubled(high, low)
+                res, floor = self.residual(right, x)
+                last, worst = worst, float(np.max(np.abs(res) / floor))
+                if worst < best:
+                    best, answer, wanted = worst, x, np.abs(res) * (1.0 + EPSILON) + floor + doubt
+                if not 1.0 < worst <= 0.5 * last:
+                    break
+                high, low = self._corrected(x, (correct or self.solve)(res))
+            if not np.isfinite(wanted).all():
+                raise MethodError("numbers leave the range of double precision")
+            return Bounded(answer, self.majorant(wanted))
+
+    def _corrected(self, x: Doubled, correction: Floats) -> tuple[Floats, Floats]:
+        high, low = x.high.copy(), x.rest.copy()
+        high[self.states], low[self.states] = sum_of_parts(
+            high[self.states], low[self.states], correction, np.zeros(len(correction))
+        )
+        return high, low
+
+    def majorant(self, wanted: Floats) -> Floats:
+        """Return y, (m,), with ``M y >= wanted``, which is checked; `wanted` is positive.
+
+        Raises
+        ------
+        MethodError
+            If none is found.
+        """
+        if not self.is_direct and self.leak[0] > 0.0:
+            # Every state leaks alike, so that M maps ones to the leak.
+            return np.full(len(wanted), float(np.max(wanted)) / self.leak[0] * (1.0 + 8 * EPSILON))
+        if not self.is_direct:
+            # A method that iterates has a small residual as a whole, not state by state.
+            wanted = self.exits * float(np.max(wanted / self.exits))
+        zero = np.zeros(self.num_states)
+        high, low = zero.copy(), zero.copy()
+        res = wanted
+        for attempt in range(MOST_TRIES_FOR_A_BOUND):
+            high, low = self._corrected(Doubled(high, low), self.solve(res))
+            res, floor = self.residual(Doubled(wanted), Doubled(high, low))
+            short = float(np.max((res + floor) / wanted))
+            if short <= 0.5:
+                return np.asarray(high[self.states] * ((1.0 + 8 * EPSILON) / (1.0 - max(short, 0.0))))
+            if not np.isfinite(short):
+                break
+            if attempt % 2 == 1:
+                # Where little is wanted beside a large y, rounding decides: there more is asked for.
+                lifted = np.maximum(wanted, 4.0 * (np.abs(res) + floor))
+                res, wanted = res + (lifted - wanted), lifted
+        raise MethodError(
+            "no bound on the error was found, as happens where more than some 1e28 jumps are made"
+        )
+
+
+def with_leaking_chain(
+    csr: CsrArray,
+    states: Ints,
+    work: Callable[[LeakingChain], Answer],
+    *,
+    what: str,
+    leak: tuple[float, float] = (0.0, 0.0),
+    scale: float = 1.0,
+    max_memory: float | None = None,
+) -> Answer:
+    """Return what `work` makes of the states inside, with the first method that serves it.
+
+    Parameters
+    ----------
+    csr : (n, n) csr_array
+        The chain.
+    states : (m,) int array
+        The states inside, at least one.
+    work : callable
+        From a `LeakingChain` to the answer; it raises `MethodError` to be called with the next one.
+    what : str
+        What is sought, for a message.
+    leak, scale
+        As in `LeakingChain`.
+    max_memory : float, optional
+        Bytes that an elimination may use; by default nine tenths of the memory that is free.
+
+    Raises
+    ------
+    ConvergenceError
+        If no method serves.
+    """
+    tried: list[str] = []
+    with Watch() as watch:
+        budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
+        for name, prepare in _candidates(csr, states, leak, scale, budget):
+            try:
+                chain = prepare()
+                return work(replace(chain, notes=(*tried, *chain.notes)))
+            except (MethodError, MemoryError) as reason:
+                tried.append(f"{name}: {reason}")
+    lines = "".join(f"\n  - {line}" for line in tried)
+    raise ConvergenceError(
+        f"no method found a useful digit of {what} over {len(states):,} states. Tried:{lines}\n"
+        "What to do: use a machine with more memory, install the 'solvers' extra, or merge states that "
+        "hardly differ; if numbers leave the range of double precision, leave out the rarest transitions."
+    )
+
+
+def _candidates(
+    csr: CsrArray, states: Ints, leak: tuple[float, float], scale: float, budget: Budget
+) -> Iterator[tuple[str, Callable[[], LeakingChain]]]:
+    """Yield the name of each method and the function that prepares it, the likely best first."""
+    from_inside = csr[states]
+    inner = from_inside[:, states].tocsr()
+    inner.sort_indices()
+    away = np.ones(csr.shape[1])
+    away[states] = 0.0
+    inner.data *= scale
+    inner.eliminate_zeros()
+    leaving = leak[0] + scale * np.asarray(from_inside @ away)
+    stay = inner.diagonal()
+    exits = leaving + np.maximum(row_sums(inner) - stay, 0.0)
+    m = len(states)
+
+    def chain(solve: Callable[[Floats], Floats], method: str, *notes: str) -> LeakingChain:
+        rows = Sparse(from_inside.indptr, from_inside.indices, from_inside.data)
+        is_direct = method != "krylov"
+        return LeakingChain(
+            rows, states, csr.shape[1], leak, scale, solve, is_direct, exits, method, tuple(notes)
+        )
+
+    def dense() -> LeakingChain:
+        plan = plan_dense(np.zeros(m, np.intp))
+        return chain(factorise_chain(inner, leaving, plan, budget).solve, "dense-gth")
+
+    def by_fronts(budget: Budget) -> LeakingChain:
+        plan, order = plan_sparse(symmetric_pattern(inner), budget)
+        note = f"order: {order}; {plan.factor_entries:,} numbers in the factors"
+        return chain(factorise_chain(inner, leaving, plan, budget).solve, "sparse-gth", note)
+
+    def krylov() -> LeakingChain:
+        moves = inner.copy()
+        moves.setdiag(0.0)
+        moves.data /= np.repeat(exits, np.diff(moves.indptr))
+        return chain(lambda right: _gmres(moves, right / exits, budget.watch), "krylov")
+
+    if m <= DENSE_SOLVE_STATES or inner.nnz > 0.1 * float(m) ** 2:
+        yield "dense-gth", dense
+        if m > DENSE_SOLVE_STATES:
+            yield "krylov", krylov
+        return
+    affordable = replace(budget, max_flops=AFFORDABLE_FLOPS + AFFORDABLE_FLOPS_PER_STATE * m)
+    yield "sparse-gth", lambda: by_fronts(affordable)
+    yield "krylov", krylov
+    yield "sparse-gth", lambda: by_fronts(budget)
+
+
+def _gmres(moves: CsrArray, right: Floats, watch: Watch) -> Floats:
+    """Return x with ``x - moves x = right``; raises `MethodError` if it does not converge."""
+    size = float(np.linalg.norm(right))
+    if not (np.isfinite(size) and size > 0.0):
+        return np.zeros(len(right))
+    operator = LinearOperator(moves.shape, matvec=lambda x: x - moves @ x, dtype=np.float64)
+    unit = right / size
+    x, left, last = np.zeros(len(right)), 1.0, np.inf
+    # Round by round, to give up as soon as a round brings next to nothing.
+    while KRYLOV_TOLERANCE < left < 0.5 * last:
+        watch.show("krylov: searching")
+        with np.errstate(all="ignore"):
+            x, _ = gmres(operator, unit, x0=x, rtol=KRYLOV_TOLERANCE, restart=KRYLOV_ROUND, maxiter=1)
+            last, left = left, float(np.linalg.norm(unit - operator @ x))
+    if not left <= 10 * KRYLOV_TOLERANCE:
+        raise MethodError(f"GMRES reached a residual of {left:.1e} and {KRYLOV_TOLERANCE:.1e} was wanted")
+    return np.asarray(x) * size
+
+
+def check_useful(values: Floats, error: Floats) -> None:
+    """Raise `MethodError` if an error may be as large as the largest value."""
+    if not np.max(error, initial=0.0) <= max(USEFUL * np.max(np.abs(values), initial=0.0), TINY):
+        raise MethodError(f"the error may be {np.max(error):.1e}, and there is no value above it")
+
+
+def sum_of_parts(a: Floats, a_low: Floats, b: Floats, b_low: Floats) -> tuple[Floats, Floats]:
+    """Return the sum of two vectors with twice the digits, as a rounded part and what was rounded off."""
+    total = a + b
+    part = total - a
+    low = ((a - (total - part)) + (b - part)) + (a_low + b_low)
+    high = total + low
+    return high, low - (high - total)
+
+
+@kernel
+def write_leaking_residual(
+    rows: Sparse,
+    states: Ints,
+    right: Floats,
+    right_low: Floats,
+    leak: float,
+    leak_low: float,
+    scale: float,
+    x: Floats,
+    x_low: Floats,
+    out: Floats,
+    floor: Floats,
+) -> None:
+    """Write ``right - M x`` to `out`, (m,), and a bound on what its evaluation rounds to `floor`.
+
+    With k transitions from a state, sums of low parts round at most some 3 k + 20 times, each time by at most
+    a unit of rounding of a unit of rounding of the sizes that are added up: ``(2 k + 16) EPSILON^2`` of them
+    is more than that.
+    """
+    for i in range(len(right)):
+        own = states[i]
+        moved, moved_low, through = 0.0, 0.0, 0.0
+        for entry in range(rows.indptr[i], rows.indptr[i + 1]):
+            j = rows.indices[entry]
+            if j != own:
+                chance = rows.data[entry]
+                step, step_low = add_exactly(x[j], -x[own])
+                step_low += x_low[j] - x_low[own]
+                term, term_low = multiply_exactly(chance, step)
+                moved, lost = add_exactly(moved, term)
+                moved_low += lost + (term_low + chance * step_low)
+                through += chance * (abs(x[j]) + abs(x[own]))
+        scaled, scaled_low = multiply_exactly(scale, moved)
+        scaled_low += scale * moved_low
+        leaked, leaked_low = multiply_exactly(leak, x[own])
+        leaked_low += leak * x_low[own] + leak_low * x[own]
+        high, low = add_exactly(right[i], -leaked)
+        high, lost = add_exactly(high, scaled)
+        low += lost + (scaled_low - leaked_low) + right_low[i]
+        out[i] = high + low
+        length = rows.indptr[i + 1] - rows.indptr[i]
+        size = abs(right[i]) + leak * abs(x[own]) + scale * through
+        floor[i] = (length + 8.0) * (2.0 * EPSILON * EPSILON * size + SMALLEST_STEP)
