@@ -1,8 +1,8 @@
 """The answers of `solve`, and what all of its methods have in common.
 
-`Solution` and `MultichainSolution` are what `solve` returns, `ConvergenceError` is what it raises when no
-method meets the tolerance. `Solver` is what every method offers, `Budget` the limits within which it works,
-and `MethodError` how it gives up.
+`Solution` and `MultichainSolution` are what `solve` returns, `AccuracyWarning` is what it warns of when they
+miss the tolerance, and `ConvergenceError` what it raises when nothing useful is known. `Solver` is what every
+method offers, `Budget` the limits within which it works, and `MethodError` how it gives up.
 """
 
 from __future__ import annotations
@@ -38,10 +38,20 @@ class Solution:
     stationary : ndarray, shape (n,)
         Fraction of time spent in each state. Elimination has it right entry by entry; methods that iterate
         have it right in total, and entry by entry unless a note says otherwise.
+    stationary_error : ndarray, shape (n,)
+        Absolute error of each probability. Elimination bounds each of them; for methods that iterate all are
+        estimated by `stationary_error_total`. Probabilities of transient states are exactly 0.
+    stationary_error_total : float
+        Sum of the absolute errors of all probabilities: a bound for elimination, otherwise an estimate.
     gain : float
         Average reward per step, or per unit of time for a process made by `from_rates`.
+    gain_error : float
+        Bound on the absolute error of `gain`, by any method.
     bias : ndarray, shape (n,)
         Relative value of each state, with ``stationary @ bias == 0``.
+    bias_error : ndarray, shape (n,)
+        Absolute error of each bias, infinite if nothing is known: bounds for elimination; for methods that
+        iterate an estimate, the same for all states.
     asymptotic_variance : float
         Variance of the average reward over T steps times T, as T grows (per unit of time for `from_rates`).
     asymptotic_variance_error : float
@@ -50,7 +60,8 @@ class Solution:
     variance_per_step, variance_per_step_error : float
         The same for steps, which differs for a process made by `from_rates`.
     error_bound : float
-        Estimated forward error: of the gain relative to ``max |R|``, of the bias relative to its span.
+        The summary: the error of the gain relative to ``max |R|`` or the largest error of the bias relative
+        to its span, whichever is larger.
     residual : float
         ``max |bias + gain - P bias - R|`` over the larger of ``max |R|`` and the span of the bias.
     method : str
@@ -68,13 +79,22 @@ class Solution:
     >>> solution = gb.solve(gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, 4.0]))
     >>> solution.gain, solution.bias.round(6).tolist()
     (1.5, [-0.833333, 4.166667])
+    >>> solution.gain_error < 1e-15, (solution.bias_error < 1e-15).all()
+    (True, True)
+
+    The errors are those for the process as it is stored: its transitions and rewards are taken as exact, and
+    the probability of staying in a state is what its other entries leave to 1.
     """
 
     mrp: MarkovRewardProcess
     rewards: Floats = field(repr=False)
     stationary: Floats = field(repr=False)
+    stationary_error: Floats = field(repr=False)
+    stationary_error_total: float = field(repr=False)
     gain: float
+    gain_error: float
     bias: Floats = field(repr=False)
+    bias_error: Floats = field(repr=False)
     asymptotic_variance: float
     asymptotic_variance_error: float
     variance_per_step: float = field(repr=False)
@@ -123,13 +143,17 @@ class MultichainSolution:
         Its recurrent classes and transient states.
     stationary : csr_array, shape (classes, n)
         One stationary law for each recurrent class.
+    stationary_error : ndarray, shape (n,)
+        Bound on the absolute error of the probability of each state in its class; 0 for transient states.
     class_gains : ndarray, shape (classes,)
         Average reward of each recurrent class.
-    gain : ndarray, shape (n,)
-        Average reward when started in each state.
+    gain, gain_error : ndarray, shape (n,)
+        Average reward when started in each state, and a bound on its absolute error.
     bias : ndarray, shape (n,)
         Relative value of each state: ``bias + gain == R + P @ bias``, with average 0 on every recurrent
         class.
+    bias_error : ndarray, shape (n,)
+        Bound on the absolute error of each bias, infinite if nothing is known.
     error_bound, residual, method, notes
         As in `Solution`.
 
@@ -144,9 +168,12 @@ class MultichainSolution:
     mrp: MarkovRewardProcess
     structure: Structure = field(repr=False)
     stationary: CsrArray = field(repr=False)
+    stationary_error: Floats = field(repr=False)
     class_gains: Floats
     gain: Floats = field(repr=False)
+    gain_error: Floats = field(repr=False)
     bias: Floats = field(repr=False)
+    bias_error: Floats = field(repr=False)
     error_bound: float
     residual: float
     method: str
@@ -159,7 +186,11 @@ class MultichainSolution:
 
 
 class ConvergenceError(RuntimeError):
-    """No method met the tolerance within the limits; the message lists what was tried and reached."""
+    """No method gave a useful answer within the limits; the message lists what was tried and reached."""
+
+
+class AccuracyWarning(UserWarning):
+    """An answer misses the tolerance; the message says which part of it, and each number has its error."""
 
 
 class Solver(Protocol):
