@@ -1,6 +1,6 @@
 """The measured error of an answer: refinement until nothing moves, and what is left.
 
-Start reading in `solve_and_certify`; the arithmetic with twice the digits is at the end.
+Start reading in `solve_and_certify`. `stationary_errors` is about the law.
 
 A small residual proves nothing: on a slow chain the error can be a million times larger. But the error of a
 candidate (gain g, bias W) obeys the same equation as the answer itself. With
@@ -10,12 +10,12 @@ candidate (gain g, bias W) obeys the same equation as the answer itself. With
 the gain is off by the long-run average of ``res`` and the bias by the solution x of ``x - P x = res -
 average(res)``. So one more solve measures the error, applying it removes it, and repeating until nothing
 moves (iterative refinement with a doubled residual; Demmel et al. 2006) leaves an error of a few units in
-the last place whenever the solver is any good at all. The size of the last correction is the estimate that
-is reported.
+the last place whenever the solver is any good at all.
 
-For a method that iterates, "solved" must itself be doubted: it may have stopped before a slow mode moved.
-It is therefore made to solve for a random right side too, which contains every mode, and the growth that it
-shows there scales the estimate.
+What is left has a bound for elimination, which `gainbias.model.solve.bounds` finds. For other methods the
+size of the last correction is the estimate that is reported. But for a method that iterates, "solved" must
+itself be doubted: it may have stopped before a slow mode moved. It is therefore made to solve for a random
+right side too, which contains every mode, and the growth that it shows there scales the estimate.
 """
 
 from __future__ import annotations

@@ -221,7 +221,18 @@ class ConvergenceError(RuntimeError):
 
 
 class AccuracyWarning(UserWarning):
-    """An answer misses the tolerance; the message says which part of it, and each number has its error."""
+    """An answer misses the tolerance; the message says which part of it, and each number has its error.
+
+    Examples
+    --------
+    >>> import warnings, gainbias as gb
+    >>> machine = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, -2.0])
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     solution = gb.solve(machine, tol=1e-20)
+    >>> caught[0].category.__name__, solution.gain_error < 1e-15
+    ('AccuracyWarning', True)
+    """
 
 
 class Solver(Protocol):
