@@ -238,6 +238,7 @@ class TestTheTestsNotice:
         assert outside(KINDS[kind], range(30))
 
 
+@pytest.mark.kernels
 def test_each_class_has_its_own_errors() -> None:
     """A class that hardly moves has a huge bias; the error of the others does not know of it."""
     chain = np.zeros((4, 4))

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
+from tests.oracles.exact import exact_answer
 from tests.oracles.rational import rational_answer
 
 
@@ -77,6 +78,13 @@ def test_what_is_smaller_than_its_error_is_said_to_have_no_digit() -> None:
     assert abs(solution.asymptotic_variance - exact) <= solution.asymptotic_variance_error
     assert solution.asymptotic_variance_error > solution.asymptotic_variance
     assert "asymptotic_variance has no certain digit" in solution.notes[-1]
+
+
+def test_jumps_whose_squares_overflow() -> None:
+    """Two states that change once in 1e170 steps: values differ by 1e170, the variance is as large."""
+    chain = np.array([[1.0, 1e-170], [3e-170, 1.0]])
+    mrp = gb.MarkovRewardProcess(chain, [1.0, 2.0])
+    check(gb.solve(mrp), float(exact_answer(mrp).variance), 1e-13)
 
 
 @pytest.mark.parametrize("rare", [1e-12, 1e-9, 1e-6])

@@ -87,10 +87,11 @@ def asymptotic_variance(
         longest = float(np.diff(mrp.csr.indptr).max())
         error += 2.0 * np.sqrt(value) * off + off**2 + (longest + 8.0) * EPS * value
         error += float(solver.stationary[visited] @ unsettled[visited])
-        if own is None and isinstance(solver, EliminationSolver) and not error <= ENOUGH_VARIANCE * value:
+        is_enough = error <= ENOUGH_VARIANCE * value < np.inf
+        if own is None and isinstance(solver, EliminationSolver) and not is_enough:
             value, error = _better(Variance(value, error), _covariances(rewards, answer, solver, in_time))
     unit = float(mrp.rate or 1.0) if in_time else 1.0
-    return Variance(unit * value, unit * error if np.isfinite(error) else np.inf)
+    return Variance(unit * value, unit * float(error) if np.isfinite(error) else np.inf)
 
 
 def _covariances(rewards: Floats, answer: Certified, solver: EliminationSolver, in_time: bool) -> Variance:
