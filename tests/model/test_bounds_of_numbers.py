@@ -195,15 +195,32 @@ class TestTheTestsNotice:
         assert min(halves.values()) >= 3
 
     def test_a_residual_in_single_digits(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """No number falls outside, because the rest of the residual stays in the bound: it is of no use."""
+
         def plain(rows, rewards, gain, bias):
             source = np.repeat(np.arange(len(rewards)), np.diff(rows.indptr))
             steps = rows.data * (bias.high[rows.indices] - bias.high[source])
             value = rewards - gain.high + np.bincount(source, steps, len(rewards))
             return residual.Residual(value, np.zeros(len(value)))
 
+        def typical() -> float:
+            found = [
+                measured(nearly_decomposable(np.random.default_rng(k)), "auto")["bias"] for k in range(12)
+            ]
+            error, bound, size = (np.concatenate(columns) for columns in zip(*found, strict=True))
+            seen = error > EPS * size
+            return float(np.median(bound[seen] / error[seen]))
+
+        assert typical() < 5.0
         monkeypatch.setattr(bounds, "bounded_residual", plain)
-        monkeypatch.setattr(bounds, "distance", lambda values, doubled: np.zeros(len(values)))
-        assert outside(dense, range(15))
+        assert typical() > 100.0
+
+    @pytest.mark.parametrize("kind", ["dense", "periodic", "birth and death over 20 decades"])
+    def test_residuals_that_forget_their_rounding(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(
+            residual, "_with_rounding", lambda value, *_: residual.Residual(value, np.zeros(len(value)))
+        )
+        assert outside(KINDS[kind], range(15))
 
     def test_a_law_that_is_not_measured(self, monkeypatch: pytest.MonkeyPatch) -> None:
         measure = law.measure_law

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,6 +49,17 @@ NOISE_LEFT = 1e-4
 """Largest part of a random right side that may be left after it was solved for twice."""
 
 
+class Noise(NamedTuple):
+    """The solution for a random right side of normal numbers, (n,), and the error that it may have.
+
+    `growth` is the largest entry of the solution over that of the side.
+    """
+
+    solution: Floats
+    growth: float
+    error: float
+
+
 @dataclass(frozen=True)
 class Certified:
     """A refined answer and what is known about its error.
@@ -65,8 +77,8 @@ class Certified:
         ``max |bias + gain - P bias - R|`` over the larger of ``max |R|`` and the span of the bias.
     error_bound : float
         Error of the gain relative to ``max |R|`` or of the bias relative to its span, whichever is larger.
-    growth : float
-        For a method that iterates, the largest solution for a random right side relative to that side.
+    noise : Noise or None
+        For a method that iterates, what it made of a random right side.
     from_rewards : float
         The part of `error_bound` that comes from averaging rewards of transitions over rows that sum to 1 up
         to rounding only.
@@ -78,7 +90,7 @@ class Certified:
     bias_error: Floats
     residual: float
     error_bound: float
-    growth: float = 0.0
+    noise: Noise | None = None
     from_rewards: float = 0.0
 
 
@@ -175,12 +187,13 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refin
     return _Refined(*before, Candidate(gain, bias), residual, max(errors[-2:]))
 
 
-def stationary_errors(transitions: CsrArray, solver: Solver, growth: float) -> tuple[Floats, float]:
+def stationary_errors(transitions: CsrArray, solver: Solver, noise: Noise | None) -> tuple[Floats, float]:
     """Return the absolute error of each stationary probability, (n,), and of all together.
 
-    They are bounds for elimination. A law by a method that iterates is off by ``(mu P - mu) H`` with the
-    deviation matrix H. How much H makes of a random vector is measured; of the worst vector it may make about
-    ``4 sqrt(n)`` times as much, and this estimate assumes that it does.
+    They are bounds for elimination. A law by a method that iterates is off by e = (mu P - mu) H with the
+    deviation matrix H. The solution for a random right side s is H s, so that (mu P - mu) (H s) = e s is
+    known, which is about as large as the norm of e. The sum of absolute errors is at most sqrt(n) times the
+    norm; and since one such number may be small by chance, 100 times that is taken.
 
     Parameters
     ----------
@@ -188,20 +201,23 @@ def stationary_errors(transitions: CsrArray, solver: Solver, growth: float) -> t
         The chain.
     solver : Solver
         The chain, solved.
-    growth : float
-        As in `Certified`; it is measured if it is 0.
+    noise : Noise or None
+        As in `Certified`; it is measured if it is None.
     """
     if isinstance(solver, EliminationSolver):
         error = solver.law.given_error
         return error, float(error.sum())
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
     try:
-        growth = growth or _growth_of_noise(rows, solver)
+        noise = noise or _solved_noise(rows, solver)
     except (MethodError, OutOfTimeError):
-        growth = np.inf
-    moved = float(balance_residual(rows, Doubled(solver.stationary)).most.sum())
-    total = 4.0 * float(np.sqrt(len(solver.stationary))) * max(growth, 1.0) * moved
-    total += abs(math.fsum(solver.stationary) - 1.0)
+        return np.where(solver.stationary > 0.0, np.inf, 0.0), np.inf
+    moved = balance_residual(rows, Doubled(solver.stationary))
+    seen = abs(float(moved.value @ noise.solution)) + float(moved.rounding @ np.abs(noise.solution))
+    unseen = float(moved.most.sum()) * noise.error
+    total = float(np.sqrt(len(moved.value))) * (100.0 * seen + unseen) + float(moved.most.sum())
+    # Probabilities are rounded, which need not show in the residual.
+    total += abs(math.fsum(solver.stationary) - 1.0) + EPS
     return np.where(solver.stationary > 0.0, total, 0.0), total
 
 
@@ -233,9 +249,10 @@ def _estimated(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Solver
     second = solver.solve(bias - average)
     res = bellman_residual(rows, bias, Doubled(average), Doubled(second))
     off = relative(float(np.abs(average + solver.average(res)).max()), span)
-    growth = 0.0
+    noise = None
     if solver.tolerance > 0.0:
-        growth = max(_growth_of_noise(rows, solver), _ratio(second, bias))
+        noise = _solved_noise(rows, solver)
+        growth = max(noise.growth, _ratio(second, bias))
         off += relative(growth * solver.tolerance * refined.residual * max(largest, span), span)
     # The margin covers the rounding of the bias, and that corrections themselves have an error of a few
     # percent.
@@ -246,11 +263,11 @@ def _estimated(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Solver
     off_gain = distance(refined.gain.high, gain) + float(left.most.max())
     error_bound = max(error_bound, relative(float(off_gain.max()), largest))
     everywhere = np.full(len(bias), error_bound * span)
-    return Certified(refined.gain.high, bias, off_gain, everywhere, refined.residual, error_bound, growth)
+    return Certified(refined.gain.high, bias, off_gain, everywhere, refined.residual, error_bound, noise)
 
 
-def _growth_of_noise(rows: Sparse, solver: Solver) -> float:
-    """Return the ratio of the solution for a random right side, which contains all modes, to that side.
+def _solved_noise(rows: Sparse, solver: Solver) -> Noise:
+    """Return the solution for a random right side, which contains all modes.
 
     Raises a MethodError if a part stays in the residual: a mode that the solver does not see.
     """
@@ -262,7 +279,8 @@ def _growth_of_noise(rows: Sparse, solver: Solver) -> float:
     left = _ratio(bellman_residual(rows, noise, average, solution), noise)
     if not left <= NOISE_LEFT:
         raise MethodError(f"{left:.1e} of a random right side is left after it was solved for")
-    return _ratio(solution.high, noise)
+    growth = _ratio(solution.high, noise)
+    return Noise(solution.high, growth, (left + EPS) * growth * float(np.abs(solution.high).max()))
 
 
 def _ratio(after: Floats, before: Floats) -> float:
