@@ -56,12 +56,17 @@ class TestSolve:
         assert answer["method"] == solution.method
         assert answer["num_states"] == 2
         assert 0 <= answer["error_bound"] <= 1e-10
+        assert answer["gain_error"] == solution.gain_error
+        assert answer["bias_error"] == solution.bias_error.max()
+        assert answer["stationary_error_total"] == solution.stationary_error_total < 1e-15
+        assert answer["asymptotic_variance_error"] == solution.asymptotic_variance_error
         assert answer["fingerprint"] == solution.mrp.fingerprint
         assert answer["seconds"] > 0
         low, high = answer["lowest_bias"], answer["highest_bias"]
         assert [entry["label"] for entry in low] == ["[down]", "up"]
         assert [entry["state"] for entry in high] == [0, 1]
         assert high[0]["bias"] == solution.bias[0]
+        assert high[0]["bias_error"] == solution.bias_error[0]
 
     @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
     def test_sparse_parts_as_scipy_saves_them(self, tmp_path, capsys, form):

@@ -54,6 +54,7 @@ from gainbias.model.conditioning import ConditionNumbers as ConditionNumbers
 from gainbias.model.problem import Problem as Problem
 from gainbias.model.process import MarkovRewardProcess as MarkovRewardProcess
 from gainbias.model.solve.sensitivity import Sensitivity as Sensitivity
+from gainbias.model.solve.solution import AccuracyWarning as AccuracyWarning
 from gainbias.model.solve.solution import ConvergenceError as ConvergenceError
 from gainbias.model.solve.solution import MultichainSolution as MultichainSolution
 from gainbias.model.solve.solution import Solution as Solution

@@ -9,7 +9,7 @@ import scipy.sparse as sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gainbias import ConvergenceError, MarkovRewardProcess, solve
+from gainbias import AccuracyWarning, MarkovRewardProcess, solve
 
 KERNEL = np.array([[[1.0, 0.0], [0.25, 0.75]], [[0.5, 0.5], [0.0, 1.0]]])
 RATES = np.array([[-2.0, 2.0, 0.0], [1.0, -4.0, 3.0], [0.0, 5.0, -5.0]])
@@ -91,7 +91,7 @@ class TestAveragesOfRewards:
         solution = solve(MarkovRewardProcess.from_mdp(kernel, rewards, policy), tol=1.0)
         off = float(np.abs(solution.bias - np.array(bias, dtype=float)).max()) / float(np.ptp(solution.bias))
         # The transitions themselves are rounded once when they are averaged, which the bound is not about.
-        assert off <= solution.error_bound + 1e-15
+        assert off <= solution.error_bound + 4e-15
         assert (
             abs(solution.gain - float(gain))
             <= (solution.error_bound + 1e-15) * np.abs(solution.rewards).max()
@@ -103,17 +103,15 @@ class TestAveragesOfRewards:
         process = MarkovRewardProcess.from_mdp(np.full((2, 3, 2), 0.5), rewards, [[0.25, 0.25, 0.5]] * 2)
         np.testing.assert_allclose(process.rewards, 5e289, rtol=1e-15)
 
-    def test_a_level_that_a_policy_cannot_carry_is_refused(self):
+    def test_a_level_that_a_policy_cannot_carry_is_told(self):
         policy = [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]]
         assert sum(map(Fraction, policy[0])) != sum(map(Fraction, policy[1]))
-        with pytest.raises(
-            ConvergenceError, match=r"\(or of a policy\) sum to 1 only up to rounding: subtract"
-        ):
-            solve(
-                MarkovRewardProcess.from_mdp(
-                    np.full((2, 3, 2), 0.5), 1e16 + np.arange(6.0).reshape(2, 3), policy
-                )
-            )
+        rewards = 1e16 + np.arange(6.0).reshape(2, 3)
+        with pytest.warns(AccuracyWarning, match="the bias of 2 of 2 states may be off"):
+            solution = solve(MarkovRewardProcess.from_mdp(np.full((2, 3, 2), 0.5), rewards, policy))
+        assert "(or of a policy) sum to 1 only up to rounding: subtract" in solution.notes[0]
+        assert solution.bias_error.max() > 0.1
+        assert solution.gain == pytest.approx(1e16, rel=1e-15)
 
     def test_what_was_rounded_off_counts_in_the_fingerprint(self):
         kernel, policy = np.full((2, 2, 2), 0.5), [[1 - 1e-6, 1e-6]] * 2

@@ -6,9 +6,10 @@ import scipy.sparse as sparse
 
 from gainbias.model.doubled import Doubled
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve.certificate import EPS, bellman_residual, solve_and_certify
+from gainbias.model.solve.certificate import solve_and_certify
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
+from gainbias.model.solve.residual import EPS, bellman_residual
 from gainbias.model.solve.solution import Budget
 from gainbias.progress import Watch
 from tests.oracles.elimination import exact_residual

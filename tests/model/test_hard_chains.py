@@ -1,15 +1,18 @@
 """Chains and rewards on which a wrong number once came out with a small error bound, kept for ever."""
 
+import re
 import time
 
 import numpy as np
 import pytest
 import scipy.sparse as sparse
-from flint import fmpq
+from flint import arb, ctx
 
 import gainbias as gb
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import busiest_states
+from gainbias.model.solve.residual import EPS
+from tests.oracles.exact import distance, exact_answer
 from tests.oracles.rational import rational_answer
 
 
@@ -24,45 +27,44 @@ def stiff_birth_death(seed: int, n: int) -> tuple[gb.MarkovRewardProcess, np.nda
 
 def exact_birth_death(
     mrp: gb.MarkovRewardProcess, up: np.ndarray, down: np.ndarray
-) -> tuple[list, fmpq, list]:
-    """Law, gain and bias in rationals: what flows up through each cut must balance."""
-
-    def rational(values: np.ndarray) -> list[fmpq]:
-        return [fmpq(*float(x).as_integer_ratio()) for x in values]
-
-    ups, downs, rewards = rational(up), rational(down), rational(mrp.rewards)
-    weights = [fmpq(1)]
+) -> tuple[list[arb], arb, list[arb]]:
+    """Law, gain and bias to hundreds of digits: what flows up through each cut must balance."""
+    ups, downs, rewards = ([arb(float(x)) for x in values] for values in (up, down, mrp.rewards))
+    weights = [arb(1)]
     for u, d in zip(ups, downs, strict=True):
         weights.append(weights[-1] * u / d)
-    total = sum(weights, fmpq(0))
+    total = sum(weights, arb(0))
     law = [w / total for w in weights]
-    gain = sum((m * r for m, r in zip(law, rewards, strict=True)), fmpq(0))
-    bias, flow = [fmpq(0)], fmpq(0)
+    gain = sum((m * r for m, r in zip(law, rewards, strict=True)), arb(0))
+    bias, flow = [arb(0)], arb(0)
     for i, u in enumerate(ups):
         flow += law[i] * (rewards[i] - gain)
         bias.append(bias[-1] - flow / (law[i] * u))
-    mean = sum((m * w for m, w in zip(law, bias, strict=True)), fmpq(0))
+    mean = sum((m * w for m, w in zip(law, bias, strict=True)), arb(0))
     return law, gain, [w - mean for w in bias]
 
 
-ANSWERED = [(1, 150), (2, 150), (3, 150)]
-
-
-@pytest.mark.parametrize(("seed", "n"), [(142, 700), (246, 700), (521, 700), (55, 150), *ANSWERED])
+@pytest.mark.parametrize(("seed", "n"), [(142, 700), (246, 700), (521, 700), (55, 150), (1, 150), (2, 150)])
 @pytest.mark.parametrize("method", ["auto", "sparse-gth"])
-def test_stiff_birth_death_is_right_or_refused(seed: int, n: int, method: str) -> None:
+def test_stiff_birth_death_is_answered(seed: int, n: int, method: str) -> None:
+    """Values over up to 50 decades, of which a residual with twice the digits sees 32: none is refused."""
     mrp, up, down = stiff_birth_death(seed, n)
+    solution = gb.solve(mrp, method=method)
+    before, ctx.prec = ctx.prec, 4000
     try:
-        solution = gb.solve(mrp, method=method)
-    except gb.ConvergenceError:
-        assert (seed, n) not in ANSWERED
-        return
-    law, gain, bias = exact_birth_death(mrp, up, down)
-    assert abs(solution.gain - float(gain)) <= 1e-10
-    assert sum(abs(solution.stationary[i] - float(law[i])) for i in range(n)) <= 1e-10
-    span = max(bias) - min(bias)
-    found = [fmpq(*float(x).as_integer_ratio()) for x in solution.bias]
-    assert max(abs(a - b) for a, b in zip(found, bias, strict=True)) <= span * fmpq(1, 10**10)
+        law, gain, bias = exact_birth_death(mrp, up, down)
+        assert abs(arb(solution.gain) - gain) <= arb(solution.gain_error)
+        for found, exact, errors in (
+            (solution.stationary, law, solution.stationary_error),
+            (solution.bias, bias, solution.bias_error),
+        ):
+            off = zip(found.tolist(), exact, errors.tolist(), strict=True)
+            assert all(abs(arb(x) - y) <= arb(error) for x, y, error in off)
+    finally:
+        ctx.prec = before
+    assert solution.gain_error <= 1e-11
+    assert (solution.stationary_error <= 1e-11 * solution.stationary).all()
+    assert (solution.bias_error <= 1e-10 * np.ptp(solution.bias)).all()
 
 
 def test_one_small_correction_may_be_luck() -> None:
@@ -75,8 +77,12 @@ def test_one_small_correction_may_be_luck() -> None:
         [1e-30, 0, 1, 1e-28],
     ]
     mrp = gb.MarkovRewardProcess(chain, [2.0, -2.0, 1.0, 3.0])
-    with pytest.raises(gb.ConvergenceError, match="dense-gth: reached an error bound of"):
-        gb.solve(mrp)
+    with pytest.warns(gb.AccuracyWarning, match="the bias of 4 of 4 states may be off"):
+        solution = gb.solve(mrp)
+    exact = exact_answer(mrp)
+    assert (distance(solution.bias, exact.bias) <= solution.bias_error).all()
+    assert (solution.bias_error <= 1e-3 * np.ptp(solution.bias)).all()
+    assert distance(solution.gain, exact.gain[:1])[0] <= solution.gain_error < 1e-16
 
 
 def blocks_with_a_rare_way_between(num_blocks: int, rare: float) -> sparse.csr_array:
@@ -152,18 +158,26 @@ def test_the_error_bound_covers_rewards_of_transitions(size: float, seed: int) -
     rewards += [size if seed % 2 else 0.0] * 4 + [size]
     exact = rational_answer(chain, rewards)
     solution = gb.solve(gb.MarkovRewardProcess(chain, rewards), tol=1e3)
+    assert (np.abs(solution.bias - exact.bias) <= solution.bias_error + EPS * np.abs(exact.bias)).all()
     off = np.abs(solution.bias - exact.bias).max() / np.ptp(solution.bias)
     assert off <= solution.error_bound
     assert solution.error_bound < 1e-15 * max(size, 1.0) * 1e4
 
 
-def test_a_level_that_swamps_the_rewards_of_transitions_is_refused() -> None:
+def test_a_level_that_swamps_the_rewards_of_transitions_is_told() -> None:
+    """The gain is known to all digits, the bias to one or two: that is an answer, with a warning."""
     rng = np.random.default_rng(0)
     chain = rng.dirichlet(np.ones(5), 5)
     rewards = 1e9 + 1e-6 * rng.standard_normal((5, 5))
     reason = r"reached an error bound of \d\.\de-0[12], because rewards are averaged whose level is large"
-    with pytest.raises(gb.ConvergenceError, match=reason):
-        gb.solve(gb.MarkovRewardProcess(chain, rewards))
+    with pytest.warns(
+        gb.AccuracyWarning, match=r"the gain, known to \d\.\de-1[67] of the largest reward, meets"
+    ):
+        solution = gb.solve(gb.MarkovRewardProcess(chain, rewards))
+    assert re.search(reason, solution.notes[0])
+    exact = rational_answer(chain, rewards)
+    assert (np.abs(solution.bias - exact.bias) <= solution.bias_error).all()
+    assert solution.gain == pytest.approx(exact.gain, rel=1e-15)
     halves = gb.MarkovRewardProcess(np.full((2, 2), 0.5), 1e9 + 1e-6 * rng.standard_normal((2, 2)))
     exact = rational_answer(halves.transitions, halves.transition_rewards)
     np.testing.assert_allclose(gb.solve(halves).bias, exact.bias, rtol=1e-14)

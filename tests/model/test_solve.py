@@ -4,6 +4,7 @@ import importlib.util
 import os
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ import scipy.sparse as sparse
 
 import gainbias as gb
 from gainbias.model.solve import choice
+from gainbias.model.solve.certificate import Certified, solve_and_certify
 from gainbias.model.solve.elimination import symbolic
 from gainbias.model.solve.solution import Budget, MethodError, available_memory
+from gainbias.model.solve.solve import poisson_solver
 from gainbias.progress import OutOfTimeError, Watch
 
 
@@ -214,6 +217,81 @@ def test_tolerance_that_cannot_be_met_says_what_was_reached() -> None:
     assert "dense-gth: reached an error bound of" in str(caught.value)
     assert "What to do: raise tol" in str(caught.value)
     assert "rewards are averaged" not in str(caught.value)
+
+    with pytest.warns(
+        gb.AccuracyWarning, match=r"^tol=1\.0e-17 is not met: the gain may be off by"
+    ) as caught:
+        solution = gb.solve(lattice(3), tol=1e-17)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert "dense-gth: reached an error bound of" in solution.notes[0]
+    assert "9 of 9 states may be off by more than that part of its span, at worst by" in solution.notes[-1]
+    assert solution.bias_error.max() < 1e-14
+
+
+def test_the_gain_is_answered_where_the_bias_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the bias of each state has its own error, and one of them is infinite."""
+
+    def certify(*given: Any) -> Certified:
+        answer = solve_and_certify(*given)
+        errors = np.where(np.arange(9) == 4, np.inf, answer.bias_error)
+        return replace(answer, bias_error=errors, error_bound=np.inf)
+
+    monkeypatch.setattr(choice, "solve_and_certify", certify)
+    with pytest.warns(
+        gb.AccuracyWarning, match=r"the bias of 1 of 9 states .* at worst by inf in state 4; the"
+    ):
+        solution = gb.solve(lattice(3))
+    assert np.flatnonzero(~np.isfinite(solution.bias_error)).tolist() == [4]
+    with pytest.raises(gb.ConvergenceError, match="reached an error bound of inf"):
+        poisson_solver(lattice(3))
+    with pytest.raises(gb.ConvergenceError, match="reached an error bound of inf"):
+        _ = gb.Problem(lattice(3), np.eye(9)).solution
+
+
+@pytest.mark.parametrize(("error", "is_answered"), [(0.09, True), (0.11, False), (np.nan, False)])
+def test_a_gain_without_a_digit_is_refused(
+    monkeypatch: pytest.MonkeyPatch, error: float, is_answered: bool
+) -> None:
+    mrp = lattice(3)
+    most = float(np.abs(mrp.rewards).max())
+
+    def certify(*given: Any) -> Certified:
+        answer = solve_and_certify(*given)
+        return replace(answer, gain_error=np.full(9, error * most), error_bound=np.inf)
+
+    monkeypatch.setattr(choice, "solve_and_certify", certify)
+    if is_answered:
+        with pytest.warns(gb.AccuracyWarning, match=r"the gain may be off by 9\.0e-02 of the largest reward"):
+            assert gb.solve(mrp).gain_error == pytest.approx(error * most)
+    else:
+        with pytest.raises(gb.ConvergenceError, match=r"What to do: merge states that hardly differ\.$"):
+            gb.solve(mrp)
+
+
+def test_the_best_of_the_methods_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds = {"power": 1e-3, "sparse-gth": 1e-5, "krylov": 1e-4}
+
+    def certify(csr: Any, rewards: Any, solver: Any) -> Certified:
+        return replace(solve_and_certify(csr, rewards, solver), error_bound=bounds.get(solver.method, np.inf))
+
+    monkeypatch.setattr(choice, "solve_and_certify", certify)
+    monkeypatch.setattr(choice, "MOST_DENSE_STATES", 0)
+    with pytest.warns(gb.AccuracyWarning, match="is not met"):
+        solution = gb.solve(lattice(30))
+    assert solution.method == "sparse-gth"
+    assert sum("reached an error bound" in note for note in solution.notes) >= 3
+
+
+def test_advice_fits_what_happened() -> None:
+    with pytest.raises(gb.ConvergenceError) as caught:
+        gb.solve(lattice(40), method="sparse-gth", max_memory=1e4)
+    advice = str(caught.value).rpartition("What to do: ")[2]
+    assert advice == "let method='auto' choose, or raise max_memory, or merge states that hardly differ."
+    with pytest.raises(gb.ConvergenceError) as caught:
+        gb.solve(lattice(30), time_limit=1e-9)
+    advice = str(caught.value).rpartition("What to do: ")[2]
+    assert advice == "raise time_limit, or merge states that hardly differ."
 
 
 def test_arrays_are_read_only() -> None:

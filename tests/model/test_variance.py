@@ -10,6 +10,7 @@ from gainbias.model.solve.elimination.solver import eliminate
 from gainbias.model.solve.solution import Budget
 from gainbias.model.solve.variance import asymptotic_variance
 from gainbias.progress import Watch
+from tests.oracles.exact import exact_answer
 from tests.oracles.rational import rational_answer
 
 
@@ -64,13 +65,23 @@ def test_krylov_where_small_probabilities_are_off(n: int, up: float, down: float
     assert solution.asymptotic_variance == pytest.approx(exact, rel=1e-9)
 
 
-def test_what_is_smaller_than_its_error_is_said_to_have_no_digit() -> None:
-    """Values of 1e20 come from states whose jumps do not count, and 1e-16 of them hides those that do."""
+def test_values_of_a_state_that_is_never_visited_hide_nothing() -> None:
+    """Values of 1e20 come from a state whose jumps do not count, and the others have errors of their own."""
     chain = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [1e-20, 0.0, 1.0]])
     solution = gb.solve(gb.MarkovRewardProcess(chain, [1e-3, -1e-3, 1.0]))
-    exact = rational_answer(chain, [1e-3, -1e-3, 1.0]).asymptotic_variance
+    check(solution, rational_answer(chain, [1e-3, -1e-3, 1.0]).asymptotic_variance, 1e-13)
+
+
+def test_what_is_smaller_than_its_error_is_said_to_have_no_digit() -> None:
+    """A level of 1e16 that rows carry up to rounding only leaves about 1 open in each value."""
+    chain = np.random.default_rng(0).dirichlet(np.ones(8), 8)
+    rewards = np.full((8, 8), 1e16)
+    rewards[0, 0] += 2.0
+    with pytest.warns(gb.AccuracyWarning, match="the bias of 8 of 8 states may be off"):
+        solution = gb.solve(gb.MarkovRewardProcess(chain, rewards))
+    exact = rational_answer(chain, rewards).asymptotic_variance
     assert abs(solution.asymptotic_variance - exact) <= solution.asymptotic_variance_error
-    assert solution.asymptotic_variance_error > exact
+    assert solution.asymptotic_variance_error > solution.asymptotic_variance
     assert "asymptotic_variance has no certain digit" in solution.notes[-1]
 
 
@@ -101,6 +112,13 @@ def test_an_average_is_refined_until_it_has_its_digits_and_no_longer(off: float,
     assert solver.solves == solves
     exact = rational_answer(chain, mrp.rewards).asymptotic_variance
     assert abs(found.value - exact) <= found.error <= 2e-12 * exact
+
+
+def test_jumps_whose_squares_overflow() -> None:
+    """Two states that change once in 1e170 steps: values differ by 1e170, the variance is as large."""
+    chain = np.array([[1.0, 1e-170], [3e-170, 1.0]])
+    mrp = gb.MarkovRewardProcess(chain, [1.0, 2.0])
+    check(gb.solve(mrp), float(exact_answer(mrp).variance), 1e-13)
 
 
 @pytest.mark.parametrize("rare", [1e-12, 1e-9, 1e-6])

@@ -73,17 +73,23 @@ def show_tasks(tasks: list[dict[str, Any]]) -> None:
 
 
 def solution_summary(solution: Solution, seconds: float, subject: str) -> dict[str, Any]:
-    """Return what was solved, gain, method, certificate and the extremes of the bias."""
+    """Return what was solved, gain, method, errors and the extremes of the bias."""
     order = np.argsort(solution.bias, kind="stable")
     labels = solution.mrp.labels
 
     def entry(state: int) -> dict[str, Any]:
         name = {} if labels is None else {"label": str(labels[state])}
-        return {"state": state, **name, "bias": float(solution.bias[state])}
+        bias, error = float(solution.bias[state]), float(solution.bias_error[state])
+        return {"state": state, **name, "bias": bias, "bias_error": error}
 
     return {
         "subject": subject,
         "gain": solution.gain,
+        "gain_error": solution.gain_error,
+        "bias_error": float(solution.bias_error.max()),
+        "stationary_error_total": solution.stationary_error_total,
+        "asymptotic_variance": solution.asymptotic_variance,
+        "asymptotic_variance_error": float(solution.asymptotic_variance_error),
         "method": solution.method,
         "error_bound": solution.error_bound,
         "residual": solution.residual,
@@ -98,21 +104,23 @@ def solution_summary(solution: Solution, seconds: float, subject: str) -> dict[s
 
 
 def show_solution(answer: dict[str, Any]) -> None:
-    """Show gain, method and the extremes of the bias."""
+    """Show gain, method and the extremes of the bias, with their errors."""
     facts = Table(show_header=False, title="Solution")
     facts.add_row("task", escape(answer["subject"]))
     facts.add_row("gain", f"{answer['gain']:.12g}")
+    facts.add_row("error of the gain", f"{answer['gain_error']:.1e}")
     facts.add_row("method", answer["method"])
     facts.add_row("error bound", f"{answer['error_bound']:.1e}")
     facts.add_row("states", str(answer["num_states"]))
     facts.add_row("seconds", f"{answer['seconds']:.3g}")
-    extremes = Table("state", "bias", title="Lowest and highest bias")
+    extremes = Table("state", "bias", "error", title="Lowest and highest bias")
     shown: set[int] = set()
     for name in ("lowest_bias", "highest_bias"):
         for entry in answer[name]:
             if entry["state"] not in shown:
                 shown.add(entry["state"])
-                extremes.add_row(escape(entry.get("label", str(entry["state"]))), f"{entry['bias']:.12g}")
+                label, error = escape(entry.get("label", str(entry["state"]))), f"{entry['bias_error']:.1e}"
+                extremes.add_row(label, f"{entry['bias']:.12g}", error)
         extremes.add_section()
     console = Console()
     console.print(facts, extremes)

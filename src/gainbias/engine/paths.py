@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from gainbias.kernels import bare_kernel, inlined
 from gainbias.model.checks import CsrArray
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve.solve import solve
+from gainbias.model.solve.solve import solve_to_tolerance
 from gainbias.types import Floats, Ints
 
 
@@ -324,7 +324,7 @@ class Sampler:
 
     def __init__(self, mrp: MarkovRewardProcess, stationary: Callable[[], Floats] | None = None) -> None:
         self.mrp = mrp
-        self._stationary = stationary or (lambda: solve(mrp).stationary)
+        self._stationary = stationary or (lambda: solve_to_tolerance(mrp).stationary)
         if mrp not in _TABLES:
             _TABLES[mrp] = alias_table(mrp.csr, mrp.rewards, mrp.reward_entries)
         self.table = _TABLES[mrp]

@@ -28,6 +28,13 @@ class Doubled(NamedTuple):
         high = self.high + (correction + self.rest)
         return Doubled(high, (self.high - high) + (correction + self.rest))
 
+    def minus(self, other: Doubled) -> Doubled:
+        """Return the difference to another vector of any size."""
+        high = self.high - other.high
+        part = high - self.high
+        low = (self.high - (high - part)) - (other.high + part)
+        return Doubled(high, low + (self.rest - other.rest))
+
     @property
     def rest(self) -> Floats:
         """What was rounded off."""

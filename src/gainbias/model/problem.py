@@ -19,7 +19,7 @@ from gainbias.model.checks import EPSILON, CsrArray, float_array, frozen
 from gainbias.model.conditioning import ConditionNumbers, condition_numbers, sandwich, triangular_factor
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solution import ConvergenceError, Solution
-from gainbias.model.solve.solve import solve
+from gainbias.model.solve.solve import solve_to_tolerance
 from gainbias.types import Floats
 
 MOST_PROBLEM_FEATURES = 8_000
@@ -103,7 +103,7 @@ class Problem:
     @cached_property
     def solution(self) -> Solution:
         """Stationary law, gain and bias of the process."""
-        return solve(self.mrp)
+        return solve_to_tolerance(self.mrp)
 
     @cached_property
     def fixed_point(self) -> Floats:

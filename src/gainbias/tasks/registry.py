@@ -11,7 +11,7 @@ import numpy as np
 from gainbias.features import FeatureLike
 from gainbias.model.problem import Problem
 from gainbias.model.solve.solution import Solution
-from gainbias.model.solve.solve import solve
+from gainbias.model.solve.solve import solve_to_tolerance
 from gainbias.suggest import did_you_mean
 from gainbias.tasks.chains import classic, operations, random_chains
 from gainbias.tasks.gym import grid_worlds, multi_objective
@@ -151,7 +151,7 @@ def _solved(name: str, seed: int, settings: tuple[tuple[str, type, Any], ...]) -
     Each setting comes with its type, because 1 and True are the same key.
     """
     process, source = TASKS[name].process(seed, {key: value for key, _, value in settings})
-    return solve(process), {**source, "process": process.fingerprint}
+    return solve_to_tolerance(process), {**source, "process": process.fingerprint}
 
 
 def _plain(value: Any, name: str) -> Any:

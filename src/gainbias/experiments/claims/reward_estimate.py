@@ -14,7 +14,7 @@ from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, abo
 from gainbias.experiments.claims.measuring import log_slope, random_chain, slow_problem
 from gainbias.experiments.statistics import Interval
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve.solve import solve
+from gainbias.model.solve.solve import solve_to_tolerance
 
 REWARD_POWER_MARGIN = 0.05
 """The power is 1 if its interval is within this of it."""
@@ -49,7 +49,7 @@ def collect(seed: int, quick: bool) -> list[Errors]:
 
 
 def _errors(name: str, mrp: MarkovRewardProcess) -> Errors:
-    solution = solve(mrp)
+    solution = solve_to_tolerance(mrp)
     return Errors(
         name,
         [2**k for k in POWERS_OF_TWO],

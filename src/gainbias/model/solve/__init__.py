@@ -2,7 +2,7 @@
 
 Start reading in `solve`, the function that users call, then `choice`, which orders the methods.
 `elimination`, `iterative` and `aggregation` are the methods; `certificate` refines an answer and measures its
-error; `variance` adds the asymptotic variance; `solution` is what is returned, and `sensitivity` its
-derivatives. Other rooms import `solve` and `poisson_solver` from `solve`, and the records and errors from
-`solution`.
+error, which `bounds` does for elimination with residuals from `residual`; `variance` adds the asymptotic
+variance; `solution` is what is returned, and `sensitivity` its derivatives. Other rooms import `solve`,
+`solve_to_tolerance` and `poisson_solver` from `solve`, and the records and errors from `solution`.
 """

@@ -21,10 +21,10 @@ from scipy.sparse.csgraph import connected_components
 
 from gainbias.model.checks import CsrArray, row_sums
 from gainbias.model.doubled import Doubled
-from gainbias.model.solve.certificate import bellman_residual
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import Factors, factorise_chain
 from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, symmetric_pattern
+from gainbias.model.solve.residual import bellman_residual
 from gainbias.model.solve.solution import Budget, MethodError, Solver
 from gainbias.types import Floats
 

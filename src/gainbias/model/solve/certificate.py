@@ -1,6 +1,6 @@
 """The measured error of an answer: refinement until nothing moves, and what is left.
 
-Start reading in `solve_and_certify`; the arithmetic with twice the digits is at the end.
+Start reading in `solve_and_certify`. `stationary_errors` is about the law.
 
 A small residual proves nothing: on a slow chain the error can be a million times larger. But the error of a
 candidate (gain g, bias W) obeys the same equation as the answer itself. With
@@ -10,35 +10,54 @@ candidate (gain g, bias W) obeys the same equation as the answer itself. With
 the gain is off by the long-run average of ``res`` and the bias by the solution x of ``x - P x = res -
 average(res)``. So one more solve measures the error, applying it removes it, and repeating until nothing
 moves (iterative refinement with a doubled residual; Demmel et al. 2006) leaves an error of a few units in
-the last place whenever the solver is any good at all. The size of the last correction is the estimate that
-is reported.
+the last place whenever the solver is any good at all.
 
-For a method that iterates, "solved" must itself be doubted: it may have stopped before a slow mode moved.
-It is therefore made to solve for a random right side too, which contains every mode, and the growth that it
-shows there scales the estimate.
+What is left has a bound for elimination, which `gainbias.model.solve.bounds` finds. For other methods the
+size of the last correction is the estimate that is reported. But for a method that iterates, "solved" must
+itself be doubted: it may have stopped before a slow mode moved. It is therefore made to solve for a random
+right side too, which contains every mode, and the growth that it shows there scales the estimate.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import kernel
 from gainbias.model.checks import CsrArray
-from gainbias.model.doubled import Doubled, Expected, add_exactly, multiply_exactly
+from gainbias.model.doubled import Doubled, Expected
+from gainbias.model.solve.bounds import Bounded, Candidate, by_elimination, distance, relative, with_bounds
 from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.model.solve.elimination.solver import EliminationSolver
+from gainbias.model.solve.residual import (
+    EPS,
+    balance_residual,
+    bellman_residual,
+    bounded_residual,
+    throughput,
+)
 from gainbias.model.solve.solution import MethodError, Solver
+from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats
-
-EPS = float(np.finfo(np.float64).eps)
-"""Distance from 1 to the next double-precision number."""
 
 MOST_BIAS_REFINEMENTS = 30
 """Number of refinements after which the error is taken as it is."""
 
 NOISE_LEFT = 1e-4
 """Largest part of a random right side that may be left after it was solved for twice."""
+
+
+class Noise(NamedTuple):
+    """The solution for a random right side of normal numbers, (n,), and the error that it may have.
+
+    `growth` is the largest entry of the solution over that of the side.
+    """
+
+    solution: Floats
+    growth: float
+    error: float
 
 
 @dataclass(frozen=True)
@@ -51,21 +70,39 @@ class Certified:
         Long-run average reward from each state.
     bias : (n,) array
         Relative values with long-run average 0.
+    gain_error, bias_error : (n,) array
+        Absolute error of each of them: a bound for elimination (see `gainbias.model.solve.bounds`) and for
+        the gain of any method, else an estimate, the same for all states.
     residual : float
         ``max |bias + gain - P bias - R|`` over the larger of ``max |R|`` and the span of the bias.
     error_bound : float
-        Estimated error of the gain relative to ``max |R|`` or of the bias relative to its span, whichever
-        is larger.
+        Error of the gain relative to ``max |R|`` or of the bias relative to its span, whichever is larger.
+    noise : Noise or None
+        For a method that iterates, what it made of a random right side.
     from_rewards : float
-        The part of it that comes from averaging rewards of transitions over rows that sum to 1 up to rounding
-        only.
+        The part of `error_bound` that comes from averaging rewards of transitions over rows that sum to 1 up
+        to rounding only.
     """
 
     gain: Floats
     bias: Floats
+    gain_error: Floats
+    bias_error: Floats
     residual: float
     error_bound: float
+    noise: Noise | None = None
     from_rewards: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Refined:
+    """Where refinement ended: the answer as it is, and with one more correction."""
+
+    gain: Doubled
+    bias: Doubled
+    corrected: Candidate
+    residual: float
+    error_bound: float
 
 
 def solve_and_certify(transitions: CsrArray, rewards: Floats | Expected, solver: Solver) -> Certified:
@@ -84,21 +121,42 @@ def solve_and_certify(transitions: CsrArray, rewards: Floats | Expected, solver:
         rewards if isinstance(rewards, Expected) else Expected(Doubled(rewards), np.zeros(len(rewards)))
     )
     doubled, doubt = expected
+    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
     if np.ptp(doubled.high) == np.ptp(doubled.rest) == 0.0:
-        return Certified(doubled.high, np.zeros(len(doubt)), 0.0, 4 * EPS)
-    answer = _refined(transitions, doubled, solver)
-    if doubt.any():
-        shift = solver.average(doubt)
-        moved = float(np.abs(solver.solve(doubt - shift)).max())
-        doubts = (
-            _relative(float(np.abs(shift).max()), float(np.abs(doubled.high).max())),
-            _relative(moved, float(np.ptp(answer.bias))),
-        )
-        answer = replace(answer, error_bound=answer.error_bound + max(doubts), from_rewards=max(doubts))
-    return answer
+        nothing = np.zeros(len(doubt))
+        answer = Certified(doubled.high, nothing, np.abs(doubled.rest), nothing, 0.0, 4 * EPS)
+    else:
+        refined = _refined(transitions, doubled, solver)
+        if isinstance(solver, EliminationSolver):
+            answer = _bounded(rows, doubled, refined, solver)
+        else:
+            answer = _estimated(rows, doubled, refined, solver)
+    return _with_doubt(rows, expected, answer, solver) if doubt.any() else answer
 
 
-def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> Certified:
+def _with_doubt(rows: Sparse, expected: Expected, answer: Certified, solver: Solver) -> Certified:
+    """Return an answer whose errors allow for rewards that are larger by what is left open about them."""
+    nothing = np.zeros(len(expected.doubt))
+    if isinstance(solver, EliminationSolver):
+        more = by_elimination(rows, Doubled(expected.doubt), solver)
+    else:
+        gain = solver.average(expected.doubt)
+        bias = solver.solve(expected.doubt - gain)
+        more = Bounded(gain, np.full(len(bias), np.abs(bias).max()), nothing, nothing)
+    alone = Bounded(answer.gain, answer.bias, nothing, nothing).plus(more)
+    both = Bounded(answer.gain, answer.bias, answer.gain_error, answer.bias_error).plus(more)
+    rewards = expected.rewards.high
+    constant = not answer.bias.any()
+    return replace(
+        answer,
+        gain_error=both.gain_error,
+        bias_error=both.bias_error,
+        error_bound=answer.error_bound if constant else answer.error_bound + alone.error_bound(rewards),
+        from_rewards=alone.error_bound(rewards),
+    )
+
+
+def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refined:
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
     rewards = expected.high
     largest = float(np.abs(rewards).max())
@@ -117,14 +175,50 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> Certif
         span = float(np.ptp(bias.high))
         gain_error = float(np.abs(shift).max()) + unseen
         bias_error = float(np.abs(correction).max()) + unseen * sensitivity
-        errors.append(max(_relative(gain_error, largest), _relative(bias_error, span)))
+        errors.append(max(relative(gain_error, largest), relative(bias_error, span)))
+        before = gain, bias
+        gain, bias = gain.plus(shift), bias.plus(correction)
         # One small correction may be luck; and one that does not shrink may be the rounding of a huge bias.
         if max(errors[-2:]) <= EPS or (len(errors) > 2 and errors[-1] > 0.5 * errors[-3]):
             break
-        gain, bias = gain.plus(shift), bias.plus(correction)
-    residual = float(np.abs(res).max()) / max(largest, span)
-    answer = Certified(gain.high, bias.high, residual, max(errors[-2:]))
-    return _normalised(rows, answer, solver, largest)
+    else:
+        before = gain, bias
+    residual = relative(float(np.abs(res).max()), max(largest, span))
+    return _Refined(*before, Candidate(gain, bias), residual, max(errors[-2:]))
+
+
+def stationary_errors(transitions: CsrArray, solver: Solver, noise: Noise | None) -> tuple[Floats, float]:
+    """Return the absolute error of each stationary probability, (n,), and of all together.
+
+    They are bounds for elimination. A law by a method that iterates is off by e = (mu P - mu) H with the
+    deviation matrix H. The solution for a random right side s is H s, so that (mu P - mu) (H s) = e s is
+    known, which is about as large as the norm of e. The sum of absolute errors is at most sqrt(n) times the
+    norm; and since one such number may be small by chance, 100 times that is taken.
+
+    Parameters
+    ----------
+    transitions : (n, n) csr_array
+        The chain.
+    solver : Solver
+        The chain, solved.
+    noise : Noise or None
+        As in `Certified`; it is measured if it is None.
+    """
+    if isinstance(solver, EliminationSolver):
+        error = solver.law.given_error
+        return error, float(error.sum())
+    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    try:
+        noise = noise or _solved_noise(rows, solver)
+    except (MethodError, OutOfTimeError):
+        return np.where(solver.stationary > 0.0, np.inf, 0.0), np.inf
+    moved = balance_residual(rows, Doubled(solver.stationary))
+    seen = abs(float(moved.value @ noise.solution)) + float(moved.rounding @ np.abs(noise.solution))
+    unseen = float(moved.most.sum()) * noise.error
+    total = float(np.sqrt(len(moved.value))) * (100.0 * seen + unseen) + float(moved.most.sum())
+    # Probabilities are rounded, which need not show in the residual.
+    total += abs(math.fsum(solver.stationary) - 1.0) + EPS
+    return np.where(solver.stationary > 0.0, total, 0.0), total
 
 
 def solve_and_refine_once(transitions: CsrArray, rewards: Floats, solver: Solver) -> Floats:
@@ -137,25 +231,43 @@ def solve_and_refine_once(transitions: CsrArray, rewards: Floats, solver: Solver
     return bias - solver.average(bias)
 
 
-def _normalised(rows: Sparse, answer: Certified, solver: Solver, largest: float) -> Certified:
+def _bounded(rows: Sparse, rewards: Doubled, refined: _Refined, solver: EliminationSolver) -> Certified:
+    """Return the answer of elimination with a bias of average 0 and bounds on all errors."""
+    level = Doubled(solver.average(refined.bias.high))
+    found = Candidate(refined.gain, Doubled(refined.bias.high - level.high))
+    near = Candidate(refined.corrected.gain, refined.corrected.bias.minus(level))
+    answer = with_bounds(rows, rewards, found, near, solver)
+    return Certified(*answer, refined.residual, answer.error_bound(rewards.high))
+
+
+def _estimated(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Solver) -> Certified:
     """Return an answer with a bias of average 0, its error increased by what the refinement did not see."""
-    bias = answer.bias - solver.average(answer.bias)
-    span = float(np.ptp(bias))
+    bias = refined.bias.high - solver.average(refined.bias.high)
+    span, largest = float(np.ptp(bias)), float(np.abs(rewards.high).max())
     # The average of the bias is a gain like any other: that of a process whose reward is the bias.
     average = solver.average(bias)
     second = solver.solve(bias - average)
     res = bellman_residual(rows, bias, Doubled(average), Doubled(second))
-    off = _relative(float(np.abs(average + solver.average(res)).max()), span)
+    off = relative(float(np.abs(average + solver.average(res)).max()), span)
+    noise = None
     if solver.tolerance > 0.0:
-        growth = max(_growth_of_noise(rows, solver), _ratio(second, bias))
-        off += _relative(growth * solver.tolerance * answer.residual * max(largest, span), span)
+        noise = _solved_noise(rows, solver)
+        growth = max(noise.growth, _ratio(second, bias))
+        off += relative(growth * solver.tolerance * refined.residual * max(largest, span), span)
     # The margin covers the rounding of the bias, and that corrections themselves have an error of a few
     # percent.
-    return Certified(answer.gain, bias, answer.residual, 1.05 * (answer.error_bound + off) + 4 * EPS)
+    error_bound = 1.05 * (refined.error_bound + off) + 4 * EPS
+    # Whatever the stationary law is, the gain is off by a mean of this residual.
+    gain, corrected = refined.corrected
+    left = bounded_residual(rows, rewards.high, gain.minus(Doubled(rewards.rest)), corrected)
+    off_gain = distance(refined.gain.high, gain) + float(left.most.max())
+    error_bound = max(error_bound, relative(float(off_gain.max()), largest))
+    everywhere = np.full(len(bias), error_bound * span)
+    return Certified(refined.gain.high, bias, off_gain, everywhere, refined.residual, error_bound, noise)
 
 
-def _growth_of_noise(rows: Sparse, solver: Solver) -> float:
-    """Return the ratio of the solution for a random right side, which contains all modes, to that side.
+def _solved_noise(rows: Sparse, solver: Solver) -> Noise:
+    """Return the solution for a random right side, which contains all modes.
 
     Raises a MethodError if a part stays in the residual: a mode that the solver does not see.
     """
@@ -167,55 +279,10 @@ def _growth_of_noise(rows: Sparse, solver: Solver) -> float:
     left = _ratio(bellman_residual(rows, noise, average, solution), noise)
     if not left <= NOISE_LEFT:
         raise MethodError(f"{left:.1e} of a random right side is left after it was solved for")
-    return _ratio(solution.high, noise)
-
-
-def throughput(transitions: CsrArray, values: Floats) -> Floats:
-    """Return what moves through each state in a step, (n,): of its own value and of its successors'."""
-    stay = transitions.diagonal()
-    leaving = np.maximum(1.0 - stay, 0.0) * values
-    return np.asarray(leaving + np.maximum(transitions @ values - stay * values, 0.0))
+    growth = _ratio(solution.high, noise)
+    return Noise(solution.high, growth, (left + EPS) * growth * float(np.abs(solution.high).max()))
 
 
 def _ratio(after: Floats, before: Floats) -> float:
     size = float(np.abs(before).max())
     return float(np.abs(after).max()) / size if size > 0.0 else 0.0
-
-
-def _relative(error: float, scale: float) -> float:
-    """Return ``error / scale``; it is 0 for an error of 0, and infinite for an error that is not a number."""
-    if error == 0.0:
-        return 0.0
-    return error / scale if np.isfinite(error) and scale > 0.0 else np.inf
-
-
-def bellman_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled) -> Floats:
-    """Return ``R - g - (W - P W)``, rounded once from twice the digits; the diagonal of P is not read."""
-    out = np.empty(len(rewards))
-    write_residual(rows, rewards, gain.high, gain.rest, bias.high, bias.rest, out)
-    return out
-
-
-@kernel
-def write_residual(
-    rows: Sparse,
-    rewards: Floats,
-    gain: Floats,
-    gain_low: Floats,
-    bias: Floats,
-    bias_low: Floats,
-    out: Floats,
-) -> None:
-    """Write the residual of `bellman_residual` to `out`, (n,)."""
-    for i in range(len(rewards)):
-        high, low = add_exactly(rewards[i], -gain[i])
-        low -= gain_low[i]
-        for entry in range(rows.indptr[i], rows.indptr[i + 1]):
-            j = rows.indices[entry]
-            if j != i:
-                step, step_low = add_exactly(bias[j], -bias[i])
-                step_low += bias_low[j] - bias_low[i]
-                term, term_low = multiply_exactly(rows.data[entry], step)
-                high, lost = add_exactly(high, term)
-                low += lost + (term_low + rows.data[entry] * step_low)
-        out[i] = high + low

@@ -15,6 +15,7 @@ from gainbias.model.checks import CsrArray
 from gainbias.model.doubled import Expected
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.aggregation import find_blocks, prepare_aggregation
+from gainbias.model.solve.bounds import relative
 from gainbias.model.solve.certificate import Certified, solve_and_certify
 from gainbias.model.solve.elimination.solver import eliminate
 from gainbias.model.solve.iterative import prepare_krylov, prepare_power, steps_to_forget
@@ -40,26 +41,43 @@ LARGE_CHAIN = 200_000
 AFFORDABLE_FLOPS, AFFORDABLE_FLOPS_PER_STATE = 1e9, 3e5
 """An elimination that costs more than this waits until methods that only multiply have been tried."""
 
+LARGEST_GAIN_ERROR = 0.1
+"""An answer whose gain may be off by more than this part of the largest reward is of no use."""
+
 
 Prepare = Callable[[], Solver]
 
 
 def first_that_meets(
-    mrp: MarkovRewardProcess, rewards: Sequence[Floats], tol: float, method: str, budget: Budget
+    mrp: MarkovRewardProcess,
+    rewards: Sequence[Floats],
+    tol: float,
+    method: str,
+    budget: Budget,
+    *,
+    insist: bool = True,
 ) -> tuple[Solver, list[Certified], tuple[str, ...]]:
     """Return the solver and the answers of the first method whose answers for all `rewards` meet `tol`.
+
+    Parameters
+    ----------
+    insist : bool
+        Whether to raise an error if no method meets `tol`. Otherwise the best answers are returned, unless
+        none knows the gain: the caller must show their errors.
 
     Returns
     -------
     Solver, list of Certified, tuple of str
-        The solver, its answers, and the methods that were tried before it, in words.
+        The solver, its answers, and the methods that were tried and fell short, in words.
 
     Raises
     ------
     ConvergenceError
-        If no method does.
+        If no answer is accepted.
     """
     tried: list[str] = []
+    reached: list[tuple[Solver, list[Certified]]] = []
+    is_late = False
     for name, prepare in candidates(mrp, method, budget):
         try:
             budget.watch.check()
@@ -72,16 +90,48 @@ def first_that_meets(
             continue
         except OutOfTimeError as reason:
             tried.append(f"{name}: {reason}")
+            is_late = True
             break
         worst = max(answers, key=lambda answer: answer.error_bound)
         if worst.error_bound <= tol:
             return solver, answers, tuple(tried)
         tried.append(f"{name}: reached an error bound of {worst.error_bound:.1e}{_cause(worst)}")
+        reached.append((solver, answers))
+    best = None if insist else _best(reached, rewards)
+    if best is None:
+        raise ConvergenceError(_refusal(mrp, tol, method, tried, is_late))
+    return *best, tuple(tried)
+
+
+def _best(
+    reached: list[tuple[Solver, list[Certified]]], rewards: Sequence[Floats]
+) -> tuple[Solver, list[Certified]] | None:
+    """Return the answers with the smallest error bound of those that know the gain, or None."""
+
+    def errors(found: tuple[Solver, list[Certified]]) -> tuple[float, float]:
+        of_gain = (
+            relative(float(answer.gain_error.max()), float(np.abs(vector).max()))
+            for answer, vector in zip(found[1], rewards, strict=True)
+        )
+        return max(answer.error_bound for answer in found[1]), max(of_gain)
+
+    useful = [found for found in reached if errors(found)[1] <= LARGEST_GAIN_ERROR]
+    return min(useful, key=errors, default=None)
+
+
+def _refusal(mrp: MarkovRewardProcess, tol: float, method: str, tried: list[str], is_late: bool) -> str:
+    """Return what an error says: what was tried, and what helps on this machine and in this case."""
+    ways = {
+        "let method='auto' choose": method != "auto",
+        "raise time_limit": is_late,
+        "raise max_memory": any(" GB" in line for line in tried),
+        "install the 'solvers' extra": any("METIS is not installed" in line for line in tried),
+        "merge states that hardly differ": True,
+    }
     lines = "".join(f"\n  - {line}" for line in tried)
-    raise ConvergenceError(
+    return (
         f"no method met tol={tol:.1e} on {mrp.num_states:,} states with {mrp.csr.nnz:,} transitions. "
-        f"Tried:{lines}\nWhat to do: raise tol, time_limit or max_memory, install the 'solvers' extra, "
-        "or merge states that hardly differ."
+        f"Tried:{lines}\nWhat to do: {', or '.join(way for way, helps in ways.items() if helps)}."
     )
 
 

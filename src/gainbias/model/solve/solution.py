@@ -1,8 +1,8 @@
 """The answers of `solve`, and what all of its methods have in common.
 
-`Solution` and `MultichainSolution` are what `solve` returns, `ConvergenceError` is what it raises when no
-method meets the tolerance. `Solver` is what every method offers, `Budget` the limits within which it works,
-and `MethodError` how it gives up.
+`Solution` and `MultichainSolution` are what `solve` returns, `AccuracyWarning` is what it warns of when they
+miss the tolerance, and `ConvergenceError` what it raises when nothing useful is known. `Solver` is what every
+method offers, `Budget` the limits within which it works, and `MethodError` how it gives up.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from gainbias.types import Floats
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gainbias.model.chain.accuracy import Accuracy
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -39,10 +41,20 @@ class Solution:
     stationary : ndarray, shape (n,)
         Fraction of time spent in each state. Elimination has it right entry by entry; methods that iterate
         have it right in total, and entry by entry unless a note says otherwise.
+    stationary_error : ndarray, shape (n,)
+        Absolute error of each probability. Elimination bounds each of them; for methods that iterate all are
+        estimated by `stationary_error_total`. Probabilities of transient states are exactly 0.
+    stationary_error_total : float
+        Sum of the absolute errors of all probabilities: a bound for elimination, otherwise an estimate.
     gain : float
         Average reward per step, or per unit of time for a process made by `from_rates`.
+    gain_error : float
+        Bound on the absolute error of `gain`, by any method.
     bias : ndarray, shape (n,)
         Relative value of each state, with ``stationary @ bias == 0``.
+    bias_error : ndarray, shape (n,)
+        Absolute error of each bias, infinite if nothing is known: bounds for elimination; for methods that
+        iterate an estimate, the same for all states.
     asymptotic_variance : float
         Variance of the average reward over T steps times T, as T grows (per unit of time for `from_rates`).
     asymptotic_variance_error : float
@@ -51,7 +63,8 @@ class Solution:
     variance_per_step, variance_per_step_error : float
         The same for steps, which differs for a process made by `from_rates`.
     error_bound : float
-        Estimated forward error: of the gain relative to ``max |R|``, of the bias relative to its span.
+        The summary: the error of the gain relative to ``max |R|`` or the largest error of the bias relative
+        to its span, whichever is larger.
     residual : float
         ``max |bias + gain - P bias - R|`` over the larger of ``max |R|`` and the span of the bias.
     method : str
@@ -69,13 +82,22 @@ class Solution:
     >>> solution = gb.solve(gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, 4.0]))
     >>> solution.gain, solution.bias.round(6).tolist()
     (1.5, [-0.833333, 4.166667])
+    >>> solution.gain_error < 1e-15, float(solution.bias_error.max()) < 2e-15
+    (True, True)
+
+    The errors are those for the process as it is stored: its transitions and rewards are taken as exact, and
+    the probability of staying in a state is what its other entries leave to 1.
     """
 
     mrp: MarkovRewardProcess
     rewards: Floats = field(repr=False)
     stationary: Floats = field(repr=False)
+    stationary_error: Floats = field(repr=False)
+    stationary_error_total: float = field(repr=False)
     gain: float
+    gain_error: float
     bias: Floats = field(repr=False)
+    bias_error: Floats = field(repr=False)
     asymptotic_variance: float
     asymptotic_variance_error: float
     variance_per_step: float = field(repr=False)
@@ -111,6 +133,35 @@ class Solution:
         columns = {"stationary": self.stationary, "reward": self.rewards, "bias": self.bias}
         return pd.DataFrame(columns, index=pd.Index(labels, name="state"))
 
+    def accuracy(self, *, derived: bool = False, eps: float = 0.25) -> Accuracy:
+        """Return a table with the absolute error of each quantity.
+
+        It has rows for gain, bias (the worst state), stationary (the entry that is worst relative to itself,
+        or the sum of all errors for a method that iterates) and asymptotic_variance. An error is a "bound"
+        that rounding cannot break, or an "estimate" that was measured.
+
+        Parameters
+        ----------
+        derived : bool
+            Whether to measure `kemeny_constant`, `deviation_matrix` (the worst entry), `spectral_gap` and
+            `mixing_time` too. The first two take a few solves per state, and are left out above 1000 states.
+        eps : float
+            Distance for the mixing time.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> solution = gb.solve(gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, 4.0]))
+        >>> table = solution.accuracy(derived=True)
+        >>> [row.quantity for row in table.rows][3:5], table["mixing_time"].value
+        (['asymptotic_variance', 'kemeny_constant'], 3)
+        >>> table["kemeny_constant"].error < 1e-15
+        True
+        """
+        from gainbias.model.chain.accuracy import accuracy_of
+
+        return accuracy_of(self, derived=derived, eps=eps)
+
     def sensitivity(self) -> Sensitivity:
         """Return how the gain reacts to small changes of rewards and transitions.
 
@@ -137,13 +188,17 @@ class MultichainSolution:
         Its recurrent classes and transient states.
     stationary : csr_array, shape (classes, n)
         One stationary law for each recurrent class.
+    stationary_error : ndarray, shape (n,)
+        Bound on the absolute error of the probability of each state in its class; 0 for transient states.
     class_gains : ndarray, shape (classes,)
         Average reward of each recurrent class.
-    gain : ndarray, shape (n,)
-        Average reward when started in each state.
+    gain, gain_error : ndarray, shape (n,)
+        Average reward when started in each state, and a bound on its absolute error.
     bias : ndarray, shape (n,)
         Relative value of each state: ``bias + gain == R + P @ bias``, with average 0 on every recurrent
         class.
+    bias_error : ndarray, shape (n,)
+        Bound on the absolute error of each bias, infinite if nothing is known.
     error_bound, residual, method, notes
         As in `Solution`.
 
@@ -158,9 +213,12 @@ class MultichainSolution:
     mrp: MarkovRewardProcess
     structure: Structure = field(repr=False)
     stationary: CsrArray = field(repr=False)
+    stationary_error: Floats = field(repr=False)
     class_gains: Floats
     gain: Floats = field(repr=False)
+    gain_error: Floats = field(repr=False)
     bias: Floats = field(repr=False)
+    bias_error: Floats = field(repr=False)
     error_bound: float
     residual: float
     method: str
@@ -173,7 +231,22 @@ class MultichainSolution:
 
 
 class ConvergenceError(RuntimeError):
-    """No method met the tolerance within the limits; the message lists what was tried and reached."""
+    """No method gave a useful answer within the limits; the message lists what was tried and reached."""
+
+
+class AccuracyWarning(UserWarning):
+    """An answer misses the tolerance; the message says which part of it, and each number has its error.
+
+    Examples
+    --------
+    >>> import warnings, gainbias as gb
+    >>> machine = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, -2.0])
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     solution = gb.solve(machine, tol=1e-20)
+    >>> caught[0].category.__name__, solution.gain_error < 1e-15
+    ('AccuracyWarning', True)
+    """
 
 
 class Solver(Protocol):

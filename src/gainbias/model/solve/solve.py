@@ -1,11 +1,13 @@
 """Exact gain, bias and stationary law of a process.
 
-`solve` is what users call. `poisson_solver` is for other modules that need many right sides of one chain.
+`solve` is what users call. `solve_to_tolerance` is for modules that derive further numbers from the answer.
+`poisson_solver` is for other modules that need many right sides of one chain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, overload
 
@@ -15,14 +17,26 @@ from numpy.typing import ArrayLike
 
 from gainbias.model.checks import float_vector, frozen
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve.certificate import Certified, solve_and_refine_once
+from gainbias.model.solve.bounds import relative
+from gainbias.model.solve.certificate import Certified, solve_and_refine_once, stationary_errors
 from gainbias.model.solve.choice import METHODS, first_that_meets
-from gainbias.model.solve.solution import Budget, MultichainSolution, Solution, Solver, available_memory
+from gainbias.model.solve.residual import EPS
+from gainbias.model.solve.solution import (
+    AccuracyWarning,
+    Budget,
+    MultichainSolution,
+    Solution,
+    Solver,
+    available_memory,
+)
 from gainbias.model.solve.variance import asymptotic_variance
 from gainbias.progress import Watch
 from gainbias.types import Floats
 
 Rewards = Mapping[str, ArrayLike]
+
+TOLERANCE = 1e-10
+"""The tolerance unless another one is given."""
 
 
 @overload
@@ -37,7 +51,7 @@ def solve(
 ) -> MultichainSolution: ...  # fmt: skip
 def solve(
     mrp: MarkovRewardProcess,
-    tol: float = 1e-10,
+    tol: float = TOLERANCE,
     method: str = "auto",
     *,
     time_limit: float | None = None,
@@ -45,14 +59,17 @@ def solve(
     extra_rewards: Rewards | None = None,
     multichain: bool = False,
 ) -> Solution | MultichainSolution:
-    """Return the stationary law, the gain and the bias of a process, with an error estimate that meets `tol`.
+    """Return the stationary law, the gain and the bias of a process, each number with its error.
+
+    An answer that misses `tol` is returned with an `AccuracyWarning` and a note that say which part of it
+    does; the best one of all methods. It is refused only if the gain may be off by a tenth of ``max |R|``.
 
     Parameters
     ----------
     mrp : MarkovRewardProcess
         The process; it may have transient states and a period.
     tol : float
-        Largest accepted `Solution.error_bound`.
+        `Solution.error_bound` at which no better method is looked for.
     method : str
         "auto", or one of "dense-gth" and "sparse-gth" (elimination without subtraction), "power", "krylov",
         "aggregation".
@@ -73,7 +90,7 @@ def solve(
     Raises
     ------
     ConvergenceError
-        If the tolerance was not met; the message says what was tried, what was reached and what to do.
+        If the gain is not known; the message says what was tried, what was reached and what to do.
     ValueError
         If the input is wrong, or there are several recurrent classes and `multichain` is False.
 
@@ -85,6 +102,36 @@ def solve(
     1.500000 by dense-gth
     """
     _check_arguments(mrp, tol, method, time_limit, max_memory, multichain)
+    limits = time_limit, max_memory
+    answer, missed = _solved(mrp, tol, method, limits, extra_rewards, multichain=multichain, insist=False)
+    for note in missed:
+        warnings.warn(note, AccuracyWarning, stacklevel=2)
+    return answer
+
+
+def solve_to_tolerance(mrp: MarkovRewardProcess) -> Solution:
+    """Return the answer of `solve`, or raise a ConvergenceError if it misses the tolerance.
+
+    It is for numbers that are derived from the answer and have no error of their own.
+    """
+    _check_arguments(mrp, TOLERANCE, "auto", None, None, multichain=False)
+    answer, _ = _solved(mrp, TOLERANCE, "auto", (None, None), None, multichain=False, insist=True)
+    assert isinstance(answer, Solution)
+    return answer
+
+
+def _solved(
+    mrp: MarkovRewardProcess,
+    tol: float,
+    method: str,
+    limits: tuple[float | None, float | None],
+    extra_rewards: Rewards | None,
+    *,
+    multichain: bool,
+    insist: bool,
+) -> tuple[Solution | MultichainSolution, tuple[str, ...]]:
+    """Return the answer of `solve`, and what of it misses the tolerance, which is an error if `insist`."""
+    time_limit, max_memory = limits
     if multichain and extra_rewards:
         raise ValueError("extra_rewards need a single recurrent class: solve once for each of them")
     extra = {
@@ -95,31 +142,67 @@ def solve(
     rewards: list[Floats] = [mrp.rewards, *per_step.values()]
     with Watch(time_limit) as watch:
         budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
-        solver, answers, tried = first_that_meets(mrp, rewards, tol, method, budget)
-        notes = (*tried, *solver.notes)
+        solver, answers, tried = first_that_meets(mrp, rewards, tol, method, budget, insist=insist)
+        missed = tuple(_missed(mrp, rewards, answers, tol, list(extra)))
+        notes = (*tried, *solver.notes, *missed)
         if multichain:
-            return _multichain(mrp, answers[0], solver, notes)
+            return _multichain(mrp, answers[0], solver, notes), missed
         pairs = zip(rewards, answers, strict=True)
         own, *others = (_solution(mrp, vector, answer, solver, notes) for vector, answer in pairs)
-    return replace(own, extra=dict(zip(extra, others, strict=True)))
+    return replace(own, extra=dict(zip(extra, others, strict=True))), missed
+
+
+def _missed(
+    mrp: MarkovRewardProcess, rewards: list[Floats], answers: list[Certified], tol: float, extra: list[str]
+) -> Iterator[str]:
+    """Yield what of which answer misses the tolerance, in words."""
+    for name, vector, answer in zip(["", *extra], rewards, answers, strict=True):
+        if answer.error_bound <= tol:
+            continue
+        finite = answer.bias[np.isfinite(answer.bias)]
+        largest, span = float(np.abs(vector).max()), float(np.ptp(finite)) if finite.size else 0.0
+        of_gain = relative(float(answer.gain_error.max()), largest)
+        missed = answer.bias_error > tol * span
+        parts = []
+        if of_gain > tol:
+            parts.append(f"the gain may be off by {of_gain:.1e} of the largest reward")
+        if missed.any():
+            worst = int(np.argmax(answer.bias_error))
+            label = worst if mrp.labels is None else mrp.labels[worst]
+            parts.append(
+                f"the bias of {int(missed.sum()):,} of {mrp.num_states:,} states may be off by more than "
+                f"that part of its span, at worst by {answer.bias_error[worst]:.1e} in state {label}"
+            )
+        if not missed.any() or of_gain <= tol:
+            known = (
+                "the bias" if of_gain > tol else f"the gain, known to {of_gain:.1e} of the largest reward,"
+            )
+            parts.append(f"{known} meets it")
+        of_what = f"extra_rewards[{name!r}]: " if name else ""
+        yield f"{of_what}tol={tol:.1e} is not met: {'; '.join(parts)}"
 
 
 def _solution(
     mrp: MarkovRewardProcess, rewards: Floats, answer: Certified, solver: Solver, notes: tuple[str, ...]
 ) -> Solution:
-    gain = float(answer.gain[0])
     variance = asymptotic_variance(mrp, rewards, answer, solver)
     per_step = variance
     if mrp.rate is not None:
         per_step = asymptotic_variance(mrp, rewards, answer, solver, per_step=True)
     if variance.error > variance.value > 0.0:
         notes = (*notes, f"asymptotic_variance has no certain digit: its error may be {variance.error:.1e}")
+    law_error, law_error_total = stationary_errors(mrp.csr, solver, answer.noise)
+    in_time, gain_error = _per_time(mrp, answer)
     return Solution(
         mrp=mrp,
         rewards=rewards,
         stationary=frozen(solver.stationary),
-        gain=gain if mrp.rate is None else gain * mrp.rate,
+        stationary_error=frozen(law_error),
+        stationary_error_total=law_error_total,
+        gain=float(in_time[0]),
+        gain_error=float(gain_error[0]),
         bias=frozen(answer.bias),
+        bias_error=frozen(answer.bias_error),
         asymptotic_variance=variance.value,
         asymptotic_variance_error=variance.error,
         variance_per_step=per_step.value,
@@ -132,6 +215,14 @@ def _solution(
     )
 
 
+def _per_time(mrp: MarkovRewardProcess, answer: Certified) -> tuple[Floats, Floats]:
+    """Return the gain from each state, per unit of time if the process has one, and its error."""
+    if mrp.rate is None:
+        return answer.gain, answer.gain_error
+    gain = answer.gain * mrp.rate
+    return gain, answer.gain_error * mrp.rate * (1.0 + EPS) + EPS * np.abs(gain)
+
+
 def _multichain(
     mrp: MarkovRewardProcess, answer: Certified, solver: Solver, notes: tuple[str, ...]
 ) -> MultichainSolution:
@@ -139,14 +230,17 @@ def _multichain(
     members = np.concatenate(recurrent)
     start = np.concatenate([[0], np.cumsum([len(states) for states in recurrent])])
     laws = sparse.csr_array((solver.stationary[members], members, start), (len(recurrent), mrp.num_states))
-    per_time = 1.0 if mrp.rate is None else mrp.rate
+    gain, gain_error = _per_time(mrp, answer)
     return MultichainSolution(
         mrp=mrp,
         structure=mrp.structure,
         stationary=laws,
-        class_gains=per_time * answer.gain[members[start[:-1]]],
-        gain=per_time * answer.gain,
+        stationary_error=stationary_errors(mrp.csr, solver, answer.noise)[0],
+        class_gains=gain[members[start[:-1]]],
+        gain=gain,
+        gain_error=gain_error,
         bias=answer.bias,
+        bias_error=answer.bias_error,
         error_bound=answer.error_bound,
         residual=answer.residual,
         method=solver.method,
@@ -184,7 +278,7 @@ def _check_arguments(
         )
 
 
-def poisson_solver(mrp: MarkovRewardProcess, tol: float = 1e-10, method: str = "auto") -> Poisson:
+def poisson_solver(mrp: MarkovRewardProcess, tol: float = TOLERANCE, method: str = "auto") -> Poisson:
     """Return the Poisson equation of a process, ready to be solved for many right sides.
 
     Parameters

@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 from gainbias.model.checks import CsrArray, entry_rows
 from gainbias.model.doubled import Doubled, weighted_means
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve.certificate import EPS, Certified, bellman_residual, throughput
+from gainbias.model.solve.certificate import Certified
 from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.model.solve.elimination.solver import EliminationSolver
+from gainbias.model.solve.residual import EPS, bellman_residual, throughput
 from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats
@@ -35,6 +37,12 @@ ENOUGH = 1e-12
 
 DIRECT_DIGITS = 1e-6
 """Stationary probabilities by elimination are right to much more than this, each relative to itself."""
+
+ENOUGH_VARIANCE = 1e-9
+"""A variance whose relative error is this small is not found in another way too."""
+
+FAR_BETTER = 1e3
+"""The other way is taken if it brings this much."""
 
 
 class Variance(NamedTuple):
@@ -70,8 +78,7 @@ def asymptotic_variance(
     own = mrp.doubled_entries if rewards is mrp.rewards else None
     in_time = not per_step and mrp.rate is not None
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        bias_error = answer.error_bound * float(np.ptp(answer.bias))
-        squares, slack, unsettled = _squared_jumps(mrp.csr, own, answer.bias, bias_error, in_time)
+        squares, slack, unsettled = _squared_jumps(mrp.csr, own, answer.bias, answer.bias_error, in_time)
         # Only states that are visited: elsewhere the bias may be huge, and 0 times infinity is not 0.
         visited = solver.stationary > 0.0
         value, error = _refined_average(mrp.csr, np.where(visited, squares, 0.0), solver)
@@ -80,12 +87,40 @@ def asymptotic_variance(
         longest = float(np.diff(mrp.csr.indptr).max())
         error += 2.0 * np.sqrt(value) * off + off**2 + (longest + 8.0) * EPS * value
         error += float(solver.stationary[visited] @ unsettled[visited])
+        is_enough = error <= ENOUGH_VARIANCE * value < np.inf
+        if own is None and isinstance(solver, EliminationSolver) and not is_enough:
+            value, error = _better(Variance(value, error), _covariances(rewards, answer, solver, in_time))
     unit = float(mrp.rate or 1.0) if in_time else 1.0
-    return Variance(unit * value, unit * error if np.isfinite(error) else np.inf)
+    return Variance(unit * value, unit * float(error) if np.isfinite(error) else np.inf)
+
+
+def _covariances(rewards: Floats, answer: Certified, solver: EliminationSolver, in_time: bool) -> Variance:
+    """Return the variance as the mean of ``(R - g) (2 W - (R - g))``, the sum of all covariances.
+
+    Its error is that of the bias times the rewards, not that of jumps between values that may be huge.
+    """
+    visited = solver.stationary > 0.0
+    law, off_law = solver.stationary[visited], solver.law.given_error[visited]
+    excess, bias = (rewards - answer.gain)[visited], answer.bias[visited]
+    off_excess, off_bias = answer.gain_error[visited], answer.bias_error[visited]
+    own = 0.0 if in_time else 1.0
+    terms = excess * (2.0 * bias - own * excess)
+    size = np.abs(excess) * (2.0 * np.abs(bias) + own * np.abs(excess))
+    off = 2.0 * off_excess * (np.abs(bias) + np.abs(excess) + off_bias + off_excess)
+    off += 2.0 * np.abs(excess) * off_bias
+    rounding = (len(law) + 8.0) * EPS * float(law @ size)
+    return Variance(float(law @ terms), float((law + off_law) @ off + off_law @ size) + rounding)
+
+
+def _better(one: Variance, other: Variance) -> Variance:
+    """Return the first of two variances, with the smaller bound, or the second if it is known far better."""
+    if other.value >= 0.0 and not one.error <= FAR_BETTER * other.error:
+        return other
+    return Variance(one.value, float(np.fmin(one.error, other.error + abs(one.value - other.value))))
 
 
 def _squared_jumps(
-    csr: CsrArray, own: Doubled | None, bias: Floats, bias_error: float, in_time: bool
+    csr: CsrArray, own: Doubled | None, bias: Floats, bias_error: Floats, in_time: bool
 ) -> tuple[Floats, Floats, Floats]:
     """Return the mean square of a jump from each state, that of its error, and the error from row sums.
 
@@ -112,7 +147,8 @@ def _squared_jumps(
     mean = np.zeros(len(states)) if in_time else per_state(moves * jump)
     staying = bias - bias[origin]
     staying[source[stays]] = jump[stays]
-    slack = per_state(moves * (2.0 * bias_error + 8.0 * EPS * size) ** 2)
+    off = bias_error[csr.indices] + bias_error[origin][source] + 8.0 * EPS * size
+    slack = per_state(np.where(moves > 0.0, moves * off**2, 0.0))
     return per_state(chance * (jump - mean[source]) ** 2), slack, np.abs(excess) * (staying - mean) ** 2
 
 

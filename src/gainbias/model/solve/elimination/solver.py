@@ -13,11 +13,14 @@ short walk finds one. (The stationary law comes out the same for any root.)
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from gainbias.kernels import kernel
 from gainbias.model.checks import CsrArray, row_sums
+from gainbias.model.doubled import Doubled
+from gainbias.model.solve.elimination.law import Law, elimination_rounding, measure_law
 from gainbias.model.solve.elimination.numeric import Fronts, Sparse, factorise, solve_left, solve_right
 from gainbias.model.solve.elimination.symbolic import (
     EliminationPlan,
@@ -25,6 +28,7 @@ from gainbias.model.solve.elimination.symbolic import (
     plan_sparse,
     symmetric_pattern,
 )
+from gainbias.model.solve.residual import Residual, class_sums
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.structure import Structure
 from gainbias.types import Floats, Ints
@@ -37,6 +41,9 @@ MOST_READS_PER_STATE = 100
 
 RARE_PROBABILITY = 1e-9
 """A root that is this much rarer than the commonest state of its class is replaced."""
+
+MUCH_SMALLER = 2.0**-500
+"""Right sides whose solution overflows are scaled by this."""
 
 
 @dataclass(frozen=True)
@@ -53,21 +60,64 @@ class EliminationSolver:
     _roots: Ints
     _others: Ints
     _to_roots: CsrArray
+    _transitions: CsrArray = field(repr=False)
+
+    @cached_property
+    def law(self) -> Law:
+        """The stationary law with twice the digits, and bounds on its error and on that of `stationary`."""
+        rows = Sparse(self._transitions.indptr, self._transitions.indices, self._transitions.data)
+
+        def solve(left: Floats) -> Floats:
+            x = np.zeros(len(left))
+            x[self._others] = self._factors.solve_transposed(left[self._others])
+            return x
+
+        return measure_law(rows, self.stationary, self._class_of, self._roots, solve, self.rounding)
+
+    @cached_property
+    def rounding(self) -> float:
+        """Bound on the relative error of each number that comes from numbers which are not negative."""
+        return elimination_rounding(self._factors.fronts, self._factors.values)
+
+    @property
+    def num_classes(self) -> int:
+        """Number of recurrent classes."""
+        return len(self._roots)
+
+    def at_roots(self, values: Floats) -> Floats:
+        """Return what `values` are at the state of each class that was kept, (classes,)."""
+        return values[self._roots]
+
+    def sums(self, weights: Floats, values: Doubled) -> Residual:
+        """Return the sum of weights times values in each class, (classes,), with twice the digits."""
+        return class_sums(self._class_of, len(self._roots), weights, values)
+
+    def to_roots(self, right: Floats) -> Floats:
+        """Return the expected sum of `right` over the steps before the chain is at a root, from each state.
+
+        It solves ``x - P x = right`` with x = 0 at the roots. If no entry of `right` is negative, each number
+        is right to a relative `rounding`; else to `rounding` times what the absolute values would give.
+        """
+        x = np.zeros(len(right))
+        x[self._others] = self._factors.solve(right[self._others])
+        if not np.isfinite(x).all():
+            # A number that overflows makes others undefined that do not depend on it.
+            x[self._others] = self._factors.solve(right[self._others] * MUCH_SMALLER) / MUCH_SMALLER
+        return x
 
     def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
         inside = np.flatnonzero(self._class_of >= 0)
         weighted = self.stationary[inside] * values[inside]
         means = np.bincount(self._class_of[inside], weighted, len(self._roots)).astype(np.float64)
-        return self._extend(means)
+        return self.extend(means)
 
     def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0."""
-        x = np.zeros(len(right))
-        x[self._others] = self._factors.solve(right[self._others])
+        x = self.to_roots(right)
         return x - self.average(x)
 
-    def _extend(self, at_roots: Floats) -> Floats:
+    def extend(self, at_roots: Floats) -> Floats:
         """Return, from each state, the expected number of the class where the chain ends, (n,)."""
         if len(at_roots) == 1:
             return np.full(len(self.stationary), at_roots[0])
@@ -141,7 +191,7 @@ def _eliminate_all_but(
         mass = np.where(inside, mass / totals[class_of], 0.0)
     notes = () if dense else (f"order: {order_name}; {plan.factor_entries:,} numbers in the factors",)
     name = "dense-gth" if dense else "sparse-gth"
-    return EliminationSolver(name, mass, notes, factors, class_of, roots, others, to_roots)
+    return EliminationSolver(name, mass, notes, factors, class_of, roots, others, to_roots, transitions)
 
 
 def _argmax_by_class(mass: Floats, class_of: Ints, num_classes: int) -> Ints:

@@ -1,0 +1,146 @@
+"""What is known about each number of a solution, and about numbers that are derived from its chain.
+
+`accuracy_of` makes the table that `Solution.accuracy` returns. The derived numbers are compared with columns
+of the deviation matrix that have bounds of their own, which takes a few solves for each state.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gainbias.model.chain.deviation import deviation_matrix, kemeny_constant
+from gainbias.model.chain.mixing import gap_and_error, mixing_time_bounds
+from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.solve.certificate import solve_and_certify
+from gainbias.model.solve.choice import DENSE_SOLVE_STATES
+from gainbias.model.solve.residual import EPS
+from gainbias.model.solve.solution import ConvergenceError, Solution
+from gainbias.model.solve.solve import poisson_solver
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_DERIVED_STATES = 1_000
+"""Up to this many states each column of the deviation matrix is measured."""
+
+UNKNOWN = "unknown"
+
+
+class Known(NamedTuple):
+    """One quantity: its value, its absolute error, what kind of error that is, and where it is found.
+
+    The kind is "bound" if rounding cannot break it, "estimate" if it is measured, and "unknown".
+    """
+
+    quantity: str
+    value: float
+    error: float
+    kind: str
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """A table with what is known about each quantity."""
+
+    rows: tuple[Known, ...]
+
+    def __getitem__(self, quantity: str) -> Known:
+        """Return the row of a quantity."""
+        return next(row for row in self.rows if row.quantity == quantity)
+
+    def __str__(self) -> str:
+        """Return the table as text."""
+        lines = [("quantity", "value", "error", "kind", "where")]
+        lines += [(row.quantity, f"{row.value:.12g}", f"{row.error:.1e}", *row[3:]) for row in self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        padded = (
+            "  ".join(cell.ljust(size) for cell, size in zip(line, widths, strict=True)) for line in lines
+        )
+        return "\n".join(line.rstrip() for line in padded)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table as a data frame, indexed by quantity (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame([row._asdict() for row in self.rows]).set_index("quantity")
+
+
+def accuracy_of(solution: Solution, *, derived: bool, eps: float) -> Accuracy:
+    """Return what is known about each number of a solution; `Solution.accuracy` says more."""
+    rows = list(_own(solution))
+    if derived:
+        rows += _of_columns(solution.mrp)
+        rows += [_gap(solution.mrp), _mixing(solution.mrp, eps)]
+    return Accuracy(tuple(rows))
+
+
+def _own(solution: Solution) -> Iterator[Known]:
+    # Only methods that iterate give one and the same error to all probabilities.
+    is_direct = solution.method.endswith("gth")
+    kind = "bound" if is_direct else "estimate"
+    yield Known("gain", solution.gain, solution.gain_error, "bound")
+    worst = int(np.argmax(solution.bias_error))
+    bias, error = float(solution.bias[worst]), float(solution.bias_error[worst])
+    yield Known("bias", bias, error, kind, f"worst state: {_label(solution.mrp, worst)}")
+    if is_direct:
+        visited = np.flatnonzero(solution.stationary_error > 0.0)
+        with np.errstate(divide="ignore"):
+            parts = solution.stationary_error[visited] / solution.stationary[visited]
+        state = int(visited[np.argmax(parts)])
+        value, error = float(solution.stationary[state]), float(solution.stationary_error[state])
+        yield Known("stationary", value, error, kind, f"worst state: {_label(solution.mrp, state)}")
+    else:
+        yield Known("stationary", 1.0, solution.stationary_error_total, kind, "sum over all states")
+    error = float(solution.asymptotic_variance_error)
+    yield Known("asymptotic_variance", solution.asymptotic_variance, error, kind)
+
+
+def _label(mrp: MarkovRewardProcess, state: int) -> str:
+    return str(state if mrp.labels is None else mrp.labels[state])
+
+
+def _of_columns(mrp: MarkovRewardProcess) -> Iterator[Known]:
+    """Yield what is known about the Kemeny constant and the deviation matrix."""
+    n = mrp.num_states
+    names = ("kemeny_constant", "deviation_matrix")
+    if n > MOST_DERIVED_STATES:
+        where = f"not measured above {MOST_DERIVED_STATES:,} states"
+        yield from (Known(name, math.nan, math.inf, UNKNOWN, where) for name in names)
+        return
+    try:
+        solver = poisson_solver(mrp, method="dense-gth" if n <= DENSE_SOLVE_STATES else "sparse-gth").solver
+        constant, matrix = kemeny_constant(mrp), deviation_matrix(mrp)
+    except ConvergenceError:
+        yield from (Known(name, math.nan, math.inf, UNKNOWN, "the chain was not solved") for name in names)
+        return
+    columns = [solve_and_certify(mrp.csr, unit, solver) for unit in np.eye(n)]
+    best = np.stack([column.bias for column in columns], axis=1)
+    errors = np.stack([column.bias_error for column in columns], axis=1)
+    trace = math.fsum(np.diag(best))
+    error = abs(constant - trace) * (1.0 + EPS) + EPS * abs(trace) + math.fsum(np.diag(errors))
+    yield Known(names[0], constant, error, "bound")
+    off = np.abs(matrix - best) * (1.0 + EPS) + errors
+    row, column = (int(place) for place in np.unravel_index(np.argmax(off), off.shape))
+    where = f"worst entry: {_label(mrp, row)}, {_label(mrp, column)}"
+    yield Known(names[1], float(matrix[row, column]), float(off[row, column]), "bound", where)
+
+
+def _gap(mrp: MarkovRewardProcess) -> Known:
+    try:
+        return Known("spectral_gap", *gap_and_error(mrp), "estimate")
+    except (ConvergenceError, ValueError):
+        return Known("spectral_gap", math.nan, math.inf, UNKNOWN, "eigenvalues were not found")
+
+
+def _mixing(mrp: MarkovRewardProcess, eps: float) -> Known:
+    try:
+        lower, upper, _ = mixing_time_bounds(mrp, eps)
+    except (ConvergenceError, ValueError) as reason:
+        return Known("mixing_time", math.nan, math.inf, UNKNOWN, str(reason).partition(":")[0])
+    return Known("mixing_time", upper, upper - lower, "bound", f"eps = {eps:g}, from {lower:,} to {upper:,}")

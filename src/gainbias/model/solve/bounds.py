@@ -1,0 +1,216 @@
+"""Bounds on the error of each number that elimination finds, which rounding cannot break.
+
+`with_bounds` returns them. One state of each recurrent class is its root, and ``to_roots(f)`` is the sum
+of f that is expected before the chain is at a root. Elimination finds it for any f that is not negative, each
+number right to a small part of itself. The error e of a candidate (g, W) that leaves the residual
+``res = R - g - (W - P W)`` obeys ``e - P e = (true gain - g) - res``, therefore
+
+    |true gain - g|         <=  mean of |res| under the stationary law
+    |e(s) - e(root)|        <=  to_roots(|res| + |true gain - g|)(s)
+    |e(root)|               <=  |mean of W| + mean of the line above .
+
+The residual is computed with twice the digits and its own rounding is added to it; the law, its error, and
+the means come from `gainbias.model.solve.elimination.law`.
+
+Where values span more than the 32 digits that a residual sees, this says nothing. But there the values that
+elimination finds at once are right to a part of what absolute rewards would give, whatever the chain is. That
+is the second bound, and the smaller one counts, state by state.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gainbias.model.doubled import Doubled
+from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.model.solve.elimination.solver import EliminationSolver
+from gainbias.model.solve.residual import EPS, bounded_residual
+from gainbias.types import Floats
+
+POOR = 1e-10
+"""A bound above this part of the span is worth the second bound."""
+
+MARGIN = 1.0 + 1e-9
+"""Covers the rounding of sums of numbers that are not negative."""
+
+
+class Candidate(NamedTuple):
+    """A gain from each state and a bias, each with twice the digits."""
+
+    gain: Doubled
+    bias: Doubled
+
+
+class Bounded(NamedTuple):
+    """A gain and a bias, and bounds on the absolute error of each of their entries, all (n,)."""
+
+    gain: Floats
+    bias: Floats
+    gain_error: Floats
+    bias_error: Floats
+
+    def error_bound(self, rewards: Floats) -> float:
+        """Return the error of the gain relative to the largest reward or of the bias relative to its span.
+
+        A bias without a span is that of constant rewards: its error is relative to the largest of them.
+        """
+        of_gain = relative(float(self.gain_error.max()), float(np.abs(rewards).max()))
+        span = float(np.ptp(self.bias)) or float(np.abs(rewards).max())
+        return max(of_gain, relative(float(self.bias_error.max()), span))
+
+    def plus(self, more: Bounded) -> Bounded:
+        """Return the same with bounds that allow for rewards larger by those that `more` is the answer to."""
+        gain_error = self.gain_error + np.abs(more.gain) + more.gain_error
+        bias_error = self.bias_error + np.abs(more.bias) + more.bias_error
+        return Bounded(self.gain, self.bias, gain_error, bias_error)
+
+
+def with_bounds(
+    rows: Sparse,
+    rewards: Doubled,
+    found: Candidate,
+    refined: Candidate,
+    solver: EliminationSolver,
+) -> Bounded:
+    """Return the gain and the bias that are known best, and bounds on their errors.
+
+    Parameters
+    ----------
+    rows : Sparse
+        Transitions.
+    rewards : Doubled
+        Expected one-step rewards.
+    found : Candidate
+        What is returned if it is known well, or as well as what elimination finds at once.
+    refined : Candidate
+        The same with more digits.
+    solver : EliminationSolver
+        The chain.
+    """
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        one = _by_residual(rows, rewards, found, refined, solver)
+        if one.error_bound(rewards.high) <= POOR:
+            return one
+        other = by_elimination(rows, rewards, solver)
+        gain_error = np.fmin(one.gain_error, other.gain_error + np.abs(one.gain - other.gain) * MARGIN)
+        bias_error = np.fmin(one.bias_error, other.bias_error + np.abs(one.bias - other.bias) * MARGIN)
+        one = Bounded(one.gain, one.bias, gain_error, bias_error)
+        is_enough = one.error_bound(rewards.high) <= max(POOR, other.error_bound(rewards.high))
+        return one if is_enough and np.isfinite(one.bias).all() else other
+
+
+def _by_residual(
+    rows: Sparse, rewards: Doubled, found: Candidate, refined: Candidate, solver: EliminationSolver
+) -> Bounded:
+    """Return what was found, with bounds from the residual of what was refined."""
+    gain, not_flat = _harmonic(rows, refined.gain, solver)
+    most = bounded_residual(rows, rewards.high, gain.minus(Doubled(rewards.rest)), refined.bias).most
+    most = most + EPS**2 * np.abs(rewards.high)
+    from_law = _gain_error(rewards, gain, not_flat, solver)
+    gain_error = np.fmin(from_law, _extended(_mean(most + not_flat, solver), solver) + not_flat)
+    bias_error = _bias_error(found.bias.high, refined.bias, most + gain_error, 0.0, solver)
+    off = distance(found.gain.high, gain) + gain_error
+    return Bounded(found.gain.high, found.bias.high, _sure(off), bias_error)
+
+
+def by_elimination(rows: Sparse, rewards: Doubled, solver: EliminationSolver) -> Bounded:
+    """Return gain and bias without refinement, with bounds that hold for any non-negative elimination."""
+    start = Doubled(solver.average(rewards.high))
+    moved = _sums_of_law(rewards.minus(start), solver)[0]
+    gain, not_flat = _harmonic(rows, start.plus(solver.extend(moved)), solver)
+    gain_error = _gain_error(rewards, gain, not_flat, solver)
+    excess = rewards.minus(gain)
+    right = excess.high + excess.rest
+    bias = solver.solve(right)
+    given = (solver.rounding + 2.0 * EPS) * np.abs(right) + EPS**2 * np.abs(rewards.high) + gain_error
+    level = solver.extend(np.abs(solver.at_roots(bias)))
+    slack = 4.0 * EPS * (np.abs(bias) + level)
+    if solver.num_classes > 1:
+        slack += 2.0 * solver.rounding * level
+    bias_error = _bias_error(bias, Doubled(bias), given, slack, solver)
+    return Bounded(gain.high, bias, _sure(distance(gain.high, gain) + gain_error), bias_error)
+
+
+def _harmonic(rows: Sparse, gain: Doubled, solver: EliminationSolver) -> tuple[Doubled, Floats]:
+    """Return a gain that is its own mean after a step, and how far it may be from that, (n,)."""
+    nothing = np.zeros(len(gain.high))
+    if solver.num_classes == 1:
+        return gain, nothing
+    step = bounded_residual(rows, nothing, Doubled(nothing), gain)
+    better = gain.plus(solver.to_roots(step.value))
+    left = bounded_residual(rows, nothing, Doubled(nothing), better)
+    return better, _summed(left.most, solver)
+
+
+def _gain_error(rewards: Doubled, gain: Doubled, not_flat: Floats, solver: EliminationSolver) -> Floats:
+    """Return a bound on the error of a gain, (n,), from the law alone.
+
+    The law knows the gain to nearly all digits of the rewards, however huge the bias is.
+    """
+    at_roots = _mean_of_signed(rewards.minus(gain), solver)
+    return _extended(at_roots + _mean(not_flat, solver), solver) + not_flat
+
+
+def _bias_error(
+    bias: Floats, near: Doubled, right: Floats, slack: float | Floats, solver: EliminationSolver
+) -> Floats:
+    """Return a bound on the error of each entry of a bias, (n,).
+
+    Parameters
+    ----------
+    bias : (n,) array
+        What is judged.
+    near : Doubled
+        A bias close to it that leaves, in absolute value, at most the residual `right`, up to `slack`.
+    """
+    from_root = _summed(right, solver) + slack
+    at_roots = _mean_of_signed(near, solver) + _mean(from_root, solver)
+    return _sure(distance(bias, near) + from_root + _extended(at_roots, solver))
+
+
+def _summed(right: Floats, solver: EliminationSolver) -> Floats:
+    return solver.to_roots(right) * (1.0 + 2.0 * solver.rounding) * MARGIN
+
+
+def _extended(at_roots: Floats, solver: EliminationSolver) -> Floats:
+    return solver.extend(at_roots) * (1.0 + 2.0 * solver.rounding) * MARGIN
+
+
+def _mean(values: Floats, solver: EliminationSolver) -> Floats:
+    """Return a bound on the mean of values that are not negative under the law of each class."""
+    law = solver.law
+    return solver.sums(law.values.high * (1.0 + EPS) + law.error, Doubled(values)).most * MARGIN
+
+
+def _mean_of_signed(values: Doubled, solver: EliminationSolver) -> Floats:
+    """Return a bound on the absolute mean of any values under the law of each class."""
+    mean, error = _sums_of_law(values, solver)
+    return np.abs(mean) + error
+
+
+def _sums_of_law(values: Doubled, solver: EliminationSolver) -> tuple[Floats, Floats]:
+    """Return the mean of any values under the law of each class, and a bound on its error."""
+    law = solver.law
+    main, rest = solver.sums(law.values.high, values), solver.sums(law.values.rest, values)
+    off = solver.sums(law.error, Doubled(np.abs(values.high))).most * MARGIN
+    mean = main.value + rest.value
+    return mean, EPS * np.abs(mean) + main.rounding + rest.rounding + off
+
+
+def distance(values: Floats, doubled: Doubled) -> Floats:
+    """Return a bound on how far values, (n,), are from others that have twice the digits."""
+    off = Doubled(values).minus(doubled)
+    return np.abs(off.high + off.rest) * (1.0 + EPS) + EPS * np.abs(off.rest)
+
+
+def relative(error: float, scale: float) -> float:
+    """Return ``error / scale``; it is 0 for an error of 0, and infinite for an error that is not a number."""
+    if error == 0.0:
+        return 0.0
+    return error / scale if np.isfinite(error) and scale > 0.0 else np.inf
+
+
+def _sure(error: Floats) -> Floats:
+    return np.where(np.isnan(error), np.inf, error)

@@ -1,0 +1,147 @@
+"""Residuals with twice the digits, each with a bound on what its own evaluation rounds.
+
+`bellman_residual` says how well a gain and a bias meet their equation, `balance_residual` how well a law
+meets its own: what flows into a state must flow out of it. The diagonal of P is never read. `class_sums` adds
+up products class by class.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gainbias.kernels import kernel
+from gainbias.model.checks import CsrArray
+from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
+from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.types import Floats, Ints
+
+EPS = float(np.finfo(np.float64).eps)
+"""Distance from 1 to the next double-precision number."""
+
+LEAST = 4.0 * float(np.finfo(np.float64).smallest_subnormal)
+"""What a product may lose when it leaves the range of floating-point numbers, with a margin."""
+
+
+class Residual(NamedTuple):
+    """A residual, (n,), and a bound on its rounding, (n,)."""
+
+    value: Floats
+    rounding: Floats
+
+    @property
+    def most(self) -> Floats:
+        """A bound on the absolute value of the exact residual, (n,)."""
+        return np.abs(self.value) + self.rounding
+
+
+def bellman_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled) -> Floats:
+    """Return ``R - g - (W - P W)``, rounded once from twice the digits; the diagonal of P is not read."""
+    return bounded_residual(rows, rewards, gain, bias).value
+
+
+def bounded_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled) -> Residual:
+    """Return ``R - g - (W - P W)`` as `bellman_residual` does, and a bound on its rounding."""
+    out, size = np.empty((2, len(rewards)))
+    write_residual(rows, rewards, gain.high, gain.rest, bias.high, bias.rest, out, size)
+    return _with_rounding(out, size, np.diff(rows.indptr))
+
+
+def balance_residual(rows: Sparse, law: Doubled) -> Residual:
+    """Return what flows into each state less what flows out of it, (n,), for a law or a part of one."""
+    n = len(rows.indptr) - 1
+    high, low, size = np.zeros((3, n))
+    write_balance(rows, law.high, law.rest, high, low, size)
+    degree = np.diff(rows.indptr) + np.bincount(rows.indices, minlength=n)
+    return _with_rounding(high + low, size, degree)
+
+
+def _with_rounding(value: Floats, size: Floats, terms: Ints) -> Residual:
+    """Return a sum of terms of total size `size` whose rounded parts were added up in double precision."""
+    return Residual(value, EPS * np.abs(value) + (terms + 6) * (EPS**2 * size + LEAST))
+
+
+def class_sums(class_of: Ints, num_classes: int, weights: Floats, values: Doubled) -> Residual:
+    """Return the sum of products of each class, (classes,), and a bound on its rounding.
+
+    States of no class, and those of weight 0 whatever their value is, do not count.
+    """
+    high, low, size = np.zeros((3, num_classes))
+    write_class_sums(class_of, weights, values.high, values.rest, high, low, size)
+    return _with_rounding(high + low, size, np.bincount(class_of[class_of >= 0], minlength=num_classes))
+
+
+def throughput(transitions: CsrArray, values: Floats) -> Floats:
+    """Return what moves through each state in a step, (n,): of its own value and of its successors'."""
+    stay = transitions.diagonal()
+    leaving = np.maximum(1.0 - stay, 0.0) * values
+    return np.asarray(leaving + np.maximum(transitions @ values - stay * values, 0.0))
+
+
+@kernel
+def write_residual(
+    rows: Sparse,
+    rewards: Floats,
+    gain: Floats,
+    gain_low: Floats,
+    bias: Floats,
+    bias_low: Floats,
+    out: Floats,
+    size: Floats,
+) -> None:
+    """Write the residual of `bellman_residual` to `out` and the sum of its absolute terms to `size`."""
+    for i in range(len(rewards)):
+        high, low = add_exactly(rewards[i], -gain[i])
+        low -= gain_low[i]
+        total = abs(rewards[i]) + abs(gain[i])
+        for entry in range(rows.indptr[i], rows.indptr[i + 1]):
+            j = rows.indices[entry]
+            if j != i:
+                step, step_low = add_exactly(bias[j], -bias[i])
+                step_low += bias_low[j] - bias_low[i]
+                term, term_low = multiply_exactly(rows.data[entry], step)
+                high, lost = add_exactly(high, term)
+                low += lost + (term_low + rows.data[entry] * step_low)
+                total += rows.data[entry] * (abs(bias[j]) + abs(bias[i]))
+        out[i] = high + low
+        size[i] = total
+
+
+@kernel
+def write_balance(
+    rows: Sparse, law: Floats, law_low: Floats, high: Floats, low: Floats, size: Floats
+) -> None:
+    """Add the residual of `balance_residual` to `high` and `low`, and its absolute terms to `size`."""
+    for i in range(len(law)):
+        for entry in range(rows.indptr[i], rows.indptr[i + 1]):
+            j = rows.indices[entry]
+            if j != i:
+                term, term_low = multiply_exactly(law[i], rows.data[entry])
+                term_low += law_low[i] * rows.data[entry]
+                high[j], lost = add_exactly(high[j], term)
+                low[j] += lost + term_low
+                size[j] += abs(term)
+                high[i], lost = add_exactly(high[i], -term)
+                low[i] += lost - term_low
+                size[i] += abs(term)
+
+
+@kernel
+def write_class_sums(
+    class_of: Ints,
+    weights: Floats,
+    values: Floats,
+    values_low: Floats,
+    high: Floats,
+    low: Floats,
+    size: Floats,
+) -> None:
+    """Add the sums of `class_sums` to `high` and `low`, and their absolute terms to `size`."""
+    for i in range(len(class_of)):
+        c = class_of[i]
+        if c >= 0 and weights[i] != 0.0:
+            term, term_low = multiply_exactly(weights[i], values[i])
+            high[c], lost = add_exactly(high[c], term)
+            low[c] += lost + (term_low + weights[i] * values_low[i])
+            size[c] += abs(term)
