@@ -122,6 +122,9 @@ def _prepare_without(
         x[order] = bicgstab(counted, precondition, right[order], tolerance, budget, "incomplete-gth")
         return x
 
+    # Expected visits between two visits of the root. Nothing is subtracted: small ones have the right order.
+    guess = np.ones(n)
+    guess[order] = factors.solve_transposed(transitions[[root]].toarray().ravel()[order])
     return prepare(
         "incomplete-gth",
         transitions,
@@ -131,6 +134,7 @@ def _prepare_without(
             factors.apply_transposed, factors.solve_transposed, left, tolerance
         ),
         budget,
+        guess,
     )
 
 

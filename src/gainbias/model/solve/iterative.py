@@ -34,6 +34,9 @@ STATIONARY_TOLERANCE = 2e-15
 POLISHED = 1e-13
 """A probability is polished until a step moves it by no more than this part of itself."""
 
+FEW_SWEEPS, SWEEPS_PER_PRODUCT = 300, 3
+"""A law is polished for this many sweeps, and this many more for each product that finding it took."""
+
 NOISE = 1e-14
 """A probability that is smaller than this part of the largest one may consist of rounding errors."""
 
@@ -126,8 +129,9 @@ def prepare(
     solve: Solve,
     solve_transposed: Solve,
     budget: Budget,
+    guess: Floats | None = None,
 ) -> IterativeSolver:
-    """Return a solver after finding the stationary law as ``u + x``, u uniform and ``x - x P = u P - u``.
+    """Return a solver after finding the stationary law as ``u + x``, where ``x - x P = u P - u``.
 
     Parameters
     ----------
@@ -142,6 +146,8 @@ def prepare(
         reach, relative to it, and return x with ``x - P x = right`` (transposed: ``x - x P = right``).
     budget : Budget
         Limits, and the meter that counts.
+    guess : (n,) array, optional
+        About the law, with small probabilities of the right order; u is uniform without it.
     """
     columns = transitions.T.tocsr()
     n, meter = transitions.shape[0], budget.meter
@@ -151,7 +157,7 @@ def prepare(
         meter.spend(work, products=1)
         return np.asarray(columns @ x)
 
-    law = np.full(n, 1.0 / n)
+    law = np.full(n, 1.0 / n) if guess is None else guess / guess.sum()
     before, moved = meter.products, np.inf
     for _ in range(3):
         # Repeated from its own result: BiCGSTAB may stop early, and a law that is right does not move.
@@ -168,8 +174,11 @@ def prepare(
         law = np.maximum(law / total, 0.0)
         law /= law.sum()
         meter.finish_solve()
-    # Polishing may take a few times as long as finding the law did, which suffices unless chains are long.
-    law, notes = _polished(law, transitions, columns, recurrent, 100 + 3 * (meter.products - before), budget)
+    # Noise is wiped out first: sweeps fill it in from below sooner than they wear it off. Polishing may take
+    # a few times as long as finding the law did, which suffices unless chains are long.
+    law = np.where(law > NOISE * law.max(), law, 0.0 if guess is None else guess * (law.max() / guess.max()))
+    most_sweeps = FEW_SWEEPS + SWEEPS_PER_PRODUCT * (meter.products - before)
+    law, notes = _polished(law, transitions, columns, recurrent, most_sweeps, budget)
     return IterativeSolver(name, law, solve, transitions, meter, notes)
 
 
@@ -184,8 +193,7 @@ def _polished(
     """Return a law whose small probabilities have their digits too, and remarks if they do not."""
     inside = np.zeros(len(law), bool)
     inside[recurrent] = True
-    # Entries that may be noise start from 0: sweeps fill them in from below, sooner than they wear noise off.
-    law = np.where(inside & (law > NOISE * law.max()), law, 0.0)
+    law = np.where(inside, law, 0.0)
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
     back = Sparse(columns.indptr, columns.indices, columns.data)
     exits = exit_probabilities(rows)

@@ -127,7 +127,7 @@ class Turn(Generic[Result]):
     def __init__(self, name: str, method: Callable[[Meter], Result], trial: float, digits: float) -> None:
         self.name, self.trial, self.digits = name, trial, digits
         self.meter = Meter()
-        self.is_done = self.is_started = False
+        self.is_done = self.is_started = self.had_its_share = False
         self.expected = inf
         self._history = [(0.0, 0.0)]
         self._method = method
@@ -162,6 +162,7 @@ class Turn(Generic[Result]):
             else:
                 self._go.release()
             self._back.acquire()
+        self.had_its_share = seconds < inf and time.monotonic() >= meter._until
         if self.is_done:
             meter._allowed = meter._until = inf
             meter._pause = None
@@ -235,7 +236,9 @@ def next_turn(turns: Sequence[Turn[Result]]) -> Turn[Result]:
 
 
 def _hoped(turn: Turn[Result]) -> float:
-    """Return the work after which a method may be done."""
+    """Return the work after which a method may be done; one that had its share of a time limit comes last."""
+    if turn.had_its_share:
+        return inf
     if turn.meter.planned is not None:
         return turn.expected
     return min(turn.expected, CHANCE * turn.meter.work)
