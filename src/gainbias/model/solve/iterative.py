@@ -11,7 +11,7 @@ each product is counted by the meter of the budget, which may pause a method and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite, log
 
 import numpy as np
@@ -69,8 +69,8 @@ class IterativeSolver:
     _solve: Solve
     _transitions: CsrArray
     _meter: Meter
-    notes: tuple[str, ...] = ()
-    tolerance: float = field(default=BIAS_TOLERANCE, init=False)
+    notes: tuple[str, ...]
+    tolerance: float
 
     @property
     def iterations(self) -> int:
@@ -129,6 +129,7 @@ def prepare(
     solve: Solve,
     solve_transposed: Solve,
     budget: Budget,
+    tolerance: float = BIAS_TOLERANCE,
     guess: Floats | None = None,
 ) -> IterativeSolver:
     """Return a solver after finding the stationary law as ``u + x``, where ``x - x P = u P - u``.
@@ -146,6 +147,8 @@ def prepare(
         reach, relative to it, and return x with ``x - P x = right`` (transposed: ``x - x P = right``).
     budget : Budget
         Limits, and the meter that counts.
+    tolerance : float
+        Residual that a solve reaches, relative to its right side.
     guess : (n,) array, optional
         About the law, with small probabilities of the right order; u is uniform without it.
     """
@@ -165,8 +168,7 @@ def prepare(
         moved_before, moved = moved, float(np.abs(right).sum())
         if moved <= STATIONARY_TOLERANCE or moved > 0.5 * moved_before:
             break
-        tolerance = max(BIAS_TOLERANCE, STATIONARY_TOLERANCE / moved)
-        law = law + solve_transposed(forward, right, tolerance)
+        law = law + solve_transposed(forward, right, max(tolerance, STATIONARY_TOLERANCE / moved))
         # A multiple of the law may have come along with the correction, a negative one too.
         total = float(law.sum())
         if not (isfinite(total) and np.abs(law).sum() < MOST_CANCELLATION * abs(total)):
@@ -179,7 +181,7 @@ def prepare(
     law = np.where(law > NOISE * law.max(), law, 0.0 if guess is None else guess * (law.max() / guess.max()))
     most_sweeps = FEW_SWEEPS + SWEEPS_PER_PRODUCT * (meter.products - before)
     law, notes = _polished(law, transitions, columns, recurrent, most_sweeps, budget)
-    return IterativeSolver(name, law, solve, transitions, meter, notes)
+    return IterativeSolver(name, law, solve, transitions, meter, notes, tolerance)
 
 
 def _polished(
