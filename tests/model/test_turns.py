@@ -1,5 +1,6 @@
 """Methods that take turns: who is next, what is counted, and that no clock decides unless a limit is set."""
 
+import _thread
 import itertools
 import threading
 import time
@@ -42,7 +43,7 @@ def rng() -> np.random.Generator:
 
 ROUTES = [[0, 0.5, 0.25, 0.25], [0.75, 0, 0.25, 0], [0.5, 0, 0, 0.5], [1, 0, 0, 0]]
 KINDS: dict[str, Callable[[], ExactChain]] = {
-    "torus": lambda: cube_torus(9),
+    "torus": lambda: cube_torus(8),
     "drift cube": lambda: drift_cube(9),
     "rough field": lambda: rough_field(9, rng()),
     "tailed expander": lambda: tailed_expander(800, rng()),
@@ -50,7 +51,7 @@ KINDS: dict[str, Callable[[], ExactChain]] = {
     "three queues": lambda: three_queues(13),
     "closed network": lambda: closed_network(13, ROUTES, np.array([28, 14, 11, 11]) / 64),
     "wide band": lambda: wide_band(800, 20),
-    "blocks": lambda: lumpable_blocks(20, 40, rng(), coupling=2.0**-10),
+    "blocks": lambda: lumpable_blocks(15, 40, rng(), coupling=2.0**-10),
     "grid": lambda: drift_grid(28, 28),
     "random": lambda: random_sparse(800, rng()),
 }
@@ -165,16 +166,16 @@ def test_the_answer_is_right_and_no_clock_decides(name: str, monkeypatch: pytest
     chain = KINDS[name]()
     first = gb.solve(process(chain))
     assert bias_error(first, chain) <= 1e-10
-    hours = itertools.count(0.0, 3600.0)
+    # A clock on which every look costs an hour, and a machine that is held up at random.
+    hours, waits, spend = itertools.count(0.0, 3600.0), np.random.default_rng(), Meter.spend
+
+    def held_up(meter: Meter, work: float, products: int = 0, aside: bool = False) -> None:
+        time.sleep(waits.uniform(0.0, 1e-4))
+        spend(meter, work, products, aside)
+
     monkeypatch.setattr(time, "monotonic", lambda: next(hours))
-    stop = threading.Event()
-    busy = threading.Thread(target=lambda: [sum(range(1000)) for _ in iter(stop.is_set, True)])
-    busy.start()
-    try:
-        second = gb.solve(process(chain))
-    finally:
-        stop.set()
-        busy.join()
+    monkeypatch.setattr(Meter, "spend", held_up)
+    second = gb.solve(process(chain))
     assert second.notes == first.notes
     assert second.method == first.method
     np.testing.assert_array_equal(second.bias, first.bias)
@@ -222,6 +223,18 @@ def test_an_interrupt_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     replaced(monkeypatch, "interrupts", interrupts, 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        gb.solve(process(cube_torus(9)))
+
+
+def test_an_interrupt_while_a_method_works_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(budget: Budget) -> Solver:
+        _thread.interrupt_main()
+        while True:
+            time.sleep(0.001)
+            budget.meter.spend(1e-12)
+
+    replaced(monkeypatch, "interrupted", interrupted, 1e-9)
     with pytest.raises(KeyboardInterrupt):
         gb.solve(process(cube_torus(9)))
 
