@@ -2,9 +2,9 @@
 
     python -m benchmarks.solve --sizes 1000 10000 --chains drift-grid birth-death --limit 60
 
-Every cell runs in a process of its own, compiled beforehand, and is stopped at the limits of time and
-memory (``-`` in the table). Errors are forward errors against the exact answer: gain relative to the
-largest reward, bias relative to its span.
+Times are processor time. Every cell runs in a process of its own, compiled beforehand, and is stopped at the
+limits of time and memory (``-`` in the table). Errors are forward errors against the exact answer: gain
+relative to the largest reward, bias relative to its span.
 """
 
 import argparse

@@ -61,6 +61,8 @@ class Watch:
     def __init__(self, time_limit: float | None = None) -> None:
         self.started = time.monotonic()
         self.time_limit = time_limit
+        self._share = float("inf")
+        self._stopped = False
         words = TextColumn("{task.description}")
         columns = (SpinnerColumn(), words, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
         self._display = Progress(*columns, console=Console(stderr=True), transient=True)
@@ -114,6 +116,21 @@ class Watch:
         """Raise `OutOfTimeError` if the limit has passed."""
         if self.remaining <= 0.0:
             raise OutOfTimeError(f"the time limit of {self.time_limit:g} s has passed")
+        if self._stopped or time.monotonic() > self._share:
+            raise OutOfTimeError(f"its share of the time limit of {self.time_limit or 0.0:g} s has passed")
+
+    @contextmanager
+    def limited_to(self, seconds: float) -> Iterator[None]:
+        """Raise `OutOfTimeError` inside the block after this many seconds too."""
+        before, self._share = self._share, min(self._share, time.monotonic() + seconds)
+        try:
+            yield
+        finally:
+            self._share = before
+
+    def stop(self) -> None:
+        """Raise `OutOfTimeError` from now on, wherever the watch is looked at."""
+        self._stopped = True
 
     def show(self, label: str, done: float = 0.0, total: float | None = None) -> None:
         """Check the limit, and show a label and the progress; without a total the bar only moves."""

@@ -113,7 +113,7 @@ def test_blocks_that_fall_apart_inside(method: str) -> None:
     assert law[:, 3:].sum() == pytest.approx(0.25, rel=1e-12)
 
 
-@pytest.mark.parametrize("method", ["dense-gth", "sparse-gth", "power", "krylov"])
+@pytest.mark.parametrize("method", ["dense-gth", "sparse-gth", "incomplete-gth", "power", "krylov"])
 @pytest.mark.parametrize(("level", "size"), [(1e6, 1.0), (1.0, 1e-10), (1.0, 1e-13), (1.0, 1e-15)])
 def test_rewards_that_vary_little_around_a_large_level(level: float, size: float, method: str) -> None:
     rng = np.random.default_rng(1)
@@ -135,7 +135,7 @@ def test_constant_rewards_have_no_bias(method: str) -> None:
 RARE = np.array([[0.5, 0.5 - 1e-12, 1e-12], [0.3, 0.7 - 1e-12, 1e-12], [1 - 1e-12, 0.0, 1e-12]])
 
 
-@pytest.mark.parametrize("method", ["dense-gth", "sparse-gth", "power", "krylov"])
+@pytest.mark.parametrize("method", ["dense-gth", "sparse-gth", "incomplete-gth", "power", "krylov"])
 def test_a_rare_huge_loss_hides_no_bias(method: str) -> None:
     rewards = np.array([[1e-7, 0.0, -1e9], [0.0, 2e-7, -1e9], [0.0, 0.0, -1e9]])
     exact = rational_answer(RARE, rewards)
@@ -208,7 +208,7 @@ def test_small_probabilities_of_methods_that_iterate() -> None:
     np.testing.assert_allclose(solution.stationary, exact, rtol=1e-10)
 
 
-@pytest.mark.parametrize("method", ["power", "krylov"])
+@pytest.mark.parametrize("method", ["power", "krylov", "incomplete-gth"])
 def test_transient_states_have_no_probability(method: str) -> None:
     chain = [[0.5, 0.5, 0.0], [0.0, 0.3, 0.7], [0.0, 0.6, 0.4]]
     assert gb.solve(gb.MarkovRewardProcess(chain, [1.0, 2.0, 3.0]), method=method).stationary[0] == 0.0

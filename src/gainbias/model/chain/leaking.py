@@ -27,11 +27,12 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from gainbias.kernels import kernel
 from gainbias.model.checks import EPSILON, CsrArray, row_sums
 from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
-from gainbias.model.solve.choice import AFFORDABLE_FLOPS, AFFORDABLE_FLOPS_PER_STATE, DENSE_SOLVE_STATES
+from gainbias.model.solve.choice import DENSE_SOLVE_STATES
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import factorise_chain
 from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, symmetric_pattern
 from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError, available_memory
+from gainbias.model.solve.turns import Meter
 from gainbias.progress import Watch
 from gainbias.types import Floats, Ints
 
@@ -43,6 +44,9 @@ MOST_TRIES_FOR_A_BOUND = 6
 
 KRYLOV_TOLERANCE, KRYLOV_ROUND = 1e-8, 80
 """Residual at which GMRES stops, since refinement repeats it, and the steps after which it starts anew."""
+
+AFFORDABLE_OPERATIONS, AFFORDABLE_PER_STATE = 1e9, 3e5
+"""An elimination that costs more than this waits until GMRES has been tried."""
 
 USEFUL = 0.1
 """An answer is refused if its error may be more than this part of its largest entry."""
@@ -245,6 +249,19 @@ def with_leaking_chain(
     )
 
 
+class LimitedMeter(Meter):
+    """A meter that stops an elimination as soon as it plans more operations than are allowed."""
+
+    def __init__(self, most_operations: float) -> None:
+        super().__init__()
+        self._most_operations = most_operations
+
+    def plan(self, operations: float, factor_entries: int = 0) -> None:
+        """Refuse an elimination that is too expensive."""
+        if operations > self._most_operations:
+            raise MethodError(f"elimination takes {operations:.1e} operations: others go first")
+
+
 def _candidates(
     csr: CsrArray, states: Ints, leak: tuple[float, float], scale: float, budget: Budget
 ) -> Iterator[tuple[str, Callable[[], LeakingChain]]]:
@@ -288,7 +305,7 @@ def _candidates(
         if m > DENSE_SOLVE_STATES:
             yield "krylov", krylov
         return
-    affordable = replace(budget, max_flops=AFFORDABLE_FLOPS + AFFORDABLE_FLOPS_PER_STATE * m)
+    affordable = replace(budget, meter=LimitedMeter(AFFORDABLE_OPERATIONS + AFFORDABLE_PER_STATE * m))
     yield "sparse-gth", lambda: by_fronts(affordable)
     yield "krylov", krylov
     yield "sparse-gth", lambda: by_fronts(budget)

@@ -1,8 +1,8 @@
 """The exact solver: gain, bias and stationary law with a measured bound on their error.
 
-Start reading in `solve`, the function that users call, then `choice`, which orders the methods.
-`elimination`, `iterative` and `aggregation` are the methods; `certificate` refines an answer and measures its
-error, which `bounds` does for elimination with residuals from `residual`; `variance` adds the asymptotic
-variance; `solution` is what is returned, and `sensitivity` its derivatives. Other rooms import `solve`,
-`solve_to_tolerance` and `poisson_solver` from `solve`, and the records and errors from `solution`.
+Start reading in `solve`, the function that users call, then `choice`, which lets the methods take `turns`.
+`elimination`, `incomplete`, `iterative` and `aggregation` are the methods; `certificate` refines an answer
+and measures its error, which `bounds` does for elimination with residuals from `residual`; `variance` adds
+the asymptotic variance; `solution` is what is returned, and `sensitivity` its derivatives. Other rooms import
+`solve`, `solve_to_tolerance` and `poisson_solver` from `solve`, and the records and errors from `solution`.
 """

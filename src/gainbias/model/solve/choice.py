@@ -1,13 +1,15 @@
-"""The choice of a method: the likely best first, and the next one if it falls short.
+"""The choice of a method: all that may serve take turns until one of them meets the tolerance.
 
-`first_that_meets` tries methods until one meets the tolerance; `candidates` orders them.
+`first_that_meets` is the choice; `candidates` lists the methods that may serve and what a trial of each
+costs. `turns` says whose turn it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import cache, partial
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
 
 import numpy as np
 
@@ -18,12 +20,22 @@ from gainbias.model.solve.aggregation import find_blocks, prepare_aggregation
 from gainbias.model.solve.bounds import relative
 from gainbias.model.solve.certificate import Certified, solve_and_certify
 from gainbias.model.solve.elimination.solver import eliminate
-from gainbias.model.solve.iterative import prepare_krylov, prepare_power, steps_to_forget
+from gainbias.model.solve.incomplete import prepare_incomplete, work_to_prepare
+from gainbias.model.solve.iterative import prepare_krylov, prepare_power, product_work
 from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError, Solver
+from gainbias.model.solve.turns import (
+    FIRST_PRODUCTS,
+    PER_OPERATION,
+    PER_ORDERED_ENTRY,
+    PER_ORDERED_STATE,
+    Meter,
+    Turn,
+    next_turn,
+)
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats
 
-METHODS = ("dense-gth", "sparse-gth", "power", "krylov", "aggregation")
+METHODS = ("dense-gth", "sparse-gth", "incomplete-gth", "power", "krylov", "aggregation")
 """Names that a user may ask for."""
 
 DENSE_SOLVE_STATES = 500
@@ -32,25 +44,38 @@ DENSE_SOLVE_STATES = 500
 MOST_DENSE_STATES = 10_000
 """Up to this size one dense block takes about a minute, which is the last resort."""
 
-FEW_POWER_STEPS = 400
-"""A chain that forgets within this many steps is not worth a factorisation."""
-
-LARGE_CHAIN = 200_000
-"""From this size on products are so expensive that the fewer ones of `krylov` pay for its longer steps."""
-
-AFFORDABLE_FLOPS, AFFORDABLE_FLOPS_PER_STATE = 1e9, 3e5
-"""An elimination that costs more than this waits until methods that only multiply have been tried."""
+LAW_DIGITS, ANSWER_DIGITS = 15.0, 63.0
+"""Digits that a method must gain for the stationary law, and for an answer: seven solves of nine digits."""
 
 LARGEST_GAIN_ERROR = 0.1
 """An answer whose gain may be off by more than this part of the largest reward is of no use."""
 
 
-Prepare = Callable[[], Solver]
+Answers = tuple[Solver, list[Certified]]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method that may serve.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    prepare : callable
+        Makes its solver.
+    trial : float
+        Work after which it is known how it gets on; 0 if it is best done at once.
+    """
+
+    name: str
+    prepare: Callable[[Budget], Solver]
+    trial: float
 
 
 def first_that_meets(
     mrp: MarkovRewardProcess,
-    rewards: Sequence[Floats],
+    rewards: list[Floats],
     tol: float,
     method: str,
     budget: Budget,
@@ -68,47 +93,63 @@ def first_that_meets(
     Returns
     -------
     Solver, list of Certified, tuple of str
-        The solver, its answers, and the methods that were tried and fell short, in words.
+        The solver, its answers, and what the methods did, in words, if there was more than one.
 
     Raises
     ------
     ConvergenceError
         If no answer is accepted.
     """
+    wanted = LAW_DIGITS + ANSWER_DIGITS * len(rewards)
+    turns = [
+        Turn(one.name, partial(_answer, mrp, rewards, one.prepare, budget), one.trial, wanted)
+        for one in candidates(mrp, method)
+    ]
     tried: list[str] = []
-    reached: list[tuple[Solver, list[Certified]]] = []
+    reached: list[Answers] = []
     is_late = False
-    for name, prepare in candidates(mrp, method, budget):
-        try:
-            budget.watch.check()
-            solver = prepare()
-            with np.errstate(over="ignore", invalid="ignore"):
-                # What overflows makes the error bound infinite.
-                answers = [solve_and_certify(mrp.csr, _expected(mrp, r), solver) for r in rewards]
-        except (MethodError, MemoryError) as reason:
-            tried.append(f"{name}: {reason}")
-            continue
-        except OutOfTimeError as reason:
-            tried.append(f"{name}: {reason}")
-            is_late = True
-            break
-        worst = max(answers, key=lambda answer: answer.error_bound)
-        if worst.error_bound <= tol:
-            return solver, answers, tuple(tried)
-        tried.append(f"{name}: reached an error bound of {worst.error_bound:.1e}{_cause(worst)}")
-        reached.append((solver, answers))
+    try:
+        while turns:
+            turn = next_turn(turns)
+            _advance(turn, turns, budget)
+            if not turn.is_done:
+                continue
+            turns.remove(turn)
+            try:
+                solver, answers = turn.result()
+            except (MethodError, MemoryError) as reason:
+                tried.append(f"{turn.name}: {reason}")
+                continue
+            except OutOfTimeError as reason:
+                tried.append(f"{turn.name}: {reason}")
+                is_late = True
+                if budget.watch.remaining <= 0.0:
+                    break
+                continue
+            worst = max(answers, key=lambda answer: answer.error_bound)
+            if worst.error_bound <= tol:
+                left = [_what_was_done(other) for other in turns if other.is_started]
+                own = [_what_was_done(turn, chosen=True)] if left or tried else []
+                return solver, answers, (*tried, *left, *own)
+            tried.append(f"{turn.name}: reached an error bound of {worst.error_bound:.1e}{_cause(worst)}")
+            reached.append((solver, answers))
+    except BaseException:
+        budget.watch.stop()
+        raise
+    finally:
+        for turn in turns:
+            turn.cancel()
+    tried += [_what_was_done(turn) for turn in turns]
     best = None if insist else _best(reached, rewards)
     if best is None:
         raise ConvergenceError(_refusal(mrp, tol, method, tried, is_late))
     return *best, tuple(tried)
 
 
-def _best(
-    reached: list[tuple[Solver, list[Certified]]], rewards: Sequence[Floats]
-) -> tuple[Solver, list[Certified]] | None:
+def _best(reached: list[Answers], rewards: list[Floats]) -> Answers | None:
     """Return the answers with the smallest error bound of those that know the gain, or None."""
 
-    def errors(found: tuple[Solver, list[Certified]]) -> tuple[float, float]:
+    def errors(found: Answers) -> tuple[float, float]:
         of_gain = (
             relative(float(answer.gain_error.max()), float(np.abs(vector).max()))
             for answer, vector in zip(found[1], rewards, strict=True)
@@ -135,6 +176,50 @@ def _refusal(mrp: MarkovRewardProcess, tol: float, method: str, tried: list[str]
     )
 
 
+def _answer(
+    mrp: MarkovRewardProcess,
+    rewards: list[Floats],
+    prepare: Callable[[Budget], Solver],
+    budget: Budget,
+    meter: Meter,
+) -> Answers:
+    budget.watch.check()
+    solver = prepare(replace(budget, meter=meter))
+    with np.errstate(over="ignore", invalid="ignore"):
+        # What overflows makes the error bound infinite.
+        return solver, [solve_and_certify(mrp.csr, _expected(mrp, r), solver) for r in rewards]
+
+
+def _advance(turn: Turn[Answers], turns: list[Turn[Answers]], budget: Budget) -> None:
+    """Give a method its next slice, and at most half of the time that is left if there are others."""
+    others = [other for other in turns if other is not turn]
+    if not others:
+        turn.advance(inf)
+        return
+    turn.meter.worth = min(other.expected for other in others)
+    work = turn.slice if turn.trial > 0.0 else inf
+    seconds = 0.5 * budget.watch.remaining
+    if work < inf:
+        turn.advance(work, seconds)
+    else:
+        with budget.watch.limited_to(seconds):
+            turn.advance(work)
+
+
+def _what_was_done(turn: Turn[Answers], chosen: bool = False) -> str:
+    """Return the work of a method in words."""
+    meter, words = turn.meter, []
+    if meter.products:
+        words.append(f"{meter.products:,} products")
+    if meter.planned is not None:
+        at_all = "" if chosen else "planned only, "
+        words.append(f"{at_all}{meter.operations:.1e} operations")
+    if not chosen and meter.planned is None:
+        words.append(f"{meter.digits:.0f} of {turn.digits:.0f} digits")
+    end = "done after" if chosen else "left for a quicker one after" if meter.products else "not needed:"
+    return f"{turn.name}: {end} {', '.join(words) or 'no products'}"
+
+
 def _expected(mrp: MarkovRewardProcess, rewards: Floats) -> Floats | Expected:
     """Return rewards as they are, or with twice the digits if they are means of other rewards."""
     own = mrp.expected if rewards is mrp.rewards else None
@@ -150,40 +235,41 @@ def _cause(answer: Certified) -> str:
     )
 
 
-def candidates(mrp: MarkovRewardProcess, method: str, budget: Budget) -> Iterator[tuple[str, Prepare]]:
-    """Yield the name of each method and the function that prepares it, the likely best first."""
+def candidates(mrp: MarkovRewardProcess, method: str) -> list[Candidate]:
+    """Return the methods that may serve."""
     csr, structure, n = mrp.csr, mrp.structure, mrp.num_states
-    dense = ("dense-gth", partial(eliminate, csr, structure, True, budget))
-    affordable = replace(budget, max_flops=AFFORDABLE_FLOPS + AFFORDABLE_FLOPS_PER_STATE * n)
-    gth = ("sparse-gth", partial(eliminate, csr, structure, False, budget))
-    power = ("power", lambda: prepare_power(csr, structure.recurrent[0], mrp.period, budget))
-    krylov = ("krylov", lambda: prepare_krylov(csr, structure.recurrent[0], budget))
-    blocks = cache(lambda: find_blocks(csr) if mrp.is_irreducible else None)
-    aggregation = ("aggregation", lambda: prepare_aggregation(csr, blocks(), _coarse_solver(budget), budget))
-    if method != "auto":
-        yield next(one for one in (dense, gth, power, krylov, aggregation) if one[0] == method)
-        return
+    recurrent = structure.recurrent[0]
+    slice_of_products = FIRST_PRODUCTS * product_work(csr)
+    ordering = PER_ORDERED_STATE * n + PER_ORDERED_ENTRY * csr.nnz
+    dense = Candidate("dense-gth", lambda budget: eliminate(csr, structure, True, budget), ordering)
+    gth = Candidate("sparse-gth", lambda budget: eliminate(csr, structure, False, budget), ordering)
     full = csr.nnz > 0.1 * float(n) ** 2
     direct = dense if n <= DENSE_SOLVE_STATES or full else gth
-    if n <= DENSE_SOLVE_STATES or not mrp.is_unichain:
-        yield direct
-        return
-    quick = steps_to_forget(csr, mrp.period) <= FEW_POWER_STEPS
-    if quick and n >= LARGE_CHAIN:
-        yield krylov
-    if quick:
-        yield power
-    if not full and blocks() is not None:
-        yield aggregation
-    if not full:
-        yield "sparse-gth", partial(eliminate, csr, structure, False, affordable)
-    if not (quick and n >= LARGE_CHAIN):
-        yield krylov
-    yield direct
-    if not quick:
-        yield power
+    if method in ("dense-gth", "sparse-gth"):
+        return [dense if method == "dense-gth" else gth]
+    if method == "auto" and (n <= DENSE_SOLVE_STATES or not mrp.is_unichain):
+        return [direct]
+    power = Candidate(
+        "power", lambda budget: prepare_power(csr, recurrent, mrp.period, budget), slice_of_products
+    )
+    krylov = Candidate("krylov", lambda budget: prepare_krylov(csr, recurrent, budget), slice_of_products)
+    incomplete = Candidate(
+        "incomplete-gth",
+        lambda budget: prepare_incomplete(csr, recurrent, budget),
+        work_to_prepare(csr) + 3 * slice_of_products,
+    )
+    blocks = find_blocks(csr) if method in ("auto", "aggregation") and mrp.is_irreducible else None
+    aggregation = Candidate(
+        "aggregation", lambda budget: prepare_aggregation(csr, blocks, _coarse_solver(budget), budget), 0.0
+    )
+    if method != "auto":
+        return [one for one in (incomplete, power, krylov, aggregation) if one.name == method]
+    chosen = [power, krylov, incomplete, direct]
+    if blocks is not None and not full:
+        chosen.insert(0, aggregation)
     if direct is gth and n <= MOST_DENSE_STATES:
-        yield dense
+        chosen.append(replace(dense, trial=PER_OPERATION * n**3))
+    return chosen
 
 
 def _coarse_solver(budget: Budget) -> Callable[[CsrArray], Solver]:

@@ -1,26 +1,28 @@
 """Iterative methods, which only multiply by the transition matrix.
 
-They are for chains that forget their start quickly and that elimination would fill in. `prepare_power` and
-`prepare_krylov` make the two solvers; `steps_to_forget` predicts whether they pay.
+They are for chains that elimination would fill in. `prepare_power` and `prepare_krylov` make the two solvers;
+`prepare`, `bicgstab` and `IterativeSolver` serve `incomplete` too.
 
 `power` adds up ``right + P right + P^2 right + ...``; `krylov` (BiCGSTAB, van der Vorst 1992) searches the
-same space more cleverly, which pays on chains that take hundreds of steps to forget. Both give up early
-if they do not converge.
+same space more cleverly, which pays on chains that take hundreds of steps to forget. They predict nothing:
+each product is counted by the meter of the budget, which may pause a method and let another one try.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from math import log
+from dataclasses import dataclass
+from math import isfinite, log
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, bicgstab
 
+from gainbias.kernels import kernel
 from gainbias.model.checks import CsrArray
+from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.model.solve.elimination.solver import exit_probability
 from gainbias.model.solve.solution import Budget, MethodError
-from gainbias.progress import Watch
+from gainbias.model.solve.turns import PER_CALL, PER_ENTRY, PER_STATE, PER_SWEPT_ENTRY, Meter
 from gainbias.types import Floats
 
 BIAS_TOLERANCE = 1e-9
@@ -32,20 +34,30 @@ STATIONARY_TOLERANCE = 2e-15
 POLISHED = 1e-13
 """A probability is polished until a step moves it by no more than this part of itself."""
 
-PILOT_STEPS = 40
-"""Steps from which the rate of decay is predicted."""
+FEW_SWEEPS, SWEEPS_PER_PRODUCT = 300, 3
+"""A law is polished for this many sweeps, and this many more for each product that finding it took."""
+
+NOISE = 1e-14
+"""A probability that is smaller than this part of the largest one may consist of rounding errors."""
+
+MOST_CANCELLATION = 1e6
+"""A law whose entries cancel by more than this when they are added up is not taken for one."""
 
 MOST_POWER_STEPS = 20_000
 """Steps after which powers are given up."""
 
-KRYLOV_ROUND = 200
-"""Steps of BiCGSTAB after which its residual is looked at."""
+FIRST_ROUND = 200
+"""Steps of BiCGSTAB after which its residual is computed anew; each further round is twice as long."""
+
+MOST_GROWTH = 1e12
+"""A residual that has grown by this much ends a round: what was found until then is better."""
 
 LOOK = 10
-"""Steps between two looks at the rate of decay."""
+"""Steps of powers between two looks at what is left."""
 
 
 Operator = Callable[[Floats], Floats]
+Solve = Callable[[Operator, Floats, float], Floats]
 
 
 @dataclass
@@ -54,11 +66,16 @@ class IterativeSolver:
 
     method: str
     stationary: Floats
-    _solve: Callable[[Operator, Floats, float], Floats]
+    _solve: Solve
     _transitions: CsrArray
-    iterations: int
-    notes: tuple[str, ...] = ()
-    tolerance: float = field(default=BIAS_TOLERANCE, init=False)
+    _meter: Meter
+    notes: tuple[str, ...]
+    tolerance: float
+
+    @property
+    def iterations(self) -> int:
+        """Matrix-vector products so far."""
+        return self._meter.products
 
     def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
@@ -68,43 +85,18 @@ class IterativeSolver:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0."""
 
         def forward(x: Floats) -> Floats:
-            self.iterations += 1
+            self._meter.spend(product_work(self._transitions), products=1)
             moved = np.asarray(self._transitions @ x)
             return np.asarray(moved - self.stationary @ moved)
 
         x = self._solve(forward, right - self.stationary @ right, self.tolerance)
+        self._meter.finish_solve()
         return x - self.stationary @ x
 
 
-def steps_to_forget(transitions: CsrArray, period: int, steps: int = PILOT_STEPS) -> float:
-    """Return a prediction of the number of steps after which a chain has forgotten a random vector.
-
-    Parameters
-    ----------
-    transitions : (n, n) csr_array
-        The chain.
-    period : int
-        Its period.
-    steps : int
-        Length of the pilot.
-
-    Returns
-    -------
-    float
-        Predicted number of steps; it can only be too small, never too large by much.
-    """
-    lazy = _lazy(transitions, period)
-    x = np.random.default_rng(0).standard_normal(transitions.shape[0])
-    rate = 1.0
-    for _ in range(steps // LOOK):
-        before = float(np.ptp(x))
-        for _ in range(LOOK):
-            x = lazy(x)
-        rate = (float(np.ptp(x)) / before) ** (1.0 / LOOK) if before > 0.0 else 0.0
-        if rate < 0.8:
-            # The chain is so quick that more steps would cost more than a better prediction is worth.
-            break
-    return np.inf if rate >= 1.0 else log(STATIONARY_TOLERANCE) / log(max(rate, 1e-9))
+def product_work(transitions: CsrArray) -> float:
+    """Return the work of a product with a chain, in nominal seconds."""
+    return PER_CALL + PER_ENTRY * transitions.nnz + 3 * PER_STATE * transitions.shape[0]
 
 
 def prepare_power(
@@ -115,66 +107,105 @@ def prepare_power(
     def solve(forward: Operator, right: Floats, tolerance: float) -> Floats:
         # x - P x = b is solved by the sum of P^k b, or, with the lazy chain L = (I + P) / 2, of L^k (b / 2).
         if period == 1:
-            return _sum_of_powers(forward, right, tolerance, budget.watch)
-        return _sum_of_powers(lambda x: 0.5 * (x + forward(x)), 0.5 * right, tolerance, budget.watch)
+            return _sum_of_powers(forward, right, tolerance, budget)
+        return _sum_of_powers(lambda x: 0.5 * (x + forward(x)), 0.5 * right, tolerance, budget)
 
-    return _prepare("power", transitions, recurrent, solve, budget.watch)
+    return prepare("power", transitions, recurrent, solve, solve, budget)
 
 
 def prepare_krylov(transitions: CsrArray, recurrent: NDArray[np.intp], budget: Budget) -> IterativeSolver:
     """Return a solver that uses BiCGSTAB; raises `MethodError` if it does not converge."""
 
     def solve(forward: Operator, right: Floats, tolerance: float) -> Floats:
-        return _bicgstab(forward, right, tolerance, budget.watch)
+        return bicgstab(lambda x: x - forward(x), lambda x: x, right, tolerance, budget, "krylov")
 
-    return _prepare("krylov", transitions, recurrent, solve, budget.watch)
+    return prepare("krylov", transitions, recurrent, solve, solve, budget)
 
 
-def _prepare(
+def prepare(
     name: str,
     transitions: CsrArray,
     recurrent: NDArray[np.intp],
-    solve: Callable[[Operator, Floats, float], Floats],
-    watch: Watch,
+    solve: Solve,
+    solve_transposed: Solve,
+    budget: Budget,
+    tolerance: float = BIAS_TOLERANCE,
+    guess: Floats | None = None,
 ) -> IterativeSolver:
-    """Return a solver after finding the stationary law as ``u + x``, u uniform and ``x - x P = u P - u``."""
+    """Return a solver after finding the stationary law as ``u + x``, where ``x - x P = u P - u``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the method.
+    transitions : (n, n) csr_array
+        The chain.
+    recurrent : int array
+        Its recurrent states.
+    solve, solve_transposed : callable
+        Take a function that multiplies by P (transposed: by its transpose), a right side and the residual to
+        reach, relative to it, and return x with ``x - P x = right`` (transposed: ``x - x P = right``).
+    budget : Budget
+        Limits, and the meter that counts.
+    tolerance : float
+        Residual that a solve reaches, relative to its right side.
+    guess : (n,) array, optional
+        About the law, with small probabilities of the right order; u is uniform without it.
+    """
     columns = transitions.T.tocsr()
-    n = transitions.shape[0]
-    count = 0
+    n, meter = transitions.shape[0], budget.meter
+    work = product_work(transitions)
 
     def forward(x: Floats) -> Floats:
-        nonlocal count
-        count += 1
+        meter.spend(work, products=1)
         return np.asarray(columns @ x)
 
-    law = np.full(n, 1.0 / n)
+    law = np.full(n, 1.0 / n) if guess is None else guess / guess.sum()
+    before, moved = meter.products, np.inf
     for _ in range(3):
         # Repeated from its own result: BiCGSTAB may stop early, and a law that is right does not move.
         right = columns @ law - law
-        if np.abs(right).sum() <= STATIONARY_TOLERANCE:
+        moved_before, moved = moved, float(np.abs(right).sum())
+        if moved <= STATIONARY_TOLERANCE or moved > 0.5 * moved_before:
             break
-        correction = solve(forward, right, max(BIAS_TOLERANCE, STATIONARY_TOLERANCE / np.abs(right).sum()))
-        law = np.maximum(law + correction, 0.0)
+        law = law + solve_transposed(forward, right, max(tolerance, STATIONARY_TOLERANCE / moved))
+        # A multiple of the law may have come along with the correction, a negative one too.
+        total = float(law.sum())
+        if not (isfinite(total) and np.abs(law).sum() < MOST_CANCELLATION * abs(total)):
+            raise MethodError("a search for the stationary law ended far from it")
+        law = np.maximum(law / total, 0.0)
         law /= law.sum()
-    # Polishing may take a few times as long as finding the law did, which suffices unless chains are long.
-    law, notes = _polished(law, columns, recurrent, 200 + 5 * count, watch)
-    return IterativeSolver(name, law, solve, transitions, count, notes)
+        meter.finish_solve()
+    # Noise is wiped out first: sweeps fill it in from below sooner than they wear it off. Polishing may take
+    # a few times as long as finding the law did, which suffices unless chains are long.
+    law = np.where(law > NOISE * law.max(), law, 0.0 if guess is None else guess * (law.max() / guess.max()))
+    most_sweeps = FEW_SWEEPS + SWEEPS_PER_PRODUCT * (meter.products - before)
+    law, notes = _polished(law, transitions, columns, recurrent, most_sweeps, budget)
+    return IterativeSolver(name, law, solve, transitions, meter, notes, tolerance)
 
 
 def _polished(
-    law: Floats, columns: CsrArray, recurrent: NDArray[np.intp], most_steps: int, watch: Watch
+    law: Floats,
+    transitions: CsrArray,
+    columns: CsrArray,
+    recurrent: NDArray[np.intp],
+    most_sweeps: int,
+    budget: Budget,
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Return a law whose small probabilities have their digits too, and remarks if they do not.
-
-    A step only adds and multiplies positive numbers, so it loses no digits.
-    """
+    """Return a law whose small probabilities have their digits too, and remarks if they do not."""
     inside = np.zeros(len(law), bool)
     inside[recurrent] = True
     law = np.where(inside, law, 0.0)
-    for _ in range(most_steps):
-        watch.show("polishing small probabilities")
-        # The lazy chain, which has no period, has the same law.
-        after = np.where(inside, 0.5 * (law + columns @ law), 0.0)
+    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    back = Sparse(columns.indptr, columns.indices, columns.data)
+    exits = exit_probabilities(rows)
+    work = PER_CALL + 2 * PER_SWEPT_ENTRY * transitions.nnz + 6 * PER_STATE * len(law)
+    halfway, relative_then = 50, np.inf
+    for sweep in range(most_sweeps):
+        budget.watch.show("polishing small probabilities")
+        budget.meter.spend(work, aside=True)
+        after = law.copy()
+        balance(back, exits, after)
         after /= after.sum()
         moved = not np.array_equal(after, law)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -182,18 +213,46 @@ def _polished(
         law = after
         if relative <= POLISHED:
             return law, ()
+        if sweep == 2 * halfway:
+            # At the rate of the last half it would take too long.
+            rate = (relative / relative_then) ** (1.0 / halfway)
+            if not rate < 1.0 or sweep + log(POLISHED / relative) / log(rate) > most_sweeps:
+                break
+            halfway = sweep
+        if sweep == halfway:
+            relative_then = relative
         if not moved:
             break
     return law, (f"small stationary probabilities may be off: one still moves by {relative:.1e} of itself",)
 
 
-def _lazy(transitions: CsrArray, period: int) -> Operator:
-    if period == 1:
-        return lambda x: np.asarray(transitions @ x)
-    return lambda x: np.asarray(0.5 * (x + transitions @ x))
+@kernel
+def exit_probabilities(rows: Sparse) -> Floats:
+    """Return the probability of leaving each state, (n,), as a sum."""
+    exits = np.empty(len(rows.indptr) - 1)
+    for i in range(len(exits)):
+        exits[i] = exit_probability(rows, i)
+    return exits
 
 
-def _sum_of_powers(forward: Operator, right: Floats, tolerance: float, watch: Watch) -> Floats:
+@kernel
+def balance(columns: Sparse, exits: Floats, law: Floats) -> None:
+    """Make what enters each state equal to what leaves it, state by state, there and back.
+
+    It only adds, multiplies and divides numbers that are not negative, so that it loses no digits.
+    """
+    n = len(law)
+    for k in range(2 * n):
+        j = k if k < n else 2 * n - 1 - k
+        if exits[j] > 0.0:
+            entering = 0.0
+            for entry in range(columns.indptr[j], columns.indptr[j + 1]):
+                if columns.indices[entry] != j:
+                    entering += law[columns.indices[entry]] * columns.data[entry]
+            law[j] = entering / exits[j]
+
+
+def _sum_of_powers(forward: Operator, right: Floats, tolerance: float, budget: Budget) -> Floats:
     term, total = right, right.copy()
     start = size = float(np.abs(right).max())
     for step in range(1, MOST_POWER_STEPS + 1):
@@ -202,13 +261,11 @@ def _sum_of_powers(forward: Operator, right: Floats, tolerance: float, watch: Wa
         term = forward(term)
         total += term
         if step % LOOK == 0:
-            watch.show("power: waiting until the chain forgets", *_fraction(size / start, tolerance))
+            # A chain may at first not forget at all, for as many steps as it takes to cross it.
             before, size = size, float(np.abs(term).max())
-            rate = (size / before) ** (1.0 / LOOK)
-            if step > PILOT_STEPS and (
-                rate >= 1.0 or step + log(tolerance * start / size) / log(rate) > MOST_POWER_STEPS
-            ):
-                break
+            budget.watch.show("power: waiting until the chain forgets", *_fraction(size / start, tolerance))
+            budget.meter.reach(size / start)
+    rate = (size / before) ** (1.0 / LOOK)
     raise MethodError(f"the chain forgets by only {1 - rate:.1e} per step, after {step} steps")
 
 
@@ -217,27 +274,79 @@ def _fraction(reached: float, wanted: float) -> tuple[float, float]:
     return -log(max(reached, 1e-300)), -log(wanted)
 
 
-def _bicgstab(forward: Operator, right: Floats, tolerance: float, watch: Watch) -> Floats:
-    n, size = len(right), float(np.linalg.norm(right))
+def bicgstab(
+    apply: Operator, precondition: Operator, right: Floats, tolerance: float, budget: Budget, name: str
+) -> Floats:
+    """Return the x with ``apply(x) = right`` that BiCGSTAB finds; raises `MethodError` if it stalls.
+
+    Parameters
+    ----------
+    apply : callable
+        Multiplies by the matrix.
+    precondition : callable
+        Solves about the same equation.
+    right : (n,) array
+        Right side.
+    tolerance : float
+        Residual to reach, relative to the right side.
+    budget : Budget
+        Limits, and the meter that counts.
+    name : str
+        Name of the method, for a progress bar.
+    """
+    size = float(np.linalg.norm(right))
     if size == 0.0:
-        return np.zeros(n)
-    operator = LinearOperator((n, n), matvec=lambda x: x - forward(x), dtype=np.float64)
-    # Scaled to length one, because SciPy's test for a breakdown is absolute.
+        return np.zeros(len(right))
     unit = right / size
-    x, reached, last = np.zeros(n), 1.0, np.inf
+    x, reached, last, steps = np.zeros(len(right)), 1.0, np.inf, FIRST_ROUND
+    residual = unit
     # Round by round, to give up as soon as a round brings next to nothing.
     while reached > 10 * tolerance and reached < 0.3 * last:
         with np.errstate(all="ignore"):
-            x, _ = bicgstab(
-                operator,
-                unit,
-                x0=x,
-                rtol=tolerance,
-                atol=0.0,
-                maxiter=KRYLOV_ROUND,
-                callback=lambda _: watch.show("krylov: searching"),
-            )
-            last, reached = reached, float(np.linalg.norm(unit - operator @ x))
+            x = x + _search(apply, precondition, residual, tolerance, steps, budget, name)
+            residual = unit - apply(x)
+        last, reached, steps = reached, float(np.linalg.norm(residual)), 2 * steps
     if not reached <= 10 * tolerance:
         raise MethodError(f"BiCGSTAB reached a residual of {reached:.1e} and {tolerance:.1e} was wanted")
-    return np.asarray(x) * size
+    return x * size
+
+
+def _search(
+    apply: Operator,
+    precondition: Operator,
+    right: Floats,
+    tolerance: float,
+    most_steps: int,
+    budget: Budget,
+    name: str,
+) -> Floats:
+    """Return what one round of BiCGSTAB finds; it ends early when it breaks down."""
+    x, residual = np.zeros(len(right)), right.copy()
+    direction, moved = np.zeros(len(right)), np.zeros(len(right))
+    rho = alpha = omega = 1.0
+    for _ in range(most_steps):
+        budget.watch.show(f"{name}: searching")
+        rho_before, rho = rho, float(right @ residual)
+        beta = rho / rho_before * (alpha / omega)
+        direction = residual + beta * (direction - omega * moved)
+        step = precondition(direction)
+        moved = apply(step)
+        alpha = rho / float(right @ moved)
+        half = residual - alpha * moved
+        if float(np.linalg.norm(half)) <= tolerance:
+            x += alpha * step
+            break
+        other = precondition(half)
+        turned = apply(other)
+        omega = float(turned @ half) / float(turned @ turned)
+        change = alpha * step + omega * other
+        residual = half - omega * turned
+        budget.meter.spend(12 * PER_STATE * len(x))
+        reached = float(np.linalg.norm(residual))
+        if not reached < MOST_GROWTH or rho == 0.0 or omega == 0.0:
+            break
+        x += change
+        budget.meter.reach(reached)
+        if reached <= tolerance:
+            break
+    return x

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from gainbias.model.checks import CsrArray
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.sensitivity import Sensitivity
+from gainbias.model.solve.turns import Meter
 from gainbias.model.structure import Structure
 from gainbias.progress import Watch
 from gainbias.types import Floats
@@ -281,11 +282,11 @@ class Solver(Protocol):
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits on the memory (bytes), time and arithmetic that a method may use."""
+    """Limits on the memory (bytes) and time that a method may use, and the meter that counts its work."""
 
     max_memory: float
     watch: Watch
-    max_flops: float = float("inf")
+    meter: Meter = field(default_factory=Meter)
 
 
 class MethodError(Exception):

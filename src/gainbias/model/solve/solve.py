@@ -71,8 +71,8 @@ def solve(
     tol : float
         `Solution.error_bound` at which no better method is looked for.
     method : str
-        "auto", or one of "dense-gth" and "sparse-gth" (elimination without subtraction), "power", "krylov",
-        "aggregation".
+        "auto", or one of "dense-gth" and "sparse-gth" (elimination without subtraction), "incomplete-gth",
+        "power", "krylov", "aggregation".
     time_limit : float, optional
         Seconds.
     max_memory : float, optional
@@ -272,7 +272,7 @@ def _check_arguments(
             f"the process has {mrp.structure.describe_recurrent()}, so its gain depends on where it starts: "
             "solve(mrp, multichain=True) gives gain and bias for each state, or make the process communicate"
         )
-    if not mrp.is_unichain and method in ("power", "krylov", "aggregation"):
+    if not mrp.is_unichain and method not in ("auto", "dense-gth", "sparse-gth"):
         raise ValueError(
             f"method {method!r} needs a single recurrent class: use 'auto', 'dense-gth' or 'sparse-gth'"
         )

@@ -234,19 +234,18 @@ def factorise_chain(transitions: CsrArray, leak: Floats, plan: EliminationPlan, 
     plan : EliminationPlan
         The fronts.
     budget : Budget
-        Limits on memory, time and arithmetic.
+        Limits on memory and time.
 
     Raises
     ------
     MethodError
-        If memory or arithmetic do not suffice.
+        If memory does not suffice.
     """
     needed = plan.bytes_needed + BYTES_PER_STATE * len(leak) + BYTES_PER_ENTRY * transitions.nnz
     if needed > budget.max_memory:
         allowed = f"{budget.max_memory / 1e9:.3g} GB are allowed"
         raise MethodError(f"elimination needs {needed / 1e9:.3g} GB of memory and {allowed}")
-    if plan.flops > budget.max_flops:
-        raise MethodError(f"elimination takes {plan.flops:.1e} operations: others go first")
+    budget.meter.plan(plan.flops, plan.factor_entries)
     columns = transitions.T.tocsr()
     work = np.empty(plan.front_entries)
     stack = np.empty(max(plan.stack_entries, 1))

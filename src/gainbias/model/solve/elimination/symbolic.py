@@ -71,7 +71,7 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
     graph : (n, n) csr_array
         Symmetric pattern without diagonal.
     budget : Budget
-        Memory and arithmetic that may be used.
+        Memory that may be used, and the meter that is told what the elimination will cost.
 
     Returns
     -------
@@ -85,24 +85,29 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
     """
     n = graph.shape[0]
     budget.watch.show(f"ordering {n:,} states")
-    # A factor with this many entries takes at least the allowed arithmetic, by the inequality of the means.
-    most_entries = min(budget.max_memory / 8, np.sqrt(budget.max_flops * n))
+    most_entries = budget.max_memory / 8
     width = widest_level(graph) if n > SMALL else 0
     expands = width > n / 10
-    if expands and 0.7 * (width / 4) ** 3 > budget.max_flops:
-        raise MethodError("the graph expands, so that elimination would fill in too much")
-    plan = None if expands else plan_elimination(graph, minimum_degree(graph), most_entries)
-    if plan is not None and plan.flops < 3 * FLOPS_PER_STATE_OF_METIS * n:
-        return plan, "minimum degree"
+    plan, least_flops = None, 0.7 * (width / 4) ** 3
+    if not expands:
+        order, pays = minimum_degree(graph), budget.meter.entries_that_pay(n)
+        plan = plan_elimination(graph, order, min(most_entries, pays))
+        if plan is None and pays < most_entries:
+            # By the inequality of the means, factors with this many entries take at least this arithmetic.
+            budget.meter.plan(pays**2 / n, int(pays))
+            plan = plan_elimination(graph, order, most_entries)
+        if plan is not None:
+            if plan.flops < 3 * FLOPS_PER_STATE_OF_METIS * n:
+                return plan, "minimum degree"
+            least_flops = plan.flops
     if importlib.util.find_spec("pymetis") is not None:
+        budget.meter.plan(least_flops + FLOPS_PER_STATE_OF_METIS * n)
         other = plan_elimination(graph, nested_dissection(graph), most_entries)
         if other is not None and (plan is None or other.flops < plan.flops):
             return other, "nested dissection"
     elif plan is None:
         reason = "the graph expands, which minimum degree cannot order" if expands else "too much fills in"
         raise MethodError(f"{reason}, and METIS is not installed (pip install 'gainbias[solvers]')")
-    if plan is None and most_entries < budget.max_memory / 8:
-        raise MethodError(f"elimination takes more than {budget.max_flops:.1e} operations: others go first")
     if plan is None:
         raise MethodError(f"the factors of {n:,} states do not fit into {budget.max_memory / 1e9:.3g} GB")
     return plan, "minimum degree"
