@@ -16,8 +16,10 @@ import pytest
 
 import gainbias
 from gainbias.engine.loop import loop_of
-from gainbias.kernels import cache_folder, kernel
+from gainbias.kernels import cache_folder, kernel, light_work
+from gainbias.kernels import compile as compile_module
 from gainbias.kernels.cache import kernel_digest
+from gainbias.kernels.compile import PYTHON_SECONDS
 
 PACKAGE = Path(gainbias.__file__).parent
 PROGRAM = """
@@ -90,6 +92,58 @@ def test_stored_code_that_cannot_be_read_is_compiled_again(tmp_path: Path) -> No
     for stored in (tmp_path / "cache").rglob("*.nb?"):
         stored.write_bytes(stored.read_bytes()[:40])
     assert run_copy(tmp_path, STEP_PROGRAM) == "0.5"
+
+
+LIGHT_PROGRAM = """
+import numpy as np
+import gainbias as gb
+rng = np.random.default_rng(0)
+transitions = rng.dirichlet(np.full(30, 0.2), 30)
+mrp = gb.MarkovRewardProcess(transitions, rewards=rng.standard_normal((30, 30)))
+found = gb.solve(mrp, extra_rewards={"more": rng.standard_normal(30)})
+numbers = [found.gain, found.gain_error, *found.bias, *found.bias_error, *found.stationary_error]
+print([float(x).hex() for x in [*numbers, found.asymptotic_variance, *found.extra["more"].bias]])
+"""
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+class TestLightWork:
+    """A small chain on a fresh machine: compiling would take seconds, the work none."""
+
+    def test_it_compiles_nothing_and_has_the_bits_of_compiled_code(self, tmp_path: Path) -> None:
+        (tmp_path / "gainbias").symlink_to(PACKAGE)
+        in_python = run_copy(tmp_path, LIGHT_PROGRAM)
+        assert not list((tmp_path / "cache").rglob("*.nbc"))
+        done = subprocess.run(
+            [sys.executable, "-c", LIGHT_PROGRAM], capture_output=True, text=True, check=True
+        )
+        assert in_python == done.stdout.strip()
+
+    def test_much_of_it_is_compiled_after_all(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(compile_module, "_python_seconds", 0.0)
+        calls = []
+
+        @kernel
+        def double(x: float) -> float:
+            return 2.0 * x
+
+        for _ in range(3):
+            with light_work(0.4 * PYTHON_SECONDS):
+                assert double(4.0) == 8.0
+            calls.append(len(double.signatures))  # type: ignore[attr-defined]
+        assert calls == [0, 0, 1]
+        assert double(4.0) == 8.0
+
+    def test_outside_and_in_other_threads_kernels_are_compiled(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(compile_module, "_python_seconds", 0.0)
+
+        @kernel
+        def double(x: float) -> float:
+            return 2.0 * x
+
+        with light_work(0.0), ThreadPoolExecutor(1) as pool:
+            assert pool.submit(double, 4.0).result() == 8.0
+        assert len(double.signatures) == 1  # type: ignore[attr-defined]
 
 
 LATE_PROGRAM = """

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -160,7 +161,8 @@ class Watch:
             except BaseException as error:
                 failure.append(error)
 
-        thread = threading.Thread(target=guarded, daemon=True)
+        context = copy_context()  # such as what to do about overflow
+        thread = threading.Thread(target=lambda: context.run(guarded), daemon=True)
         thread.start()
         try:
             while thread.is_alive():

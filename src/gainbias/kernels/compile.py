@@ -1,7 +1,8 @@
 """The decorators for kernels and for their parts, and the options with which all are compiled.
 
 `kernel` and `bare_kernel` compile a function that Python calls. `inlined` and `ByType` are for parts:
-functions that become part of the kernels that call them.
+functions that become part of the kernels that call them. `light_work` is for callers with so little to do
+that compiling would take longer than the work.
 
 Options, and why:
 
@@ -23,12 +24,14 @@ import pickle
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 from numba.extending import overload
 
 from gainbias.kernels.cache import cache_folder, is_own, kernel_digest
@@ -41,6 +44,12 @@ _PART_COMPILER = part_compiler()
 
 UNREADABLE = (ImportError, AttributeError, EOFError, pickle.UnpicklingError)
 """Errors of numba for stored code that is damaged or names a type that has moved: it is compiled again."""
+
+PYTHON_SECONDS = 4.0
+"""Light work may take about this long in all before its kernels are compiled after all."""
+
+_IS_LIGHT: ContextVar[bool] = ContextVar("is_light", default=False)
+_python_seconds = 0.0
 
 
 def kernel(function: Function) -> Function:
@@ -74,6 +83,39 @@ def bare_kernel(function: Function) -> Function:
     8.0
     """
     return _compile(function, _nrt=False)
+
+
+@contextlib.contextmanager
+def light_work(seconds: float) -> Iterator[None]:
+    """Run kernels that are neither compiled nor on disk in their Python form inside the block.
+
+    On a fresh machine compiling takes many seconds, and small work takes none. Both forms give the same bits.
+    After some seconds of such work kernels are compiled, because much small work is large.
+
+    Parameters
+    ----------
+    seconds : float
+        Estimate of how long the work takes in Python.
+
+    Examples
+    --------
+    >>> @kernel
+    ... def double(x):
+    ...     return 2.0 * x
+    >>> with light_work(seconds=1e-6):
+    ...     double(4.0)
+    8.0
+    """
+    global _python_seconds
+    _python_seconds += seconds
+    is_light = _python_seconds <= PYTHON_SECONDS
+    before = _IS_LIGHT.set(is_light)
+    try:
+        # Compiled code does not warn of overflow and the like either.
+        with np.errstate(all="ignore") if is_light else contextlib.nullcontext():
+            yield
+    finally:
+        _IS_LIGHT.reset(before)
 
 
 @cache
@@ -167,10 +209,13 @@ def _undisturbed(compiled: Any) -> Callable[..., Any]:
     """Return a `compile` that works on one kernel at a time, with our settings and its folder on disk."""
     compile_for = compiled.compile
     find_place = functools.cache(lambda: _keep_on_disk(compiled))
+    is_stored = functools.cache(lambda: (place := find_place()) is not None and any(place.rglob("*.nbi")))
 
     @functools.wraps(compile_for)
     def compile_undisturbed(*arguments: Any) -> Any:
         with _LOCK, _vectorising(), _without_collecting():
+            if _IS_LIGHT.get() and not is_stored():
+                return _python_form(compiled)  # numba calls what it is given
             place = find_place()
             try:
                 return compile_for(*arguments)
@@ -181,6 +226,18 @@ def _undisturbed(compiled: Any) -> Callable[..., Any]:
                 return compile_for(*arguments)
 
     return compile_undisturbed
+
+
+@cache
+def _python_form(compiled: Any) -> Callable[..., Any]:
+    """Return the Python form of a kernel, which calls those of other kernels."""
+    function = compiled.py_func
+    used = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+    kernels = {name: _python_form(value) for name, value in used.items() if hasattr(value, "py_func")}
+    around = {**function.__globals__, **kernels}
+    return FunctionType(
+        function.__code__, around, function.__name__, function.__defaults__, function.__closure__
+    )
 
 
 def _keep_on_disk(compiled: Any) -> Path | None:

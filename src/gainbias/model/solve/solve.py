@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
+from gainbias.kernels import light_work
 from gainbias.model.checks import float_vector, frozen
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.bounds import relative
@@ -34,6 +35,9 @@ from gainbias.progress import Watch
 from gainbias.types import Floats
 
 Rewards = Mapping[str, ArrayLike]
+
+PYTHON_SECONDS_PER_ENTRY = 4e-5
+"""About what an entry of a dense chain of up to 200 states costs where kernels are not compiled yet."""
 
 TOLERANCE = 1e-10
 """The tolerance unless another one is given."""
@@ -140,7 +144,8 @@ def _solved(
     }
     per_step = {name: vector / (mrp.rate or 1.0) for name, vector in extra.items()}
     rewards: list[Floats] = [mrp.rewards, *per_step.values()]
-    with Watch(time_limit) as watch:
+    in_python = PYTHON_SECONDS_PER_ENTRY * float(mrp.num_states) ** 2 * len(rewards)
+    with light_work(in_python), Watch(time_limit) as watch:
         budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
         solver, answers, tried = first_that_meets(mrp, rewards, tol, method, budget, insist=insist)
         missed = tuple(_missed(mrp, rewards, answers, tol, list(extra)))
