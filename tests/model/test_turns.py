@@ -2,6 +2,9 @@
 
 import _thread
 import itertools
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -267,3 +270,28 @@ def test_large_torus() -> None:
     solution = gb.solve(process(chain))
     assert bias_error(solution, chain) <= 1e-10
     assert solution.iterations < 3000
+
+
+THREADS_PROGRAM = """
+import numpy as np, scipy.sparse as sparse
+import gainbias as gb
+n, rng = 20_000, np.random.default_rng(0)
+columns = np.concatenate([rng.permutation(n) for _ in range(4)])
+chain = sparse.csr_array((np.full(4 * n, 0.25), (np.tile(np.arange(n), 4), columns)), (n, n))
+mrp = gb.MarkovRewardProcess(chain, rng.standard_normal(n))
+for method in ("krylov", "power"):
+    found = gb.solve(mrp, method=method)
+    print(found.gain.hex(), found.bias.sum().hex(), found.asymptotic_variance.hex(), found.error_bound.hex())
+"""
+
+
+def test_bits_do_not_depend_on_the_threads_of_linear_algebra() -> None:
+    """Libraries share long sums among threads: the last bits then depend on the machine."""
+    outputs = set()
+    for threads in "12":
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": threads}
+        program = [sys.executable, "-c", THREADS_PROGRAM]
+        done = subprocess.run(program, capture_output=True, text=True, env=environment, check=True)
+        outputs.add(done.stdout)
+    assert len(outputs) == 1
+    assert done.stdout.count("\n") == 2

@@ -31,6 +31,7 @@ from gainbias.model.solve.choice import DENSE_SOLVE_STATES
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import factorise_chain
 from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, symmetric_pattern
+from gainbias.model.solve.residual import length
 from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError, available_memory
 from gainbias.model.solve.turns import Meter
 from gainbias.progress import Watch
@@ -313,7 +314,7 @@ def _candidates(
 
 def _gmres(moves: CsrArray, right: Floats, watch: Watch) -> Floats:
     """Return x with ``x - moves x = right``; raises `MethodError` if it does not converge."""
-    size = float(np.linalg.norm(right))
+    size = length(right)
     if not (np.isfinite(size) and size > 0.0):
         return np.zeros(len(right))
     operator = LinearOperator(moves.shape, matvec=lambda x: x - moves @ x, dtype=np.float64)
@@ -324,7 +325,7 @@ def _gmres(moves: CsrArray, right: Floats, watch: Watch) -> Floats:
         watch.show("krylov: searching")
         with np.errstate(all="ignore"):
             x, _ = gmres(operator, unit, x0=x, rtol=KRYLOV_TOLERANCE, restart=KRYLOV_ROUND, maxiter=1)
-            last, left = left, float(np.linalg.norm(unit - operator @ x))
+            last, left = left, length(unit - operator @ x)
     if not left <= 10 * KRYLOV_TOLERANCE:
         raise MethodError(f"GMRES reached a residual of {left:.1e} and {KRYLOV_TOLERANCE:.1e} was wanted")
     return np.asarray(x) * size

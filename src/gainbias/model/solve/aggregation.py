@@ -24,7 +24,7 @@ from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import Factors, factorise_chain
 from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, symmetric_pattern
-from gainbias.model.solve.residual import bellman_residual
+from gainbias.model.solve.residual import bellman_residual, inner
 from gainbias.model.solve.solution import Budget, MethodError, Solver
 from gainbias.types import Floats
 
@@ -97,7 +97,7 @@ class AggregationSolver:
 
     def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
-        return np.full(len(values), self.stationary @ values)
+        return np.full(len(values), inner(self.stationary, values))
 
     def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0, by one cycle.
@@ -111,7 +111,7 @@ class AggregationSolver:
         rows = Sparse(self._transitions.indptr, self._transitions.indices, self._transitions.data)
         inside = self._factors.solve(bellman_residual(rows, right, Doubled(np.zeros(len(x))), Doubled(x)))
         x += inside - self._means(inside)[self._block_of]
-        return x - self.stationary @ x
+        return x - inner(self.stationary, x)
 
     def _means(self, values: Floats) -> Floats:
         """Return the stationary mean of `values` inside each block."""

@@ -36,6 +36,7 @@ from gainbias.model.solve.residual import (
     balance_residual,
     bellman_residual,
     bounded_residual,
+    inner,
     throughput,
 )
 from gainbias.model.solve.solution import MethodError, Solver
@@ -213,7 +214,7 @@ def stationary_errors(transitions: CsrArray, solver: Solver, noise: Noise | None
     except (MethodError, OutOfTimeError):
         return np.where(solver.stationary > 0.0, np.inf, 0.0), np.inf
     moved = balance_residual(rows, Doubled(solver.stationary))
-    seen = abs(float(moved.value @ noise.solution)) + float(moved.rounding @ np.abs(noise.solution))
+    seen = abs(inner(moved.value, noise.solution)) + inner(moved.rounding, np.abs(noise.solution))
     unseen = float(moved.most.sum()) * noise.error
     total = float(np.sqrt(len(moved.value))) * (100.0 * seen + unseen) + float(moved.most.sum())
     # Probabilities are rounded, which need not show in the residual.

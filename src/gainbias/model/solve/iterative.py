@@ -21,6 +21,7 @@ from gainbias.kernels import kernel
 from gainbias.model.checks import CsrArray
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import exit_probability
+from gainbias.model.solve.residual import inner, length
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.solve.turns import PER_CALL, PER_ENTRY, PER_STATE, PER_SWEPT_ENTRY, Meter
 from gainbias.types import Floats
@@ -79,7 +80,7 @@ class IterativeSolver:
 
     def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
-        return np.full(len(values), self.stationary @ values)
+        return np.full(len(values), inner(self.stationary, values))
 
     def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0."""
@@ -87,11 +88,11 @@ class IterativeSolver:
         def forward(x: Floats) -> Floats:
             self._meter.spend(product_work(self._transitions), products=1)
             moved = np.asarray(self._transitions @ x)
-            return np.asarray(moved - self.stationary @ moved)
+            return np.asarray(moved - inner(self.stationary, moved))
 
-        x = self._solve(forward, right - self.stationary @ right, self.tolerance)
+        x = self._solve(forward, right - inner(self.stationary, right), self.tolerance)
         self._meter.finish_solve()
-        return x - self.stationary @ x
+        return x - inner(self.stationary, x)
 
 
 def product_work(transitions: CsrArray) -> float:
@@ -294,7 +295,7 @@ def bicgstab(
     name : str
         Name of the method, for a progress bar.
     """
-    size = float(np.linalg.norm(right))
+    size = length(right)
     if size == 0.0:
         return np.zeros(len(right))
     unit = right / size
@@ -305,7 +306,7 @@ def bicgstab(
         with np.errstate(all="ignore"):
             x = x + _search(apply, precondition, residual, tolerance, steps, budget, name)
             residual = unit - apply(x)
-        last, reached, steps = reached, float(np.linalg.norm(residual)), 2 * steps
+        last, reached, steps = reached, length(residual), 2 * steps
     if not reached <= 10 * tolerance:
         raise MethodError(f"BiCGSTAB reached a residual of {reached:.1e} and {tolerance:.1e} was wanted")
     return x * size
@@ -326,23 +327,23 @@ def _search(
     rho = alpha = omega = 1.0
     for _ in range(most_steps):
         budget.watch.show(f"{name}: searching")
-        rho_before, rho = rho, float(right @ residual)
+        rho_before, rho = rho, inner(right, residual)
         beta = rho / rho_before * (alpha / omega)
         direction = residual + beta * (direction - omega * moved)
         step = precondition(direction)
         moved = apply(step)
-        alpha = rho / float(right @ moved)
+        alpha = rho / inner(right, moved)
         half = residual - alpha * moved
-        if float(np.linalg.norm(half)) <= tolerance:
+        if length(half) <= tolerance:
             x += alpha * step
             break
         other = precondition(half)
         turned = apply(other)
-        omega = float(turned @ half) / float(turned @ turned)
+        omega = inner(turned, half) / inner(turned, turned)
         change = alpha * step + omega * other
         residual = half - omega * turned
         budget.meter.spend(12 * PER_STATE * len(x))
-        reached = float(np.linalg.norm(residual))
+        reached = length(residual)
         if not reached < MOST_GROWTH or rho == 0.0 or omega == 0.0:
             break
         x += change

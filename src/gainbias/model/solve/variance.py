@@ -24,7 +24,7 @@ from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import Certified
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
-from gainbias.model.solve.residual import EPS, bellman_residual, throughput
+from gainbias.model.solve.residual import EPS, bellman_residual, inner, throughput
 from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats
@@ -83,10 +83,10 @@ def asymptotic_variance(
         visited = solver.stationary > 0.0
         value, error = _refined_average(mrp.csr, np.where(visited, squares, 0.0), solver)
         # The root of the variance is a norm of the jumps, so it moves by at most the norm of their errors.
-        off = float(np.sqrt(solver.stationary[visited] @ slack[visited]))
+        off = float(np.sqrt(inner(solver.stationary[visited], slack[visited])))
         longest = float(np.diff(mrp.csr.indptr).max())
         error += 2.0 * np.sqrt(value) * off + off**2 + (longest + 8.0) * EPS * value
-        error += float(solver.stationary[visited] @ unsettled[visited])
+        error += inner(solver.stationary[visited], unsettled[visited])
         is_enough = error <= ENOUGH_VARIANCE * value < np.inf
         if own is None and isinstance(solver, EliminationSolver) and not is_enough:
             value, error = _better(Variance(value, error), _covariances(rewards, answer, solver, in_time))
@@ -108,8 +108,8 @@ def _covariances(rewards: Floats, answer: Certified, solver: EliminationSolver, 
     size = np.abs(excess) * (2.0 * np.abs(bias) + own * np.abs(excess))
     off = 2.0 * off_excess * (np.abs(bias) + np.abs(excess) + off_bias + off_excess)
     off += 2.0 * np.abs(excess) * off_bias
-    rounding = (len(law) + 8.0) * EPS * float(law @ size)
-    return Variance(float(law @ terms), float((law + off_law) @ off + off_law @ size) + rounding)
+    rounding = (len(law) + 8.0) * EPS * inner(law, size)
+    return Variance(inner(law, terms), inner(law + off_law, off) + inner(off_law, size) + rounding)
 
 
 def _better(one: Variance, other: Variance) -> Variance:
