@@ -332,14 +332,20 @@ def _search(
         direction = residual + beta * (direction - omega * moved)
         step = precondition(direction)
         moved = apply(step)
-        alpha = rho / inner(right, moved)
+        along = inner(right, moved)
+        if along == 0.0:
+            break
+        alpha = rho / along
         half = residual - alpha * moved
         if length(half) <= tolerance:
             x += alpha * step
             break
         other = precondition(half)
         turned = apply(other)
-        omega = inner(turned, half) / inner(turned, turned)
+        square = inner(turned, turned)
+        if square == 0.0:
+            break
+        omega = inner(turned, half) / square
         change = alpha * step + omega * other
         residual = half - omega * turned
         budget.meter.spend(12 * PER_STATE * len(x))
