@@ -285,6 +285,42 @@ class MarkovRewardProcess:
         """Whether the process is irreducible and aperiodic, so that it forgets where it started."""
         return self.is_irreducible and self.period == 1
 
+    def restricted_to(self, states: NDArray[np.intp]) -> MarkovRewardProcess:
+        """Return the process on states that it never leaves, given in ascending order, bit for bit.
+
+        Examples
+        --------
+        >>> import numpy as np, gainbias as gb
+        >>> gambler = gb.MarkovRewardProcess([[1, 0, 0], [0.5, 0, 0.5], [0, 0, 1]], [0.0, 0.0, 3.0])
+        >>> gambler.restricted_to(np.array([0, 2])).transitions.toarray().tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
+        rows = self.csr[states]
+        targets = np.searchsorted(states, rows.indices).astype(rows.indices.dtype)
+        csr = frozen(sparse.csr_array((rows.data, targets, rows.indptr), (len(states), len(states))))
+        part = object.__new__(MarkovRewardProcess)
+        part._set(
+            transitions=csr,
+            rewards=frozen(self.rewards[states]),
+            transition_rewards=None,
+            labels=None if self.labels is None else tuple(self.labels[state] for state in states),
+            rate=self.rate,
+            csr=csr,
+            _averaged=None,
+        )
+        # What rounding left open is taken over, not found anew from rounded numbers.
+        if self.expected is not None:
+            (high, _), doubt = self.expected
+            rewards = Doubled(high[states], self.expected.rewards.rest[states])
+            part._set(expected=Expected(rewards, doubt[states]))
+        if self.doubled_entries is not None:
+            place = sparse.csr_array((np.arange(self.csr.nnz), self.csr.indices, self.csr.indptr))
+            kept = place[states].data
+            high = frozen(self.doubled_entries.high[kept])
+            part._set(transition_rewards=sparse.csr_array((high, targets, rows.indptr), csr.shape))
+            part._set(doubled_entries=Doubled(high, self.doubled_entries.rest[kept]))
+        return part
+
     def mixing_time(self, eps: float) -> int:
         """Return the least tau >= 1 with ``max_s sum_s' |P^tau(s, s') - stationary(s')| <= eps``.
 
