@@ -110,6 +110,10 @@ def asymptotic_variance(
         longest = float(np.diff(mrp.csr.indptr).max())
         error = error + (2.0 * np.sqrt(value) * off + off**2 + (longest + 8.0) * EPS * value)
         error += classes.sums(law, unsettled[visited])
+        if own is not None and mrp.expected is not None:
+            # What is left open about the rewards meets the bias too: rows sum to 1 up to rounding only.
+            doubt = np.abs(mrp.expected.doubt[visited])
+            error += 2.0 * classes.sums(law, np.abs(answer.bias[visited]) * doubt)
         is_enough = (error <= ENOUGH_VARIANCE * value) & (value < np.inf)
         if own is None and isinstance(solver, EliminationSolver) and not is_enough.all():
             other = _covariances(rewards, answer, solver, classes, in_time)
