@@ -282,3 +282,17 @@ def test_twice_the_digits() -> None:
     off = one.minus(other)
     assert off.high[0] == 1.0
     assert off.rest[0] == pytest.approx(1e-20 - 3e-17, rel=1e-15)
+
+
+def test_variance_of_rewards_of_moves_with_a_large_level() -> None:
+    """Rows sum to 1 up to rounding only, and what that leaves open about the level meets the bias."""
+    outside_of_bounds = []
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        moves = 10.0 ** rng.uniform(2, 6) + rng.standard_normal((3, 3))
+        mrp = gb.MarkovRewardProcess(rng.random((3, 3)), moves, renormalise=True)
+        found, exact = gb.solve(mrp), exact_answer(mrp).variance
+        assert exact is not None
+        if not distance(found.asymptotic_variance, [exact]) <= found.asymptotic_variance_error:
+            outside_of_bounds.append(seed)
+    assert outside_of_bounds == []

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gainbias as gb
-from gainbias.model.chain import horizon, leaking
+from gainbias.model.chain import horizon
 from gainbias.model.chain.long_run import long_run
+from gainbias.model.solve import leaking
 from tests.model.exact_chain import (
     as_float,
     assert_within,

@@ -194,8 +194,9 @@ def test_extra_rewards_keep_apart() -> None:
     solution = gb.solve(rates, extra_rewards={"same": [0.0, 2.0]})
     assert solution.extra["same"].gain == solution.gain
     assert solution.extra["same"].asymptotic_variance == solution.asymptotic_variance
-    with pytest.raises(ValueError, match="extra_rewards need a single recurrent class"):
-        gb.solve(mrp, extra_rewards={"x": [1.0, 2.0]}, multichain=True)
+    several = gb.solve(mrp, extra_rewards={"x": [100.0, 100.0]}, multichain=True)
+    assert several.class_gains == pytest.approx([1.5])
+    assert several.extra["x"].class_gains.tolist() == [100.0]
 
 
 def test_small_probabilities_of_methods_that_iterate() -> None:

@@ -9,10 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gainbias as gb
-from gainbias.model.chain import leaking
-from gainbias.model.chain.leaking import with_leaking_chain
 from gainbias.model.doubled import Doubled
+from gainbias.model.solve import leaking
+from gainbias.model.solve.leaking import with_leaking_chain
+from gainbias.model.solve.solution import Budget
+from gainbias.progress import Watch
 from tests.model.exact_chain import assert_within, exact_probabilities, exact_times, fraction
+
+TIGHT = Budget(max_memory=1.0, watch=Watch())
 
 
 def process(transitions, rate_rewards=None, **options):
@@ -298,16 +302,16 @@ class TestMethods:
             return chain.solve_for(Doubled(np.ones(len(chain.states))))
 
         inside = np.flatnonzero(np.isfinite(direct.mean) & ~direct.targets)
-        x, error = with_leaking_chain(mrp.csr, inside, work, what="a test", max_memory=1.0)
+        x, error = with_leaking_chain(mrp.csr, inside, work, what="a test", budget=TIGHT)
         assert direct.method == "sparse-gth"
         assert np.all(
             np.abs(x.high - direct.mean)[inside] <= error + np.abs(x.rest[inside]) + direct.mean_error[inside]
         )
         assert error.max() < 1e-13 * x.high.max()
 
-    @pytest.mark.parametrize("max_memory", [None, 1.0], ids=["sparse-gth", "krylov"])
+    @pytest.mark.parametrize("budget", [None, TIGHT], ids=["sparse-gth", "krylov"])
     @pytest.mark.parametrize("leak", [0.0, 1e-3])
-    def test_a_majorant_is_above_the_solution(self, leak, max_memory):
+    def test_a_majorant_is_above_the_solution(self, leak, budget):
         mrp = self.expander()
         wanted = np.random.default_rng(1).random(599) ** 8 + 1e-12
         found = with_leaking_chain(
@@ -317,7 +321,7 @@ class TestMethods:
             what="a test",
             leak=(leak, 0.0),
             scale=1.0 - leak,
-            max_memory=max_memory,
+            budget=budget,
         )
         inner = np.eye(599) - (1.0 - leak) * mrp.csr.toarray()[1:, 1:]
         assert np.all(found >= np.linalg.solve(inner, wanted) * (1.0 - 1e-10))
@@ -334,7 +338,7 @@ class TestMethods:
                 np.arange(1, size),
                 lambda chain: chain.solve_for(Doubled(np.ones(size - 1))),
                 what="a test",
-                max_memory=1.0,
+                budget=TIGHT,
             )
         assert "krylov: GMRES reached a residual" in str(caught.value)
         assert "What to do:" in str(caught.value)

@@ -448,3 +448,55 @@ class TestRepr:
 
     def test_rates(self):
         assert "4 steps per unit of time" in repr(MarkovRewardProcess.from_rates([[-2, 2], [3, -3]], [0, 1]))
+
+
+class TestRestriction:
+    ROWS = np.array([[0.5, 0, 0.5, 0], [0.25, 0.25, 0.25, 0.25], [0.75, 0, 0.25, 0], [0, 0, 0, 1]])
+
+    def test_it_is_the_process_on_those_states(self):
+        for rewards in (np.arange(4.0), np.arange(16.0).reshape(4, 4)):
+            whole = MarkovRewardProcess(self.ROWS, rewards, labels=list("abcd"))
+            part = whole.restricted_to([0, 2])
+            inside = np.ix_([0, 2], [0, 2])
+            alone = MarkovRewardProcess(
+                self.ROWS[inside], rewards[[0, 2]] if rewards.ndim == 1 else rewards[inside]
+            )
+            assert part.fingerprint == alone.fingerprint
+            assert part.labels == ("a", "c")
+            assert part.is_ergodic
+
+    def test_rewards_keep_what_was_rounded_off(self):
+        policy = np.full((4, 3), 1 / 3)
+        for shape in ((4, 3), (4, 3, 4)):
+            rewards = np.random.default_rng(0).standard_normal(shape)
+            whole = MarkovRewardProcess.from_mdp(np.stack([self.ROWS] * 3, axis=1), rewards, policy)
+            part = whole.restricted_to([0, 2])
+            for mine, theirs in zip(part.expected.rewards, whole.expected.rewards, strict=True):
+                np.testing.assert_array_equal(mine, theirs[[0, 2]])
+            np.testing.assert_array_equal(part.expected.doubt, whole.expected.doubt[[0, 2]])
+            if len(shape) == 3:
+                np.testing.assert_array_equal(
+                    part.doubled_entries.high, whole.doubled_entries.high[[0, 1, 6, 7]]
+                )
+                np.testing.assert_array_equal(
+                    part.doubled_entries.rest, whole.doubled_entries.rest[[0, 1, 6, 7]]
+                )
+
+    def test_the_unit_of_time_stays(self):
+        whole = MarkovRewardProcess.from_rates([[-2, 2, 0], [3, -3, 0], [1, 1, -2]], [0, 1, 2])
+        assert whole.restricted_to([0, 1]).rate == whole.rate
+
+    @pytest.mark.parametrize(
+        ("states", "message"),
+        [
+            ([], "states must be one or more numbers of states in ascending order"),
+            ([2, 0], "states must be one or more numbers of states in ascending order"),
+            ([-1, 0], "states must be between 0 and 3"),
+            ([0, 4], "states must be between 0 and 3"),
+            ([0, 1], "a transition leads from state 0 out of the states that were given"),
+            ([1, 3], "a transition leads from state 1 out of the states that were given"),
+        ],
+    )
+    def test_what_is_not_closed_is_refused(self, states, message):
+        with pytest.raises(ValueError, match=exactly(message)):
+            MarkovRewardProcess(self.ROWS, np.zeros(4)).restricted_to(states)

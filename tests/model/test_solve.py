@@ -207,8 +207,6 @@ def test_several_classes_are_listed() -> None:
         ValueError, match=r"3 recurrent classes: \{0\}, \{1\}, \{2\}, so its gain depends on where"
     ):
         gb.solve(mrp)
-    with pytest.raises(ValueError, match="method 'power' needs a single recurrent class"):
-        gb.solve(mrp, method="power", multichain=True)
     assert gb.solve(mrp, multichain=True).class_gains.tolist() == [1.0, 2.0, 3.0]
 
 

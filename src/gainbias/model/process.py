@@ -285,6 +285,65 @@ class MarkovRewardProcess:
         """Whether the process is irreducible and aperiodic, so that it forgets where it started."""
         return self.is_irreducible and self.period == 1
 
+    def restricted_to(self, states: ArrayLike) -> MarkovRewardProcess:
+        """Return the process on some states that it never leaves, such as a recurrent class.
+
+        Parameters
+        ----------
+        states : array_like of int, shape (m,)
+            The states, ascending. No transition may lead out of them.
+
+        Returns
+        -------
+        MarkovRewardProcess
+            With sparse transitions; all numbers are taken over bit for bit.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> gambler = gb.MarkovRewardProcess([[1, 0, 0], [0.5, 0, 0.5], [0, 0, 1]], [0.0, 0.0, 3.0])
+        >>> gambler.restricted_to([0, 2]).rewards.tolist()
+        [0.0, 3.0]
+        """
+        kept = np.asarray(states, dtype=np.intp)
+        if kept.ndim != 1 or kept.size == 0 or np.any(np.diff(kept) <= 0):
+            raise ValueError("states must be one or more numbers of states in ascending order")
+        if kept[0] < 0 or kept[-1] >= self.num_states:
+            raise ValueError(f"states must be between 0 and {self.num_states - 1}")
+        rows = self.csr[kept]
+        targets = np.minimum(np.searchsorted(kept, rows.indices), len(kept) - 1)
+        outside = np.flatnonzero(kept[targets] != rows.indices)
+        if outside.size:
+            source = kept[np.searchsorted(rows.indptr, outside[0], side="right") - 1]
+            raise ValueError(f"a transition leads from state {source} out of the states that were given")
+
+        def on_kept(entries: Floats) -> CsrArray:
+            parts = entries, targets.astype(rows.indices.dtype), rows.indptr
+            return frozen(sparse.csr_array(parts, (len(kept), len(kept))))
+
+        csr, given, averaged = on_kept(rows.data), None, None
+        entries_rest = None
+        if self.doubled_entries is not None:
+            shift = self.csr.indptr[kept] - rows.indptr[:-1]
+            place = np.repeat(shift, np.diff(rows.indptr)) + np.arange(rows.nnz)
+            given = on_kept(self.doubled_entries.high[place])
+            entries_rest = on_kept(self.doubled_entries.rest[place])
+        if self._averaged is not None:
+            (rewards, doubt), is_rounded = self._averaged.expected, self._averaged.is_rounded
+            expected = Expected(Doubled(rewards.high[kept], rewards.rest[kept]), doubt[kept])
+            averaged = Averaged(expected, is_rounded, given, entries_rest)
+        part = object.__new__(MarkovRewardProcess)
+        part._set(
+            transitions=csr,
+            rewards=frozen(self.rewards[kept]),
+            transition_rewards=given,
+            labels=None if self.labels is None else tuple(self.labels[state] for state in kept),
+            rate=self.rate,
+            csr=csr,
+            _averaged=averaged,
+        )
+        return part
+
     def mixing_time(self, eps: float) -> int:
         """Return the least tau >= 1 with ``max_s sum_s' |P^tau(s, s') - stationary(s')| <= eps``.
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gainbias.model.chain.leaking import TINY, LeakingChain, check_useful, with_leaking_chain
 from gainbias.model.chain.long_run import long_run
 from gainbias.model.checks import EPSILON, frozen
 from gainbias.model.doubled import Doubled
 from gainbias.model.process import MarkovRewardProcess, check_process
+from gainbias.model.solve.leaking import TINY, LeakingChain, check_useful, with_leaking_chain
 from gainbias.types import Floats
 
 

@@ -18,17 +18,17 @@ import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
 from gainbias.kernels import kernel
-from gainbias.model.chain.leaking import (
+from gainbias.model.checks import EPSILON, CsrArray, frozen
+from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
+from gainbias.model.process import MarkovRewardProcess, check_process
+from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.model.solve.leaking import (
     SMALLEST_STEP,
     Bounded,
     LeakingChain,
     check_useful,
     with_leaking_chain,
 )
-from gainbias.model.checks import EPSILON, CsrArray, frozen
-from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
-from gainbias.model.process import MarkovRewardProcess, check_process
-from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.solution import MethodError
 from gainbias.types import Bools, Floats, Ints
 

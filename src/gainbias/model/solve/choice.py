@@ -14,7 +14,7 @@ from math import inf
 import numpy as np
 
 from gainbias.model.checks import CsrArray
-from gainbias.model.doubled import Expected
+from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.aggregation import find_blocks, prepare_aggregation
 from gainbias.model.solve.bounds import relative
@@ -187,7 +187,7 @@ def _answer(
     solver = prepare(replace(budget, meter=meter))
     with np.errstate(over="ignore", invalid="ignore"):
         # What overflows makes the error bound infinite.
-        return solver, [solve_and_certify(mrp.csr, _expected(mrp, r), solver) for r in rewards]
+        return solver, [solve_and_certify(mrp.csr, expected_of(mrp, r), solver) for r in rewards]
 
 
 def _advance(turn: Turn[Answers], turns: list[Turn[Answers]], budget: Budget) -> None:
@@ -220,10 +220,10 @@ def _what_was_done(turn: Turn[Answers], chosen: bool = False) -> str:
     return f"{turn.name}: {end} {', '.join(words) or 'no products'}"
 
 
-def _expected(mrp: MarkovRewardProcess, rewards: Floats) -> Floats | Expected:
+def expected_of(mrp: MarkovRewardProcess, rewards: Floats) -> Expected:
     """Return rewards as they are, or with twice the digits if they are means of other rewards."""
     own = mrp.expected if rewards is mrp.rewards else None
-    return rewards if own is None else own
+    return Expected(Doubled(rewards), np.zeros(len(rewards))) if own is None else own
 
 
 def _cause(answer: Certified) -> str:

@@ -187,10 +187,13 @@ class MultichainSolution:
         The process.
     structure : Structure
         Its recurrent classes and transient states.
+    rewards : ndarray, shape (n,)
+        The expected rewards per step that this answers, as in `Solution`.
     stationary : csr_array, shape (classes, n)
         One stationary law for each recurrent class.
     stationary_error : ndarray, shape (n,)
-        Bound on the absolute error of the probability of each state in its class; 0 for transient states.
+        Absolute error of the probability of each state in its class, as in `Solution`; 0 for transient
+        states.
     class_gains : ndarray, shape (classes,)
         Average reward of each recurrent class.
     gain, gain_error : ndarray, shape (n,)
@@ -199,9 +202,18 @@ class MultichainSolution:
         Relative value of each state: ``bias + gain == R + P @ bias``, with average 0 on every recurrent
         class.
     bias_error : ndarray, shape (n,)
-        Bound on the absolute error of each bias, infinite if nothing is known.
-    error_bound, residual, method, notes
-        As in `Solution`.
+        Absolute error of each bias, infinite if nothing is known: as in `Solution` on each class. On
+        transient states it follows from the errors of the classes that they lead to, and adds no estimate.
+    class_asymptotic_variances, class_asymptotic_variance_errors : ndarray, shape (classes,)
+        The asymptotic variance of each recurrent class, and its error, as in `Solution`.
+    error_bound, residual
+        As in `Solution`, relative to the rewards and the bias of all states.
+    method : str
+        The methods that gave the answers for the recurrent classes, separated by commas.
+    notes : tuple of str
+        How each class was solved, and the transient states.
+    extra : mapping of str to MultichainSolution
+        The answers for `extra_rewards`.
 
     Examples
     --------
@@ -213,6 +225,7 @@ class MultichainSolution:
 
     mrp: MarkovRewardProcess
     structure: Structure = field(repr=False)
+    rewards: Floats = field(repr=False)
     stationary: CsrArray = field(repr=False)
     stationary_error: Floats = field(repr=False)
     class_gains: Floats
@@ -220,10 +233,13 @@ class MultichainSolution:
     gain_error: Floats = field(repr=False)
     bias: Floats = field(repr=False)
     bias_error: Floats = field(repr=False)
+    class_asymptotic_variances: Floats = field(repr=False)
+    class_asymptotic_variance_errors: Floats = field(repr=False)
     error_bound: float
     residual: float
     method: str
     notes: tuple[str, ...] = field(default=(), repr=False)
+    extra: Mapping[str, MultichainSolution] = field(default_factory=dict, repr=False)
 
     @property
     def classes(self) -> tuple[NDArray[np.intp], ...]:

@@ -21,6 +21,7 @@ from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.bounds import relative
 from gainbias.model.solve.certificate import Certified, solve_and_refine_once, stationary_errors
 from gainbias.model.solve.choice import METHODS, first_that_meets
+from gainbias.model.solve.multichain import InParts, solve_in_parts
 from gainbias.model.solve.residual import EPS
 from gainbias.model.solve.solution import (
     AccuracyWarning,
@@ -51,7 +52,7 @@ def solve(
 @overload
 def solve(
     mrp: MarkovRewardProcess, tol: float = ..., method: str = ..., *, time_limit: float | None = ...,
-    max_memory: float | None = ..., extra_rewards: None = ..., multichain: Literal[True],
+    max_memory: float | None = ..., extra_rewards: Rewards | None = ..., multichain: Literal[True],
 ) -> MultichainSolution: ...  # fmt: skip
 def solve(
     mrp: MarkovRewardProcess,
@@ -76,7 +77,8 @@ def solve(
         `Solution.error_bound` at which no better method is looked for.
     method : str
         "auto", or one of "dense-gth" and "sparse-gth" (elimination without subtraction), "incomplete-gth",
-        "power", "krylov", "aggregation".
+        "power", "krylov", "aggregation". With several recurrent classes it is used for each of them; classes
+        of up to 500 states are eliminated together unless a method that iterates is asked for.
     time_limit : float, optional
         Seconds.
     max_memory : float, optional
@@ -136,8 +138,6 @@ def _solved(
 ) -> tuple[Solution | MultichainSolution, tuple[str, ...]]:
     """Return the answer of `solve`, and what of it misses the tolerance, which is an error if `insist`."""
     time_limit, max_memory = limits
-    if multichain and extra_rewards:
-        raise ValueError("extra_rewards need a single recurrent class: solve once for each of them")
     extra = {
         name: float_vector(r, mrp.num_states, f"extra_rewards[{name!r}]")
         for name, r in (extra_rewards or {}).items()
@@ -147,11 +147,14 @@ def _solved(
     in_python = PYTHON_SECONDS_PER_ENTRY * float(mrp.num_states) ** 2 * len(rewards)
     with light_work(in_python), Watch(time_limit) as watch:
         budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
+        if multichain:
+            found = solve_in_parts(mrp, rewards, tol, method, budget)
+            missed = tuple(_missed(mrp, rewards, found.answers, tol, list(extra)))
+            per_class, *further = _multichain_solutions(mrp, rewards, found, (*found.notes, *missed))
+            return replace(per_class, extra=dict(zip(extra, further, strict=True))), missed
         solver, answers, tried = first_that_meets(mrp, rewards, tol, method, budget, insist=insist)
         missed = tuple(_missed(mrp, rewards, answers, tol, list(extra)))
         notes = (*tried, *solver.notes, *missed)
-        if multichain:
-            return _multichain(mrp, answers[0], solver, notes), missed
         pairs = zip(rewards, answers, strict=True)
         own, *others = (_solution(mrp, vector, answer, solver, notes) for vector, answer in pairs)
     return replace(own, extra=dict(zip(extra, others, strict=True))), missed
@@ -190,12 +193,14 @@ def _missed(
 def _solution(
     mrp: MarkovRewardProcess, rewards: Floats, answer: Certified, solver: Solver, notes: tuple[str, ...]
 ) -> Solution:
-    variance = asymptotic_variance(mrp, rewards, answer, solver)
-    per_step = variance
+    found = asymptotic_variance(mrp, rewards, answer, solver)
+    variance, variance_error = float(found.value[0]), float(found.error[0])
+    per_step, per_step_error = variance, variance_error
     if mrp.rate is not None:
-        per_step = asymptotic_variance(mrp, rewards, answer, solver, per_step=True)
-    if variance.error > variance.value > 0.0:
-        notes = (*notes, f"asymptotic_variance has no certain digit: its error may be {variance.error:.1e}")
+        found = asymptotic_variance(mrp, rewards, answer, solver, per_step=True)
+        per_step, per_step_error = float(found.value[0]), float(found.error[0])
+    if variance_error > variance > 0.0:
+        notes = (*notes, f"asymptotic_variance has no certain digit: its error may be {variance_error:.1e}")
     law_error, law_error_total = stationary_errors(mrp.csr, solver, answer.noise)
     in_time, gain_error = _per_time(mrp, answer)
     return Solution(
@@ -208,10 +213,10 @@ def _solution(
         gain_error=float(gain_error[0]),
         bias=frozen(answer.bias),
         bias_error=frozen(answer.bias_error),
-        asymptotic_variance=variance.value,
-        asymptotic_variance_error=variance.error,
-        variance_per_step=per_step.value,
-        variance_per_step_error=per_step.error,
+        asymptotic_variance=variance,
+        asymptotic_variance_error=variance_error,
+        variance_per_step=per_step,
+        variance_per_step_error=per_step_error,
         error_bound=answer.error_bound,
         residual=answer.residual,
         method=solver.method,
@@ -228,29 +233,34 @@ def _per_time(mrp: MarkovRewardProcess, answer: Certified) -> tuple[Floats, Floa
     return gain, answer.gain_error * mrp.rate * (1.0 + EPS) + EPS * np.abs(gain)
 
 
-def _multichain(
-    mrp: MarkovRewardProcess, answer: Certified, solver: Solver, notes: tuple[str, ...]
-) -> MultichainSolution:
+def _multichain_solutions(
+    mrp: MarkovRewardProcess, rewards: list[Floats], found: InParts, notes: tuple[str, ...]
+) -> Iterator[MultichainSolution]:
+    """Yield the solution for each reward vector."""
     recurrent = mrp.structure.recurrent
     members = np.concatenate(recurrent)
     start = np.concatenate([[0], np.cumsum([len(states) for states in recurrent])])
-    laws = sparse.csr_array((solver.stationary[members], members, start), (len(recurrent), mrp.num_states))
-    gain, gain_error = _per_time(mrp, answer)
-    return MultichainSolution(
-        mrp=mrp,
-        structure=mrp.structure,
-        stationary=laws,
-        stationary_error=stationary_errors(mrp.csr, solver, answer.noise)[0],
-        class_gains=gain[members[start[:-1]]],
-        gain=gain,
-        gain_error=gain_error,
-        bias=answer.bias,
-        bias_error=answer.bias_error,
-        error_bound=answer.error_bound,
-        residual=answer.residual,
-        method=solver.method,
-        notes=notes,
-    )
+    laws = sparse.csr_array((found.stationary[members], members, start), (len(recurrent), mrp.num_states))
+    for vector, answer, variance in zip(rewards, found.answers, found.variances, strict=True):
+        gain, gain_error = _per_time(mrp, answer)
+        yield MultichainSolution(
+            mrp=mrp,
+            structure=mrp.structure,
+            rewards=vector,
+            stationary=laws,
+            stationary_error=found.stationary_error,
+            class_gains=gain[members[start[:-1]]],
+            gain=gain,
+            gain_error=gain_error,
+            bias=answer.bias,
+            bias_error=answer.bias_error,
+            class_asymptotic_variances=variance.value,
+            class_asymptotic_variance_errors=variance.error,
+            error_bound=answer.error_bound,
+            residual=answer.residual,
+            method=found.method,
+            notes=notes,
+        )
 
 
 def _check_arguments(
@@ -276,10 +286,6 @@ def _check_arguments(
         raise ValueError(
             f"the process has {mrp.structure.describe_recurrent()}, so its gain depends on where it starts: "
             "solve(mrp, multichain=True) gives gain and bias for each state, or make the process communicate"
-        )
-    if not mrp.is_unichain and method not in ("auto", "dense-gth", "sparse-gth"):
-        raise ValueError(
-            f"method {method!r} needs a single recurrent class: use 'auto', 'dense-gth' or 'sparse-gth'"
         )
 
 

@@ -1,6 +1,6 @@
 """The variance in the central limit theorem of the average reward, with a bound on its error.
 
-`asymptotic_variance` returns both.
+`asymptotic_variance` returns both, for each recurrent class.
 
 Each step brings ``r(s, s') - g + W(s') - W(s)``, of mean zero whatever came before, so that only its own
 variance counts: that of ``r(s, s') + W(s')`` given s, averaged over the stationary law. Measured from the
@@ -24,8 +24,9 @@ from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import Certified
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
-from gainbias.model.solve.residual import EPS, bellman_residual, inner, throughput
+from gainbias.model.solve.residual import EPS, bellman_residual, throughput
 from gainbias.model.solve.solution import MethodError, Solver
+from gainbias.model.structure import Structure
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats
 
@@ -46,10 +47,30 @@ FAR_BETTER = 1e3
 
 
 class Variance(NamedTuple):
-    """A variance and a bound on its absolute error."""
+    """The variance of each recurrent class and a bound on its absolute error, (classes,)."""
 
-    value: float
-    error: float
+    value: Floats
+    error: Floats
+
+
+class _Classes(NamedTuple):
+    """The states that are visited for ever, the class of each of them, and one state of each class."""
+
+    visited: NDArray[np.intp]
+    class_of: NDArray[np.intp]
+    first: NDArray[np.intp]
+
+    def sums(self, weights: Floats, values: Floats) -> Floats:
+        """Return the sum of weights times values over the visited states of each class, (classes,)."""
+        if len(self.first) == 1:
+            return np.array([weights @ values])
+        return np.bincount(self.class_of, weights * values, len(self.first)).astype(np.float64, copy=False)
+
+    def most(self, values: Floats) -> Floats:
+        """Return the largest of values, (n,), over the visited states of each class, (classes,)."""
+        largest = np.full(len(self.first), -np.inf)
+        np.maximum.at(largest, self.class_of, values[self.visited])
+        return largest
 
 
 def asymptotic_variance(
@@ -65,7 +86,7 @@ def asymptotic_variance(
     Parameters
     ----------
     mrp : MarkovRewardProcess
-        The process, with one recurrent class.
+        The process.
     rewards : (n,) array
         Expected rewards per step that the answer belongs to.
     answer : Certified
@@ -80,26 +101,45 @@ def asymptotic_variance(
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         squares, slack, unsettled = _squared_jumps(mrp.csr, own, answer.bias, answer.bias_error, in_time)
         # Only states that are visited: elsewhere the bias may be huge, and 0 times infinity is not 0.
-        visited = solver.stationary > 0.0
-        value, error = _refined_average(mrp.csr, np.where(visited, squares, 0.0), solver)
+        classes = _visited_classes(mrp.structure, solver.stationary)
+        visited = classes.visited
+        law = solver.stationary[visited]
+        value, error = _refined_averages(mrp.csr, squares, classes, solver)
         # The root of the variance is a norm of the jumps, so it moves by at most the norm of their errors.
-        off = float(np.sqrt(inner(solver.stationary[visited], slack[visited])))
+        off = np.sqrt(classes.sums(law, slack[visited]))
         longest = float(np.diff(mrp.csr.indptr).max())
-        error += 2.0 * np.sqrt(value) * off + off**2 + (longest + 8.0) * EPS * value
-        error += inner(solver.stationary[visited], unsettled[visited])
-        is_enough = error <= ENOUGH_VARIANCE * value < np.inf
-        if own is None and isinstance(solver, EliminationSolver) and not is_enough:
-            value, error = _better(Variance(value, error), _covariances(rewards, answer, solver, in_time))
+        error = error + (2.0 * np.sqrt(value) * off + off**2 + (longest + 8.0) * EPS * value)
+        error += classes.sums(law, unsettled[visited])
+        if own is not None and mrp.expected is not None:
+            # What is left open about the rewards meets the bias too: rows sum to 1 up to rounding only.
+            doubt = np.abs(mrp.expected.doubt[visited])
+            error += 2.0 * classes.sums(law, np.abs(answer.bias[visited]) * doubt)
+        is_enough = (error <= ENOUGH_VARIANCE * value) & (value < np.inf)
+        if own is None and isinstance(solver, EliminationSolver) and not is_enough.all():
+            other = _covariances(rewards, answer, solver, classes, in_time)
+            better = _better(Variance(value, error), other)
+            value, error = np.where(is_enough, value, better.value), np.where(is_enough, error, better.error)
     unit = float(mrp.rate or 1.0) if in_time else 1.0
-    return Variance(unit * value, unit * float(error) if np.isfinite(error) else np.inf)
+    return Variance(unit * value, np.where(np.isfinite(error), unit * error, np.inf))
 
 
-def _covariances(rewards: Floats, answer: Certified, solver: EliminationSolver, in_time: bool) -> Variance:
+def _visited_classes(structure: Structure, law: Floats) -> _Classes:
+    sizes = np.array([len(states) for states in structure.recurrent])
+    members = np.concatenate(structure.recurrent)
+    class_of = np.empty(len(law), dtype=np.intp)
+    class_of[members] = np.repeat(np.arange(len(sizes)), sizes)
+    visited = np.flatnonzero(law > 0.0)
+    return _Classes(visited, class_of[visited], members[np.cumsum(sizes) - sizes])
+
+
+def _covariances(
+    rewards: Floats, answer: Certified, solver: EliminationSolver, classes: _Classes, in_time: bool
+) -> Variance:
     """Return the variance as the mean of ``(R - g) (2 W - (R - g))``, the sum of all covariances.
 
     Its error is that of the bias times the rewards, not that of jumps between values that may be huge.
     """
-    visited = solver.stationary > 0.0
+    visited = classes.visited
     law, off_law = solver.stationary[visited], solver.law.given_error[visited]
     excess, bias = (rewards - answer.gain)[visited], answer.bias[visited]
     off_excess, off_bias = answer.gain_error[visited], answer.bias_error[visited]
@@ -108,15 +148,17 @@ def _covariances(rewards: Floats, answer: Certified, solver: EliminationSolver, 
     size = np.abs(excess) * (2.0 * np.abs(bias) + own * np.abs(excess))
     off = 2.0 * off_excess * (np.abs(bias) + np.abs(excess) + off_bias + off_excess)
     off += 2.0 * np.abs(excess) * off_bias
-    rounding = (len(law) + 8.0) * EPS * inner(law, size)
-    return Variance(inner(law, terms), inner(law + off_law, off) + inner(off_law, size) + rounding)
+    rounding = (len(law) + 8.0) * EPS * classes.sums(law, size)
+    error = classes.sums(law + off_law, off) + classes.sums(off_law, size) + rounding
+    return Variance(classes.sums(law, terms), error)
 
 
 def _better(one: Variance, other: Variance) -> Variance:
     """Return the first of two variances, with the smaller bound, or the second if it is known far better."""
-    if other.value >= 0.0 and not one.error <= FAR_BETTER * other.error:
-        return other
-    return Variance(one.value, float(np.fmin(one.error, other.error + abs(one.value - other.value))))
+    takes_other = (other.value >= 0.0) & ~(one.error <= FAR_BETTER * other.error)
+    error = np.fmin(one.error, other.error + np.abs(one.value - other.value))
+    value = np.where(takes_other, other.value, one.value)
+    return Variance(value, np.where(takes_other, other.error, error))
 
 
 def _squared_jumps(
@@ -161,17 +203,23 @@ def _likeliest(csr: CsrArray) -> NDArray[np.intp]:
     return place
 
 
-def _refined_average(csr: CsrArray, values: Floats, solver: Solver) -> tuple[float, float]:
-    """Return the long-run average of nonnegative values and a bound on its error.
+def _refined_averages(csr: CsrArray, squares: Floats, classes: _Classes, solver: Solver) -> Variance:
+    """Return the long-run average in each class of values that are not negative, and a bound on its error.
 
     With the solution x of ``x - P x = values - g`` it is g plus the average of the residual, whatever x is.
     """
-    visited = solver.stationary > 0.0
+    # One value that is no number would spoil the averages of other classes.
+    is_finite = np.isfinite(classes.most(squares))
+    kept = classes.visited[is_finite[classes.class_of]]
+    values = np.zeros(len(squares))
+    values[kept] = squares[kept]
     gain = Doubled(solver.average(values))
-    if not values.any() or not np.isfinite(values).all():
-        return float(gain.high[0]), 0.0 if not values.any() else np.inf
+    first = classes.first
+    unknown = np.where(is_finite, 0.0, np.inf)
+    if not values.any():
+        return Variance(gain.high[first] + unknown, unknown)
     rows = Sparse(csr.indptr, csr.indices, csr.data)
-    bias, best = Doubled(np.zeros(len(values))), (float(gain.high[0]), np.inf)
+    bias, best = Doubled(np.zeros(len(values))), Variance(gain.high[first], np.full(len(first), np.inf))
     right = values - gain.high
     for _ in range(MOST_VARIANCE_REFINEMENTS):
         try:
@@ -183,12 +231,12 @@ def _refined_average(csr: CsrArray, values: Floats, solver: Solver) -> tuple[flo
         gain, right = gain.plus(shift), res - shift
         rounding = 4 * EPS * np.abs(res) + 4 * EPS**2 * throughput(csr, np.abs(bias.high))
         if solver.tolerance == 0.0:
-            error = float(solver.average(DIRECT_DIGITS * np.abs(right) + rounding)[0])
+            error = solver.average(DIRECT_DIGITS * np.abs(right) + rounding)[first]
         else:
-            error = float(np.max(np.abs(right[visited]) + rounding[visited]))
-        if not error < best[1]:
+            error = classes.most(np.abs(right) + rounding)
+        is_better = error < best.error
+        value = np.where(is_better, np.maximum(gain.high[first], 0.0), best.value)
+        best = Variance(value, np.where(is_better, error, best.error))
+        if not is_better.any() or (best.error <= ENOUGH * best.value).all():
             break
-        best = (max(float(gain.high[0]), 0.0), error)
-        if error <= ENOUGH * best[0]:
-            break
-    return best
+    return Variance(best.value + unknown, best.error + unknown)

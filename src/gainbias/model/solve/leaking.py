@@ -209,7 +209,7 @@ def with_leaking_chain(
     what: str,
     leak: tuple[float, float] = (0.0, 0.0),
     scale: float = 1.0,
-    max_memory: float | None = None,
+    budget: Budget | None = None,
 ) -> Answer:
     """Return what `work` makes of the states inside, with the first method that serves it.
 
@@ -225,8 +225,8 @@ def with_leaking_chain(
         What is sought, for a message.
     leak, scale
         As in `LeakingChain`.
-    max_memory : float, optional
-        Bytes that an elimination may use; by default nine tenths of the memory that is free.
+    budget : Budget, optional
+        Limits on memory and time; by default nine tenths of the memory that is free, and no limit on time.
 
     Raises
     ------
@@ -235,7 +235,7 @@ def with_leaking_chain(
     """
     tried: list[str] = []
     with Watch() as watch:
-        budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
+        budget = budget or Budget(0.9 * available_memory(), watch)
         for name, prepare in _candidates(csr, states, leak, scale, budget):
             try:
                 chain = prepare()
