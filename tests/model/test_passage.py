@@ -12,7 +12,7 @@ import gainbias as gb
 from gainbias.model.chain import leaking
 from gainbias.model.chain.leaking import with_leaking_chain
 from gainbias.model.doubled import Doubled
-from tests.model.exact_chain import assert_within, exact_probabilities, exact_times, fraction
+from tests.oracles.exact import assert_within, exact_probabilities, exact_times, fraction
 
 
 def process(transitions, rate_rewards=None, **options):
