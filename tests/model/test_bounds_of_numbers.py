@@ -15,13 +15,9 @@ EPS = float(np.finfo(float).eps)
 
 KINDS = [
     *("dense", "birth and death over 6 decades", "birth and death over 20 decades"),
-    *(
-        "birth and death over 80 decades",
-        "entries of forty decades",
-        "nearly decomposable",
-        "ring with drift",
-    ),
-    *("transient tail", "periodic", "rewards of moves", "continuous time", "several classes", "large level"),
+    *("birth and death over 80 decades", "entries of forty decades", "nearly decomposable"),
+    *("ring with drift", "transient tail", "periodic", "rewards of moves", "continuous time"),
+    *("several classes", "large level"),
 ]
 
 

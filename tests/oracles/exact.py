@@ -25,6 +25,9 @@ from .record import Floats
 DIGITS = fmpq(1, 10**30)
 """Radius of an enclosed number relative to its size."""
 
+ZERO_DIGITS = fmpq(1, 10**200)
+"""Radius relative to the largest number of its sort or to 1, for one that may be 0."""
+
 
 @dataclass(frozen=True)
 class Exact:
@@ -96,7 +99,7 @@ def exact_answer(mrp: gb.MarkovRewardProcess) -> Exact:
 def enclosed_answer(mrp: gb.MarkovRewardProcess) -> Exact:
     """Return the same, each number to 30 digits of its own, by intervals that are narrowed until they are.
 
-    A bias or variance that may be 0 is known to 60 digits of the largest.
+    A gain, bias or variance that may be 0 is known to 200 digits of the largest or of 1.
     """
     for bits in (300, 1000, 3000, 9000):
         with ctx.workprec(bits):
@@ -201,11 +204,13 @@ class _WideError(Exception):
 def _narrow(found: Exact) -> Exact:
     """The midpoints of intervals that are narrow enough."""
 
-    def middle(values: list[Any]) -> list[fmpq]:
+    def middle(values: list[Any], part: fmpq = ZERO_DIGITS) -> list[fmpq]:
+        if not all(value.is_finite() for value in values):
+            raise _WideError
         middles = [value.mid().fmpq() for value in values]
-        least = DIGITS**2 * max(map(abs, middles))
+        least = part * max(1, *map(abs, middles))
         for value, near in zip(values, middles, strict=True):
-            if not value.is_finite() or value.rad().fmpq() > max(DIGITS * abs(near), least):
+            if value.rad().fmpq() > max(DIGITS * abs(near), least):
                 raise _WideError
         return middles
 
@@ -213,7 +218,7 @@ def _narrow(found: Exact) -> Exact:
     variances = [None, None]
     if found.variance is not None:
         variances = [middle([value])[0] for value in (found.variance, found.variance_in_time)]
-    return Exact(middle(found.law), gain, middle(found.bias), *variances)
+    return Exact(middle(found.law, fmpq(0)), gain, middle(found.bias), *variances)
 
 
 def distance(found: ArrayLike, exact: list[fmpq], unit: float = 1.0) -> Floats:

@@ -323,22 +323,23 @@ def _search(
     """Return what one round of BiCGSTAB finds; it ends early when it breaks down."""
     x, residual = np.zeros(len(right)), right.copy()
     direction, moved = np.zeros(len(right)), np.zeros(len(right))
-    rho = alpha = omega = 1.0
+    # Numbers of NumPy: a breakdown divides by 0, which gives no number and ends the round.
+    rho = alpha = omega = np.float64(1.0)
     for _ in range(most_steps):
         budget.watch.show(f"{name}: searching")
-        rho_before, rho = rho, float(right @ residual)
+        rho_before, rho = rho, np.float64(right @ residual)
         beta = rho / rho_before * (alpha / omega)
         direction = residual + beta * (direction - omega * moved)
         step = precondition(direction)
         moved = apply(step)
-        alpha = rho / float(right @ moved)
+        alpha = rho / np.float64(right @ moved)
         half = residual - alpha * moved
         if float(np.linalg.norm(half)) <= tolerance:
             x += alpha * step
             break
         other = precondition(half)
         turned = apply(other)
-        omega = float(turned @ half) / float(turned @ turned)
+        omega = np.float64(turned @ half) / np.float64(turned @ turned)
         change = alpha * step + omega * other
         residual = half - omega * turned
         budget.meter.spend(12 * PER_STATE * len(x))
