@@ -135,27 +135,43 @@ def periodic(rng: Random) -> Process:
     return process(weights, rng.standard_normal(9))
 
 
-def product(rng: Random) -> Specimen:
+def in_eighths(mrp: Process, rng: Random) -> Specimen:
+    """The chain with rewards whose sums are not rounded, and its answer."""
+    mrp = Process(mrp.transitions, rng.integers(-40, 40, mrp.num_states) / 8)
+    return Specimen(mrp, enclosed_answer(mrp))
+
+
+def product_of(first: Specimen, second: Specimen) -> Specimen:
     """Two chains of which one moves at a time: gains add, laws multiply, and biases add twice.
 
-    Halves of floats are floats, and so are sums of eighths, so that nothing is rounded.
+    Halves of floats are floats, so that no transition is rounded.
     """
-    first, second = dense(rng), birth_death(3.0, 60)(rng)
-    factors = [
-        Process(part.transitions, rng.integers(-40, 40, part.num_states) / 8) for part in (first, second)
-    ]
-    one, other = (enclosed_answer(factor) for factor in factors)
-    sizes = [factor.num_states for factor in factors]
-    moves = kron(factors[0].csr, 0.5 * eye_array(sizes[1])) + kron(0.5 * eye_array(sizes[0]), factors[1].csr)
-    rewards = np.add.outer(factors[0].rewards, factors[1].rewards).ravel()
-    gain = one.gain[0] + other.gain[0]
-    law = [p * q for p in one.law for q in other.law]
-    bias = [2 * (v + w) for v in one.bias for w in other.bias]
+    (one, exact), (other, more) = first, second
+    stay = [0.5 * eye_array(chain.num_states) for chain in (one, other)]
+    rewards = np.add.outer(one.rewards, other.rewards).ravel()
+    gain = exact.gain[0] + more.gain[0]
+    law = [p * q for p in exact.law for q in more.law]
+    bias = [2 * (v + w) for v in exact.bias for w in more.bias]
     excess = [fraction(r) - gain for r in rewards]
     in_time = 2 * dot(law, [x * w for x, w in zip(excess, bias, strict=True)])
     variance = in_time - dot(law, [x * x for x in excess])
-    exact = Exact(law, [gain] * len(law), bias, variance, in_time)
-    return Specimen(Process(csr_array(moves), rewards), exact)
+    return Specimen(
+        Process(csr_array(kron(one.csr, stay[1]) + kron(stay[0], other.csr)), rewards),
+        Exact(law, [gain] * len(law), bias, variance, in_time),
+    )
+
+
+def product(rng: Random) -> Specimen:
+    return product_of(in_eighths(dense(rng), rng), in_eighths(birth_death(3.0, 60)(rng), rng))
+
+
+def larger_product(rng: Random) -> Specimen:
+    """Thousands of states, which elimination fills in."""
+    parts = []
+    for _ in range(3):
+        n = int(rng.integers(10, 18))
+        parts.append(in_eighths(process(rng.random((n, n)) + 0.01, np.zeros(n)), rng))
+    return product_of(product_of(parts[0], parts[1]), parts[2])
 
 
 def graph_of_power_law_degrees(rng: Random) -> Process:
@@ -277,7 +293,9 @@ KINDS: dict[str, Kind] = {
     "birth and death over 80 decades": birth_death(80, 10),
     **_named(entries_of_forty_decades, nearly_decomposable, larger_nearly_decomposable, two_scale_blocks),
     **_named(ring_with_drift, larger_ring_with_drift, transient_tail, long_transient_tail, periodic, product),
-    **_named(graph_of_power_law_degrees, closed_queueing_network, tandem_queues, several_classes),
+    **_named(
+        larger_product, graph_of_power_law_degrees, closed_queueing_network, tandem_queues, several_classes
+    ),
     **_named(rewards_of_moves, rewards_of_moves_on_stiff_chains, large_level, continuous_time),
     **_named(larger_continuous_time, bands),
 }

@@ -191,7 +191,7 @@ def _solution(
         per_step = asymptotic_variance(mrp, rewards, answer, solver, per_step=True)
     if variance.error > variance.value > 0.0:
         notes = (*notes, f"asymptotic_variance has no certain digit: its error may be {variance.error:.1e}")
-    law_error, law_error_total = stationary_errors(mrp.csr, solver, answer.noise)
+    law_error, law_error_total = stationary_errors(mrp.csr, solver, answer, rewards)
     in_time, gain_error = _per_time(mrp, answer)
     return Solution(
         mrp=mrp,
@@ -235,7 +235,7 @@ def _multichain(
         mrp=mrp,
         structure=mrp.structure,
         stationary=laws,
-        stationary_error=stationary_errors(mrp.csr, solver, answer.noise)[0],
+        stationary_error=stationary_errors(mrp.csr, solver, answer, mrp.rewards)[0],
         class_gains=gain[members[start[:-1]]],
         gain=gain,
         gain_error=gain_error,
