@@ -144,8 +144,12 @@ def report(half: str) -> tuple[str, bool]:
         "were outside their bound (none may be).\n"
         f"The median bound is {everything.median:.2g} times the true error (at most {MOST_LOOSE:g})."
     )
-    for name, row in {"auto": everything, **methods}.items():
-        parts += [f"- outside, {name}: {where}" for where in dict.fromkeys(row.outside)]
+    where = [
+        f"- outside, {name}: {place}"
+        for name, row in {"auto": everything, **methods}.items()
+        for place in dict.fromkeys(row.outside)
+    ]
+    parts += ["\n".join(where)] if where else []
     is_met = (
         not everything.outside
         and len(everything.refused) <= MOST_REFUSED * everything.chains
