@@ -6,7 +6,7 @@ import scipy.sparse as sparse
 
 from gainbias.model.doubled import Doubled
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve.certificate import solve_and_certify
+from gainbias.model.solve.certificate import solve_and_certify, stationary_errors
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
 from gainbias.model.solve.residual import EPS, bellman_residual
@@ -90,6 +90,23 @@ def test_error_of_the_law_is_seen(
     actual = np.abs(wrong.bias - truth.bias).max() / np.ptp(truth.bias)
     assert actual > 1e-3 * law_error
     assert actual <= wrong.error_bound <= 100 * actual
+
+
+@pytest.mark.parametrize("law_error", [1e-4, 1e-8])
+def test_estimate_of_the_error_of_a_law(
+    slow_chain: tuple[MarkovRewardProcess, EliminationSolver], law_error: float
+) -> None:
+    """It is 100 sqrt(n) times what the error does to a random side, or to the rewards, and a little more."""
+    mrp, exact = slow_chain
+    solver, n = Sloppy(exact, law_error, 0.0), mrp.num_states
+    answer = solve_and_certify(mrp.csr, mrp.rewards, solver)
+    each, total = stationary_errors(mrp.csr, solver, answer, mrp.rewards)
+    off = solver.stationary - exact.stationary
+    excess = mrp.rewards - answer.gain
+    seen = abs(off @ np.random.default_rng(0).standard_normal(n)), abs(off @ excess) / np.std(excess)
+    assert 0.98 <= total / (100 * n**0.5 * max(seen)) <= 1.5
+    assert np.abs(off).sum() < total
+    assert (each == total).all()
 
 
 def test_power_iteration_that_stalls_is_refused() -> None:

@@ -14,13 +14,12 @@ import gainbias as gb
 from gainbias.model.chain import horizon
 from gainbias.model.chain.long_run import long_run
 from gainbias.model.solve import leaking
-from tests.model.exact_chain import (
+from tests.oracles.exact import (
     as_float,
     assert_within,
-    exact_bias,
+    exact_answer,
     exact_chain,
     exact_discounted,
-    exact_gain,
     exact_horizon,
     fraction,
     identity_minus,
@@ -125,8 +124,7 @@ class TestDiscounted:
     @pytest.mark.parametrize("name", ["random", "without staying", "transient states", "periodic"])
     def test_the_remainder_tends_to_the_bias(self, name):
         mrp = ZOO[name]
-        _, bias = exact_bias(mrp)
-        limit = np.array([as_float(w) for w in bias])
+        limit = np.array([as_float(w) for w in exact_answer(mrp).bias])
         off = [np.abs(gb.discounted_values(mrp, 1.0 - 10.0**-k).remainder - limit).max() for k in (2, 4, 6)]
         assert off[1] < 0.05 * off[0]
         assert off[2] < 0.05 * off[1]
@@ -139,7 +137,7 @@ class TestDiscounted:
             rates - np.diag(rates.sum(axis=1)), [1.0, 0.0, 2.0, 5.0, -1.0]
         )
         decay = exact_decay(discount) / fraction(mrp.rate)
-        gain, _ = exact_gain(mrp)
+        gain = exact_answer(mrp).gain
         system = identity_minus(exact_chain(mrp), range(5))
         for i in range(5):
             system[i][i] += decay
@@ -229,7 +227,8 @@ def exact_decay(discount):
 
 def precise_horizon(mrp, steps):
     """Return level and remainder over any number of steps, in 2000-bit arithmetic."""
-    gain, bias = exact_bias(mrp)
+    exact = exact_answer(mrp)
+    gain, bias = exact.gain, exact.bias
     n = mrp.num_states
     before, flint.ctx.prec = flint.ctx.prec, 2000
     try:

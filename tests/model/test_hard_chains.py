@@ -12,8 +12,7 @@ import gainbias as gb
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import busiest_states
 from gainbias.model.solve.residual import EPS
-from tests.oracles.exact import distance, exact_answer
-from tests.oracles.rational import rational_answer
+from tests.oracles.exact import distance, exact_answer, rational_answer
 
 
 def stiff_birth_death(seed: int, n: int) -> tuple[gb.MarkovRewardProcess, np.ndarray, np.ndarray]:

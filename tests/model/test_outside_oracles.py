@@ -11,8 +11,8 @@ import gainbias as gb
 from tests.oracles import birth_death as bd
 from tests.oracles.blocks import random_nearly_decomposable
 from tests.oracles.compare import bias_error, entrywise_error, gain_error, true_error
+from tests.oracles.exact import RationalAnswer, rational_answer
 from tests.oracles.naive import naive_bias, naive_stationary
-from tests.oracles.rational import RationalAnswer, rational_answer
 from tests.oracles.small import simultaneous_revision
 
 DIRECT = ["auto", "dense-gth", "sparse-gth"]

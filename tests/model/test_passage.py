@@ -14,7 +14,7 @@ from gainbias.model.solve import leaking
 from gainbias.model.solve.leaking import with_leaking_chain
 from gainbias.model.solve.solution import Budget
 from gainbias.progress import Watch
-from tests.model.exact_chain import assert_within, exact_probabilities, exact_times, fraction
+from tests.oracles.exact import assert_within, exact_probabilities, exact_times, fraction
 
 TIGHT = Budget(max_memory=1.0, watch=Watch())
 

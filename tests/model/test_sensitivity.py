@@ -6,7 +6,7 @@ import scipy.sparse as sparse
 from flint import fmpq
 
 import gainbias as gb
-from tests.model.exact_chain import as_float, dot, exact_bias, exact_chain, fraction, solve_exactly
+from tests.oracles.exact import as_float, dot, exact_answer, exact_chain, fraction, solve_exactly
 
 
 def random_process(seed=0, size=5, **options):
@@ -112,7 +112,7 @@ def test_the_table_has_the_largest_first_with_labels():
 
 def test_agrees_with_the_bias_in_fractions():
     mrp, change = random_process(4), random_change(9)
-    _, bias = exact_bias(mrp)
+    bias = exact_answer(mrp).bias
     step = [dot([fraction(c) for c in row], bias) for row in change]
     effects = gb.solve(mrp).sensitivity()
     assert effects.along(change) == pytest.approx(effects.stationary @ [as_float(x) for x in step], rel=1e-13)

@@ -12,8 +12,8 @@ from scipy.sparse import block_diag, csr_array
 
 import gainbias as gb
 from tests.oracles.compare import true_error
+from tests.oracles.exact import rational_answer
 from tests.oracles.groups import ring
-from tests.oracles.rational import rational_answer
 from tests.oracles.small import cycle, two_state
 
 METHODS = st.sampled_from(["auto", "dense-gth", "sparse-gth"])

@@ -10,8 +10,7 @@ from gainbias.model.solve.elimination.solver import eliminate
 from gainbias.model.solve.solution import Budget
 from gainbias.model.solve.variance import asymptotic_variance
 from gainbias.progress import Watch
-from tests.oracles.exact import exact_answer
-from tests.oracles.rational import rational_answer
+from tests.oracles.exact import exact_answer, rational_answer
 
 
 def lazy_ring(n: int, stay: float) -> np.ndarray:

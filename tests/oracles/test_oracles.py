@@ -7,10 +7,10 @@ from flint import arb, ctx
 from tests.oracles import birth_death as bd
 from tests.oracles.blocks import random_nearly_decomposable
 from tests.oracles.catalogue import SMALL_CHAINS, rng
+from tests.oracles.exact import rational_answer
 from tests.oracles.expanders import random_sparse, series_answer
 from tests.oracles.lattices import tandem_queue
 from tests.oracles.naive import naive_bias, naive_stationary
-from tests.oracles.rational import rational_answer
 from tests.oracles.record import ExactChain
 
 

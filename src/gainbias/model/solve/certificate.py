@@ -143,7 +143,10 @@ def _with_doubt(rows: Sparse, expected: Expected, answer: Certified, solver: Sol
     else:
         gain = solver.average(expected.doubt)
         bias = solver.solve(expected.doubt - gain)
-        more = Bounded(gain, np.full(len(bias), np.abs(bias).max()), nothing, nothing)
+        left = bounded_residual(rows, expected.doubt, Doubled(gain), Doubled(bias)).most
+        largest = np.full(len(bias), np.abs(bias).max())
+        # The solution itself may have an error of a few percent.
+        more = Bounded(gain, largest, np.full(len(bias), left.max()), 0.05 * largest)
     alone = Bounded(answer.gain, answer.bias, nothing, nothing).plus(more)
     both = Bounded(answer.gain, answer.bias, answer.gain_error, answer.bias_error).plus(more)
     rewards = expected.rewards.high
@@ -188,13 +191,16 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refin
     return _Refined(*before, Candidate(gain, bias), residual, max(errors[-2:]))
 
 
-def stationary_errors(transitions: CsrArray, solver: Solver, noise: Noise | None) -> tuple[Floats, float]:
+def stationary_errors(
+    transitions: CsrArray, solver: Solver, answer: Certified, rewards: Floats
+) -> tuple[Floats, float]:
     """Return the absolute error of each stationary probability, (n,), and of all together.
 
     They are bounds for elimination. A law by a method that iterates is off by e = (mu P - mu) H with the
     deviation matrix H. The solution for a random right side s is H s, so that (mu P - mu) (H s) = e s is
-    known, which is about as large as the norm of e. The sum of absolute errors is at most sqrt(n) times the
-    norm; and since one such number may be small by chance, 100 times that is taken.
+    known, which is about as large as the norm of e. So is the bias for the rewards, as a second side that
+    costs nothing: one such number may be small by chance, hence the larger counts, and 100 times that is
+    taken. The sum of absolute errors is at most sqrt(n) times the norm.
 
     Parameters
     ----------
@@ -202,19 +208,23 @@ def stationary_errors(transitions: CsrArray, solver: Solver, noise: Noise | None
         The chain.
     solver : Solver
         The chain, solved.
-    noise : Noise or None
-        As in `Certified`; it is measured if it is None.
+    answer : Certified
+        Gain and bias. Its noise is measured if it is None.
+    rewards : (n,) array
+        What it answers: expected one-step rewards.
     """
     if isinstance(solver, EliminationSolver):
         error = solver.law.given_error
         return error, float(error.sum())
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
     try:
-        noise = noise or _solved_noise(rows, solver)
+        noise = answer.noise or _solved_noise(rows, solver)
     except (MethodError, OutOfTimeError):
         return np.where(solver.stationary > 0.0, np.inf, 0.0), np.inf
     moved = balance_residual(rows, Doubled(solver.stationary))
     seen = abs(inner(moved.value, noise.solution)) + inner(moved.rounding, np.abs(noise.solution))
+    spread = float(np.sqrt(np.mean((rewards - answer.gain) ** 2)))
+    seen = max(seen, relative(abs(inner(moved.value, answer.bias)), spread) if spread > 0.0 else 0.0)
     unseen = float(moved.most.sum()) * noise.error
     total = float(np.sqrt(len(moved.value))) * (100.0 * seen + unseen) + float(moved.most.sum())
     # Probabilities are rounded, which need not show in the residual.

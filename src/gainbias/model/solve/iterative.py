@@ -324,28 +324,23 @@ def _search(
     """Return what one round of BiCGSTAB finds; it ends early when it breaks down."""
     x, residual = np.zeros(len(right)), right.copy()
     direction, moved = np.zeros(len(right)), np.zeros(len(right))
-    rho = alpha = omega = 1.0
+    # Numbers of NumPy: a breakdown divides by 0, which gives no number and ends the round.
+    rho = alpha = omega = np.float64(1.0)
     for _ in range(most_steps):
         budget.watch.show(f"{name}: searching")
-        rho_before, rho = rho, inner(right, residual)
+        rho_before, rho = rho, np.float64(inner(right, residual))
         beta = rho / rho_before * (alpha / omega)
         direction = residual + beta * (direction - omega * moved)
         step = precondition(direction)
         moved = apply(step)
-        along = inner(right, moved)
-        if along == 0.0:
-            break
-        alpha = rho / along
+        alpha = rho / np.float64(inner(right, moved))
         half = residual - alpha * moved
         if length(half) <= tolerance:
             x += alpha * step
             break
         other = precondition(half)
         turned = apply(other)
-        square = inner(turned, turned)
-        if square == 0.0:
-            break
-        omega = inner(turned, half) / square
+        omega = np.float64(inner(turned, half)) / np.float64(inner(turned, turned))
         change = alpha * step + omega * other
         residual = half - omega * turned
         budget.meter.spend(12 * PER_STATE * len(x))

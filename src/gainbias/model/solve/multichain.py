@@ -124,7 +124,7 @@ def _together(
         asymptotic_variance(mrp, vector, answer, solver)
         for vector, answer in zip(rewards, answers, strict=True)
     ]
-    law_error, _ = stationary_errors(mrp.csr, solver, answers[0].noise)
+    law_error, _ = stationary_errors(mrp.csr, solver, answers[0], rewards[0])
     notes = (*tried, *solver.notes)
     return InParts(solver.stationary, law_error, answers, variances, solver.method, notes)
 

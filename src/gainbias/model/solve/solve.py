@@ -201,7 +201,7 @@ def _solution(
         per_step, per_step_error = float(found.value[0]), float(found.error[0])
     if variance_error > variance > 0.0:
         notes = (*notes, f"asymptotic_variance has no certain digit: its error may be {variance_error:.1e}")
-    law_error, law_error_total = stationary_errors(mrp.csr, solver, answer.noise)
+    law_error, law_error_total = stationary_errors(mrp.csr, solver, answer, rewards)
     in_time, gain_error = _per_time(mrp, answer)
     return Solution(
         mrp=mrp,

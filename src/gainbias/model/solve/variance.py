@@ -24,7 +24,7 @@ from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import Certified
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
-from gainbias.model.solve.residual import EPS, bellman_residual, throughput
+from gainbias.model.solve.residual import EPS, bellman_residual, inner, throughput
 from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.model.structure import Structure
 from gainbias.progress import OutOfTimeError
@@ -63,7 +63,7 @@ class _Classes(NamedTuple):
     def sums(self, weights: Floats, values: Floats) -> Floats:
         """Return the sum of weights times values over the visited states of each class, (classes,)."""
         if len(self.first) == 1:
-            return np.array([weights @ values])
+            return np.array([inner(weights, values)])
         return np.bincount(self.class_of, weights * values, len(self.first)).astype(np.float64, copy=False)
 
     def most(self, values: Floats) -> Floats:
