@@ -206,7 +206,10 @@ def _polished(
         budget.meter.spend(work, aside=True)
         after = law.copy()
         balance(back, exits, after)
-        after /= after.sum()
+        total = float(after.sum())
+        if not 0.0 < total < np.inf:
+            raise MethodError("stationary probabilities span more than the range of floating-point numbers")
+        after /= total
         moved = not np.array_equal(after, law)
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = float(np.nan_to_num(np.abs(after - law)[inside] / after[inside], nan=np.inf).max())
@@ -216,7 +219,7 @@ def _polished(
         if sweep == 2 * halfway:
             # At the rate of the last half it would take too long.
             rate = (relative / relative_then) ** (1.0 / halfway)
-            if not rate < 1.0 or sweep + log(POLISHED / relative) / log(rate) > most_sweeps:
+            if not 0.0 < rate < 1.0 or sweep + log(POLISHED / relative) / log(rate) > most_sweeps:
                 break
             halfway = sweep
         if sweep == halfway:
@@ -294,10 +297,14 @@ def bicgstab(
     name : str
         Name of the method, for a progress bar.
     """
-    size = float(np.linalg.norm(right))
-    if size == 0.0:
+    largest = float(np.abs(right).max(initial=0.0))
+    if largest == 0.0:
         return np.zeros(len(right))
-    unit = right / size
+    # The norm squares, which must not leave the range of numbers; a power of two costs no digit.
+    power = int(np.frexp(largest)[1])
+    unit = np.ldexp(right, -power)
+    norm = float(np.linalg.norm(unit))
+    unit = unit / norm
     x, reached, last, steps = np.zeros(len(right)), 1.0, np.inf, FIRST_ROUND
     residual = unit
     # Round by round, to give up as soon as a round brings next to nothing.
@@ -308,7 +315,7 @@ def bicgstab(
         last, reached, steps = reached, float(np.linalg.norm(residual)), 2 * steps
     if not reached <= 10 * tolerance:
         raise MethodError(f"BiCGSTAB reached a residual of {reached:.1e} and {tolerance:.1e} was wanted")
-    return x * size
+    return np.asarray(np.ldexp(x * norm, power))
 
 
 def _search(
@@ -323,22 +330,23 @@ def _search(
     """Return what one round of BiCGSTAB finds; it ends early when it breaks down."""
     x, residual = np.zeros(len(right)), right.copy()
     direction, moved = np.zeros(len(right)), np.zeros(len(right))
-    rho = alpha = omega = 1.0
+    # These are NumPy's numbers, since a division of them by 0 is no error: a breakdown ends the round.
+    rho = alpha = omega = np.float64(1.0)
     for _ in range(most_steps):
         budget.watch.show(f"{name}: searching")
-        rho_before, rho = rho, float(right @ residual)
+        rho_before, rho = rho, np.float64(right @ residual)
         beta = rho / rho_before * (alpha / omega)
         direction = residual + beta * (direction - omega * moved)
         step = precondition(direction)
         moved = apply(step)
-        alpha = rho / float(right @ moved)
+        alpha = rho / np.float64(right @ moved)
         half = residual - alpha * moved
         if float(np.linalg.norm(half)) <= tolerance:
             x += alpha * step
             break
         other = precondition(half)
         turned = apply(other)
-        omega = float(turned @ half) / float(turned @ turned)
+        omega = np.float64(turned @ half) / np.float64(turned @ turned)
         change = alpha * step + omega * other
         residual = half - omega * turned
         budget.meter.spend(12 * PER_STATE * len(x))
