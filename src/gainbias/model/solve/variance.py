@@ -22,6 +22,7 @@ from gainbias.model.checks import CsrArray, entry_rows
 from gainbias.model.doubled import Doubled, weighted_means
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import Certified
+from gainbias.model.solve.elimination.law import SMALLEST_NORMAL
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
 from gainbias.model.solve.residual import EPS, bellman_residual, throughput
@@ -90,6 +91,9 @@ def asymptotic_variance(
         is_enough = error <= ENOUGH_VARIANCE * value < np.inf
         if own is None and isinstance(solver, EliminationSolver) and not is_enough:
             value, error = _better(Variance(value, error), _covariances(rewards, answer, solver, in_time))
+    if own is not None or np.ptp(answer.bias[visited]) > 0.0:
+        # Squares of small jumps, and what they are weighted with, may be too small to be numbers.
+        error += SMALLEST_NORMAL
     unit = float(mrp.rate or 1.0) if in_time else 1.0
     return Variance(unit * value, unit * float(error) if np.isfinite(error) else np.inf)
 
