@@ -308,3 +308,12 @@ def test_a_law_that_fades_below_the_smallest_number_is_refused() -> None:
     mrp = gb.MarkovRewardProcess([[1.0, 1e-320], [1e-300, 1.0]], [1.0, 2.0])
     with pytest.raises(gb.ConvergenceError, match="power: "):
         gb.solve(mrp, method="power")
+
+
+def test_a_caller_may_ask_numpy_to_raise_errors() -> None:
+    rng = np.random.default_rng(0)
+    chain = rng.dirichlet(np.full(600, 0.011), 600)
+    mrp = gb.MarkovRewardProcess(chain, rng.standard_normal(600))
+    with np.errstate(all="raise"):
+        found = gb.solve(mrp)
+    np.testing.assert_array_equal(found.bias, gb.solve(mrp).bias)

@@ -140,7 +140,8 @@ def _solved(
     }
     per_step = {name: vector / (mrp.rate or 1.0) for name, vector in extra.items()}
     rewards: list[Floats] = [mrp.rewards, *per_step.values()]
-    with Watch(time_limit) as watch:
+    # What is too small to be a number is part of the bounds, also for a caller whom NumPy tells of it.
+    with Watch(time_limit) as watch, np.errstate(under="ignore"):
         budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
         solver, answers, tried = first_that_meets(mrp, rewards, tol, method, budget, insist=insist)
         missed = tuple(_missed(mrp, rewards, answers, tol, list(extra)))
