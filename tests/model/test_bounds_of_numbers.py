@@ -183,3 +183,50 @@ def test_variance_of_rewards_of_moves_with_a_large_level() -> None:
         if not distance(found.asymptotic_variance, [exact]) <= found.asymptotic_variance_error:
             outside_of_bounds.append(seed)
     assert outside_of_bounds == []
+
+
+def two_wells(n: int, back: float) -> gb.MarkovRewardProcess:
+    """A walk that drifts to the nearer one of two ends; it is as often at one of them as at the other."""
+    inward = np.full(n // 2 - 1, back)
+    outward = np.full(n // 2 - 1, 0.9 - back)
+    up, down = np.r_[inward, back, outward], np.r_[outward, back, inward]
+    chain = np.diag(up, 1) + np.diag(down, -1)
+    rewards = (np.arange(n) < n // 2) * 1.0
+    return gb.MarkovRewardProcess(chain + np.diag(1 - chain.sum(axis=1)), rewards)
+
+
+@pytest.mark.parametrize("method", ["dense-gth", "sparse-gth"])
+def test_wells_with_a_barrier_below_the_smallest_number_are_refused(method: str) -> None:
+    low = gb.solve(two_wells(100, 0.01), method=method)
+    assert abs(low.gain - 0.5) <= low.gain_error <= 1e-12
+    with pytest.raises(gb.ConvergenceError, match="leave out the rarest transitions"):
+        gb.solve(two_wells(340, 0.01), method=method)
+
+
+def test_rare_states_of_a_queue_below_the_smallest_number_cost_nothing() -> None:
+    up, down = np.full(899, 0.2), np.full(899, 0.6)
+    chain = np.diag(up, 1) + np.diag(down, -1)
+    queue = gb.MarkovRewardProcess(chain + np.diag(1 - chain.sum(axis=1)), np.minimum(np.arange(900.0), 5))
+    found = gb.solve(queue, method="sparse-gth")
+    assert found.stationary[-1] == 0.0
+    assert found.error_bound <= 1e-14
+    assert found.stationary_error_total <= 1e-14
+
+
+def test_a_probability_that_is_lost_in_a_product_has_no_bound() -> None:
+    """The last state has a probability of 8e-30, but two transitions to it multiply to less than 1e-308."""
+    up, down = [1.7e-206, 1.0e-250, 7.8e-199], [5.2e-107, 1.2e-246, 2.6e-273]
+    chain = np.diag(up, 1) + np.diag(down, -1)
+    mrp = gb.MarkovRewardProcess(chain + np.eye(4), [1.0, 2.0, 3.0, 5.0])
+    with pytest.raises(gb.ConvergenceError):
+        gb.solve(mrp)
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e-200, 1e-300])
+def test_a_variance_below_the_smallest_number_is_not_known(size: float) -> None:
+    found = gb.solve(gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [size, 4 * size]))
+    assert found.asymptotic_variance_error > 0.0
+    assert (
+        gb.solve(gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [size, size])).asymptotic_variance_error
+        == 0.0
+    )

@@ -259,7 +259,7 @@ def test_a_gain_without_a_digit_is_refused(
         with pytest.warns(gb.AccuracyWarning, match=r"the gain may be off by 9\.0e-02 of the largest reward"):
             assert gb.solve(mrp).gain_error == pytest.approx(error * most)
     else:
-        with pytest.raises(gb.ConvergenceError, match=r"What to do: merge states that hardly differ\.$"):
+        with pytest.raises(gb.ConvergenceError, match=r"What to do: .* merge states that hardly differ\.$"):
             gb.solve(mrp)
 
 

@@ -12,6 +12,7 @@ from math import inf
 
 import numpy as np
 import pytest
+import scipy.sparse as sparse
 
 import gainbias as gb
 from gainbias.model.solve import choice
@@ -295,3 +296,52 @@ def test_bits_do_not_depend_on_the_threads_of_linear_algebra() -> None:
         outputs.add(done.stdout)
     assert len(outputs) == 1
     assert done.stdout.count("\n") == 2
+
+
+def sliding_down(n: int) -> gb.MarkovRewardProcess:
+    """A chain that walks down to an absorbing state: BiCGSTAB breaks down on it at once."""
+    states = np.arange(n)
+    chain = sparse.csr_array((np.ones(n), (states, np.maximum(states - 1, 0))), (n, n))
+    return gb.MarkovRewardProcess(chain, np.sqrt(states))
+
+
+def test_a_breakdown_of_a_search_is_no_error() -> None:
+    mrp = sliding_down(600)
+    found = gb.solve(mrp)
+    np.testing.assert_allclose(found.bias, np.cumsum(mrp.rewards), rtol=1e-14)
+    with pytest.raises(gb.ConvergenceError, match="krylov: "):
+        gb.solve(mrp, method="krylov")
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e290])
+def test_a_search_may_have_huge_and_tiny_rewards(size: float) -> None:
+    rng = np.random.default_rng(1)
+    chain, rewards = rng.dirichlet(np.ones(20), 20), rng.standard_normal(20)
+    usual = gb.solve(gb.MarkovRewardProcess(chain, rewards))
+    found = gb.solve(gb.MarkovRewardProcess(chain, rewards * size), method="krylov")
+    np.testing.assert_allclose(found.bias / size, usual.bias, atol=1e-12)
+
+
+def test_a_refusal_says_what_there_was_no_time_for() -> None:
+    mrp = sliding_down(2_000)
+    with pytest.raises(gb.ConvergenceError) as refused:
+        gb.solve(mrp, time_limit=1e-9)
+    text = str(refused.value)
+    assert "no time was left to try it" in text
+    assert "not needed" not in text
+
+
+def test_a_law_that_fades_below_the_smallest_number_is_refused() -> None:
+    """It was a warning of NumPy."""
+    mrp = gb.MarkovRewardProcess([[1.0, 1e-320], [1e-300, 1.0]], [1.0, 2.0])
+    with pytest.raises(gb.ConvergenceError, match="power: "):
+        gb.solve(mrp, method="power")
+
+
+def test_a_caller_may_ask_numpy_to_raise_errors() -> None:
+    rng = np.random.default_rng(0)
+    chain = rng.dirichlet(np.full(600, 0.011), 600)
+    mrp = gb.MarkovRewardProcess(chain, rng.standard_normal(600))
+    with np.errstate(all="raise"):
+        found = gb.solve(mrp)
+    np.testing.assert_array_equal(found.bias, gb.solve(mrp).bias)

@@ -126,7 +126,7 @@ def by_elimination(rows: Sparse, rewards: Doubled, solver: EliminationSolver) ->
     bias = solver.solve(right)
     given = (solver.rounding + 2.0 * EPS) * np.abs(right) + EPS**2 * np.abs(rewards.high) + gain_error
     level = solver.extend(np.abs(solver.at_roots(bias)))
-    slack = 4.0 * EPS * (np.abs(bias) + level)
+    slack = 4.0 * EPS * (np.abs(bias) + level) + _lost(solver.to_roots(np.abs(right)), solver)
     if solver.num_classes > 1:
         slack += 2.0 * solver.rounding * level
     bias_error = _bias_error(bias, Doubled(bias), given, slack, solver)
@@ -171,11 +171,25 @@ def _bias_error(
 
 
 def _summed(right: Floats, solver: EliminationSolver) -> Floats:
-    return solver.to_roots(right) * (1.0 + 2.0 * solver.rounding) * MARGIN
+    sums = solver.to_roots(right)
+    return sums * (1.0 + 2.0 * solver.rounding) * MARGIN + _lost(sums, solver)
 
 
 def _extended(at_roots: Floats, solver: EliminationSolver) -> Floats:
-    return solver.extend(at_roots) * (1.0 + 2.0 * solver.rounding) * MARGIN
+    extended = solver.extend(at_roots)
+    lost = _lost(at_roots, solver) if solver.num_classes > 1 else 0.0
+    return extended * (1.0 + 2.0 * solver.rounding) * MARGIN + lost
+
+
+def _lost(values: Floats, solver: EliminationSolver) -> float | Floats:
+    """Return a bound on what lost transitions may have moved values of states, or of roots, by."""
+    if not solver.lost.any():
+        return 0.0
+    inside = solver.is_recurrent
+    size = np.abs(values)
+    within = size[inside].max() if len(size) == len(inside) else size.max()
+    most = np.where(inside, within, size.max())
+    return _sure(solver.lost * most)
 
 
 def _mean(values: Floats, solver: EliminationSolver) -> Floats:

@@ -139,7 +139,7 @@ def first_that_meets(
     finally:
         for turn in turns:
             turn.cancel()
-    tried += [_what_was_done(turn) for turn in turns]
+    tried += [_what_was_left(turn) for turn in turns]
     best = None if insist else _best(reached, rewards)
     if best is None:
         raise ConvergenceError(_refusal(mrp, tol, method, tried, is_late))
@@ -167,6 +167,9 @@ def _refusal(mrp: MarkovRewardProcess, tol: float, method: str, tried: list[str]
         "raise time_limit": is_late,
         "raise max_memory": any(" GB" in line for line in tried),
         "install the 'solvers' extra": any("METIS is not installed" in line for line in tried),
+        "scale the rewards or leave out the rarest transitions, if numbers leave the range of floats": any(
+            "error bound of inf" in line for line in tried
+        ),
         "merge states that hardly differ": True,
     }
     lines = "".join(f"\n  - {line}" for line in tried)
@@ -218,6 +221,16 @@ def _what_was_done(turn: Turn[Answers], chosen: bool = False) -> str:
         words.append(f"{meter.digits:.0f} of {turn.digits:.0f} digits")
     end = "done after" if chosen else "left for a quicker one after" if meter.products else "not needed:"
     return f"{turn.name}: {end} {', '.join(words) or 'no products'}"
+
+
+def _what_was_left(turn: Turn[Answers]) -> str:
+    """Return how far a method was when time ran out, in words."""
+    meter = turn.meter
+    if meter.planned is not None:
+        return f"{turn.name}: no time was left for {meter.operations:.1e} operations"
+    if not turn.is_started:
+        return f"{turn.name}: no time was left to try it"
+    return f"{turn.name}: {meter.digits:.0f} of {turn.digits:.0f} digits after {meter.products:,} products"
 
 
 def expected_of(mrp: MarkovRewardProcess, rewards: Floats) -> Expected:

@@ -207,7 +207,10 @@ def _polished(
         budget.meter.spend(work, aside=True)
         after = law.copy()
         balance(back, exits, after)
-        after /= after.sum()
+        total = float(after.sum())
+        if not 0.0 < total < np.inf:
+            raise MethodError("stationary probabilities span more than the range of floating-point numbers")
+        after /= total
         moved = not np.array_equal(after, law)
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = float(np.nan_to_num(np.abs(after - law)[inside] / after[inside], nan=np.inf).max())
@@ -217,7 +220,7 @@ def _polished(
         if sweep == 2 * halfway:
             # At the rate of the last half it would take too long.
             rate = (relative / relative_then) ** (1.0 / halfway)
-            if not rate < 1.0 or sweep + log(POLISHED / relative) / log(rate) > most_sweeps:
+            if not 0.0 < rate < 1.0 or sweep + log(POLISHED / relative) / log(rate) > most_sweeps:
                 break
             halfway = sweep
         if sweep == halfway:
@@ -295,10 +298,14 @@ def bicgstab(
     name : str
         Name of the method, for a progress bar.
     """
-    size = length(right)
-    if size == 0.0:
+    largest = float(np.abs(right).max(initial=0.0))
+    if largest == 0.0:
         return np.zeros(len(right))
-    unit = right / size
+    # The norm squares, which must not leave the range of numbers; a power of two costs no digit.
+    power = int(np.frexp(largest)[1])
+    unit = np.ldexp(right, -power)
+    norm = length(unit)
+    unit = unit / norm
     x, reached, last, steps = np.zeros(len(right)), 1.0, np.inf, FIRST_ROUND
     residual = unit
     # Round by round, to give up as soon as a round brings next to nothing.
@@ -309,7 +316,7 @@ def bicgstab(
         last, reached, steps = reached, length(residual), 2 * steps
     if not reached <= 10 * tolerance:
         raise MethodError(f"BiCGSTAB reached a residual of {reached:.1e} and {tolerance:.1e} was wanted")
-    return x * size
+    return np.asarray(np.ldexp(x * norm, power))
 
 
 def _search(

@@ -145,7 +145,8 @@ def _solved(
     per_step = {name: vector / (mrp.rate or 1.0) for name, vector in extra.items()}
     rewards: list[Floats] = [mrp.rewards, *per_step.values()]
     in_python = PYTHON_SECONDS_PER_ENTRY * float(mrp.num_states) ** 2 * len(rewards)
-    with light_work(in_python), Watch(time_limit) as watch:
+    # What is too small to be a number is part of the bounds, also for a caller whom NumPy tells of it.
+    with light_work(in_python), Watch(time_limit) as watch, np.errstate(under="ignore"):
         budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
         if multichain:
             found = solve_in_parts(mrp, rewards, tol, method, budget)

@@ -22,6 +22,7 @@ from gainbias.model.checks import CsrArray, entry_rows
 from gainbias.model.doubled import Doubled, weighted_means
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import Certified
+from gainbias.model.solve.elimination.law import SMALLEST_NORMAL
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
 from gainbias.model.solve.residual import EPS, bellman_residual, inner, throughput
@@ -119,6 +120,9 @@ def asymptotic_variance(
             other = _covariances(rewards, answer, solver, classes, in_time)
             better = _better(Variance(value, error), other)
             value, error = np.where(is_enough, value, better.value), np.where(is_enough, error, better.error)
+    if own is not None or np.ptp(answer.bias[visited]) > 0.0:
+        # Squares of small jumps, and what they are weighted with, may be too small to be numbers.
+        error += SMALLEST_NORMAL
     unit = float(mrp.rate or 1.0) if in_time else 1.0
     return Variance(unit * value, np.where(np.isfinite(error), unit * error, np.inf))
 

@@ -88,6 +88,43 @@ def count_disturbances(fronts: Fronts, values: Floats) -> float:
     return total
 
 
+@kernel
+def loses_products(fronts: Fronts, values: Floats, leak: Floats) -> bool:
+    """Return whether a product inside the elimination may have been too small for all of its digits.
+
+    Parameters
+    ----------
+    fronts, values
+        The factors.
+    leak : (n,) array
+        Probability of leaving the eliminated states, by position; it is overwritten.
+    """
+    first, start, boundary, offset = fronts.first, fronts.start, fronts.boundary, fronts.offset
+    for f in range(len(first) - 1):
+        begin, wide = first[f], first[f + 1] - first[f]
+        rest = start[f + 1] - start[f]
+        size = wide + rest
+        share = np.full(wide, np.inf)
+        onward = np.full(wide, np.inf)
+        for i in range(size):
+            row = offset[f] + (i * size if i < wide else wide * size + (i - wide) * wide)
+            at = begin + i if i < wide else boundary[start[f] + i - wide]
+            for p in range(min(i, wide)):
+                if values[row + p] != 0.0:
+                    share[p] = min(share[p], values[row + p])
+                    leak[at] += values[row + p] * leak[begin + p]
+            if i < wide:
+                for j in range(i + 1, size):
+                    if values[row + j] != 0.0:
+                        onward[i] = min(onward[i], values[row + j])
+                if leak[at] != 0.0:
+                    onward[i] = min(onward[i], leak[at])
+        for p in range(wide):
+            if min(share[p], onward[p], share[p] * onward[p]) < SMALLEST_NORMAL:
+                return True
+    return False
+
+
 def measure_law(
     rows: Sparse,
     stationary: Floats,
@@ -95,6 +132,7 @@ def measure_law(
     roots: Ints,
     solve: Callable[[Floats], Floats],
     rounding: float,
+    lost: float = 0.0,
 ) -> Law:
     """Return a law with twice the digits, with bounds on its error and on that of the law that is given.
 
@@ -112,9 +150,12 @@ def measure_law(
         From r, (n,), to ``r M^-1``, which is 0 at the roots.
     rounding : float
         Bound on the relative error of what `solve` returns for a side without negative entries.
+    lost : float
+        Bound on what products too small to be numbers add to the error of each probability.
     """
+    floor = SMALLEST_NORMAL + lost
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return _measured(rows, stationary, class_of, roots, solve, rounding)
+        return _measured(rows, stationary, class_of, roots, solve, rounding, floor)
 
 
 def _measured(
@@ -124,6 +165,7 @@ def _measured(
     roots: Ints,
     solve: Callable[[Floats], Floats],
     rounding: float,
+    floor: float,
 ) -> Law:
     inside = class_of >= 0
     ones = Doubled(np.ones(len(stationary)))
@@ -141,9 +183,9 @@ def _measured(
     sum_at_least = np.maximum(1.0 + beyond_at - open_at, 0.0)
     correction = (moved - stationary * beyond_at) / (1.0 + beyond_at)
     error = (left + (stationary + np.abs(correction)) * open_at) / sum_at_least
-    error += 8.0 * EPS * (np.abs(moved) + stationary * np.abs(beyond_at)) + SMALLEST_NORMAL
+    error += 8.0 * EPS * (np.abs(moved) + stationary * np.abs(beyond_at)) + floor
     known = rounding + 0.5 * (len(stationary) + 4.0) * EPS
-    sure = stationary * (known / (1.0 - known) if known < 0.5 else np.inf) + SMALLEST_NORMAL
+    sure = stationary * (known / (1.0 - known) if known < 0.5 else np.inf) + floor
     # Where the correction is known less well than the law itself, the law stays.
     is_better = inside & (error < sure)
     correction = np.where(is_better, correction, 0.0)

@@ -16,11 +16,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gainbias.kernels import kernel
 from gainbias.model.checks import CsrArray, row_sums
 from gainbias.model.doubled import Doubled
-from gainbias.model.solve.elimination.law import Law, elimination_rounding, measure_law
+from gainbias.model.solve.elimination.law import (
+    SMALLEST_NORMAL,
+    Law,
+    elimination_rounding,
+    loses_products,
+    measure_law,
+)
 from gainbias.model.solve.elimination.numeric import Fronts, Sparse, factorise, solve_left, solve_right
 from gainbias.model.solve.elimination.symbolic import (
     EliminationPlan,
@@ -72,12 +79,37 @@ class EliminationSolver:
             x[self._others] = self._factors.solve_transposed(left[self._others])
             return x
 
-        return measure_law(rows, self.stationary, self._class_of, self._roots, solve, self.rounding)
+        lost = float(self.lost[self.is_recurrent].max())
+        return measure_law(rows, self.stationary, self._class_of, self._roots, solve, self.rounding, lost)
 
     @cached_property
     def rounding(self) -> float:
         """Bound on the relative error of each number that comes from numbers which are not negative."""
         return elimination_rounding(self._factors.fronts, self._factors.values)
+
+    @cached_property
+    def lost(self) -> Floats:
+        """Bound on how likely it is, from each state, to miss a transition that elimination has lost, (n,).
+
+        A transition is lost if it is a product too small to be a number. From each state there is at most one
+        such chance in each step until the chain is at a root. One half or more counts as infinite: then it is
+        not known where the chain is.
+        """
+        n, inside = len(self.stationary), self.is_recurrent
+        leak = row_sums(self._to_roots)[self._factors.fronts.order]
+        rarest = float(self.stationary[inside].min())
+        if rarest >= SMALLEST_NORMAL and not loses_products(self._factors.fronts, self._factors.values, leak):
+            return np.zeros(n)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            chance = 4.0 * SMALLEST_NORMAL * (1.0 + self.to_roots(np.ones(n)))
+            chance = np.maximum(chance, chance[inside].max())
+            chance[inside] = chance[inside].max()
+        return np.where(chance < 0.5, chance, np.inf)
+
+    @property
+    def is_recurrent(self) -> NDArray[np.bool_]:
+        """Whether a state is recurrent, (n,)."""
+        return self._class_of >= 0
 
     @property
     def num_classes(self) -> int:
