@@ -345,3 +345,8 @@ def test_a_caller_may_ask_numpy_to_raise_errors() -> None:
     with np.errstate(all="raise"):
         found = gb.solve(mrp)
     np.testing.assert_array_equal(found.bias, gb.solve(mrp).bias)
+
+
+def test_incomplete_elimination_of_one_state_is_refused() -> None:
+    with pytest.raises(gb.ConvergenceError, match="one state only"):
+        gb.solve(gb.MarkovRewardProcess([[1.0]], [2.0]), method="incomplete-gth")

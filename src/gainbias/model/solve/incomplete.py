@@ -91,6 +91,8 @@ def work_to_prepare(transitions: CsrArray) -> float:
 
 def prepare_incomplete(transitions: CsrArray, recurrent: NDArray[np.intp], budget: Budget) -> IterativeSolver:
     """Return a solver that searches with incomplete factors; raises `MethodError` if it does not converge."""
+    if transitions.shape[0] == 1:
+        raise MethodError("there is one state only, and nothing to eliminate")
     needed = BYTES_PER_KEPT_ENTRY * transitions.nnz
     if needed > budget.max_memory:
         allowed = f"{budget.max_memory / 1e9:.3g} GB are allowed"
