@@ -138,7 +138,7 @@ class TestTheTestsNotice:
         monkeypatch.setattr(
             "gainbias.model.solve.elimination.solver.elimination_rounding", lambda *given: 0.0
         )
-        monkeypatch.setattr(law, "EPS", 0.0)
+        monkeypatch.setattr(law, "EPSILON", 0.0)
         assert outside(kind, range(30))
 
 

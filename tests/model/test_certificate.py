@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sparse
 
+from gainbias.model.checks import EPSILON as EPS
 from gainbias.model.doubled import Doubled
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import solve_and_certify, stationary_errors
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
-from gainbias.model.solve.residual import EPS, bellman_residual
+from gainbias.model.solve.residual import bellman_residual
 from gainbias.model.solve.solution import Budget
 from gainbias.progress import Watch
 from tests.oracles.elimination import exact_residual

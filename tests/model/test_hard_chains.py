@@ -9,9 +9,9 @@ import scipy.sparse as sparse
 from flint import arb, ctx
 
 import gainbias as gb
+from gainbias.model.checks import EPSILON as EPS
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import busiest_states
-from gainbias.model.solve.residual import EPS
 from tests.oracles.exact import distance, exact_answer, rational_answer
 
 

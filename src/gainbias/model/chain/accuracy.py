@@ -15,10 +15,10 @@ import numpy as np
 
 from gainbias.model.chain.deviation import deviation_matrix, kemeny_constant
 from gainbias.model.chain.mixing import gap_and_error, mixing_time_bounds
+from gainbias.model.checks import EPSILON
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import solve_and_certify
 from gainbias.model.solve.choice import DENSE_SOLVE_STATES
-from gainbias.model.solve.residual import EPS
 from gainbias.model.solve.solution import ConvergenceError, Solution
 from gainbias.model.solve.solve import poisson_solver
 
@@ -123,9 +123,9 @@ def _of_columns(mrp: MarkovRewardProcess) -> Iterator[Known]:
     best = np.stack([column.bias for column in columns], axis=1)
     errors = np.stack([column.bias_error for column in columns], axis=1)
     trace = math.fsum(np.diag(best))
-    error = abs(constant - trace) * (1.0 + EPS) + EPS * abs(trace) + math.fsum(np.diag(errors))
+    error = abs(constant - trace) * (1.0 + EPSILON) + EPSILON * abs(trace) + math.fsum(np.diag(errors))
     yield Known(names[0], constant, error, "bound")
-    off = np.abs(matrix - best) * (1.0 + EPS) + errors
+    off = np.abs(matrix - best) * (1.0 + EPSILON) + errors
     row, column = (int(place) for place in np.unravel_index(np.argmax(off), off.shape))
     where = f"worst entry: {_label(mrp, row)}, {_label(mrp, column)}"
     yield Known(names[1], float(matrix[row, column]), float(off[row, column]), "bound", where)

@@ -25,7 +25,7 @@ from gainbias.model.solve.solution import ConvergenceError
 from gainbias.progress import Watch
 from gainbias.types import Floats
 
-MOST_STEPS = 2**53
+MOST_HORIZON = 2**53
 """Largest number of steps, up to which all whole numbers have a double."""
 
 NO_MATTER = 1e-20
@@ -34,7 +34,7 @@ NO_MATTER = 1e-20
 QUICK, MOST_WORK = 1e6, 5e9
 """Multiplications with twice the digits that take a fraction of a second, and about a minute."""
 
-LOOK = 32
+PRODUCTS_PER_LOOK = 32
 """Number of steps after which it is looked whether the chain has forgotten its start."""
 
 
@@ -141,7 +141,7 @@ def finite_horizon_values(mrp: MarkovRewardProcess, steps: int) -> FiniteHorizon
     )
 
 
-class Power(NamedTuple):
+class PowerOfChain(NamedTuple):
     """A power of a chain applied to a vector, a bound on its error, how it was found, and remarks."""
 
     vector: Doubled
@@ -150,7 +150,7 @@ class Power(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def _power(mrp: MarkovRewardProcess, vector: Doubled, steps: int, watch: Watch) -> Power:
+def _power(mrp: MarkovRewardProcess, vector: Doubled, steps: int, watch: Watch) -> PowerOfChain:
     """Return ``P^steps vector`` for a vector of long-run average 0."""
     n, csr = mrp.num_states, mrp.csr
     squaring = float(n) ** 3 * max(steps, 1).bit_length()
@@ -169,11 +169,11 @@ def _power(mrp: MarkovRewardProcess, vector: Doubled, steps: int, watch: Watch) 
 
 def _by_products(
     mrp: MarkovRewardProcess, vector: Doubled, steps: int, most_steps: int, watch: Watch
-) -> Power | None:
+) -> PowerOfChain | None:
     """Return the power by products, or None if more than `most_steps` of them would be needed."""
     rows = Sparse(mrp.csr.indptr, mrp.csr.indices, mrp.csr.data)
     period = reduce(math.lcm, map(int, mrp.class_periods))
-    look = period * max(1, LOOK // period)
+    look = period * max(1, PRODUCTS_PER_LOOK // period)
     size, growth = float(np.abs(vector.high).max()), _growth(mrp.csr, steps)
     longest = int(np.diff(mrp.csr.indptr).max())
     rounding = 4 * (longest + 8) * EPSILON**2 * float(steps) * size * growth
@@ -195,8 +195,8 @@ def _by_products(
         if times > 0 and left <= accepted:
             x = _stepped(rows, x, remaining)
             note = f"after {done:,} steps nothing changes but with the period, which is {period}"
-            return Power(x, rounding + left, "products", (note,))
-    return Power(x, rounding if steps else 0.0, "products")
+            return PowerOfChain(x, rounding + left, "products", (note,))
+    return PowerOfChain(x, rounding if steps else 0.0, "products")
 
 
 def _stepped(rows: Sparse, x: Doubled, count: int) -> Doubled:
@@ -205,7 +205,7 @@ def _stepped(rows: Sparse, x: Doubled, count: int) -> Doubled:
     return Doubled(parts[0], parts[1])
 
 
-def _by_squares(csr: CsrArray, vector: Doubled, steps: int, watch: Watch) -> Power:
+def _by_squares(csr: CsrArray, vector: Doubled, steps: int, watch: Watch) -> PowerOfChain:
     """Return the power by squaring the matrix, and applying those squares that the number of steps has."""
     n = csr.shape[0]
     matrix = np.zeros((2, n, n))
@@ -224,7 +224,7 @@ def _by_squares(csr: CsrArray, vector: Doubled, steps: int, watch: Watch) -> Pow
     size = float(np.abs(vector.high).max())
     # Each product of two powers adds the errors of both, so in the end each step counts once.
     error = 4 * (n + 8) * EPSILON**2 * float(steps) * size * _growth(csr, steps)
-    return Power(Doubled(x[0, :, 0], x[1, :, 0]), error, "squares")
+    return PowerOfChain(Doubled(x[0, :, 0], x[1, :, 0]), error, "squares")
 
 
 def _growth(csr: CsrArray, steps: int) -> float:
@@ -242,7 +242,7 @@ def _check_steps(mrp: MarkovRewardProcess, steps: int) -> None:
     check_process(mrp, "finite_horizon_values")
     if isinstance(steps, bool | np.bool_) or not isinstance(steps, int | np.integer):
         raise ValueError(f"steps must be a whole number, found {steps!r}")
-    if not 0 <= steps <= MOST_STEPS:
+    if not 0 <= steps <= MOST_HORIZON:
         raise ValueError(f"steps must be from 0 to 2**53, found {steps}")
     if mrp.rate is not None:
         raise ValueError(

@@ -21,7 +21,7 @@ from gainbias.model.solve.solution import Budget, Solver, available_memory
 from gainbias.progress import Watch
 from gainbias.types import Floats, Ints
 
-TOLERANCE = 1e-6
+ROUGH_TOLERANCE = 1e-6
 """Error bound that a solver has to meet before its answer is refined."""
 
 MOST_GAIN_REFINEMENTS = 8
@@ -99,7 +99,7 @@ def long_run(mrp: MarkovRewardProcess) -> LongRun:
     rounding = np.where(given.rest == 0.0, 0.0, rounding)
     with Watch() as watch:
         budget = Budget(0.9 * available_memory(), watch)
-        solver, (answer,), tried = first_that_meets(mrp, [mrp.rewards], TOLERANCE, "auto", budget)
+        solver, (answer,), tried = first_that_meets(mrp, [mrp.rewards], ROUGH_TOLERANCE, "auto", budget)
         gain, bias = Doubled(answer.gain[_representatives(mrp)] - common), Doubled(answer.bias)
         gain, bias, residual = _refined(mrp, rewards, rounding, gain, bias, solver, fixed=None)
         gain_error = _gain_error(mrp, residual, solver)

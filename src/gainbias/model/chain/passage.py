@@ -24,7 +24,7 @@ from gainbias.model.process import MarkovRewardProcess, check_process
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.leaking import (
     SMALLEST_STEP,
-    Bounded,
+    BoundedSolution,
     LeakingChain,
     check_useful,
     with_leaking_chain,
@@ -193,7 +193,7 @@ def hitting_probabilities(mrp: MarkovRewardProcess, targets: Any) -> HittingProb
     if perhaps.size:
         outside = Doubled(probability.copy())
 
-        def work(chain: LeakingChain) -> tuple[Bounded, LeakingChain]:
+        def work(chain: LeakingChain) -> tuple[BoundedSolution, LeakingChain]:
             answer = chain.solve_for(Doubled(np.zeros(len(perhaps))), outside)
             check_useful(np.ones(1), answer.error)
             return answer, chain
@@ -299,7 +299,7 @@ def _reached_backwards(back: CsrArray, ends: Ints, blocked: Bools | None) -> Boo
     return reached[:n]
 
 
-class Moments(NamedTuple):
+class TimeMoments(NamedTuple):
     """Mean and variance for the states inside, with bounds on their errors, and how they were found."""
 
     mean: Floats
@@ -310,7 +310,7 @@ class Moments(NamedTuple):
     notes: tuple[str, ...]
 
 
-def _times(chain: LeakingChain, in_time: bool) -> Moments:
+def _times(chain: LeakingChain, in_time: bool) -> TimeMoments:
     """Return mean and variance in steps, or in time if the mean length of a step is the unit."""
     inside = chain.states
     first = chain.solve_for(Doubled(np.ones(len(inside))))
@@ -332,10 +332,10 @@ def _times(chain: LeakingChain, in_time: bool) -> Moments:
         variance, variance_error = np.full((2, len(inside)), np.inf)
         notes = (*notes, f"nothing is known about the variance: {reason}")
     variance_error = variance_error + np.maximum(-variance, 0.0)
-    return Moments(mean, mean_error, np.maximum(variance, 0.0), variance_error, chain.method, notes)
+    return TimeMoments(mean, mean_error, np.maximum(variance, 0.0), variance_error, chain.method, notes)
 
 
-def _rounded(answer: Bounded, inside: Ints) -> tuple[Floats, Floats]:
+def _rounded(answer: BoundedSolution, inside: Ints) -> tuple[Floats, Floats]:
     """Return the solution inside, rounded, and the bound on its error with that rounding."""
     return answer.x.high[inside], (answer.error + np.abs(answer.x.rest[inside])) * (1.0 + 2 * EPSILON)
 

@@ -23,10 +23,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gainbias.model.checks import EPSILON
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
-from gainbias.model.solve.residual import EPS, bounded_residual
+from gainbias.model.solve.residual import bounded_residual
 from gainbias.types import Floats
 
 POOR = 1e-10
@@ -36,14 +37,14 @@ MARGIN = 1.0 + 1e-9
 """Covers the rounding of sums of numbers that are not negative."""
 
 
-class Candidate(NamedTuple):
+class GainAndBias(NamedTuple):
     """A gain from each state and a bias, each with twice the digits."""
 
     gain: Doubled
     bias: Doubled
 
 
-class Bounded(NamedTuple):
+class BoundedAnswer(NamedTuple):
     """A gain and a bias, and bounds on the absolute error of each of their entries, all (n,)."""
 
     gain: Floats
@@ -60,20 +61,20 @@ class Bounded(NamedTuple):
         span = float(np.ptp(self.bias)) or float(np.abs(rewards).max())
         return max(of_gain, relative(float(self.bias_error.max()), span))
 
-    def plus(self, more: Bounded) -> Bounded:
+    def plus(self, more: BoundedAnswer) -> BoundedAnswer:
         """Return the same with bounds that allow for rewards larger by those that `more` is the answer to."""
         gain_error = self.gain_error + np.abs(more.gain) + more.gain_error
         bias_error = self.bias_error + np.abs(more.bias) + more.bias_error
-        return Bounded(self.gain, self.bias, gain_error, bias_error)
+        return BoundedAnswer(self.gain, self.bias, gain_error, bias_error)
 
 
 def with_bounds(
     rows: Sparse,
     rewards: Doubled,
-    found: Candidate,
-    refined: Candidate,
+    found: GainAndBias,
+    refined: GainAndBias,
     solver: EliminationSolver,
-) -> Bounded:
+) -> BoundedAnswer:
     """Return the gain and the bias that are known best, and bounds on their errors.
 
     Parameters
@@ -82,9 +83,9 @@ def with_bounds(
         Transitions.
     rewards : Doubled
         Expected one-step rewards.
-    found : Candidate
+    found : GainAndBias
         What is returned if it is known well, or as well as what elimination finds at once.
-    refined : Candidate
+    refined : GainAndBias
         The same with more digits.
     solver : EliminationSolver
         The chain.
@@ -96,26 +97,26 @@ def with_bounds(
         other = by_elimination(rows, rewards, solver)
         gain_error = np.fmin(one.gain_error, other.gain_error + np.abs(one.gain - other.gain) * MARGIN)
         bias_error = np.fmin(one.bias_error, other.bias_error + np.abs(one.bias - other.bias) * MARGIN)
-        one = Bounded(one.gain, one.bias, gain_error, bias_error)
+        one = BoundedAnswer(one.gain, one.bias, gain_error, bias_error)
         is_enough = one.error_bound(rewards.high) <= max(POOR, other.error_bound(rewards.high))
         return one if is_enough and np.isfinite(one.bias).all() else other
 
 
 def _by_residual(
-    rows: Sparse, rewards: Doubled, found: Candidate, refined: Candidate, solver: EliminationSolver
-) -> Bounded:
+    rows: Sparse, rewards: Doubled, found: GainAndBias, refined: GainAndBias, solver: EliminationSolver
+) -> BoundedAnswer:
     """Return what was found, with bounds from the residual of what was refined."""
     gain, not_flat = _harmonic(rows, refined.gain, solver)
     most = bounded_residual(rows, rewards.high, gain.minus(Doubled(rewards.rest)), refined.bias).most
-    most = most + EPS**2 * np.abs(rewards.high)
+    most = most + EPSILON**2 * np.abs(rewards.high)
     from_law = _gain_error(rewards, gain, not_flat, solver)
     gain_error = np.fmin(from_law, _extended(_mean(most + not_flat, solver), solver) + not_flat)
     bias_error = _bias_error(found.bias.high, refined.bias, most + gain_error, 0.0, solver)
     off = distance(found.gain.high, gain) + gain_error
-    return Bounded(found.gain.high, found.bias.high, _sure(off), bias_error)
+    return BoundedAnswer(found.gain.high, found.bias.high, _sure(off), bias_error)
 
 
-def by_elimination(rows: Sparse, rewards: Doubled, solver: EliminationSolver) -> Bounded:
+def by_elimination(rows: Sparse, rewards: Doubled, solver: EliminationSolver) -> BoundedAnswer:
     """Return gain and bias without refinement, with bounds that hold for any non-negative elimination."""
     start = Doubled(solver.average(rewards.high))
     moved = _sums_of_law(rewards.minus(start), solver)[0]
@@ -124,13 +125,13 @@ def by_elimination(rows: Sparse, rewards: Doubled, solver: EliminationSolver) ->
     excess = rewards.minus(gain)
     right = excess.high + excess.rest
     bias = solver.solve(right)
-    given = (solver.rounding + 2.0 * EPS) * np.abs(right) + EPS**2 * np.abs(rewards.high) + gain_error
+    given = (solver.rounding + 2.0 * EPSILON) * np.abs(right) + EPSILON**2 * np.abs(rewards.high) + gain_error
     level = solver.extend(np.abs(solver.at_roots(bias)))
-    slack = 4.0 * EPS * (np.abs(bias) + level) + _lost(solver.to_roots(np.abs(right)), solver)
+    slack = 4.0 * EPSILON * (np.abs(bias) + level) + _lost(solver.to_roots(np.abs(right)), solver)
     if solver.num_classes > 1:
         slack += 2.0 * solver.rounding * level
     bias_error = _bias_error(bias, Doubled(bias), given, slack, solver)
-    return Bounded(gain.high, bias, _sure(distance(gain.high, gain) + gain_error), bias_error)
+    return BoundedAnswer(gain.high, bias, _sure(distance(gain.high, gain) + gain_error), bias_error)
 
 
 def _harmonic(rows: Sparse, gain: Doubled, solver: EliminationSolver) -> tuple[Doubled, Floats]:
@@ -195,7 +196,7 @@ def _lost(values: Floats, solver: EliminationSolver) -> float | Floats:
 def _mean(values: Floats, solver: EliminationSolver) -> Floats:
     """Return a bound on the mean of values that are not negative under the law of each class."""
     law = solver.law
-    return solver.sums(law.values.high * (1.0 + EPS) + law.error, Doubled(values)).most * MARGIN
+    return solver.sums(law.values.high * (1.0 + EPSILON) + law.error, Doubled(values)).most * MARGIN
 
 
 def _mean_of_signed(values: Doubled, solver: EliminationSolver) -> Floats:
@@ -210,13 +211,13 @@ def _sums_of_law(values: Doubled, solver: EliminationSolver) -> tuple[Floats, Fl
     main, rest = solver.sums(law.values.high, values), solver.sums(law.values.rest, values)
     off = solver.sums(law.error, Doubled(np.abs(values.high))).most * MARGIN
     mean = main.value + rest.value
-    return mean, EPS * np.abs(mean) + main.rounding + rest.rounding + off
+    return mean, EPSILON * np.abs(mean) + main.rounding + rest.rounding + off
 
 
 def distance(values: Floats, doubled: Doubled) -> Floats:
     """Return a bound on how far values, (n,), are from others that have twice the digits."""
     off = Doubled(values).minus(doubled)
-    return np.abs(off.high + off.rest) * (1.0 + EPS) + EPS * np.abs(off.rest)
+    return np.abs(off.high + off.rest) * (1.0 + EPSILON) + EPSILON * np.abs(off.rest)
 
 
 def relative(error: float, scale: float) -> float:

@@ -26,13 +26,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.model.checks import CsrArray
+from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, Expected
-from gainbias.model.solve.bounds import Bounded, Candidate, by_elimination, distance, relative, with_bounds
+from gainbias.model.solve.bounds import (
+    BoundedAnswer,
+    GainAndBias,
+    by_elimination,
+    distance,
+    relative,
+    with_bounds,
+)
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
 from gainbias.model.solve.residual import (
-    EPS,
     balance_residual,
     bellman_residual,
     bounded_residual,
@@ -50,7 +56,7 @@ NOISE_LEFT = 1e-4
 """Largest part of a random right side that may be left after it was solved for twice."""
 
 
-class Noise(NamedTuple):
+class NoiseSolution(NamedTuple):
     """The solution for a random right side of normal numbers, (n,), and the error that it may have.
 
     `growth` is the largest entry of the solution over that of the side.
@@ -78,7 +84,7 @@ class Certified:
         ``max |bias + gain - P bias - R|`` over the larger of ``max |R|`` and the span of the bias.
     error_bound : float
         Error of the gain relative to ``max |R|`` or of the bias relative to its span, whichever is larger.
-    noise : Noise or None
+    noise : NoiseSolution or None
         For a method that iterates, what it made of a random right side.
     from_rewards : float
         The part of `error_bound` that comes from averaging rewards of transitions over rows that sum to 1 up
@@ -91,7 +97,7 @@ class Certified:
     bias_error: Floats
     residual: float
     error_bound: float
-    noise: Noise | None = None
+    noise: NoiseSolution | None = None
     from_rewards: float = 0.0
 
 
@@ -101,7 +107,7 @@ class _Refined:
 
     gain: Doubled
     bias: Doubled
-    corrected: Candidate
+    corrected: GainAndBias
     residual: float
     error_bound: float
 
@@ -125,7 +131,7 @@ def solve_and_certify(transitions: CsrArray, rewards: Floats | Expected, solver:
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
     if np.ptp(doubled.high) == np.ptp(doubled.rest) == 0.0:
         nothing = np.zeros(len(doubt))
-        answer = Certified(doubled.high, nothing, np.abs(doubled.rest), nothing, 0.0, 4 * EPS)
+        answer = Certified(doubled.high, nothing, np.abs(doubled.rest), nothing, 0.0, 4 * EPSILON)
     else:
         refined = _refined(transitions, doubled, solver)
         if isinstance(solver, EliminationSolver):
@@ -146,9 +152,9 @@ def _with_doubt(rows: Sparse, expected: Expected, answer: Certified, solver: Sol
         left = bounded_residual(rows, expected.doubt, Doubled(gain), Doubled(bias)).most
         largest = np.full(len(bias), np.abs(bias).max())
         # The solution itself may have an error of a few percent.
-        more = Bounded(gain, largest, np.full(len(bias), left.max()), 0.05 * largest)
-    alone = Bounded(answer.gain, answer.bias, nothing, nothing).plus(more)
-    both = Bounded(answer.gain, answer.bias, answer.gain_error, answer.bias_error).plus(more)
+        more = BoundedAnswer(gain, largest, np.full(len(bias), left.max()), 0.05 * largest)
+    alone = BoundedAnswer(answer.gain, answer.bias, nothing, nothing).plus(more)
+    both = BoundedAnswer(answer.gain, answer.bias, answer.gain_error, answer.bias_error).plus(more)
     rewards = expected.rewards.high
     constant = not answer.bias.any()
     return replace(
@@ -174,7 +180,7 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refin
         correction = solver.solve(res - shift)
         # The average of the residual rounds too: of the residual, and of the bias, whose doubled digits end
         # somewhere. That moves the gain, and through it every state of the bias.
-        rounding = 4 * EPS * np.abs(res) + 4 * EPS**2 * throughput(transitions, np.abs(bias.high))
+        rounding = 4 * EPSILON * np.abs(res) + 4 * EPSILON**2 * throughput(transitions, np.abs(bias.high))
         unseen = float(solver.average(rounding).max())
         span = float(np.ptp(bias.high))
         gain_error = float(np.abs(shift).max()) + unseen
@@ -183,12 +189,12 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refin
         before = gain, bias
         gain, bias = gain.plus(shift), bias.plus(correction)
         # One small correction may be luck; and one that does not shrink may be the rounding of a huge bias.
-        if max(errors[-2:]) <= EPS or (len(errors) > 2 and errors[-1] > 0.5 * errors[-3]):
+        if max(errors[-2:]) <= EPSILON or (len(errors) > 2 and errors[-1] > 0.5 * errors[-3]):
             break
     else:
         before = gain, bias
     residual = relative(float(np.abs(res).max()), max(largest, span))
-    return _Refined(*before, Candidate(gain, bias), residual, max(errors[-2:]))
+    return _Refined(*before, GainAndBias(gain, bias), residual, max(errors[-2:]))
 
 
 def stationary_errors(
@@ -223,12 +229,14 @@ def stationary_errors(
         return np.where(solver.stationary > 0.0, np.inf, 0.0), np.inf
     moved = balance_residual(rows, Doubled(solver.stationary))
     seen = abs(inner(moved.value, noise.solution)) + inner(moved.rounding, np.abs(noise.solution))
-    spread = float(np.sqrt(np.mean((rewards - answer.gain) ** 2)))
+    apart = rewards - answer.gain
+    largest = float(np.abs(apart).max())  # squares must not leave the range of numbers
+    spread = largest * float(np.sqrt(np.mean((apart / largest) ** 2))) if largest > 0.0 else 0.0
     seen = max(seen, relative(abs(inner(moved.value, answer.bias)), spread) if spread > 0.0 else 0.0)
     unseen = float(moved.most.sum()) * noise.error
     total = float(np.sqrt(len(moved.value))) * (100.0 * seen + unseen) + float(moved.most.sum())
     # Probabilities are rounded, which need not show in the residual.
-    total += abs(math.fsum(solver.stationary) - 1.0) + EPS
+    total += abs(math.fsum(solver.stationary) - 1.0) + EPSILON
     return np.where(solver.stationary > 0.0, total, 0.0), total
 
 
@@ -245,8 +253,8 @@ def solve_and_refine_once(transitions: CsrArray, rewards: Floats, solver: Solver
 def _bounded(rows: Sparse, rewards: Doubled, refined: _Refined, solver: EliminationSolver) -> Certified:
     """Return the answer of elimination with a bias of average 0 and bounds on all errors."""
     level = Doubled(solver.average(refined.bias.high))
-    found = Candidate(refined.gain, Doubled(refined.bias.high - level.high))
-    near = Candidate(refined.corrected.gain, refined.corrected.bias.minus(level))
+    found = GainAndBias(refined.gain, Doubled(refined.bias.high - level.high))
+    near = GainAndBias(refined.corrected.gain, refined.corrected.bias.minus(level))
     answer = with_bounds(rows, rewards, found, near, solver)
     return Certified(*answer, refined.residual, answer.error_bound(rewards.high))
 
@@ -267,7 +275,7 @@ def _estimated(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Solver
         off += relative(growth * solver.tolerance * refined.residual * max(largest, span), span)
     # The margin covers the rounding of the bias, and that corrections themselves have an error of a few
     # percent.
-    error_bound = 1.05 * (refined.error_bound + off) + 4 * EPS
+    error_bound = 1.05 * (refined.error_bound + off) + 4 * EPSILON
     # Whatever the stationary law is, the gain is off by a mean of this residual.
     gain, corrected = refined.corrected
     left = bounded_residual(rows, rewards.high, gain.minus(Doubled(rewards.rest)), corrected)
@@ -277,7 +285,7 @@ def _estimated(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Solver
     return Certified(refined.gain.high, bias, off_gain, everywhere, refined.residual, error_bound, noise)
 
 
-def _solved_noise(rows: Sparse, solver: Solver) -> Noise:
+def _solved_noise(rows: Sparse, solver: Solver) -> NoiseSolution:
     """Return the solution for a random right side, which contains all modes.
 
     Raises a MethodError if a part stays in the residual: a mode that the solver does not see.
@@ -291,7 +299,9 @@ def _solved_noise(rows: Sparse, solver: Solver) -> Noise:
     if not left <= NOISE_LEFT:
         raise MethodError(f"{left:.1e} of a random right side is left after it was solved for")
     growth = _ratio(solution.high, noise)
-    return Noise(solution.high, growth, (left + EPS) * growth * float(np.abs(solution.high).max()))
+    return NoiseSolution(
+        solution.high, growth, (left + EPSILON) * growth * float(np.abs(solution.high).max())
+    )
 
 
 def _ratio(after: Floats, before: Floats) -> float:

@@ -31,7 +31,7 @@ from gainbias.types import Floats, Ints
 KEPT = 0.9
 """Part of a dropped transition that stays where it comes from; the rest leaves the chain."""
 
-TOLERANCE = 1e-7
+SEARCH_TOLERANCE = 1e-7
 """Residual of a solve relative to its right side; on slow chains rounding leaves no more digits."""
 
 BYTES_PER_KEPT_ENTRY = 80
@@ -139,7 +139,7 @@ def _prepare_without(
             factors.apply_transposed, factors.solve_transposed, left, tolerance
         ),
         budget,
-        TOLERANCE,
+        SEARCH_TOLERANCE,
         guess,
     )
 

@@ -38,7 +38,7 @@ POLISHED = 1e-13
 FEW_SWEEPS, SWEEPS_PER_PRODUCT = 300, 3
 """A law is polished for this many sweeps, and this many more for each product that finding it took."""
 
-NOISE = 1e-14
+NOISE_OF_LAW = 1e-14
 """A probability that is smaller than this part of the largest one may consist of rounding errors."""
 
 MOST_CANCELLATION = 1e6
@@ -179,7 +179,9 @@ def prepare(
         meter.finish_solve()
     # Noise is wiped out first: sweeps fill it in from below sooner than they wear it off. Polishing may take
     # a few times as long as finding the law did, which suffices unless chains are long.
-    law = np.where(law > NOISE * law.max(), law, 0.0 if guess is None else guess * (law.max() / guess.max()))
+    law = np.where(
+        law > NOISE_OF_LAW * law.max(), law, 0.0 if guess is None else guess * (law.max() / guess.max())
+    )
     most_sweeps = FEW_SWEEPS + SWEEPS_PER_PRODUCT * (meter.products - before)
     law, notes = _polished(law, transitions, columns, recurrent, most_sweeps, budget)
     return IterativeSolver(name, law, solve, transitions, meter, notes, tolerance)

@@ -49,7 +49,7 @@ KRYLOV_TOLERANCE, KRYLOV_ROUND = 1e-8, 80
 AFFORDABLE_OPERATIONS, AFFORDABLE_PER_STATE = 1e9, 3e5
 """An elimination that costs more than this waits until GMRES has been tried."""
 
-USEFUL = 0.1
+LARGEST_USEFUL_ERROR = 0.1
 """An answer is refused if its error may be more than this part of its largest entry."""
 
 SMALLEST_STEP = 2.0**-1070
@@ -61,7 +61,7 @@ TINY = 1e-300
 Answer = TypeVar("Answer")
 
 
-class Bounded(NamedTuple):
+class BoundedSolution(NamedTuple):
     """The solution for all states, with twice the digits, and a bound on its error for the states inside."""
 
     x: Doubled
@@ -121,7 +121,7 @@ class LeakingChain:
         outside: Doubled | None = None,
         doubt: Floats | float = 0.0,
         correct: Callable[[Floats], Floats] | None = None,
-    ) -> Bounded:
+    ) -> BoundedSolution:
         """Return the solution, refined until nothing moves, and a proved bound on its error.
 
         Parameters
@@ -158,7 +158,7 @@ class LeakingChain:
                 high, low = self._corrected(x, (correct or self.solve)(res))
             if not np.isfinite(wanted).all():
                 raise MethodError("numbers leave the range of double precision")
-            return Bounded(answer, self.majorant(wanted))
+            return BoundedSolution(answer, self.majorant(wanted))
 
     def _corrected(self, x: Doubled, correction: Floats) -> tuple[Floats, Floats]:
         high, low = x.high.copy(), x.rest.copy()
@@ -333,7 +333,9 @@ def _gmres(moves: CsrArray, right: Floats, watch: Watch) -> Floats:
 
 def check_useful(values: Floats, error: Floats) -> None:
     """Raise `MethodError` if an error may be as large as the largest value."""
-    if not np.max(error, initial=0.0) <= max(USEFUL * np.max(np.abs(values), initial=0.0), TINY):
+    if not np.max(error, initial=0.0) <= max(
+        LARGEST_USEFUL_ERROR * np.max(np.abs(values), initial=0.0), TINY
+    ):
         raise MethodError(f"the error may be {np.max(error):.1e}, and there is no value above it")
 
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gainbias.model.checks import CsrArray
+from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve.bounds import MARGIN, Bounded, relative
+from gainbias.model.solve.bounds import MARGIN, BoundedAnswer, relative
 from gainbias.model.solve.certificate import Certified, stationary_errors
 from gainbias.model.solve.choice import (
     DENSE_SOLVE_STATES,
@@ -31,7 +31,7 @@ from gainbias.model.solve.choice import (
 )
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.leaking import LeakingChain, with_leaking_chain
-from gainbias.model.solve.residual import EPS, bellman_residual
+from gainbias.model.solve.residual import bellman_residual
 from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError
 from gainbias.model.solve.variance import Variance, asymptotic_variance
 from gainbias.model.structure import Structure
@@ -226,7 +226,7 @@ def _extended(chain: LeakingChain, leaving: CsrArray, expected: Expected, answer
     gain, gain_error = _solved(chain, leaving, Doubled(np.zeros(len(inside))), answer.gain, answer.gain_error)
     own = Doubled(expected.rewards.high[inside], expected.rewards.rest[inside])
     size = np.abs(own.high) + np.abs(gain.high)
-    doubt = gain_error + np.abs(expected.doubt[inside]) + 4.0 * EPS**2 * size
+    doubt = gain_error + np.abs(expected.doubt[inside]) + 4.0 * EPSILON**2 * size
     right = own.minus(gain)
     try:
         bias, bias_error = _solved(chain, leaving, right, answer.bias, answer.bias_error, doubt)
@@ -290,6 +290,6 @@ def _measured(mrp: MarkovRewardProcess, rewards: list[Floats], answers: list[Cer
             left = bellman_residual(rows, vector, Doubled(answer.gain), Doubled(answer.bias))
             scale = max(float(np.abs(vector).max()), float(np.ptp(answer.bias)))
             residual = relative(float(np.abs(left).max()), scale)
-            known = Bounded(answer.gain, answer.bias, answer.gain_error, answer.bias_error)
+            known = BoundedAnswer(answer.gain, answer.bias, answer.gain_error, answer.bias_error)
             measured.append(replace(answer, residual=residual, error_bound=known.error_bound(vector)))
     return measured

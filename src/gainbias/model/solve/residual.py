@@ -13,15 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gainbias.kernels import kernel
-from gainbias.model.checks import CsrArray
+from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.types import Floats, Ints
 
-EPS = float(np.finfo(np.float64).eps)
-"""Distance from 1 to the next double-precision number."""
-
-LEAST = 4.0 * float(np.finfo(np.float64).smallest_subnormal)
+LARGEST_UNDERFLOW = 4.0 * float(np.finfo(np.float64).smallest_subnormal)
 """What a product may lose when it leaves the range of floating-point numbers, with a margin."""
 
 
@@ -60,7 +57,7 @@ def balance_residual(rows: Sparse, law: Doubled) -> Residual:
 
 def _with_rounding(value: Floats, size: Floats, terms: Ints) -> Residual:
     """Return a sum of terms of total size `size` whose rounded parts were added up in double precision."""
-    return Residual(value, EPS * np.abs(value) + (terms + 6) * (EPS**2 * size + LEAST))
+    return Residual(value, EPSILON * np.abs(value) + (terms + 6) * (EPSILON**2 * size + LARGEST_UNDERFLOW))
 
 
 def class_sums(class_of: Ints, num_classes: int, weights: Floats, values: Doubled) -> Residual:

@@ -16,13 +16,12 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from gainbias.kernels import light_work
-from gainbias.model.checks import float_vector, frozen
+from gainbias.model.checks import EPSILON, float_vector, frozen
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.bounds import relative
 from gainbias.model.solve.certificate import Certified, solve_and_refine_once, stationary_errors
 from gainbias.model.solve.choice import METHODS, first_that_meets
 from gainbias.model.solve.multichain import InParts, solve_in_parts
-from gainbias.model.solve.residual import EPS
 from gainbias.model.solve.solution import (
     AccuracyWarning,
     Budget,
@@ -40,7 +39,7 @@ Rewards = Mapping[str, ArrayLike]
 PYTHON_SECONDS_PER_ENTRY = 4e-5
 """About what an entry of a dense chain of up to 200 states costs where kernels are not compiled yet."""
 
-TOLERANCE = 1e-10
+USUAL_TOLERANCE = 1e-10
 """The tolerance unless another one is given."""
 
 
@@ -56,7 +55,7 @@ def solve(
 ) -> MultichainSolution: ...  # fmt: skip
 def solve(
     mrp: MarkovRewardProcess,
-    tol: float = TOLERANCE,
+    tol: float = USUAL_TOLERANCE,
     method: str = "auto",
     *,
     time_limit: float | None = None,
@@ -120,8 +119,8 @@ def solve_to_tolerance(mrp: MarkovRewardProcess) -> Solution:
 
     It is for numbers that are derived from the answer and have no error of their own.
     """
-    _check_arguments(mrp, TOLERANCE, "auto", None, None, multichain=False)
-    answer, _ = _solved(mrp, TOLERANCE, "auto", (None, None), None, multichain=False, insist=True)
+    _check_arguments(mrp, USUAL_TOLERANCE, "auto", None, None, multichain=False)
+    answer, _ = _solved(mrp, USUAL_TOLERANCE, "auto", (None, None), None, multichain=False, insist=True)
     assert isinstance(answer, Solution)
     return answer
 
@@ -231,7 +230,7 @@ def _per_time(mrp: MarkovRewardProcess, answer: Certified) -> tuple[Floats, Floa
     if mrp.rate is None:
         return answer.gain, answer.gain_error
     gain = answer.gain * mrp.rate
-    return gain, answer.gain_error * mrp.rate * (1.0 + EPS) + EPS * np.abs(gain)
+    return gain, answer.gain_error * mrp.rate * (1.0 + EPSILON) + EPSILON * np.abs(gain)
 
 
 def _multichain_solutions(
@@ -290,7 +289,7 @@ def _check_arguments(
         )
 
 
-def poisson_solver(mrp: MarkovRewardProcess, tol: float = TOLERANCE, method: str = "auto") -> Poisson:
+def poisson_solver(mrp: MarkovRewardProcess, tol: float = USUAL_TOLERANCE, method: str = "auto") -> Poisson:
     """Return the Poisson equation of a process, ready to be solved for many right sides.
 
     Parameters

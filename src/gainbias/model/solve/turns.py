@@ -35,7 +35,7 @@ PER_ORDERED_STATE, PER_ORDERED_ENTRY = 2e-6, 3e-7
 FIRST_PRODUCTS = 16
 """The first slice of a method that multiplies is worth this many products."""
 
-PATIENCE = 4.0
+TRIALS_TO_WAIT = 4.0
 """A method that was not yet tried is tried when the best one seems to need this many times its trial."""
 
 CHANCE = 16.0
@@ -223,7 +223,11 @@ def next_turn(turns: Sequence[Turn[Result]]) -> Turn[Result]:
     best = min(started, key=_hoped, default=None)
     if fresh:
         cheapest = min(fresh, key=lambda turn: turn.trial)
-        if best is None or best.expected > PATIENCE * cheapest.trial or spent > 3 * PATIENCE * cheapest.trial:
+        if (
+            best is None
+            or best.expected > TRIALS_TO_WAIT * cheapest.trial
+            or spent > 3 * TRIALS_TO_WAIT * cheapest.trial
+        ):
             return cheapest
     assert best is not None
     eliminations = [turn for turn in started if turn.meter.planned is not None]

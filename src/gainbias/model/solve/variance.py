@@ -18,14 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.model.checks import CsrArray, entry_rows
+from gainbias.model.checks import EPSILON, CsrArray, entry_rows
 from gainbias.model.doubled import Doubled, weighted_means
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import Certified
 from gainbias.model.solve.elimination.law import SMALLEST_NORMAL
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
-from gainbias.model.solve.residual import EPS, bellman_residual, inner, throughput
+from gainbias.model.solve.residual import bellman_residual, inner, throughput
 from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.model.structure import Structure
 from gainbias.progress import OutOfTimeError
@@ -109,7 +109,7 @@ def asymptotic_variance(
         # The root of the variance is a norm of the jumps, so it moves by at most the norm of their errors.
         off = np.sqrt(classes.sums(law, slack[visited]))
         longest = float(np.diff(mrp.csr.indptr).max())
-        error = error + (2.0 * np.sqrt(value) * off + off**2 + (longest + 8.0) * EPS * value)
+        error = error + (2.0 * np.sqrt(value) * off + off**2 + (longest + 8.0) * EPSILON * value)
         error += classes.sums(law, unsettled[visited])
         if own is not None and mrp.expected is not None:
             # What is left open about the rewards meets the bias too: rows sum to 1 up to rounding only.
@@ -152,7 +152,7 @@ def _covariances(
     size = np.abs(excess) * (2.0 * np.abs(bias) + own * np.abs(excess))
     off = 2.0 * off_excess * (np.abs(bias) + np.abs(excess) + off_bias + off_excess)
     off += 2.0 * np.abs(excess) * off_bias
-    rounding = (len(law) + 8.0) * EPS * classes.sums(law, size)
+    rounding = (len(law) + 8.0) * EPSILON * classes.sums(law, size)
     error = classes.sums(law + off_law, off) + classes.sums(off_law, size) + rounding
     return Variance(classes.sums(law, terms), error)
 
@@ -193,7 +193,7 @@ def _squared_jumps(
     mean = np.zeros(len(states)) if in_time else per_state(moves * jump)
     staying = bias - bias[origin]
     staying[source[stays]] = jump[stays]
-    off = bias_error[csr.indices] + bias_error[origin][source] + 8.0 * EPS * size
+    off = bias_error[csr.indices] + bias_error[origin][source] + 8.0 * EPSILON * size
     slack = per_state(np.where(moves > 0.0, moves * off**2, 0.0))
     return per_state(chance * (jump - mean[source]) ** 2), slack, np.abs(excess) * (staying - mean) ** 2
 
@@ -233,7 +233,7 @@ def _refined_averages(csr: CsrArray, squares: Floats, classes: _Classes, solver:
         res = bellman_residual(rows, values, gain, bias)
         shift = solver.average(res)
         gain, right = gain.plus(shift), res - shift
-        rounding = 4 * EPS * np.abs(res) + 4 * EPS**2 * throughput(csr, np.abs(bias.high))
+        rounding = 4 * EPSILON * np.abs(res) + 4 * EPSILON**2 * throughput(csr, np.abs(bias.high))
         if solver.tolerance == 0.0:
             error = solver.average(DIRECT_DIGITS * np.abs(right) + rounding)[first]
         else:

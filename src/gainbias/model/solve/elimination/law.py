@@ -18,9 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gainbias.kernels import kernel
+from gainbias.model.checks import EPSILON
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Fronts, Sparse
-from gainbias.model.solve.residual import EPS, balance_residual, class_sums
+from gainbias.model.solve.residual import balance_residual, class_sums
 from gainbias.types import Floats, Ints
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).smallest_normal)
@@ -54,8 +55,8 @@ def elimination_rounding(fronts: Fronts, values: Floats) -> float:
     each row over another such sum, so it moves by at most twice that for each of the r rows. The two
     triangular solves add at most 8 roundings for each state.
     """
-    # EPS is two roundings.
-    return EPS * (count_disturbances(fronts, values) + 4.0 * len(fronts.order))
+    # EPSILON is two roundings.
+    return EPSILON * (count_disturbances(fronts, values) + 4.0 * len(fronts.order))
 
 
 @kernel
@@ -172,23 +173,23 @@ def _measured(
     moved = np.where(inside, solve(balance_residual(rows, Doubled(stationary)).value), 0.0)
     better = Doubled(stationary).plus(moved)
     left = np.where(inside, solve(balance_residual(rows, better).most) * (1.0 + 2.0 * rounding), 0.0)
-    left += 8.0 * EPS * np.abs(moved)
+    left += 8.0 * EPSILON * np.abs(moved)
     # Both are relative to the root's probability so far: now the classes are made to sum to one again.
     total = class_sums(class_of, len(roots), stationary, ones)
     more = class_sums(class_of, len(roots), moved, ones)
     beyond = (total.value - 1.0) + more.value
     open_ = np.bincount(class_of[inside], left[inside], len(roots)).astype(np.float64)
-    open_ += total.rounding + more.rounding + 2.0 * EPS * np.abs(beyond)
+    open_ += total.rounding + more.rounding + 2.0 * EPSILON * np.abs(beyond)
     beyond_at, open_at = (np.where(inside, values[class_of], 0.0) for values in (beyond, open_))
     sum_at_least = np.maximum(1.0 + beyond_at - open_at, 0.0)
     correction = (moved - stationary * beyond_at) / (1.0 + beyond_at)
     error = (left + (stationary + np.abs(correction)) * open_at) / sum_at_least
-    error += 8.0 * EPS * (np.abs(moved) + stationary * np.abs(beyond_at)) + floor
-    known = rounding + 0.5 * (len(stationary) + 4.0) * EPS
+    error += 8.0 * EPSILON * (np.abs(moved) + stationary * np.abs(beyond_at)) + floor
+    known = rounding + 0.5 * (len(stationary) + 4.0) * EPSILON
     sure = stationary * (known / (1.0 - known) if known < 0.5 else np.inf) + floor
     # Where the correction is known less well than the law itself, the law stays.
     is_better = inside & (error < sure)
     correction = np.where(is_better, correction, 0.0)
     error = np.where(inside, np.where(is_better, error, sure), 0.0)
-    given_error = np.where(inside, np.fmin(np.abs(correction) * (1.0 + 4.0 * EPS) + error, sure), 0.0)
+    given_error = np.where(inside, np.fmin(np.abs(correction) * (1.0 + 4.0 * EPSILON) + error, sure), 0.0)
     return Law(Doubled(stationary).plus(correction), error, given_error)
