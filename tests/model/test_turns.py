@@ -3,6 +3,7 @@
 import _thread
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -239,8 +240,13 @@ def test_an_interrupt_while_a_method_works_ends_all(monkeypatch: pytest.MonkeyPa
             budget.meter.spend(1e-12)
 
     replaced(monkeypatch, "interrupted", interrupted, 1e-9)
-    with pytest.raises(KeyboardInterrupt):
-        gb.solve(process(cube_torus(9)))
+    # Where tests run in the background of a shell, interrupts are ignored unless they are asked for.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            gb.solve(process(cube_torus(9)))
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("chain", [drift_cube(14), rough_field(10, rng())], ids=["drift", "field"])
