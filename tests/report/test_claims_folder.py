@@ -87,8 +87,8 @@ class TestCounts:
         assert len(drawn) == 5
 
     def test_chains_of_the_average_of_rewards(self, monkeypatch):
-        solved, real = [], reward_estimate.solve
-        monkeypatch.setattr(reward_estimate, "solve", lambda *a: solved.append(0) or real(*a))
+        solved, real = [], reward_estimate.solve_to_tolerance
+        monkeypatch.setattr(reward_estimate, "solve_to_tolerance", lambda *a: solved.append(0) or real(*a))
         how = reward_estimate.CLAIM.measure(0, True).how
         assert f"along {len(solved)} random chains, {in_words(len(solved) // 2)} of them slow" in how
 
