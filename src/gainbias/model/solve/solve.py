@@ -19,12 +19,20 @@ from gainbias.kernels import light_work
 from gainbias.model.checks import EPSILON, float_vector, frozen
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.bounds import relative
-from gainbias.model.solve.certificate import Certified, solve_and_refine_once, stationary_errors
-from gainbias.model.solve.choice import METHODS, first_that_meets
+from gainbias.model.solve.certificate import (
+    Certified,
+    solve_and_certify,
+    solve_and_refine_once,
+    stationary_errors,
+)
+from gainbias.model.solve.choice import DENSE_SOLVE_STATES, METHODS, first_that_meets
+from gainbias.model.solve.elimination.solver import eliminate
+from gainbias.model.solve.leaking import AFFORDABLE_OPERATIONS, AFFORDABLE_PER_STATE, LimitedMeter
 from gainbias.model.solve.multichain import InParts, solve_in_parts
 from gainbias.model.solve.solution import (
     AccuracyWarning,
     Budget,
+    MethodError,
     MultichainSolution,
     Solution,
     Solver,
@@ -316,6 +324,16 @@ def poisson_solver(mrp: MarkovRewardProcess, tol: float = USUAL_TOLERANCE, metho
     probe = np.random.default_rng(0).standard_normal(mrp.num_states)
     with Watch() as watch:
         budget = Budget(0.9 * available_memory(), watch)
+        if method == "auto" and mrp.num_states > DENSE_SOLVE_STATES:
+            # Many right sides follow, and elimination answers them to the last digits.
+            most_operations = AFFORDABLE_OPERATIONS + AFFORDABLE_PER_STATE * mrp.num_states
+            try:
+                cheap = replace(budget, meter=LimitedMeter(most_operations))
+                direct = eliminate(mrp.csr, mrp.structure, False, cheap)
+                if solve_and_certify(mrp.csr, probe, direct).error_bound <= tol:
+                    return Poisson(mrp, direct)
+            except MethodError:
+                pass
         solver, _, _ = first_that_meets(mrp, [probe], tol, method, budget)
     return Poisson(mrp, solver)
 
