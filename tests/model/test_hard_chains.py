@@ -112,8 +112,17 @@ def test_blocks_that_fall_apart_inside(method: str) -> None:
     assert law[:, 3:].sum() == pytest.approx(0.25, rel=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::gainbias.AccuracyWarning")  # estimates may be larger than errors
-@pytest.mark.parametrize("method", ["dense-gth", "sparse-gth", "incomplete-gth", "power", "krylov"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "dense-gth",
+        "sparse-gth",
+        # Its estimate may be larger than the tolerance where its error is not.
+        pytest.param("incomplete-gth", marks=pytest.mark.filterwarnings("ignore::gainbias.AccuracyWarning")),
+        "power",
+        "krylov",
+    ],
+)
 @pytest.mark.parametrize(("level", "size"), [(1e6, 1.0), (1.0, 1e-10), (1.0, 1e-13), (1.0, 1e-15)])
 def test_rewards_that_vary_little_around_a_large_level(level: float, size: float, method: str) -> None:
     rng = np.random.default_rng(1)

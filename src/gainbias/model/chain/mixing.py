@@ -46,7 +46,7 @@ def contraction_gap(transitions: CsrArray, stationary: Floats, steps: int = 1) -
     """Return 1 - omega^2 for the largest omega = |P^k z|_D over |z|_D = 1 with mu^T z = 0.
 
     For one state, where there is no such z, it is infinite. For one step it is accurate relative to itself,
-    with one exception: where states have so many successors that their pairs do not fit memory. Then, and for
+    with one exception: where the pairs of successors of all states do not fit into memory. Then, and for
     several steps, Lanczos works with the transitions alone: the error is about 1e-9 (absolute), and what is
     below 1e-6, or cannot be told from it, is called 0.
 
