@@ -156,8 +156,8 @@ def unexplained_sheet(unexplained: DataFrame) -> Sheet:
     header = ["Task", "Number", "Nearest choice", "Paper", "Ours", "Off by a factor of"]
     note = (
         "Tried: every stored protocol, kind of error and target, in the Euclidean norm, which the paper "
-        "names. These are many choices, and some numbers agree with one of them by chance. Those above do not, "
-        "and we know of no explanation."
+        "names. These are many choices, and some numbers agree with one of them by chance. Those above do "
+        "not, and we know of no explanation."
     )
     caption = f"Further than a factor of {NEAR:g} from ours under every choice."
     return Sheet("unexplained", caption, header, rows, [note], text_columns=3)

@@ -8,11 +8,11 @@ nothing is lost however close to 1 the discount is.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from gainbias.model.chain.long_run import long_run
+from gainbias.model.chain.long_run import SplitValues, long_run
 from gainbias.model.checks import EPSILON, frozen
 from gainbias.model.doubled import Doubled
 from gainbias.model.process import MarkovRewardProcess, check_process
@@ -20,8 +20,8 @@ from gainbias.model.solve.leaking import TINY, LeakingChain, check_useful, with_
 from gainbias.types import Floats
 
 
-@dataclass(frozen=True, eq=False)
-class DiscountedValues:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DiscountedValues(SplitValues):
     """Discounted values of each state, as a level and a remainder.
 
     Attributes
@@ -52,17 +52,6 @@ class DiscountedValues:
     """
 
     discount: float
-    level: float | Floats
-    remainder: Floats
-    level_error: float | Floats = field(repr=False)
-    remainder_error: Floats = field(repr=False)
-    method: str
-    notes: tuple[str, ...] = field(default=(), repr=False)
-
-    @property
-    def values(self) -> Floats:
-        """The sum of level and remainder, rounded, (n,)."""
-        return np.asarray(self.level + self.remainder)
 
 
 def discounted_values(mrp: MarkovRewardProcess, discount: float) -> DiscountedValues:

@@ -8,14 +8,14 @@ for a chain that is small and slow, by squaring its matrix.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from gainbias.kernels import kernel
-from gainbias.model.chain.long_run import long_run
+from gainbias.model.chain.long_run import SplitValues, long_run
 from gainbias.model.checks import EPSILON, CsrArray, frozen
 from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
 from gainbias.model.process import MarkovRewardProcess, check_process
@@ -38,8 +38,8 @@ PRODUCTS_PER_LOOK = 32
 """Number of steps after which it is looked whether the chain has forgotten its start."""
 
 
-@dataclass(frozen=True, eq=False)
-class FiniteHorizonValues:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FiniteHorizonValues(SplitValues):
     """Expected sum of rewards over a number of steps from each state, as a level and a remainder.
 
     Attributes
@@ -69,17 +69,6 @@ class FiniteHorizonValues:
     """
 
     steps: int
-    level: float | Floats
-    remainder: Floats
-    level_error: float | Floats = field(repr=False)
-    remainder_error: Floats = field(repr=False)
-    method: str
-    notes: tuple[str, ...] = field(default=(), repr=False)
-
-    @property
-    def values(self) -> Floats:
-        """The sum of level and remainder, rounded, (n,)."""
-        return np.asarray(self.level + self.remainder)
 
 
 def finite_horizon_values(mrp: MarkovRewardProcess, steps: int) -> FiniteHorizonValues:

@@ -7,7 +7,7 @@ whatever W is; so a residual that is evaluated with twice the digits bounds the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,6 +26,23 @@ ROUGH_TOLERANCE = 1e-6
 
 MOST_GAIN_REFINEMENTS = 8
 """Number of corrections of gain and bias after which the best so far is taken."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SplitValues:
+    """Values of each state as a level, which may be huge, and a remainder, which has all of its digits."""
+
+    level: float | Floats
+    remainder: Floats
+    level_error: float | Floats = field(repr=False)
+    remainder_error: Floats = field(repr=False)
+    method: str
+    notes: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def values(self) -> Floats:
+        """The sum of level and remainder, rounded, (n,)."""
+        return np.asarray(self.level + self.remainder)
 
 
 @dataclass(frozen=True)
