@@ -1,0 +1,257 @@
+"""Do intervals for a column of numbers hold? Coverage of nominal 95 % intervals on random series.
+
+    python -m benchmarks.coverage --runs 1000 --workers 2 --output docs/data/coverage.json   # many hours
+    python -m benchmarks.coverage --runs 20 --only normal waiting-0.8 --methods independent gainbias
+
+The series and what is true of them are in ``tests/oracles/series.py``; ``--held-out`` takes those of
+``series_held_out.py``, once, when nothing is chosen any more. Lengths are 10 to 1,000 relaxation times; where
+there are rare events, also 2, 5, 20 and 60 of them; and where the 99 % quantile is known, one that expects 20
+exceedances if only one in a relaxation time counts. All are at least 200 and at most 400,000 steps.
+
+A run without an interval counts as flagged. Widths are medians of half-widths in multiples of
+``1.96 sqrt(long-run variance / steps)``. Seconds are of the processor, for one series.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.coverage_methods import LEVELS, METHODS, Interval, Outcome, available, ratio
+from gainbias.store import write_whole
+from tests.oracles.series import PROCESSES, Floats, Process
+from tests.oracles.series_held_out import HELD_OUT
+
+TIMES = (10, 30, 60, 100, 200, 400, 1000)
+EVENTS = (2, 5, 20, 60)
+EXCEEDANCES = 20
+FEWEST, MOST = 200, 400_000
+UNPACED = (2_000, 5_000, 20_000, 100_000)
+"""Lengths of series that have no relaxation time."""
+
+CLOSE = 1.15
+"""Of two lengths that differ by less than this factor the longer is taken."""
+
+TOGETHER = 4_000_000
+"""Most numbers that are drawn at once."""
+
+
+class Answer(NamedTuple):
+    """What one method said about one run: coverage is None where there is no interval or no truth."""
+
+    covered: bool | None
+    refused: bool
+    flagged: bool
+    half_width: float
+    seconds: float
+    verdict: str | None
+    quantiles: dict[float, bool | None]
+
+
+class Task(NamedTuple):
+    """Runs of one process and one length, judged in one go."""
+
+    process: str
+    steps: int
+    first_run: int
+    runs: int
+    methods: tuple[str, ...]
+
+
+def find(name: str) -> Process:
+    return PROCESSES[name] if name in PROCESSES else HELD_OUT[name]
+
+
+def lengths(process: Process) -> list[int]:
+    """The ladder of lengths, from far too short to ample."""
+    if process.relaxation is None:
+        wanted = [float(steps) for steps in UNPACED]
+    else:
+        wanted = [times * process.relaxation for times in TIMES]
+        if 0.99 in process.quantiles:
+            wanted.append(EXCEEDANCES * 100 * process.relaxation)
+        if process.rare is not None:
+            wanted += [events * process.rare for events in EVENTS]
+    whole = sorted({int(np.ceil(np.clip(steps, FEWEST, MOST) - 1e-6)) for steps in wanted})
+    apart = [a for a, b in itertools.pairwise(whole) if b > CLOSE * a] + whole[-1:]
+    return [-(-steps // process.chains) * process.chains for steps in apart]
+
+
+def covers(interval: Interval | None, truth: float | None) -> bool | None:
+    return None if interval is None or truth is None else bool(interval[0] <= truth <= interval[1])
+
+
+def judged(process: Process, outcome: Outcome, seconds: float) -> Answer:
+    low, high = outcome.interval or (np.nan, np.nan)
+    return Answer(
+        covers(outcome.interval, process.mean),
+        outcome.interval is None,
+        outcome.flagged or outcome.interval is None,
+        (high - low) / 2,
+        seconds,
+        outcome.verdict,
+        {
+            level: covers(interval, process.quantiles[level])
+            for level, interval in outcome.quantiles.items()
+            if level in process.quantiles
+        },
+    )
+
+
+def series(process: Process, task: Task) -> Iterator[tuple[Floats, ...]]:
+    """One series after another, or one pair after another."""
+    rng = np.random.default_rng([zlib.crc32(process.name.encode()), task.steps, task.first_run])
+    if process.generate_pair is not None:
+        yield from zip(*process.generate_pair(rng, task.steps, task.runs), strict=True)
+        return
+    assert process.generate is not None
+    for row in process.generate(rng, task.steps, task.runs):
+        yield (row if process.chains == 1 else row.reshape(process.chains, -1),)
+
+
+def work(task: Task) -> dict[str, list[Answer]]:
+    """Answers of each method for the runs of a task."""
+    process = find(task.process)
+    answers: dict[str, list[Answer]] = {name: [] for name in task.methods}
+    for columns in series(process, task):
+        for name in task.methods:
+            begin = time.process_time()
+            outcome = ratio(name, *columns) if len(columns) == 2 else METHODS[name](*columns)
+            answers[name].append(judged(process, outcome, time.process_time() - begin))
+    return answers
+
+
+def tasks(process: Process, steps: int, runs: int, methods: tuple[str, ...]) -> list[Task]:
+    """The runs in portions that do not depend on the number of workers, so that results can be repeated."""
+    together = max(1, min(50, TOGETHER // steps))
+    return [
+        Task(process.name, steps, first, min(together, runs - first), methods)
+        for first in range(0, runs, together)
+    ]
+
+
+def mean_of(values: list[bool]) -> float | None:
+    return round(float(np.mean(values)), 4) if values else None
+
+
+def summary(process: Process, steps: int, answers: list[Answer]) -> dict[str, Any]:
+    """Coverage, flags, width and time of one method on the runs of one length."""
+    known = process.long_run_variance
+    widths = [answer.half_width for answer in answers if not answer.refused]
+    row: dict[str, Any] = {
+        "coverage": mean_of([a.covered for a in answers if a.covered is not None]),
+        "unflagged": mean_of([a.covered for a in answers if a.covered is not None and not a.flagged]),
+        "flagged": mean_of([a.flagged for a in answers]),
+        "refused": mean_of([a.refused for a in answers]),
+        "width": round(float(np.median(widths) / (1.96 * np.sqrt(known / steps))), 4)
+        if known is not None and widths
+        else None,
+        "seconds": float(f"{np.mean([a.seconds for a in answers]):.3g}"),
+        "quantiles": {},
+    }
+    if any(a.verdict for a in answers):
+        row["verdicts"] = dict(Counter(str(a.verdict) for a in answers).most_common())
+    for level in LEVELS:
+        given = [a for a in answers if a.quantiles.get(level) is not None]
+        if any(level in a.quantiles for a in answers):
+            row["quantiles"][str(level)] = {
+                "coverage": mean_of([bool(a.quantiles[level]) for a in given]),
+                "unflagged": mean_of([bool(a.quantiles[level]) for a in given if not a.flagged]),
+                "given": round(len(given) / len(answers), 4),
+            }
+    return row
+
+
+def facts(process: Process, steps: int, runs: int) -> dict[str, Any]:
+    """What the length means for this process."""
+    return {
+        "process": process.name,
+        "kind": process.kind,
+        "steps": steps,
+        "runs": runs,
+        "times": None if process.relaxation is None else round(steps / process.relaxation, 2),
+        "events": None if process.rare is None else round(steps / process.rare, 2),
+        "tail": process.tail,
+        "discrete": process.discrete,
+        "expected": process.verdict,
+    }
+
+
+HEADER = (
+    "process               steps   times  method          cover  unflagged  flagged  width"
+    "      p50    p95    p99  seconds  verdict"
+)
+
+
+def _figure(value: float | None, width: int = 6) -> str:
+    return " " * (width - 1) + "-" if value is None else f"{value:{width}.3f}"
+
+
+def line(entry: dict[str, Any], name: str, row: dict[str, Any]) -> str:
+    quantiles = [_figure(row["quantiles"].get(str(level), {}).get("coverage")) for level in LEVELS]
+    times = "-" if entry["times"] is None else f"{entry['times']:.0f}"
+    verdict = next(iter(row["verdicts"])) if "verdicts" in row else ""
+    return (
+        f"{entry['process']:20s} {entry['steps']:7d} {times:>6s}  {name:15s} {_figure(row['coverage'])}"
+        f"     {_figure(row['unflagged'])}   {_figure(row['flagged'])} {_figure(row['width'])}   "
+        f"{' '.join(quantiles)}  {row['seconds']:7.4f}  {verdict}"
+    )
+
+
+def study(
+    chosen: list[Process], runs: int, methods: tuple[str, ...], workers: int
+) -> Iterator[dict[str, Any]]:
+    """Results of one process and length after another."""
+    with ProcessPoolExecutor(workers) as pool:
+        for process in chosen:
+            for steps in lengths(process):
+                answers: dict[str, list[Answer]] = {name: [] for name in methods}
+                for portion in pool.map(work, tasks(process, steps, runs, methods)):
+                    for name, found in portion.items():
+                        answers[name] += found
+                yield facts(process, steps, runs) | {
+                    "methods": {name: summary(process, steps, found) for name, found in answers.items()}
+                }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--output", type=Path, help="write the results into this JSON file")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these processes alone")
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=available())
+    parser.add_argument("--held-out", action="store_true", help="the processes that are used once")
+    options = parser.parse_args()
+    listed = HELD_OUT if options.held_out else PROCESSES
+    if unknown := set(options.only or ()) - set(listed):
+        parser.error(f"no such process: {', '.join(sorted(unknown))}; there are {', '.join(listed)}")
+    results = []
+    print(HEADER)
+    for entry in study(
+        [listed[name] for name in options.only or listed],
+        options.runs,
+        tuple(options.methods),
+        options.workers,
+    ):
+        results.append(entry)
+        for name, row in entry["methods"].items():
+            print(line(entry, name, row), flush=True)
+        if options.output is not None:
+            write_whole(options.output, (json.dumps(results, indent=1) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""The yardsticks of the coverage study, against what is known about them."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gainbias as gb
+from benchmarks import coverage
+from benchmarks.coverage_methods import (
+    METHODS,
+    Outcome,
+    available,
+    effective_size,
+    order_statistics,
+    r_hat,
+    ratio,
+    split,
+    statistical_inefficiency,
+)
+from tests.oracles.series import PROCESSES, autoregression
+
+OTHERS = [name for name in METHODS if name != "gainbias"]
+
+
+def noise(length: int = 2000, runs: int = 1, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((runs, length))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_intervals_cover_the_mean_and_the_quantiles_of_independent_numbers(name: str) -> None:
+    found = [METHODS[name](row) for row in noise(3000, 120)]
+    assert np.mean([low <= 0 <= high for low, high in (one.interval for one in found)]) > 0.9
+    assert np.mean([one.flagged for one in found]) <= 0.05
+    half_width = np.mean([one.interval[1] - one.interval[0] for one in found]) / 2
+    assert half_width == pytest.approx(1.96 / np.sqrt(3000), rel=0.1)
+    if found[0].quantiles:
+        low, high = np.transpose([one.quantiles[0.5] for one in found])
+        assert np.mean((low <= 0) & (high >= 0)) > 0.88
+
+
+def test_effective_sizes_are_those_of_an_autoregression() -> None:
+    """The integrated time of AR(.9) is 19; of AR(-.5) it is a third."""
+    slow, swinging = (autoregression(np.random.default_rng(1), 200_000, 1, phi) for phi in (0.9, -0.5))
+    assert effective_size(split(slow)) == pytest.approx(200_000 / 19, rel=0.1)
+    assert statistical_inefficiency(slow[0]) == pytest.approx(19, rel=0.1)
+    assert effective_size(split(swinging)) == pytest.approx(3 * 200_000, rel=0.1)
+
+
+def test_effective_size_and_split_see_chains_that_disagree() -> None:
+    chains = noise(1000, 4) + np.array([[0.0], [0.0], [0.0], [3.0]])
+    assert effective_size(chains) < 50
+    assert r_hat(chains) > 1.5
+    assert METHODS["arviz-mcse"](chains).flagged
+
+
+def test_newey_west_by_hand() -> None:
+    """Four lags at 100 numbers; a series of alternating signs has Bartlett sums that can be written down."""
+    x = np.tile([1.0, -1.0], 50)
+    sums = 100 + 2 * sum((1 - lag / 5) * (-1) ** lag * (100 - lag) for lag in range(1, 5))
+    low, high = METHODS["hac"](x).interval
+    assert (high - low) / 2 == pytest.approx(1.96 * np.sqrt(sums) / 100)
+
+
+def test_equilibration_cuts_a_warm_up() -> None:
+    x = noise(5000)[0]
+    x[:1000] += 10.0
+    low, high = METHODS["pymbar"](x).interval
+    assert low < 0 < high < 0.2
+
+
+def test_order_statistics_refuse_what_the_sample_cannot_bound() -> None:
+    found = order_statistics(np.arange(100.0))
+    assert found[0.99] is None
+    assert found[0.5] == (39.0, 60.0)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_constant_series_raise_nothing(name: str) -> None:
+    assert METHODS[name](np.ones(300)).interval == pytest.approx((1.0, 1.0))
+
+
+def test_ratios_are_linearised() -> None:
+    x, y = noise(3000)[0] + 6, noise(3000, seed=1)[0] + 3
+    low, high = ratio("independent", x, y).interval
+    assert (low + high) / 2 == pytest.approx(x.mean() / y.mean())
+    assert (high - low) / 2 == pytest.approx(1.96 * np.sqrt(1 + 4) / 3 / np.sqrt(3000), rel=0.05)
+
+
+def test_lengths_go_from_too_short_to_ample() -> None:
+    assert coverage.lengths(PROCESSES["ar0.9"]) == [200, 300, 600, 1000, 2000, 4000, 10_000, 20_000]
+    assert coverage.lengths(PROCESSES["disasters"])[-3:] == [50_000, 200_000, 400_000]
+    for process in PROCESSES.values():
+        ladder = coverage.lengths(process)
+        assert ladder == sorted(set(ladder))
+        assert not any(steps % process.chains for steps in ladder)
+
+
+def test_our_method_is_looked_up_when_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    def evaluate_series(x: Any, quantiles: tuple[float, ...], ratio_to: Any = None) -> SimpleNamespace:
+        kind = "periodic" if ratio_to is None else "drifting"
+        values = {level: SimpleNamespace(value=1.0, interval=(0.0, 2.0)) for level in quantiles}
+        return SimpleNamespace(
+            mean=0.0,
+            interval=(-1.0, 1.0),
+            quantiles={**values, 0.99: None},
+            verdict=SimpleNamespace(kind=kind),
+        )
+
+    monkeypatch.setattr(gb, "evaluate_series", evaluate_series, raising=False)
+    assert "gainbias" in available()
+    assert METHODS["gainbias"](np.zeros(9)) == Outcome(
+        (-1.0, 1.0), False, {0.5: (0.0, 2.0), 0.95: (0.0, 2.0), 0.99: None}, "periodic"
+    )
+    assert ratio("gainbias", np.zeros(9), np.ones(9)).flagged
+
+
+def test_results_count_refusals_as_flagged_and_can_be_repeated() -> None:
+    process = PROCESSES["normal"]
+    answers = [
+        coverage.judged(process, Outcome((-1.0, 1.0), False, {0.95: (1.0, 2.0), 0.99: None}), 0.1),
+        coverage.judged(process, Outcome((0.5, 1.0), True, {0.95: (2.0, 3.0), 0.99: (2.0, 3.0)}), 0.1),
+        coverage.judged(process, Outcome(None, False, {}), 0.1),
+    ]
+    row = coverage.summary(process, 400, answers)
+    assert (row["coverage"], row["unflagged"], row["flagged"], row["refused"]) == (0.5, 1.0, 0.6667, 0.3333)
+    assert row["quantiles"]["0.95"] == {"coverage": 0.5, "unflagged": 1.0, "given": 0.6667}
+    assert row["quantiles"]["0.99"] == {"coverage": 1.0, "unflagged": None, "given": 0.3333}
+    assert row["width"] == pytest.approx(0.625 / (1.96 / 20), abs=1e-3)
+    task = coverage.Task("semi-markov", 300, 0, 3, ("independent", "pymbar"))
+    first, second = coverage.work(task), coverage.work(task)
+    assert [a.half_width for a in first["pymbar"]] == [a.half_width for a in second["pymbar"]]
