@@ -1,6 +1,6 @@
 """Do intervals for a column of numbers hold? Coverage of nominal 95 % intervals on random series.
 
-    python -m benchmarks.coverage --runs 1000 --workers 2 --output docs/data/coverage.json   # many hours
+    python -m benchmarks.coverage --runs 1000 --workers 2 --output docs/data/coverage.json   # about two hours
     python -m benchmarks.coverage --runs 20 --only normal waiting-0.8 --methods independent gainbias
 
 The series and what is true of them are in ``tests/oracles/series.py``; ``--held-out`` takes those of

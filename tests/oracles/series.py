@@ -536,10 +536,12 @@ def busy_cycles(load: float = 0.8) -> Process:
     """Sum of waiting times and number of customers in busy cycles of an M/M/1 queue: their mean wait.
 
     Customers who do not wait begin cycles, so the cycles of one path are independent. A cycle has
-    ``1 / (1 - load)`` customers on average.
+    ``1 / (1 - load)`` customers on average. The relaxation time is that of the queue, in cycles: cycles
+    are independent, but a few long ones decide, and as many customers are needed as for the waiting times.
     """
     waits = waiting_times(load)
     assert waits.long_run_variance is not None
+    assert waits.relaxation is not None
 
     def generate_pair(rng: Random, length: int, runs: int) -> tuple[Floats, Floats]:
         needed, rewards, sizes = length * runs, [np.empty(0)], [np.empty(0)]
@@ -562,7 +564,7 @@ def busy_cycles(load: float = 0.8) -> Process:
         None,
         mean=load / (1 - load),
         quantiles={},
-        relaxation=1.0,
+        relaxation=waits.relaxation * (1 - load),
         long_run_variance=waits.long_run_variance * (1 - load),
         tail="heavy with finite variance",
         generate_pair=generate_pair,
