@@ -1,0 +1,281 @@
+"""The variance of a mean under dependence, from the slowest waves of a series, and what they say about it.
+
+Write a series as a sum of cosines, the k-th of which makes k half turns over its whole length. In a steady
+series the squares of the slowest amplitudes all have about the same mean: the *long-run variance*, which
+divided by the length is the variance of the mean. So their average estimates it, whatever the dependence is
+like, and with few of them Student's law says what it is worth (Mueller 2007; Lazarus, Lewis, Stock and Watson
+2018). A fast season is a fast wave, and leaves the slow ones alone.
+
+Amplitudes that still rise towards the slowest waves tell of a slow part, which the average misses.
+`slow_family` lists what they may look like: a slow part that forgets at some rate, over a fast one. Whittle's
+likelihood weighs its members. Their weighted mean says by how much the average is too small
+(`Waves.missing`), and their likelihoods say whether the series is too short, drifts, or shifts at some place
+(`Waves.too_short`, `Waves.drifts`, `Waves.shifts`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy import fft, stats
+from scipy.ndimage import median_filter
+
+from gainbias.types import Floats
+
+SLOW_WAVES = 12
+"""Waves that are averaged, of all chains together. An interval from 12 is 11 % wider than one that knows the
+variance. With 200 relaxation times in the series, the twelfth wave is still 98 % of the slowest."""
+
+FEWEST_WAVES = 2
+"""Waves of each chain that are averaged, however many chains there are."""
+
+MOST_WAVES = 256
+"""Waves of each chain that are looked at."""
+
+SMALL_MISS = 1.15
+"""A long-run variance that is too small by up to this factor is good enough."""
+
+LARGE_MISS = 1.4
+"""One that is too small by more than this factor makes intervals cover less than 90 %."""
+
+TURNS = np.concatenate([[0.35, 0.5, 0.7], np.geomspace(1.0, 400.0, 24)])
+"""The wave at which a slow part has lost half its square: the length over pi relaxation times."""
+
+SLOWEST_BELIEVED = 1.0
+"""Slower parts than this are noticed, but nothing is corrected for them: they are trends."""
+
+LEVELS_OF_SLOW = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e4])
+"""Squares of a slow part at its slowest, relative to the fast part."""
+
+PLACES = np.linspace(0.03, 0.97, 32)
+"""Where a level shift is looked for, as a share of the length."""
+
+STEADY_WAVES = 8
+"""Squares of later waves than this are cut where they stick out: there they are seasons."""
+
+STICKS_OUT = 3e-4
+"""A square sticks out if chance makes one like it this rarely."""
+
+NEIGHBOURS = 31
+"""Waves from whose median the usual square is taken."""
+
+REGRESSION_POINTS = 4096
+"""Points from which the waves of a trend and of a level shift are taken."""
+
+
+@dataclass(frozen=True, eq=False)
+class SlowFamily:
+    """Shapes that squares of amplitudes may have, and the waves of what a steady series has not.
+
+    Attributes
+    ----------
+    inverse : (shapes, waves) array
+        One over the square of each wave, for each shape.
+    log_sum : (shapes,) array
+        Sum of the logarithms of the squares.
+    missing : (shapes,) array
+        The square of an infinitely slow wave, relative to the average over the slowest ones.
+    turn : (shapes,) array
+        From `TURNS`.
+    trend : (waves,) array
+        Amplitudes of a straight line.
+    steps : (places, waves) array
+        Amplitudes of level shifts at `PLACES`.
+    """
+
+    inverse: Floats
+    log_sum: Floats
+    missing: Floats
+    turn: Floats
+    trend: Floats
+    steps: Floats
+
+
+@lru_cache(maxsize=32)
+def slow_family(waves: int, averaged: int) -> SlowFamily:
+    """Return the shapes for this many waves, of which the slowest `averaged` are averaged."""
+    slow = 1.0 / (1.0 + (np.arange(1, waves + 1) / TURNS[:, None]) ** 2)
+    squares = (LEVELS_OF_SLOW[:, None] * slow[:, None, :] + 1.0).reshape(-1, waves)
+    slowest = np.tile(LEVELS_OF_SLOW + 1.0, len(TURNS))
+    place = (np.arange(REGRESSION_POINTS) + 0.5) / REGRESSION_POINTS
+    lines = np.concatenate([place[None] - 0.5, (place > PLACES[:, None]).astype(np.float64)])
+    amplitudes = fft.dct(lines, norm="ortho")[:, 1 : waves + 1]
+    return SlowFamily(
+        inverse=1.0 / squares,
+        log_sum=np.log(squares).sum(axis=1),
+        missing=slowest / squares[:, :averaged].mean(axis=1),
+        turn=np.repeat(TURNS, len(LEVELS_OF_SLOW)),
+        trend=amplitudes[0],
+        steps=amplitudes[1:],
+    )
+
+
+@dataclass(frozen=True)
+class Waves:
+    """What the slow waves of a series say.
+
+    Attributes
+    ----------
+    long_run_variance : float
+        Limit of the length times the variance of the mean, in entries of the series; `missing` is counted in.
+    degrees : int
+        Degrees of freedom of this estimate.
+    missing : float
+        By what factor the average over the slowest waves is thought to be too small; at least 1.
+    too_short : float
+        Logarithm of a ratio of likelihoods: a slow part for which the series is too short, against none.
+    drifts, shifts : float
+        The same for a straight line and for a level shift, against neither.
+    shift_at : float
+        Where the level shift would be, as a share of the length.
+    relaxations : float
+        The length, in relaxation times of the most likely slow part for which the series is too short.
+    disagreement : float
+        Chance of chains as far apart as these if they have one mean; 1 for one chain.
+    """
+
+    long_run_variance: float
+    degrees: int
+    missing: float
+    too_short: float
+    drifts: float
+    shifts: float
+    shift_at: float
+    relaxations: float
+    disagreement: float
+
+
+def slow_waves(series: Floats) -> Waves:
+    """Return what the slow waves of a series say.
+
+    Parameters
+    ----------
+    series : (chains, n) array
+        At least 4 entries of each chain, not all of them equal.
+
+    Returns
+    -------
+    Waves
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).normal(size=(1, 5000))
+    >>> waves = slow_waves(noise)
+    >>> waves.degrees, 0.5 < waves.long_run_variance < 2.0, waves.too_short < 0.0
+    (12, True, True)
+    >>> slow_waves(noise + np.linspace(0.0, 1.0, 5000)).drifts > 10.0
+    True
+    """
+    chains, n = series.shape
+    averaged = min(max(FEWEST_WAVES, -(-SLOW_WAVES // chains)), n - 2)
+    waves = min(max(MOST_WAVES, averaged), max(n // 2, averaged + 1))
+    family = slow_family(waves, averaged)
+    amplitudes = fft.dct(series - series.mean(axis=1, keepdims=True), norm="ortho")[:, 1 : waves + 1]
+    squares = (amplitudes**2).mean(axis=0)
+    calm = np.minimum(squares, _limits(squares, chains))
+    kept = np.sqrt(np.divide(calm, squares, out=np.ones(waves), where=squares > 0.0))
+    common = amplitudes.mean(axis=0) * kept
+
+    total = family.inverse @ calm
+    fits = _log_likelihood(total, family.log_sum, chains, waves)
+    fine, bad = family.missing <= SMALL_MISS, family.missing > LARGE_MISS
+    steady = fits[fine].max()
+
+    def with_line(line: Floats) -> float:
+        explained = (family.inverse[fine] @ (common * line)) ** 2 / (family.inverse[fine] @ line**2)
+        left = np.maximum(total[fine] - explained, np.finfo(np.float64).tiny)
+        return float(_log_likelihood(left, family.log_sum[fine], chains, waves).max() - steady)
+
+    shifts = [with_line(step) for step in family.steps]
+    believed = family.turn >= SLOWEST_BELIEVED
+    weights = np.where(believed, np.exp(np.minimum(fits - fits[believed].max(), 0.0)), 0.0)
+    missing = float(weights @ family.missing / weights.sum())
+    within, degrees, disagreement = float((amplitudes[:, :averaged] ** 2).mean()), chains * averaged, 1.0
+    if chains > 1:
+        between = n * float(series.mean(axis=1).var(ddof=1))
+        disagreement = float(stats.f.sf(between / (within * missing), chains - 1, degrees))
+        within = (degrees * within + (chains - 1) * between) / (degrees + chains - 1)
+        degrees += chains - 1
+    return Waves(
+        long_run_variance=within * missing,
+        degrees=degrees,
+        missing=missing,
+        too_short=float(fits[bad].max() - steady),
+        drifts=with_line(family.trend),
+        shifts=max(shifts),
+        shift_at=float(PLACES[int(np.argmax(shifts))]),
+        relaxations=float(np.pi * family.turn[bad][int(np.argmax(fits[bad]))]),
+        disagreement=disagreement,
+    )
+
+
+def _log_likelihood(total: Floats, log_sum: Floats, chains: int, waves: int) -> Floats:
+    """Return Whittle's log-likelihood at the best scale, given the mean over chains of squares over shape."""
+    return np.asarray(-0.5 * chains * (waves * np.log(total / waves) + log_sum))
+
+
+def _limits(squares: Floats, chains: int) -> Floats:
+    """Return the largest square of each wave that counts: a season must not pass for a level."""
+    usual = median_filter(squares, size=NEIGHBOURS, mode="nearest") / stats.chi2.median(chains)
+    limits = usual * stats.chi2.isf(STICKS_OUT, chains)
+    limits[:STEADY_WAVES] = np.inf
+    return np.asarray(limits)
+
+
+SEASON_NEIGHBOURS = 51
+"""Frequencies from whose median the usual power is taken."""
+
+SEASON_CHANCE = 1e-4
+"""A season is one that chance makes this rarely at the strongest of all frequencies."""
+
+FEWEST_PERIODS = 5
+"""A season is one that came back at least this often."""
+
+
+def season_length(series: Floats) -> float:
+    """Return the period of the strongest season in entries; 0 if there is none.
+
+    A season stands out from the power of frequencies around it, and is narrow: what only tends to come back
+    after some time has a broad peak.
+
+    Parameters
+    ----------
+    series : (chains, n) array
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).normal(size=(1, 3000))
+    >>> season_length(noise), round(season_length(noise + np.sin(np.arange(3000) / 4.0)), 1)
+    (0.0, 25.2)
+    """
+    chains, n = series.shape
+    if n < 2 * SEASON_NEIGHBOURS:
+        return 0.0
+    waves = fft.rfft(series - series.mean(axis=1, keepdims=True))
+    power = (np.abs(waves) ** 2).mean(axis=0)[1 : (n + 1) // 2]
+    usual = median_filter(power, size=SEASON_NEIGHBOURS, mode="nearest") / (
+        stats.gamma.median(chains) / chains
+    )
+    relative = np.divide(power, usual, out=np.zeros(len(power)), where=usual > 0.0)
+    relative[: FEWEST_PERIODS - 1] = 0.0
+    strongest = int(np.argmax(relative))
+    chance = float(len(power) * stats.gamma.sf(chains * relative[strongest], chains))
+    if chance > SEASON_CHANCE or not _is_narrow(power, strongest):
+        return 0.0
+    return float(n / _centre(power, strongest))
+
+
+def _is_narrow(power: Floats, peak: int) -> bool:
+    """Whether frequencies two to four steps away have little of the peak's power: a sine leaves a tenth."""
+    away = np.array([-4, -3, -2, 2, 3, 4]) + peak
+    away = away[(away >= 0) & (away < len(power))]
+    return bool(power[away].mean() < 0.2 * power[peak])
+
+
+def _centre(power: Floats, peak: int) -> float:
+    """Return the number of periods in the series, from the amplitudes of the peak and its neighbours."""
+    near = np.arange(max(peak - 1, 0), min(peak + 2, len(power)))
+    amplitudes = np.sqrt(power[near])
+    return float(amplitudes @ (near + 1.0) / amplitudes.sum())
