@@ -9,6 +9,7 @@ from scipy import signal, stats
 
 import gainbias as gb
 from benchmarks.error_bars import Chain, birth_death, covers, reaching, stopped, study
+from gainbias.evaluation.gain.anytime import FIRST_LOOK, looks_until
 from gainbias.evaluation.gain.batches import (
     CAPACITY,
     FEWEST_ODD,
@@ -24,10 +25,8 @@ from gainbias.evaluation.gain.batches import (
 from gainbias.evaluation.gain.interval import (
     ENOUGH_STEPS,
     ENOUGH_TIMES,
-    FIRST_LOOK,
     _transient_in_words,
     estimate_gain,
-    looks_until,
     skewed_interval,
     too_short,
 )

@@ -19,7 +19,8 @@ from typing import Any
 from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.diagnostics import diagnose
 from gainbias.evaluation.estimate import Estimate, gain_history
-from gainbias.evaluation.gain.interval import LOOK_GROWTH, Look, estimate_gain, looks_until
+from gainbias.evaluation.gain.anytime import LOOK_GROWTH, Look, looks_until
+from gainbias.evaluation.gain.interval import estimate_gain
 from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.sources.environments import Environment, environment_stream
 from gainbias.evaluation.sources.policies import Policy
