@@ -10,11 +10,11 @@ from scipy import signal, stats
 import gainbias as gb
 from benchmarks.error_bars import Chain, birth_death, covers, reaching, stopped, study
 from gainbias.evaluation.gain.anytime import FIRST_LOOK, looks_until
-from gainbias.evaluation.gain.batches import (
-    CAPACITY,
+from gainbias.evaluation.gain.batches import CAPACITY, BatchMeans, BatchSums
+from gainbias.evaluation.gain.interval import _transient_in_words, estimate_gain
+from gainbias.evaluation.gain.verdict import ENOUGH_ENTRIES
+from gainbias.evaluation.gain.warm_up import (
     FEWEST_ODD,
-    BatchMeans,
-    BatchSums,
     _with_few_replaced,
     autocorrelation_time,
     coincidence_length,
@@ -22,14 +22,7 @@ from gainbias.evaluation.gain.batches import (
     split_r_hat,
     transient_length,
 )
-from gainbias.evaluation.gain.interval import (
-    ENOUGH_STEPS,
-    ENOUGH_TIMES,
-    _transient_in_words,
-    estimate_gain,
-    skewed_interval,
-    too_short,
-)
+from gainbias.evaluation.values.batched import ENOUGH_STEPS, ENOUGH_TIMES, skewed_interval, too_short
 
 
 def autoregressive(rng, shape, memory):
@@ -233,9 +226,10 @@ class TestDiagnostics:
         if len(cycle) > 1:
             assert estimate.half_width < 0.02
             assert estimate.warnings == ()
+            assert estimate.verdict.kind == "warming up"
         else:
             assert not estimate.has_interval
-            assert f"after the first {estimate.transient:,} steps the rewards never change" in " ".join(
+            assert f"after the first {estimate.transient:,} steps the numbers never change" in " ".join(
                 estimate.warnings
             )
 
@@ -262,7 +256,8 @@ class TestDiagnostics:
         kept = rewards[:, estimate.transient :]
         assert 2_000 <= estimate.transient < 2_100
         assert estimate.gain - 5.0 == pytest.approx(kept.mean() - 5.0, abs=0.1 * spread)
-        assert estimate.standard_error == pytest.approx(spread / np.sqrt(kept.size), rel=0.15)
+        # Twelve waves know the error to within a factor of two.
+        assert estimate.standard_error == pytest.approx(spread / np.sqrt(kept.size), rel=0.5)
         assert estimate.half_width == pytest.approx(2.1 * spread / np.sqrt(kept.size), rel=0.6)
         assert estimate.warnings == ()
         [note] = estimate.notes
@@ -345,7 +340,8 @@ class TestDiagnostics:
         estimate = estimate_gain(BatchMeans.of(rewards))
         assert estimate.transient == 0
         assert covers(estimate, 0.5)
-        [warning] = estimate.warnings
+        *others, warning = estimate.warnings
+        assert all(other.startswith("rare events: about 1 of them") for other in others)
         assert warning.startswith(f"the first {first} paid ")
         count = int(first.split()[0]) if first[0].isdigit() else 1
         assert f"paid {rewards[:count].mean():.5g} on average, and nothing like it came again" in warning
@@ -364,9 +360,9 @@ class TestDiagnostics:
 
     def test_a_run_that_never_settles_is_flagged(self):
         ramp = np.linspace(0.0, 1.0, 5000) + 0.01 * np.random.default_rng(0).normal(size=5000)
-        words = " ".join(estimate_gain(BatchMeans.of(ramp)).warnings)
-        assert "too short" in words
-        assert "disagree" in words
+        estimate = estimate_gain(BatchMeans.of(ramp))
+        assert estimate.verdict.kind == "drifting"
+        assert "still drift in the second half" in " ".join(estimate.warnings)
 
 
 class TestInterval:
@@ -392,30 +388,29 @@ class TestInterval:
         assert np.mean((low <= 0.3) & (high >= 0.3)) > 0.92
 
     def test_short_runs_are_flagged_and_wide(self):
-        series = autoregressive(np.random.default_rng(0), (200, 1900), 0.9)  # 100 autocorrelation times
+        series = autoregressive(np.random.default_rng(0), (200, 200), 0.9)  # 20 relaxation times
         estimates = [estimate_gain(BatchMeans.of(row)) for row in series]
-        assert all("too short" in estimate.warnings[0] for estimate in estimates)
-        assert np.mean([estimate.num_batches for estimate in estimates]) < 12
-        assert np.mean([covers(estimate, 0.0) for estimate in estimates]) > 0.95 - 4 * np.sqrt(
-            0.05 * 0.95 / 200
-        )
+        assert np.mean([estimate.verdict.kind != "steady" for estimate in estimates]) > 0.8
+        assert np.mean([covers(estimate, 0.0) for estimate in estimates]) > 0.88
 
     def test_a_long_run_is_not_flagged(self):
         series = autoregressive(np.random.default_rng(0), (20, 40_000), 0.9)
         assert not any(estimate_gain(BatchMeans.of(row)).is_flagged for row in series)
 
     def test_few_steps_are_too_few_however_independent(self):
-        rewards = np.random.default_rng(0).normal(size=ENOUGH_STEPS)
-        assert "too short" in estimate_gain(BatchMeans.of(rewards[1:])).warnings[0]
-        assert ENOUGH_TIMES < ENOUGH_STEPS
+        rewards = np.random.default_rng(0).normal(size=ENOUGH_ENTRIES)
+        assert estimate_gain(BatchMeans.of(rewards)).verdict.kind == "steady"
+        verdict = estimate_gain(BatchMeans.of(rewards[50:])).verdict
+        assert (verdict.kind, verdict.longer) == ("too short", 2.0)
+        assert verdict.words.endswith("run at least 2.0 times as long")
 
     @pytest.mark.parametrize("half", [1, 2])
     def test_chains_stuck_apart_give_a_wide_flagged_interval(self, half):
         noise = 0.1 * np.random.default_rng(0).normal(size=(2 * half, 10_000))
         estimate = estimate_gain(BatchMeans.of(np.repeat([0.0, 1.0], half)[:, None] + noise))
-        assert estimate.num_batches == 2 * half
+        assert estimate.degrees == 2 * half - 1
         assert estimate.half_width > 0.5
-        assert "split R-hat" in " ".join(estimate.warnings)
+        assert estimate.verdict.kind == "chains disagree"
 
     @pytest.mark.parametrize(
         "rewards",
@@ -435,7 +430,7 @@ class TestInterval:
         assert not estimate.has_interval
         assert estimate.autocorrelation_time == 1.0
         assert estimate.effective_sample_size == estimate.num_steps == rewards.size
-        assert "the rewards never change, so there is no interval" in " ".join(estimate.warnings)
+        assert "the numbers never change, so there is no interval" in " ".join(estimate.warnings)
         assert "R-hat" not in " ".join(estimate.warnings)
 
     @pytest.mark.parametrize("place", [0, 1, 19, 100, 399, 799])
@@ -496,7 +491,7 @@ class TestStopping:
         first, *_, last = looks
         assert first.estimate.half_width < 10.0
         assert first.steps_left > 0
-        assert last.estimate.effective_sample_size >= ENOUGH_TIMES
+        assert not last.estimate.is_flagged
 
     def test_it_ends_at_most_there(self):
         drawn = []

@@ -262,6 +262,7 @@ def show_estimate(answer: dict[str, Any]) -> None:
     facts = answer["diagnostics"]
     table = Table(show_header=False, title="Estimate")
     table.add_row("gain", with_interval(answer["gain"], answer["gain_interval"], answer["confidence"]))
+    table.add_row("verdict", facts["verdict"]["kind"])
     table.add_row("features", escape(answer["features"]))
     table.add_row("method", escape(facts["algorithm"]))
     used = f"{facts['num_transitions']:,} transitions, chains: {facts['num_chains']}"

@@ -30,6 +30,7 @@ from scipy import linalg
 
 from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.gain.interval import GainEstimate
+from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.stream import Transitions
 from gainbias.evaluation.values.least_squares import UNSEEN_DIRECTION, ValueEstimate, dense
 from gainbias.evaluation.values.methods import LearnedRecord, LeastSquares, most_for_least_squares
@@ -95,8 +96,12 @@ class Diagnostics:
         Of the gain; nan if the rewards never change.
     r_hat : float
         Split R-hat over chains: 1 if all halves of all chains agree.
-    num_batches, value_batches : int
-        Batches behind the interval of the gain and behind those of values.
+    degrees : int
+        Degrees of freedom of the standard error.
+    value_batches : int
+        Batches behind the intervals of values.
+    verdict : Verdict
+        What the rewards are like: steady, or why the gain cannot be trusted.
     value_effective_sample_size : float
         Steps, in autocorrelation times of the values.
     mixing_time : float
@@ -139,8 +144,9 @@ class Diagnostics:
     autocorrelation_time: float
     standard_error: float
     r_hat: float
-    num_batches: int
+    degrees: int
     value_batches: int
+    verdict: Verdict
     value_effective_sample_size: float
     mixing_time: float
     eta: float | None
@@ -172,8 +178,7 @@ def diagnose(
 ) -> Diagnostics:
     """Return the diagnostics of what was read."""
     eta, in_span, blind = _curvature(collection, learned)
-    reward_variance = gain.standard_error**2 * gain.effective_sample_size if gain.has_interval else 0.0
-    share = predictable_share(list(collection.stretch), learned.weights, gain.gain, reward_variance)
+    share = predictable_share(list(collection.stretch), learned.weights, gain.gain, gain.variance)
     of_gain = [*cut_short, *gain.warnings, *collection.stream.warnings]
     of_gain += _cuts_in_words(collection, gain, learned)
     if collection.visits is not None:
@@ -195,8 +200,9 @@ def diagnose(
         autocorrelation_time=gain.autocorrelation_time,
         standard_error=gain.standard_error,
         r_hat=gain.r_hat,
-        num_batches=gain.num_batches,
+        degrees=gain.degrees,
         value_batches=learned.num_batches,
+        verdict=gain.verdict,
         value_effective_sample_size=times,
         mixing_time=max(1.0, gain.num_steps / times) if times > 0.0 else float("inf"),
         eta=eta,

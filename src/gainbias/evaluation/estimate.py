@@ -178,6 +178,7 @@ class Estimate:
         facts = self.diagnostics
         lines = [
             f"gain      {with_interval(self.gain, self.gain_interval, self.confidence)}",
+            f"verdict   {facts.verdict.kind}",
             f"values    {self._values_in_words()}",
             f"features  {self.features}",
             f"data      {facts.data_in_words()}",

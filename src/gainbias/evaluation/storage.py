@@ -18,6 +18,7 @@ from scipy import sparse
 
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.estimate import Estimate, History
+from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.observations import Choice, ObservationMap, observation_map
 from gainbias.evaluation.sources.spaces import Limits
 from gainbias.evaluation.stream import OnTermination
@@ -29,13 +30,13 @@ from gainbias.features.matrix import Tabular
 from gainbias.store import DamagedError, write_whole
 
 KIND = "gainbias estimate"
-VERSION = 1
+VERSION = 2
 ARCHIVE = b"PK"
 """The first bytes of every archive."""
 
 RECORDS = {
     record.__name__: record
-    for record in (Diagnostics, History, LearnedValues, Limits, NoValues, ValueEstimate)
+    for record in (Diagnostics, History, LearnedValues, Limits, NoValues, ValueEstimate, Verdict)
 }
 MAPS = {made.__name__: made for made in (FourierBasis, PolynomialBasis, RadialBasis, TileCoding)}
 
@@ -140,9 +141,10 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
         raise ValueError(f"{path} is no estimate of gainbias, which Estimate.save writes")
     if not (isinstance(head.get("version"), int) and {"record", "checksum"} <= head.keys()):
         raise DamagedError(f"{path} is damaged: its head is not whole")
-    if head["version"] > VERSION:
+    if head["version"] != VERSION:
+        advice = "update gainbias" if head["version"] > VERSION else "make the estimate again"
         raise ValueError(
-            f"{path} has version {head['version']}, this gainbias reads up to {VERSION}: update it"
+            f"{path} has version {head['version']}, this gainbias reads version {VERSION}: {advice}"
         )
     if head["checksum"] != _checksum(head["record"], arrays):
         raise DamagedError(f"{path} is damaged: its checksum does not match")

@@ -1,6 +1,8 @@
-"""The gain from rewards, with an interval that holds under dependence.
+"""The mean of a series with an interval that holds under dependence: one procedure for all error bars.
 
-Start reading in `interval`: `estimate_gain` makes a `GainEstimate`. `looks_until` in `anytime` reads on until
-its interval is narrow enough. `batches` keeps sums over consecutive batches of a stream of any length, and
-measures how long the stream remembers. The rest of `gainbias.evaluation` imports from these.
+Start reading in `interval`: `estimate_gain` makes a `GainEstimate` of rewards or of any numbers, and
+`estimate_ratio` one of two series. `batches` keeps sums over consecutive batches of a stream of any length;
+`warm_up` finds a beginning that is to be left out; `spectrum` gets the variance of the mean from the slowest
+waves; `verdict` says whether the series is steady, or why not. `looks_until` in `anytime` reads on until an
+interval is narrow enough. The rest of `gainbias.evaluation` imports from these.
 """

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from scipy import stats
-
 from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.interval import ENOUGH_TIMES, GainEstimate, estimate_gain
+from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 
 LOOK_GROWTH = 1.5
 """Each look comes after this many times the steps of the one before."""
@@ -86,10 +84,8 @@ def looks_until(
 
 
 def _look(estimate: GainEstimate, steps: int, target: float) -> Look:
-    """Judge the width by batches and by the autocorrelation time: one alone is too often narrow by chance."""
-    normal = float(stats.norm.ppf((1.0 + estimate.confidence) / 2.0))
-    width = max(estimate.half_width, normal * estimate.standard_error) if estimate.has_interval else target
+    width = estimate.half_width if estimate.has_interval else target
     if width <= target and not estimate.is_flagged:
         return Look(estimate, 0)
-    needed = steps * max((width / target) ** 2, ENOUGH_TIMES / estimate.effective_sample_size)
+    needed = steps * max((width / target) ** 2, estimate.verdict.longer or 1.0)
     return Look(estimate, max(1, int(needed) - steps))

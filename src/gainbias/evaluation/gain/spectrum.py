@@ -49,6 +49,9 @@ SLOWEST_BELIEVED = 1.0
 LEVELS_OF_SLOW = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e4])
 """Squares of a slow part at its slowest, relative to the fast part."""
 
+SURE_OF_DISAGREEMENT = 2e-3
+"""Chains disagree if chance alone sets them as far apart as this rarely."""
+
 PLACES = np.linspace(0.03, 0.97, 32)
 """Where a level shift is looked for, as a share of the length."""
 
@@ -60,6 +63,9 @@ STICKS_OUT = 3e-4
 
 NEIGHBOURS = 31
 """Waves from whose median the usual square is taken."""
+
+TINY = float(np.finfo(np.float64).tiny)
+"""In the place of squares that cancel exactly, as in a cycle without chance."""
 
 REGRESSION_POINTS = 4096
 """Points from which the waves of a trend and of a level shift are taken."""
@@ -76,7 +82,7 @@ class SlowFamily:
     log_sum : (shapes,) array
         Sum of the logarithms of the squares.
     missing : (shapes,) array
-        The square of an infinitely slow wave, relative to the average over the slowest ones.
+        The square of an infinitely slow wave, relative to the average over the slowest ones that are there.
     turn : (shapes,) array
         From `TURNS`.
     trend : (waves,) array
@@ -121,7 +127,7 @@ class Waves:
     long_run_variance : float
         Limit of the length times the variance of the mean, in entries of the series; `missing` is counted in.
     degrees : int
-        Degrees of freedom of this estimate.
+        Degrees of freedom of this estimate. Where chains disagree, both come from their means alone.
     missing : float
         By what factor the average over the slowest waves is thought to be too small; at least 1.
     too_short : float
@@ -185,8 +191,9 @@ def slow_waves(series: Floats) -> Waves:
 
     def with_line(line: Floats) -> float:
         explained = (family.inverse[fine] @ (common * line)) ** 2 / (family.inverse[fine] @ line**2)
-        left = np.maximum(total[fine] - explained, np.finfo(np.float64).tiny)
-        return float(_log_likelihood(left, family.log_sum[fine], chains, waves).max() - steady)
+        return float(
+            _log_likelihood(total[fine] - explained, family.log_sum[fine], chains, waves).max() - steady
+        )
 
     shifts = [with_line(step) for step in family.steps]
     believed = family.turn >= SLOWEST_BELIEVED
@@ -195,9 +202,12 @@ def slow_waves(series: Floats) -> Waves:
     within, degrees, disagreement = float((amplitudes[:, :averaged] ** 2).mean()), chains * averaged, 1.0
     if chains > 1:
         between = n * float(series.mean(axis=1).var(ddof=1))
-        disagreement = float(stats.f.sf(between / (within * missing), chains - 1, degrees))
-        within = (degrees * within + (chains - 1) * between) / (degrees + chains - 1)
-        degrees += chains - 1
+        disagreement = float(stats.f.sf(between / max(within * missing, TINY), chains - 1, degrees))
+        if disagreement < SURE_OF_DISAGREEMENT:  # then what happens within chains tells little
+            within, degrees, missing = between, chains - 1, 1.0
+        else:
+            within = (degrees * within + (chains - 1) * between) / (degrees + chains - 1)
+            degrees += chains - 1
     return Waves(
         long_run_variance=within * missing,
         degrees=degrees,
@@ -213,7 +223,7 @@ def slow_waves(series: Floats) -> Waves:
 
 def _log_likelihood(total: Floats, log_sum: Floats, chains: int, waves: int) -> Floats:
     """Return Whittle's log-likelihood at the best scale, given the mean over chains of squares over shape."""
-    return np.asarray(-0.5 * chains * (waves * np.log(total / waves) + log_sum))
+    return np.asarray(-0.5 * chains * (waves * np.log(np.maximum(total, TINY) / waves) + log_sum))
 
 
 def _limits(squares: Floats, chains: int) -> Floats:

@@ -20,10 +20,10 @@ from gainbias.algorithms.algorithm import Algorithm, Setting
 from gainbias.algorithms.registry import as_algorithm
 from gainbias.engine.lanes import StepSize, make_lanes
 from gainbias.engine.schedules import as_schedule
-from gainbias.evaluation.gain.batches import autocorrelation_time
-from gainbias.evaluation.gain.interval import skewed_interval, too_short
+from gainbias.evaluation.gain.warm_up import autocorrelation_time
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.stream import Transitions
+from gainbias.evaluation.values.batched import skewed_interval, too_short
 from gainbias.evaluation.values.learning import (
     LEVEL,
     MOST_COPIED,

@@ -27,8 +27,13 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from gainbias.evaluation.gain.batches import autocorrelation_time
-from gainbias.evaluation.gain.interval import FEWEST_GAIN_BATCHES, TIMES_PER_BATCH, skewed_interval, too_short
+from gainbias.evaluation.gain.warm_up import autocorrelation_time
+from gainbias.evaluation.values.batched import (
+    FEWEST_VALUE_BATCHES,
+    TIMES_PER_BATCH,
+    skewed_interval,
+    too_short,
+)
 from gainbias.evaluation.values.sums import Moments, MomentSums
 from gainbias.features.matrix import Matrix
 from gainbias.types import Floats
@@ -162,9 +167,9 @@ def estimate_values(sums: MomentSums, transient: int = 0, confidence: float = 0.
     size = sums.batch_size
     skipped = -(-transient // size)
     batches = sums.batches(skipped)
-    if len(batches) < FEWEST_GAIN_BATCHES:
+    if len(batches) < FEWEST_VALUE_BATCHES:
         raise ValueError(
-            f"intervals need at least {FEWEST_GAIN_BATCHES} batches, found {len(batches)} of {size} steps "
+            f"intervals need at least {FEWEST_VALUE_BATCHES} batches, found {len(batches)} of {size} steps "
             f"after a transient of {transient}: run longer"
         )
     total, gram = sums.totals(skipped)
@@ -254,9 +259,9 @@ def _independent_pieces(sums: MomentSums, transient: int, fit: _Fit, gram: Float
 def _grouped(batches: list[Moments], times: float) -> list[Moments]:
     """Add up neighbouring batches so that each has at least `TIMES_PER_BATCH` autocorrelation times."""
     count = len(batches)
-    wanted = int(min(count, max(FEWEST_GAIN_BATCHES, times / TIMES_PER_BATCH)))
+    wanted = int(min(count, max(FEWEST_VALUE_BATCHES, times / TIMES_PER_BATCH)))
     length = -(-count // wanted)
-    groups = max(count // length, FEWEST_GAIN_BATCHES)
+    groups = max(count // length, FEWEST_VALUE_BATCHES)
     length = count // groups
     starts = range(count - groups * length, count, length)
     return [reduce(Moments.plus, batches[start : start + length]) for start in starts]

@@ -225,6 +225,7 @@ def diagnostics(estimate: Estimate) -> dict[str, str]:
     facts = estimate.diagnostics
     in_span = {True: "can be expressed by the features", False: "cannot be expressed by the features"}
     return {
+        "Verdict on the rewards": facts.verdict.words,
         "Method": facts.algorithm,
         "Features": estimate.features,
         "Data": facts.data_in_words(),
@@ -232,7 +233,7 @@ def diagnostics(estimate: Estimate) -> dict[str, str]:
         "Standard error of the gain": _number(facts.standard_error),
         "Autocorrelation time of rewards": _steps(facts.autocorrelation_time),
         "Split R-hat": _number(facts.r_hat, "; 1 if all halves of all chains agree"),
-        "Batches": f"{facts.num_batches:,} for the gain, {facts.value_batches:,} for values",
+        "Degrees of freedom": f"{facts.degrees:,} for the gain; values have {facts.value_batches:,} batches",
         "Autocorrelation time of values": _steps(facts.mixing_time, ", the memory of the chain"),
         "Length for values": _number(facts.value_effective_sample_size, " of these times"),
         "Smallest curvature in the weights": "not computed" if facts.eta is None else _number(facts.eta),

@@ -1,0 +1,304 @@
+"""What a series is like: steady, or why its interval cannot be trusted, and what to do about it.
+
+Start with `judge`, which asks one question after the other and returns a `Verdict`. The questions about slow
+parts, drifts, shifts and disagreeing chains are answered by the slow waves of the series (`spectrum`), those
+about rare events and heavy tails by its largest entries.
+
+Each question says "no" of a steady series that is long enough in all but about one run in a hundred, and
+together they raise a false alarm in fewer than one in twenty (`benchmarks/coverage.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from gainbias.evaluation.gain.spectrum import SURE_OF_DISAGREEMENT, Waves, season_length
+from gainbias.types import Floats
+
+VerdictKind: TypeAlias = Literal[
+    "steady",
+    "warming up",
+    "periodic",
+    "too short",
+    "drifting",
+    "level shift",
+    "chains disagree",
+    "rare events",
+    "heavy tails",
+    "constant",
+]
+"""What a series may be like."""
+
+SURE_OF_SLOW = 1.5
+"""Log-likelihood by which a slow part must fit better than none: the series is then too short for it."""
+
+SURE_OF_DRIFT, SURE_OF_SHIFT = 6.0, 10.0
+"""The same for a straight line, and for a level shift, which may be anywhere and so fits better by chance."""
+
+ENOUGH_RELAXATIONS = 100.0
+"""A series of this many relaxation times of its slowest part is long enough."""
+
+ENOUGH_ENTRIES = 100
+"""So is one of this many independent numbers, and fewer never are."""
+
+ENOUGH_EVENTS = 20.0
+"""And one with this many independent rare events, where these make up the variance."""
+
+MANY_PERIODS = 10.0
+"""A season must come back this often before it is left alone: a few turns may be anything."""
+
+LATE_CUT = 0.45
+"""A warm-up that takes more than this share of a run has perhaps not ended."""
+
+FEWEST_EVENTS = 3.5
+"""Fewer events than this, if they make up the variance, are too few for any interval."""
+
+EVENTS_OF_HEAVY_TAILS = 30.0
+"""Tails are looked at where fewer events than this make up the variance."""
+
+TAIL_SHARE = 0.02
+"""Share of the entries that are the tail."""
+
+FEWEST_OF_TAIL, OUTERMOST = 15, 10
+"""Entries that the tail has at least, and entries at its very end."""
+
+FINITE_VARIANCE = 2.0
+"""Tail index from which on the variance is finite."""
+
+TAIL_CONFIDENCE = 1.645
+"""Standard errors by which a tail index must be below that."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a series is like, and what to do about it.
+
+    Attributes
+    ----------
+    kind : str
+        ``"steady"``; ``"warming up"`` until `at`, which was left out; ``"periodic"`` with period `at`;
+        ``"too short"`` for its slowest part; ``"drifting"``; ``"level shift"`` about `at`; ``"chains
+        disagree"``; ``"rare events"``, too few of which make up the variance; ``"heavy tails"``, too heavy
+        for any interval; or ``"constant"``.
+    is_trusted : bool
+        Whether the interval can be trusted.
+    words : str
+        What was found, and what to do.
+    at : float or None
+        A step or a period in steps, if the kind has one.
+    longer : float or None
+        Run about this many times as long, if that helps.
+    """
+
+    kind: VerdictKind
+    is_trusted: bool
+    words: str
+    at: float | None = None
+    longer: float | None = None
+
+
+def judge(series: Floats, waves: Waves | None, size: int, cut: int) -> list[Verdict]:
+    """Return all that was found about a series, the gravest first; at least one verdict.
+
+    Parameters
+    ----------
+    series : (chains, n) array
+        Means over batches, after the warm-up; not all equal.
+    waves : Waves or None
+        Of this series; ``None`` if it has no slow part, because neighbours cancel each other.
+    size : int
+        Steps in a batch.
+    cut : int
+        Batches of a warm-up that were left out.
+
+    Examples
+    --------
+    >>> from gainbias.evaluation.gain.spectrum import slow_waves
+    >>> noise = np.random.default_rng(0).normal(size=(1, 4000))
+    >>> judge(noise, slow_waves(noise), 1, 0)[0].kind
+    'steady'
+    >>> ramp = noise + np.linspace(0.0, 1.0, 4000)
+    >>> judge(ramp, slow_waves(ramp), 1, 0)[0].kind
+    'drifting'
+    """
+    found = [
+        *_tails(series),
+        *(_disagreement(waves) if waves else ()),
+        *(_slowness(waves, cut * size, series.shape[1] * size) if waves else ()),
+        *_brevity(series.size * size),
+        *_warm_up(cut, series.shape[1], size),
+        *_season(series, size),
+    ]
+    steady = Verdict("steady", True, "steady: nothing speaks against the interval")
+    return sorted(found, key=lambda verdict: verdict.is_trusted) or [steady]
+
+
+def constant_verdict(cut: int) -> Verdict:
+    """Return the verdict on numbers that never change after the first `cut` steps."""
+    after = f"after the first {cut:,} steps the" if cut else "the"
+    return Verdict(
+        "constant",
+        False,
+        f"{after} numbers never change, so there is no interval: what was not seen cannot be estimated",
+    )
+
+
+def _disagreement(waves: Waves) -> list[Verdict]:
+    if waves.disagreement >= SURE_OF_DISAGREEMENT:
+        return []
+    return [
+        Verdict(
+            "chains disagree",
+            False,
+            "chains disagree: their means are further apart than chance allows (p = "
+            f"{waves.disagreement:.1g}), so each has seen only a part of what there is, or they are of "
+            "different kinds: run them much longer, or look at each by itself",
+        )
+    ]
+
+
+def _slowness(waves: Waves, first: int, length: int) -> list[Verdict]:
+    """Return what the slowest waves hold, if they hold too much: a drift, a level shift or a slow part."""
+    is_found = waves.too_short > SURE_OF_SLOW or waves.drifts > SURE_OF_DRIFT or waves.shifts > SURE_OF_SHIFT
+    if not is_found:
+        return []
+    if waves.drifts > max(SURE_OF_DRIFT, waves.shifts, waves.too_short):
+        return [
+            Verdict(
+                "drifting",
+                False,
+                "drifting: the level goes up or down all the time, so there is no long-run mean to be seen: "
+                "find out why, or look at a part that is steady",
+            )
+        ]
+    if waves.shifts > max(SURE_OF_SHIFT, waves.too_short):
+        at = first + round(waves.shift_at * length)
+        return [
+            Verdict(
+                "level shift",
+                False,
+                f"level shift: about step {at:,} the level changes, and the mean is one of two different "
+                "things: look at the parts before and after it by themselves",
+                at=at,
+            )
+        ]
+    longer = max(2.0, ENOUGH_RELAXATIONS / waves.relaxations)
+    return [
+        Verdict(
+            "too short",
+            False,
+            "too short: a slow part takes about "
+            f"{length / waves.relaxations:,.0f} steps to be forgotten, so the run saw it "
+            f"{waves.relaxations:.0f} times, and the interval may be much too narrow: run about "
+            f"{longer:.0f} times as long",
+            longer=longer,
+        )
+    ]
+
+
+def _brevity(steps: int) -> list[Verdict]:
+    if steps >= ENOUGH_ENTRIES:
+        return []
+    longer = ENOUGH_ENTRIES / steps
+    words = (
+        f"too short: {steps} numbers, and intervals can be trusted from {ENOUGH_ENTRIES} on, if these are "
+        f"independent: run at least {longer:.1f} times as long"
+    )
+    return [Verdict("too short", False, words, longer=longer)]
+
+
+def _warm_up(cut: int, left: int, size: int) -> list[Verdict]:
+    if not cut:
+        return []
+    if cut > LATE_CUT * (cut + left):
+        words = "warming up: the numbers still drift in the second half of the run: run longer"
+        return [Verdict("warming up", False, words, at=cut * size, longer=2.0)]
+    words = (
+        f"warming up until step {cut * size:,}, and steady from there on: what came before was left out, "
+        "because it was different"
+    )
+    return [Verdict("warming up", True, words, at=cut * size)]
+
+
+def _season(series: Floats, size: int) -> list[Verdict]:
+    period = season_length(series)
+    if not period:
+        return []
+    periods = series.shape[1] / period
+    steps = f"{period * size:.4g}"
+    if periods < MANY_PERIODS:
+        longer = MANY_PERIODS / periods
+        words = (
+            f"periodic: something comes back after about {steps} steps, but only {periods:.0f} times in the "
+            f"run: make it about {longer:.1f} times as long"
+        )
+        return [Verdict("periodic", False, words, at=period * size, longer=longer)]
+    words = (
+        f"periodic with a period of about {steps} steps, and steady apart from that: the mean is over all of "
+        f"{periods:.0f} periods"
+    )
+    return [Verdict("periodic", True, words, at=period * size)]
+
+
+def _tails(series: Floats) -> list[Verdict]:
+    events = events_behind(series)
+    if events < FEWEST_EVENTS:
+        longer = ENOUGH_EVENTS / events
+        words = (
+            f"rare events: about {max(1.0, events):.0f} of them make up the variance, and how often they "
+            f"come cannot be told from these: run about {longer:.0f} times as long"
+        )
+        return [Verdict("rare events", False, words, longer=longer)]
+    if events < EVENTS_OF_HEAVY_TAILS and has_infinite_variance(series):
+        words = (
+            "heavy tails: the largest numbers are so large that the variance looks infinite, and no "
+            "interval for the mean can be trusted: look at quantiles instead"
+        )
+        return [Verdict("heavy tails", False, words)]
+    return []
+
+
+def events_behind(series: Floats) -> float:
+    """Return about how many equal rare events would have the same excess kurtosis; infinite without any.
+
+    Examples
+    --------
+    >>> rare = np.zeros((1, 10_000))
+    >>> rare[0, ::2500] = 1.0
+    >>> round(events_behind(rare), 1)
+    4.0
+    """
+    deviations = series - series.mean()
+    variance = float((deviations**2).mean())
+    if not variance > 0.0:
+        return float("inf")
+    excess = float(((deviations**2 / variance) ** 2).mean()) - 3.0
+    return series.size / excess if excess > 0.0 else float("inf")
+
+
+def has_infinite_variance(series: Floats) -> bool:
+    """Whether the largest entries look like those of a law without a variance.
+
+    Hill's estimate of the tail index must be below 2 with 95 % confidence, and the very largest entries must
+    spread out as well: events of one size, however rare, do not.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> has_infinite_variance(rng.pareto(1.3, (1, 8000))), has_infinite_variance(rng.normal(size=(1, 8000)))
+    (True, False)
+    """
+    distances = np.sort(np.abs(series - np.median(series)), axis=None)
+    count = max(FEWEST_OF_TAIL, int(TAIL_SHARE * len(distances)))
+    if len(distances) <= 2 * count or not distances[-1 - count] > 0.0:
+        return False
+
+    def largest_index(top: int) -> float:
+        """Return the end of the interval of the tail index of the largest `top` entries."""
+        spread = float(np.log(distances[-top:] / distances[-1 - top]).mean())
+        return (1.0 + TAIL_CONFIDENCE / float(np.sqrt(top))) / spread if spread > 0.0 else float("inf")
+
+    return largest_index(count) < FINITE_VARIANCE and largest_index(OUTERMOST) < 2.0 * FINITE_VARIANCE
