@@ -1,0 +1,348 @@
+"""Quantiles of a series, with intervals that hold under dependence.
+
+A quantile is an order statistic. How far its rank may be off is told by the series of zeros and ones that says
+whether a number is at most the quantile: the long-run variance of that series (`slow_waves`) says how many
+independent numbers the series is worth there. With that many independent numbers the count below the true
+quantile has a binomial law, which gives an interval of ranks; the order statistics at its two ends are the
+interval of the quantile (Woodruff 1952). The variance is itself estimated, so Student's quantile takes the
+place of the normal one.
+
+Where numbers repeat, the interval may be one number, [v, v], and that is right: a share of numbers below v
+that is surely less than the level, and a share up to v that is surely more, leave no other quantile. Nothing
+like this can happen to a mean.
+
+There are two ways to count. `OrderedNumbers` has all numbers in memory and sorts them. `BinnedNumbers` reads
+them a second time, and counts them between the edges that a random sample of the first reading gave
+(`RandomSample`): each interval end is then rounded outwards to an edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from gainbias.evaluation.gain.batches import CAPACITY, BatchSums
+from gainbias.evaluation.gain.spectrum import slow_waves
+from gainbias.types import Floats
+
+FEWEST_EXCEEDANCES = 20
+"""A quantile with fewer independent numbers beyond it, on the thinner side, has no interval."""
+
+TIED = 0.02
+"""A share of equal numbers above this, relative to the thinner side, is looked at from both of its sides."""
+
+FEWEST_BATCHES_OF_A_QUANTILE = 16
+"""Batches from which a long-run variance can be told."""
+
+MOST_WORTH = 100.0
+"""A number is worth at most this many independent ones, however well neighbours make up for each other."""
+
+ROUNDING_OF_RANKS = 1e-12
+"""Share of a rank that may be rounding: 0.95 of 100 numbers are 95."""
+
+SAMPLE = 2**16
+"""Most numbers that a random sample keeps."""
+
+
+@dataclass(frozen=True)
+class QuantileEstimate:
+    """A quantile and how far it may be off.
+
+    Attributes
+    ----------
+    level : float
+        The share of numbers up to the quantile, between 0 and 1.
+    value : float
+        The smallest number that at least this share of the numbers does not exceed.
+    interval : (float, float) or None
+        Confidence interval; None if it was refused. It may be one number if numbers repeat.
+    words : str
+        Why there is no interval; empty if there is one.
+    exceedances : float
+        Number of independent numbers that the thinner side of the quantile is worth.
+    """
+
+    level: float
+    value: float
+    interval: tuple[float, float] | None
+    words: str
+    exceedances: float
+
+
+class Passed(NamedTuple):
+    """The share of numbers up to a threshold, and that share in batches of `size` numbers."""
+
+    share: float
+    batches: Floats
+    size: int
+
+
+def rank_of(level: float, count: int) -> float:
+    """Return the rank of a quantile among `count` numbers, from 1 on.
+
+    Examples
+    --------
+    >>> rank_of(0.95, 100), rank_of(0.95, 101), rank_of(0.01, 10)
+    (95.0, 96.0, 1.0)
+    """
+    return float(np.clip(np.ceil(level * count * (1.0 - ROUNDING_OF_RANKS)), 1.0, count))
+
+
+class CountedNumbers(Protocol):
+    """Numbers that were counted, in memory or in bins."""
+
+    count: int
+    """Numbers of all chains."""
+
+    def passed(self, level: float, equal: bool) -> Passed:
+        """Return the shares up to the quantile at a level; with or without numbers equal to it."""
+
+    def values(self, ranks: Floats) -> Floats:
+        """Return the numbers at some ranks, from 1 on."""
+
+    def around(self, low: float, high: float) -> tuple[float, float]:
+        """Return an interval that holds the numbers at two ranks, from 1 on."""
+
+
+def estimate_quantile(numbers: CountedNumbers, level: float, confidence: float = 0.95) -> QuantileEstimate:
+    """Estimate a quantile of a steady series.
+
+    Parameters
+    ----------
+    numbers : OrderedNumbers or BinnedNumbers
+        The series, without its warm-up.
+    level : float
+        Between 0 and 1.
+    confidence : float
+        Nominal coverage of the interval.
+
+    Returns
+    -------
+    QuantileEstimate
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).normal(size=(1, 20_000))
+    >>> found = estimate_quantile(OrderedNumbers(noise), 0.95)
+    >>> low, high = found.interval
+    >>> low < 1.645 < high, 200 < found.exceedances < 5_000
+    (True, True)
+    >>> print(estimate_quantile(OrderedNumbers(noise[:, :500]), 0.99).words[:62])
+    too few independent numbers beyond it for an interval: about 4
+    """
+    n, thinner = numbers.count, min(level, 1.0 - level)
+    rank = rank_of(level, n)
+    value = float(numbers.values(np.array([rank]))[0])
+    worth, degrees, reason = _worth(numbers, level)
+    if reason:
+        return QuantileEstimate(level, value, None, reason, 0.0)
+    exceedances = worth * thinner
+    if exceedances < FEWEST_EXCEEDANCES:
+        longer = FEWEST_EXCEEDANCES / max(exceedances, 1e-3)
+        words = (
+            f"too few independent numbers beyond it for an interval: about {exceedances:.2g}, and "
+            f"{FEWEST_EXCEEDANCES} are needed: run about {longer:.2g} times as long"
+        )
+        return QuantileEstimate(level, value, None, words, exceedances)
+    tail = stats.norm.sf(stats.t.ppf((1.0 + confidence) / 2.0, degrees))
+    below = special.bdtrik(np.array([tail, 1.0 - tail]), worth, level)
+    low, high = (below + 0.5) * n / worth
+    interval = numbers.around(
+        float(np.clip(np.ceil(low), 1.0, max(rank - 1.0, 1.0))),
+        float(np.clip(np.ceil(high), min(rank + 1.0, n), n)),
+    )
+    return QuantileEstimate(level, value, interval, "", exceedances)
+
+
+def _worth(numbers: CountedNumbers, level: float) -> tuple[float, int, str]:
+    """Return how many independent numbers the series is worth at a quantile, degrees of freedom, and doubts.
+
+    Numbers equal to the quantile may be on either side of it. If they are many, the side that is worth less
+    counts.
+    """
+    found = []
+    passed = numbers.passed(level, equal=True)
+    sides = [passed]
+    others = numbers.passed(level, equal=False)
+    if passed.share - others.share > TIED * min(level, 1.0 - level):
+        sides.append(others)
+    for share, batches, size in sides:
+        if not 0.0 < share < 1.0:
+            continue  # all numbers are on one side, whatever they depend on
+        if batches.shape[1] < FEWEST_BATCHES_OF_A_QUANTILE or not batches.std() > 0.0:
+            continue
+        waves = slow_waves(batches)
+        alone = share * (1.0 - share)
+        variance = max(waves.long_run_variance * size, alone / MOST_WORTH)
+        found.append((alone / variance * numbers.count, waves.degrees))
+    if not found:
+        return 0.0, 1, "the numbers up to it never change, or are too few, so there is no interval"
+    worth, degrees = min(found)
+    return worth, degrees, ""
+
+
+class OrderedNumbers:
+    """All numbers of a series in memory, and sorted.
+
+    Parameters
+    ----------
+    series : (chains, n) array
+        In the order of time; at least one number.
+
+    Examples
+    --------
+    >>> numbers = OrderedNumbers(np.array([[3.0, 1.0, 2.0, 5.0]]))
+    >>> numbers.values(np.array([1.0, 4.0])).tolist(), numbers.passed(0.5, equal=True).share
+    ([1.0, 5.0], 0.5)
+    """
+
+    def __init__(self, series: Floats) -> None:
+        self._series, self._sorted = series, np.sort(series, axis=None)
+        self.count = series.size
+
+    def passed(self, level: float, equal: bool) -> Passed:
+        """Return the shares up to the quantile at a level; with or without numbers equal to it."""
+        threshold = float(self.values(np.array([rank_of(level, self.count)]))[0])
+        share = np.searchsorted(self._sorted, threshold, "right" if equal else "left") / self.count
+        chains, n = self._series.shape
+        size = 1 << max(0, (n - 1).bit_length() - (CAPACITY.bit_length() - 1))
+        used = self._series[:, : n // size * size]
+        is_below = used <= threshold if equal else used < threshold
+        batches = is_below.reshape(chains, -1, size).sum(axis=2) / size
+        return Passed(float(share), batches, size)
+
+    def values(self, ranks: Floats) -> Floats:
+        """Return the numbers at some ranks, from 1 on."""
+        return np.asarray(self._sorted[ranks.astype(np.int64) - 1])
+
+    def around(self, low: float, high: float) -> tuple[float, float]:
+        """Return the numbers at two ranks, from 1 on."""
+        first, last = self.values(np.array([low, high])).tolist()
+        return first, last
+
+
+class RandomSample:
+    """A random sample of a stream, which remembers when its numbers came.
+
+    Each number draws a lot, and those with a lot below a limit are kept. Where there are too many, the limit
+    is halved. How the stream was cut into pieces changes nothing.
+
+    Parameters
+    ----------
+    seed : int
+
+    Examples
+    --------
+    >>> sample = RandomSample()
+    >>> sample.add(np.arange(100_000.0), capacity=1_000)
+    >>> kept = sample.after(50_000)
+    >>> 200 < len(kept) <= 1_000, float(kept[0]), float(kept[1]) >= 50_000.0, float(kept[-1])
+    (True, 0.0, True, 99999.0)
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._random = np.random.default_rng(seed)
+        self._limit, self._seen = 1.0, 0
+        self._lots, self._numbers = np.empty(0), np.empty(0)
+        self._places: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._ends = (np.inf, -np.inf)
+
+    def add(self, numbers: Floats, capacity: int = SAMPLE) -> None:
+        """Add the next numbers, (count,), and keep at most `capacity` in all."""
+        if not len(numbers):
+            return
+        self._ends = min(self._ends[0], float(numbers.min())), max(self._ends[1], float(numbers.max()))
+        lots = self._random.random(len(numbers))
+        [chosen] = np.nonzero(lots < self._limit)
+        self._lots = np.append(self._lots, lots[chosen])
+        self._numbers = np.append(self._numbers, numbers[chosen])
+        self._places = np.append(self._places, self._seen + chosen)
+        self._seen += len(numbers)
+        while len(self._lots) > capacity:
+            self._limit /= 2.0
+            kept = self._lots < self._limit
+            self._lots, self._numbers, self._places = (
+                part[kept] for part in (self._lots, self._numbers, self._places)
+            )
+
+    def after(self, cut: int) -> Floats:
+        """Return the sample of what came after the first `cut` numbers, sorted, between both ends of all."""
+        return np.sort(np.append(self._numbers[self._places >= cut], self._ends))
+
+
+class BinnedNumbers:
+    """Counts of a stream of numbers between edges, and the quantiles that they tell.
+
+    A number equal to an edge is counted apart from those between two edges: so quantiles of numbers that
+    repeat are exact. Others are known up to the numbers between two edges.
+
+    Parameters
+    ----------
+    edges : (m,) array
+        Sorted; none of the numbers is outside of them. Quantiles of the edges are the thresholds whose
+        passing is counted over time.
+    levels : sequence of float
+        Those for which `passed` can be asked.
+
+    Examples
+    --------
+    >>> numbers = BinnedNumbers(np.array([0.0, 10.0, 20.0, 30.0]), levels=[0.5])
+    >>> numbers.add(np.array([0.0, 4.0, 10.0, 10.0, 15.0, 16.0, 30.0, 12.0]))
+    >>> numbers.around(2, 6), numbers.around(3, 4), float(numbers.values(np.array([6.0]))[0])
+    ((0.0, 20.0), (10.0, 10.0), 15.0)
+    """
+
+    def __init__(self, edges: Floats, levels: Sequence[float]) -> None:
+        self.count = 0
+        self._levels = list(levels)
+        inner = edges[1:-1] if len(edges) > 2 else edges
+        places = np.ceil(np.array(self._levels) * len(inner)).astype(np.int64) - 1
+        self._thresholds = inner[np.clip(places, 0, len(inner) - 1)]
+        self._edges = np.unique(edges)
+        self._counts = np.zeros(2 * len(self._edges), dtype=np.int64)
+        self._sums = BatchSums((2, len(self._levels)))
+
+    def add(self, numbers: Floats) -> None:
+        """Add the next numbers, (count,)."""
+        self.count += len(numbers)
+        above = np.searchsorted(self._edges, numbers)
+        bins = 2 * above + (self._edges[above] == numbers)
+        self._counts += np.bincount(bins, minlength=len(self._counts))
+        limits = self._thresholds[:, None]
+        self._sums.add(np.stack([numbers <= limits, numbers < limits]).astype(np.float64))
+
+    @property
+    def largest_bin(self) -> float:
+        """The largest share of the numbers that is between two neighbouring edges."""
+        return float(self._counts[::2].max() / self.count)
+
+    def passed(self, level: float, equal: bool) -> Passed:
+        """Return the shares up to a threshold near the quantile; with or without numbers equal to it."""
+        place, side = self._levels.index(level), 0 if equal else 1
+        sums = self._sums.complete[side, place]
+        share = float((sums.sum() + self._sums.rest[side, place]) / self.count)
+        return Passed(share, sums[None] / self._sums.size, self._sums.size)
+
+    def values(self, ranks: Floats) -> Floats:
+        """Return the numbers at some ranks, from 1 on: between two edges by interpolation."""
+        bins, before = self._bins(ranks)
+        above = bins // 2
+        share = np.where(bins % 2, 1.0, (ranks - before - 0.5) / np.maximum(self._counts[bins], 1))
+        low, high = self._edges[np.maximum(above - 1, 0)], self._edges[above]
+        return np.asarray(low + share * (high - low))
+
+    def around(self, low: float, high: float) -> tuple[float, float]:
+        """Return an interval that holds the numbers at two ranks, from 1 on: its ends are edges."""
+        first, last = self._bins(np.array([low, high]))[0]
+        return float(self._edges[max((first - 1) // 2, 0)]), float(self._edges[last // 2])
+
+    def _bins(self, ranks: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the bins of some ranks, from 1 on, and how many numbers are in bins before them."""
+        upto = np.cumsum(self._counts)
+        bins = np.searchsorted(upto, ranks)
+        return bins, upto[bins] - self._counts[bins]

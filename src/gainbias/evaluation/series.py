@@ -1,0 +1,556 @@
+"""A column of numbers, such as latencies or waiting times: mean, quantiles or a ratio, each with an interval.
+
+Start with `evaluate_series` and its answer, `SeriesEstimate`. Numbers are read once (`_Gathered`): batch sums
+are kept of all of them, and the numbers themselves as long as they are few, or in memory anyway. If they are
+too many, a random sample is kept, and quantiles take a second reading (`gain.quantiles`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainbias.evaluation.estimate import digits_for
+from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
+from gainbias.evaluation.gain.quantiles import (
+    SAMPLE,
+    BinnedNumbers,
+    CountedNumbers,
+    OrderedNumbers,
+    QuantileEstimate,
+    RandomSample,
+    estimate_quantile,
+)
+from gainbias.evaluation.reading import check_confidence
+from gainbias.evaluation.sources.columns import Chunk
+from gainbias.evaluation.sources.numbers import Numbers, numbers_of
+from gainbias.evaluation.stream import BrokenStream
+from gainbias.store import plain
+from gainbias.types import Floats
+
+FEWEST_NUMBERS = 4
+"""Numbers of each chain that an interval needs."""
+
+HELD = 2**22
+"""Most numbers of a file that are held in memory, 32 MB: up to here quantiles are exact."""
+
+SAMPLES_OF_GROUPS = 2**18
+"""Most numbers in the random samples of all groups together, unless each has `FEWEST_OF_A_SAMPLE`."""
+
+FEWEST_OF_A_SAMPLE = 2**11
+
+MOST_GROUPS = 1_000
+"""Most groups in one file: each has batches of its own, 128 kB."""
+
+
+@dataclass(frozen=True)
+class SeriesDiagnostics:
+    """How an estimate of a series came about, in numbers and in words.
+
+    Attributes
+    ----------
+    is_complete : bool
+        Whether all rows were read. Otherwise the first of the warnings says which row was wrong, and the
+        answer is for what came before it.
+    num_chains, num_numbers : int
+        Independent chains, and numbers of all of them that were used.
+    effective_sample_size : float
+        Number of independent numbers that would tell the mean as well.
+    autocorrelation_time : float
+        About how many neighbouring numbers are worth one that is independent.
+    standard_error : float
+        Of the mean; nan if there is no interval.
+    notes : tuple of str
+        What was done, in words.
+    warnings : tuple of str
+        Why the answer may be wrong, in words; empty if no reason was found.
+    """
+
+    is_complete: bool
+    num_chains: int
+    num_numbers: int
+    effective_sample_size: float
+    autocorrelation_time: float
+    standard_error: float
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists; ``None`` for infinite numbers and nan."""
+        return dict(plain(asdict(self)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SeriesEstimate:
+    """The mean, or the ratio, and the quantiles of a series, with intervals; made by `evaluate_series`.
+
+    Attributes
+    ----------
+    mean : float
+        Mean of the numbers after the warm-up; with `ratio_to`, the ratio of both sums.
+    interval : (float, float) or None
+        Confidence interval of the mean; None if there is none, and the warnings say why.
+    confidence : float
+        Nominal coverage of all intervals.
+    verdict : Verdict
+        What the series looks like, and whether its intervals can be trusted.
+    warm_up : int
+        First numbers of each chain that were left out: those of `skip`, or else those that were found to be
+        different from the rest.
+    levels : tuple of QuantileEstimate
+        The quantiles in the order in which they were asked for.
+    diagnostics : SeriesDiagnostics
+        How it came about, with `warnings` and `notes` in words.
+    batch_means : (chains, batches) array
+        Means over batches, with the warm-up, to be looked at.
+    batch_size : int
+        Numbers in a batch.
+    """
+
+    mean: float
+    interval: tuple[float, float] | None
+    confidence: float
+    verdict: Verdict
+    warm_up: int
+    levels: tuple[QuantileEstimate, ...]
+    diagnostics: SeriesDiagnostics
+    batch_means: Floats
+    batch_size: int
+
+    @property
+    def quantiles(self) -> dict[float, QuantileEstimate]:
+        """The quantiles by level."""
+        return {one.level: one for one in self.levels}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists, ready for JSON; ``None`` for infinite numbers and nan."""
+        answer = {
+            "mean": self.mean,
+            "interval": self.interval,
+            "confidence": self.confidence,
+            "verdict": asdict(self.verdict),
+            "warm_up": self.warm_up,
+            "quantiles": [asdict(one) for one in self.levels],
+            "diagnostics": self.diagnostics.to_dict(),
+        }
+        return dict(plain(answer))
+
+    def __repr__(self) -> str:
+        facts = self.diagnostics
+        lines = [("mean", number_in_words(self.mean, self.interval, self.confidence))]
+        lines += [
+            (
+                level_in_words(one.level),
+                number_in_words(one.value, one.interval, self.confidence)
+                + (f": {one.words}" if one.words else ""),
+            )
+            for one in self.levels
+        ]
+        lines += [("verdict", self.verdict.words), ("data", self.data_in_words())]
+        lines += [("warning", words) for words in facts.warnings]
+        lines += [("note", words) for words in facts.notes]
+        return "\n".join(f"{name:8s}  {words}" for name, words in lines)
+
+    def data_in_words(self) -> str:
+        """Return in words how many numbers were used, and how many independent ones they are worth."""
+        facts = self.diagnostics
+        chains = "" if facts.num_chains == 1 else f" of {facts.num_chains} chains"
+        worth = facts.effective_sample_size
+        return (
+            f"{facts.num_numbers:,} numbers{chains}, worth "
+            f"{f'{worth:,.0f}' if np.isfinite(worth) else 'any number of'} independent ones for the mean"
+            + (f"; first numbers left out: {self.warm_up:,}" if self.warm_up else "")
+        )
+
+
+class GroupedSeries(Mapping[Any, SeriesEstimate]):
+    """Estimates of several series by the name of their group; made by `evaluate_series` with `group`.
+
+    Groups come in the order in which they first appear.
+
+    Parameters
+    ----------
+    estimates : mapping
+        From names of groups to estimates.
+    """
+
+    def __init__(self, estimates: Mapping[Any, SeriesEstimate]) -> None:
+        self._estimates = dict(estimates)
+
+    def __getitem__(self, group: Any) -> SeriesEstimate:
+        return self._estimates[group]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._estimates)
+
+    def __len__(self) -> int:
+        return len(self._estimates)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists for each group, ready for JSON."""
+        return {str(group): one.to_dict() for group, one in self.items()}
+
+    def rows(self) -> list[dict[str, str]]:
+        """Return a row of words for each group: its name, numbers, mean, quantiles and verdict."""
+        return [
+            {"group": str(group), "numbers": f"{one.diagnostics.num_numbers:,}"}
+            | {"mean": number_in_words(one.mean, one.interval)}
+            | {level_in_words(q.level): number_in_words(q.value, q.interval) for q in one.levels}
+            | {"verdict": one.verdict.kind}
+            for group, one in self.items()
+        ]
+
+    def __repr__(self) -> str:
+        rows = self.rows()
+        names = list(rows[0]) if rows else []
+        widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in names}
+        lines = [{name: name for name in names}, *rows]
+        return "\n".join("  ".join(f"{line[name]:{widths[name]}s}" for name in names) for line in lines)
+
+
+def level_in_words(level: float) -> str:
+    """Return a level as people name it.
+
+    Examples
+    --------
+    >>> level_in_words(0.99), level_in_words(0.999)
+    ('p99', 'p99.9')
+    """
+    return f"p{100.0 * level:.10g}"
+
+
+def number_in_words(
+    value: float, interval: Sequence[float] | None, confidence: float | None = None
+) -> str:
+    """Return a number with its interval, with as many digits as that is worth.
+
+    Examples
+    --------
+    >>> number_in_words(12.3456, (12.1, 12.6), 0.95), number_in_words(12.3456, (12.1, 12.6))
+    ('12.35, 95% interval 12.10 to 12.60', '12.35 (12.10 to 12.60)')
+    >>> number_in_words(12.3456, None, 0.95)
+    '12.3456, no interval'
+    """
+    if interval is None:
+        return f"{value:.6g}" + (", no interval" if confidence is not None else " (none)")
+    low, high = interval
+    digits = digits_for(high - low)
+    shown, ends = f"{value:.{digits}f}", f"{low:.{digits}f} to {high:.{digits}f}"
+    if high == low:
+        shown, ends = f"{value:.6g}", f"{low:.6g} to {high:.6g}"
+    return f"{shown} ({ends})" if confidence is None else f"{shown}, {confidence:.0%} interval {ends}"
+
+
+def evaluate_series(
+    x: Any,
+    quantiles: float | Sequence[float] = (0.5, 0.95, 0.99),
+    *,
+    ratio_to: Any = None,
+    group: Any = None,
+    skip: int | None = None,
+    confidence: float = 0.95,
+    column: str | None = None,
+) -> SeriesEstimate | GroupedSeries:
+    """Estimate mean and quantiles of a column of numbers, with intervals that hold though they depend on each other.
+
+    Parameters
+    ----------
+    x : array_like, table, mapping or path
+        Numbers in the order of time, (n,); or independent chains of equal length, (chains, n). Or a table of
+        pandas or PyArrow or a mapping of columns; or the path of a CSV file, of JSON lines (.jsonl, .ndjson)
+        or of a Parquet file, which may be larger than memory.
+    quantiles : float or sequence of float
+        Levels between 0 and 1; ``()`` for none.
+    ratio_to : str or array_like, optional
+        A second column: `mean` and `interval` are then those of the sum of the first over the sum of the
+        second. Quantiles stay those of the first.
+    group : str or array_like, optional
+        Names of series that share the column: each gets an answer of its own.
+    skip : int, optional
+        Leave out the first numbers, of each chain or group: a warm-up that is known. Then none is looked for.
+    confidence : float
+        Nominal coverage of the intervals.
+    column : str, optional
+        Which column of a table or file has the numbers; not needed if there is only one.
+
+    Returns
+    -------
+    SeriesEstimate, or GroupedSeries with `group`
+        If a row is wrong, it is made of the rows before it, and `diagnostics.warnings` begins with the reason.
+
+    Raises
+    ------
+    ValueError
+        If an argument is wrong, or if there are fewer than 4 numbers before anything goes wrong.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> import numpy as np
+    >>> latencies = np.random.default_rng(0).lognormal(size=50_000)
+    >>> estimate = gb.evaluate_series(latencies)
+    >>> low, high = estimate.interval
+    >>> low < np.exp(0.5) < high
+    True
+    >>> low, high = estimate.quantiles[0.99].interval
+    >>> low < 10.24 < high
+    True
+
+    Several series, by a column of groups:
+
+    >>> servers = np.tile(["a", "b"], 25_000)
+    >>> by_server = gb.evaluate_series({"ms": latencies, "server": servers}, column="ms", group="server")
+    >>> list(by_server), by_server["a"].diagnostics.num_numbers
+    (['a', 'b'], 25000)
+    """
+    plan = _Plan(_checked_levels(quantiles), _checked_skip(skip), confidence)
+    check_confidence(confidence)
+    numbers = numbers_of(x, column, ratio_to, group)
+    notes: list[str] = []
+    gathered, broken = _gather(numbers, plan, notes)
+    made = sum(one.numbers.steps for one in gathered.values())
+    enough = max((one.numbers.steps for one in gathered.values()), default=0)
+    if broken is not None and enough < FEWEST_NUMBERS:
+        raise broken
+    if group is None and enough < FEWEST_NUMBERS:
+        left = f" after the first {skip:,}" if skip else ""
+        raise ValueError(f"a series needs at least {FEWEST_NUMBERS} numbers{left}, found {enough}")
+    if not gathered:
+        raise ValueError("there is no number in the data")
+    cut_short = [] if broken is None else [f"cut short after {made * numbers.num_chains:,} numbers: {broken}"]
+    gains = {name: _gain(one, plan) for name, one in gathered.items()}
+    counted = _counted(numbers, gathered, gains, plan)
+    estimates = {
+        name: _estimate(one, gains[name], counted.get(name), plan, cut_short, notes)
+        for name, one in gathered.items()
+    }
+    return estimates[None] if group is None else GroupedSeries(estimates)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What was asked for."""
+
+    levels: tuple[float, ...]
+    skip: int | None
+    confidence: float
+
+
+def _checked_levels(quantiles: Any) -> tuple[float, ...]:
+    levels = [quantiles] if isinstance(quantiles, Real) else list(quantiles)
+    for level in levels:
+        if not (isinstance(level, Real) and 0.0 < level < 1.0):
+            hint = f": say {level / 100:g} for {level:g} %" if isinstance(level, Real) and level > 1.0 else ""
+            raise ValueError(f"quantiles must be between 0 and 1, found {level!r}{hint}")
+    return tuple(dict.fromkeys(map(float, levels)))
+
+
+def _checked_skip(skip: Any) -> int | None:
+    if skip is not None and (isinstance(skip, bool) or not isinstance(skip, Integral) or skip < 0):
+        raise ValueError(f"skip must be a number of first numbers to leave out, found {skip!r}")
+    return None if skip is None else int(skip)
+
+
+class _Gathered:
+    """What was read of one series.
+
+    Attributes
+    ----------
+    numbers, beside : BatchMeans
+        Of the column and, for a ratio, of the second one.
+    held : list of (chains, count) arrays, or None if they were too many
+    sample : RandomSample or None
+        In place of the numbers.
+    crossing : int or None
+        The first row in which the second column has another sign than before.
+    """
+
+    def __init__(self, num_chains: int, has_ratio: bool, skip: int) -> None:
+        self.numbers = BatchMeans(num_chains)
+        self.beside = BatchMeans(num_chains) if has_ratio else None
+        self.held: list[Floats] | None = []
+        self.sample: RandomSample | None = None
+        self.crossing: int | None = None
+        self._sign, self._skip = 0.0, skip
+
+    def add(self, numbers: Floats, beside: Floats | None, rows: NDArray[np.int64], capacity: int) -> None:
+        """Add numbers, (chains, count), of some rows; a sample keeps at most `capacity`."""
+        left, self._skip = self._skip, max(0, self._skip - numbers.shape[1])
+        numbers = numbers[:, left:]
+        self.numbers.add(numbers)
+        if self.held is not None:
+            self.held.append(numbers)
+        elif self.sample is not None:
+            self.sample.add(numbers[0], capacity)
+        if self.beside is not None and beside is not None:
+            self.beside.add(beside[:, left:])
+            self._watch_sign(beside[:, left:], rows[left:])
+
+    def _watch_sign(self, beside: Floats, rows: NDArray[np.int64]) -> None:
+        if self.crossing is not None:
+            return
+        signs = np.sign(beside)
+        if self._sign == 0.0 and signs.any():
+            self._sign = float(signs.T[signs.T != 0.0][0])
+        [against] = np.nonzero((signs == -self._sign).any(axis=0) & (self._sign != 0.0))
+        if len(against):
+            self.crossing = int(rows[against[0]])
+
+    def let_go(self, capacity: int) -> None:
+        """Keep a random sample in place of all numbers."""
+        self.sample = RandomSample()
+        for numbers in self.held or ():
+            self.sample.add(numbers[0], capacity)
+        self.held = None
+
+
+def _gather(
+    numbers: Numbers, plan: _Plan, notes: list[str]
+) -> tuple[dict[Any, _Gathered], BrokenStream | None]:
+    """Read all numbers; return what there is of each group, and why reading stopped before the end."""
+    found: dict[Any, _Gathered] = {}
+    rows = held = 0
+    is_held = True
+    try:
+        for portion in numbers.portions(notes):
+            count = portion["number"].shape[-1]
+            if numbers.num_chains * (held + count) > HELD and not numbers.is_held and is_held:
+                is_held = False
+                for one in found.values():
+                    one.let_go(_capacity(len(found)))
+            held += count
+            for name, chosen in _by_group(portion):
+                if name not in found:
+                    if len(found) == MOST_GROUPS:
+                        raise ValueError(
+                            f"there are more than {MOST_GROUPS:,} groups: is {numbers.names['group']} the "
+                            "right column?"
+                        )
+                    found[name] = _Gathered(numbers.num_chains, "ratio" in portion, plan.skip or 0)
+                    if not is_held:
+                        found[name].let_go(SAMPLE)
+                columns = {role: _rows(portion[role], chosen) for role in portion if role != "group"}
+                places = rows + (np.arange(count) if chosen is None else chosen)
+                found[name].add(columns["number"], columns.get("ratio"), places, _capacity(len(found)))
+            rows += count
+    except BrokenStream as error:
+        return found, error
+    return found, None
+
+
+def _capacity(groups: int) -> int:
+    return max(FEWEST_OF_A_SAMPLE, min(SAMPLE, SAMPLES_OF_GROUPS // max(groups, 1)))
+
+
+def _rows(column: NDArray[Any], chosen: NDArray[np.int64] | None) -> Floats:
+    return np.atleast_2d(column) if chosen is None else column[None, chosen]
+
+
+def _by_group(portion: Chunk) -> Iterator[tuple[Any, NDArray[np.int64] | None]]:
+    """Yield each group of a portion with its rows; no rows are named if there are no groups."""
+    if "group" not in portion:
+        yield None, None
+        return
+    codes: dict[Any, int] = {}
+    places = np.array([codes.setdefault(name, len(codes)) for name in portion["group"].tolist()])
+    order = np.argsort(places, kind="stable")
+    ends = np.cumsum(np.bincount(places, minlength=len(codes)))
+    yield from zip(codes, np.split(order, ends[:-1]), strict=True)
+
+
+def _gain(one: _Gathered, plan: _Plan) -> GainEstimate | None:
+    """Return the estimate of the mean or of the ratio; None if there are too few numbers for one."""
+    if one.numbers.steps < FEWEST_NUMBERS:
+        return None
+    return estimate_gain(one.numbers, plan.confidence)
+
+
+def _counted(
+    numbers: Numbers, gathered: Mapping[Any, _Gathered], gains: Mapping[Any, GainEstimate | None], plan: _Plan
+) -> dict[Any, CountedNumbers]:
+    """Return the numbers of each group after its warm-up, counted; for a large file, by a second reading."""
+    counted: dict[Any, CountedNumbers] = {}
+    binned: dict[Any, BinnedNumbers] = {}
+    if not plan.levels:
+        return counted
+    for name, gain in gains.items():
+        one = gathered[name]
+        if gain is None:
+            continue
+        if one.held is not None:
+            counted[name] = OrderedNumbers(np.concatenate(one.held, axis=1)[:, gain.transient :])
+        elif one.sample is not None:
+            counted[name] = binned[name] = BinnedNumbers(one.sample.after(gain.transient), plan.levels)
+    if binned:
+        _count_again(numbers, binned, {name: gain.transient for name, gain in gains.items() if gain}, plan)
+        for name, bins in binned.items():
+            if bins.count != gathered[name].numbers.steps - gains[name].transient:  # type: ignore[union-attr]
+                raise ValueError("the file was changed while it was read: it has other numbers now")
+    return counted
+
+
+def _count_again(
+    numbers: Numbers, binned: Mapping[Any, BinnedNumbers], warm_up: Mapping[Any, int], plan: _Plan
+) -> None:
+    left = {name: (plan.skip or 0) + warm_up[name] for name in binned}
+    try:
+        for portion in numbers.portions([]):
+            for name, chosen in _by_group(portion):
+                if name in binned:
+                    column = _rows(portion["number"], chosen)[0]
+                    binned[name].add(column[left[name] :])
+                    left[name] = max(0, left[name] - len(column))
+    except BrokenStream:
+        return  # at the same row as before
+
+
+def _estimate(
+    one: _Gathered,
+    gain: GainEstimate | None,
+    counted: CountedNumbers | None,
+    plan: _Plan,
+    cut_short: list[str],
+    notes: list[str],
+) -> SeriesEstimate:
+    """Return the answer for one series."""
+    steps = one.numbers.steps
+    if gain is None:
+        raise NotImplementedError
+    levels = tuple(
+        estimate_quantile(counted, level, plan.confidence) for level in plan.levels if counted is not None
+    )
+    refused = [f"{level_in_words(found.level)}: {found.words}" for found in levels if found.words]
+    warnings = [*cut_short, *gain.warnings, *refused]
+    kept = [*notes, *gain.notes]
+    if isinstance(counted, BinnedNumbers):
+        kept.append(
+            "the numbers are too many to be held: quantiles are known up to at most "
+            f"{counted.largest_bin:.2g} of the numbers, and their intervals are wider by as much"
+        )
+    return SeriesEstimate(
+        mean=gain.gain,
+        interval=gain.interval if gain.has_interval else None,
+        confidence=plan.confidence,
+        verdict=Verdict("steady" if not gain.warnings else "doubtful", not gain.warnings, "", None, None),
+        warm_up=(plan.skip or 0) + gain.transient,
+        levels=levels,
+        diagnostics=SeriesDiagnostics(
+            is_complete=not cut_short,
+            num_chains=one.numbers.num_chains,
+            num_numbers=gain.num_steps,
+            effective_sample_size=gain.effective_sample_size,
+            autocorrelation_time=gain.autocorrelation_time,
+            standard_error=gain.standard_error,
+            notes=tuple(kept),
+            warnings=tuple(warnings),
+        ),
+        batch_means=one.numbers.about(0.0)[0],
+        batch_size=one.numbers.sums.size,
+    )
+    assert steps
