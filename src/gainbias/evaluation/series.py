@@ -7,17 +7,18 @@ too many, a random sample is kept, and quantiles take a second reading (`gain.qu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.estimate import digits_for
 from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
+from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain, estimate_ratio
 from gainbias.evaluation.gain.quantiles import (
     SAMPLE,
     BinnedNumbers,
@@ -27,6 +28,7 @@ from gainbias.evaluation.gain.quantiles import (
     RandomSample,
     estimate_quantile,
 )
+from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.reading import check_confidence
 from gainbias.evaluation.sources.columns import Chunk
 from gainbias.evaluation.sources.numbers import Numbers, numbers_of
@@ -44,6 +46,9 @@ SAMPLES_OF_GROUPS = 2**18
 """Most numbers in the random samples of all groups together, unless each has `FEWEST_OF_A_SAMPLE`."""
 
 FEWEST_OF_A_SAMPLE = 2**11
+
+FAR_FROM_ZERO = 5.0
+"""Standard errors that the mean of what is divided by must be away from zero."""
 
 MOST_GROUPS = 1_000
 """Most groups in one file: each has batches of its own, 128 kB."""
@@ -181,7 +186,7 @@ class GroupedSeries(Mapping[Any, SeriesEstimate]):
     """
 
     def __init__(self, estimates: Mapping[Any, SeriesEstimate]) -> None:
-        self._estimates = dict(estimates)
+        self._estimates: dict[Any, SeriesEstimate] = dict(estimates)
 
     def __getitem__(self, group: Any) -> SeriesEstimate:
         return self._estimates[group]
@@ -225,9 +230,7 @@ def level_in_words(level: float) -> str:
     return f"p{100.0 * level:.10g}"
 
 
-def number_in_words(
-    value: float, interval: Sequence[float] | None, confidence: float | None = None
-) -> str:
+def number_in_words(value: float, interval: Sequence[float] | None, confidence: float | None = None) -> str:
     """Return a number with its interval, with as many digits as that is worth.
 
     Examples
@@ -247,6 +250,32 @@ def number_in_words(
     return f"{shown} ({ends})" if confidence is None else f"{shown}, {confidence:.0%} interval {ends}"
 
 
+@overload
+def evaluate_series(
+    x: Any,
+    quantiles: float | Sequence[float] = ...,
+    *,
+    ratio_to: Any = ...,
+    group: None = ...,
+    skip: int | None = ...,
+    confidence: float = ...,
+    column: str | None = ...,
+) -> SeriesEstimate: ...
+
+
+@overload
+def evaluate_series(
+    x: Any,
+    quantiles: float | Sequence[float] = ...,
+    *,
+    ratio_to: Any = ...,
+    group: Any,
+    skip: int | None = ...,
+    confidence: float = ...,
+    column: str | None = ...,
+) -> GroupedSeries: ...
+
+
 def evaluate_series(
     x: Any,
     quantiles: float | Sequence[float] = (0.5, 0.95, 0.99),
@@ -257,7 +286,7 @@ def evaluate_series(
     confidence: float = 0.95,
     column: str | None = None,
 ) -> SeriesEstimate | GroupedSeries:
-    """Estimate mean and quantiles of a column of numbers, with intervals that hold though they depend on each other.
+    """Estimate mean and quantiles of a column of numbers, with intervals that hold under dependence.
 
     Parameters
     ----------
@@ -282,7 +311,8 @@ def evaluate_series(
     Returns
     -------
     SeriesEstimate, or GroupedSeries with `group`
-        If a row is wrong, it is made of the rows before it, and `diagnostics.warnings` begins with the reason.
+        If a row is wrong, it is made of the rows before it, and `diagnostics.warnings` begins with the
+        reason.
 
     Raises
     ------
@@ -296,7 +326,7 @@ def evaluate_series(
     >>> latencies = np.random.default_rng(0).lognormal(size=50_000)
     >>> estimate = gb.evaluate_series(latencies)
     >>> low, high = estimate.interval
-    >>> low < np.exp(0.5) < high
+    >>> low < 1.6487 < high
     True
     >>> low, high = estimate.quantiles[0.99].interval
     >>> low < 10.24 < high
@@ -343,12 +373,15 @@ class _Plan:
 
 
 def _checked_levels(quantiles: Any) -> tuple[float, ...]:
-    levels = [quantiles] if isinstance(quantiles, Real) else list(quantiles)
-    for level in levels:
-        if not (isinstance(level, Real) and 0.0 < level < 1.0):
-            hint = f": say {level / 100:g} for {level:g} %" if isinstance(level, Real) and level > 1.0 else ""
+    given = [quantiles] if isinstance(quantiles, Real | str) else list(quantiles)
+    levels = []
+    for level in given:
+        number = float(level) if isinstance(level, Real) else math.nan
+        if not 0.0 < number < 1.0:
+            hint = f": say {number / 100:g} for {number:g} %" if 1.0 < number < 100.0 else ""
             raise ValueError(f"quantiles must be between 0 and 1, found {level!r}{hint}")
-    return tuple(dict.fromkeys(map(float, levels)))
+        levels.append(number)
+    return tuple(dict.fromkeys(levels))
 
 
 def _checked_skip(skip: Any) -> int | None:
@@ -468,7 +501,30 @@ def _gain(one: _Gathered, plan: _Plan) -> GainEstimate | None:
     """Return the estimate of the mean or of the ratio; None if there are too few numbers for one."""
     if one.numbers.steps < FEWEST_NUMBERS:
         return None
-    return estimate_gain(one.numbers, plan.confidence)
+    finds = plan.skip is None
+    if one.beside is None:
+        return estimate_gain(one.numbers, plan.confidence, finds)
+    below = estimate_gain(one.beside, plan.confidence, finds)
+    if below.gain == 0.0 or one.beside.mean == 0.0:
+        top = estimate_gain(one.numbers, plan.confidence, finds)
+        return _without_interval(
+            replace(top, gain=math.nan), "the numbers to divide by sum to zero: there is no ratio"
+        )
+    found = estimate_ratio(one.numbers, one.beside, plan.confidence, finds)
+    errors = abs(below.gain) / below.standard_error if below.standard_error > 0.0 else math.inf
+    if errors < FAR_FROM_ZERO:
+        return _without_interval(
+            found,
+            f"the mean of the numbers to divide by, {below.gain:.3g}, is only {errors:.1f} standard errors "
+            "away from zero, so the ratio could be anything: there is no interval",
+        )
+    return found
+
+
+def _without_interval(found: GainEstimate, words: str) -> GainEstimate:
+    verdict = Verdict("too short", False, words)
+    nothing = (math.nan, math.nan)
+    return replace(found, interval=nothing, verdict=verdict, warnings=(words, *found.warnings))
 
 
 def _counted(
@@ -479,19 +535,17 @@ def _counted(
     binned: dict[Any, BinnedNumbers] = {}
     if not plan.levels:
         return counted
-    for name, gain in gains.items():
-        one = gathered[name]
-        if gain is None:
-            continue
-        if one.held is not None:
-            counted[name] = OrderedNumbers(np.concatenate(one.held, axis=1)[:, gain.transient :])
-        elif one.sample is not None:
-            counted[name] = binned[name] = BinnedNumbers(one.sample.after(gain.transient), plan.levels)
+    warm_up = {name: 0 if gain is None else gain.transient for name, gain in gains.items()}
+    for name, one in gathered.items():
+        if one.held is not None and one.numbers.steps:
+            counted[name] = OrderedNumbers(np.concatenate(one.held, axis=1)[:, warm_up[name] :])
+        elif one.sample is not None and one.numbers.steps:
+            counted[name] = binned[name] = BinnedNumbers(one.sample.after(warm_up[name]), plan.levels)
     if binned:
-        _count_again(numbers, binned, {name: gain.transient for name, gain in gains.items() if gain}, plan)
-        for name, bins in binned.items():
-            if bins.count != gathered[name].numbers.steps - gains[name].transient:  # type: ignore[union-attr]
-                raise ValueError("the file was changed while it was read: it has other numbers now")
+        _count_again(numbers, binned, warm_up, plan)
+    for name, bins in binned.items():
+        if bins.count != gathered[name].numbers.steps - warm_up[name]:
+            raise ValueError("the file was changed while it was read: it has other numbers now")
     return counted
 
 
@@ -519,25 +573,36 @@ def _estimate(
     notes: list[str],
 ) -> SeriesEstimate:
     """Return the answer for one series."""
-    steps = one.numbers.steps
-    if gain is None:
-        raise NotImplementedError
     levels = tuple(
-        estimate_quantile(counted, level, plan.confidence) for level in plan.levels if counted is not None
+        QuantileEstimate(level, math.nan, None, "there are no numbers", 0.0)
+        if counted is None
+        else estimate_quantile(counted, level, plan.confidence)
+        for level in plan.levels
     )
-    refused = [f"{level_in_words(found.level)}: {found.words}" for found in levels if found.words]
-    warnings = [*cut_short, *gain.warnings, *refused]
-    kept = [*notes, *gain.notes]
+    warnings = [f"{level_in_words(found.level)}: {found.words}" for found in levels if found.words]
+    told = list(notes)
     if isinstance(counted, BinnedNumbers):
-        kept.append(
+        told.append(
             "the numbers are too many to be held: quantiles are known up to at most "
             f"{counted.largest_bin:.2g} of the numbers, and their intervals are wider by as much"
         )
+    if one.crossing is not None:
+        warnings.insert(
+            0,
+            f"the numbers to divide by change their sign, first in row {one.crossing}: they add up to less "
+            "than their sizes do, and the ratio of sums may mean little",
+        )
+    batches = one.numbers.about(0.0)[0]
+    if one.beside is not None:
+        below = one.beside.about(0.0)[0]
+        batches = np.divide(batches, below, out=np.full_like(batches, math.nan), where=below != 0.0)
+    if gain is None:
+        gain = _of_hardly_any(one, plan.confidence)
     return SeriesEstimate(
         mean=gain.gain,
         interval=gain.interval if gain.has_interval else None,
         confidence=plan.confidence,
-        verdict=Verdict("steady" if not gain.warnings else "doubtful", not gain.warnings, "", None, None),
+        verdict=gain.verdict,
         warm_up=(plan.skip or 0) + gain.transient,
         levels=levels,
         diagnostics=SeriesDiagnostics(
@@ -547,10 +612,33 @@ def _estimate(
             effective_sample_size=gain.effective_sample_size,
             autocorrelation_time=gain.autocorrelation_time,
             standard_error=gain.standard_error,
-            notes=tuple(kept),
-            warnings=tuple(warnings),
+            notes=(*told, *gain.notes),
+            warnings=(*cut_short, *gain.warnings, *warnings),
         ),
-        batch_means=one.numbers.about(0.0)[0],
+        batch_means=batches,
         batch_size=one.numbers.sums.size,
     )
-    assert steps
+
+
+def _of_hardly_any(one: _Gathered, confidence: float) -> GainEstimate:
+    """Return the mean of so few numbers that nothing can be said about its error."""
+    steps, chains = one.numbers.steps, one.numbers.num_chains
+    mean = one.numbers.mean if steps else math.nan
+    if one.beside is not None and steps:
+        mean = mean / one.beside.mean if one.beside.mean else math.nan
+    words = f"too short: {steps * chains} numbers, and an interval needs at least {FEWEST_NUMBERS}"
+    return GainEstimate(
+        gain=mean,
+        interval=(math.nan, math.nan),
+        confidence=confidence,
+        standard_error=math.nan,
+        autocorrelation_time=1.0,
+        effective_sample_size=float(steps * chains),
+        variance=math.nan,
+        r_hat=math.nan,
+        transient=0,
+        num_steps=steps * chains,
+        degrees=0,
+        verdict=Verdict("too short", False, words),
+        warnings=(words,),
+    )

@@ -1,11 +1,13 @@
 """Quantiles of a series, with intervals that hold under dependence.
 
-A quantile is an order statistic. How far its rank may be off is told by the series of zeros and ones that says
-whether a number is at most the quantile: the long-run variance of that series (`slow_waves`) says how many
+A quantile is an order statistic. How far its rank may be off is told by the series of zeros and ones that
+says whether a number is at most the quantile: the long-run variance of that series (`slow_waves`) says how many
 independent numbers the series is worth there. With that many independent numbers the count below the true
 quantile has a binomial law, which gives an interval of ranks; the order statistics at its two ends are the
 interval of the quantile (Woodruff 1952). The variance is itself estimated, so Student's quantile takes the
-place of the normal one.
+place of the normal one. The binomial law is skewed. If numbers beyond a quantile come in clusters, the
+variance grows with their count, which takes the skewness away; so each end is the further one of the binomial
+law and of a symmetric one.
 
 Where numbers repeat, the interval may be one number, [v, v], and that is right: a share of numbers below v
 that is surely less than the level, and a share up to v that is surely more, leave no other quantile. Nothing
@@ -28,16 +30,24 @@ from scipy import special, stats
 
 from gainbias.evaluation.gain.batches import CAPACITY, BatchSums
 from gainbias.evaluation.gain.spectrum import slow_waves
+from gainbias.evaluation.gain.verdict import Verdict, VerdictKind, judge
+from gainbias.evaluation.gain.warm_up import autocorrelation_time
 from gainbias.types import Floats
 
 FEWEST_EXCEEDANCES = 20
 """A quantile with fewer independent numbers beyond it, on the thinner side, has no interval."""
+
+FEWEST_SURE_EXCEEDANCES = 5
+"""The same, for the cautious count from the slowest waves."""
 
 TIED = 0.02
 """A share of equal numbers above this, relative to the thinner side, is looked at from both of its sides."""
 
 FEWEST_BATCHES_OF_A_QUANTILE = 16
 """Batches from which a long-run variance can be told."""
+
+UNSTEADY: tuple[VerdictKind, ...] = ("too short", "drifting", "level shift", "chains disagree")
+"""Verdicts on the series of zeros and ones after which there is no interval."""
 
 MOST_WORTH = 100.0
 """A number is worth at most this many independent ones, however well neighbours make up for each other."""
@@ -132,58 +142,73 @@ def estimate_quantile(numbers: CountedNumbers, level: float, confidence: float =
     >>> low, high = found.interval
     >>> low < 1.645 < high, 200 < found.exceedances < 5_000
     (True, True)
-    >>> print(estimate_quantile(OrderedNumbers(noise[:, :500]), 0.99).words[:62])
-    too few independent numbers beyond it for an interval: about 4
+    >>> print(estimate_quantile(OrderedNumbers(noise[:, :500]), 0.99).words[:53])
+    too few independent numbers beyond it for an interval
     """
     n, thinner = numbers.count, min(level, 1.0 - level)
     rank = rank_of(level, n)
     value = float(numbers.values(np.array([rank]))[0])
-    worth, degrees, reason = _worth(numbers, level)
-    if reason:
-        return QuantileEstimate(level, value, None, reason, 0.0)
-    exceedances = worth * thinner
-    if exceedances < FEWEST_EXCEEDANCES:
-        longer = FEWEST_EXCEEDANCES / max(exceedances, 1e-3)
+    worth = _worth(numbers, level)
+    if worth is None:
+        words = "no number, or every number, is beyond it, or they are too few: there is no interval"
+        return QuantileEstimate(level, value, None, words, 0.0)
+    exceedances = worth.counted * thinner
+    short = max(FEWEST_EXCEEDANCES / exceedances, FEWEST_SURE_EXCEEDANCES / (worth.sure * thinner))
+    if short > 1.0:
         words = (
             f"too few independent numbers beyond it for an interval: about {exceedances:.2g}, and "
-            f"{FEWEST_EXCEEDANCES} are needed: run about {longer:.2g} times as long"
+            f"{FEWEST_EXCEEDANCES} are needed: run about {short:.2g} times as long"
         )
         return QuantileEstimate(level, value, None, words, exceedances)
-    tail = stats.norm.sf(stats.t.ppf((1.0 + confidence) / 2.0, degrees))
-    below = special.bdtrik(np.array([tail, 1.0 - tail]), worth, level)
-    low, high = (below + 0.5) * n / worth
+    if worth.verdict.kind in UNSTEADY:
+        return QuantileEstimate(level, value, None, f"there, {worth.verdict.words}", exceedances)
+    student = float(stats.t.ppf((1.0 + confidence) / 2.0, worth.degrees))
+    tails = float(stats.norm.sf(student)), float(stats.norm.cdf(student))
+    low, high = ((float(special.bdtrik(tail, worth.sure, level)) + 0.5) / worth.sure for tail in tails)
+    reach = student * np.sqrt(level * (1.0 - level) / worth.sure)
     interval = numbers.around(
-        float(np.clip(np.ceil(low), 1.0, max(rank - 1.0, 1.0))),
-        float(np.clip(np.ceil(high), min(rank + 1.0, n), n)),
+        float(np.clip(np.ceil(min(low, level - reach) * n), 1.0, max(rank - 1.0, 1.0))),
+        float(np.clip(np.ceil(max(high, level + reach) * n), min(rank + 1.0, n), n)),
     )
     return QuantileEstimate(level, value, interval, "", exceedances)
 
 
-def _worth(numbers: CountedNumbers, level: float) -> tuple[float, int, str]:
-    """Return how many independent numbers the series is worth at a quantile, degrees of freedom, and doubts.
+class _Worth(NamedTuple):
+    """How many independent numbers a series is worth at a quantile.
+
+    `counted`, from the autocorrelation time, is steady from run to run, and decides whether there is an
+    interval. `sure`, from the slowest waves, misses no slow part, and decides how wide it is. If one number
+    did both, intervals would be given most readily where they are too narrow by chance.
+    """
+
+    sure: float
+    counted: float
+    degrees: int
+    verdict: Verdict
+
+
+def _worth(numbers: CountedNumbers, level: float) -> _Worth | None:
+    """Return what a series is worth at a quantile; None if that cannot be said.
 
     Numbers equal to the quantile may be on either side of it. If they are many, the side that is worth less
     counts.
     """
     found = []
-    passed = numbers.passed(level, equal=True)
-    sides = [passed]
-    others = numbers.passed(level, equal=False)
-    if passed.share - others.share > TIED * min(level, 1.0 - level):
-        sides.append(others)
+    sides = [numbers.passed(level, equal=True), numbers.passed(level, equal=False)]
+    if sides[0].share - sides[1].share <= TIED * min(level, 1.0 - level):
+        sides.pop()
     for share, batches, size in sides:
-        if not 0.0 < share < 1.0:
-            continue  # all numbers are on one side, whatever they depend on
-        if batches.shape[1] < FEWEST_BATCHES_OF_A_QUANTILE or not batches.std() > 0.0:
+        if (
+            not 0.0 < share < 1.0
+            or batches.shape[1] < FEWEST_BATCHES_OF_A_QUANTILE
+            or not batches.std() > 0.0
+        ):
             continue
-        waves = slow_waves(batches)
-        alone = share * (1.0 - share)
-        variance = max(waves.long_run_variance * size, alone / MOST_WORTH)
-        found.append((alone / variance * numbers.count, waves.degrees))
-    if not found:
-        return 0.0, 1, "the numbers up to it never change, or are too few, so there is no interval"
-    worth, degrees = min(found)
-    return worth, degrees, ""
+        waves, alone = slow_waves(batches), share * (1.0 - share)
+        times = (waves.long_run_variance * size, autocorrelation_time(batches) * float(batches.var()) * size)
+        sure, counted = (numbers.count * min(alone / time, MOST_WORTH) for time in times)
+        found.append(_Worth(sure, counted, waves.degrees, judge(batches, waves, size, 0)[0]))
+    return min(found, key=lambda worth: worth.sure, default=None)
 
 
 class OrderedNumbers:
@@ -266,9 +291,8 @@ class RandomSample:
         while len(self._lots) > capacity:
             self._limit /= 2.0
             kept = self._lots < self._limit
-            self._lots, self._numbers, self._places = (
-                part[kept] for part in (self._lots, self._numbers, self._places)
-            )
+            self._lots, self._numbers = self._lots[kept], self._numbers[kept]
+            self._places = self._places[kept]
 
     def after(self, cut: int) -> Floats:
         """Return the sample of what came after the first `cut` numbers, sorted, between both ends of all."""

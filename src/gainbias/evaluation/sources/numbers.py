@@ -1,6 +1,6 @@
 """Read columns of numbers, some rows at a time, as often as they are asked for: what is wrong has its row.
 
-`numbers_of` takes an array, a table or the path of a file. Its answer, `Numbers`, is read by `portions`, which
+`numbers_of` takes an array, a table or the path of a file. Its answer, `Numbers`, is read by `portions`. They
 stop with `BrokenStream` at the first row that is no number, after everything before it was handed out. Files
 are never held as a whole: CSV and JSON lines are read a block at a time, Parquet some rows at a time.
 
@@ -14,6 +14,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -250,10 +251,8 @@ def _csv_chunks(path: str, roles: dict[str, str]) -> Iterator[Chunk]:
                 for role, name in roles.items():
                     texts = batch.column(name)
                     if role != "group":
-                        try:
+                        with suppress(pyarrow.ArrowInvalid):  # which row is no number is found later
                             texts = pyarrow.compute.cast(texts, pyarrow.float64())
-                        except pyarrow.ArrowInvalid:  # some row is no number: which, is found later
-                            pass
                     chunk[role] = texts.to_numpy(zero_copy_only=False)
                 if batch.num_rows:
                     yield chunk
@@ -280,7 +279,7 @@ def _json_row(line: bytes, row: int) -> dict[str, Any]:
     except ValueError as error:
         raise BrokenStream(f"row {row} is no JSON: {error}") from None
     if not isinstance(found, dict):
-        raise BrokenStream(f"row {row} is no object with named columns, as in {{\"ms\": 12.5}}")
+        raise BrokenStream(f'row {row} is no object with named columns, as in {{"ms": 12.5}}')
     return found
 
 
@@ -363,11 +362,11 @@ def _floats(column: NDArray[Any], name: str, notes: list[str]) -> tuple[NDArray[
 
 
 def _parsed(column: NDArray[Any]) -> tuple[NDArray[Any], dict[tuple[int, ...], str], bool]:
-    """Return numbers from things of mixed kinds up to the first that is none, which is nan, with its words."""
+    """Return numbers from entries of mixed kinds up to the first that is none: what that is, and if texts."""
     numbers, is_text = np.full(column.shape, np.nan), False
     for place in np.ndindex(*column.shape):
         entry = column[place]
-        if entry is None or entry is getattr(np, "NA", None) or type(entry).__name__ == "NAType":
+        if type(entry).__name__ in ("NoneType", "NAType"):  # the second is that of pandas
             return numbers, {place: "missing"}, is_text
         if isinstance(entry, str | bytes):
             is_text = True
