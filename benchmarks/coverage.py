@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.coverage_methods import LEVELS, METHODS, Interval, Outcome, available, ratio
+from benchmarks.coverage_methods import LEVELS, METHODS, Interval, Outcome, ratio
 from gainbias.store import write_whole
 from tests.oracles.series import PROCESSES, Floats, Process
 from tests.oracles.series_held_out import HELD_OUT
@@ -232,7 +232,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--output", type=Path, help="write the results into this JSON file")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these processes alone")
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=available())
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--held-out", action="store_true", help="the processes that are used once")
     options = parser.parse_args()
     listed = HELD_OUT if options.held_out else PROCESSES

@@ -8,7 +8,7 @@ are several chains, and returns an `Outcome`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,26 +195,21 @@ def statistical_inefficiency(x: Floats, least: int = 3) -> float:
 
 
 def gainbias(x: Floats) -> Outcome:
-    """Our intervals; a periodic series is not flagged, because its interval is meant to hold."""
-    return _outcome(_evaluate_series()(x, quantiles=LEVELS))
+    """Our intervals: flagged by the verdict."""
+    return _outcome(gb.evaluate_series(x, quantiles=LEVELS))
 
 
 def gainbias_ratio(x: Floats, y: Floats) -> Outcome:
-    return _outcome(_evaluate_series()(x, quantiles=(), ratio_to=y))
+    """Our interval for a ratio of sums."""
+    return _outcome(gb.evaluate_series(x, quantiles=(), ratio_to=y))
 
 
-def _evaluate_series() -> Callable[..., Any]:
-    """Look the function up when it is called: these judges are older than it."""
-    return gb.evaluate_series  # type: ignore[attr-defined,no-any-return]
-
-
-def _outcome(found: Any) -> Outcome:
-    kind = str(found.verdict.kind)
+def _outcome(found: gb.SeriesEstimate) -> Outcome:
     return Outcome(
         found.interval,
-        kind not in ("steady", "periodic") or found.interval is None,
-        {level: None if one is None else one.interval for level, one in found.quantiles.items()},
-        kind,
+        not found.verdict.is_trusted,
+        {level: one.interval for level, one in found.quantiles.items()},
+        found.verdict.kind,
     )
 
 
@@ -226,11 +221,6 @@ METHODS: dict[str, Method] = {
     "pymbar": equilibration,
     "gainbias": gainbias,
 }
-
-
-def available() -> list[str]:
-    """Names of the methods that exist in the version of the package that is installed."""
-    return [name for name in METHODS if name != "gainbias" or hasattr(gb, "evaluate_series")]
 
 
 def ratio(name: str, x: Floats, y: Floats) -> Outcome:

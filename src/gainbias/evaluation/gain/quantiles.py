@@ -1,11 +1,11 @@
 """Quantiles of a series, with intervals that hold under dependence.
 
 A quantile is an order statistic. How far its rank may be off is told by the series of zeros and ones that
-says whether a number is at most the quantile: the long-run variance of that series (`slow_waves`) says how many
-independent numbers the series is worth there. With that many independent numbers the count below the true
-quantile has a binomial law, which gives an interval of ranks; the order statistics at its two ends are the
-interval of the quantile (Woodruff 1952). The variance is itself estimated, so Student's quantile takes the
-place of the normal one. The binomial law is skewed. If numbers beyond a quantile come in clusters, the
+says whether a number is at most the quantile: the long-run variance of that series (`slow_waves`) says how
+many independent numbers the series is worth there. With that many independent numbers the count below the
+true quantile has a binomial law, which gives an interval of ranks; the order statistics at its two ends are
+the interval of the quantile (Woodruff 1952). The variance is itself estimated, so Student's quantile takes
+the place of the normal one. The binomial law is skewed. If numbers beyond a quantile come in clusters, the
 variance grows with their count, which takes the skewness away; so each end is the further one of the binomial
 law and of a symmetric one.
 
@@ -150,7 +150,7 @@ def estimate_quantile(numbers: CountedNumbers, level: float, confidence: float =
     value = float(numbers.values(np.array([rank]))[0])
     worth = _worth(numbers, level)
     if worth is None:
-        words = "no number, or every number, is beyond it, or they are too few: there is no interval"
+        words = "the numbers are all equal, or too few, so there is no interval"
         return QuantileEstimate(level, value, None, words, 0.0)
     exceedances = worth.counted * thinner
     short = max(FEWEST_EXCEEDANCES / exceedances, FEWEST_SURE_EXCEEDANCES / (worth.sure * thinner))

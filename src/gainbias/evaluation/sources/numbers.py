@@ -55,12 +55,15 @@ class Numbers:
         Independent chains.
     is_held : bool
         Whether all numbers are in memory anyway.
+    is_text : bool
+        Whether all that the source has is text, as in CSV, so that text is nothing to speak of.
     """
 
     read: Reader
     names: dict[str, str]
     num_chains: int
     is_held: bool
+    is_text: bool = False
 
     def portions(self, notes: list[str]) -> Iterator[Chunk]:
         """Return the rows as finite floating-point numbers, with groups as they are, in the order of time.
@@ -78,7 +81,8 @@ class Numbers:
                 if role == "group":
                     clean[role], found = _groups(column)
                 else:
-                    clean[role], found = _floats(column, self.names[role], notes)
+                    heard = [] if self.is_text else notes
+                    clean[role], found = _floats(column, self.names[role], heard)
                 if found is not None and (flaw is None or found[0] < flaw[0]):
                     flaw = (found[0], f"row {offset + found[0]}{found[2]}: {self.names[role]} is {found[1]}")
             if flaw is None:
@@ -157,6 +161,11 @@ def _array(column: Any, name: str) -> NDArray[Any]:
 
 def _of_arrays(arrays: dict[str, NDArray[Any]], names: dict[str, str]) -> Numbers:
     numbers = arrays["number"]
+    if numbers.dtype.kind == "O" and numbers.ndim == 0:
+        raise ValueError(
+            "numbers must be an array, a table or the path of a CSV, JSON-lines or Parquet file, found "
+            f"{type(numbers[()]).__name__}"
+        )
     if numbers.ndim not in (1, 2):
         raise ValueError(f"numbers must have shape (n,) or (chains, n), found {numbers.shape}")
     for role, other in arrays.items():
@@ -205,11 +214,12 @@ def _of_file(path: str, column: str | None, ratio_to: Any, group: Any) -> Number
     if not os.path.exists(path):
         raise ValueError(f"there is no file {path}")
     if path.lower().endswith(ENDS_OF_JSON_LINES):
-        roles = _roles(_json_names(path), column, ratio_to, group)
-        return Numbers(lambda: _json_chunks(path, roles), roles, 1, is_held=False)
+        first = _first_json_row(path)
+        roles = _roles(list(first), column, ratio_to, group)
+        return Numbers(lambda: _json_chunks(path, roles, first), roles, 1, is_held=False)
     if path.lower().endswith(ENDS_OF_CSV):
         roles = _roles(_csv_names(path), column, ratio_to, group)
-        return Numbers(lambda: _csv_chunks(path, roles), roles, 1, is_held=False)
+        return Numbers(lambda: _csv_chunks(path, roles), roles, 1, is_held=False, is_text=True)
     return _of_columns(table_of(path, ROWS), column, ratio_to, group)
 
 
@@ -223,7 +233,9 @@ def _csv_reader(path: str, columns: list[str] | None) -> Any:
     return pyarrow.csv.open_csv(
         path,
         read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK),
-        convert_options=pyarrow.csv.ConvertOptions(column_types=texts, include_columns=columns),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=texts, include_columns=columns, strings_can_be_null=True
+        ),
     )
 
 
@@ -265,11 +277,11 @@ def _opened(path: str) -> Any:
     return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
 
 
-def _json_names(path: str) -> list[str]:
+def _first_json_row(path: str) -> dict[str, Any]:
     with _opened(path) as file:
         for line in file:
             if line.strip():
-                return list(_json_row(line, 0))
+                return _json_row(line, 0)
     raise ValueError(f"{path} is empty")
 
 
@@ -283,14 +295,19 @@ def _json_row(line: bytes, row: int) -> dict[str, Any]:
     return found
 
 
-def _json_chunks(path: str, roles: dict[str, str]) -> Iterator[Chunk]:
-    """Read blocks of lines: by PyArrow, or line by line if it finds something that is no number."""
+def _json_chunks(path: str, roles: dict[str, str], first: dict[str, Any]) -> Iterator[Chunk]:
+    """Read blocks of lines: by PyArrow, or line by line if it finds something that is no number.
+
+    Groups are taken to be of the same kind as the one in the first row.
+    """
     require("data", "pyarrow")
     import pyarrow
     import pyarrow.json
 
     kinds = {name: pyarrow.float64() for role, name in roles.items() if role != "group"}
-    kinds |= {name: pyarrow.string() for role, name in roles.items() if role == "group"}
+    if "group" in roles:
+        known = {bool: pyarrow.bool_(), int: pyarrow.int64(), float: pyarrow.float64()}
+        kinds[roles["group"]] = known.get(type(first[roles["group"]]), pyarrow.string())
     parsing = pyarrow.json.ParseOptions(pyarrow.schema(kinds.items()), unexpected_field_behavior="ignore")
     reading = pyarrow.json.ReadOptions(use_threads=False, block_size=2 * BLOCK)
     rows = 0
