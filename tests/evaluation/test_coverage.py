@@ -1,17 +1,12 @@
 """The yardsticks of the coverage study, against what is known about them."""
 
-from types import SimpleNamespace
-from typing import Any
-
 import numpy as np
 import pytest
 
-import gainbias as gb
 from benchmarks import coverage
 from benchmarks.coverage_methods import (
     METHODS,
     Outcome,
-    available,
     effective_size,
     order_statistics,
     r_hat,
@@ -97,23 +92,16 @@ def test_lengths_go_from_too_short_to_ample() -> None:
         assert not any(steps % process.chains for steps in ladder)
 
 
-def test_our_method_is_looked_up_when_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    def evaluate_series(x: Any, quantiles: tuple[float, ...], ratio_to: Any = None) -> SimpleNamespace:
-        kind = "periodic" if ratio_to is None else "drifting"
-        values = {level: SimpleNamespace(value=1.0, interval=(0.0, 2.0)) for level in quantiles}
-        return SimpleNamespace(
-            mean=0.0,
-            interval=(-1.0, 1.0),
-            quantiles={**values, 0.99: None},
-            verdict=SimpleNamespace(kind=kind),
-        )
-
-    monkeypatch.setattr(gb, "evaluate_series", evaluate_series, raising=False)
-    assert "gainbias" in available()
-    assert METHODS["gainbias"](np.zeros(9)) == Outcome(
-        (-1.0, 1.0), False, {0.5: (0.0, 2.0), 0.95: (0.0, 2.0), 0.99: None}, "periodic"
-    )
-    assert ratio("gainbias", np.zeros(9), np.ones(9)).flagged
+def test_our_method_is_flagged_by_its_verdict() -> None:
+    x = noise(5000)[0]
+    found = METHODS["gainbias"](x)
+    assert (found.flagged, found.verdict) == (False, "steady")
+    assert found.interval[0] < 0.0 < found.interval[1]
+    assert found.quantiles[0.95][0] < 1.645 < found.quantiles[0.95][1]
+    assert METHODS["gainbias"](x[:300]).quantiles[0.99] is None
+    assert METHODS["gainbias"](x + np.linspace(0, 2, 5000)).flagged
+    low, high = ratio("gainbias", x + 6, noise(5000, seed=1)[0] + 3).interval
+    assert low < 2 < high
 
 
 def test_results_count_refusals_as_flagged_and_can_be_repeated() -> None:

@@ -33,7 +33,7 @@ from gainbias.evaluation.gain.interval import GainEstimate
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.stream import Transitions
 from gainbias.evaluation.values.least_squares import UNSEEN_DIRECTION, ValueEstimate, dense
-from gainbias.evaluation.values.methods import LearnedRecord, LeastSquares, most_for_least_squares
+from gainbias.evaluation.values.methods import LearnedRecord, LeastSquares, NoLearning, most_for_least_squares
 from gainbias.store import plain
 from gainbias.types import Floats
 
@@ -238,6 +238,8 @@ def _predictable_in_words(share: float, is_exact: bool) -> str:
 
 def _curvature(collection: Collection, learned: LearnedRecord) -> tuple[float | None, bool | None, list[str]]:
     """Return eta, whether constants are in the span of the features, and what the features cannot see."""
+    if isinstance(collection.method, NoLearning):
+        return None, None, []
     method, estimate = _least_squares(collection, learned)
     if method is None or not isinstance(estimate, ValueEstimate):
         return None, None, []

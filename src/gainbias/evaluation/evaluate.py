@@ -29,7 +29,7 @@ from gainbias.evaluation.sources.environments import Environment
 from gainbias.evaluation.sources.logs import log_stream
 from gainbias.evaluation.sources.policies import Policy
 from gainbias.evaluation.stream import OnTermination
-from gainbias.evaluation.values.methods import Learning, as_learning, value_method
+from gainbias.evaluation.values.methods import Learning, NoLearning, as_learning, value_method
 from gainbias.progress import Interruptions, Watch
 
 USUAL_STEPS = 100_000
@@ -157,7 +157,8 @@ def evaluate_log(
         that step led; otherwise it led to the state of the next row, unless an episode was over.
     state : str or tuple of str, optional
         Column of states, or columns that make them up together; by default one with a usual name, such as
-        "state" or "observation".
+        "state" or "observation". Without states there is the gain alone, and no values; see also
+        `evaluate_series`.
     reward : str, optional
         Column of rewards, by default "reward".
     columns : Columns or mapping, optional
@@ -205,7 +206,7 @@ def evaluate_log(
             ),
         ) as stream:
             stream.notes.append("the answer is for the policy that made the log")
-            method = partial(value_method, learning, stream.observed)
+            method = partial(value_method, learning, stream.observed) if stream.has_states else NoLearning
             display = Display(watch)
             collection = Collection(stream, method, interruptions, display.show)
             cut_short = read(collection, None, confidence, None, display)

@@ -164,6 +164,8 @@ class Stream:
         The pieces of paths behind it, and the seconds it took to get them.
     warnings : list of str
         Why the answer may be wrong, in words. It may grow, too.
+    has_states : bool
+        Whether there is anything to learn values of.
     """
 
     observed: Any
@@ -172,6 +174,7 @@ class Stream:
     notes: list[str]
     source: Timed
     warnings: list[str] = field(default_factory=list)
+    has_states: bool = True
 
     def __iter__(self) -> Iterator[Transitions]:
         return self.batches

@@ -7,8 +7,9 @@ which row follows which, and makes pieces of a path of them. Episodes of a Minar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from gainbias.evaluation.observations import Choice, observation_map
 from gainbias.evaluation.sources.clocks import clocks_of, roles_of, watched
 from gainbias.evaluation.sources.columns import (
     NAMES_OF_ENDS,
+    USUAL_NAMES,
     Chunk,
     Name,
     Table,
@@ -51,6 +53,9 @@ COLUMN_KINDS = {
 }
 """Kinds of NumPy's dtypes that a column may have, for each role; 0 and 1 are true and false too."""
 
+ONE_STATE = Limits((), np.array(0.0), np.array(0.0), whole=True)
+"""Of the states of a log that has none."""
+
 MOST_EPISODES = 100_000
 """Most episodes that are remembered, to notice one that comes back."""
 
@@ -77,7 +82,8 @@ def log_stream(
     """Read the transitions of a log.
 
     A row has a state, the reward of the step out of it, and perhaps where that step led. Otherwise it led to
-    the state of the next row, unless an episode was over. Every row is one step: times are not used, and if
+    the state of the next row, unless an episode was over. A log without states is in one state all the time.
+    Every row is one step: times are not used, and if
     rows are not evenly spaced by a column of times or durations, a warning says so.
 
     Parameters
@@ -119,6 +125,7 @@ def log_stream(
         check_counts(num_states=num_states)
     notes: list[str] = []
     warnings: list[str] = []
+    has_states = True
     if hasattr(log, "iterate_episodes"):
         found = limits_of(log.observation_space)
         if found is None:
@@ -127,24 +134,48 @@ def log_stream(
     else:
         table = table_of(log, batch_size)
         given = {"state": state, "reward": reward, "next": next_state, "episode": episode}
-        columns = chosen_columns(
-            table.names, given | {"terminated": terminated, "truncated": truncated, "step": step}
-        )
+        given |= {"terminated": terminated, "truncated": truncated, "step": step}
+        has_states = _has_states(table.names, given)
+        if not has_states:
+            given = {role: name for role, name in given.items() if role not in ("state", "next")}
+            notes.append(
+                f"the log has no column {' or '.join(USUAL_NAMES['state'])}, so there is the gain alone, and "
+                "no values: if another column is the state, say state=..."
+            )
+        columns = chosen_columns(table.names, given)
         unread = [name for name in NAMES_OF_ENDS if name in table.names and name not in columns.values()]
         notes += [
             f"column {name} is not read: if it marks ends of episodes say "
             f"{argument('terminated', repr(name))}, if it marks cuts {argument('truncated', repr(name))}"
             for name in unread
         ]
-        limits = _state_limits(table, columns, num_states)
+        limits = _state_limits(table, columns, num_states) if has_states else ONE_STATE
         clocks = clocks_of(table, columns)
         chunks = watched(table.chunks(columns | roles_of(clocks)), clocks, notes, warnings)
+        if not has_states:
+            chunks = _in_one_state(chunks)
         pieces = row_pieces(chunks, limits, gaps, notes)
     source = Timed(pieces)
     first, pieces = peeked(source)
     observed = observation_map(limits, features, first.observations, on_termination)
+    if not has_states:
+        observed = replace(observed, description="none: the log has no states")
     batches = _not_empty(transitions(pieces, observed, on_termination, notes))
-    return Stream(observed, batches, 1, notes, source, warnings)
+    return Stream(observed, batches, 1, notes, source, warnings, has_states)
+
+
+def _has_states(names: list[str], given: Mapping[str, Name | None]) -> bool:
+    """Whether a log has states, or should have: not if it has rewards, and nothing was said about states."""
+    has_rewards = given["reward"] is not None or any(name in names for name in USUAL_NAMES["reward"])
+    is_said = given["state"] is not None or given["next"] is not None
+    return is_said or not has_rewards or any(name in names for name in USUAL_NAMES["state"])
+
+
+def _in_one_state(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """Put all rows of a log without states into one state, which each of them leads to."""
+    for chunk in chunks:
+        nowhere = np.zeros(len(chunk["reward"]), dtype=np.int64)
+        yield chunk | {"state": nowhere, "next": nowhere}
 
 
 def _not_empty(batches: Iterator[Transitions]) -> Iterator[Transitions]:

@@ -119,6 +119,27 @@ class ValueMethod(Protocol):
         """
 
 
+class NoLearning:
+    """Takes the place of a method where there are no states, and so no values.
+
+    Parameters
+    ----------
+    num_chains : int
+    """
+
+    description = "none: the mean of the rewards alone"
+
+    def __init__(self, num_chains: int) -> None:
+        self.num_chains = num_chains
+
+    def add(self, batch: Transitions) -> None:
+        """Pass over the next batch of a chain."""
+
+    def values(self, transient: int = 0, confidence: float = 0.95) -> NoValues:
+        """Return that there are no values."""
+        return NoValues(1, ())
+
+
 class LeastSquares:
     """Values by average-reward least squares, the most accurate method if features are not too many.
 
