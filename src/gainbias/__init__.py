@@ -80,6 +80,7 @@ _HOMES = {
     "hitting_times": "gainbias.model.chain.passage",
     "kemeny_constant": "gainbias.model.chain.deviation",
     "load_estimate": "gainbias.evaluation.storage",
+    "load_series": "gainbias.evaluation.storage",
     "mixing_constants": "gainbias.theory.bounds.facts",
     "mixing_time": "gainbias.model.chain.mixing",
     "mixing_time_bounds": "gainbias.model.chain.mixing",

@@ -25,6 +25,7 @@ from gainbias.evaluation.series import SeriesEstimate as SeriesEstimate
 from gainbias.evaluation.series import evaluate_series as evaluate_series
 from gainbias.evaluation.sources.columns import Columns as Columns
 from gainbias.evaluation.storage import load_estimate as load_estimate
+from gainbias.evaluation.storage import load_series as load_series
 from gainbias.evaluation.values.methods import Learning as Learning
 from gainbias.experiments.reproduce import reproduce as reproduce
 from gainbias.experiments.results import Results as Results

@@ -43,6 +43,27 @@ def chosen_log(options: argparse.Namespace) -> str | None:
     return source
 
 
+def series_settings(options: argparse.Namespace) -> dict[str, Any] | None:
+    """Return what `evaluate_series` is given besides the file; None if no column was named."""
+    named = {name: getattr(options, name) for name in ("quantile", "ratio_to", "group", "skip")}
+    if options.column is None:
+        if wrong := [name for name, value in named.items() if value is not None]:
+            flag = wrong[0].replace("_", "-")
+            raise ValueError(f"--{flag} is for a column of numbers: say which, as in --column ms")
+        return None
+    if columns := log_columns(options):
+        raise ValueError(f"--column is for numbers without states: leave out --{next(iter(columns))}")
+    if options.policy is not None:
+        raise ValueError("a column of numbers has no policy: leave out --policy")
+    if wrong := [what for what in ("plot", "page") if getattr(options, what)]:
+        raise ValueError(f"--{wrong[0]} is for an environment or a log: leave it out, or use --json")
+    if options.save and options.group:
+        raise ValueError("--save is for one series: leave it out, or --group")
+    levels = named.pop("quantile")
+    quantiles = {} if levels is None else {"quantiles": levels}
+    return quantiles | named | {"column": options.column, "confidence": options.confidence}
+
+
 def read_policy(words: str | None) -> Any:
     """Return the policy that ``random``, ``FILE.npy`` or ``MODULE:NAME`` names, also of this folder."""
     if words is None:

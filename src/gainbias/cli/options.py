@@ -62,6 +62,7 @@ examples:
   gainbias evaluate FrozenLake-v1 --policy left.npy --set is_slippery=false --steps 20000 --json
   gainbias evaluate Pendulum-v1 --policy random --features fourier,4 --steps 20000
   gainbias evaluate log.parquet --state position --reward earned --page answer.html
+  gainbias evaluate latencies.csv --column ms --quantile 0.5 --quantile 0.99
 
 A policy is random, FILE.npy with the action of each discrete observation or the probabilities of all actions,
 or MODULE:NAME, a function from an observation to an action or an agent with a method predict. An environment
@@ -187,10 +188,15 @@ def _add_task_options(verb: argparse.ArgumentParser) -> None:
 
 
 def _add_evaluate(verbs: Any) -> None:
-    about = "what a policy earns per step in the long run, from an environment or a log, with error bars"
+    about = (
+        "what a policy earns per step in the long run, from an environment or a log, or the mean and the "
+        "quantiles of a column of numbers, with error bars"
+    )
     verb = _verb(verbs, "evaluate", about, EVALUATE_EXAMPLE)
     verb.add_argument(
-        "source", metavar="ENV|LOG", help="id of an environment or MODULE:NAME, or FILE.parquet, FILE.csv"
+        "source",
+        metavar="ENV|LOG",
+        help="id of an environment or MODULE:NAME, or FILE.parquet, FILE.csv; with --column also FILE.jsonl",
     )
     verb.add_argument("--policy", help="of an environment: random, FILE.npy or MODULE:NAME")
     verb.add_argument("--target-half-width", type=float, help="go on until the gain's interval is so narrow")
@@ -200,10 +206,25 @@ def _add_evaluate(verbs: Any) -> None:
         several = "; several for a state of several numbers" if "state" in role else ""
         verb.add_argument(f"--{role}", action="append", metavar="COLUMN", help=f"of a log{several}")
     verb.add_argument("--gaps", default="error", choices=["error", "break"], help="where rows are missing")
-    verb.add_argument("--save", metavar="FILE.npz", help="also keep the estimate, for load_estimate")
+    _add_series_options(verb)
+    verb.add_argument("--save", metavar="FILE.npz", help="also keep the estimate, for load_estimate or load_series")
     verb.add_argument("--plot", metavar="FILE.png", help="also draw the estimate")
     verb.add_argument("--page", metavar="FILE.html", help="also write its interactive page, to open and send")
     verb.add_argument("--overwrite", action="store_true", help="replace files that exist already")
+
+
+def _add_series_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--column", help="evaluate this column of numbers of a file, whoever made them")
+    verb.add_argument(
+        "--quantile",
+        action="append",
+        type=float,
+        metavar="LEVEL",
+        help="of the column, between 0 and 1; several times for several (default: 0.5, 0.95 and 0.99)",
+    )
+    verb.add_argument("--ratio-to", metavar="COLUMN", help="divide the sum of the column by that of this one")
+    verb.add_argument("--group", metavar="COLUMN", help="evaluate the rows of each group by themselves")
+    verb.add_argument("--skip", type=count, help="leave out the first rows, a warm-up that is known")
 
 
 def _add_compare(verbs: Any) -> None:

@@ -19,6 +19,7 @@ from rich.text import Text
 from gainbias.engine.trace import Trace
 from gainbias.evaluation.compare import doubt_in_words, saving_in_words
 from gainbias.evaluation.estimate import with_interval
+from gainbias.evaluation.series import level_in_words, number_in_words
 from gainbias.experiments.claims.claim import ClaimResult, notice
 from gainbias.model.solve.solution import Solution
 from gainbias.report.claims import part_cells
@@ -277,6 +278,42 @@ def show_estimate(answer: dict[str, Any]) -> None:
     if answer["best"]:
         console.print(_extremes(answer))
     _say(console, facts["warnings"], facts["notes"])
+
+
+def show_series(answer: dict[str, Any]) -> None:
+    """Show the verdict on a series, its mean and quantiles, how much it is worth, and what to beware of."""
+    facts, confidence = answer["diagnostics"], answer["confidence"]
+    table = Table(show_header=False, title="Series")
+    table.add_row("verdict", escape(answer["verdict"]["words"]))
+    table.add_row("mean", number_in_words(answer["mean"], answer["interval"], confidence))
+    for one in answer["quantiles"]:
+        table.add_row(
+            level_in_words(one["level"]), number_in_words(one["value"], one["interval"], confidence)
+        )
+    cut = f", first {answer['warm_up']:,} left out" if answer["warm_up"] else ""
+    table.add_row("data", f"{facts['num_numbers']:,} numbers, chains: {facts['num_chains']}{cut}")
+    table.add_row("effective sample", f"{_shown(facts['effective_sample_size'], ',.0f')} independent numbers")
+    console = Console()
+    console.print(table)
+    shown = [words for words in facts["warnings"] if words != answer["verdict"]["words"]]
+    _say(console, shown, facts["notes"])
+
+
+def show_groups(answer: dict[str, Any]) -> None:
+    """Show a row for each group of a column: its numbers, mean, quantiles and verdict."""
+    levels = [one["level"] for one in next(iter(answer.values()))["quantiles"]]
+    table = Table("group", "numbers", "mean", *map(level_in_words, levels), "verdict", title="Series")
+    for name, one in answer.items():
+        quantiles = [number_in_words(found["value"], found["interval"]) for found in one["quantiles"]]
+        mean = number_in_words(one["mean"], one["interval"])
+        numbers = f"{one['diagnostics']['num_numbers']:,}"
+        table.add_row(escape(name), numbers, mean, *quantiles, one["verdict"]["kind"])
+    console = Console()
+    console.print(table)
+    for name, one in answer.items():
+        facts = one["diagnostics"]
+        _say(console, [f"{name}: {words}" for words in facts["warnings"]], [])
+    _say(console, [], next(iter(answer.values()))["diagnostics"]["notes"])
 
 
 def _extremes(answer: dict[str, Any]) -> Table:

@@ -123,6 +123,8 @@ def _bound(options: argparse.Namespace) -> int:
 def _evaluate(options: argparse.Namespace) -> int:
     from gainbias.cli.show import show_estimate
 
+    if (settings := arguments.series_settings(options)) is not None:
+        return _evaluate_series(options, settings)
     common, files = arguments.evaluation_settings(options), arguments.chosen_files(options)
     if (log := arguments.chosen_log(options)) is not None:
         columns = arguments.log_columns(options)
@@ -149,6 +151,21 @@ def _evaluate(options: argparse.Namespace) -> int:
     if not options.json:
         _say_where(options, files, made)
     return DONE if estimate.diagnostics.is_complete else FAILED
+
+
+def _evaluate_series(options: argparse.Namespace, settings: Mapping[str, Any]) -> int:
+    from gainbias.cli.show import show_groups, show_series
+
+    files = arguments.chosen_files(options)
+    found = gainbias.evaluate_series(options.source, **settings)
+    if isinstance(found, gainbias.GroupedSeries):
+        _answer(options, found.to_dict(), show_groups)
+        return DONE if all(one.diagnostics.is_complete for one in found.values()) else FAILED
+    _answer(options, found.to_dict(), show_series)
+    for path in files.values():
+        found.save(path, options.overwrite)
+    _say_where(options, files, [])
+    return DONE if found.diagnostics.is_complete else FAILED
 
 
 def _keep_estimate(

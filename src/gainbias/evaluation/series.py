@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -33,7 +34,7 @@ from gainbias.evaluation.reading import check_confidence
 from gainbias.evaluation.sources.columns import Chunk
 from gainbias.evaluation.sources.numbers import Numbers, numbers_of
 from gainbias.evaluation.stream import BrokenStream
-from gainbias.store import plain
+from gainbias.store import check_free, plain
 from gainbias.types import Floats
 
 FEWEST_NUMBERS = 4
@@ -146,6 +147,16 @@ class SeriesEstimate:
         }
         return dict(plain(answer))
 
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the estimate to a file, which `load_series` reads.
+
+        A file that is there already is refused unless it may be replaced; folders that are missing are made.
+        """
+        from gainbias.evaluation.storage import save_series
+
+        check_free(Path(path), overwrite)
+        save_series(self, Path(path))
+
     def __repr__(self) -> str:
         facts = self.diagnostics
         lines = [("mean", number_in_words(self.mean, self.interval, self.confidence))]
@@ -230,7 +241,9 @@ def level_in_words(level: float) -> str:
     return f"p{100.0 * level:.10g}"
 
 
-def number_in_words(value: float, interval: Sequence[float] | None, confidence: float | None = None) -> str:
+def number_in_words(
+    value: float | None, interval: Sequence[float] | None, confidence: float | None = None
+) -> str:
     """Return a number with its interval, with as many digits as that is worth.
 
     Examples
@@ -240,6 +253,8 @@ def number_in_words(value: float, interval: Sequence[float] | None, confidence: 
     >>> number_in_words(12.3456, None, 0.95)
     '12.3456, no interval'
     """
+    if value is None or math.isnan(value):
+        return "none"
     if interval is None:
         return f"{value:.6g}" + (", no interval" if confidence is not None else " (none)")
     low, high = interval

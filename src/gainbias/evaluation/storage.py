@@ -18,8 +18,10 @@ from scipy import sparse
 
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.estimate import Estimate, History
+from gainbias.evaluation.gain.quantiles import QuantileEstimate
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.observations import Choice, ObservationMap, observation_map
+from gainbias.evaluation.series import SeriesDiagnostics, SeriesEstimate
 from gainbias.evaluation.sources.spaces import Limits
 from gainbias.evaluation.stream import OnTermination
 from gainbias.evaluation.values.learner import LearnedValues
@@ -30,13 +32,25 @@ from gainbias.features.matrix import Tabular
 from gainbias.store import DamagedError, write_whole
 
 KIND = "gainbias estimate"
+SERIES_KIND = "gainbias series"
 VERSION = 2
 ARCHIVE = b"PK"
 """The first bytes of every archive."""
 
 RECORDS = {
     record.__name__: record
-    for record in (Diagnostics, History, LearnedValues, Limits, NoValues, ValueEstimate, Verdict)
+    for record in (
+        Diagnostics,
+        History,
+        LearnedValues,
+        Limits,
+        NoValues,
+        QuantileEstimate,
+        SeriesDiagnostics,
+        SeriesEstimate,
+        ValueEstimate,
+        Verdict,
+    )
 }
 MAPS = {made.__name__: made for made in (FourierBasis, PolynomialBasis, RadialBasis, TileCoding)}
 
@@ -58,7 +72,17 @@ def save_estimate(estimate: Estimate, path: Path) -> None:
         "limits": _packed(observed.limits, "limits", arrays),
         "features": _packed_choice(observed, arrays),
     }
-    head = {"kind": KIND, "version": VERSION, "checksum": _checksum(record, arrays), "record": record}
+    _write(path, KIND, record, arrays)
+
+
+def save_series(estimate: SeriesEstimate, path: Path) -> None:
+    """Write an estimate of a series to a file, whole or not at all."""
+    arrays: Arrays = {}
+    _write(path, SERIES_KIND, _packed(estimate, "series", arrays), arrays)
+
+
+def _write(path: Path, kind: str, record: dict[str, Any], arrays: Arrays) -> None:
+    head = {"kind": kind, "version": VERSION, "checksum": _checksum(record, arrays), "record": record}
     buffer = io.BytesIO()
     np.savez(buffer, record=np.array(json.dumps(head)), **arrays)
     write_whole(path, buffer.getvalue())
@@ -99,6 +123,37 @@ def load_estimate(path: str | Path, features: Any = None) -> Estimate:
     return _estimate(record, arrays, _observed(record["features"], limits, arrays, features))
 
 
+def load_series(path: str | Path) -> SeriesEstimate:
+    """Read an estimate of a series that `SeriesEstimate.save` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    SeriesEstimate
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, is something else, or was written by another version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import gainbias as gb
+    >>> estimate = gb.evaluate_series([1.0, 3.0, 2.0, 5.0] * 100)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     estimate.save(f"{folder}/series.npz")
+    ...     gb.load_series(f"{folder}/series.npz").to_dict() == estimate.to_dict()
+    True
+    """
+    record, arrays = _read(Path(path), SERIES_KIND, "series of gainbias, which SeriesEstimate.save writes")
+    found: SeriesEstimate = _unpacked(record, arrays)
+    return found
+
+
 def load_to_show(path: str | Path) -> Estimate:
     """Read an estimate to show it; it has no values if its features are a function, which no file holds."""
     record, arrays = _read(Path(path))
@@ -124,7 +179,9 @@ def _estimate(record: dict[str, Any], arrays: Arrays, observed: ObservationMap) 
     )
 
 
-def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
+def _read(
+    path: Path, kind: str = KIND, what: str = "estimate of gainbias, which Estimate.save writes"
+) -> tuple[dict[str, Any], Arrays]:
     """Return the record and the arrays of a file, if they are what was written."""
     if not path.exists():
         raise ValueError(f"there is no file {path}")
@@ -137,8 +194,8 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
         head = json.loads(str(arrays.pop("record", "{}")))
     except Exception as error:  # NumPy may raise anything where bits are wrong
         raise DamagedError(f"{path} is damaged, or no estimate of gainbias: {error}") from None
-    if not isinstance(head, dict) or head.get("kind") != KIND:
-        raise ValueError(f"{path} is no estimate of gainbias, which Estimate.save writes")
+    if not isinstance(head, dict) or head.get("kind") != kind:
+        raise ValueError(f"{path} is no {what}")
     if not (isinstance(head.get("version"), int) and {"record", "checksum"} <= head.keys()):
         raise DamagedError(f"{path} is damaged: its head is not whole")
     if head["version"] != VERSION:
