@@ -101,10 +101,18 @@ def test_a_leak_alone_may_be_too_small_for_a_product() -> None:
 class TestTheErrorOfALaw:
     """Two classes and a transient state; a law that is off, and a solver that is off too."""
 
-    chain = np.zeros((8, 8))
-    chain[:3, :3] = [[0.2, 0.5, 0.3], [0.6, 0.1, 0.3], [0.4, 0.4, 0.2]]
-    chain[3:7, 3:7] = [[0.5, 0.2, 0.2, 0.1], [0.3, 0.3, 0.3, 0.1], [0.1, 0.6, 0.2, 0.1], [0.7, 0.1, 0.1, 0.1]]
-    chain[7] = [0.25, 0.0, 0.0, 0.25, 0.0, 0.0, 0.0, 0.5]
+    chain = np.array(
+        [
+            [0.2, 0.5, 0.3, 0.0, 0.0, 0.0, 0.0, 0.0],
+            [0.6, 0.1, 0.3, 0.0, 0.0, 0.0, 0.0, 0.0],
+            [0.4, 0.4, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0],
+            [0.0, 0.0, 0.0, 0.5, 0.2, 0.2, 0.1, 0.0],
+            [0.0, 0.0, 0.0, 0.3, 0.3, 0.3, 0.1, 0.0],
+            [0.0, 0.0, 0.0, 0.1, 0.6, 0.2, 0.1, 0.0],
+            [0.0, 0.0, 0.0, 0.7, 0.1, 0.1, 0.1, 0.0],
+            [0.25, 0.0, 0.0, 0.25, 0.0, 0.0, 0.0, 0.5],
+        ]
+    )
     class_of = np.array([0, 0, 0, 1, 1, 1, 1, -1])
     roots = np.array([0, 4])
     rows = Sparse(*(lambda csr: (csr.indptr, csr.indices, csr.data))(sparse.csr_array(chain)))
@@ -146,7 +154,7 @@ class TestTheErrorOfALaw:
 
     @pytest.mark.parametrize("rounding", [0.0, 0.02, 0.3])
     def test_is_that_of_the_formula(self, rounding: float, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Units of rounding are made large, so that each term is seen; the formula is written class by class."""
+        """Units of rounding are made large, so that each term is seen."""
         eps, lost = 2.0**-9, 1e-3
         monkeypatch.setattr(law, "EPSILON", eps)
         solve = self.solver(0.1)
