@@ -31,7 +31,7 @@ class TestPolishing:
     """A law is polished as long as it will be done in time, at the rate of late."""
 
     def polish(self, steps: int, most_sweeps: int) -> tuple[int, float, bool]:
-        """Polish the law of a ring of this many states; return the sweeps, the error, and whether it is noted."""
+        """Polish the law of a ring of this size; return the sweeps, its error, and whether that is noted."""
         chain = 0.6 * np.roll(np.eye(steps), 1, axis=1) + 0.4 * np.roll(np.eye(steps), -1, axis=1)
         rows = sparse.csr_array(chain)
         law = np.where(np.arange(steps) < steps // 2, 1.0, 2.0)
