@@ -404,8 +404,9 @@ class TestErrorsOnTransientStates:
 
     def test_in_an_answer(self, monkeypatch):
         """Errors of the classes that are seen, and units of rounding that are seen too."""
-        margin = 1.5
+        margin, eps = 1.5, 2.0**-6
         monkeypatch.setattr(multichain, "MARGIN", margin)
+        monkeypatch.setattr(multichain, "EPSILON", eps)
         rng = np.random.default_rng(2)
         chain = np.zeros((6, 6))
         chain[:4, :4] = np.kron(np.eye(2), np.full((2, 2), 0.5))
@@ -430,7 +431,8 @@ class TestErrorsOnTransientStates:
         gain_error = inverse @ chain[4:, :4] @ off_gain[:4] * margin
         np.testing.assert_allclose(found.gain_error[4:], gain_error * margin, rtol=1e-12)
         entering = chain[4:, :4] @ off_bias[:4] * margin
-        bias_error = inverse @ (gain_error + np.abs(doubt[4:]) + entering)
+        rounded = 4 * eps**2 * (np.abs(rewards) + np.abs(exact.gain))[4:]
+        bias_error = inverse @ (gain_error + np.abs(doubt[4:]) + rounded + entering)
         np.testing.assert_allclose(found.bias_error[4:], bias_error * margin, rtol=1e-12)
         np.testing.assert_array_equal(found.gain_error[:4], off_gain[:4])
         np.testing.assert_array_equal(found.bias_error[:4], off_bias[:4])
