@@ -11,7 +11,6 @@ from gainbias.model.checks import EPSILON
 from gainbias.model.solve.elimination import law, symbolic
 from gainbias.model.solve.elimination.law import (
     SMALLEST_NORMAL,
-    count_disturbances,
     elimination_rounding,
     loses_products,
     measure_law,
@@ -56,9 +55,9 @@ def test_disturbances_are_counted_by_the_plain_rule(seed: int, dense: bool) -> N
     factors, plain, _ = factors_of(chain, leak, dense)
     entered = (np.tril(plain, -1) != 0.0).sum(axis=0)
     leads = (np.triu(plain, 1) != 0.0).sum(axis=1)
-    count = count_disturbances(factors.fronts, factors.values)
-    assert count == (entered * (leads + 4)).sum() > 0
-    assert elimination_rounding(factors.fronts, factors.values) == pytest.approx(EPSILON * (count + 4 * 40))
+    count = (entered * (leads + 4)).sum()
+    assert count > 0
+    assert elimination_rounding(factors.fronts, factors.values) == EPSILON * (count + 4 * 40)
 
 
 def loses_by_the_plain_rule(plain: np.ndarray, leaked: np.ndarray) -> bool:
@@ -253,10 +252,10 @@ class PlannedMeter(Meter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.planned: list[float] = []
+        self.told: list[float] = []
 
     def plan(self, operations: float, factor_entries: int = 0) -> None:
-        self.planned.append(operations)
+        self.told.append(operations)
 
 
 @pytest.mark.parametrize("degree", [3, 6])
@@ -275,4 +274,4 @@ def test_what_an_expanding_graph_takes_is_not_foretold_as_more(
     meter = PlannedMeter()
     plan, name = plan_sparse(symmetric_pattern(sparse.csr_array(graph)), Budget(1e9, Watch(), meter))
     assert name == "nested dissection"
-    assert 0.001 * plan.flops < meter.planned[0] < plan.flops
+    assert 0.001 * plan.flops < meter.told[0] < plan.flops
