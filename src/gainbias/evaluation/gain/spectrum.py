@@ -43,7 +43,7 @@ LARGE_MISS = 1.4
 TURNS = np.concatenate([[0.35, 0.5, 0.7], np.geomspace(1.0, 400.0, 24)])
 """The wave at which a slow part has lost half its square: the length over pi relaxation times."""
 
-SLOWEST_BELIEVED = 1.0
+SLOWEST_BELIEVED = 1.5
 """Slower parts than this are noticed, but nothing is corrected for them: they are trends."""
 
 LEVELS_OF_SLOW = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e4])
@@ -228,17 +228,18 @@ def _log_likelihood(total: Floats, log_sum: Floats, chains: int, waves: int) -> 
 
 def _limits(squares: Floats, chains: int) -> Floats:
     """Return the largest square of each wave that counts: a season must not pass for a level."""
-    usual = median_filter(squares, size=NEIGHBOURS, mode="nearest") / stats.chi2.median(chains)
+    usual = median_filter(squares, size=NEIGHBOURS, mode="reflect") / stats.chi2.median(chains)
     limits = usual * stats.chi2.isf(STICKS_OUT, chains)
     limits[:STEADY_WAVES] = np.inf
     return np.asarray(limits)
 
 
-SEASON_NEIGHBOURS = 51
+SEASON_NEIGHBOURS = 101
 """Frequencies from whose median the usual power is taken."""
 
-SEASON_CHANCE = 1e-4
-"""A season is one that chance makes this rarely at the strongest of all frequencies."""
+SEASON_CHANCE = 1e-6
+"""A season is one that chance makes this rarely at the strongest of all frequencies, if the usual power is
+known; that is only estimated, so it happens a little more often."""
 
 FEWEST_PERIODS = 5
 """A season is one that came back at least this often."""
@@ -265,7 +266,7 @@ def season_length(series: Floats) -> float:
         return 0.0
     waves = fft.rfft(series - series.mean(axis=1, keepdims=True))
     power = (np.abs(waves) ** 2).mean(axis=0)[1 : (n + 1) // 2]
-    usual = median_filter(power, size=SEASON_NEIGHBOURS, mode="nearest") / (
+    usual = median_filter(power, size=SEASON_NEIGHBOURS, mode="reflect") / (
         stats.gamma.median(chains) / chains
     )
     relative = np.divide(power, usual, out=np.zeros(len(power)), where=usual > 0.0)
