@@ -207,7 +207,9 @@ def _add_evaluate(verbs: Any) -> None:
         verb.add_argument(f"--{role}", action="append", metavar="COLUMN", help=f"of a log{several}")
     verb.add_argument("--gaps", default="error", choices=["error", "break"], help="where rows are missing")
     _add_series_options(verb)
-    verb.add_argument("--save", metavar="FILE.npz", help="also keep the estimate, for load_estimate or load_series")
+    verb.add_argument(
+        "--save", metavar="FILE.npz", help="also keep the estimate, for load_estimate or load_series"
+    )
     verb.add_argument("--plot", metavar="FILE.png", help="also draw the estimate")
     verb.add_argument("--page", metavar="FILE.html", help="also write its interactive page, to open and send")
     verb.add_argument("--overwrite", action="store_true", help="replace files that exist already")

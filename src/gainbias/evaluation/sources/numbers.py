@@ -391,10 +391,8 @@ def _parsed(column: NDArray[Any]) -> tuple[NDArray[Any], dict[tuple[int, ...], s
             if not words.strip():
                 return numbers, {place: "missing"}, is_text
             try:
-                numbers[place] = float(words)
+                numbers[place] = float(words.replace("_", "?"))  # Python would read 1_000
             except ValueError:
-                return numbers, {place: f"the text {words!r}, not a number"}, is_text
-            if "_" in words:  # Python would read 1_000
                 return numbers, {place: f"the text {words!r}, not a number"}, is_text
         else:
             try:

@@ -1,0 +1,454 @@
+"""`evaluate_series`: means, ratios and quantiles of columns from anywhere, and what is wrong with them."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import gainbias as gb
+from gainbias.evaluation import series
+from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.interval import estimate_gain, estimate_ratio
+from gainbias.evaluation.gain.quantiles import (
+    BinnedNumbers,
+    OrderedNumbers,
+    RandomSample,
+    estimate_quantile,
+)
+from gainbias.evaluation.sources import numbers as sources
+from tests.oracles.series import PROCESSES, autoregression
+
+LEVELS = (0.5, 0.95, 0.99)
+
+
+def lognormal(length: int = 6000, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).lognormal(size=length)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of a few thousand rows are too large to be held, and come in several blocks."""
+    monkeypatch.setattr(series, "HELD", 1_000)
+    monkeypatch.setattr(sources, "BLOCK", 2**12)
+    monkeypatch.setattr(sources, "ROWS", 700)
+
+
+@pytest.fixture
+def frame():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(1)
+    return pandas.DataFrame(
+        {"ms": lognormal(), "items": rng.integers(1, 5, 6000), "server": np.tile(["a", "b", "a"], 2000)}
+    )
+
+
+def stored(frame, folder, kind: str) -> str:
+    path = str(folder / f"latencies.{kind}")
+    if kind.startswith("csv"):
+        frame.to_csv(path, index=False)
+    elif kind.startswith("jsonl"):
+        text = frame.to_json(orient="records", lines=True, double_precision=15)
+        with (gzip.open if kind.endswith("gz") else open)(path, "wt") as file:
+            file.write(text)
+    else:
+        frame.to_parquet(path)
+    return path
+
+
+class TestAnswers:
+    def test_mean_is_that_of_the_one_procedure(self):
+        x = autoregression(np.random.default_rng(0), 5000, 1, 0.9)[0]
+        found, gain = gb.evaluate_series(x), estimate_gain(BatchMeans.of(x))
+        assert (found.mean, found.interval, found.verdict) == (gain.gain, gain.interval, gain.verdict)
+        assert found.warm_up == gain.transient
+        assert found.diagnostics.warnings[: len(gain.warnings)] == gain.warnings
+
+    def test_quantiles_are_order_statistics(self):
+        x = lognormal(1001)
+        found = gb.evaluate_series(x, [0.25, 0.5])
+        assert [one.value for one in found.levels] == np.quantile(
+            x, [0.25, 0.5], method="inverted_cdf"
+        ).tolist()
+        assert list(found.quantiles) == [0.25, 0.5]
+        for one in found.levels:
+            assert one.interval[0] in x
+            assert one.interval[0] < one.value < one.interval[1]
+
+    def test_interval_of_independent_numbers_is_that_of_binomial_ranks(self):
+        x = np.random.default_rng(3).random(20_000)
+        exact = stats.binom.ppf([0.025, 0.975], 20_000, 0.95) / 20_000
+        for level, (low, high) in {0.95: exact}.items():
+            found = gb.evaluate_series(x, level).quantiles[level].interval
+            assert found[1] - found[0] == pytest.approx(high - low, rel=0.6)
+
+    def test_dependence_widens_intervals(self):
+        slow = autoregression(np.random.default_rng(0), 20_000, 1, 0.9)[0]
+        mixed = np.random.default_rng(1).permutation(slow)
+
+        def width(x, level):
+            low, high = gb.evaluate_series(x).quantiles[level].interval
+            return high - low
+
+        for level in (0.5, 0.95):
+            assert width(slow, level) > 1.5 * width(mixed, level)
+
+    def test_few_exceedances_are_refused_with_a_factor(self):
+        found = gb.evaluate_series(lognormal(600)).quantiles
+        assert found[0.5].interval is not None
+        assert found[0.99].interval is None
+        assert 3 < found[0.99].exceedances < 12
+        assert "run about" in found[0.99].words
+        dependent = autoregression(np.random.default_rng(0), 4000, 1, 0.99)[0]
+        assert (
+            gb.evaluate_series(dependent, 0.95).quantiles[0.95].interval is None
+        )  # 200 exceed it, in clusters
+
+    def test_discrete_numbers_may_have_a_quantile_without_doubt(self):
+        digits = np.random.default_rng(0).integers(10, size=5000)
+        found = gb.evaluate_series(digits, (0.5, 0.55, 0.99)).quantiles
+        assert found[0.99].interval == (9.0, 9.0)
+        assert found[0.55].interval == (5.0, 5.0)
+        assert found[0.5].interval == (4.0, 5.0)  # half of the numbers are up to 4, or a little less
+
+    def test_ratio_of_sums(self, frame):
+        found = gb.evaluate_series(frame, (), column="ms", ratio_to="items")
+        assert found.mean == pytest.approx(frame["ms"].sum() / frame["items"].sum())
+        tops, bottoms = BatchMeans.of(frame["ms"]), BatchMeans.of(frame["items"])
+        assert found.interval == estimate_ratio(tops, bottoms).interval
+        assert found.quantiles == {}
+
+    def test_groups_are_evaluated_by_themselves(self, frame):
+        found = gb.evaluate_series(frame, column="ms", group="server")
+        assert list(found) == ["a", "b"]
+        for name in found:
+            alone = gb.evaluate_series(frame["ms"][frame["server"] == name])
+            assert found[name].to_dict() == alone.to_dict()
+        assert "4,000" in repr(found)
+        assert set(found.to_dict()) == {"a", "b"}
+
+    def test_skip_leaves_out_a_known_warm_up_and_looks_for_no_other(self):
+        x = lognormal() + 50.0 * np.exp(-np.arange(6000) / 100)
+        searched, skipped = gb.evaluate_series(x), gb.evaluate_series(x, skip=100)
+        assert searched.warm_up > 100
+        assert skipped.warm_up == 100
+        assert skipped.mean == pytest.approx(x[100:].mean())
+        assert skipped.quantiles[0.5].value == np.quantile(x[100:], 0.5, method="inverted_cdf")
+        assert searched.quantiles[0.5].value == np.quantile(x[searched.warm_up :], 0.5, method="inverted_cdf")
+
+    def test_chains(self):
+        x = np.random.default_rng(0).normal(size=(4, 2000))
+        found = gb.evaluate_series(x)
+        assert found.diagnostics.num_chains == 4
+        assert found.diagnostics.num_numbers == 8000
+        assert found.quantiles[0.95].interval[0] < 1.645 < found.quantiles[0.95].interval[1]
+        apart = gb.evaluate_series(x + np.arange(4)[:, None])
+        assert apart.verdict.kind == "chains disagree"
+        assert apart.quantiles[0.5].interval is None
+
+    def test_saved_and_loaded(self, tmp_path):
+        found = gb.evaluate_series(lognormal(300))
+        found.save(tmp_path / "new" / "series.npz")
+        again = gb.load_series(tmp_path / "new" / "series.npz")
+        assert repr(again) == repr(found)
+        assert (again.batch_means == found.batch_means).all()
+        with pytest.raises(ValueError, match="already"):
+            found.save(tmp_path / "new" / "series.npz")
+        with pytest.raises(ValueError, match="no estimate of gainbias"):
+            gb.load_estimate(tmp_path / "new" / "series.npz")
+
+    def test_words(self):
+        shown = repr(gb.evaluate_series(lognormal(600), confidence=0.9))
+        assert "90% interval" in shown
+        assert "p99       " in shown
+        assert "no interval: too few independent numbers" in shown
+        assert json.dumps(gb.evaluate_series(np.ones(50)).to_dict(), allow_nan=False)
+
+
+class TestSources:
+    @pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "jsonl.gz", "parquet", "arrow", "mapping"])
+    def test_all_give_the_same(self, frame, tmp_path, kind):
+        if kind == "arrow":
+            source = pytest.importorskip("pyarrow").table(frame)
+        else:
+            source = dict(frame) if kind == "mapping" else stored(frame, tmp_path, kind)
+        expected = gb.evaluate_series(frame, column="ms", ratio_to="items", group="server")
+        found = gb.evaluate_series(source, column="ms", ratio_to="items", group="server")
+        for name in ("a", "b"):
+            assert found[name].mean == pytest.approx(expected[name].mean, rel=1e-12)
+            assert found[name].interval == pytest.approx(expected[name].interval, rel=1e-9)
+            assert found[name].quantiles[0.95].interval == pytest.approx(
+                expected[name].quantiles[0.95].interval
+            )
+
+    @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+    def test_large_files_take_two_readings(self, frame, tmp_path, kind, small_blocks, monkeypatch):
+        exact = gb.evaluate_series(frame, column="ms", group="server")
+        found = gb.evaluate_series(stored(frame, tmp_path, kind), column="ms", group="server")
+        monkeypatch.setattr(series, "SAMPLES_OF_GROUPS", 0)
+        monkeypatch.setattr(series, "FEWEST_OF_A_SAMPLE", 500)
+        rough = gb.evaluate_series(stored(frame, tmp_path, kind), column="ms", group="server")
+        for name in ("a", "b"):
+            assert "too many to be held" in rough[name].diagnostics.notes[-1]
+            assert found[name].mean == pytest.approx(exact[name].mean)
+            for level in (0.5, 0.95):
+                best, one = exact[name].quantiles[level].interval, rough[name].quantiles[level].interval
+                width = best[1] - best[0]
+                assert best[0] - width < one[0] <= best[0] + 0.2 * width
+                assert best[1] - 0.2 * width <= one[1] < best[1] + width
+                assert rough[name].quantiles[level].value == pytest.approx(
+                    exact[name].quantiles[level].value, abs=0.3 * width
+                )
+
+    def test_a_warm_up_is_left_out_in_the_second_reading(self, tmp_path, small_blocks):
+        pandas = pytest.importorskip("pandas")
+        x = np.random.default_rng(0).integers(10, size=6000) + np.where(np.arange(6000) < 500, 100, 0)
+        pandas.DataFrame({"x": x}).to_csv(tmp_path / "x.csv", index=False)
+        found = gb.evaluate_series(tmp_path / "x.csv", (0.55, 0.99))
+        assert 500 <= found.warm_up < 510
+        assert found.quantiles[0.55].interval == (5.0, 5.0)  # of numbers that repeat, all is exact
+        assert found.quantiles[0.99].value == 9.0
+
+    def test_a_wrong_row_behind_the_first_block(self, frame, tmp_path, small_blocks):
+        frame["ms"] = frame["ms"].astype(object)
+        frame.loc[5000, "ms"] = "slow"
+        for kind in ("csv", "jsonl"):
+            found = gb.evaluate_series(stored(frame, tmp_path, kind), column="ms")
+            [reason, *_] = found.diagnostics.warnings
+            assert reason == "cut short after 5,000 numbers: row 5000: ms is the text 'slow', not a number"
+            assert found.diagnostics.num_numbers == 5000 - found.warm_up
+            assert found.quantiles[0.5].interval is not None
+
+    def test_json_groups_may_be_numbers(self, tmp_path):
+        rows = [{"x": k % 7, "g": k % 2} for k in range(100)]
+        (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        assert list(gb.evaluate_series(tmp_path / "x.jsonl", column="x", group="g")) == [0, 1]
+
+    def test_the_only_column_needs_no_name(self, tmp_path):
+        (tmp_path / "x.csv").write_text("x\n" + "\n".join(map(str, lognormal(100))))
+        assert gb.evaluate_series(tmp_path / "x.csv", ()).mean == pytest.approx(lognormal(100).mean())
+
+    def test_a_file_that_changes_while_it_is_read(self, tmp_path, small_blocks, monkeypatch):
+        path = tmp_path / "x.csv"
+        path.write_text("x\n" + "1\n2\n" * 1000)
+        counted = series._counted
+
+        def changed(*given):
+            path.write_text("x\n1\n2\n")
+            return counted(*given)
+
+        monkeypatch.setattr(series, "_counted", changed)
+        with pytest.raises(ValueError, match="was changed while it was read"):
+            gb.evaluate_series(path)
+
+
+class TestWrongInput:
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"quantiles": (0.5, 95)}, "between 0 and 1, found 95: say 0.95 for 95 %"),
+            ({"quantiles": 0.0}, "between 0 and 1, found 0.0"),
+            ({"quantiles": (float("nan"),)}, "between 0 and 1, found nan"),
+            ({"quantiles": "half"}, "between 0 and 1, found 'half'"),
+            ({"confidence": 95}, "confidence must be between 0 and 1"),
+            ({"skip": -1}, "skip must be"),
+            ({"skip": 1000}, "at least 4 numbers after the first 1,000, found 0"),
+            ({"column": "ms"}, "names a column of a table or file"),
+            ({"ratio_to": "ms"}, "there is no table"),
+            ({"ratio_to": np.ones(3)}, r"ratio_to has shape \(3,\)"),
+        ],
+    )
+    def test_arguments(self, given, message):
+        with pytest.raises(ValueError, match=message):
+            gb.evaluate_series(lognormal(200), **given)
+
+    @pytest.mark.parametrize(
+        ("x", "message"),
+        [
+            ([], "at least 4 numbers, found 0"),
+            ([1.0], "at least 4 numbers, found 1"),
+            (np.zeros((2, 3, 4)), r"shape \(n,\) or \(chains, n\)"),
+            ([[1.0, 2.0], [3.0]], "equal lengths"),
+            (np.array(["2020-01-01"] * 9, dtype="M8[s]"), "found times"),
+            (iter([1.0]), "found list_iterator"),
+            ({"a": [1.0], "b": [2.0]}, "say which column is meant, column=...: there are a, b"),
+            ([1.0, np.nan, 2.0], "row 1: the number is nan or missing"),
+            ("none.csv", "there is no file none.csv"),
+        ],
+    )
+    def test_data_without_an_answer(self, x, message):
+        with pytest.raises(ValueError, match=message):
+            gb.evaluate_series(x)
+
+    @pytest.mark.parametrize(
+        ("wrong", "what"),
+        [
+            (np.nan, "nan or missing"),
+            (np.inf, "inf, not a finite number"),
+            (None, "missing"),
+            ("12 ms", "the text '12 ms', not a number"),
+            ("1_000", "the text '1_000', not a number"),
+            ([1.0], "[1.0] (list), not a number"),
+        ],
+    )
+    def test_a_wrong_row_is_named_and_the_rest_before_it_counts(self, wrong, what):
+        x = lognormal(500).astype(object)
+        x[400] = wrong
+        x[450] = "later"
+        found = gb.evaluate_series(x if isinstance(wrong, str | list | None) else x[:450].astype(float))
+        assert not found.diagnostics.is_complete
+        [reason, *_] = found.diagnostics.warnings
+        assert reason == f"cut short after 400 numbers: row 400: the number is {what}"
+        assert found.mean == gb.evaluate_series(lognormal(500)[:400]).mean
+
+    def test_a_wrong_row_of_one_chain(self):
+        x = np.random.default_rng(0).normal(size=(3, 500))
+        x[2, 300] = np.inf
+        found = gb.evaluate_series(x)
+        assert found.diagnostics.warnings[0].startswith("cut short after 900 numbers: row 300 of chain 2")
+
+    def test_numbers_stored_as_text_are_read_and_spoken_of(self):
+        x = lognormal(300)
+        found = gb.evaluate_series([repr(float(number)) for number in x])
+        assert found.mean == gb.evaluate_series(x).mean
+        assert found.diagnostics.notes == ("the number: this column holds text: it was read as numbers",)
+
+    @pytest.mark.parametrize(
+        ("name", "text", "message"),
+        [
+            ("empty.csv", "", "is empty"),
+            ("head.csv", "ms\n", "at least 4 numbers, found 0"),
+            ("one.csv", "ms\n3\n", "at least 4 numbers, found 1"),
+            ("decimal.csv", 'ms\n"1,5"\n2\n', "row 0: ms is the text '1,5', not a number"),
+            ("empty.jsonl", "\n", "is empty"),
+            ("list.jsonl", "[1, 2]\n", "row 0 is no object"),
+            ("other.csv", "s\n1\n2\n", "there is no column 'ms'"),
+        ],
+    )
+    def test_files_without_an_answer(self, tmp_path, name, text, message):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ValueError, match=message):
+            gb.evaluate_series(tmp_path / name, column="ms")
+
+    def test_a_broken_line_of_json(self, tmp_path):
+        (tmp_path / "x.jsonl").write_text('{"x": 1}\n{"x": 2}\n' * 20 + '{"x": \n{"x": 2}\n')
+        found = gb.evaluate_series(tmp_path / "x.jsonl")
+        assert found.diagnostics.num_numbers == 40
+        assert "row 40 is no JSON" in found.diagnostics.warnings[0]
+
+    def test_a_group_of_one(self):
+        found = gb.evaluate_series(
+            {"x": [1.0, 3.0] * 25 + [7.5], "g": ["a"] * 50 + ["b"]}, column="x", group="g"
+        )
+        alone = found["b"]
+        assert (alone.mean, alone.interval, alone.quantiles[0.5].value) == (7.5, None, 7.5)
+        assert alone.verdict.kind == "too short"
+        assert "1 numbers" in alone.diagnostics.warnings[0]
+        assert found["a"].mean == 2.0
+
+    def test_a_missing_group(self):
+        groups = np.array(["a"] * 50 + [None] + ["a"] * 9, dtype=object)
+        found = gb.evaluate_series(lognormal(60), group=groups)
+        assert found["a"].diagnostics.warnings[0] == "cut short after 50 numbers: row 50: group is missing"
+
+    def test_too_many_groups(self, monkeypatch):
+        monkeypatch.setattr(series, "MOST_GROUPS", 5)
+        with pytest.raises(ValueError, match="more than 5 groups: is group the right column"):
+            gb.evaluate_series(lognormal(60), group=np.arange(60))
+
+    def test_a_denominator_that_crosses_zero(self):
+        rng = np.random.default_rng(0)
+        top, bottom = rng.normal(size=2000) + 5, rng.normal(size=2000) + 2
+        first = int(np.flatnonzero(bottom < 0)[0])
+        found = gb.evaluate_series(top, (), ratio_to=bottom)
+        assert found.interval[0] < 2.5 < found.interval[1]
+        assert f"change their sign, first in row {first}:" in found.diagnostics.warnings[-1]
+        crossing = gb.evaluate_series(top, (), ratio_to=bottom - bottom.mean() + 0.01)
+        assert crossing.interval is None
+        assert "standard errors away from zero" in crossing.diagnostics.warnings[0]
+        nothing = gb.evaluate_series(top, (0.5,), ratio_to=np.zeros(2000))
+        assert np.isnan(nothing.mean)
+        assert "sum to zero" in nothing.diagnostics.warnings[0]
+        assert nothing.quantiles[0.5].interval is not None
+
+    def test_numbers_that_never_change(self):
+        found = gb.evaluate_series(np.full(500, 3.0))
+        assert (found.mean, found.interval, found.verdict.kind) == (3.0, None, "constant")
+        assert found.quantiles[0.5].interval is None
+
+
+class TestQuantiles:
+    def test_bins_bracket_what_sorting_finds(self):
+        x = np.round(lognormal(20_000), 2)
+        sample = RandomSample()
+        for part in np.array_split(x, 7):
+            sample.add(part, capacity=2000)
+        binned = BinnedNumbers(sample.after(0), LEVELS)
+        for part in np.array_split(x, 3):
+            binned.add(part)
+        ordered = OrderedNumbers(x[None])
+        ranks = np.array([1.0, 17.0, 10_000.0, 19_000.0, 20_000.0])
+        for rank in ranks:
+            low, high = binned.around(rank, rank)
+            assert low <= ordered.values(np.array([rank]))[0] <= high
+            assert low <= binned.values(np.array([rank]))[0] <= high
+        assert binned.count == ordered.count
+        assert 0.0 < binned.largest_bin < 0.01
+
+    def test_samples_do_not_depend_on_pieces(self):
+        x, kept = lognormal(10_000), []
+        for pieces in (1, 13):
+            sample = RandomSample()
+            for part in np.array_split(x, pieces):
+                sample.add(part, capacity=500)
+            kept.append(sample.after(2000))
+        assert (kept[0] == kept[1]).all()
+        assert np.isin(kept[0][1:-1], x[2000:]).all()
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        ("name", "steps"), [("normal", 4000), ("ar0.9", 20_000), ("waiting-0.5", 30_000), ("garch", 20_000)]
+    )
+    def test_coverage(self, name, steps):
+        process = PROCESSES[name]
+        rng, runs = np.random.default_rng(11), 200
+        hits = {level: [] for level in LEVELS}
+        for row in process.generate(rng, steps, runs):
+            numbers = OrderedNumbers(row[None])
+            for level in LEVELS:
+                found = estimate_quantile(numbers, level).interval
+                if found is not None:
+                    hits[level].append(found[0] <= process.quantiles[level] <= found[1])
+        for found in hits.values():
+            assert len(found) > 0.9 * runs
+            assert 0.905 <= np.mean(found) <= 0.995  # 95 % of 200, with three standard errors
+
+
+class TestLogsWithoutStates:
+    def test_the_gain_alone(self):
+        x = lognormal(3000)
+        found = gb.evaluate_log({"reward": x})
+        expected = estimate_gain(BatchMeans.of(x))
+        assert found.gain == pytest.approx(expected.gain)
+        assert found.gain_interval == pytest.approx(expected.interval)
+        assert found.diagnostics.num_transitions == 3000 - expected.transient
+        assert np.isnan(found.value(0))
+        assert found.diagnostics.warnings == ()
+        assert "there is the gain alone" in found.diagnostics.notes[0]
+
+    def test_with_a_named_column_and_episodes(self):
+        log = {"paid": lognormal(400), "episode": np.arange(400) // 50}
+        found = gb.evaluate_log(log, reward="paid")
+        assert found.diagnostics.num_transitions == 400
+        with pytest.raises(ValueError, match="no column state"):
+            gb.evaluate_log(log)  # nor rewards
+        with pytest.raises(ValueError, match="no column 'place'"):
+            gb.evaluate_log(log, reward="paid", state="place")
+
+    def test_a_wrong_row(self):
+        x = lognormal(400)
+        x[300] = np.nan
+        found = gb.evaluate_log({"reward": x})
+        assert found.diagnostics.num_transitions == 299
+        assert "row 300 of the log: the reward is nan" in found.diagnostics.warnings[0]
