@@ -32,7 +32,7 @@ from gainbias.evaluation.gain.quantiles import (
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.reading import check_confidence
 from gainbias.evaluation.sources.columns import Chunk
-from gainbias.evaluation.sources.numbers import Numbers, numbers_of
+from gainbias.evaluation.sources.numbers import NumberSource, numbers_of
 from gainbias.evaluation.stream import BrokenStream
 from gainbias.store import check_free, plain
 from gainbias.types import Floats
@@ -117,6 +117,18 @@ class SeriesEstimate:
         Means over batches, with the warm-up, to be looked at.
     batch_size : int
         Numbers in a batch.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> import numpy as np
+    >>> waits = np.random.default_rng(0).exponential(3.0, 20_000)
+    >>> estimate = gb.evaluate_series(waits, quantiles=(0.5, 0.99))
+    >>> estimate.verdict.kind, estimate.interval[0] < 3.0 < estimate.interval[1]
+    ('steady', True)
+    >>> low, high = estimate.quantiles[0.99].interval
+    >>> low < 13.8 < high
+    True
     """
 
     mean: float
@@ -194,6 +206,19 @@ class GroupedSeries(Mapping[Any, SeriesEstimate]):
     ----------
     estimates : mapping
         From names of groups to estimates.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> import numpy as np
+    >>> table = {"ms": np.random.default_rng(0).exponential(3.0, 4_000), "server": ["a", "b"] * 2_000}
+    >>> found = gb.evaluate_series(table, (0.5,), column="ms", group="server")
+    >>> found["a"].verdict.kind
+    'steady'
+    >>> print(found)  # doctest: +ELLIPSIS
+    group  numbers  mean                 p50                  verdict
+    a      2,000    3.10 (...
+    b      2,000    3.02 (...
     """
 
     def __init__(self, estimates: Mapping[Any, SeriesEstimate]) -> None:
@@ -227,7 +252,8 @@ class GroupedSeries(Mapping[Any, SeriesEstimate]):
         names = list(rows[0]) if rows else []
         widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in names}
         lines = [{name: name for name in names}, *rows]
-        return "\n".join("  ".join(f"{line[name]:{widths[name]}s}" for name in names) for line in lines)
+        shown = ("  ".join(f"{line[name]:{widths[name]}s}" for name in names) for line in lines)
+        return "\n".join(line.rstrip() for line in shown)
 
 
 def level_in_words(level: float) -> str:
@@ -459,7 +485,7 @@ class _Gathered:
 
 
 def _gather(
-    numbers: Numbers, plan: _Plan, notes: list[str]
+    numbers: NumberSource, plan: _Plan, notes: list[str]
 ) -> tuple[dict[Any, _Gathered], BrokenStream | None]:
     """Read all numbers; return what there is of each group, and why reading stopped before the end."""
     found: dict[Any, _Gathered] = {}
@@ -543,7 +569,10 @@ def _without_interval(found: GainEstimate, words: str) -> GainEstimate:
 
 
 def _counted(
-    numbers: Numbers, gathered: Mapping[Any, _Gathered], gains: Mapping[Any, GainEstimate | None], plan: _Plan
+    numbers: NumberSource,
+    gathered: Mapping[Any, _Gathered],
+    gains: Mapping[Any, GainEstimate | None],
+    plan: _Plan,
 ) -> dict[Any, CountedNumbers]:
     """Return the numbers of each group after its warm-up, counted; for a large file, by a second reading."""
     counted: dict[Any, CountedNumbers] = {}
@@ -565,7 +594,7 @@ def _counted(
 
 
 def _count_again(
-    numbers: Numbers, binned: Mapping[Any, BinnedNumbers], warm_up: Mapping[Any, int], plan: _Plan
+    numbers: NumberSource, binned: Mapping[Any, BinnedNumbers], warm_up: Mapping[Any, int], plan: _Plan
 ) -> None:
     left = {name: (plan.skip or 0) + warm_up[name] for name in binned}
     try:
