@@ -55,9 +55,9 @@ def balance_residual(rows: Sparse, law: Doubled) -> Residual:
     """Return what flows into each state less what flows out of it, (n,), for a law or a part of one."""
     n = len(rows.indptr) - 1
     high, low, size = np.zeros((3, n))
-    write_balance(rows, law.high, law.rest, high, low, size)
-    degree = np.diff(rows.indptr) + np.bincount(rows.indices, minlength=n)
-    return _with_rounding(high + low, size, degree)
+    terms = np.diff(rows.indptr).astype(np.int64)
+    write_balance(rows, law.high, law.rest, high, low, size, terms)
+    return _with_rounding(high + low, size, terms)
 
 
 def _with_rounding(value: Floats, size: Floats, terms: Ints) -> Residual:
@@ -74,9 +74,20 @@ def class_sums(class_of: Ints, num_classes: int, weights: Floats, values: Double
 
     States of no class, and those of weight 0 whatever their value is, do not count.
     """
-    high, low, size = np.zeros((3, num_classes))
-    write_class_sums(class_of, weights, values.high, values.rest, high, low, size)
-    return _with_rounding(high + low, size, np.bincount(class_of[class_of >= 0], minlength=num_classes))
+    rest = values.rest
+
+    def part(begin: int, end: int) -> tuple[Doubled, Floats, Ints]:
+        (high, low, size), terms = np.zeros((3, num_classes)), np.zeros(num_classes, np.int64)
+        write_class_sums(class_of, weights, values.high, rest, begin, end, high, low, size, terms)
+        return Doubled(high, low), size, terms
+
+    # Where there are many classes, few states of each are in a block.
+    block = None if num_classes == 1 else len(class_of)
+    (total, size, terms), *others = share_blocks(part, len(class_of), block)
+    for more, more_size, more_terms in others:
+        total = total.minus(Doubled(-more.high, -more.rest))
+        size, terms = size + more_size, terms + more_terms + 1
+    return _with_rounding(total.high + total.rest, size, terms)
 
 
 def throughput(transitions: CsrArray, values: Floats) -> Floats:
@@ -146,12 +157,16 @@ def write_residual(
 
 @kernel
 def write_balance(
-    rows: Sparse, law: Floats, law_low: Floats, high: Floats, low: Floats, size: Floats
+    rows: Sparse, law: Floats, law_low: Floats, high: Floats, low: Floats, size: Floats, terms: Ints
 ) -> None:
-    """Add the residual of `balance_residual` to `high` and `low`, and its absolute terms to `size`."""
+    """Add the residual of `balance_residual` to `high` and `low`, and its absolute terms to `size`.
+
+    The number of transitions into each state is added to `terms`.
+    """
     for i in range(len(law)):
         for entry in range(rows.indptr[i], rows.indptr[i + 1]):
             j = rows.indices[entry]
+            terms[j] += 1
             if j != i:
                 term, term_low = multiply_exactly(law[i], rows.data[entry])
                 term_low += law_low[i] * rows.data[entry]
@@ -169,13 +184,21 @@ def write_class_sums(
     weights: Floats,
     values: Floats,
     values_low: Floats,
+    begin: int,
+    end: int,
     high: Floats,
     low: Floats,
     size: Floats,
+    terms: Ints,
 ) -> None:
-    """Add the sums of `class_sums` to `high` and `low`, and their absolute terms to `size`."""
-    for i in range(len(class_of)):
+    """Add the sums of `class_sums` to `high` and `low`, their absolute terms to `size`, and count `terms`.
+
+    Only the states `begin` to ``end - 1`` are looked at.
+    """
+    for i in range(begin, end):
         c = class_of[i]
+        if c >= 0:
+            terms[c] += 1
         if c >= 0 and weights[i] != 0.0:
             term, term_low = multiply_exactly(weights[i], values[i])
             high[c], lost = add_exactly(high[c], term)

@@ -47,7 +47,7 @@ from gainbias.model.solve.elimination.symbolic import (
     plan_sparse,
     symmetric_pattern,
 )
-from gainbias.model.solve.residual import Residual, class_sums
+from gainbias.model.solve.residual import Residual, class_sums, inner
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.structure import Structure
 from gainbias.types import Floats, Ints
@@ -57,6 +57,9 @@ BYTES_PER_STATE, BYTES_PER_ENTRY = 120, 60
 
 MOST_READS_PER_STATE = 100
 """The walk reads at most this many stored transitions per state of the class: a hub is dear to visit."""
+
+MANY_STATES = 2**16
+"""Classes of this size are walked through in longer laps."""
 
 RARE_PROBABILITY = 1e-9
 """A root that is this much rarer than the commonest state of its class is replaced."""
@@ -123,6 +126,10 @@ class EliminationSolver:
         """Whether a state is recurrent, (n,)."""
         return self._class_of >= 0
 
+    @cached_property
+    def _is_one_large_class(self) -> bool:
+        return is_large(len(self._class_of)) and not self._class_of.any()
+
     @property
     def num_classes(self) -> int:
         """Number of recurrent classes."""
@@ -151,6 +158,8 @@ class EliminationSolver:
 
     def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
+        if self._is_one_large_class:
+            return np.full(len(values), inner(self.stationary, values))
         inside = np.flatnonzero(self._class_of >= 0)
         weighted = self.stationary[inside] * values[inside]
         means = np.bincount(self._class_of[inside], weighted, len(self._roots)).astype(np.float64)
@@ -366,7 +375,8 @@ def busiest_states(rows: Sparse, class_start: Ints, members: Ints) -> Ints:
         state = members[class_start[c]]
         size = class_start[c + 1] - class_start[c]
         roots[c] = state
-        steps, used, lap, known = 64, 0, 1, 0
+        # On a large chain short laps would stay near the start, whatever way the chain drifts.
+        steps, used, lap, known = 64 if size < MANY_STATES else size // 16, 0, 1, 0
         # Each lap is twice as long as the one before, until much of it is spent on known ground.
         while size > 1 and used < MOST_READS_PER_STATE * size and known < 0.3 * steps:
             steps, lap, known = 2 * steps, lap + 1, 0

@@ -482,27 +482,51 @@ def column_counts(
 ) -> bool:
     """Write to `counts`, (n,), each position's number of later positions that it touches, plus one.
 
-    Returns False as soon as the sum exceeds `most`.
+    Positions must be in postorder. A later position i is touched by all positions on the paths of the tree
+    from its earlier neighbours up to it. These paths form a subtree with i on top; it is enough to know its
+    leaves, and where the paths from two of them meet (Gilbert, Ng and Peyton 1994).
+
+    Returns False if the sum of touched positions exceeds `most`.
     """
     n = len(order)
-    seen = np.full(n, -1, np.int32)
+    first = np.full(n, -1, np.int32)  # the first position below each one
+    latest = np.full(n, -1, np.int32)  # of the subtree of i: the first position below its latest leaf
+    leaf = np.full(n, -1, np.int32)  # and that leaf
+    ancestor = np.empty(n, np.int32)
+    for j in range(n):
+        counts[j] = 1 if first[j] == -1 else 0
+        i = j
+        while i != -1 and first[i] == -1:
+            first[i] = j
+            i = parent[i]
+        ancestor[j] = j
+    for j in range(n):
+        if parent[j] != -1:
+            counts[parent[j]] -= 1
+        state = order[j]
+        for entry in range(indptr[state], indptr[state + 1]):
+            i = position[indices[entry]]
+            if i <= j or first[j] <= latest[i]:
+                continue
+            latest[i] = first[j]
+            counts[j] += 1
+            if leaf[i] != -1:
+                meet = leaf[i]
+                while meet != ancestor[meet]:
+                    meet = ancestor[meet]
+                k = leaf[i]
+                while k != meet:
+                    k, ancestor[k] = ancestor[k], meet
+                counts[meet] -= 1
+            leaf[i] = j
+        if parent[j] != -1:
+            ancestor[j] = parent[j]
     total = 0.0
     for j in range(n):
-        counts[j] = 1
-    for i in range(n):
-        seen[i] = i
-        state = order[i]
-        for entry in range(indptr[state], indptr[state + 1]):
-            j = position[indices[entry]]
-            # Row i has entries along the path from each earlier neighbour up to i.
-            while j < i and seen[j] != i:
-                seen[j] = i
-                counts[j] += 1
-                total += 1.0
-                j = parent[j]
-        if total > most:
-            return False
-    return True
+        if parent[j] != -1:
+            counts[parent[j]] += counts[j]
+        total += counts[j] - 1.0
+    return total <= most
 
 
 @kernel
