@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import kernel, share_blocks, share_out
+from gainbias.kernels import share_blocks, share_out
 from gainbias.model.solve.elimination.numeric import (
     PANEL,
     Fronts,
@@ -30,7 +30,7 @@ from gainbias.model.solve.elimination.numeric import (
     keep_front,
     pass_on,
 )
-from gainbias.model.solve.elimination.symbolic import work_sizes
+from gainbias.model.solve.elimination.symbolic import cut_tree, work_sizes
 from gainbias.types import Floats, Ints
 
 LEAST_TO_SHARE = 2e9
@@ -152,16 +152,12 @@ def find_branches(fronts: Fronts) -> Branches | None:
     wide, rest = np.diff(fronts.first).astype(np.float64), np.diff(fronts.start).astype(np.float64)
     operations = 2.0 * ((wide + rest) ** 3 - rest**3) / 3.0
     work = operations + OPERATIONS_PER_FACTOR * np.diff(fronts.offset)
-    limit = work.sum() / BRANCHES
-    if limit * BRANCHES < LEAST_TO_SHARE:
+    if work.sum() < LEAST_TO_SHARE:
         return None
     above = np.full(len(wide), -1, np.int64)
     touches = rest > 0.0
     above[touches] = np.searchsorted(fronts.first, fronts.boundary[fronts.start[:-1][touches]], "right") - 1
-    total, size = work.copy(), np.ones(len(work), np.int64)
-    add_to_parents(above, total, size)
-    is_low = total <= limit
-    last = np.flatnonzero(~is_low | (above < 0) | ~is_low[above])
+    last, size, is_low = cut_tree(above, work, BRANCHES)
     if not 1 < len(last) <= MOST_BRANCHES:
         return None
     number = np.full(len(wide), -1, np.int64)
@@ -180,7 +176,9 @@ def find_branches(fronts: Fronts) -> Branches | None:
         return _branch(fronts, begin, end, last[children[k]], tuple(children[k]), operations)
 
     parts = share_out(branch, len(last))
-    most_first = np.argsort(-np.where(is_low, total, work)[last], kind="stable")
+    done = np.append(0.0, np.cumsum(work))
+    amount = done[last + 1] - done[np.where(is_low[last], last + 1 - size[last], last)]
+    most_first = np.argsort(-amount, kind="stable")
     levels = [[int(k) for k in most_first if level[k] == height] for height in range(int(level.max()) + 1)]
     return Branches(parts, levels)
 
@@ -218,15 +216,6 @@ def _branch(
     return Branch(
         begin, end, low, high, local, outside, children, places, (int(stack), int(largest)), bool(is_wide)
     )
-
-
-@kernel
-def add_to_parents(above: Ints, total: Floats, size: Ints) -> None:
-    """Add to the work and to the number of fronts of each front those of all fronts below it."""
-    for f in range(len(above)):
-        if above[f] >= 0:
-            total[above[f]] += total[f]
-            size[above[f]] += size[f]
 
 
 def eliminate_branches(

@@ -23,12 +23,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.sparse.linalg import spilu
 
-from gainbias.kernels import kernel, share_out
+from gainbias.kernels import is_large, kernel, share_out
 from gainbias.model.solve.elimination.numeric import Fronts
 from gainbias.model.solve.solution import Budget, MethodError
-from gainbias.types import Ints
+from gainbias.types import Floats, Ints
 
 SMALL = 5_000
 """Below this size even an expanding graph is ordered in about a second."""
@@ -38,6 +39,9 @@ LARGE, FLAT = 100_000, 3.0
 
 SMALL_PART = 5_000
 """Parts of a large graph are cut again until they are no larger than this."""
+
+SUBTREES = 64
+"""What fronts touch is found for about this many parts of a large tree separately."""
 
 FLOPS_PER_STATE_OF_METIS = 1e5
 """METIS takes about as long per state as this many flops of the elimination."""
@@ -403,8 +407,7 @@ def plan_elimination(graph: sp.csr_array, order: Ints, most_entries: float) -> E
     start = np.zeros(len(first), np.int64)
     # The boundary of a front is that of its last state; amalgamation never enlarges it.
     np.cumsum(counts[last] - 1, out=start[1:])
-    boundary = np.empty(start[-1], np.int32)
-    front_boundaries(indptr, indices, order, position, first, front_parent, start, boundary)
+    boundary = _front_boundaries(graph, order, position, first, front_parent, start)
     num_children = np.bincount(front_parent[front_parent >= 0], minlength=len(last)).astype(np.int32)
     return _plan(order, position, first, start, boundary, num_children)
 
@@ -555,23 +558,89 @@ def front_limits(parent: Ints, counts: Ints) -> Ints:
     return first[: fronts + 1].copy()
 
 
+def _front_boundaries(
+    graph: sp.csr_array, order: Ints, position: Ints, first: Ints, front_parent: Ints, start: Ints
+) -> Ints:
+    """Return the later positions that each front touches, ascending; several threads look at subtrees."""
+    boundary = np.empty(start[-1], np.int32)
+    below = first_children(front_parent)
+    plan = graph.indptr, graph.indices, order, position, first, start
+    last, size, is_low = cut_tree(front_parent, np.diff(start).astype(np.float64), SUBTREES)
+    subtrees = np.flatnonzero(is_low[last]) if is_large(len(order)) else last[:0]
+
+    def work(k: int) -> None:
+        end = last[subtrees[k]] + 1
+        write_boundaries(*plan, *below, np.arange(end - size[end - 1], end), boundary)
+
+    share_out(work, len(subtrees))
+    left = np.ones(len(first) - 1, bool)
+    for end in last[subtrees] + 1:
+        left[end - size[end - 1] : end] = False
+    write_boundaries(*plan, *below, np.flatnonzero(left), boundary)
+    return boundary
+
+
+def cut_tree(parent: Ints, work: Floats, parts: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Cut a tree in postorder into subtrees that have at most a part of all work, and single nodes above.
+
+    Parameters
+    ----------
+    parent : (m,) int array
+        Parent of each node, -1 at a root.
+    work : (m,) array
+        Work of each node.
+    parts : int
+        A subtree has at most the ``parts``-th part of the work.
+
+    Returns
+    -------
+    int array, (m,) int array, (m,) bool array
+        The last node of each subtree and the single nodes, ascending; the number of nodes below each node,
+        itself included; and whether a node is in a subtree.
+    """
+    total, size = work.copy(), np.ones(len(work), np.int64)
+    add_to_parents(parent, total, size)
+    is_low = total <= work.sum() / parts
+    return np.flatnonzero(~is_low | (parent < 0) | ~is_low[parent]), size, is_low
+
+
 @kernel
-def front_boundaries(
+def add_to_parents(parent: Ints, total: Floats, size: Ints) -> None:
+    """Add to the total and to the size of each node those of all nodes below it."""
+    for node in range(len(parent)):
+        if parent[node] >= 0:
+            total[parent[node]] += total[node]
+            size[parent[node]] += size[node]
+
+
+@kernel
+def first_children(parent: Ints) -> tuple[Ints, Ints]:
+    """Return a child of each node, and the next child of the same parent; -1 where there is none."""
+    child = np.full(len(parent), -1, np.int32)
+    sibling = np.full(len(parent), -1, np.int32)
+    for node in range(len(parent)):
+        if parent[node] >= 0:
+            sibling[node] = child[parent[node]]
+            child[parent[node]] = node
+    return child, sibling
+
+
+@kernel
+def write_boundaries(
     indptr: Ints,
     indices: Ints,
     order: Ints,
     position: Ints,
     first: Ints,
-    front_parent: Ints,
     start: Ints,
+    child: Ints,
+    sibling: Ints,
+    which: Ints,
     boundary: Ints,
 ) -> None:
-    """Write to `boundary` the later positions that each front touches, ascending."""
-    fronts = len(first) - 1
-    child = np.full(fronts, -1, np.int32)
-    sibling = np.full(fronts, -1, np.int32)
+    """Write to `boundary` the later positions that the fronts `which` touch, ascending, children first."""
     seen = np.full(len(order), -1, np.int32)
-    for front in range(fronts):
+    for front in which:
         last = first[front + 1] - 1
         end = start[front]
         for j in range(first[front], last + 1):
@@ -591,9 +660,6 @@ def front_boundaries(
                     end += 1
             below = sibling[below]
         boundary[start[front] : end].sort()
-        if front_parent[front] >= 0:
-            sibling[front] = child[front_parent[front]]
-            child[front_parent[front]] = front
 
 
 @kernel
