@@ -21,7 +21,7 @@ from gainbias.kernels import by_blocks, kernel
 from gainbias.model.checks import CsrArray
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import exit_probability
-from gainbias.model.solve.residual import inner, largest, length, multiply
+from gainbias.model.solve.residual import combined, inner, largest, length, multiply
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.solve.turns import PER_CALL, PER_ENTRY, PER_STATE, PER_SWEPT_ENTRY, Meter
 from gainbias.types import Floats
@@ -357,14 +357,14 @@ def _search(
         step = precondition(direction)
         moved = apply(step)
         alpha = rho / np.float64(inner(right, moved))
-        half = _combined(residual, -alpha, moved)
+        half = combined(residual, -alpha, moved)
         if length(half) <= tolerance:
-            x = _combined(x, alpha, step)
+            x = combined(x, alpha, step)
             break
         other = precondition(half)
         turned = apply(other)
         omega = np.float64(inner(turned, half)) / np.float64(inner(turned, turned))
-        residual = _combined(half, -omega, turned)
+        residual = combined(half, -omega, turned)
         budget.meter.spend(12 * PER_STATE * len(x))
         reached = length(residual)
         if not reached < MOST_GROWTH or rho == 0.0 or omega == 0.0:
@@ -374,8 +374,3 @@ def _search(
         if reached <= tolerance:
             break
     return x
-
-
-def _combined(x: Floats, factor: np.float64, y: Floats) -> Floats:
-    """Return ``x + factor * y``."""
-    return np.asarray(by_blocks(lambda x, y: x + factor * y, x, y))

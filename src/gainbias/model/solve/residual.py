@@ -248,3 +248,15 @@ def length(x: Floats) -> float:
     5.0
     """
     return sqrt(inner(x, x))
+
+
+def combined(x: Floats, factor: float, y: Floats) -> Floats:
+    """Return ``x + factor * y``, (n,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> combined(np.ones(2), 2.0, np.array([0.0, 1.0]))
+    array([1., 3.])
+    """
+    return np.asarray(by_blocks(lambda x, y: x + factor * y, x, y))
