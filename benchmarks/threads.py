@@ -2,9 +2,9 @@
 
     python -m benchmarks.threads --grid 4e6 --random 1e7 --threads 1 2 7 16 --limit 340
 
-Parts may contain each other, and those of a method that waits for its turn contain that time. A solve is left out if, judged by those before, it would end after the limit:
-the largest number of threads goes first, then one, then the others. On a 2-core machine ``--grid 2e5 --random
-3e5 --threads 1 2 7`` takes about a minute.
+Parts may contain each other, and those of a method that waits for its turn contain that time. A solve is left
+out if, judged by those before, it would end after the limit: the largest number of threads goes first, then
+one, then the others. On a 2-core machine ``--grid 2e5 --random 3e5 --threads 1 2 7`` takes about a minute.
 """
 
 import argparse
