@@ -26,7 +26,7 @@ PLENTY = Budget(max_memory=1e9, watch=Watch())
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make everything large, and list the threads that have worked on a part of shared work."""
-    monkeypatch.setattr(threads, "BLOCK", 128)
+    monkeypatch.setattr(threads, "STATES_TOGETHER", 128)
     for name, value in (("LEAST_TO_SHARE", 0.0), ("BRANCHES", 8), ("WIDE_FRONT", 2e4), ("ROWS_TOGETHER", 4)):
         monkeypatch.setattr(branches, name, value)
     for name, value in (("LARGE", 300), ("SMALL_PART", 60), ("SUBTREES", 8), ("SMALL", 0)):
@@ -105,7 +105,7 @@ def test_blocks_change_last_digits_only(monkeypatch: pytest.MonkeyPatch, small_b
     for chain, method in ((grid(24), "sparse-gth"), (random_graph(700), "krylov")):
         shared = gb.solve(chain, method=method, threads=2)
         with monkeypatch.context() as patch:
-            patch.setattr(threads, "BLOCK", 2**16)
+            patch.setattr(threads, "STATES_TOGETHER", 2**16)
             patch.setattr(branches, "LEAST_TO_SHARE", 1e99)
             alone = gb.solve(chain, method=method, threads=1)
         np.testing.assert_allclose(shared.stationary, alone.stationary, rtol=1e-11)
@@ -230,3 +230,18 @@ class TestSharing:
     def test_a_number_of_threads_is_positive(self, number) -> None:
         with pytest.raises(ValueError, match="threads must be a positive integer"):
             gb.solve(grid(2), threads=number)
+
+
+@pytest.mark.parametrize("period", [1, 2, 6])
+def test_periods_of_large_chains(period: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rings of blocks in a random order: all of a block lead into the next, so that the period is known."""
+    rng = np.random.default_rng(period)
+    n, place = 60, rng.permutation(60)
+    block = np.arange(n) % period
+    ring = (block[None, :] == (block[:, None] + 1) % period) & (rng.random((n, n)) < 0.5)
+    both = np.kron(np.eye(2), ring[place][:, place])
+    process = gb.MarkovRewardProcess(sparse.csr_array(both), np.zeros(2 * n), renormalise=True)
+    expected = process.class_periods.tolist()
+    monkeypatch.setattr(threads, "STATES_TOGETHER", 10)
+    again = gb.MarkovRewardProcess(process.csr, process.rewards)
+    assert again.class_periods.tolist() == expected == [period] * 2

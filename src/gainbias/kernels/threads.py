@@ -22,7 +22,7 @@ import numpy as np
 
 Part = TypeVar("Part")
 
-BLOCK = 2**16
+STATES_TOGETHER = 2**16
 """Number of states in a block. What has no more states than this is worked on by one thread."""
 
 
@@ -122,13 +122,13 @@ def share_blocks(work: Callable[[int, int], Part], size: int, block: int | None 
     >>> share_blocks(lambda begin, end: end - begin, 10, block=4)
     [4, 4, 2]
     """
-    block = block or BLOCK
+    block = block or STATES_TOGETHER
     return share_out(lambda k: work(k * block, min((k + 1) * block, size)), -(-size // block))
 
 
 def is_large(size: int) -> bool:
     """Whether a vector has more than one block."""
-    return size > BLOCK
+    return size > STATES_TOGETHER
 
 
 def by_blocks(function: Callable[..., Any], *vectors: Any, out: Any = None) -> Any:

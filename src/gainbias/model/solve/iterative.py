@@ -21,7 +21,7 @@ from gainbias.kernels import by_blocks, kernel
 from gainbias.model.checks import CsrArray
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import exit_probability
-from gainbias.model.solve.residual import combined, inner, largest, length, multiply
+from gainbias.model.solve.residual import combined, inner, largest_of, length, multiply
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.solve.turns import PER_CALL, PER_ENTRY, PER_STATE, PER_SWEPT_ENTRY, Meter
 from gainbias.types import Floats
@@ -271,7 +271,7 @@ def balance(columns: Sparse, exits: Floats, law: Floats) -> None:
 
 def _sum_of_powers(forward: Operator, right: Floats, tolerance: float, budget: Budget) -> Floats:
     term, total = right, right.copy()
-    start = size = largest(right)
+    start = size = largest_of(right)
     for step in range(1, MOST_POWER_STEPS + 1):
         if size <= tolerance * start:
             return total
@@ -279,7 +279,7 @@ def _sum_of_powers(forward: Operator, right: Floats, tolerance: float, budget: B
         by_blocks(np.add, total, term, out=total)
         if step % LOOK == 0:
             # A chain may at first not forget at all, for as many steps as it takes to cross it.
-            before, size = size, largest(term)
+            before, size = size, largest_of(term)
             budget.watch.show("power: waiting until the chain forgets", *_fraction(size / start, tolerance))
             budget.meter.reach(size / start)
     rate = (size / before) ** (1.0 / LOOK)
@@ -311,7 +311,7 @@ def bicgstab(
     name : str
         Name of the method, for a progress bar.
     """
-    most = largest(right)
+    most = largest_of(right)
     if most == 0.0:
         return np.zeros(len(right))
     # The norm squares, which must not leave the range of numbers; a power of two costs no digit.

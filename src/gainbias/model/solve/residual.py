@@ -226,13 +226,13 @@ def inner(a: Floats, b: Floats) -> float:
     return reduce(add, share_blocks(part, len(a)) or [0.0])
 
 
-def largest(x: Floats) -> float:
+def largest_of(x: Floats) -> float:
     """Return the largest absolute value of a vector, (n,); one that is no number counts as largest.
 
     Examples
     --------
     >>> import numpy as np
-    >>> largest(np.array([1.0, -2.0]))
+    >>> largest_of(np.array([1.0, -2.0]))
     2.0
     """
     return float(np.max(share_blocks(lambda begin, end: np.abs(x[begin:end]).max(), len(x))))
