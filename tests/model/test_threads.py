@@ -245,3 +245,15 @@ def test_periods_of_large_chains(period: int, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(threads, "STATES_TOGETHER", 10)
     again = gb.MarkovRewardProcess(process.csr, process.rewards)
     assert again.class_periods.tolist() == expected == [period] * 2
+
+
+def test_a_time_limit_ends_an_elimination_in_branches(small_blocks) -> None:
+    chain = grid(24).csr[1:, 1:].tocsr()
+    plan, _ = symbolic.plan_sparse(symbolic.symmetric_pattern(chain), PLENTY)
+    parts = branches.find_branches(plan.fronts)
+    assert parts is not None
+    rows = residual.Sparse(chain.indptr, chain.indices, chain.data)
+    factors, progress = np.full(plan.factor_entries, np.nan), np.array([0.0, 1.0])
+    branches.eliminate_branches(parts, rows, rows, np.ones(chain.shape[0]), plan.fronts, factors, progress)
+    assert np.isnan(factors).all()
+    assert progress[0] == 0.0

@@ -232,6 +232,8 @@ def eliminate_branches(
 
     def work(number: int) -> None:
         branch = branches.parts[number]
+        if progress[1] != 0.0:
+            return  # and so will all that come after it
         if branch.children or branch.end - branch.begin == 1:
             chain = rows, columns, leak
             rests[number] = _eliminate_joint(branch, branches, rests, *chain, fronts, factors, progress)

@@ -37,7 +37,7 @@ SMALL = 5_000
 LARGE, FLAT = 100_000, 3.0
 """A larger graph is cut along its levels if none is wider than this many times the root of its size."""
 
-SMALL_PART = 5_000
+SMALL_PART = 10_000
 """Parts of a large graph are cut again until they are no larger than this."""
 
 SUBTREES = 64
