@@ -1,6 +1,7 @@
 """Wall time of `solve` and of its parts with several numbers of threads, and a hash of the bits it finds.
 
-    python -m benchmarks.threads --grid 4e6 --random 1e7 --threads 1 2 7 16 --limit 340
+    python -m benchmarks.threads --grid 4e6 --random 0 --threads 1 2 7 16
+    python -m benchmarks.threads --grid 0 --random 1e7 --threads 1 16 --limit 340
 
 Parts may contain each other, and those of a method that waits for its turn contain that time. A solve is left
 out if, judged by those before, it would end after the limit: the largest number of threads goes first, then
@@ -123,7 +124,8 @@ def main() -> None:
         seconds: dict[int, float] = {}
         bits = set()
         for count in order:
-            guess = max((spent * used / min(count, used + 1) for used, spent in seconds.items()), default=0.0)
+            # Half of what threads could gain at best is taken to be gained.
+            guess = max((0.5 * spent * used / count for used, spent in seconds.items()), default=0.0)
             if time.perf_counter() - begin + guess > options.limit:
                 print(f"{count:>3} threads: left out, no time", flush=True)
                 continue

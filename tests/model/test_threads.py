@@ -13,8 +13,9 @@ import scipy.sparse as sparse
 
 import gainbias as gb
 from gainbias.kernels import by_blocks, share_blocks, share_out, threads, using_threads
+from gainbias.model import structure
 from gainbias.model.solve import leaking, residual
-from gainbias.model.solve.elimination import branches, law, solver, symbolic
+from gainbias.model.solve.elimination import branches, law, numeric, solver, symbolic
 from gainbias.model.solve.solution import Budget
 from gainbias.progress import Watch
 from tests.oracles.expanders import random_dyadic_transitions
@@ -257,3 +258,34 @@ def test_a_time_limit_ends_an_elimination_in_branches(small_blocks) -> None:
     branches.eliminate_branches(parts, rows, rows, np.ones(chain.shape[0]), plan.fronts, factors, progress)
     assert np.isnan(factors).all()
     assert progress[0] == 0.0
+
+
+def test_compiled_and_python_forms_of_shared_work_agree_bit_for_bit(
+    monkeypatch: pytest.MonkeyPatch, small_blocks
+) -> None:
+    """And the Python form, in which NumPy looks at every index, stays inside its arrays."""
+    chain = grid(9).csr[1:, 1:].tocsr()
+    leak = np.maximum(1.0 - np.asarray(chain.sum(axis=1)), 0.0)
+    for name, value in (("LARGE", 50), ("SMALL_PART", 20)):
+        monkeypatch.setattr(symbolic, name, value)
+
+    def everything() -> list[np.ndarray]:
+        graph = symbolic.symmetric_pattern(chain)
+        factors = solver.factorise_chain(chain, leak, symbolic.plan_sparse(graph, PLENTY)[0], PLENTY)
+        assert factors.branches is not None
+        periods = structure.search_periods(chain.indptr, chain.indices, np.array([0]))
+        lost = np.array(factors.go_up(law.loses_products, leak.copy()))
+        rounding = np.array(law.elimination_rounding(factors.fronts, factors.values))
+        sums = residual.class_sums(np.zeros(len(leak), np.int64), 1, leak, residual.Doubled(leak))
+        return [
+            symbolic.dissected_order(graph), factors.values, factors.solve(leak),
+            factors.solve_transposed(leak), periods, lost, rounding, *sums,
+        ]  # fmt: skip
+
+    compiled = everything()
+    for module in (numeric, branches, solver, symbolic, law, residual, structure):
+        for name, value in vars(module).copy().items():
+            if hasattr(value, "py_func"):
+                monkeypatch.setattr(module, name, value.py_func)
+    for one, other in zip(compiled, everything(), strict=True):
+        np.testing.assert_array_equal(one, other)
