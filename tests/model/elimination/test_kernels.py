@@ -115,7 +115,7 @@ def test_memory_is_what_the_elimination_writes() -> None:
     sizes = (plan.factor_entries, plan.stack_entries, plan.front_entries)
     room = [np.full(size + 50, np.nan) for size in sizes]
     both = (Sparse(matrix.indptr, matrix.indices, matrix.data) for matrix in (rows, columns))
-    factorise(*both, leak, plan.fronts, *room, np.zeros(2))
+    factorise(*both, leak, plan.fronts, 0, len(plan.fronts.first) - 1, *room, np.zeros(2))
     assert [np.flatnonzero(~np.isnan(array))[-1] + 1 for array in room] == list(sizes)
     written = sum(array[:size].nbytes for array, size in zip(room, sizes, strict=True))
     assert plan.bytes_needed == written + plan.fronts.boundary.nbytes

@@ -19,6 +19,7 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from gainbias.kernels import is_large, share_blocks
 from gainbias.model.checks import CsrArray, row_sums
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Sparse
@@ -56,6 +57,8 @@ def find_blocks(transitions: CsrArray) -> Blocks | None:
     [0, 0, 1, 1, 2, 2]
     """
     n = transitions.shape[0]
+    if is_large(n) and min(share_blocks(lambda *ends: _weakest(transitions, *ends), n)) >= THRESHOLDS[0]:
+        return None
     source = np.repeat(np.arange(n), np.diff(transitions.indptr))
     away = source != transitions.indices
     leaving = np.bincount(source[away], transitions.data[away], minlength=n)
@@ -76,6 +79,18 @@ def find_blocks(transitions: CsrArray) -> Blocks | None:
         if np.bincount(source[across], strength[across], minlength=n).max() <= 0.03:
             return np.asarray(block_of, dtype=np.intp)
     return None
+
+
+def _weakest(transitions: CsrArray, begin: int, end: int) -> float:
+    """Return the weakest transition from some states, relative to all that leaves its state."""
+    start = transitions.indptr[begin : end + 1]
+    stored = transitions.data[start[0] : start[-1]]
+    source = np.repeat(np.arange(end - begin), np.diff(start))
+    away = source + begin != transitions.indices[start[0] : start[-1]]
+    source, stored = source[away], stored[away]
+    leaving = np.bincount(source, stored, minlength=end - begin)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.min(stored / leaving[source], initial=np.inf))
 
 
 @dataclass

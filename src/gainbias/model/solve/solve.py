@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
-from gainbias.kernels import light_work
+from gainbias.kernels import count_threads, light_work, using_threads
 from gainbias.model.checks import EPSILON, float_vector, frozen
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.bounds import relative
@@ -55,11 +55,13 @@ USUAL_TOLERANCE = 1e-10
 def solve(
     mrp: MarkovRewardProcess, tol: float = ..., method: str = ..., *, time_limit: float | None = ...,
     max_memory: float | None = ..., extra_rewards: Rewards | None = ..., multichain: Literal[False] = ...,
+    threads: int | None = ...,
 ) -> Solution: ...  # fmt: skip
 @overload
 def solve(
     mrp: MarkovRewardProcess, tol: float = ..., method: str = ..., *, time_limit: float | None = ...,
     max_memory: float | None = ..., extra_rewards: Rewards | None = ..., multichain: Literal[True],
+    threads: int | None = ...,
 ) -> MultichainSolution: ...  # fmt: skip
 def solve(
     mrp: MarkovRewardProcess,
@@ -70,6 +72,7 @@ def solve(
     max_memory: float | None = None,
     extra_rewards: Rewards | None = None,
     multichain: bool = False,
+    threads: int | None = None,
 ) -> Solution | MultichainSolution:
     """Return the stationary law, the gain and the bias of a process, each number with its error.
 
@@ -95,6 +98,9 @@ def solve(
         `from_rates`).
     multichain : bool
         Accept several recurrent classes and answer per state.
+    threads : int, optional
+        Number of threads for large chains: by default one for each core that this process may use, or what
+        GAINBIAS_THREADS in the environment says. The answer has the same bits with any number.
 
     Returns
     -------
@@ -114,9 +120,10 @@ def solve(
     >>> print(f"{solution.gain:.6f} by {solution.method}")
     1.500000 by dense-gth
     """
-    _check_arguments(mrp, tol, method, time_limit, max_memory, multichain)
     limits = time_limit, max_memory
-    answer, missed = _solved(mrp, tol, method, limits, extra_rewards, multichain=multichain, insist=False)
+    with using_threads(count_threads(threads)):
+        _check_arguments(mrp, tol, method, time_limit, max_memory, multichain)
+        answer, missed = _solved(mrp, tol, method, limits, extra_rewards, multichain=multichain, insist=False)
     for note in missed:
         warnings.warn(note, AccuracyWarning, stacklevel=2)
     return answer
@@ -128,7 +135,8 @@ def solve_to_tolerance(mrp: MarkovRewardProcess) -> Solution:
     It is for numbers that are derived from the answer and have no error of their own.
     """
     _check_arguments(mrp, USUAL_TOLERANCE, "auto", None, None, multichain=False)
-    answer, _ = _solved(mrp, USUAL_TOLERANCE, "auto", (None, None), None, multichain=False, insist=True)
+    with using_threads(count_threads(None)):
+        answer, _ = _solved(mrp, USUAL_TOLERANCE, "auto", (None, None), None, multichain=False, insist=True)
     assert isinstance(answer, Solution)
     return answer
 
@@ -322,7 +330,7 @@ def poisson_solver(mrp: MarkovRewardProcess, tol: float = USUAL_TOLERANCE, metho
     """
     _check_arguments(mrp, tol, method, None, None, multichain=False)
     probe = np.random.default_rng(0).standard_normal(mrp.num_states)
-    with Watch() as watch:
+    with using_threads(count_threads(None)), Watch() as watch:
         budget = Budget(0.9 * available_memory(), watch)
         if method == "auto" and mrp.num_states > DENSE_SOLVE_STATES:
             # Many right sides follow, and elimination answers them to the last digits.
