@@ -52,7 +52,7 @@ PATIENCE, LEAST_SECONDS, MOST_SECONDS, MOST_BYTES = 4.0, 2.0, 300.0, 12e9
 ONE_PROCESS = 30_000
 """Up to this size all methods of a chain are measured in one process, one after the other."""
 
-THREADS = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")}
+THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
 def cells_of(which: str) -> list[tuple[str, int]]:
@@ -155,37 +155,40 @@ def job(
     return lines
 
 
-def measure_all(which: str, kinds: list[str], workers: int) -> list[dict[str, Any]]:
+def measure_all(which: str, kinds: list[str], largest: float, workers: int) -> list[dict[str, Any]]:
     """Measure every chain with every method."""
     forced = [method for method in OWN_METHODS if method != "dense-gth"]
     lines: list[dict[str, Any]] = []
-    lock = threading.Lock()
+    jobs: list[tuple[int, str, list[str], float]] = []
+    for kind, size in cells_of(which):
+        if kind in kinds and size <= largest:
+            rest = [*(["dense-gth"] if size <= 3_000 else []), *forced] if size <= ONE_PROCESS else []
+            jobs.append((size, kind, ["auto", *rest], np.inf))
+    changed, running = threading.Condition(), 0
+
+    def is_time() -> bool:
+        return bool(jobs) or running == 0
+
+    def help_out(folder: Path) -> None:
+        nonlocal running
+        while True:
+            with changed:
+                changed.wait_for(is_time)
+                if not jobs:
+                    return
+                # The largest first, so that none is left alone at the end.
+                size, kind, methods, auto = jobs.pop(jobs.index(max(jobs, key=lambda each: each[0])))
+                running += 1
+            found = job(which, kind, size, methods, auto, folder)
+            with changed:
+                lines.extend(found)
+                if methods == ["auto"] and found:
+                    jobs.extend((size, kind, [method], found[0]["clock"]) for method in forced)
+                running -= 1
+                changed.notify_all()
+
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(workers) as pool:
-        folder = Path(name)
-        waiting: list[Any] = []
-
-        def cell(kind: str, size: int) -> None:
-            is_small = size <= ONE_PROCESS
-            methods = ["auto", *(["dense-gth"] if size <= 3_000 else []), *forced]
-            found = job(which, kind, size, methods if is_small else ["auto"], np.inf, folder)
-            with lock:
-                lines.extend(found)
-            if not is_small and found:
-                # The rest of a large chain is as many jobs, which begin before anything smaller.
-                with lock:
-                    waiting.extend(
-                        pool.submit(forced_job, kind, size, method, found[0]["clock"]) for method in forced
-                    )
-
-        def forced_job(kind: str, size: int, method: str, auto: float) -> None:
-            found = job(which, kind, size, [method], auto, folder)
-            with lock:
-                lines.extend(found)
-
-        waiting += [pool.submit(cell, kind, size) for kind, size in cells_of(which) if kind in kinds]
-        while waiting:
-            with lock:
-                task = waiting.pop(0)
+        for task in [pool.submit(help_out, Path(name)) for _ in range(workers)]:
             task.result()
     return lines
 
@@ -245,6 +248,7 @@ def main() -> None:
     )
     parser.add_argument("--set", choices=["open", "held-out"], default="open")
     parser.add_argument("--kinds", nargs="+", choices=[*FAMILIES, *HELD_OUT], default=[*FAMILIES, *HELD_OUT])
+    parser.add_argument("--largest", type=float, default=np.inf, help="leave out larger chains")
     parser.add_argument("--workers", type=int, default=1, help="processes at a time")
     parser.add_argument("--output", type=Path, help="where to write the figures")
     parser.add_argument("--write", action="store_true", help="put stored figures into docs/benchmarks.md")
@@ -263,7 +267,7 @@ def main() -> None:
         write_whole(PAGE, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}".encode())
         return
     start = time.monotonic()
-    lines = measure_all(options.set, options.kinds, options.workers)
+    lines = measure_all(options.set, options.kinds, options.largest, options.workers)
     print(table(lines, options.set))
     print(f"{time.monotonic() - start:.0f} s in all")
     if options.output is not None:

@@ -9,6 +9,6 @@ the few parts that depend on the internals of numba. Other rooms import the name
 """
 
 from gainbias.kernels.cache import cache_folder
-from gainbias.kernels.compile import ByType, bare_kernel, inlined, kernel, light_work
+from gainbias.kernels.compile import ByType, bare_kernel, inlined, kernel, light_work, plain_form
 
-__all__ = ["ByType", "bare_kernel", "cache_folder", "inlined", "kernel", "light_work"]
+__all__ = ["ByType", "bare_kernel", "cache_folder", "inlined", "kernel", "light_work", "plain_form"]

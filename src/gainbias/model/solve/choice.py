@@ -26,8 +26,8 @@ from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError,
 from gainbias.model.solve.turns import (
     FIRST_PRODUCTS,
     PER_OPERATION,
-    PER_ORDERED_ENTRY,
-    PER_ORDERED_STATE,
+    PER_SEEN_ENTRY,
+    PER_SEEN_STATE,
     Meter,
     Turn,
     next_turn,
@@ -81,6 +81,7 @@ def first_that_meets(
     budget: Budget,
     *,
     insist: bool = True,
+    following: int = 0,
 ) -> tuple[Solver, list[Certified], tuple[str, ...]]:
     """Return the solver and the answers of the first method whose answers for all `rewards` meet `tol`.
 
@@ -89,6 +90,8 @@ def first_that_meets(
     insist : bool
         Whether to raise an error if no method meets `tol`. Otherwise the best answers are returned, unless
         none knows the gain: the caller must show their errors.
+    following : int
+        About the number of right sides that will be solved for afterwards. Elimination answers them at once.
 
     Returns
     -------
@@ -100,7 +103,7 @@ def first_that_meets(
     ConvergenceError
         If no answer is accepted.
     """
-    wanted = LAW_DIGITS + ANSWER_DIGITS * len(rewards)
+    wanted = LAW_DIGITS + ANSWER_DIGITS * (len(rewards) + following)
     turns = [
         Turn(one.name, partial(_answer, mrp, rewards, one.prepare, budget), one.trial, wanted)
         for one in candidates(mrp, method)
@@ -253,9 +256,9 @@ def candidates(mrp: MarkovRewardProcess, method: str) -> list[Candidate]:
     csr, structure, n = mrp.csr, mrp.structure, mrp.num_states
     recurrent = structure.recurrent[0]
     slice_of_products = FIRST_PRODUCTS * product_work(csr)
-    ordering = PER_ORDERED_STATE * n + PER_ORDERED_ENTRY * csr.nnz
-    dense = Candidate("dense-gth", lambda budget: eliminate(csr, structure, True, budget), ordering)
-    gth = Candidate("sparse-gth", lambda budget: eliminate(csr, structure, False, budget), ordering)
+    prediction = PER_SEEN_STATE * n + PER_SEEN_ENTRY * csr.nnz
+    dense = Candidate("dense-gth", lambda budget: eliminate(csr, structure, True, budget), prediction)
+    gth = Candidate("sparse-gth", lambda budget: eliminate(csr, structure, False, budget), prediction)
     full = csr.nnz > 0.1 * float(n) ** 2
     direct = dense if n <= DENSE_SOLVE_STATES or full else gth
     if method in ("dense-gth", "sparse-gth"):

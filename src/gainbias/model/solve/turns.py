@@ -29,17 +29,23 @@ PER_SWEPT_ENTRY = 2.5e-9
 PER_OPERATION, PER_FACTOR = 5.5e-11, 5.5e-8
 """Elimination costs this for each operation, and this for each number in the factors, to solve with later."""
 
-PER_ORDERED_STATE, PER_ORDERED_ENTRY = 2e-6, 3e-7
+PER_ORDERED_STATE, PER_ORDERED_ENTRY = 6e-7, 1.2e-7
 """Finding an order for an elimination costs this for each state and for each stored transition."""
+
+PER_SEEN_STATE, PER_SEEN_ENTRY = 1e-7, 8e-8
+"""Predicting what an elimination costs takes this for each state and for each stored transition."""
 
 FIRST_PRODUCTS = 16
 """The first slice of a method that multiplies is worth this many products."""
 
-TRIALS_TO_WAIT = 4.0
+TRIALS_TO_WAIT = 8.0
 """A method that was not yet tried is tried when the best one seems to need this many times its trial."""
 
 CHANCE = 16.0
 """A method gets a chance as long as this many times its work so far is less than others expect to need."""
+
+DIGITS_OF_ONE = 78.0
+"""Digits that a method must gain for one answer; if it must gain more, a chance is worth less."""
 
 
 Result = TypeVar("Result")
@@ -97,6 +103,12 @@ class Meter:
     def entries_that_pay(self, num_states: int) -> float:
         """Return the largest size of the factors with which elimination may be done before the others are."""
         return min(self.worth / PER_FACTOR, sqrt(self.worth / PER_OPERATION * num_states))
+
+    def predict(self, ordering: float, operations: float, factor_entries: float) -> None:
+        """Note what an elimination is likely to cost before it has an order, and wait until it is wanted."""
+        self.operations = operations
+        self.planned = ordering + PER_OPERATION * operations + PER_FACTOR * factor_entries
+        self._wait()
 
     def plan(self, operations: float, factor_entries: int = 0) -> None:
         """Note what an elimination will cost, or will cost at least, and wait until it is wanted."""
@@ -245,4 +257,4 @@ def _hoped(turn: Turn[Result]) -> float:
         return inf
     if turn.meter.planned is not None:
         return turn.expected
-    return min(turn.expected, CHANCE * turn.meter.work)
+    return min(turn.expected, CHANCE * turn.meter.work * max(1.0, turn.digits / DIGITS_OF_ONE))
