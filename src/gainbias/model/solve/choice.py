@@ -47,6 +47,16 @@ MOST_DENSE_STATES = 10_000
 LAW_DIGITS, ANSWER_DIGITS = 15.0, 63.0
 """Digits that a method must gain for the stationary law, and for an answer: seven solves of nine digits."""
 
+CHEAP_PRODUCTS = 500
+"""An elimination that costs no more than this many products is done before anything else is tried.
+
+Methods that multiply take some hundred products on the quickest chains and many thousand on slow ones, and
+they estimate errors for which elimination has bounds.
+"""
+
+THIN_CHAIN_ENTRIES = 6
+"""Chains with at most this many transitions a state may be narrow: elimination is looked at first."""
+
 LARGEST_GAIN_ERROR = 0.1
 """An answer whose gain may be off by more than this part of the largest reward is of no use."""
 
@@ -66,11 +76,14 @@ class Candidate:
         Makes its solver.
     trial : float
         Work after which it is known how it gets on; 0 if it is best done at once.
+    cheap : float
+        Work that is always worth it.
     """
 
     name: str
     prepare: Callable[[Budget], Solver]
     trial: float
+    cheap: float = 0.0
 
 
 def first_that_meets(
@@ -105,7 +118,7 @@ def first_that_meets(
     """
     wanted = LAW_DIGITS + ANSWER_DIGITS * (len(rewards) + following)
     turns = [
-        Turn(one.name, partial(_answer, mrp, rewards, one.prepare, budget), one.trial, wanted)
+        Turn(one.name, partial(_answer, mrp, rewards, one.prepare, budget), one.trial, wanted, one.cheap)
         for one in candidates(mrp, method)
     ]
     tried: list[str] = []
@@ -257,8 +270,11 @@ def candidates(mrp: MarkovRewardProcess, method: str) -> list[Candidate]:
     recurrent = structure.recurrent[0]
     slice_of_products = FIRST_PRODUCTS * product_work(csr)
     prediction = PER_SEEN_STATE * n + PER_SEEN_ENTRY * csr.nnz
-    dense = Candidate("dense-gth", lambda budget: eliminate(csr, structure, True, budget), prediction)
-    gth = Candidate("sparse-gth", lambda budget: eliminate(csr, structure, False, budget), prediction)
+    if csr.nnz <= THIN_CHAIN_ENTRIES * n:
+        prediction = min(prediction, 0.5 * slice_of_products)
+    cheap = CHEAP_PRODUCTS * product_work(csr)
+    dense = Candidate("dense-gth", lambda budget: eliminate(csr, structure, True, budget), prediction, cheap)
+    gth = Candidate("sparse-gth", lambda budget: eliminate(csr, structure, False, budget), prediction, cheap)
     full = csr.nnz > 0.1 * float(n) ** 2
     direct = dense if n <= DENSE_SOLVE_STATES or full else gth
     if method in ("dense-gth", "sparse-gth"):

@@ -46,7 +46,7 @@ MOST_LIGHT_STATES, MOST_LIGHT_ENTRIES = 5_000, 300_000
 USUAL_TOLERANCE = 1e-10
 """The tolerance unless another one is given."""
 
-MANY_RIGHT_SIDES = 20
+MANY_RIGHT_SIDES = 100
 """About how often a Poisson equation is solved that is prepared for many right sides."""
 
 

@@ -41,7 +41,10 @@ FIRST_PRODUCTS = 16
 TRIALS_TO_WAIT = 8.0
 """A method that was not yet tried is tried when the best one seems to need this many times its trial."""
 
-CHANCE = 16.0
+AFTER_A_TRIAL = 4.0
+"""What counts as cheap is this many times as much once another method was tried, to no effect."""
+
+CHANCE = 32.0
 """A method gets a chance as long as this many times its work so far is less than others expect to need."""
 
 DIGITS_OF_ONE = 78.0
@@ -134,10 +137,19 @@ class Turn(Generic[Result]):
         Work after which it is known how the method gets on.
     digits : float
         Digits that all of its solves must gain together.
+    at_once : float
+        It is cheap, and goes on before all others, if what it has planned is at most this much work.
     """
 
-    def __init__(self, name: str, method: Callable[[Meter], Result], trial: float, digits: float) -> None:
-        self.name, self.trial, self.digits = name, trial, digits
+    def __init__(
+        self,
+        name: str,
+        method: Callable[[Meter], Result],
+        trial: float,
+        digits: float,
+        at_once: float = 0.0,
+    ) -> None:
+        self.name, self.trial, self.digits, self.at_once = name, trial, digits, at_once
         self.meter = Meter()
         self.is_done = self.is_started = self.had_its_share = False
         self.expected = inf
@@ -224,15 +236,23 @@ class Turn(Generic[Result]):
 def next_turn(turns: Sequence[Turn[Result]]) -> Turn[Result]:
     """Return the method that should work next.
 
-    It is the one that expects to be done first, at the rate of its last slices. That rate may mislead: some
-    methods bring nothing for long and then all at once. So nobody is taken to need more than a multiple of
-    the work that it had so far, until that is too much too. Methods that were not tried yet are tried when
-    the best one seems to take much longer than a trial, the shortest trial first.
+    An elimination that is known to be cheap is first, unless another method was tried and is quicker still.
+    Otherwise it is the one that expects to be done first, at the rate of its last slices. That rate may
+    mislead: some methods bring nothing for long and then all at once. So nobody is taken to need more than a
+    multiple of the work that it had so far, until that is too much too. Methods that were not tried yet are
+    tried when the best one seems to take much longer than a trial, the shortest trial first.
     """
     started = [turn for turn in turns if turn.is_started]
     fresh = [turn for turn in turns if not turn.is_started]
     spent = sum(turn.meter.work for turn in started)
     best = min(started, key=_hoped, default=None)
+    eliminations = [turn for turn in started if turn.meter.planned is not None]
+    known = min(eliminations, key=_hoped, default=None)
+    if known is not None:
+        others = [turn for turn in started if turn.meter.planned is None]
+        enough = known.at_once if not others else AFTER_A_TRIAL * known.at_once
+        if _hoped(known) <= enough and all(turn.expected > known.expected for turn in others):
+            return known
     if fresh:
         cheapest = min(fresh, key=lambda turn: turn.trial)
         if (
@@ -242,12 +262,9 @@ def next_turn(turns: Sequence[Turn[Result]]) -> Turn[Result]:
         ):
             return cheapest
     assert best is not None
-    eliminations = [turn for turn in started if turn.meter.planned is not None]
-    if eliminations and best not in eliminations:
-        known = min(eliminations, key=_hoped)
-        # Others have had as long as elimination takes, and are not about to end.
-        if spent > known.expected and best.expected > 0.25 * known.expected:
-            return known
+    # Others have had as long as elimination takes, and are not about to end.
+    if known is not None and spent > known.expected and best.expected > 0.25 * known.expected:
+        return known
     return best
 
 
