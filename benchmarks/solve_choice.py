@@ -105,14 +105,9 @@ def best_of_two(family: Family, chain: Any, method: str, limit: float, auto: flo
 
 def work(family: Family, kind: str, size: int, methods: list[str], auto: float, file: Path) -> None:
     """Measure some methods on one chain, and print a line for each."""
-    import gainbias as gb
-
     small = family.build(1_200)
-    for method in OWN_METHODS:
+    for method in ["auto", *OWN_METHODS] if "auto" in methods else methods:  # compiles all that is needed
         measure(family, small, method, 5.0)
-    small_mrp = gb.MarkovRewardProcess(small.transitions, small.rewards)
-    if small_mrp.is_unichain:
-        gb.solve(small_mrp)
     if file.exists():
         chain = load(file)
     else:
