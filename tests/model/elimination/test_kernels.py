@@ -22,6 +22,7 @@ from gainbias.model.solve.elimination.solver import (
     next_state,
 )
 from gainbias.model.solve.elimination.symbolic import (
+    level_by_level,
     minimum_degree,
     nested_dissection,
     plan_dense,
@@ -195,10 +196,23 @@ def test_orders_are_permutations_that_fill_less_than_none(order, chain) -> None:
     assert plan.flops < 0.5 * plain.flops
 
 
-def test_hubs_are_ordered_last() -> None:
+@pytest.mark.parametrize("order", [minimum_degree, level_by_level])
+def test_hubs_are_ordered_last(order) -> None:  # type: ignore[no-untyped-def]
     star = np.zeros((4000, 4000), np.int8)
     star[1234, :] = 1
-    assert minimum_degree(symmetric_pattern(sparse.csr_array(star)))[-1] == 1234
+    assert order(symmetric_pattern(sparse.csr_array(star)))[-1] == 1234
+
+
+def test_narrow_graphs_are_ordered_by_levels_and_fill_no_more() -> None:
+    places = np.random.default_rng(1).permutation(500)
+    path = sparse.csr_array((np.ones(499), (places[:-1], places[1:])), (500, 500))
+    graph = symmetric_pattern(path)
+    plan, name = plan_sparse(graph, PLENTY)
+    other = plan_elimination(graph, minimum_degree(graph), np.inf)
+    assert name == "breadth first"
+    assert other is not None
+    assert plan.factor_entries < 1.1 * other.factor_entries
+    assert plan_sparse(symmetric_pattern(grid(20)), PLENTY)[1] == "minimum degree"
 
 
 @pytest.mark.parametrize("side", [1, 3, 8, 30])

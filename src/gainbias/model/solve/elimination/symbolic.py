@@ -9,7 +9,8 @@ together as one *front*, a small dense matrix (Duff and Reid 1983); children pas
 front on to their parent. `plan_elimination` finds tree and fronts for a given order.
 
 The order decides how much fills in. Minimum degree (through SuperLU, which SciPy ships) is quick and good on
-graphs that are long or flat, and takes for ever on graphs that expand. Nested dissection (METIS, in the
+graphs that are flat, and takes for ever on graphs that expand; on those that are narrow, an order by levels
+(Cuthill and McKee 1969) is as good and quicker to find. Nested dissection (METIS, in the
 `solvers` extra) is slower but never takes for ever, and fills in less when there is much to fill. So minimum
 degree is used unless the graph expands, and nested dissection where it can pay for itself.
 """
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import spilu
 
 from gainbias.kernels import kernel
@@ -36,6 +38,9 @@ SMALL = 5_000
 
 FLOPS_PER_STATE_OF_METIS = 1e5
 """METIS takes about as long per state as this many flops of the elimination."""
+
+NARROW = 1
+"""Up to this width the order of a breadth-first search fills in as little as any, and is quicker to find."""
 
 FLOPS_PER_CUBED_WIDTH = 20.0
 """Grids, tori and networks of queues, in two and three dimensions, take 10 to 36 flops per cubed width."""
@@ -100,7 +105,9 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
     _check_time(PER_OPERATION * FLOPS_PER_STATE_OF_METIS * n if expands else ordering, budget)
     plan, least_flops = None, 0.7 * (width / 4) ** 3
     if not expands:
-        order, pays = minimum_degree(graph), budget.meter.entries_that_pay(n)
+        name = "breadth first" if width <= NARROW else "minimum degree"
+        order = level_by_level(graph) if width <= NARROW else minimum_degree(graph)
+        pays = budget.meter.entries_that_pay(n)
         plan = plan_elimination(graph, order, min(most_entries, pays))
         if plan is None and pays < most_entries:
             # By the inequality of the means, factors with this many entries take at least this arithmetic.
@@ -108,7 +115,7 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
             plan = plan_elimination(graph, order, most_entries)
         if plan is not None:
             if plan.flops < 3 * FLOPS_PER_STATE_OF_METIS * n:
-                return plan, "minimum degree"
+                return plan, name
             least_flops = plan.flops
     if importlib.util.find_spec("pymetis") is not None:
         budget.meter.plan(least_flops + FLOPS_PER_STATE_OF_METIS * n)
@@ -201,12 +208,11 @@ def breadth_first(indptr: Ints, indices: Ints, start: int) -> tuple[int, int]:
 
     What is not reached is searched afterwards, part by part.
     """
-    n = len(indptr) - 1
-    queue = np.empty(n, np.int64)
-    seen = np.zeros(n, np.uint8)
+    queue = np.empty(len(indptr) - 1, np.int64)
+    seen = np.zeros(len(indptr) - 1, np.uint8)
     queue[0], seen[start] = start, 1
     begin, end, widest, unseen = 0, 1, 1, 0
-    while end < n or begin < end:
+    while end < len(seen) or begin < end:
         if begin == end:
             while seen[unseen] != 0:
                 unseen += 1
@@ -223,6 +229,22 @@ def breadth_first(indptr: Ints, indices: Ints, start: int) -> tuple[int, int]:
                     end += 1
         begin = level_end
     return queue[end - 1], widest
+
+
+def level_by_level(graph: sp.csr_array) -> Ints:
+    """Return an order by breadth-first levels; states with very many neighbours come last.
+
+    Examples
+    --------
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(3, 3)).tocsr()
+    >>> sorted(level_by_level(path).tolist())
+    [0, 1, 2]
+    """
+    hubs = _hubs(graph)
+    others = np.flatnonzero(~hubs)
+    inner = graph[others][:, others].tocsr() if hubs.any() else graph
+    order = reverse_cuthill_mckee(sp.csr_matrix(inner), symmetric_mode=True)
+    return np.concatenate([others[order], np.flatnonzero(hubs)]).astype(np.int32)
 
 
 def minimum_degree(graph: sp.csr_array) -> Ints:
