@@ -223,8 +223,8 @@ def rows_of(lines: list[dict[str, Any]]) -> Iterator[tuple[list[str], float]]:
         )
 
 
-def table(lines: list[dict[str, Any]], name: str) -> str:
-    """Return the table of one set, and a sentence about it."""
+def table(lines: list[dict[str, Any]], name: str, where: str) -> str:
+    """Return the table of one set, and a few sentences about it."""
     rows = list(rows_of(lines))
     marks = ["---" if column in (0, 2, 8) else "---:" for column in range(len(HEADER))]
     ratios = np.array([ratio for _, ratio in rows])
@@ -232,7 +232,7 @@ def table(lines: list[dict[str, Any]], name: str) -> str:
     said = (
         f"Of {len(rows)} {name} chains the choice takes at most 1.5 times the best single method on "
         f"{np.mean(ratios <= 1.5):.0%} and at most 3 times on {np.mean(ratios <= 3.0):.0%}; "
-        f"the median ratio is {np.median(ratios):.2f} and the largest {ratios.max():.2f}."
+        f"the median ratio is {np.median(ratios):.2f} and the largest {ratios.max():.2f}. {where}."
     )
     return f"{said}\n\n{text}"
 
@@ -256,20 +256,21 @@ def main() -> None:
         return
     if options.write:
         stored = {name: json.loads(path.read_text()) for name, path in STORED.items() if path.exists()}
-        text = "\n\n".join(table(found["cells"], name) for name, found in stored.items())
+        text = "\n\n".join(table(found["cells"], name, found["where"]) for name, found in stored.items())
         page = PAGE.read_text(encoding="utf-8")
         before, after = page.partition(BEGIN)[0], page.partition(END)[2]
         write_whole(PAGE, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}".encode())
         return
     start = time.monotonic()
     lines = measure_all(options.set, options.kinds, options.largest, options.workers)
-    print(table(lines, options.set))
+    where = f"Measured with {options.workers} processes at a time on {os.cpu_count()} cores"
+    print(table(lines, options.set, where))
     print(f"{time.monotonic() - start:.0f} s in all")
     if options.output is not None:
         for line in lines:
             line.pop("notes", None)
         cells = ",\n".join(json.dumps(line) for line in lines)
-        write_whole(options.output, f'{{"cells": [\n{cells}\n]}}\n'.encode())
+        write_whole(options.output, f'{{"where": {json.dumps(where)}, "cells": [\n{cells}\n]}}\n'.encode())
 
 
 if __name__ == "__main__":
