@@ -10,7 +10,7 @@ import the names below.
 """
 
 from gainbias.kernels.cache import cache_folder
-from gainbias.kernels.compile import ByType, bare_kernel, inlined, kernel, light_work
+from gainbias.kernels.compile import ByType, bare_kernel, inlined, kernel, light_work, plain_form
 from gainbias.kernels.threads import (
     by_blocks,
     count_threads,
@@ -33,6 +33,7 @@ __all__ = [
     "is_large",
     "kernel",
     "light_work",
+    "plain_form",
     "share_blocks",
     "share_out",
     "usable_cores",

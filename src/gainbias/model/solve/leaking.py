@@ -256,6 +256,9 @@ class LimitedMeter(Meter):
         super().__init__()
         self._most_operations = most_operations
 
+    def predict(self, ordering: float, operations: float, factor_entries: float) -> None:
+        """Go on: only what is certain counts."""
+
     def plan(self, operations: float, factor_entries: int = 0) -> None:
         """Refuse an elimination that is too expensive."""
         if operations > self._most_operations:

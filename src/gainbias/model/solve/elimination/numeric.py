@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import bare_kernel, kernel
+from gainbias.kernels import bare_kernel, kernel, plain_form
 from gainbias.types import Floats, Ints
 
 PANEL = 32
@@ -197,6 +197,23 @@ def eliminate_front(front: Floats, size: int, leak: Floats, wide: int, progress:
             return
         eliminate_panel(front, size, leak, begin, end)
         pass_on(front, size, leak, begin, end, end, size)
+
+
+@plain_form(eliminate_front)
+def eliminate_front_by_outer_products(
+    front: Floats, size: int, leak: Floats, wide: int, progress: Floats
+) -> None:
+    """Do what `eliminate_front` does, position by position; every entry is added up in the same order."""
+    square = front.reshape((size, size))
+    for p in range(wide):
+        if progress[1] != 0.0:
+            return
+        onward, shares = square[p, p + 1 :], square[p + 1 :, p]
+        # A plain sum of NumPy adds up in another order.
+        square[p, p] = np.add.accumulate(np.append(leak[p], onward))[-1]
+        shares /= square[p, p]
+        leak[p + 1 :] += shares * leak[p]
+        square[p + 1 :, p + 1 :] += shares[:, np.newaxis] * onward
 
 
 @bare_kernel

@@ -9,7 +9,8 @@ together as one *front*, a small dense matrix (Duff and Reid 1983); children pas
 front on to their parent. `plan_elimination` finds tree and fronts for a given order.
 
 The order decides how much fills in. Minimum degree (through SuperLU, which SciPy ships) is quick and good on
-graphs that are long or flat, and takes for ever on graphs that expand. Nested dissection (METIS, in the
+graphs that are flat, and takes for ever on graphs that expand; on those that are narrow, an order by levels
+(Cuthill and McKee 1969) is as good and quicker to find. Nested dissection (METIS, in the
 `solvers` extra) is slower but never takes for ever, and fills in less when there is much to fill. So minimum
 degree is used unless the graph expands, and nested dissection where it can pay for itself. A large graph that
 is long or flat is cut along its breadth-first levels first (`dissected_order`): that takes less time than
@@ -24,11 +25,14 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import spilu
 
 from gainbias.kernels import is_large, kernel, share_out
 from gainbias.model.solve.elimination.numeric import Fronts
 from gainbias.model.solve.solution import Budget, MethodError
+from gainbias.model.solve.turns import PER_OPERATION, PER_ORDERED_ENTRY, PER_ORDERED_STATE
+from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats, Ints
 
 SMALL = 5_000
@@ -45,6 +49,12 @@ SUBTREES = 64
 
 FLOPS_PER_STATE_OF_METIS = 1e5
 """METIS takes about as long per state as this many flops of the elimination."""
+
+NARROW = 1
+"""Up to this width the order of a breadth-first search fills in as little as any, and is quicker to find."""
+
+FLOPS_PER_CUBED_WIDTH = 20.0
+"""Grids, tori and networks of queues, in two and three dimensions, take 10 to 36 flops per cubed width."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +108,21 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
     n = graph.shape[0]
     budget.watch.show(f"ordering {n:,} states")
     most_entries = budget.max_memory / 8
-    width = widest_level(graph) if n > SMALL else 0
-    expands = width > n / 10
+    width = widest_level(graph)
+    expands = n > SMALL and width > n / 10
+    ordering = PER_ORDERED_STATE * n + PER_ORDERED_ENTRY * graph.nnz
+    flops = predicted_flops(n, graph.nnz, width)
+    budget.meter.predict(ordering, flops, np.sqrt(flops * n))
+    _check_time(PER_OPERATION * FLOPS_PER_STATE_OF_METIS * n if expands else ordering, budget)
     plan, least_flops = None, 0.7 * (width / 4) ** 3
     is_flat = n > LARGE and width <= FLAT * np.sqrt(n)
     if not expands:
-        order = dissected_order(graph) if is_flat else minimum_degree(graph)
+        if width <= NARROW:
+            order, name = level_by_level(graph), "breadth first"
+        elif is_flat:
+            order, name = dissected_order(graph), "dissection by levels"
+        else:
+            order, name = minimum_degree(graph), "minimum degree"
         pays = budget.meter.entries_that_pay(n)
         plan = plan_elimination(graph, order, min(most_entries, pays))
         if plan is None and pays < most_entries:
@@ -112,10 +131,12 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
             plan = plan_elimination(graph, order, most_entries)
         if plan is not None:
             if is_flat or plan.flops < 3 * FLOPS_PER_STATE_OF_METIS * n:
-                return plan, "dissection by levels" if is_flat else "minimum degree"
+                return plan, name
             least_flops = plan.flops
     if importlib.util.find_spec("pymetis") is not None:
         budget.meter.plan(least_flops + FLOPS_PER_STATE_OF_METIS * n)
+        if plan is None:
+            _check_time(PER_OPERATION * FLOPS_PER_STATE_OF_METIS * n, budget)
         other = plan_elimination(graph, nested_dissection(graph), most_entries)
         if other is not None and (plan is None or other.flops < plan.flops):
             return other, "nested dissection"
@@ -125,6 +146,29 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
     if plan is None:
         raise MethodError(f"the factors of {n:,} states do not fit into {budget.max_memory / 1e9:.3g} GB")
     return plan, "minimum degree"
+
+
+def _check_time(seconds: float, budget: Budget) -> None:
+    """Raise an error if finding an order, which nothing can stop, would take longer than is left."""
+    if seconds > budget.watch.remaining:
+        limit = f"the time limit of {budget.watch.time_limit:g} s has passed before an order is found"
+        raise OutOfTimeError(f"{limit}, which takes about {seconds:.1g} s")
+
+
+def predicted_flops(num_states: int, graph_entries: int, width: int) -> float:
+    """Return about what an elimination costs, from the widest breadth-first level of the graph.
+
+    A level separates what is before it from what is behind, and the largest separator becomes a dense block.
+    What the graph has itself is a lower bound: factors with this many entries take at least this arithmetic.
+
+    Examples
+    --------
+    >>> predicted_flops(10_000, 40_000, 100) / 1e6  # a grid of 100 by 100
+    20.16
+    """
+    separators = FLOPS_PER_CUBED_WIDTH * float(width) ** 3
+    # Of an expanding graph about two thirds become one dense block, whose elimination takes 2/3 of its cube.
+    return min(separators + float(graph_entries) ** 2 / num_states, 0.2 * float(num_states) ** 3)
 
 
 def plan_dense(block_of: Ints) -> EliminationPlan:
@@ -155,7 +199,7 @@ def symmetric_pattern(transitions: sp.csr_array) -> sp.csr_array:
 
 
 def widest_level(graph: sp.csr_array) -> int:
-    """Return the size of the largest breadth-first level from a state at the rim of the graph.
+    """Return the size of the largest breadth-first level from a state at the rim, after taking out hubs.
 
     Examples
     --------
@@ -163,18 +207,33 @@ def widest_level(graph: sp.csr_array) -> int:
     >>> widest_level(path)
     1
     """
+    hubs = _hubs(graph)
+    if hubs.any():
+        # All that touch a hub would be one level, but a hub is eliminated last and separates nothing.
+        others = np.flatnonzero(~hubs)
+        if others.size == 0:
+            return len(hubs)
+        graph = graph[others][:, others].tocsr()
     rim, _ = breadth_first(graph.indptr, graph.indices, 0)
     return int(breadth_first(graph.indptr, graph.indices, rim)[1])
 
 
 @kernel
 def breadth_first(indptr: Ints, indices: Ints, start: int) -> tuple[int, int]:
-    """Return the last state that a breadth-first search from `start` reaches, and its widest level."""
+    """Return the last state that a breadth-first search from `start` reaches, and its widest level.
+
+    What is not reached is searched afterwards, part by part.
+    """
     queue = np.empty(len(indptr) - 1, np.int64)
     seen = np.zeros(len(indptr) - 1, np.uint8)
     queue[0], seen[start] = start, 1
-    begin, end, widest = 0, 1, 1
-    while begin < end:
+    begin, end, widest, unseen = 0, 1, 1, 0
+    while end < len(seen) or begin < end:
+        if begin == end:
+            while seen[unseen] != 0:
+                unseen += 1
+            queue[end], seen[unseen] = unseen, 1
+            end += 1
         widest = max(widest, end - begin)
         level_end = end
         for k in range(begin, level_end):
@@ -188,6 +247,22 @@ def breadth_first(indptr: Ints, indices: Ints, start: int) -> tuple[int, int]:
     return queue[end - 1], widest
 
 
+def level_by_level(graph: sp.csr_array) -> Ints:
+    """Return an order by breadth-first levels; states with very many neighbours come last.
+
+    Examples
+    --------
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(3, 3)).tocsr()
+    >>> sorted(level_by_level(path).tolist())
+    [0, 1, 2]
+    """
+    hubs = _hubs(graph)
+    others = np.flatnonzero(~hubs)
+    inner = graph[others][:, others].tocsr() if hubs.any() else graph
+    order = reverse_cuthill_mckee(sp.csr_matrix(inner), symmetric_mode=True)
+    return np.concatenate([others[order], np.flatnonzero(hubs)]).astype(np.int32)
+
+
 def minimum_degree(graph: sp.csr_array) -> Ints:
     """Return a minimum-degree order; states with very many neighbours come last.
 
@@ -197,9 +272,7 @@ def minimum_degree(graph: sp.csr_array) -> Ints:
     >>> sorted(minimum_degree(path).tolist())
     [0, 1, 2]
     """
-    n = graph.shape[0]
-    degree = np.diff(graph.indptr)
-    hubs = degree > max(16.0, 10.0 * np.sqrt(n))
+    degree, hubs = np.diff(graph.indptr), _hubs(graph)
     if hubs.any():
         # Minimum degree slows down on hubs, and they belong at the end anyway.
         others = np.flatnonzero(~hubs)
@@ -213,6 +286,11 @@ def minimum_degree(graph: sp.csr_array) -> Ints:
         diag_pivot_thresh=0.0, options={"SymmetricMode": True},
     )  # fmt: skip
     return np.argsort(factor.perm_c).astype(np.int32)
+
+
+def _hubs(graph: sp.csr_array) -> NDArray[np.bool_]:
+    """Return whether a state has very many neighbours, (n,)."""
+    return np.asarray(np.diff(graph.indptr) > max(16.0, 10.0 * np.sqrt(graph.shape[0])))
 
 
 def nested_dissection(graph: sp.csr_array) -> Ints:
