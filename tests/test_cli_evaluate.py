@@ -267,7 +267,7 @@ class TestCompare:
         policies = ["--policy", "left.npy", "--policy", "left.npy"]
         assert cli.main(["compare", "FrozenLake-v1", *policies, "--steps", "2000"]) == cli.DONE
         shown = capsys.readouterr().out
-        assert "both policies: the rewards never change" in shown
+        assert "both policies: the numbers never change" in shown
         assert shown.count("never change") == 1
         assert "not clear which is better" in shown
         assert "both earned the same in every step" in shown

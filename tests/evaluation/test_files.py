@@ -117,7 +117,7 @@ class TestWrongFiles:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"version": 9}, "has version 9, this gainbias reads up to 1"),
+            ({"version": 9}, "has version 9, this gainbias reads version 2: update gainbias"),
             ({"gain": 7.0}, "checksum"),
             ({"version": "x"}, "its head is not whole"),
             ({"version": None}, "its head is not whole"),

@@ -1,13 +1,15 @@
 """The residual with twice the digits, and that the certificate sees errors which a residual hides."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sparse
 
 from gainbias.model.checks import EPSILON as EPS
-from gainbias.model.doubled import Doubled
+from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.model.solve.certificate import solve_and_certify, stationary_errors
+from gainbias.model.solve.certificate import solve_and_certify, solve_and_refine_once, stationary_errors
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
 from gainbias.model.solve.residual import bellman_residual
@@ -120,3 +122,46 @@ def test_power_iteration_that_stalls_is_refused() -> None:
     with pytest.raises(gb.ConvergenceError, match=r"power: the chain forgets by only 2\.0e-08 per step"):
         gb.solve(mrp, method="power")
     assert gb.solve(mrp).gain == pytest.approx(1 / 6, rel=1e-14)
+
+
+class Strict(Sloppy):
+    """A method that says it iterates, and that takes only right sides with average 0, as agreed."""
+
+    tolerance = 1e-9
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        assert np.abs(self.average(right)).max() <= 1e-9 * np.abs(right).max()
+        return super().solve(right)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_right_sides_have_average_0(seed: int) -> None:
+    """Also those for what is left open about rewards, which are all positive."""
+    rng = np.random.default_rng(seed)
+    chain, rewards, doubt = rng.dirichlet(np.ones(8), 8), 3.0 + rng.random(8), 1e-3 * (1.0 + rng.random(8))
+    mrp = MarkovRewardProcess(chain, rewards)
+    solver = Strict(eliminate(mrp.csr, mrp.structure, True, Budget(1e9, Watch())), 0.0, 1e-4)
+    sure = solve_and_certify(mrp.csr, rewards, solver)
+    found = solve_and_certify(mrp.csr, Expected(Doubled(rewards), doubt), solver)
+    more = solve_and_certify(mrp.csr, doubt, solver)
+    np.testing.assert_array_equal(found.bias, sure.bias)
+    np.testing.assert_allclose(found.gain_error, more.gain, rtol=1e-2)
+    np.testing.assert_allclose(found.bias_error, 1.05 * np.abs(more.bias).max(), rtol=1e-2)
+    assert (found.gain_error >= more.gain).all()
+    largest, span = np.abs(rewards).max(), np.ptp(sure.bias)
+    expected = max(found.gain_error.max() / largest, found.bias_error.max() / span)
+    assert found.from_rewards == pytest.approx(expected, rel=1e-6)
+    assert found.error_bound == pytest.approx(sure.error_bound + expected, rel=1e-6)
+    solve_and_refine_once(mrp.csr, rewards, solver)
+
+
+def test_rewards_that_are_all_alike_say_nothing_about_the_law() -> None:
+    """Then there is no scale for what the law does to their bias, which may consist of rounding errors."""
+    chain = np.random.default_rng(0).dirichlet(np.ones(8), 8)
+    mrp = MarkovRewardProcess(chain, np.full(8, 2.0))
+    solver = Strict(eliminate(mrp.csr, mrp.structure, True, Budget(1e9, Watch())), 1e-8, 0.0)
+    answer = solve_and_certify(mrp.csr, mrp.rewards, solver)
+    noise = replace(answer, bias=1e-17 * np.arange(8.0))
+    _, total = stationary_errors(mrp.csr, solver, noise, mrp.rewards)
+    assert total == stationary_errors(mrp.csr, solver, answer, mrp.rewards)[1]
+    assert 1e-8 < total < 1e-3

@@ -8,8 +8,10 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
+from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.solve import choice, leaking, multichain
-from gainbias.model.solve.certificate import solve_and_certify
+from gainbias.model.solve.certificate import Certified, solve_and_certify
+from gainbias.model.solve.solution import MethodError
 from tests.oracles.exact import distance, exact_answer
 
 ITERATING = ["incomplete-gth", "power", "krylov"]
@@ -355,3 +357,107 @@ def test_a_long_transient_tail_in_front_of_an_expander():
     assert found.error_bound < 1e-12
     left = found.bias + found.gain - mrp.csr @ found.bias - mrp.rewards
     assert np.abs(left).max() < 1e-11
+
+
+class TestErrorsOnTransientStates:
+    """Errors of the classes are carried on to the states that lead to them."""
+
+    def test_from_the_class_that_is_known_least(self, monkeypatch):
+        """The gain of both classes is the same number: no equation is solved, and its error stays."""
+        monkeypatch.setattr(multichain, "DENSE_SOLVE_STATES", 0)
+        rng = np.random.default_rng(0)
+        chain = np.zeros((8, 8))
+        chain[:3, :3] = chain[3:6, 3:6] = rng.dirichlet(np.ones(3), 3)
+        chain[6:] = rng.dirichlet(np.ones(8), 2)
+        rewards = np.r_[np.tile([0.1, 0.7, 0.3], 2), 5.0, 6.0]
+        found = gb.solve(gb.MarkovRewardProcess(chain, rewards), multichain=True)
+        assert found.gain[0] == found.gain[3] == found.gain[7]
+        assert 0.0 < found.gain_error[:6].max() == found.gain_error[6] / multichain.MARGIN
+
+    def test_through_the_equations_with_a_margin(self, monkeypatch):
+        """A margin of 2 doubles what enters."""
+        rng = np.random.default_rng(1)
+        chain = np.zeros((6, 6))
+        chain[:4, :4] = np.diag(np.ones(4))
+        chain[4:] = rng.dirichlet(np.ones(6), 2)
+        mrp = gb.MarkovRewardProcess(chain, np.arange(6.0))
+        outside, error = np.array([1.0, 2, 3, 4, 0, 0]), np.array([0.5, 0.25, 0.125, 1.0, 0, 0])
+        ends = np.linalg.solve(np.eye(2) - chain[4:, 4:], chain[4:, :4])
+
+        def solved(margin, doubt):
+            monkeypatch.setattr(multichain, "MARGIN", margin)
+            return leaking.with_leaking_chain(
+                mrp.csr,
+                np.array([4, 5]),
+                lambda one: multichain._solved(
+                    one, mrp.csr[[4, 5]], Doubled(np.zeros(2)), outside, error, doubt
+                ),
+                what="a test",
+            )
+
+        for margin in (1.0, 2.0):
+            x, off = solved(margin, 0.0)
+            np.testing.assert_allclose(x.high, ends @ outside[:4], rtol=1e-14)
+            np.testing.assert_allclose(off, margin * (ends @ error[:4]), rtol=1e-12)
+            more = np.linalg.solve(np.eye(2) - chain[4:, 4:], [3.0, 5.0])
+            np.testing.assert_allclose(solved(margin, np.array([3.0, 5.0]))[1] - off, more, rtol=1e-12)
+
+    def test_in_an_answer(self, monkeypatch):
+        """Errors of the classes that are seen, and units of rounding that are seen too."""
+        margin, eps = 1.5, 2.0**-6
+        monkeypatch.setattr(multichain, "MARGIN", margin)
+        monkeypatch.setattr(multichain, "EPSILON", eps)
+        rng = np.random.default_rng(2)
+        chain = np.zeros((6, 6))
+        chain[:4, :4] = np.kron(np.eye(2), np.full((2, 2), 0.5))
+        chain[4:] = rng.dirichlet(np.ones(6), 2)
+        rewards = np.array([1.0, 3.0, 2.0, 8.0, -50.0, -70.0])
+        mrp = gb.MarkovRewardProcess(chain, rewards)
+        exact = gb.solve(mrp, multichain=True)
+        outside = np.r_[np.ones(4), 0.0, 0.0]
+        off_gain, off_bias = rng.random((2, 6)) * outside
+        known = Certified(exact.gain * outside, exact.bias * outside, off_gain, off_bias, 0.0, 0.0)
+        doubt = np.array([0.0, 0.0, 0.0, 0.0, 0.25, -0.5])
+        expected = Expected(Doubled(rewards), doubt)
+        found = leaking.with_leaking_chain(
+            mrp.csr,
+            np.array([4, 5]),
+            lambda one: multichain._extended(one, mrp.csr[[4, 5]], expected, known),
+            what="a test",
+        )
+        np.testing.assert_allclose(found.gain, exact.gain, rtol=1e-14)
+        np.testing.assert_allclose(found.bias, exact.bias, rtol=1e-13)
+        inverse = np.linalg.inv(np.eye(2) - chain[4:, 4:])
+        gain_error = inverse @ chain[4:, :4] @ off_gain[:4] * margin
+        np.testing.assert_allclose(found.gain_error[4:], gain_error * margin, rtol=1e-12)
+        entering = chain[4:, :4] @ off_bias[:4] * margin
+        rounded = 4 * eps**2 * (np.abs(rewards) + np.abs(exact.gain))[4:]
+        bias_error = inverse @ (gain_error + np.abs(doubt[4:]) + rounded + entering)
+        np.testing.assert_allclose(found.bias_error[4:], bias_error * margin, rtol=1e-12)
+        np.testing.assert_array_equal(found.gain_error[:4], off_gain[:4])
+        np.testing.assert_array_equal(found.bias_error[:4], off_bias[:4])
+
+
+@pytest.mark.filterwarnings("ignore::gainbias.AccuracyWarning")
+def test_the_worst_of_several_rewards_is_what_was_reached(monkeypatch):
+    monkeypatch.setattr(multichain, "DENSE_SOLVE_STATES", 0)
+    monkeypatch.setattr(multichain, "NOT_MUCH_WORSE", 0.0)
+    plain_way, said = multichain.with_leaking_chain, []
+
+    def listened(csr, states, work, **options):
+        def heard(chain):
+            try:
+                return work(chain)
+            except MethodError as reason:
+                said.append(str(reason))
+                raise
+
+        return plain_way(csr, states, heard, **options)
+
+    monkeypatch.setattr(multichain, "with_leaking_chain", listened)
+    mrp = plain(np.random.default_rng(0))
+    level = np.where(np.arange(12) == mrp.structure.transient[0], 1e9, 1.0)
+    found = gb.solve(mrp, tol=1e-300, multichain=True, extra_rewards={"level": level})
+    bounds = [found.error_bound, found.extra["level"].error_bound]
+    assert said == [f"reached an error bound of {max(bounds):.1e}"]
+    assert f"{min(bounds):.1e}" != f"{max(bounds):.1e}"

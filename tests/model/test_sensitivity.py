@@ -145,3 +145,15 @@ def test_the_difference_of_two_chains_is_accepted():
 def test_wrong_counts_are_refused_in_words(count):
     with pytest.raises(ValueError, match="count must be a whole number of at least 1"):
         gb.solve(random_process()).sensitivity().largest(count)
+
+
+def test_the_table_has_ten_rows_unless_another_number_is_given():
+    assert len(gb.solve(random_process()).sensitivity().largest()) == 10
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_row_that_sums_to_anything_else_than_0_is_refused(sign):
+    change = np.zeros((5, 5))
+    change[3, :2] = sign, -0.999 * sign
+    with pytest.raises(ValueError, match=rf"row 3 of change sums to {sign * 0.001:g}, must be 0"):
+        gb.solve(random_process()).sensitivity().along(change)

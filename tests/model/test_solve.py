@@ -17,7 +17,7 @@ from gainbias.model.solve import choice, turns
 from gainbias.model.solve.certificate import Certified, solve_and_certify
 from gainbias.model.solve.elimination import symbolic
 from gainbias.model.solve.solution import MethodError, available_memory
-from gainbias.model.solve.solve import poisson_solver
+from gainbias.model.solve.solve import poisson_solver, solve_to_tolerance
 from gainbias.progress import OutOfTimeError, Watch
 
 
@@ -293,3 +293,63 @@ def test_arrays_are_read_only() -> None:
     for array in (solution.stationary, solution.bias):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1.0
+
+
+def test_numbers_that_are_derived_need_one_recurrent_class() -> None:
+    mrp = gb.MarkovRewardProcess(np.eye(3), [1.0, 2.0, 3.0])
+    for derive in (solve_to_tolerance, poisson_solver):
+        with pytest.raises(ValueError, match="3 recurrent classes"):
+            derive(mrp)
+        with pytest.raises(ValueError, match="solve takes a MarkovRewardProcess, not ndarray"):
+            derive(np.eye(3))  # type: ignore[arg-type]
+
+
+def test_the_error_of_a_gain_in_time_is_that_per_step_times_the_rate() -> None:
+    """A little more for the product: here the gain is next to 0, and its error is that of large rewards."""
+    rng = np.random.default_rng(0)
+    rates = rng.random((6, 6)) * (1 - np.eye(6))
+    rates -= np.diag(rates.sum(axis=1))
+    reward_rates = rng.standard_normal(6)
+    for _ in range(2):
+        reward_rates -= gb.solve(gb.MarkovRewardProcess.from_rates(rates, reward_rates)).gain
+    in_time = gb.MarkovRewardProcess.from_rates(rates, reward_rates)
+    assert in_time.rate is not None
+    for found, per_step in (
+        (gb.solve(in_time), gb.solve(gb.MarkovRewardProcess(in_time.csr, in_time.rewards))),
+        (
+            gb.solve(in_time, multichain=True),
+            gb.solve(gb.MarkovRewardProcess(in_time.csr, in_time.rewards), multichain=True),
+        ),
+    ):
+        assert np.max(per_step.gain_error) > 0.0
+        assert (np.asarray(found.gain_error) >= in_time.rate * np.asarray(per_step.gain_error)).all()
+        assert np.max(found.gain_error) <= 1.001 * in_time.rate * np.max(per_step.gain_error)
+
+
+@pytest.mark.parametrize(
+    ("gain_error", "bias_error", "words"),
+    [
+        (0.25, 9.0, ["the bias of 2 of 2 states", "the gain, known to 2.5e-01 of the largest reward, meets"]),
+        (0.5, 0.0, ["the gain may be off by 5.0e-01 of the largest reward", "the bias meets it"]),
+        (0.5, 9.0, ["the gain may be off by 5.0e-01 of the largest reward", "the bias of 2 of 2 states"]),
+        (0.25, 0.5, ["the gain, known to 2.5e-01 of the largest reward, meets it"]),
+    ],
+)
+def test_what_meets_a_tolerance_just_so_meets_it(
+    gain_error: float, bias_error: float, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The largest reward is 1 and the span of the bias is 2: the tolerance is 0.25 for both."""
+    mrp = gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, -1.0])
+
+    def certify(*given: Any) -> Certified:
+        answer = solve_and_certify(*given)
+        errors = np.full(2, gain_error), np.full(2, bias_error)
+        return replace(answer, gain_error=errors[0], bias_error=errors[1], error_bound=0.3)
+
+    monkeypatch.setattr(choice, "solve_and_certify", certify)
+    monkeypatch.setattr(choice, "LARGEST_GAIN_ERROR", 1.0)
+    with pytest.warns(gb.AccuracyWarning) as caught:
+        gb.solve(mrp, tol=0.25)
+    parts = str(caught[0].message).partition(" is not met: ")[2].split("; ")
+    assert len(parts) == len(words)
+    assert all(part.startswith(start) for part, start in zip(parts, words, strict=True))

@@ -1,14 +1,17 @@
 """The asymptotic variance is right where digits cancel, and its error bound holds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
-from gainbias.model.solve.certificate import solve_and_certify
-from gainbias.model.solve.elimination.solver import eliminate
+from gainbias.model.solve import variance
+from gainbias.model.solve.certificate import Certified, solve_and_certify
+from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
 from gainbias.model.solve.solution import Budget
-from gainbias.model.solve.variance import asymptotic_variance
+from gainbias.model.solve.variance import Variance, asymptotic_variance
 from gainbias.progress import Watch
 from tests.oracles.exact import exact_answer, rational_answer
 
@@ -154,3 +157,84 @@ def test_deterministic_cycles_have_none() -> None:
     assert solution.asymptotic_variance <= solution.asymptotic_variance_error <= 1e-20
     constant = gb.solve(gb.MarkovRewardProcess(np.full((3, 3), 1 / 3), np.full(3, 0.1)))
     assert (constant.asymptotic_variance, constant.asymptotic_variance_error) == (0.0, 0.0)
+
+
+def test_each_class_has_its_own_error() -> None:
+    """A class that hardly moves is known badly; the other one does not know of it."""
+    chain = np.zeros((4, 4))
+    chain[:2, :2] = [[0.5, 0.5], [0.25, 0.75]]
+    chain[2:, 2:] = [[1.0, 1e-20], [3e-20, 1.0]]
+    found = gb.solve(gb.MarkovRewardProcess(chain, [1.0, 2.0, 3.0, 5.0]), multichain=True)
+    alone = gb.solve(gb.MarkovRewardProcess(chain[:2, :2], [1.0, 2.0]))
+    error = found.class_asymptotic_variance_errors
+    assert found.class_asymptotic_variances[0] == pytest.approx(alone.asymptotic_variance, rel=1e-14)
+    assert error[0] == pytest.approx(alone.asymptotic_variance_error, rel=0.5)
+    assert error[1] > 1e3
+
+
+class TestFormulas:
+    """Errors of the bias that are seen, and units of rounding that are seen too."""
+
+    eps = 2.0**-12
+    chain = np.random.default_rng(0).dirichlet(np.ones(5), 5)
+    rewards = np.array([3.0, -1.0, -4.0, 1.0, -5.0])
+
+    def solved(
+        self, rewards: np.ndarray, monkeypatch: pytest.MonkeyPatch
+    ) -> tuple[gb.MarkovRewardProcess, Certified, EliminationSolver]:
+        monkeypatch.setattr(variance, "EPSILON", self.eps)
+        mrp = gb.MarkovRewardProcess(self.chain, rewards)
+        solver = eliminate(mrp.csr, mrp.structure, True, Budget(1e9, Watch()))
+        off = np.array([0.1, 0.2, 0.05, 0.15, 0.3])
+        answer = replace(
+            solve_and_certify(mrp.csr, mrp.rewards, solver), gain_error=0.1 * off, bias_error=off
+        )
+        return mrp, answer, solver
+
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_of_jumps(self, sign: float, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(variance, "ENOUGH_VARIANCE", np.inf)
+        mrp, answer, solver = self.solved(sign * self.rewards, monkeypatch)
+        found = asymptotic_variance(mrp, mrp.rewards, answer, solver)
+        law, bias, off = solver.stationary, answer.bias, answer.bias_error
+        mean = self.chain @ bias
+        squares = np.sum(self.chain * (bias - mean[:, None]) ** 2, axis=1)
+        value = law @ squares
+        assert found.value == pytest.approx(value, rel=1e-12)
+        likeliest = self.chain.argmax(axis=1)
+        step = off + off[likeliest][:, None] + 8 * self.eps * np.abs(bias - bias[likeliest][:, None])
+        moves = np.where(np.arange(5) == likeliest[:, None], 0.0, self.chain)
+        norm = np.sqrt(law @ np.sum(moves * step**2, axis=1))
+        error = 2 * np.sqrt(value) * norm + norm**2 + (5 + 8) * self.eps * value
+        # The average of the squares is refined as a gain.
+        second = np.abs(solver.solve(squares - value))
+        stay = np.diag(self.chain)
+        through = (1 - stay) * second + self.chain @ second - stay * second
+        error += law @ (4 * self.eps**2 * through)
+        assert found.error == pytest.approx(error, rel=1e-9)
+
+    @pytest.mark.parametrize("in_time", [False, True])
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_of_covariances(self, sign: float, in_time: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        mrp, answer, solver = self.solved(sign * self.rewards, monkeypatch)
+        law, off_law = solver.stationary, 0.01 * solver.stationary
+        solver.__dict__["law"] = solver.law._replace(given_error=off_law)
+        classes = variance._visited_classes(mrp.structure, law)
+        found = variance._covariances(mrp.rewards, answer, solver, classes, in_time)
+        excess, bias = mrp.rewards - answer.gain, answer.bias
+        own = 0.0 if in_time else 1.0
+        assert found.value == pytest.approx(law @ (2 * excess * bias - own * excess**2), rel=1e-12)
+        size = 2 * np.abs(excess * bias) + own * excess**2
+        gain_error, bias_error = answer.gain_error, answer.bias_error
+        off = 2 * gain_error * (np.abs(bias) + np.abs(excess) + bias_error + gain_error)
+        off += 2 * np.abs(excess) * bias_error
+        error = (law + off_law) @ off + off_law @ size + (5 + 8) * self.eps * (law @ size)
+        assert found.error == pytest.approx(error, rel=1e-12)
+
+    def test_the_better_of_two(self) -> None:
+        """The second one is taken if it is known a thousand times better, and is no negative variance."""
+        first = Variance(np.full(5, 4.0), np.full(5, 1.0))
+        second = Variance(np.array([3.0, 3.0, -3.0, 4.25, 3.0]), np.array([2e-3, 5e-4, 5e-4, 0.5, np.nan]))
+        found = variance._better(first, second)
+        assert found.value.tolist() == [4.0, 3.0, 4.0, 4.0, 3.0]
+        assert found.error[:4].tolist() == [1.0, 5e-4, 1.0, 0.75]

@@ -8,6 +8,8 @@ Numbers that never change have no interval: they do not tell how far the mean ma
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +17,9 @@ from scipy import stats
 
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.spectrum import slow_waves
-from gainbias.evaluation.gain.verdict import Verdict, constant_verdict, judge
+from gainbias.evaluation.gain.verdict import ENOUGH_ENTRIES, SURE_OF_SHIFT, Verdict, constant_verdict, judge
 from gainbias.evaluation.gain.warm_up import (
+    LARGEST_CUT,
     autocorrelation_time,
     dominant_start,
     split_r_hat,
@@ -26,6 +29,10 @@ from gainbias.types import Floats
 
 FEWEST_MEANS = 4
 """Batches of each chain from which anything about dependence is concluded."""
+
+MOST_EARLY_SHIFTS, EARLY_SHIFT = 4, 0.15
+"""After a warm-up was cut, level shifts in the first part of the rest are what is left of it: this many are
+cut as well, if they are within this share."""
 
 SKEWNESS_GROUPS = 64
 """Groups of all chains together from whose means the skewness is taken."""
@@ -143,7 +150,7 @@ def estimate_gain(rewards: BatchMeans, confidence: float = 0.95, find_warm_up: b
     True
     """
     _check(rewards.steps, confidence)
-    cut = transient_length(rewards.about(rewards.mean)[0], rewards.rounding) if find_warm_up else 0
+    cut = _warm_up_of(rewards.with_rest, rewards.mean_after, rewards.rounding) if find_warm_up else 0
     gain, variance = rewards.mean_after(cut), rewards.variance_after(cut)
     means, squares = rewards.about(gain, cut)
     groups = rewards.groups_after(cut, -(-SKEWNESS_GROUPS // rewards.num_chains), gain)
@@ -195,8 +202,12 @@ def estimate_ratio(
         return (tops.with_rest(ratio * below, cut) - ratio * bottoms.with_rest(below, cut)) / below
 
     whole = tops.mean / bottoms.mean
-    cut = transient_length(deviations(whole, 0), rounding) if find_warm_up else 0
-    ratio = tops.mean_after(cut) / bottoms.mean_after(cut)
+
+    def ratio_after(cut: int) -> float:
+        return tops.mean_after(cut) / bottoms.mean_after(cut)
+
+    cut = _warm_up_of(deviations, ratio_after, rounding) if find_warm_up else 0
+    ratio = ratio_after(cut)
     means = deviations(ratio, cut)
     variance = float(means.var()) * size
     count = -(-SKEWNESS_GROUPS // chains)
@@ -211,6 +222,35 @@ def estimate_ratio(
         cut=cut,
     )
     return _estimated(path, confidence, split_r_hat(means, means**2, size), whole, [])
+
+
+def _warm_up_of(
+    deviations: Callable[[float, int], Floats], mean_after: Callable[[int], float], rounding: float
+) -> int:
+    """Return how many batches are a warm-up: what differs at once, and then what shifts early.
+
+    Parameters
+    ----------
+    deviations : function ``(centre, cut) -> (chains, n) array``
+        Means over batches less a centre, without the first `cut` of them.
+    mean_after : function ``cut -> float``
+    rounding : float
+        A difference up to this counts as none.
+    """
+    series = deviations(mean_after(0), 0)
+    cut = transient_length(series, rounding)
+    for _ in range(MOST_EARLY_SHIFTS if cut else 0):
+        rest = deviations(mean_after(cut), cut)
+        if rest.shape[1] < FEWEST_MEANS or not rest.any():
+            break
+        waves = slow_waves(rest)
+        further = cut + math.ceil(2.0 * waves.shift_at * rest.shape[1])
+        is_early = waves.shifts > max(SURE_OF_SHIFT, waves.drifts) and waves.shift_at <= EARLY_SHIFT
+        is_slow = waves.long_run_variance >= CANCELLED * float(rest.var())
+        if not (is_early and is_slow) or further > LARGEST_CUT * series.shape[1]:
+            break
+        cut = further
+    return cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,9 +333,8 @@ def _estimated(path: _Path, confidence: float, r_hat: float, whole: float, doubt
 
 
 def _hardly_any(steps: int) -> Verdict:
-    return Verdict(
-        "too short", False, f"too short: {steps} numbers are too few for any interval", longer=50.0
-    )
+    words = f"too short: {steps} numbers are too few for any interval"
+    return Verdict("too short", False, words, longer=ENOUGH_ENTRIES / steps)
 
 
 def skewness_of_mean(groups: Floats) -> float:

@@ -43,7 +43,7 @@ LARGE_MISS = 1.4
 TURNS = np.concatenate([[0.35, 0.5, 0.7], np.geomspace(1.0, 400.0, 24)])
 """The wave at which a slow part has lost half its square: the length over pi relaxation times."""
 
-SLOWEST_BELIEVED = 1.0
+SLOWEST_BELIEVED = 1.5
 """Slower parts than this are noticed, but nothing is corrected for them: they are trends."""
 
 LEVELS_OF_SLOW = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e4])
@@ -241,11 +241,12 @@ def _limits(squares: Floats, chains: int) -> Floats:
     return np.asarray(limits)
 
 
-SEASON_NEIGHBOURS = 51
+SEASON_NEIGHBOURS = 101
 """Frequencies from whose median the usual power is taken."""
 
-SEASON_CHANCE = 1e-4
-"""A season is one that chance makes this rarely at the strongest of all frequencies."""
+SEASON_CHANCE = 1e-6
+"""A season is one that chance makes this rarely at the strongest of all frequencies, if the usual power is
+known; that is only estimated, so it happens in about one series in two hundred."""
 
 FEWEST_PERIODS = 5
 """A season is one that came back at least this often."""

@@ -53,7 +53,7 @@ MANY_PERIODS = 10.0
 LATE_CUT = 0.45
 """A warm-up that takes more than this share of a run has perhaps not ended."""
 
-FEWEST_EVENTS = 3.5
+FEWEST_EVENTS = 3.0
 """Fewer events than this, if they make up the variance, are too few for any interval."""
 
 EVENTS_OF_HEAVY_TAILS = 30.0
@@ -62,14 +62,20 @@ EVENTS_OF_HEAVY_TAILS = 30.0
 TAIL_SHARE = 0.02
 """Share of the entries that are the tail."""
 
-FEWEST_OF_TAIL, OUTERMOST = 15, 10
-"""Entries that the tail has at least, and entries at its very end."""
+FEWEST_FOR_TAIL = 500
+"""Fewer entries do not tell a tail without a variance from one with a large one."""
+
+FEWEST_OF_TAIL = 20
+"""Entries that the tail has at least."""
+
+OUTER_SHARE = 0.25
+"""Share of the tail that is its end."""
+
+SURE_OF_BEND = 1.3
+"""Standard errors by which the end of a tail must fall off faster than its beginning: then it is no power."""
 
 FINITE_VARIANCE = 2.0
 """Tail index from which on the variance is finite."""
-
-TAIL_CONFIDENCE = 1.645
-"""Standard errors by which a tail index must be below that."""
 
 
 @dataclass(frozen=True)
@@ -282,23 +288,28 @@ def events_behind(series: Floats) -> float:
 def has_infinite_variance(series: Floats) -> bool:
     """Whether the largest entries look like those of a law without a variance.
 
-    Hill's estimate of the tail index must be below 2 with 95 % confidence, and the very largest entries must
-    spread out as well: events of one size, however rare, do not.
+    Hill's estimate of the tail index at the very end must be below 2, and not much larger than further
+    inside: tails with a variance fall off faster and faster, and so do events of one size, however rare.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> has_infinite_variance(rng.pareto(1.3, (1, 8000))), has_infinite_variance(rng.normal(size=(1, 8000)))
-    (True, False)
+    >>> has_infinite_variance(rng.pareto(1.3, (1, 8000)))
+    True
+    >>> has_infinite_variance(rng.lognormal(size=(1, 8000)))
+    False
     """
-    distances = np.sort(np.abs(series - np.median(series)), axis=None)
+    distances = np.sort(np.abs(series - np.median(series)), axis=None)[::-1]
     count = max(FEWEST_OF_TAIL, int(TAIL_SHARE * len(distances)))
-    if len(distances) <= 2 * count or not distances[-1 - count] > 0.0:
+    if len(distances) < FEWEST_FOR_TAIL or not distances[count] > 0.0:
         return False
-
-    def largest_index(top: int) -> float:
-        """Return the end of the interval of the tail index of the largest `top` entries."""
-        spread = float(np.log(distances[-top:] / distances[-1 - top]).mean())
-        return (1.0 + TAIL_CONFIDENCE / float(np.sqrt(top))) / spread if spread > 0.0 else float("inf")
-
-    return largest_index(count) < FINITE_VARIANCE and largest_index(OUTERMOST) < 2.0 * FINITE_VARIANCE
+    # For a power these are independent and exponential, with the inverse of the index as their mean.
+    steps = np.arange(1, count + 1) * np.log(distances[:count] / distances[1 : count + 1])
+    outer = int(OUTER_SHARE * count)
+    end, inside = float(steps[:outer].mean()), float(steps[outer:].mean())
+    if not end * FINITE_VARIANCE > 1.0:
+        return False
+    if not inside > 0.0:
+        return False
+    bend = np.log(inside / end) / np.sqrt(1.0 / outer + 1.0 / (count - outer))
+    return bool(bend < SURE_OF_BEND)
