@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 import zlib
 from collections.abc import Iterable
@@ -214,7 +215,11 @@ def main() -> None:
         for name in FRESH if told.fresh else told.only:
             length = length_of(name)
             jobs = [(name, k, min(k + 10, told.runs), length) for k in range(0, told.runs, 10)]
-            rows.append(summary(name, [one for part in pool.map(looks, jobs) for one in part], length))
+            seen: list[Seen] = []
+            for part in pool.map(looks, jobs):
+                seen += part
+                print(f"{name}: {len(seen)} of {told.runs} runs", end="\r", file=sys.stderr, flush=True)
+            rows.append(summary(name, seen, length))
             print(show(rows[-1]), flush=True)
             if told.output:
                 write_whole(told.output, json.dumps(rows, indent=1).encode() + b"\n")

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import (
@@ -147,7 +147,7 @@ class ConfidenceSequence:
         growth = rewards.steps / self.first_look
         error, degrees = self._error(rewards, once, growth)
         bound = np.sqrt(first_bound(self.confidence) ** 2 + np.log(growth))
-        quantile = float(stats.t.isf(stats.norm.sf(bound), degrees))
+        quantile = -float(special.stdtrit(degrees, special.ndtr(-bound)))  # Student's, at the same level
         cut = once.transient // rewards.sums.size
         groups = rewards.groups_after(cut, -(-SKEWNESS_GROUPS // rewards.num_chains), once.gain)
         bend = np.asarray(skewness_of_mean(groups.ravel()) / 6.0)
@@ -250,7 +250,6 @@ def looks_until(
 
     Examples
     --------
-    >>> import numpy as np
     >>> rng, rewards = np.random.default_rng(0), BatchMeans()
     >>> def reach(steps):
     ...     rewards.add(rng.normal(size=steps - rewards.steps))
