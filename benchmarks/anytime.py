@@ -219,10 +219,11 @@ def main() -> None:
             for part in pool.map(looks, jobs):
                 seen += part
                 print(f"{name}: {len(seen)} of {told.runs} runs", end="\r", file=sys.stderr, flush=True)
+                if told.output:
+                    kept = [*rows, summary(name, seen, length)]
+                    write_whole(told.output, json.dumps(kept, indent=1).encode() + b"\n")
             rows.append(summary(name, seen, length))
             print(show(rows[-1]), flush=True)
-            if told.output:
-                write_whole(told.output, json.dumps(rows, indent=1).encode() + b"\n")
     print(f"{time.perf_counter() - started:.0f} s")
 
 
