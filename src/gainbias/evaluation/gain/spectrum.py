@@ -235,7 +235,7 @@ def _log_likelihood(total: Floats, log_sum: Floats, chains: int, waves: int) -> 
 
 def _limits(squares: Floats, chains: int) -> Floats:
     """Return the largest square of each wave that counts: a season must not pass for a level."""
-    usual = median_filter(squares, size=NEIGHBOURS, mode="nearest") / stats.chi2.median(chains)
+    usual = median_filter(squares, size=NEIGHBOURS, mode="reflect") / stats.chi2.median(chains)
     limits = usual * stats.chi2.isf(STICKS_OUT, chains)
     limits[:STEADY_WAVES] = np.inf
     return np.asarray(limits)
@@ -246,7 +246,7 @@ SEASON_NEIGHBOURS = 101
 
 SEASON_CHANCE = 1e-6
 """A season is one that chance makes this rarely at the strongest of all frequencies, if the usual power is
-known; that is only estimated, so it happens in about one series in two hundred."""
+known; that is only estimated, so it happens a little more often."""
 
 FEWEST_PERIODS = 5
 """A season is one that came back at least this often."""
@@ -273,7 +273,7 @@ def season_length(series: Floats) -> float:
         return 0.0
     waves = fft.rfft(series - series.mean(axis=1, keepdims=True))
     power = (np.abs(waves) ** 2).mean(axis=0)[1 : (n + 1) // 2]
-    usual = median_filter(power, size=SEASON_NEIGHBOURS, mode="nearest") / (
+    usual = median_filter(power, size=SEASON_NEIGHBOURS, mode="reflect") / (
         stats.gamma.median(chains) / chains
     )
     relative = np.divide(power, usual, out=np.zeros(len(power)), where=usual > 0.0)

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from gainbias.evaluation.gain.spectrum import SURE_OF_DISAGREEMENT, Waves, season_length
+from gainbias.evaluation.gain.spectrum import SURE_OF_DISAGREEMENT, TINY, Waves, season_length
 from gainbias.types import Floats
 
 VerdictKind: TypeAlias = Literal[
@@ -67,6 +67,9 @@ FEWEST_FOR_TAIL = 500
 
 FEWEST_OF_TAIL = 20
 """Entries that the tail has at least."""
+
+TAIL_CONFIDENCE = 0.84
+"""Standard errors by which the tail index must be below that."""
 
 OUTER_SHARE = 0.25
 """Share of the tail that is its end."""
@@ -288,8 +291,9 @@ def events_behind(series: Floats) -> float:
 def has_infinite_variance(series: Floats) -> bool:
     """Whether the largest entries look like those of a law without a variance.
 
-    Hill's estimate of the tail index at the very end must be below 2, and not much larger than further
-    inside: tails with a variance fall off faster and faster, and so do events of one size, however rare.
+    Hill's estimate of the tail index must be below 2 by nearly a standard error, and not much larger at the
+    very end than further inside: tails with a variance fall off faster and faster, and so do events of one
+    size, however rare.
 
     Examples
     --------
@@ -307,9 +311,8 @@ def has_infinite_variance(series: Floats) -> bool:
     steps = np.arange(1, count + 1) * np.log(distances[:count] / distances[1 : count + 1])
     outer = int(OUTER_SHARE * count)
     end, inside = float(steps[:outer].mean()), float(steps[outer:].mean())
-    if not end * FINITE_VARIANCE > 1.0:
-        return False
-    if not inside > 0.0:
+    largest_index = (1.0 + TAIL_CONFIDENCE / np.sqrt(count)) / max(float(steps.mean()), TINY)
+    if not (largest_index < FINITE_VARIANCE and end > 0.0 and inside > 0.0):
         return False
     bend = np.log(inside / end) / np.sqrt(1.0 / outer + 1.0 / (count - outer))
     return bool(bend < SURE_OF_BEND)
