@@ -101,8 +101,10 @@ class TestSequence:
         estimate = sequence.estimate(rewards)
         assert estimate.interval[0] < 0.0 < estimate.interval[1]
         assert estimate.degrees > estimate_gain(rewards).degrees
-        known = np.sqrt(first_bound(0.95) ** 2 + np.log(5_000 / 512)) / np.sqrt(20_000)
-        assert estimate.half_width == pytest.approx(known, rel=0.3)
+        bound = np.sqrt(first_bound(0.95) ** 2 + np.log(5_000 / 512))
+        assert estimate.half_width == pytest.approx(bound / np.sqrt(20_000), rel=0.3)
+        student = stats.t.isf(stats.norm.sf(bound), estimate.degrees)
+        assert estimate.half_width == pytest.approx(student * estimate.standard_error, rel=0.03)
         assert "from step 512 of each chain on" in estimate.notes[-1]
 
     def test_a_slow_part_keeps_the_error_from_few_waves(self):
