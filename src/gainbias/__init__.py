@@ -45,6 +45,7 @@ _HOMES = {
     "Recipe": "gainbias.tasks.task",
     "Recommendation": "gainbias.theory.recommend",
     "Results": "gainbias.experiments.results",
+    "RunningMean": "gainbias.evaluation.running",
     "Sensitivity": "gainbias.model.solve.sensitivity",
     "Solution": "gainbias.model.solve.solution",
     "Structure": "gainbias.model.structure",

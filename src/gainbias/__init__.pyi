@@ -20,6 +20,7 @@ from gainbias.evaluation.diagnostics import Diagnostics as Diagnostics
 from gainbias.evaluation.estimate import Estimate as Estimate
 from gainbias.evaluation.evaluate import evaluate as evaluate
 from gainbias.evaluation.evaluate import evaluate_log as evaluate_log
+from gainbias.evaluation.running import RunningMean as RunningMean
 from gainbias.evaluation.sources.columns import Columns as Columns
 from gainbias.evaluation.storage import load_estimate as load_estimate
 from gainbias.evaluation.values.methods import Learning as Learning

@@ -1,9 +1,9 @@
 """What a policy earns in the long run, from an environment or a log, with error bars.
 
 Users import the public names from `gainbias`: `evaluate`, `evaluate_log` and `compare`, their records
-`Learning` and `Columns`, their answers `Estimate`, `Diagnostics` and `Comparison`, and `load_estimate`. Other
-rooms of the package import the answers from `estimate`, `compare` and `storage`, with the functions that put
-them into words.
+`Learning` and `Columns`, their answers `Estimate`, `Diagnostics` and `Comparison`, `load_estimate`, and
+`RunningMean` for numbers as they come. Other rooms of the package import the answers from `estimate`,
+`compare` and `storage`, with the functions that put them into words.
 
 Start reading in `evaluate`; `reading` is the way from a stream of transitions to an estimate. The data come
 from `sources`, travel in batches of transitions (`stream`), are gathered in one pass (`collection`), and end

@@ -58,10 +58,7 @@ def save_estimate(estimate: Estimate, path: Path) -> None:
         "limits": _packed(observed.limits, "limits", arrays),
         "features": _packed_choice(observed, arrays),
     }
-    head = {"kind": KIND, "version": VERSION, "checksum": _checksum(record, arrays), "record": record}
-    buffer = io.BytesIO()
-    np.savez(buffer, record=np.array(json.dumps(head)), **arrays)
-    write_whole(path, buffer.getvalue())
+    write_archive(path, KIND, VERSION, record, arrays)
 
 
 def load_estimate(path: str | Path, features: Any = None) -> Estimate:
@@ -125,7 +122,20 @@ def _estimate(record: dict[str, Any], arrays: Arrays, observed: ObservationMap) 
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """Return the record and the arrays of a file, if they are what was written."""
+    return read_archive(path, KIND, VERSION, "Estimate.save")
+
+
+def write_archive(path: Path, kind: str, version: int, record: dict[str, Any], arrays: Arrays) -> None:
+    """Write a record of this kind and its arrays to one file, with a checksum."""
+    head = {"kind": kind, "version": version, "checksum": _checksum(record, arrays), "record": record}
+    buffer = io.BytesIO()
+    np.savez(buffer, record=np.array(json.dumps(head)), **arrays)
+    write_whole(path, buffer.getvalue())
+
+
+def read_archive(path: Path, kind: str, version: int, writer: str) -> tuple[dict[str, Any], Arrays]:
+    """Return the record and the arrays of a file, if they are what `writer` wrote."""
+    what = kind.removeprefix("gainbias ")
     if not path.exists():
         raise ValueError(f"there is no file {path}")
     try:
@@ -136,15 +146,15 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
             arrays = dict(archive)
         head = json.loads(str(arrays.pop("record", "{}")))
     except Exception as error:  # NumPy may raise anything where bits are wrong
-        raise DamagedError(f"{path} is damaged, or no estimate of gainbias: {error}") from None
-    if not isinstance(head, dict) or head.get("kind") != KIND:
-        raise ValueError(f"{path} is no estimate of gainbias, which Estimate.save writes")
+        raise DamagedError(f"{path} is damaged, or no {what} of gainbias: {error}") from None
+    if not isinstance(head, dict) or head.get("kind") != kind:
+        raise ValueError(f"{path} is no {what} of gainbias, which {writer} writes")
     if not (isinstance(head.get("version"), int) and {"record", "checksum"} <= head.keys()):
         raise DamagedError(f"{path} is damaged: its head is not whole")
-    if head["version"] != VERSION:
-        advice = "update gainbias" if head["version"] > VERSION else "make the estimate again"
+    if head["version"] != version:
+        advice = "update gainbias" if head["version"] > version else f"make the {what} again"
         raise ValueError(
-            f"{path} has version {head['version']}, this gainbias reads version {VERSION}: {advice}"
+            f"{path} has version {head['version']}, this gainbias reads version {version}: {advice}"
         )
     if head["checksum"] != _checksum(head["record"], arrays):
         raise DamagedError(f"{path} is damaged: its checksum does not match")
