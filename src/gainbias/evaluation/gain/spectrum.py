@@ -64,7 +64,7 @@ STICKS_OUT = 3e-4
 NEIGHBOURS = 31
 """Waves from whose median the usual square is taken."""
 
-SMALLEST_SQUARE = float(np.finfo(np.float64).tiny)
+LEAST_SQUARE = float(np.finfo(np.float64).tiny)
 """In the place of squares that cancel exactly, as in a cycle without chance."""
 
 REGRESSION_POINTS = 4096
@@ -209,9 +209,7 @@ def slow_waves(series: Floats, average: int = SLOW_WAVES) -> Waves:
     within, degrees, disagreement = float((amplitudes[:, :averaged] ** 2).mean()), chains * averaged, 1.0
     if chains > 1:
         between = n * float(series.mean(axis=1).var(ddof=1))
-        disagreement = float(
-            stats.f.sf(between / max(within * missing, SMALLEST_SQUARE), chains - 1, degrees)
-        )
+        disagreement = float(stats.f.sf(between / max(within * missing, LEAST_SQUARE), chains - 1, degrees))
         if disagreement < SURE_OF_DISAGREEMENT:  # then what happens within chains tells little
             within, degrees, missing = between, chains - 1, 1.0
         else:
@@ -232,7 +230,7 @@ def slow_waves(series: Floats, average: int = SLOW_WAVES) -> Waves:
 
 def _log_likelihood(total: Floats, log_sum: Floats, chains: int, waves: int) -> Floats:
     """Return Whittle's log-likelihood at the best scale, given the mean over chains of squares over shape."""
-    return np.asarray(-0.5 * chains * (waves * np.log(np.maximum(total, SMALLEST_SQUARE) / waves) + log_sum))
+    return np.asarray(-0.5 * chains * (waves * np.log(np.maximum(total, LEAST_SQUARE) / waves) + log_sum))
 
 
 def _limits(squares: Floats, chains: int) -> Floats:

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from gainbias.evaluation.gain.spectrum import SMALLEST_SQUARE, SURE_OF_DISAGREEMENT, Waves, season_length
+from gainbias.evaluation.gain.spectrum import LEAST_SQUARE, SURE_OF_DISAGREEMENT, Waves, season_length
 from gainbias.types import Floats
 
 VerdictKind: TypeAlias = Literal[
@@ -311,7 +311,7 @@ def has_infinite_variance(series: Floats) -> bool:
     steps = np.arange(1, count + 1) * np.log(distances[:count] / distances[1 : count + 1])
     outer = int(OUTER_SHARE * count)
     end, inside, both = (_mean_without_largest(part) for part in (steps[:outer], steps[outer:], steps))
-    largest_index = (1.0 + TAIL_CONFIDENCE / np.sqrt(count)) / max(both, SMALLEST_SQUARE)
+    largest_index = (1.0 + TAIL_CONFIDENCE / np.sqrt(count)) / max(both, LEAST_SQUARE)
     if not (largest_index < FINITE_VARIANCE and end > 0.0 and inside > 0.0):
         return False
     bend = np.log(inside / end) / np.sqrt(1.0 / outer + 1.0 / (count - outer))
