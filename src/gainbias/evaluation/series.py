@@ -114,9 +114,13 @@ class SeriesEstimate:
     diagnostics : SeriesDiagnostics
         How it came about, with `warnings` and `notes` in words.
     batch_means : (chains, batches) array
-        Means over batches, with the warm-up, to be looked at.
+        Means over batches from which the verdict comes, with a warm-up that was found, to be looked at. The
+        last may lack numbers, which count as `mean`. For a ratio they are `mean` and how far each batch moves
+        it; there are none if there is no ratio.
     batch_size : int
         Numbers in a batch.
+    is_ratio : bool
+        Whether `mean` is a ratio.
     """
 
     mean: float
@@ -128,6 +132,17 @@ class SeriesEstimate:
     diagnostics: SeriesDiagnostics
     batch_means: Floats
     batch_size: int
+    is_ratio: bool = False
+
+    @property
+    def found_warm_up(self) -> int:
+        """First numbers of each chain that were left out because they differ: `warm_up`, or 0 if it is `skip`.
+
+        They are among those of `batch_means`; what `skip` leaves out is not.
+        """
+        chains, batches = self.batch_means.shape
+        in_batches = (batches - 1) * self.batch_size * chains
+        return self.warm_up if self.diagnostics.num_numbers <= in_batches else 0
 
     @property
     def quantiles(self) -> dict[float, QuantileEstimate]:
@@ -159,7 +174,8 @@ class SeriesEstimate:
 
     def __repr__(self) -> str:
         facts = self.diagnostics
-        lines = [("mean", number_in_words(self.mean, self.interval, self.confidence))]
+        name = "ratio" if self.is_ratio else "mean"
+        lines = [(name, number_in_words(self.mean, self.interval, self.confidence))]
         lines += [
             (
                 level_in_words(one.level),
@@ -607,10 +623,6 @@ def _estimate(
             f"the numbers to divide by change their sign, first in row {one.crossing}: they add up to less "
             "than their sizes do, and the ratio of sums may mean little",
         )
-    batches = one.numbers.about(0.0)[0]
-    if one.beside is not None:
-        below = one.beside.about(0.0)[0]
-        batches = np.divide(batches, below, out=np.full_like(batches, math.nan), where=below != 0.0)
     if gain is None:
         gain = _of_hardly_any(one, plan.confidence)
     return SeriesEstimate(
@@ -630,9 +642,23 @@ def _estimate(
             notes=(*told, *gain.notes),
             warnings=(*cut_short, *gain.warnings, *warnings),
         ),
-        batch_means=batches,
+        batch_means=_batches(one, gain),
         batch_size=one.numbers.sums.size,
+        is_ratio=one.beside is not None,
     )
+
+
+def _batches(one: _Gathered, gain: GainEstimate) -> Floats:
+    """Return what the verdict was made of, with the warm-up, (chains, batches)."""
+    centre, cut = gain.gain, gain.transient // one.numbers.sums.size
+    if one.beside is None:
+        whole, rest = one.numbers.about(0.0)[0], one.numbers.with_rest(centre)
+        return np.concatenate([whole, rest[:, whole.shape[1] :] + centre], axis=1)
+    below = one.beside.mean_after(cut) if one.numbers.steps else 0.0
+    if not below or math.isnan(centre):
+        return np.full((one.numbers.num_chains, 0), math.nan)
+    apart = one.numbers.with_rest(centre * below) - centre * one.beside.with_rest(below)
+    return np.asarray(centre + apart / below)
 
 
 def _of_hardly_any(one: _Gathered, confidence: float) -> GainEstimate:
