@@ -136,9 +136,9 @@ class SeriesEstimate:
 
     @property
     def found_warm_up(self) -> int:
-        """First numbers of each chain that were left out because they differ: `warm_up`, or 0 if it is `skip`.
+        """First numbers of each chain that were left out because they differ; 0 with `skip`.
 
-        They are among those of `batch_means`; what `skip` leaves out is not.
+        They are in `batch_means`, as what `skip` leaves out is not.
         """
         chains, batches = self.batch_means.shape
         in_batches = (batches - 1) * self.batch_size * chains
