@@ -1,0 +1,446 @@
+"""The page of a series, or of several by group: the verdict and what to do next, the series, and why.
+
+`write_series_page` writes it. `next_steps` and `questions` are what it says in words: what to do about a
+verdict, and what was asked of the series, with the answers and what would be an alarm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gainbias.evaluation.gain.quantiles import QuantileEstimate
+from gainbias.evaluation.gain.spectrum import SURE_OF_DISAGREEMENT, season_length
+from gainbias.evaluation.gain.verdict import (
+    ENOUGH_ENTRIES,
+    EVENTS_OF_HEAVY_TAILS,
+    FEWEST_EVENTS,
+    MANY_PERIODS,
+    SURE_OF_DRIFT,
+    SURE_OF_SHIFT,
+    SURE_OF_SLOW,
+    Verdict,
+    events_behind,
+    has_infinite_variance,
+)
+from gainbias.evaluation.series import GroupedSeries, SeriesEstimate, level_in_words, number_in_words
+from gainbias.report.figures.series import AXES, Reason, SeriesView, series_view, tested_means
+from gainbias.report.figures.style import NEGATIVE, OKABE_ITO, POSITIVE
+from gainbias.report.pages.frame import (
+    NUMBER,
+    assembled,
+    concluded,
+    conclusion,
+    dated,
+    definitions,
+    framed_table,
+    known_number,
+    known_steps,
+    listed,
+    paragraph,
+    script_data,
+    short,
+)
+from gainbias.store import write_whole
+
+MOST_NAMED = 10
+"""Groups that are named at the head of a page."""
+
+DRAWN_DIGITS = 4
+"""Digits of what is drawn, relative to its spread."""
+
+HOW_TO_READ = {
+    "waves": (
+        "A series is a sum of waves: the slowest makes one half turn from the beginning to the end. In a "
+        "steady series the squares of slow waves are all about equal. A point is such a square, relative to "
+        "the level that the interval rests on (dashed). The line is the mean over neighbours, and the "
+        "interval comes from the waves that are shaded. Where the line still rises to the left, there is "
+        "something slow that the run has hardly seen."
+    ),
+    "period": "The mean at each place of a period, over all periods.",
+    "tail": (
+        "A point says which share of the batch means is further than this from the median. Along the dashed "
+        "line the variance would just be infinite: points that stay above it fall off too slowly for an "
+        "interval of the mean."
+    ),
+}
+
+BETWEEN_CHAINS = (
+    "Here the level comes from the means of the chains. The points lie below it: the chains are further "
+    "apart than the waves within them can explain."
+)
+
+
+def write_series_page(found: SeriesEstimate | GroupedSeries, path: Path, made: Mapping[str, str]) -> None:
+    """Write the interactive page of a series, or of several by group.
+
+    Parameters
+    ----------
+    found : SeriesEstimate or GroupedSeries
+    path : Path
+        The page.
+    made : mapping of str to str
+        How the estimate came about; the date and versions are added.
+    """
+    write_whole(path, series_html(found, dated(made)).encode())
+
+
+def series_html(found: SeriesEstimate | GroupedSeries, made: Mapping[str, str]) -> str:
+    """Return the interactive page of a series or of groups; ``made`` says how it came about."""
+    parts = _of_groups(found) if isinstance(found, GroupedSeries) else _of_one(found)
+    estimates = list(found.values()) if isinstance(found, GroupedSeries) else [found]
+    return assembled(
+        "series.html",
+        ["series.js"],
+        **parts,
+        origin=escape(": ".join(next(iter(made.items())))),
+        made=definitions(made),
+        data=script_data({"series": [_data(one) for one in estimates], "found": NEGATIVE}),
+    )
+
+
+def _of_one(estimate: SeriesEstimate) -> dict[str, str]:
+    value, _, interval = number_in_words(estimate.mean, estimate.interval, estimate.confidence).partition(
+        ", "
+    )
+    name = "Ratio" if estimate.is_ratio else "Mean"
+    return {
+        "title": f"{name} {escape(value)}",
+        "verdict": conclusion(estimate.verdict, estimate.diagnostics.warnings, next_steps(estimate)),
+        "headline": f"<span>{name}</span> {escape(value)}",
+        "interval": escape(interval),
+        "about": f"From {escape(estimate.data_in_words())}.",
+        "body": _section(estimate, 0, level=2),
+    }
+
+
+def _of_groups(found: GroupedSeries) -> dict[str, str]:
+    doubted = [f"{name} ({one.verdict.kind})" for name, one in found.items() if not one.verdict.is_trusted]
+    words = f"{len(found) - len(doubted)} of {len(found)} series can be trusted"
+    if doubted:
+        others = f" and {len(doubted) - MOST_NAMED:,} more" if len(doubted) > MOST_NAMED else ""
+        words += f"; not {', '.join(doubted[:MOST_NAMED])}{others}"
+    total = sum(one.diagnostics.num_numbers for one in found.values())
+    unfolded = [_group(str(name), one, place) for place, (name, one) in enumerate(found.items())]
+    return {
+        "title": f"{len(found)} series",
+        "verdict": concluded(words, not doubted, ["Open a series below: it says why, and what to do."]),
+        "headline": f"{len(found)} <span>series</span>",
+        "interval": "",
+        "about": f"From {total:,} numbers.",
+        "body": _table_of_groups(found) + "<h2>Each by itself</h2>" + "".join(unfolded),
+    }
+
+
+def _table_of_groups(found: GroupedSeries) -> str:
+    header = list(found.rows()[0])
+    rows = []
+    for place, (row, one) in enumerate(zip(found.rows(), found.values(), strict=True)):
+        numbers = [one.diagnostics.num_numbers, one.mean, *(quantile.value for quantile in one.levels)]
+        name, *texts, _ = row.values()
+        cells = [
+            f"<td{_sorted_by(number)}{NUMBER}>{escape(text)}</td>"
+            for text, number in zip(texts, numbers, strict=True)
+        ]
+        link = f'<th scope="row"><a href="#group={place}">{escape(name)}</a></th>'
+        rows.append(f"{link}{''.join(cells)}<td>{_badge(one.verdict)}</td>")
+    return framed_table("sortable", "All series, with intervals", header, rows, range(1, len(header) - 1))
+
+
+def _sorted_by(number: float) -> str:
+    return "" if math.isnan(number) else f' data-number="{number:.10g}"'
+
+
+def _badge(verdict: Verdict) -> str:
+    return f'<span class="verdict {"held" if verdict.is_trusted else "failed"}">{verdict.kind}</span>'
+
+
+def _group(name: str, estimate: SeriesEstimate, place: int) -> str:
+    mean = number_in_words(estimate.mean, estimate.interval, estimate.confidence)
+    facts = estimate.diagnostics
+    return (
+        f'<details data-group="{place}"><summary>{escape(name)}: {escape(mean)} {_badge(estimate.verdict)}'
+        f"</summary>{conclusion(estimate.verdict, facts.warnings, next_steps(estimate))}"
+        f"{_section(estimate, place, level=3)}</details>"
+    )
+
+
+def _section(estimate: SeriesEstimate, place: int, level: int) -> str:
+    """Return all about one series but its verdict and its mean."""
+    view = series_view(estimate)
+    shown = reason = paragraph("There are too few numbers to draw.")
+    if view is not None:
+        spoken = f"Means over {view.size:,} numbers from the first to the last: {estimate.verdict.words}"
+        shown = _chart("means", place, spoken) + _hint(how_to_read(estimate, view))
+        reason = paragraph("Too few numbers, or none that differ: nothing was asked.")
+    if view is not None and view.reason is not None:
+        words = HOW_TO_READ[view.reason.form]
+        if estimate.verdict.kind == "chains disagree":
+            words += f" {BETWEEN_CHAINS}"
+        reason = _chart("reason", place, words) + _hint(words) + _asked(questions(estimate, view))
+    parts = {
+        "The series": shown,
+        "Quantiles": _quantiles(estimate),
+        "Why this verdict": reason,
+        "In numbers": definitions(facts_of(estimate)),
+    }
+    return listed("Notes", estimate.diagnostics.notes, level) + "".join(
+        f"<h{level}>{title}</h{level}>{content}" for title, content in parts.items() if content
+    )
+
+
+def _chart(shows: str, place: int, spoken: str) -> str:
+    return (
+        f'<div class="chart" data-shows="{shows}" data-series="{place}" role="img" '
+        f'aria-label="{escape(spoken)}"></div>'
+    )
+
+
+def _hint(words: str) -> str:
+    return f'<p class="hint">{escape(words)}</p>'
+
+
+def how_to_read(estimate: SeriesEstimate, view: SeriesView) -> str:
+    """Return what the chart of a series shows, in words."""
+    words = [
+        f"A point is the mean over {view.size:,} numbers." if view.size > 1 else "Each number is a point."
+    ]
+    if estimate.interval is None:
+        words.append("The dark line is the mean.")
+    else:
+        words.append(
+            f"The dark line is the {'ratio' if estimate.is_ratio else 'mean'}, the band around it is its "
+            f"{estimate.confidence:.0%} interval."
+        )
+    if view.warm_up:
+        words.append("What is shaded was left out, because it is different from the rest.")
+    elif estimate.warm_up:
+        words.append(f"Steps are counted after the first {estimate.warm_up:,}, which were to be left out.")
+    found = {
+        "level shift": "The other two lines are the means before and after the level shift.",
+        "drifting": "The sloping line is the drift.",
+        "chains disagree": "The thick lines are the means of the chains.",
+    }
+    words.append(found.get(estimate.verdict.kind, ""))
+    left = estimate.diagnostics.num_chains - len(view.lines)
+    words.append(f"{left:,} more chains are not drawn." if left else "")
+    return " ".join(filter(None, words))
+
+
+def _quantiles(estimate: SeriesEstimate) -> str:
+    if not estimate.levels:
+        return ""
+    rows = [f'<th scope="row">{level_in_words(one.level)}</th>{_row(one)}' for one in estimate.levels]
+    header = ["Level", "Value", "Interval from", "to", "Independent numbers beyond it"]
+    caption = f"Quantiles, each with its own {estimate.confidence:.0%} interval"
+    return framed_table("quantiles", caption, header, rows, range(1, len(header)))
+
+
+def _row(one: QuantileEstimate) -> str:
+    if one.interval is None:
+        value = "none" if math.isnan(one.value) else f"{one.value:.6g}"
+        return f'<td{NUMBER}>{value}</td><td colspan="3">no interval: {escape(one.words)}</td>'
+    value, _, ends = number_in_words(one.value, one.interval).rstrip(")").partition(" (")
+    numbers = [value, *ends.split(" to "), f"{one.exceedances:,.0f}"]
+    return "".join(f"<td{NUMBER}>{escape(number)}</td>" for number in numbers)
+
+
+def questions(estimate: SeriesEstimate, view: SeriesView) -> list[tuple[str, str, str]]:
+    """Return what was asked of a series: the question, what was measured, and what would be an alarm."""
+    tested, waves = tested_means(estimate), view.waves
+    if waves is None:
+        return []
+    events, period = events_behind(tested), season_length(tested)
+    length = tested.shape[1] * estimate.batch_size
+    shift_at = view.warm_up + round(waves.shift_at * length)
+    asked = [
+        (
+            "Is there a slow part that it is too short for?",
+            f"{waves.too_short:.1f}",
+            f"above {SURE_OF_SLOW:g}",
+        ),
+        ("Does the level drift?", f"{waves.drifts:.1f}", f"above {SURE_OF_DRIFT:g}"),
+        (
+            "Does the level shift?",
+            f"{waves.shifts:.1f}, at best about step {shift_at:,}",
+            f"above {SURE_OF_SHIFT:g}",
+        ),
+        (
+            "How many rare events make up the variance?",
+            "no rare events" if math.isinf(events) else f"about {events:,.0f}",
+            f"below {FEWEST_EVENTS:g}",
+        ),
+        (
+            "Does the variance look infinite?",
+            "not asked"
+            if events >= EVENTS_OF_HEAVY_TAILS
+            else "yes"
+            if has_infinite_variance(tested)
+            else "no",
+            "yes",
+        ),
+        (
+            "Does something come back?",
+            f"about every {period * estimate.batch_size:,.4g} steps, {tested.shape[1] / period:,.0f} times"
+            if period
+            else "no",
+            f"fewer than {MANY_PERIODS:g} times",
+        ),
+        ("How many numbers are there?", f"{estimate.diagnostics.num_numbers:,}", f"below {ENOUGH_ENTRIES}"),
+    ]
+    if len(tested) > 1:
+        chance = (
+            "Do the chains agree?",
+            f"chance of means this far apart: {waves.disagreement:.2g}",
+            f"below {SURE_OF_DISAGREEMENT:g}",
+        )
+        asked.insert(3, chance)
+    return asked
+
+
+def _asked(rows: list[tuple[str, str, str]]) -> str:
+    cells = [
+        f'<th scope="row">{escape(question)}</th><td>{escape(answer)}</td><td>{escape(alarm)}</td>'
+        for question, answer, alarm in rows
+    ]
+    table = framed_table("asked", "What was asked of the series", ["Question", "Measured", "Alarm"], cells)
+    return table + _hint(
+        "The first three are logarithms of ratios of likelihoods: by how much a series with this in it fits "
+        "better than one without. The gravest alarm is the verdict."
+    )
+
+
+def facts_of(estimate: SeriesEstimate) -> dict[str, str]:
+    """Return the diagnostics of a series in words, by their names."""
+    facts = estimate.diagnostics
+    return {
+        "Data": estimate.data_in_words(),
+        "Read": "all rows" if facts.is_complete else "cut short: the first warning says why",
+        "Standard error": known_number(facts.standard_error),
+        "Autocorrelation time": known_steps(facts.autocorrelation_time),
+        "Batches": f"{estimate.batch_means.shape[1]:,} of {estimate.batch_size:,} numbers for each chain",
+    }
+
+
+def next_steps(estimate: SeriesEstimate) -> list[str]:
+    """Return what to do next, in words.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> noise = np.random.default_rng(0).normal(size=10_000)
+    >>> for words in next_steps(gb.evaluate_series(noise, 0.5)):
+    ...     print(words)
+    Use the mean with its interval.
+    For an interval half as wide, collect 4 times as many numbers: about 40,000.
+    """
+    facts, verdict = estimate.diagnostics, estimate.verdict
+    steps = [] if facts.is_complete else ["Mend the row that the first warning names, and evaluate again."]
+    steps += _about_the_mean(estimate)
+    if refused := [level_in_words(one.level) for one in estimate.levels if one.interval is None]:
+        steps.append(
+            f"Do not report {', '.join(refused)} as known: the table of quantiles says what is missing."
+        )
+    if verdict.kind == "heavy tails" and len(refused) < len(estimate.levels):
+        steps.append("Report the quantiles: their intervals need no variance.")
+    return steps
+
+
+def _about_the_mean(estimate: SeriesEstimate) -> list[str]:
+    verdict, count = estimate.verdict, estimate.diagnostics.num_numbers
+    name, at = "ratio" if estimate.is_ratio else "mean", round(verdict.at or 0.0)
+    if verdict.is_trusted:
+        steps = [
+            f"Use the {name} with its interval.",
+            f"For an interval half as wide, collect 4 times as many numbers: about {4 * count:,}.",
+        ]
+        if verdict.kind == "warming up":
+            steps.append(f"Leave out as much of other runs like this one: skip={at}.")
+        return steps
+    if verdict.longer is not None:
+        longer = verdict.longer
+        return [
+            f"Do not report this interval. Run about {longer:.2g} times as long: {_rounded(longer * count)} "
+            "numbers."
+        ]
+    advice = {
+        "drifting": [
+            f"Do not report one {name}: it depends on when you stop.",
+            "Find out what grows or shrinks: a queue that fills, a cache, a leak, a load that changes.",
+            "If only the beginning drifts, leave it out with skip.",
+        ],
+        "level shift": [
+            f"Find out what changed about step {at:,}.",
+            f"Evaluate the numbers before it and after it by themselves: x[:{at}] and x[{at}:].",
+        ],
+        "chains disagree": [
+            "Evaluate each chain by itself, and look for what they do not share: the start, the machine, the "
+            "load.",
+            "If they are of one kind, run all of them much longer.",
+        ],
+        "heavy tails": [f"Report no interval of the {name}. A longer run does not help."],
+        "constant": [
+            "Check that this is the right column, and that the run was long enough for anything to happen."
+        ],
+    }
+    return advice.get(verdict.kind, ["Collect more numbers."])
+
+
+def _rounded(count: float) -> str:
+    """Return a number with two digits that count, in words."""
+    scale = 10 ** max(0, math.ceil(math.log10(max(count, 1.0))) - 2)
+    return f"about {math.ceil(count / scale) * scale:,}"
+
+
+def _data(estimate: SeriesEstimate) -> dict[str, Any] | None:
+    view = series_view(estimate)
+    if view is None:
+        return None
+    name = "Ratio" if estimate.is_ratio else "Mean" if view.size > 1 else "Number"
+    decimals = _decimals(float(np.ptp(view.lines)))
+    interval = estimate.interval
+    return {
+        "means": {
+            "steps": view.steps.tolist(),
+            "lines": [_rounded_list(line, decimals) for line in view.lines],
+            "warmUp": view.warm_up,
+            "end": view.end,
+            "mean": None if math.isnan(estimate.mean) else estimate.mean,
+            "interval": None if interval is None else list(interval),
+            "segments": [
+                {"steps": part.steps, "levels": part.levels, "chain": part.chain} for part in view.segments
+            ],
+            "shiftAt": view.shift_at,
+            "name": f"{name} over {view.size:,} numbers" if view.size > 1 else name,
+            "colours": OKABE_ITO if len(view.lines) > 1 else [POSITIVE],
+        },
+        "reason": None if view.reason is None else _reason_data(view.reason),
+    }
+
+
+def _reason_data(reason: Reason) -> dict[str, Any]:
+    is_period = reason.form == "period"  # whose level may be far from zero
+    decimals = _decimals(float(np.ptp(reason.up)))
+    return {
+        "form": reason.form,
+        "across": [short(number) for number in reason.across],
+        "up": _rounded_list(reason.up, decimals) if is_period else [short(number) for number in reason.up],
+        "smooth": [[short(number) for number in line] for line in reason.smooth],
+        "used": reason.used,
+        "least": reason.least,
+        "titles": [title[0].upper() + title[1:] for title in AXES[reason.form]],
+        "colour": POSITIVE,
+    }
+
+
+def _decimals(spread: float) -> int:
+    return DRAWN_DIGITS - math.floor(math.log10(spread)) if spread > 0.0 else 2 * DRAWN_DIGITS
+
+
+def _rounded_list(values: Any, decimals: int) -> list[float]:
+    return [float(value) for value in np.round(values, decimals)]
