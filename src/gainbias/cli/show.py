@@ -19,7 +19,7 @@ from rich.text import Text
 from gainbias.engine.trace import Trace
 from gainbias.evaluation.compare import doubt_in_words, saving_in_words
 from gainbias.evaluation.estimate import with_interval
-from gainbias.evaluation.series import level_in_words, number_in_words
+from gainbias.evaluation.series_estimate import level_in_words, number_in_words
 from gainbias.experiments.claims.claim import ClaimResult, notice
 from gainbias.model.solve.solution import Solution
 from gainbias.report.claims import part_cells

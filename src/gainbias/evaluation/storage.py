@@ -21,7 +21,7 @@ from gainbias.evaluation.estimate import Estimate, History
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.observations import Choice, ObservationMap, observation_map
-from gainbias.evaluation.series import SeriesDiagnostics, SeriesEstimate
+from gainbias.evaluation.series_estimate import SeriesDiagnostics, SeriesEstimate
 from gainbias.evaluation.sources.spaces import Limits
 from gainbias.evaluation.stream import OnTermination
 from gainbias.evaluation.values.learner import LearnedValues
@@ -33,6 +33,10 @@ from gainbias.store import DamagedError, write_whole
 
 KIND = "gainbias estimate"
 SERIES_KIND = "gainbias series"
+WRITTEN_BY = {
+    KIND: "estimate of gainbias, which Estimate.save writes",
+    SERIES_KIND: "series of gainbias, which SeriesEstimate.save writes",
+}
 VERSION = 2
 ARCHIVE = b"PK"
 """The first bytes of every archive."""
@@ -118,7 +122,7 @@ def load_estimate(path: str | Path, features: Any = None) -> Estimate:
     >>> again.gain, again.value(0) == estimate.value(0)
     (1.998998998998999, True)
     """
-    record, arrays = _read(Path(path))
+    _, record, arrays = _read(Path(path), KIND)
     limits = _unpacked(record["limits"], arrays)
     return _estimate(record, arrays, _observed(record["features"], limits, arrays, features))
 
@@ -149,14 +153,17 @@ def load_series(path: str | Path) -> SeriesEstimate:
     ...     gb.load_series(f"{folder}/series.npz").to_dict() == estimate.to_dict()
     True
     """
-    record, arrays = _read(Path(path), SERIES_KIND, "series of gainbias, which SeriesEstimate.save writes")
+    _, record, arrays = _read(Path(path), SERIES_KIND)
     found: SeriesEstimate = _unpacked(record, arrays)
     return found
 
 
-def load_to_show(path: str | Path) -> Estimate:
+def load_to_show(path: str | Path) -> Estimate | SeriesEstimate:
     """Read an estimate to show it; it has no values if its features are a function, which no file holds."""
-    record, arrays = _read(Path(path))
+    kind, record, arrays = _read(Path(path), KIND, SERIES_KIND)
+    if kind == SERIES_KIND:
+        found: SeriesEstimate = _unpacked(record, arrays)
+        return found
     facts, limits = record["features"], _unpacked(record["limits"], arrays)
     if facts["kind"] != "function":
         return _estimate(record, arrays, _observed(facts, limits, arrays, None))
@@ -179,10 +186,8 @@ def _estimate(record: dict[str, Any], arrays: Arrays, observed: ObservationMap) 
     )
 
 
-def _read(
-    path: Path, kind: str = KIND, what: str = "estimate of gainbias, which Estimate.save writes"
-) -> tuple[dict[str, Any], Arrays]:
-    """Return the record and the arrays of a file, if they are what was written."""
+def _read(path: Path, *kinds: str) -> tuple[str, dict[str, Any], Arrays]:
+    """Return the kind, the record and the arrays of a file, if it is of one of these kinds and whole."""
     if not path.exists():
         raise ValueError(f"there is no file {path}")
     try:
@@ -194,8 +199,8 @@ def _read(
         head = json.loads(str(arrays.pop("record", "{}")))
     except Exception as error:  # NumPy may raise anything where bits are wrong
         raise DamagedError(f"{path} is damaged, or no estimate of gainbias: {error}") from None
-    if not isinstance(head, dict) or head.get("kind") != kind:
-        raise ValueError(f"{path} is no {what}")
+    if not isinstance(head, dict) or head.get("kind") not in kinds:
+        raise ValueError(f"{path} is no {WRITTEN_BY[kinds[0]]}")
     if not (isinstance(head.get("version"), int) and {"record", "checksum"} <= head.keys()):
         raise DamagedError(f"{path} is damaged: its head is not whole")
     if head["version"] != VERSION:
@@ -205,7 +210,7 @@ def _read(
         )
     if head["checksum"] != _checksum(head["record"], arrays):
         raise DamagedError(f"{path} is damaged: its checksum does not match")
-    return head["record"], arrays
+    return head["kind"], head["record"], arrays
 
 
 def _checksum(record: dict[str, Any], arrays: Arrays) -> str:

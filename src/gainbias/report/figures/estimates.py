@@ -18,7 +18,7 @@ from gainbias.algorithms.registry import short_title
 from gainbias.engine.trace import Kind, Trace
 from gainbias.evaluation.estimate import Estimate, History, every_observation
 from gainbias.evaluation.observations import NO_BOUND_BEYOND
-from gainbias.evaluation.series import GroupedSeries, SeriesEstimate
+from gainbias.evaluation.series_estimate import GroupedSeries, SeriesEstimate
 from gainbias.evaluation.values.methods import NoValues
 from gainbias.features.maps import FeatureMap
 from gainbias.report.figures.series import draw_reason, draw_series, series_view

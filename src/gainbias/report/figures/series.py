@@ -13,7 +13,7 @@ import numpy as np
 
 from gainbias.evaluation.gain.spectrum import TINY, Waves, slow_amplitudes, slow_waves
 from gainbias.evaluation.gain.verdict import FINITE_VARIANCE, TAIL_SHARE
-from gainbias.evaluation.series import SeriesEstimate
+from gainbias.evaluation.series_estimate import SeriesEstimate
 from gainbias.report.figures.style import FAINT, INK, NEGATIVE, OKABE_ITO, POSITIVE
 from gainbias.types import Floats
 

@@ -16,14 +16,12 @@ from gainbias.evaluation.estimate import (
     every_observation,
     with_interval,
 )
-from gainbias.evaluation.storage import load_to_show
 from gainbias.evaluation.values.methods import NoValues
 from gainbias.report.figures.estimates import ValueView, gain_range, has_varied, value_view
 from gainbias.report.figures.style import NEGATIVE, POSITIVE
 from gainbias.report.pages.frame import (
     Entry,
     assembled,
-    clock,
     conclusion,
     dated,
     definitions,
@@ -57,21 +55,6 @@ WIDTH_CHOICE = """\
 <option value="width">half-width of its interval</option>
 </select></label>
 </form>"""
-
-
-def write_stored_page(source: Path, path: Path) -> None:
-    """Write the page of an estimate that is in a file.
-
-    Raises
-    ------
-    ValueError
-        If there is none in it, or the page would take its place.
-    """
-    estimate = load_to_show(source)
-    if path.resolve() == source.resolve():
-        raise ValueError(f"the page would take the place of the estimate in {source}: name another file")
-    written = clock(source.stat().st_mtime)
-    write_estimate_page(estimate, path, {"Estimate": f"{source.name}, written {written}"})
 
 
 def write_estimate_page(estimate: Estimate, path: Path, made: Mapping[str, str]) -> None:

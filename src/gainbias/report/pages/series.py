@@ -28,7 +28,7 @@ from gainbias.evaluation.gain.verdict import (
     events_behind,
     has_infinite_variance,
 )
-from gainbias.evaluation.series import GroupedSeries, SeriesEstimate, level_in_words, number_in_words
+from gainbias.evaluation.series_estimate import GroupedSeries, SeriesEstimate, level_in_words, number_in_words
 from gainbias.report.figures.series import AXES, Reason, SeriesView, series_view, tested_means
 from gainbias.report.figures.style import NEGATIVE, OKABE_ITO, POSITIVE
 from gainbias.report.pages.frame import (
