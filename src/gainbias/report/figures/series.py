@@ -122,7 +122,7 @@ class SeriesView:
     reason: Reason | None
 
 
-def tested_means(estimate: SeriesEstimate) -> Floats:
+def judged_means(estimate: SeriesEstimate) -> Floats:
     """Return the batch means after the warm-up, less the mean: from these the verdict comes."""
     cut = estimate.found_warm_up // estimate.batch_size
     return np.asarray(estimate.batch_means[:, cut:] - estimate.mean)
@@ -146,7 +146,7 @@ def series_view(estimate: SeriesEstimate) -> SeriesView | None:
     counts = np.diff(starts, append=batches)
     lines = np.add.reduceat(estimate.batch_means[:MOST_CHAINS], starts, axis=1) / counts
     steps = (starts + counts / 2.0) * estimate.batch_size
-    tested = tested_means(estimate)
+    tested = judged_means(estimate)
     is_tested = tested.shape[1] >= FEWEST_TESTED and bool(np.ptp(tested) > 0.0)
     waves = slow_waves(tested) if is_tested and estimate.verdict.kind != "constant" else None
     end = estimate.diagnostics.num_numbers // chains + estimate.found_warm_up

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from gainbias.evaluation.gain.verdict import (
     ENOUGH_ENTRIES,
     EVENTS_OF_HEAVY_TAILS,
     FEWEST_EVENTS,
+    LATE_CUT,
     MANY_PERIODS,
     SURE_OF_DRIFT,
     SURE_OF_SHIFT,
@@ -29,7 +30,7 @@ from gainbias.evaluation.gain.verdict import (
     has_infinite_variance,
 )
 from gainbias.evaluation.series_estimate import GroupedSeries, SeriesEstimate, level_in_words, number_in_words
-from gainbias.report.figures.series import AXES, Reason, SeriesView, series_view, tested_means
+from gainbias.report.figures.series import AXES, Reason, SeriesView, judged_means, series_view
 from gainbias.report.figures.style import NEGATIVE, OKABE_ITO, POSITIVE
 from gainbias.report.pages.frame import (
     NUMBER,
@@ -182,14 +183,19 @@ def _section(estimate: SeriesEstimate, place: int, level: int) -> str:
         words = HOW_TO_READ[view.reason.form]
         if estimate.verdict.kind == "chains disagree":
             words += f" {BETWEEN_CHAINS}"
-        reason = _chart("reason", place, words) + _hint(words) + _asked(questions(estimate, view))
+        reason = (
+            _chart("reason", place, words)
+            + _hint(words)
+            + _asked(questions(estimate, view), estimate.verdict)
+        )
     parts = {
         "The series": shown,
         "Quantiles": _quantiles(estimate),
         "Why this verdict": reason,
         "In numbers": definitions(facts_of(estimate)),
     }
-    return listed("Notes", estimate.diagnostics.notes, level) + "".join(
+    notes = (words for words in estimate.diagnostics.notes if words != estimate.verdict.words)
+    return listed("Notes", notes, level) + "".join(
         f"<h{level}>{title}</h{level}>{content}" for title, content in parts.items() if content
     )
 
@@ -250,68 +256,96 @@ def _row(one: QuantileEstimate) -> str:
     return "".join(f"<td{NUMBER}>{escape(number)}</td>" for number in numbers)
 
 
-def questions(estimate: SeriesEstimate, view: SeriesView) -> list[tuple[str, str, str]]:
-    """Return what was asked of a series: the question, what was measured, and what would be an alarm."""
-    tested, waves = tested_means(estimate), view.waves
+class Question(NamedTuple):
+    """What was asked of a series, what was measured, what would be an alarm, and whether it is one."""
+
+    asked: str
+    measured: str
+    alarm: str
+    is_alarm: bool
+
+
+def questions(estimate: SeriesEstimate, view: SeriesView) -> list[Question]:
+    """Return what was asked of a series, with the answers; nothing if there was too little to ask."""
+    tested, waves, size = judged_means(estimate), view.waves, estimate.batch_size
     if waves is None:
         return []
+    count, length = estimate.diagnostics.num_numbers, tested.shape[1] * size
     events, period = events_behind(tested), season_length(tested)
-    length = tested.shape[1] * estimate.batch_size
+    periods = tested.shape[1] / period if period else math.inf
+    is_asked = events < EVENTS_OF_HEAVY_TAILS
+    is_infinite = is_asked and has_infinite_variance(tested)
+    left_out = view.warm_up / view.end
     shift_at = view.warm_up + round(waves.shift_at * length)
-    asked = [
-        (
+    found = [
+        Question(
             "Is there a slow part that it is too short for?",
             f"{waves.too_short:.1f}",
             f"above {SURE_OF_SLOW:g}",
+            waves.too_short > SURE_OF_SLOW,
         ),
-        ("Does the level drift?", f"{waves.drifts:.1f}", f"above {SURE_OF_DRIFT:g}"),
-        (
+        Question(
+            "Does the level drift?",
+            f"{waves.drifts:.1f}",
+            f"above {SURE_OF_DRIFT:g}",
+            waves.drifts > SURE_OF_DRIFT,
+        ),
+        Question(
             "Does the level shift?",
             f"{waves.shifts:.1f}, at best about step {shift_at:,}",
             f"above {SURE_OF_SHIFT:g}",
+            waves.shifts > SURE_OF_SHIFT,
         ),
-        (
-            "How many rare events make up the variance?",
-            "no rare events" if math.isinf(events) else f"about {events:,.0f}",
-            f"below {FEWEST_EVENTS:g}",
-        ),
-        (
-            "Does the variance look infinite?",
-            "not asked"
-            if events >= EVENTS_OF_HEAVY_TAILS
-            else "yes"
-            if has_infinite_variance(tested)
-            else "no",
-            "yes",
-        ),
-        (
-            "Does something come back?",
-            f"about every {period * estimate.batch_size:,.4g} steps, {tested.shape[1] / period:,.0f} times"
-            if period
-            else "no",
-            f"fewer than {MANY_PERIODS:g} times",
-        ),
-        ("How many numbers are there?", f"{estimate.diagnostics.num_numbers:,}", f"below {ENOUGH_ENTRIES}"),
-    ]
-    if len(tested) > 1:
-        chance = (
+        Question(
             "Do the chains agree?",
             f"chance of means this far apart: {waves.disagreement:.2g}",
             f"below {SURE_OF_DISAGREEMENT:g}",
-        )
-        asked.insert(3, chance)
-    return asked
-
-
-def _asked(rows: list[tuple[str, str, str]]) -> str:
-    cells = [
-        f'<th scope="row">{escape(question)}</th><td>{escape(answer)}</td><td>{escape(alarm)}</td>'
-        for question, answer, alarm in rows
+            waves.disagreement < SURE_OF_DISAGREEMENT,
+        ),
+        Question(
+            "How many rare events make up the variance?",
+            "no rare events" if math.isinf(events) else f"about {events:,.{int(events < 10)}f}",
+            f"below {FEWEST_EVENTS:g}",
+            events < FEWEST_EVENTS,
+        ),
+        Question(
+            "Does the variance look infinite?",
+            ("yes" if is_infinite else "no") if is_asked else "not asked: no rare events",
+            "yes",
+            is_infinite,
+        ),
+        Question(
+            "Does something come back?",
+            f"about every {period * size:,.4g} steps, {periods:,.0f} times" if period else "no",
+            f"fewer than {MANY_PERIODS:g} times",
+            periods < MANY_PERIODS,
+        ),
+        Question(
+            "How much was left out as a warm-up?",
+            f"{left_out:.0%}" if view.warm_up else "nothing",
+            f"more than {LATE_CUT:.0%}",
+            left_out > LATE_CUT,
+        ),
+        Question(
+            "How many numbers are there?", f"{count:,}", f"below {ENOUGH_ENTRIES}", count < ENOUGH_ENTRIES
+        ),
     ]
-    table = framed_table("asked", "What was asked of the series", ["Question", "Measured", "Alarm"], cells)
+    return [one for one in found if len(tested) > 1 or one.asked != "Do the chains agree?"]
+
+
+def _asked(found: list[Question], verdict: Verdict) -> str:
+    rows = []
+    for one in found:
+        measured = escape(one.measured)
+        if one.is_alarm and not verdict.is_trusted:
+            measured = f'<span class="verdict failed">{measured}</span>'
+        rows.append(
+            f'<th scope="row">{escape(one.asked)}</th><td>{measured}</td><td>{escape(one.alarm)}</td>'
+        )
+    table = framed_table("asked", "What was asked of the series", ["Question", "Measured", "Alarm"], rows)
     return table + _hint(
-        "The first three are logarithms of ratios of likelihoods: by how much a series with this in it fits "
-        "better than one without. The gravest alarm is the verdict."
+        "The first three are logarithms of ratios of likelihoods: by how much a series that has it fits "
+        "better than one that has not. The gravest alarm is the verdict."
     )
 
 
@@ -357,15 +391,14 @@ def _about_the_mean(estimate: SeriesEstimate) -> list[str]:
     if verdict.is_trusted:
         steps = [
             f"Use the {name} with its interval.",
-            f"For an interval half as wide, collect 4 times as many numbers: about {4 * count:,}.",
+            f"For an interval half as wide, collect 4 times as many numbers: {_rounded(4 * count)}.",
         ]
         if verdict.kind == "warming up":
             steps.append(f"Leave out as much of other runs like this one: skip={at}.")
         return steps
     if verdict.longer is not None:
-        longer = verdict.longer
         return [
-            f"Do not report this interval. Run about {longer:.2g} times as long: {_rounded(longer * count)} "
+            f"Do not report this interval. A run that is long enough has {_rounded(verdict.longer * count)} "
             "numbers."
         ]
     advice = {
@@ -392,9 +425,8 @@ def _about_the_mean(estimate: SeriesEstimate) -> list[str]:
 
 
 def _rounded(count: float) -> str:
-    """Return a number with two digits that count, in words."""
-    scale = 10 ** max(0, math.ceil(math.log10(max(count, 1.0))) - 2)
-    return f"about {math.ceil(count / scale) * scale:,}"
+    """Return about how many numbers, in words, with two digits that count."""
+    return f"about {float(f'{count:.1e}'):,.0f}"
 
 
 def _data(estimate: SeriesEstimate) -> dict[str, Any] | None:
