@@ -65,9 +65,9 @@ ADVICE = {
     "level shift": "Evaluate the numbers before it and after it by themselves: x[:12123] and x[12123:].",
     "drifting": "Do not report one mean",
     "periodic": "Use the mean with its interval",
-    "rare events": "A run that is long enough has about",
+    "rare events": "A run that is long enough for the mean has about",
     "chains disagree": "Evaluate each chain by itself",
-    "too short": "A run that is long enough has about",
+    "too short": "A run that is long enough for the mean has about",
     "heavy tails": "Report no interval of the mean. A longer run does not help. Report the quantiles",
     "constant": "Check that this is the right column",
 }
@@ -181,7 +181,12 @@ class TestParts:
     def test_a_row_that_is_wrong_is_the_first_thing_to_do(self, found):
         facts = replace(found["steady"].diagnostics, is_complete=False, warnings=("row 7 is no number",))
         broken = replace(found["steady"], diagnostics=facts)
-        assert next_steps(broken)[0] == "Mend the row that the first warning names, and evaluate again."
+        mend, read, *_ = next_steps(broken)
+        assert mend == "Mend the row that the first warning names, and evaluate again."
+        assert read == "Read the warnings: they put the mean in doubt."
+        assert 'class="conclusion open"' in series_html(broken, MADE)
+        grouped = gb.GroupedSeries({"a": broken, "b": found["steady"]})
+        assert "1 of 2 series can be trusted; not a (steady, with warnings)" in series_html(grouped, MADE)
         assert "row 7 is no number" in text_of(series_html(broken, MADE))
 
     def test_chains_that_are_not_drawn_are_counted(self):

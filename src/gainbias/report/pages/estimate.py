@@ -79,7 +79,7 @@ def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
         "estimate.html",
         ["estimate.js"],
         title=f"Gain {escape(gain)}",
-        verdict=conclusion(facts.verdict, facts.warnings),
+        verdict=conclusion(facts.verdict, bool(facts.gain_warnings), facts.warnings),
         gain=escape(gain),
         interval=escape(interval),
         about=escape(about(estimate)),

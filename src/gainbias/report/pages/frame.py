@@ -213,18 +213,33 @@ def badge(word: str) -> str:
     return f'<span class="verdict {kind}">{word}</span>'
 
 
-def conclusion(verdict: Verdict, warnings: Iterable[str], steps: Iterable[str] = ()) -> str:
-    """Return a verdict in words, with what to do next, and then the warnings that say something else."""
-    others = listed("Warnings: read these first", (text for text in warnings if text != verdict.words))
-    return concluded(verdict.words, verdict.is_trusted, steps) + (
+def conclusion(verdict: Verdict, is_doubted: bool, warnings: Iterable[str], steps: Iterable[str] = ()) -> str:
+    """Return a verdict in words, with what to do next, and then the warnings that say something else.
+
+    Parameters
+    ----------
+    verdict : Verdict
+    is_doubted : bool
+        Whether something other than the verdict puts the answer in doubt.
+    warnings : iterable of str
+    steps : iterable of str
+        What to do next.
+    """
+    others = listed("Warnings", (text for text in warnings if text != verdict.words))
+    return concluded(verdict.words, colour_of(verdict, is_doubted), steps) + (
         f'<div class="warning" role="note">{others}</div>' if others else ""
     )
 
 
-def concluded(words: str, is_good: bool, steps: Iterable[str]) -> str:
-    """Return a conclusion as a box in its colour, with what to do next."""
+def colour_of(verdict: Verdict, is_doubted: bool) -> str:
+    """Return the class of a verdict: it is trusted, in doubt or not trusted."""
+    return ("open" if is_doubted else "held") if verdict.is_trusted else "failed"
+
+
+def concluded(words: str, colour: str, steps: Iterable[str]) -> str:
+    """Return a conclusion as a box in the colour of a class, with what to do next."""
     return (
-        f'<div class="conclusion {"held" if is_good else "failed"}" role="note">'
+        f'<div class="conclusion {colour}" role="note">'
         f"{paragraph(f'{words[:1].upper()}{words[1:]}.')}{listed('What to do next', steps)}</div>"
     )
 

@@ -35,6 +35,7 @@ from gainbias.report.figures.style import NEGATIVE, OKABE_ITO, POSITIVE
 from gainbias.report.pages.frame import (
     NUMBER,
     assembled,
+    colour_of,
     concluded,
     conclusion,
     dated,
@@ -112,7 +113,7 @@ def _of_one(estimate: SeriesEstimate) -> dict[str, str]:
     name = "Ratio" if estimate.is_ratio else "Mean"
     return {
         "title": f"{name} {escape(value)}",
-        "verdict": conclusion(estimate.verdict, estimate.diagnostics.warnings, next_steps(estimate)),
+        "verdict": _conclusion(estimate),
         "headline": f"<span>{name}</span> {escape(value)}",
         "interval": escape(interval),
         "about": f"From {escape(estimate.data_in_words())}.",
@@ -121,7 +122,11 @@ def _of_one(estimate: SeriesEstimate) -> dict[str, str]:
 
 
 def _of_groups(found: GroupedSeries) -> dict[str, str]:
-    doubted = [f"{name} ({one.verdict.kind})" for name, one in found.items() if not one.verdict.is_trusted]
+    doubted = [
+        f"{name} ({one.verdict.kind}{', with warnings' * one.verdict.is_trusted})"
+        for name, one in found.items()
+        if not one.verdict.is_trusted or doubts(one)
+    ]
     words = f"{len(found) - len(doubted)} of {len(found)} series can be trusted"
     if doubted:
         others = f" and {len(doubted) - MOST_NAMED:,} more" if len(doubted) > MOST_NAMED else ""
@@ -130,7 +135,9 @@ def _of_groups(found: GroupedSeries) -> dict[str, str]:
     unfolded = [_group(str(name), one, place) for place, (name, one) in enumerate(found.items())]
     return {
         "title": f"{len(found)} series",
-        "verdict": concluded(words, not doubted, ["Open a series below: it says why, and what to do."]),
+        "verdict": concluded(
+            words, "failed" if doubted else "held", ["Open a series below: it says why, and what to do."]
+        ),
         "headline": f"{len(found)} <span>series</span>",
         "interval": "",
         "about": f"From {total:,} numbers.",
@@ -139,7 +146,8 @@ def _of_groups(found: GroupedSeries) -> dict[str, str]:
 
 
 def _table_of_groups(found: GroupedSeries) -> str:
-    header = list(found.rows()[0])
+    levels = next(iter(found.values())).levels
+    header = ["Group", "Numbers", "Mean", *(level_in_words(one.level) for one in levels), "Verdict"]
     rows = []
     for place, (row, one) in enumerate(zip(found.rows(), found.values(), strict=True)):
         numbers = [one.diagnostics.num_numbers, one.mean, *(quantile.value for quantile in one.levels)]
@@ -149,7 +157,7 @@ def _table_of_groups(found: GroupedSeries) -> str:
             for text, number in zip(texts, numbers, strict=True)
         ]
         link = f'<th scope="row"><a href="#group={place}">{escape(name)}</a></th>'
-        rows.append(f"{link}{''.join(cells)}<td>{_badge(one.verdict)}</td>")
+        rows.append(f"{link}{''.join(cells)}<td>{_badge(one)}</td>")
     return framed_table("sortable", "All series, with intervals", header, rows, range(1, len(header) - 1))
 
 
@@ -157,18 +165,28 @@ def _sorted_by(number: float) -> str:
     return "" if math.isnan(number) else f' data-number="{number:.10g}"'
 
 
-def _badge(verdict: Verdict) -> str:
-    return f'<span class="verdict {"held" if verdict.is_trusted else "failed"}">{verdict.kind}</span>'
+def _badge(estimate: SeriesEstimate) -> str:
+    colour = colour_of(estimate.verdict, bool(doubts(estimate)))
+    return f'<span class="verdict {colour}">{estimate.verdict.kind}</span>'
 
 
 def _group(name: str, estimate: SeriesEstimate, place: int) -> str:
     mean = number_in_words(estimate.mean, estimate.interval, estimate.confidence)
-    facts = estimate.diagnostics
     return (
-        f'<details data-group="{place}"><summary>{escape(name)}: {escape(mean)} {_badge(estimate.verdict)}'
-        f"</summary>{conclusion(estimate.verdict, facts.warnings, next_steps(estimate))}"
-        f"{_section(estimate, place, level=3)}</details>"
+        f'<details data-group="{place}"><summary>{escape(name)}: {escape(mean)} {_badge(estimate)}</summary>'
+        f"{_conclusion(estimate)}{_section(estimate, place, level=3)}</details>"
     )
+
+
+def _conclusion(estimate: SeriesEstimate) -> str:
+    facts = estimate.diagnostics
+    return conclusion(estimate.verdict, bool(doubts(estimate)), facts.warnings, next_steps(estimate))
+
+
+def doubts(estimate: SeriesEstimate) -> list[str]:
+    """Return the warnings that put the mean in doubt and are not its verdict; others are about quantiles."""
+    known = {f"{level_in_words(one.level)}: {one.words}" for one in estimate.levels}
+    return [words for words in estimate.diagnostics.warnings if words not in known | {estimate.verdict.words}]
 
 
 def _section(estimate: SeriesEstimate, place: int, level: int) -> str:
@@ -389,8 +407,9 @@ def _about_the_mean(estimate: SeriesEstimate) -> list[str]:
     verdict, count = estimate.verdict, estimate.diagnostics.num_numbers
     name, at = "ratio" if estimate.is_ratio else "mean", round(verdict.at or 0.0)
     if verdict.is_trusted:
+        use = f"Use the {name} with its interval."
         steps = [
-            f"Use the {name} with its interval.",
+            f"Read the warnings: they put the {name} in doubt." if doubts(estimate) else use,
             f"For an interval half as wide, collect 4 times as many numbers: {_rounded(4 * count)}.",
         ]
         if verdict.kind == "warming up":
@@ -398,8 +417,8 @@ def _about_the_mean(estimate: SeriesEstimate) -> list[str]:
         return steps
     if verdict.longer is not None:
         return [
-            f"Do not report this interval. A run that is long enough has {_rounded(verdict.longer * count)} "
-            "numbers."
+            f"Do not report this interval. A run that is long enough for the {name} has "
+            f"{_rounded(verdict.longer * count)} numbers."
         ]
     advice = {
         "drifting": [
