@@ -200,6 +200,7 @@ def _add_evaluate(verbs: Any) -> None:
     )
     verb.add_argument("--policy", help="of an environment: random, FILE.npy or MODULE:NAME")
     verb.add_argument("--target-half-width", type=float, help="go on until the gain's interval is so narrow")
+    verb.add_argument("--anytime", action="store_true", help="intervals that hold however often you look")
     verb.add_argument("--max-steps", type=count, default=10_000_000, help="at most (default: %(default)s)")
     _add_evaluation_options(verb)
     for role in ("state", "next-state", "reward", "episode", "terminated", "truncated", "step"):

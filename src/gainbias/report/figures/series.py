@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from gainbias.evaluation.gain.spectrum import TINY, Waves, slow_amplitudes, slow_waves
+from gainbias.evaluation.gain.spectrum import LEAST_SQUARE, Waves, slow_amplitudes, slow_waves
 from gainbias.evaluation.gain.verdict import FINITE_VARIANCE, TAIL_SHARE
 from gainbias.evaluation.series_estimate import SeriesEstimate
 from gainbias.report.figures.style import FAINT, INK, NEGATIVE, OKABE_ITO, POSITIVE
@@ -195,7 +195,7 @@ def _reason(estimate: SeriesEstimate, tested: Floats, waves: Waves) -> Reason:
 def _waves(tested: Floats, waves: Waves) -> Reason:
     """Return squares of the slow waves relative to the level that the interval rests on."""
     amplitudes, used = slow_amplitudes(tested)
-    squares = (amplitudes**2).mean(axis=0) / max(waves.long_run_variance, TINY)
+    squares = (amplitudes**2).mean(axis=0) / max(waves.long_run_variance, LEAST_SQUARE)
     places = np.arange(1.0, len(squares) + 1.0)
     starts = np.append(0, 3 * 2 ** np.arange(8) - 1)  # 1 and 2, 3 to 5, 6 to 11, ...
     starts = starts[starts < len(squares)]

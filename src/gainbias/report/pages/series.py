@@ -56,7 +56,7 @@ MOST_NAMED = 10
 DRAWN_DIGITS = 4
 """Digits of what is drawn, relative to its spread."""
 
-HOW_TO_READ = {
+REASON_IN_WORDS = {
     "waves": (
         "A series is a sum of waves: the slowest makes one half turn from the beginning to the end. In a "
         "steady series the squares of slow waves are all about equal. A point is such a square, relative to "
@@ -198,7 +198,7 @@ def _section(estimate: SeriesEstimate, place: int, level: int) -> str:
         shown = _chart("means", place, spoken) + _hint(how_to_read(estimate, view))
         reason = paragraph("Too few numbers, or none that differ: nothing was asked.")
     if view is not None and view.reason is not None:
-        words = HOW_TO_READ[view.reason.form]
+        words = REASON_IN_WORDS[view.reason.form]
         if estimate.verdict.kind == "chains disagree":
             words += f" {BETWEEN_CHAINS}"
         reason = (
