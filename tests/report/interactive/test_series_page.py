@@ -171,6 +171,14 @@ class TestParts:
         assert f"<span>Ratio</span> {estimate.mean:.3f}" in html
         assert "Use the ratio with its interval." in html
 
+    @pytest.mark.parametrize("count", [5_001, 20_003])
+    def test_batches_of_a_ratio_are_those_that_were_tested(self, count):
+        rng = np.random.default_rng(2)
+        items = rng.integers(1, 9, count)
+        estimate = gb.evaluate_series(2.0 * items + rng.normal(size=count), (), ratio_to=items)
+        variance = slow_waves(judged_means(estimate)).long_run_variance * estimate.batch_size / count
+        assert np.sqrt(variance) == pytest.approx(estimate.diagnostics.standard_error, rel=1e-9)
+
     def test_no_ratio_and_hardly_any_numbers(self):
         with_nothing = gb.evaluate_series(np.arange(100.0), (), ratio_to=np.zeros(100))
         assert series_view(with_nothing) is None
