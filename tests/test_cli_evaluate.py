@@ -302,7 +302,7 @@ class TestSeries:
             (["log.csv", "--column", "x", "--quantile", "99"], "say 0.99 for 99 %"),
             (["log.csv", "--column", "x", "--state", "y"], "leave out --state"),
             (["log.csv", "--column", "x", "--policy", "random"], "leave out --policy"),
-            (["log.csv", "--column", "x", "--page", "a.html"], "--page is for an environment or a log"),
+            (["log.csv", "--column", "x", "--group", "y", "--plot", "a.png"], "--plot is for one series"),
             (["log.csv", "--column", "x", "--group", "y", "--save", "a.npz"], "--save is for one series"),
             (["log.csv", "--column", "xx"], "there is no column 'xx'"),
             (["none.jsonl", "--column", "x"], "there is no file none.jsonl"),

@@ -5,6 +5,7 @@ import pytest
 import gainbias as gb
 from docs._ext.algorithm_pages import algorithm_page, learning_curve
 from docs._ext.pictures import WEB
+from docs._ext.series_pictures import shifted
 from docs._ext.task_pages import task_page
 from docs._ext.task_pictures import draw_bias
 from gainbias.algorithms.registry import describe_algorithms
@@ -59,3 +60,9 @@ def test_the_page_of_a_task(tmp_path, name):
     assert ("## In the paper" in page) == (task.paper is not None)
     assert f"\n## Source\n\n{task.citation}" in page
     assert (tmp_path / f"_generated/pictures/tasks/{name}-light.svg").exists()
+
+
+def test_the_series_of_the_picture_shifts():
+    estimate = shifted()
+    assert estimate.verdict.kind == "level shift"
+    assert abs(estimate.verdict.at - 12_000) < 600

@@ -126,5 +126,5 @@ class TestLearning:
         figure.savefig(tmp_path / "figure.png")
 
     def test_anything_else_is_refused(self):
-        with pytest.raises(ValueError, match="an Estimate, a Trace or a Curve can be drawn, found list"):
+        with pytest.raises(ValueError, match="a Trace or a Curve can be drawn, found list"):
             gb.plot([1.0])

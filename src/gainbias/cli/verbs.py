@@ -141,15 +141,7 @@ def _evaluate(options: argparse.Namespace) -> int:
             seed=options.seed,
             **common,
         )
-    made = [folder for path in files.values() if (folder := missing_folder(path.parent))]
-    try:
-        _keep_estimate(estimate, files, options)
-    except BaseException:
-        _answer(options, estimate.to_dict(), show_estimate)  # a failed write must not lose the answer
-        raise
-    _answer(options, estimate.to_dict() | _where(files, made), show_estimate)
-    if not options.json:
-        _say_where(options, files, made)
+    _keep_and_answer(options, estimate, files, show_estimate)
     return DONE if estimate.diagnostics.is_complete else FAILED
 
 
@@ -159,19 +151,26 @@ def _evaluate_series(options: argparse.Namespace, settings: Mapping[str, Any]) -
     files = arguments.chosen_files(options)
     found = gainbias.evaluate_series(options.source, **settings)
     if isinstance(found, gainbias.GroupedSeries):
-        _answer(options, found.to_dict(), show_groups)
+        _keep_and_answer(options, found, files, show_groups)
         return DONE if all(one.diagnostics.is_complete for one in found.values()) else FAILED
+    _keep_and_answer(options, found, files, show_series)
+    return DONE if found.diagnostics.is_complete else FAILED
+
+
+def _keep_and_answer(
+    options: argparse.Namespace, found: Any, files: Mapping[str, Path], show: Callable[[Any], None]
+) -> None:
+    """Write an estimate to its files, print it, and say where it is."""
     made = [folder for path in files.values() if (folder := missing_folder(path.parent))]
     try:
-        for path in files.values():
-            found.save(path, options.overwrite)
+        _keep_estimate(found, files, options)
     except BaseException:
-        _answer(options, found.to_dict(), show_series)  # a failed write must not lose the answer
+        _answer(options, found.to_dict(), show)  # a failed write must not lose the answer
         raise
-    _answer(options, found.to_dict() | _where(files, made), show_series)
-    if not options.json:
+    has_names = isinstance(found, gainbias.GroupedSeries)  # which have the place of other names in JSON
+    _answer(options, found.to_dict() | ({} if has_names else _where(files, made)), show)
+    if has_names or not options.json:
         _say_where(options, files, made)
-    return DONE if found.diagnostics.is_complete else FAILED
 
 
 def _where(files: Mapping[str, Path], made: list[Path]) -> dict[str, Any]:
@@ -180,11 +179,9 @@ def _where(files: Mapping[str, Path], made: list[Path]) -> dict[str, Any]:
     return {"written": written, "made_folders": _names(made)} if files else {}
 
 
-def _keep_estimate(
-    estimate: gainbias.Estimate, files: Mapping[str, Path], options: argparse.Namespace
-) -> None:
+def _keep_estimate(estimate: Any, files: Mapping[str, Path], options: argparse.Namespace) -> None:
     """Write an estimate to the files that were named, of "estimate", "figure" and "page"."""
-    from gainbias.report.pages.estimate import write_estimate_page
+    from gainbias.report.write import write_page_of
 
     for path in files.values():
         check_free(path, options.overwrite)
@@ -194,7 +191,7 @@ def _keep_estimate(
     if "figure" in files:
         gainbias.plot(estimate).savefig(files["figure"])
     if "page" in files:
-        write_estimate_page(estimate, files["page"], {"Command": options.command})
+        write_page_of(estimate, files["page"], {"Command": options.command})
 
 
 def _compare(options: argparse.Namespace) -> int:

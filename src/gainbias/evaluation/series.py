@@ -403,10 +403,6 @@ def _estimate(
             f"the numbers to divide by change their sign, first in row {one.crossing}: they add up to less "
             "than their sizes do, and the ratio of sums may mean little",
         )
-    batches = one.numbers.about(0.0)[0]
-    if one.beside is not None:
-        below = one.beside.about(0.0)[0]
-        batches = np.divide(batches, below, out=np.full_like(batches, math.nan), where=below != 0.0)
     if gain is None:
         gain = _of_hardly_any(one, plan.confidence)
     return SeriesEstimate(
@@ -426,9 +422,23 @@ def _estimate(
             notes=(*told, *gain.notes),
             warnings=(*cut_short, *gain.warnings, *warnings),
         ),
-        batch_means=batches,
+        batch_means=_batches(one, gain),
         batch_size=one.numbers.sums.size,
+        is_ratio=one.beside is not None,
     )
+
+
+def _batches(one: _Gathered, gain: GainEstimate) -> Floats:
+    """Return what the verdict was made of, with the warm-up, (chains, batches)."""
+    centre, cut = gain.gain, gain.transient // one.numbers.sums.size
+    if one.beside is None:
+        whole, rest = one.numbers.about(0.0)[0], one.numbers.with_rest(centre)
+        return np.concatenate([whole, rest[:, whole.shape[1] :] + centre], axis=1)
+    below = one.beside.mean_after(cut) if one.numbers.steps else 0.0
+    if not below or math.isnan(centre):
+        return np.full((one.numbers.num_chains, 0), math.nan)
+    apart = one.numbers.with_rest(centre * below) - centre * one.beside.with_rest(below)
+    return np.asarray(centre + apart / below)
 
 
 def _of_hardly_any(one: _Gathered, confidence: float) -> GainEstimate:

@@ -76,9 +76,13 @@ class SeriesEstimate:
     diagnostics : SeriesDiagnostics
         How it came about, with `warnings` and `notes` in words.
     batch_means : (chains, batches) array
-        Means over batches, with the warm-up, to be looked at.
+        Means over batches from which the verdict comes, with a warm-up that was found, to be looked at. The
+        last may lack numbers, which count as `mean`. For a ratio they are `mean` and how far each batch moves
+        it; there are none if there is no ratio.
     batch_size : int
         Numbers in a batch.
+    is_ratio : bool
+        Whether `mean` is a ratio.
 
     Examples
     --------
@@ -102,6 +106,17 @@ class SeriesEstimate:
     diagnostics: SeriesDiagnostics
     batch_means: Floats
     batch_size: int
+    is_ratio: bool = False
+
+    @property
+    def found_warm_up(self) -> int:
+        """First numbers of each chain that were left out because they differ; 0 with `skip`.
+
+        They are in `batch_means`, as what `skip` leaves out is not.
+        """
+        chains, batches = self.batch_means.shape
+        in_batches = (batches - 1) * self.batch_size * chains
+        return self.warm_up if self.diagnostics.num_numbers <= in_batches else 0
 
     @property
     def quantiles(self) -> dict[float, QuantileEstimate]:
@@ -133,7 +148,8 @@ class SeriesEstimate:
 
     def __repr__(self) -> str:
         facts = self.diagnostics
-        lines = [("mean", number_in_words(self.mean, self.interval, self.confidence))]
+        name = "ratio" if self.is_ratio else "mean"
+        lines = [(name, number_in_words(self.mean, self.interval, self.confidence))]
         lines += [
             (
                 level_in_words(one.level),

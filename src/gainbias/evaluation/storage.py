@@ -147,8 +147,10 @@ def load_series(path: str | Path) -> SeriesEstimate:
     return found
 
 
-def load_to_show(path: str | Path) -> Estimate:
+def load_to_show(path: str | Path) -> Estimate | SeriesEstimate:
     """Read an estimate to show it; it has no values if its features are a function, which no file holds."""
+    if _kind(Path(path)) == SERIES_KIND:
+        return load_series(path)
     record, arrays = _read(Path(path))
     facts, limits = record["features"], _unpacked(record["limits"], arrays)
     if facts["kind"] != "function":
@@ -210,6 +212,15 @@ def read_archive(path: Path, kind: str, version: int, writer: str) -> tuple[dict
     if head["checksum"] != _checksum(head["record"], arrays):
         raise DamagedError(f"{path} is damaged: its checksum does not match")
     return head["record"], arrays
+
+
+def _kind(path: Path) -> Any:
+    """Return what a file holds; ``None`` if it is not whole, which `read_archive` has words for."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return json.loads(str(archive["record"]))["kind"]
+    except Exception:
+        return None
 
 
 def _checksum(record: dict[str, Any], arrays: Arrays) -> str:

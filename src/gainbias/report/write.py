@@ -1,28 +1,34 @@
-"""`write_page`: the interactive page of an estimate, or of whatever a results folder holds."""
+"""`write_page`: the interactive page of an estimate or a series, or of whatever a results folder holds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from gainbias.evaluation.estimate import Estimate
+from gainbias.evaluation.series_estimate import GroupedSeries, SeriesEstimate
+from gainbias.evaluation.storage import load_to_show
 from gainbias.experiments.results import Results
 from gainbias.extras import require
 from gainbias.report.claims import CLAIMS_FILE, read_claims, write_claims_page
-from gainbias.report.pages.estimate import write_estimate_page, write_stored_page
-from gainbias.report.pages.frame import PAGE
+from gainbias.report.pages.estimate import write_estimate_page
+from gainbias.report.pages.frame import PAGE, clock
+from gainbias.report.pages.series import write_series_page
 from gainbias.store import check_free
+
+Answer = Estimate | SeriesEstimate | GroupedSeries
 
 
 def write_page(
-    results: Estimate | Results | str | Path, output: str | Path | None = None, overwrite: bool = False
+    results: Answer | Results | str | Path, output: str | Path | None = None, overwrite: bool = False
 ) -> Path:
     """Write an interactive page, one HTML file that needs no server and no network.
 
     Parameters
     ----------
-    results : Estimate, Results or path
-        What to show: an estimate, or the file in which it is stored; or the results folder of a reproduction,
-        a sweep or claims.
+    results : Estimate, SeriesEstimate, GroupedSeries, Results or path
+        What to show: an estimate or a series, or the file in which it is stored; several series by group; or
+        the results folder of a reproduction, a sweep or claims.
     output : path, optional
         The page; by default ``report/index.html`` in the folder, ``index.html`` in that of claims, and beside
         the file of an estimate, with the ending ``.html``. An estimate that is in no file needs one. Folders
@@ -50,24 +56,41 @@ def write_page(
     ...     gb.write_page(estimate, f"{folder}/lake.html").name
     'lake.html'
     """
-    if isinstance(results, Estimate):
+    if isinstance(results, Answer):
         if output is None:
             raise ValueError("say where the page goes: write_page(estimate, 'page.html')")
         check_free(Path(output), overwrite)
-        write_estimate_page(results, Path(output), {})
+        write_page_of(results, Path(output), {})
         return Path(output)
     folder = results.folder if isinstance(results, Results) else Path(results)
     path, own = page_path(folder, output), output is None and not _is_file(folder)
     if path.resolve() != folder.resolve():  # which has a message of its own
         check_free(path, overwrite or own)
     if _is_file(folder):
-        write_stored_page(folder, path)
+        _write_stored_page(folder, path)
     elif (folder / CLAIMS_FILE).exists():
         write_claims_page(read_claims(folder / CLAIMS_FILE), folder / CLAIMS_FILE, path)
     else:
         require("data", "pandas", "pyarrow")
         _write_folder_page(folder, path)
     return path
+
+
+def write_page_of(estimate: Answer, path: Path, made: Mapping[str, str]) -> None:
+    """Write the page of an estimate or of series; ``made`` says how they came about."""
+    if isinstance(estimate, Estimate):
+        write_estimate_page(estimate, path, made)
+    else:
+        write_series_page(estimate, path, made)
+
+
+def _write_stored_page(source: Path, path: Path) -> None:
+    """Write the page of an estimate that is in a file, of whose place it must not be."""
+    estimate = load_to_show(source)
+    if path.resolve() == source.resolve():
+        raise ValueError(f"the page would take the place of the estimate in {source}: name another file")
+    written = clock(source.stat().st_mtime)
+    write_page_of(estimate, path, {"Estimate": f"{source.name}, written {written}"})
 
 
 def page_path(results: Results | str | Path, output: str | Path | None = None) -> Path:

@@ -109,7 +109,7 @@ class TestInABrowser:
         window = opened(warned)
         assert window.texts(".warning li") == list(warned.diagnostics.warnings)
         top = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
-        assert window.run(top, ".warning") < window.run(top, "h1")
+        assert window.run(top, ".conclusion") < window.run(top, ".warning") < window.run(top, "h1")
 
     def test_values_of_states(self, opened, queue):
         window = opened(queue)
@@ -200,6 +200,24 @@ class TestInABrowser:
         window.run("return new Promise(done => setTimeout(done, 200))")
         assert window.run("return [window.ran, document.querySelectorAll('img').length]") == [None, 0]
         assert window.find("body").text.count(HOSTILE) == 6
+
+
+class TestVerdict:
+    def test_it_comes_first_and_is_not_said_again(self, queue):
+        shown = estimate_html(queue, MADE).partition("<header>")[0]
+        assert '<div class="conclusion held" role="note"><p>Steady: nothing speaks against' in shown
+        verdict = replace(
+            queue.diagnostics.verdict, kind="drifting", is_trusted=False, words="drifting: away"
+        )
+        facts = replace(queue.diagnostics, verdict=verdict, warnings=("drifting: away", "and this"))
+        html = estimate_html(replace(queue, diagnostics=facts), MADE)
+        assert '<div class="conclusion failed" role="note"><p>Drifting: away.</p></div>' in html
+        assert html.count("rifting: away") == 1
+        assert "<h2>Warnings</h2><ul><li>and this</li></ul>" in html
+
+    def test_a_doubt_about_the_gain_is_not_green(self, queue):
+        facts = replace(queue.diagnostics, warnings=("only once",), gain_warnings=("only once",))
+        assert 'class="conclusion open"' in estimate_html(replace(queue, diagnostics=facts), MADE)
 
 
 class TestWhatAnEstimateMayLack:

@@ -186,10 +186,9 @@ def slow_waves(series: Floats, average: int = SLOW_WAVES) -> Waves:
     True
     """
     chains, n = series.shape
-    averaged = min(max(FEWEST_WAVES, -(-average // chains)), n - 2)
-    waves = min(max(MOST_WAVES, averaged), max(n // 2, averaged + 1))
+    amplitudes, averaged = slow_amplitudes(series, average)
+    waves = amplitudes.shape[1]
     family, parts = slow_family(waves), missing_parts(waves, averaged)
-    amplitudes = fft.dct(series - series.mean(axis=1, keepdims=True), norm="ortho")[:, 1 : waves + 1]
     squares = (amplitudes**2).mean(axis=0)
     calm = np.minimum(squares, _limits(squares, chains))
     kept = np.sqrt(np.divide(calm, squares, out=np.ones(waves), where=squares > 0.0))
@@ -226,6 +225,22 @@ def slow_waves(series: Floats, average: int = SLOW_WAVES) -> Waves:
         relaxations=float(np.pi * family.turn[bad][int(np.argmax(fits[bad]))]),
         disagreement=disagreement,
     )
+
+
+def slow_amplitudes(series: Floats, average: int = SLOW_WAVES) -> tuple[Floats, int]:
+    """Return amplitudes of the slowest waves of each chain, (chains, waves), and how many are averaged.
+
+    Examples
+    --------
+    >>> amplitudes, averaged = slow_amplitudes(np.random.default_rng(0).normal(size=(1, 5000)))
+    >>> amplitudes.shape, averaged
+    ((1, 256), 12)
+    """
+    chains, n = series.shape
+    averaged = min(max(FEWEST_WAVES, -(-average // chains)), n - 2)
+    waves = min(max(MOST_WAVES, averaged), max(n // 2, averaged + 1))
+    centred = series - series.mean(axis=1, keepdims=True)
+    return np.asarray(fft.dct(centred, norm="ortho")[:, 1 : waves + 1]), averaged
 
 
 def _log_likelihood(total: Floats, log_sum: Floats, chains: int, waves: int) -> Floats:

@@ -1,4 +1,4 @@
-"""`plot`: an estimate, a trace or a curve as a figure.
+"""`plot`: an estimate, a series, a trace or a curve as a figure.
 
 `value_view` chooses the form in which values are drawn, and `gain_range` the range of the gain. Both return
 plain numbers, which the page of an estimate draws, too.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,8 +18,10 @@ from gainbias.algorithms.registry import short_title
 from gainbias.engine.trace import Kind, Trace
 from gainbias.evaluation.estimate import Estimate, History, every_observation
 from gainbias.evaluation.observations import NO_BOUND_BEYOND
+from gainbias.evaluation.series_estimate import GroupedSeries, SeriesEstimate
 from gainbias.evaluation.values.methods import NoValues
 from gainbias.features.maps import FeatureMap
+from gainbias.report.figures.series import draw_reason, draw_series, series_view
 from gainbias.report.figures.style import FAINT, INK, NEGATIVE, POSITIVE, Size, drawing, look_of, new_figure
 from gainbias.report.text import distinct_texts
 from gainbias.theory.curve.curve import Curve
@@ -34,17 +37,18 @@ BAND = 0.2
 """How dark a band is."""
 
 
-def plot(what: Estimate | Trace | Curve, *, ax: Any = None, kind: Kind = "centred") -> Any:
-    """Draw an estimate, a trace or a curve.
+def plot(what: Estimate | SeriesEstimate | Trace | Curve, *, ax: Any = None, kind: Kind = "centred") -> Any:
+    """Draw an estimate, a series, a trace or a curve.
 
     Parameters
     ----------
-    what : Estimate, Trace or Curve
-        The gain over time with its band, and the values of observations of one or two numbers; or the
-        errors of all lanes of a run; or the root mean squared error of an exact curve.
+    what : Estimate, SeriesEstimate, Trace or Curve
+        The gain over time with its band, and the values of observations of one or two numbers; or the batch
+        means of a series with what was found in them, and why its verdict is what it is; or the errors of
+        all lanes of a run; or the root mean squared error of an exact curve.
     ax : matplotlib.axes.Axes, optional
         Draw there instead of in a new figure: several traces and curves may share one. Of an estimate only
-        the gain is then drawn.
+        the gain is then drawn, of a series only its batch means.
     kind : {"centred", "full", "quotient"}
         Which error of a trace or curve, see `Trace.errors`.
 
@@ -60,8 +64,11 @@ def plot(what: Estimate | Trace | Curve, *, ax: Any = None, kind: Kind = "centre
     >>> [panel.get_title(loc="left") for panel in figure.axes]
     ['Gain per step', 'Relative values, with intervals']
     """
-    if not isinstance(what, Estimate | Trace | Curve):
-        raise ValueError(f"an Estimate, a Trace or a Curve can be drawn, found {type(what).__name__}")
+    if not isinstance(what, Estimate | SeriesEstimate | Trace | Curve):
+        raise ValueError(
+            "an Estimate, a SeriesEstimate, a Trace or a Curve can be drawn, found "
+            f"{type(what).__name__}{': choose one of its groups' * isinstance(what, GroupedSeries)}"
+        )
     with drawing(SIZE):
         if ax is None:
             return _in_a_new_figure(what, kind)
@@ -69,21 +76,35 @@ def plot(what: Estimate | Trace | Curve, *, ax: Any = None, kind: Kind = "centre
         return ax.figure
 
 
-def _in_a_new_figure(what: Estimate | Trace | Curve, kind: Kind) -> Figure:
-    view = value_view(what) if isinstance(what, Estimate) else None
-    if view is None:
+def _in_a_new_figure(what: Estimate | SeriesEstimate | Trace | Curve, kind: Kind) -> Figure:
+    beside = _drawn_beside(what)
+    if beside is None:
         figure = new_figure(0.6 * SIZE.width, SIZE.panel_height)
         _draw(what, figure.subplots(), kind)
         return figure
     figure = new_figure(SIZE.width, SIZE.panel_height)
     left, right = figure.subplots(1, 2)
     _draw(what, left, kind)
-    draw_values(view, right)
+    beside(right)
     return figure
 
 
+def _drawn_beside(what: Estimate | SeriesEstimate | Trace | Curve) -> Callable[[Axes], None] | None:
+    """Return what draws the second panel, if there is one."""
+    if isinstance(what, Estimate):
+        values = value_view(what)
+        return None if values is None else partial(draw_values, values)
+    view = series_view(what) if isinstance(what, SeriesEstimate) else None
+    return None if view is None or view.reason is None else partial(draw_reason, view.reason)
+
+
 def _draw(what: Any, panel: Axes, kind: Kind) -> None:
-    drawers: dict[type, Callable[..., None]] = {Estimate: _draw_gain, Trace: _draw_trace, Curve: _draw_curve}
+    drawers: dict[type, Callable[..., None]] = {
+        Estimate: _draw_gain,
+        SeriesEstimate: _draw_means,
+        Trace: _draw_trace,
+        Curve: _draw_curve,
+    }
     drawers[type(what)](what, panel, kind)
 
 
@@ -107,6 +128,13 @@ def _draw_gain(estimate: Estimate, panel: Axes, _: Kind) -> None:
     panel.set_title("Gain per step")
     panel.set_xlabel("transitions")
     panel.legend(loc="upper right")
+
+
+def _draw_means(estimate: SeriesEstimate, panel: Axes, _: Kind) -> None:
+    """Draw the batch means of a series, of which there may be none."""
+    view = series_view(estimate)
+    if view is not None:
+        draw_series(estimate, view, panel)
 
 
 def _draw_trace(trace: Trace, panel: Axes, kind: Kind) -> None:

@@ -1,17 +1,14 @@
-"""The page of one evaluation: warnings first, the gain, how it settled down, and the values."""
+"""The page of one evaluation: verdict and warnings first, the gain, how it settled down, and the values."""
 
 from __future__ import annotations
 
-import platform
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import gainbias
 from gainbias.evaluation.estimate import (
     MOST_LISTED_OBSERVATIONS,
     Estimate,
@@ -19,16 +16,18 @@ from gainbias.evaluation.estimate import (
     every_observation,
     with_interval,
 )
-from gainbias.evaluation.storage import load_to_show
 from gainbias.evaluation.values.methods import NoValues
-from gainbias.experiments.provenance import package_versions
 from gainbias.report.figures.estimates import ValueView, gain_range, has_varied, value_view
 from gainbias.report.figures.style import NEGATIVE, POSITIVE
 from gainbias.report.pages.frame import (
     Entry,
     assembled,
-    clock,
+    conclusion,
+    dated,
     definitions,
+    known_number,
+    known_steps,
+    listed,
     paragraph,
     script_data,
     sortable_table,
@@ -58,21 +57,6 @@ WIDTH_CHOICE = """\
 </form>"""
 
 
-def write_stored_page(source: Path, path: Path) -> None:
-    """Write the page of an estimate that is in a file.
-
-    Raises
-    ------
-    ValueError
-        If there is none in it, or the page would take its place.
-    """
-    estimate = load_to_show(source)
-    if path.resolve() == source.resolve():
-        raise ValueError(f"the page would take the place of the estimate in {source}: name another file")
-    written = clock(source.stat().st_mtime)
-    write_estimate_page(estimate, path, {"Estimate": f"{source.name}, written {written}"})
-
-
 def write_estimate_page(estimate: Estimate, path: Path, made: Mapping[str, str]) -> None:
     """Write the interactive page of an estimate.
 
@@ -84,34 +68,23 @@ def write_estimate_page(estimate: Estimate, path: Path, made: Mapping[str, str])
     made : mapping of str to str
         How the estimate came about; the date and versions are added.
     """
-    versions = {
-        "gainbias": gainbias.__version__,
-        "Python": platform.python_version(),
-        **{name: version for name, version in package_versions().items() if version},
-    }
-    facts = {
-        **made,
-        "Page written": clock(time.time()),
-        "By": ", ".join(f"{name} {version}" for name, version in versions.items()),
-    }
-    write_whole(path, estimate_html(estimate, facts).encode())
+    write_whole(path, estimate_html(estimate, dated(made)).encode())
 
 
 def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
     """Return the interactive page of an estimate; ``made`` says how it came about, the main fact first."""
     gain, interval = with_interval(estimate.gain, estimate.gain_interval, estimate.confidence).split(", ")
     facts, view = estimate.diagnostics, value_view(estimate)
-    warnings = _listed("Warnings: read these first", facts.warnings)
     return assembled(
         "estimate.html",
         ["estimate.js"],
         title=f"Gain {escape(gain)}",
-        warnings=f'<div class="warning" role="note">{warnings}</div>' if warnings else "",
+        verdict=conclusion(facts.verdict, bool(facts.gain_warnings), facts.warnings),
         gain=escape(gain),
         interval=escape(interval),
         about=escape(about(estimate)),
         origin=escape(": ".join(next(iter(made.items())))),
-        notes=_listed("Notes", facts.notes),
+        notes=listed("Notes", facts.notes),
         values=_values_section(estimate, view),
         diagnostics=definitions(diagnostics(estimate)),
         made=definitions(made),
@@ -122,11 +95,6 @@ def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
 def about(estimate: Estimate) -> str:
     """Return a sentence on what the gain is, and which data it rests on."""
     return f"Average reward per step in the long run, from {estimate.diagnostics.data_in_words()}."
-
-
-def _listed(title: str, texts: Iterable[str]) -> str:
-    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
-    return f"<h2>{title}</h2><ul>{items}</ul>" if items else ""
 
 
 def _values_section(estimate: Estimate, view: ValueView | None) -> str:
@@ -225,34 +193,23 @@ def diagnostics(estimate: Estimate) -> dict[str, str]:
     facts = estimate.diagnostics
     in_span = {True: "can be expressed by the features", False: "cannot be expressed by the features"}
     return {
-        "Verdict on the rewards": facts.verdict.words,
         "Method": facts.algorithm,
         "Features": estimate.features,
         "Data": facts.data_in_words(),
         "Run": "complete" if facts.is_complete else "cut short: the first warning says why",
-        "Standard error of the gain": _number(facts.standard_error),
-        "Autocorrelation time of rewards": _steps(facts.autocorrelation_time),
-        "Split R-hat": _number(facts.r_hat, "; 1 if all halves of all chains agree"),
+        "Standard error of the gain": known_number(facts.standard_error),
+        "Autocorrelation time of rewards": known_steps(facts.autocorrelation_time),
+        "Split R-hat": known_number(facts.r_hat, "; 1 if all halves of all chains agree"),
         "Degrees of freedom": f"{facts.degrees:,} for the gain; values have {facts.value_batches:,} batches",
-        "Autocorrelation time of values": _steps(facts.mixing_time, ", the memory of the chain"),
-        "Length for values": _number(facts.value_effective_sample_size, " of these times"),
-        "Smallest curvature in the weights": "not computed" if facts.eta is None else _number(facts.eta),
+        "Autocorrelation time of values": known_steps(facts.mixing_time, ", the memory of the chain"),
+        "Length for values": known_number(facts.value_effective_sample_size, " of these times"),
+        "Smallest curvature in the weights": "not computed" if facts.eta is None else known_number(facts.eta),
         "Constants": "not looked at" if facts.constant_in_span is None else in_span[facts.constant_in_span],
-        "Predictable variance of TD errors": _number(
+        "Predictable variance of TD errors": known_number(
             100.0 * facts.predictable_share, " % or more; 0 if the features express the bias"
         ),
         "Time": f"{facts.source_seconds:.3g} s for the data, {facts.library_seconds:.3g} s in this library",
     }
-
-
-def _steps(value: float, why: str = "") -> str:
-    return _number(value, f" step{'s' * (f'{value:.4g}' != '1')}{why}")
-
-
-def _number(value: float, unit: str = "") -> str:
-    if np.isnan(value):
-        return "not known"
-    return "without bound" if np.isinf(value) else f"{value:,.4g}{unit}"
 
 
 def _gain_data(estimate: Estimate) -> dict[str, Any]:

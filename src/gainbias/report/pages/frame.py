@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import math
+import platform
 import re
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -16,6 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import gainbias
+from gainbias.evaluation.gain.verdict import Verdict
+from gainbias.experiments.provenance import package_versions
 from gainbias.report.figures.style import LineStyle
 
 PAGE = "index.html"
@@ -82,6 +86,30 @@ def short(number: float) -> float | None:
     (0.1235, None)
     """
     return float(f"{number:.4g}") if math.isfinite(number) else None
+
+
+def known_steps(value: float, why: str = "") -> str:
+    """Return a number of steps in words, and why it matters.
+
+    Examples
+    --------
+    >>> known_steps(1.0), known_steps(2.5, ", the memory of the chain")
+    ('1 step', '2.5 steps, the memory of the chain')
+    """
+    return known_number(value, f" step{'s' * (f'{value:.4g}' != '1')}{why}")
+
+
+def known_number(value: float, unit: str = "") -> str:
+    """Return a number with its unit, or that it is not known or has no bound.
+
+    Examples
+    --------
+    >>> known_number(12345.6, " s"), known_number(float("nan")), known_number(float("inf"))
+    ('1.235e+04 s', 'not known', 'without bound')
+    """
+    if math.isnan(value):
+        return "not known"
+    return "without bound" if math.isinf(value) else f"{value:,.4g}{unit}"
 
 
 MOST_CURVE_POINTS = 60
@@ -183,6 +211,57 @@ def badge(word: str) -> str:
     """Return a verdict as a badge in its colour."""
     kind = "held" if "hold" in word else "failed" if "fail" in word else "open"
     return f'<span class="verdict {kind}">{word}</span>'
+
+
+def conclusion(verdict: Verdict, is_doubted: bool, warnings: Iterable[str], steps: Iterable[str] = ()) -> str:
+    """Return a verdict in words, with what to do next, and then the warnings that say something else.
+
+    Parameters
+    ----------
+    verdict : Verdict
+    is_doubted : bool
+        Whether something other than the verdict puts the answer in doubt.
+    warnings : iterable of str
+    steps : iterable of str
+        What to do next.
+    """
+    others = listed("Warnings", (text for text in warnings if text != verdict.words))
+    return concluded(verdict.words, colour_of(verdict, is_doubted), steps) + (
+        f'<div class="warning" role="note">{others}</div>' if others else ""
+    )
+
+
+def colour_of(verdict: Verdict, is_doubted: bool) -> str:
+    """Return the class of a verdict: it is trusted, in doubt or not trusted."""
+    return ("open" if is_doubted else "held") if verdict.is_trusted else "failed"
+
+
+def concluded(words: str, colour: str, steps: Iterable[str]) -> str:
+    """Return a conclusion as a box in the colour of a class, with what to do next."""
+    return (
+        f'<div class="conclusion {colour}" role="note">'
+        f"{paragraph(f'{words[:1].upper()}{words[1:]}.')}{listed('What to do next', steps)}</div>"
+    )
+
+
+def listed(title: str, texts: Iterable[str], level: int = 2) -> str:
+    """Return texts as a list under a title; nothing if there are none."""
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return f"<h{level}>{escape(title)}</h{level}><ul>{items}</ul>" if items else ""
+
+
+def dated(made: Mapping[str, str]) -> dict[str, str]:
+    """Return how something came about, with the date of its page and the versions that wrote it."""
+    versions = {
+        "gainbias": gainbias.__version__,
+        "Python": platform.python_version(),
+        **{name: version for name, version in package_versions().items() if version},
+    }
+    return {
+        **made,
+        "Page written": clock(time.time()),
+        "By": ", ".join(f"{name} {version}" for name, version in versions.items()),
+    }
 
 
 def emphasised(text: str) -> str:

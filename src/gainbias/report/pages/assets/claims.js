@@ -36,22 +36,5 @@
     }
   }
 
-  function follow() {
-    const wanted = Common.words().get("claim");
-    const claim = claims.find(({ dataset }) => dataset.claim === wanted);
-    if (!claim) return;
-    claim.open = true;
-    claim.scrollIntoView({ block: "start" });
-  }
-
-  for (const claim of claims) {
-    claim.addEventListener("toggle", () => {
-      if (claim.open) Common.say({ claim: claim.dataset.claim });
-      drawOpen();
-    });
-  }
-  addEventListener("hashchange", follow);
-  Common.onLook(drawOpen);
-  follow();
-  drawOpen(); // what is open from the start
+  Common.unfold("claim", drawOpen);
 })();

@@ -71,6 +71,12 @@ const Common = (() => {
   const draw = (element, traces, chosen, hasButtons = isWide(element)) => Plotly.react(element, traces,
     { ...layout(element), ...chosen }, { displaylogo: false, displayModeBar: hasButtons, modeBarButtons: BUTTONS });
 
+  // A chart that stands in the text of a page. Buttons have a margin of their own: they must not hide what is drawn.
+  const drawInText = (element, traces, chosen) => draw(element, traces,
+    { height: heightOf(element), margin: { l: 64, r: 8, t: isWide(element) ? 34 : 10, b: 52 }, ...chosen });
+  const heightOf = (element) => Math.min(420, Math.max(280, 0.45 * element.clientWidth));
+  const scale = (title) => ({ ...axis(), automargin: true, title: { text: title, standoff: 12 } });
+
   function errorBars(middle, low, high, look = {}) {
     const reach = (ends, sign) => middle.map((value, place) => (ends[place] === null ? 0 : sign * (ends[place] - value)));
     return { type: "data", symmetric: false, array: reach(high, 1), arrayminus: reach(low, -1), thickness: 1, width: 3, ...look };
@@ -153,6 +159,28 @@ const Common = (() => {
       event.preventDefault();
       find("#main").focus();
     });
+  }
+
+  // Parts that unfold, marked by data-<name>: the one that was opened last is in the address. `drawOpen` draws the
+  // charts of all that are open, which have no size before.
+  function unfold(name, drawOpen) {
+    const parts = findAll(`details[data-${name}]`);
+    const follow = () => {
+      const part = parts.find(({ dataset }) => dataset[name] === words().get(name));
+      if (!part) return;
+      part.open = true;
+      part.scrollIntoView({ block: "start" });
+    };
+    for (const part of parts) {
+      part.addEventListener("toggle", () => {
+        if (part.open) say({ [name]: part.dataset[name] });
+        drawOpen();
+      });
+    }
+    addEventListener("hashchange", follow);
+    onLook(drawOpen);
+    follow();
+    drawOpen(); // what is open from the start
   }
 
   function fillTabs(views, change) {
@@ -248,7 +276,7 @@ const Common = (() => {
     }
   }
 
-  return { axis, band, data, digits, downTo, draw, errorBars, fillOptions, fillSeries, fillTabs, fillTitles, find, findAll,
-    isWide, keepState, listen, logRange, make, onLook, plain, readable, say, showSeries, showTabs,
-    sortTable, style, words };
+  return { axis, band, data, digits, downTo, draw, drawInText, errorBars, fillOptions, fillSeries, fillTabs, fillTitles, find, findAll,
+    heightOf, isWide, keepState, listen, logRange, make, onLook, plain, readable, say, scale, showSeries, showTabs,
+    sortTable, style, unfold, words };
 })();

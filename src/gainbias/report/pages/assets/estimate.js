@@ -2,17 +2,12 @@
 
 // The page of one evaluation: what its map shows and how its table is sorted is in the fragment of its address.
 (() => {
-  const { axis, errorBars, find, findAll, isWide, readable, style } = Common;
+  const { drawInText: draw, errorBars, find, findAll, heightOf, isWide, readable, scale, style } = Common;
   const data = Common.data();
   const SHOWN = { value: "Relative value", width: "Half-width" };
   const BAR = 26; // pixels, for each of the extremes
 
-  const scale = (title) => ({ ...axis(), automargin: true, title: { text: title, standoff: 12 } });
   const zero = () => ({ zeroline: true, zerolinecolor: style("--soft"), zerolinewidth: 1 });
-  // Buttons have a margin of their own: they must not hide what is drawn.
-  const draw = (element, traces, layout) => Common.draw(element, traces,
-    { margin: { l: 64, r: 8, t: isWide(element) ? 34 : 10, b: 52 }, ...layout });
-  const heightOf = (element) => Math.min(420, Math.max(280, 0.45 * element.clientWidth));
 
   // A band for each stretch with intervals; that of a single point is a stroke.
   function bands(x, low, high, ink) {
@@ -35,7 +30,6 @@
       text: texts, hovertemplate: "%{text}<br>after %{x:,d} transitions<extra></extra>",
     };
     draw(element, [...bands(x, low, high, ink), line], {
-      height: heightOf(element),
       shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: last, y1: last, layer: "below",
         line: { color: style("--soft"), width: 1, dash: "dot" } }],
       xaxis: { ...scale("Transitions"), showgrid: false,
@@ -52,7 +46,7 @@
       hovertemplate: "%{x}: %{text}<extra></extra>",
     };
     const whole = x.length > 12 ? {} : { dtick: 1 };
-    draw(element, [trace], { height: heightOf(element), xaxis: { ...scale("Observation"), showgrid: false, ...whole },
+    draw(element, [trace], { xaxis: { ...scale("Observation"), showgrid: false, ...whole },
       yaxis: { ...scale(SHOWN.value), ...zero() } });
   }
 
@@ -62,7 +56,7 @@
     const trace = { x, y: values, mode: hasGaps ? "lines+markers" : "lines", text: texts,
       line: { color: ink, width: 2 }, marker: { color: ink, size: 4 },
       hovertemplate: "%{x:.4~g}: %{text}<extra></extra>" };
-    draw(element, [...bands(x, low, high, ink), trace], { height: heightOf(element),
+    draw(element, [...bands(x, low, high, ink), trace], {
       xaxis: { ...scale("Observation"), showgrid: false }, yaxis: { ...scale(SHOWN.value), ...zero() } });
   }
 

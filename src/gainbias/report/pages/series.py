@@ -1,0 +1,497 @@
+"""The page of a series, or of several by group: the verdict and what to do next, the series, and why.
+
+`write_series_page` writes it. `next_steps` and `questions` are what it says in words: what to do about a
+verdict, and what was asked of the series, with the answers and what would be an alarm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gainbias.evaluation.gain.quantiles import QuantileEstimate
+from gainbias.evaluation.gain.spectrum import SURE_OF_DISAGREEMENT, season_length
+from gainbias.evaluation.gain.verdict import (
+    ENOUGH_ENTRIES,
+    EVENTS_OF_HEAVY_TAILS,
+    FEWEST_EVENTS,
+    LATE_CUT,
+    MANY_PERIODS,
+    SURE_OF_DRIFT,
+    SURE_OF_SHIFT,
+    SURE_OF_SLOW,
+    Verdict,
+    events_behind,
+    has_infinite_variance,
+)
+from gainbias.evaluation.series_estimate import GroupedSeries, SeriesEstimate, level_in_words, number_in_words
+from gainbias.report.figures.series import AXES, Reason, SeriesView, judged_means, series_view
+from gainbias.report.figures.style import NEGATIVE, OKABE_ITO, POSITIVE
+from gainbias.report.pages.frame import (
+    NUMBER,
+    assembled,
+    colour_of,
+    concluded,
+    conclusion,
+    dated,
+    definitions,
+    framed_table,
+    known_number,
+    known_steps,
+    listed,
+    paragraph,
+    script_data,
+    short,
+)
+from gainbias.store import write_whole
+
+MOST_NAMED = 10
+"""Groups that are named at the head of a page."""
+
+DRAWN_DIGITS = 4
+"""Digits of what is drawn, relative to its spread."""
+
+REASON_IN_WORDS = {
+    "waves": (
+        "A series is a sum of waves: the slowest makes one half turn from the beginning to the end. In a "
+        "steady series the squares of slow waves are all about equal. A point is such a square, relative to "
+        "the level that the interval rests on (dashed). The line is the mean over neighbours, and the "
+        "interval comes from the waves that are shaded. Where the line still rises to the left, there is "
+        "something slow that the run has hardly seen."
+    ),
+    "period": "The mean at each place of a period, over all periods.",
+    "tail": (
+        "A point says which share of the batch means is further than this from the median. Along the dashed "
+        "line the variance would just be infinite: points that stay above it fall off too slowly for an "
+        "interval of the mean."
+    ),
+}
+
+BETWEEN_CHAINS = (
+    "Here the level comes from the means of the chains. The points lie below it: the chains are further "
+    "apart than the waves within them can explain."
+)
+
+
+def write_series_page(found: SeriesEstimate | GroupedSeries, path: Path, made: Mapping[str, str]) -> None:
+    """Write the interactive page of a series, or of several by group.
+
+    Parameters
+    ----------
+    found : SeriesEstimate or GroupedSeries
+    path : Path
+        The page.
+    made : mapping of str to str
+        How the estimate came about; the date and versions are added.
+    """
+    write_whole(path, series_html(found, dated(made)).encode())
+
+
+def series_html(found: SeriesEstimate | GroupedSeries, made: Mapping[str, str]) -> str:
+    """Return the interactive page of a series or of groups; ``made`` says how it came about."""
+    parts = _of_groups(found) if isinstance(found, GroupedSeries) else _of_one(found)
+    estimates = list(found.values()) if isinstance(found, GroupedSeries) else [found]
+    return assembled(
+        "series.html",
+        ["series.js"],
+        **parts,
+        origin=escape(": ".join(next(iter(made.items())))),
+        made=definitions(made),
+        data=script_data({"series": [_data(one) for one in estimates], "found": NEGATIVE}),
+    )
+
+
+def _of_one(estimate: SeriesEstimate) -> dict[str, str]:
+    value, _, interval = number_in_words(estimate.mean, estimate.interval, estimate.confidence).partition(
+        ", "
+    )
+    name = "Ratio" if estimate.is_ratio else "Mean"
+    return {
+        "title": f"{name} {escape(value)}",
+        "verdict": _conclusion(estimate),
+        "headline": f"<span>{name}</span> {escape(value)}",
+        "interval": escape(interval),
+        "about": f"From {escape(estimate.data_in_words())}.",
+        "body": _section(estimate, 0, level=2),
+    }
+
+
+def _of_groups(found: GroupedSeries) -> dict[str, str]:
+    doubted = [
+        f"{name} ({one.verdict.kind}{', with warnings' * one.verdict.is_trusted})"
+        for name, one in found.items()
+        if not one.verdict.is_trusted or doubts(one)
+    ]
+    words = f"{len(found) - len(doubted)} of {len(found)} series can be trusted"
+    if doubted:
+        others = f" and {len(doubted) - MOST_NAMED:,} more" if len(doubted) > MOST_NAMED else ""
+        words += f"; not {', '.join(doubted[:MOST_NAMED])}{others}"
+    total = sum(one.diagnostics.num_numbers for one in found.values())
+    unfolded = [_group(str(name), one, place) for place, (name, one) in enumerate(found.items())]
+    return {
+        "title": f"{len(found)} series",
+        "verdict": concluded(
+            words, "failed" if doubted else "held", ["Open a series below: it says why, and what to do."]
+        ),
+        "headline": f"{len(found)} <span>series</span>",
+        "interval": "",
+        "about": f"From {total:,} numbers.",
+        "body": _table_of_groups(found) + "<h2>Each by itself</h2>" + "".join(unfolded),
+    }
+
+
+def _table_of_groups(found: GroupedSeries) -> str:
+    levels = next(iter(found.values())).levels
+    header = ["Group", "Numbers", "Mean", *(level_in_words(one.level) for one in levels), "Verdict"]
+    rows = []
+    for place, (row, one) in enumerate(zip(found.rows(), found.values(), strict=True)):
+        numbers = [one.diagnostics.num_numbers, one.mean, *(quantile.value for quantile in one.levels)]
+        name, *texts, _ = row.values()
+        cells = [
+            f"<td{_sorted_by(number)}{NUMBER}>{escape(text)}</td>"
+            for text, number in zip(texts, numbers, strict=True)
+        ]
+        link = f'<th scope="row"><a href="#group={place}">{escape(name)}</a></th>'
+        rows.append(f"{link}{''.join(cells)}<td>{_badge(one)}</td>")
+    return framed_table("sortable", "All series, with intervals", header, rows, range(1, len(header) - 1))
+
+
+def _sorted_by(number: float) -> str:
+    return "" if math.isnan(number) else f' data-number="{number:.10g}"'
+
+
+def _badge(estimate: SeriesEstimate) -> str:
+    colour = colour_of(estimate.verdict, bool(doubts(estimate)))
+    return f'<span class="verdict {colour}">{estimate.verdict.kind}</span>'
+
+
+def _group(name: str, estimate: SeriesEstimate, place: int) -> str:
+    mean = number_in_words(estimate.mean, estimate.interval, estimate.confidence)
+    return (
+        f'<details data-group="{place}"><summary>{escape(name)}: {escape(mean)} {_badge(estimate)}</summary>'
+        f"{_conclusion(estimate)}{_section(estimate, place, level=3)}</details>"
+    )
+
+
+def _conclusion(estimate: SeriesEstimate) -> str:
+    facts = estimate.diagnostics
+    return conclusion(estimate.verdict, bool(doubts(estimate)), facts.warnings, next_steps(estimate))
+
+
+def doubts(estimate: SeriesEstimate) -> list[str]:
+    """Return the warnings that put the mean in doubt and are not its verdict; others are about quantiles."""
+    known = {f"{level_in_words(one.level)}: {one.words}" for one in estimate.levels}
+    return [words for words in estimate.diagnostics.warnings if words not in known | {estimate.verdict.words}]
+
+
+def _section(estimate: SeriesEstimate, place: int, level: int) -> str:
+    """Return all about one series but its verdict and its mean."""
+    view = series_view(estimate)
+    shown = reason = paragraph("There are too few numbers to draw.")
+    if view is not None:
+        spoken = f"Means over {view.size:,} numbers from the first to the last: {estimate.verdict.words}"
+        shown = _chart("means", place, spoken) + _hint(how_to_read(estimate, view))
+        reason = paragraph("Too few numbers, or none that differ: nothing was asked.")
+    if view is not None and view.reason is not None:
+        words = REASON_IN_WORDS[view.reason.form]
+        if estimate.verdict.kind == "chains disagree":
+            words += f" {BETWEEN_CHAINS}"
+        reason = (
+            _chart("reason", place, words)
+            + _hint(words)
+            + _asked(questions(estimate, view), estimate.verdict)
+        )
+    parts = {
+        "The series": shown,
+        "Quantiles": _quantiles(estimate),
+        "Why this verdict": reason,
+        "In numbers": definitions(facts_of(estimate)),
+    }
+    notes = (words for words in estimate.diagnostics.notes if words != estimate.verdict.words)
+    return listed("Notes", notes, level) + "".join(
+        f"<h{level}>{title}</h{level}>{content}" for title, content in parts.items() if content
+    )
+
+
+def _chart(shows: str, place: int, spoken: str) -> str:
+    return (
+        f'<div class="chart" data-shows="{shows}" data-series="{place}" role="img" '
+        f'aria-label="{escape(spoken)}"></div>'
+    )
+
+
+def _hint(words: str) -> str:
+    return f'<p class="hint">{escape(words)}</p>'
+
+
+def how_to_read(estimate: SeriesEstimate, view: SeriesView) -> str:
+    """Return what the chart of a series shows, in words."""
+    words = [
+        f"A point is the mean over {view.size:,} numbers." if view.size > 1 else "Each number is a point."
+    ]
+    if estimate.interval is None:
+        words.append("The dark line is the mean.")
+    else:
+        words.append(
+            f"The dark line is the {'ratio' if estimate.is_ratio else 'mean'}, the band around it is its "
+            f"{estimate.confidence:.0%} interval."
+        )
+    if view.warm_up:
+        words.append("What is shaded was left out, because it is different from the rest.")
+    elif estimate.warm_up:
+        words.append(f"Steps are counted after the first {estimate.warm_up:,}, which were to be left out.")
+    found = {
+        "level shift": "The other two lines are the means before and after the level shift.",
+        "drifting": "The sloping line is the drift.",
+        "chains disagree": "The thick lines are the means of the chains.",
+    }
+    words.append(found.get(estimate.verdict.kind, ""))
+    left = estimate.diagnostics.num_chains - len(view.lines)
+    words.append(f"{left:,} more chains are not drawn." if left else "")
+    return " ".join(filter(None, words))
+
+
+def _quantiles(estimate: SeriesEstimate) -> str:
+    if not estimate.levels:
+        return ""
+    rows = [f'<th scope="row">{level_in_words(one.level)}</th>{_row(one)}' for one in estimate.levels]
+    header = ["Level", "Value", "Interval from", "to", "Independent numbers beyond it"]
+    caption = f"Quantiles, each with its own {estimate.confidence:.0%} interval"
+    return framed_table("quantiles", caption, header, rows, range(1, len(header)))
+
+
+def _row(one: QuantileEstimate) -> str:
+    if one.interval is None:
+        value = "none" if math.isnan(one.value) else f"{one.value:.6g}"
+        return f'<td{NUMBER}>{value}</td><td colspan="3">no interval: {escape(one.words)}</td>'
+    value, _, ends = number_in_words(one.value, one.interval).rstrip(")").partition(" (")
+    numbers = [value, *ends.split(" to "), f"{one.exceedances:,.0f}"]
+    return "".join(f"<td{NUMBER}>{escape(number)}</td>" for number in numbers)
+
+
+class Question(NamedTuple):
+    """What was asked of a series, what was measured, what would be an alarm, and whether it is one."""
+
+    asked: str
+    measured: str
+    alarm: str
+    is_alarm: bool
+
+
+def questions(estimate: SeriesEstimate, view: SeriesView) -> list[Question]:
+    """Return what was asked of a series, with the answers; nothing if there was too little to ask."""
+    tested, waves, size = judged_means(estimate), view.waves, estimate.batch_size
+    if waves is None:
+        return []
+    count, length = estimate.diagnostics.num_numbers, tested.shape[1] * size
+    events, period = events_behind(tested), season_length(tested)
+    periods = tested.shape[1] / period if period else math.inf
+    is_asked = events < EVENTS_OF_HEAVY_TAILS
+    is_infinite = is_asked and has_infinite_variance(tested)
+    left_out = view.warm_up / view.end
+    shift_at = view.warm_up + round(waves.shift_at * length)
+    found = [
+        Question(
+            "Is there a slow part that it is too short for?",
+            f"{waves.too_short:.1f}",
+            f"above {SURE_OF_SLOW:g}",
+            waves.too_short > SURE_OF_SLOW,
+        ),
+        Question(
+            "Does the level drift?",
+            f"{waves.drifts:.1f}",
+            f"above {SURE_OF_DRIFT:g}",
+            waves.drifts > SURE_OF_DRIFT,
+        ),
+        Question(
+            "Does the level shift?",
+            f"{waves.shifts:.1f}, at best about step {shift_at:,}",
+            f"above {SURE_OF_SHIFT:g}",
+            waves.shifts > SURE_OF_SHIFT,
+        ),
+        Question(
+            "Do the chains agree?",
+            f"chance of means this far apart: {waves.disagreement:.2g}",
+            f"below {SURE_OF_DISAGREEMENT:g}",
+            waves.disagreement < SURE_OF_DISAGREEMENT,
+        ),
+        Question(
+            "How many rare events make up the variance?",
+            "no rare events" if math.isinf(events) else f"about {events:,.{int(events < 10)}f}",
+            f"below {FEWEST_EVENTS:g}",
+            events < FEWEST_EVENTS,
+        ),
+        Question(
+            "Does the variance look infinite?",
+            ("yes" if is_infinite else "no") if is_asked else "not asked: no rare events",
+            "yes",
+            is_infinite,
+        ),
+        Question(
+            "Does something come back?",
+            f"about every {period * size:,.4g} steps, {periods:,.0f} times" if period else "no",
+            f"fewer than {MANY_PERIODS:g} times",
+            periods < MANY_PERIODS,
+        ),
+        Question(
+            "How much was left out as a warm-up?",
+            f"{left_out:.0%}" if view.warm_up else "nothing",
+            f"more than {LATE_CUT:.0%}",
+            left_out > LATE_CUT,
+        ),
+        Question(
+            "How many numbers are there?", f"{count:,}", f"below {ENOUGH_ENTRIES}", count < ENOUGH_ENTRIES
+        ),
+    ]
+    return [one for one in found if len(tested) > 1 or one.asked != "Do the chains agree?"]
+
+
+def _asked(found: list[Question], verdict: Verdict) -> str:
+    rows = []
+    for one in found:
+        measured = escape(one.measured)
+        if one.is_alarm and not verdict.is_trusted:
+            measured = f'<span class="verdict failed">{measured}</span>'
+        rows.append(
+            f'<th scope="row">{escape(one.asked)}</th><td>{measured}</td><td>{escape(one.alarm)}</td>'
+        )
+    table = framed_table("asked", "What was asked of the series", ["Question", "Measured", "Alarm"], rows)
+    return table + _hint(
+        "The first three are logarithms of ratios of likelihoods: by how much a series that has it fits "
+        "better than one that has not. The gravest alarm is the verdict."
+    )
+
+
+def facts_of(estimate: SeriesEstimate) -> dict[str, str]:
+    """Return the diagnostics of a series in words, by their names."""
+    facts = estimate.diagnostics
+    return {
+        "Data": estimate.data_in_words(),
+        "Read": "all rows" if facts.is_complete else "cut short: the first warning says why",
+        "Standard error": known_number(facts.standard_error),
+        "Autocorrelation time": known_steps(facts.autocorrelation_time),
+        "Batches": f"{estimate.batch_means.shape[1]:,} of {estimate.batch_size:,} numbers for each chain",
+    }
+
+
+def next_steps(estimate: SeriesEstimate) -> list[str]:
+    """Return what to do next, in words.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> noise = np.random.default_rng(0).normal(size=10_000)
+    >>> for words in next_steps(gb.evaluate_series(noise, 0.5)):
+    ...     print(words)
+    Use the mean with its interval.
+    For an interval half as wide, collect 4 times as many numbers: about 40,000.
+    """
+    facts, verdict = estimate.diagnostics, estimate.verdict
+    steps = [] if facts.is_complete else ["Mend the row that the first warning names, and evaluate again."]
+    steps += _about_the_mean(estimate)
+    if refused := [level_in_words(one.level) for one in estimate.levels if one.interval is None]:
+        steps.append(
+            f"Do not report {', '.join(refused)} as known: the table of quantiles says what is missing."
+        )
+    if verdict.kind == "heavy tails" and len(refused) < len(estimate.levels):
+        steps.append("Report the quantiles: their intervals need no variance.")
+    return steps
+
+
+def _about_the_mean(estimate: SeriesEstimate) -> list[str]:
+    verdict, count = estimate.verdict, estimate.diagnostics.num_numbers
+    name, at = "ratio" if estimate.is_ratio else "mean", round(verdict.at or 0.0)
+    if verdict.is_trusted:
+        use = f"Use the {name} with its interval."
+        steps = [
+            f"Read the warnings: they put the {name} in doubt." if doubts(estimate) else use,
+            f"For an interval half as wide, collect 4 times as many numbers: {_rounded(4 * count)}.",
+        ]
+        if verdict.kind == "warming up":
+            steps.append(f"Leave out as much of other runs like this one: skip={at}.")
+        return steps
+    if verdict.longer is not None:
+        return [
+            f"Do not report this interval. A run that is long enough for the {name} has "
+            f"{_rounded(verdict.longer * count)} numbers."
+        ]
+    advice = {
+        "drifting": [
+            f"Do not report one {name}: it depends on when you stop.",
+            "Find out what grows or shrinks: a queue that fills, a cache, a leak, a load that changes.",
+            "If only the beginning drifts, leave it out with skip.",
+        ],
+        "level shift": [
+            f"Find out what changed about step {at:,}.",
+            f"Evaluate the numbers before it and after it by themselves: x[:{at}] and x[{at}:].",
+        ],
+        "chains disagree": [
+            "Evaluate each chain by itself, and look for what they do not share: the start, the machine, the "
+            "load.",
+            "If they are of one kind, run all of them much longer.",
+        ],
+        "heavy tails": [f"Report no interval of the {name}. A longer run does not help."],
+        "constant": [
+            "Check that this is the right column, and that the run was long enough for anything to happen."
+        ],
+    }
+    return advice.get(verdict.kind, ["Collect more numbers."])
+
+
+def _rounded(count: float) -> str:
+    """Return about how many numbers, in words, with two digits that count."""
+    return f"about {float(f'{count:.1e}'):,.0f}"
+
+
+def _data(estimate: SeriesEstimate) -> dict[str, Any] | None:
+    view = series_view(estimate)
+    if view is None:
+        return None
+    name = "Ratio" if estimate.is_ratio else "Mean" if view.size > 1 else "Number"
+    decimals = _decimals(float(np.ptp(view.lines)))
+    interval = estimate.interval
+    return {
+        "means": {
+            "steps": view.steps.tolist(),
+            "lines": [_rounded_list(line, decimals) for line in view.lines],
+            "warmUp": view.warm_up,
+            "end": view.end,
+            "mean": None if math.isnan(estimate.mean) else estimate.mean,
+            "interval": None if interval is None else list(interval),
+            "segments": [
+                {"steps": part.steps, "levels": part.levels, "chain": part.chain} for part in view.segments
+            ],
+            "shiftAt": view.shift_at,
+            "name": f"{name} over {view.size:,} numbers" if view.size > 1 else name,
+            "colours": OKABE_ITO if len(view.lines) > 1 else [POSITIVE],
+        },
+        "reason": None if view.reason is None else _reason_data(view.reason),
+    }
+
+
+def _reason_data(reason: Reason) -> dict[str, Any]:
+    is_period = reason.form == "period"  # whose level may be far from zero
+    decimals = _decimals(float(np.ptp(reason.up)))
+    return {
+        "form": reason.form,
+        "across": [short(number) for number in reason.across],
+        "up": _rounded_list(reason.up, decimals) if is_period else [short(number) for number in reason.up],
+        "smooth": [[short(number) for number in line] for line in reason.smooth],
+        "used": reason.used,
+        "least": reason.least,
+        "titles": [title[0].upper() + title[1:] for title in AXES[reason.form]],
+        "colour": POSITIVE,
+    }
+
+
+def _decimals(spread: float) -> int:
+    return DRAWN_DIGITS - math.floor(math.log10(spread)) if spread > 0.0 else 2 * DRAWN_DIGITS
+
+
+def _rounded_list(values: Any, decimals: int) -> list[float]:
+    return [float(value) for value in np.round(values, decimals)]

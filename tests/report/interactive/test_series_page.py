@@ -1,0 +1,306 @@
+"""The page of a series: verdict first, what to do next, the series, its quantiles, and why."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gainbias as gb
+from gainbias import cli
+from gainbias.evaluation.gain.spectrum import slow_waves
+from gainbias.report.figures.series import judged_means, series_view
+from gainbias.report.pages.series import next_steps, questions, series_html, write_series_page
+from tests.oracles.series import PROCESSES
+from tests.report.interactive.browser import Browser
+from tests.report.interactive.test_estimate_page import HOSTILE, LOOKS, assert_sound
+
+MADE = {"Command": "gainbias evaluate latencies.csv --column ms"}
+
+
+def numbers_of(name, length, seed=1):
+    process = PROCESSES[name]
+    made = process.generate(np.random.default_rng(seed), length, 1)
+    return made.reshape(process.chains, -1) if process.chains > 1 else made[0]
+
+
+CASES = {
+    "steady": ("normal", 30_001, 4),
+    "warming up": ("warm-up", 20_003, 1),
+    "level shift": ("level-shift", 20_000, 1),
+    "drifting": ("trend", 20_000, 1),
+    "periodic": ("season-168", 9_000, 1),
+    "rare events": ("pareto-1.5", 20_000, 5),
+    "chains disagree": ("never-mixing", 4_000, 1),
+    "too short": ("waiting-0.95", 3_000, 2),
+}
+
+
+@pytest.fixture(scope="module")
+def found():
+    """Return estimates by their verdict."""
+    made = {kind: gb.evaluate_series(numbers_of(*case)) for kind, case in CASES.items()}
+    heavy = np.random.default_rng(0).pareto(1.4, 40_000)
+    made["heavy tails"] = gb.evaluate_series(heavy)
+    made["constant"] = gb.evaluate_series(np.ones(500))
+    return made
+
+
+@pytest.fixture(scope="module")
+def groups():
+    kinds = {"<b>a</b>": "steady", "b&c": "drifting", "short": "too short"}
+    parts = [numbers_of(*CASES[kind]) + 5.0 for kind in kinds.values()]
+    names = np.repeat(list(kinds), [len(part) for part in parts])
+    return gb.evaluate_series({"ms": np.concatenate(parts), "server": names}, column="ms", group="server")
+
+
+def text_of(html):
+    return " ".join(re.sub(r"<[^>]*>", " ", html.partition("</style>")[2].partition("<script")[0]).split())
+
+
+ADVICE = {
+    "steady": "Use the mean with its interval. For an interval half as wide, collect 4 times as many",
+    "warming up": "Leave out as much of other runs like this one: skip=648.",
+    "level shift": "Evaluate the numbers before it and after it by themselves: x[:12123] and x[12123:].",
+    "drifting": "Do not report one mean",
+    "periodic": "Use the mean with its interval",
+    "rare events": "A run that is long enough for the mean has about",
+    "chains disagree": "Evaluate each chain by itself",
+    "too short": "A run that is long enough for the mean has about",
+    "heavy tails": "Report no interval of the mean. A longer run does not help. Report the quantiles",
+    "constant": "Check that this is the right column",
+}
+REASONS = {"periodic": "period", "rare events": "tail", "heavy tails": "tail", "constant": None}
+ALARMS = {
+    "level shift": "Does the level shift?",
+    "drifting": "Does the level drift?",
+    "rare events": "How many rare events make up the variance?",
+    "chains disagree": "Do the chains agree?",
+    "too short": "Is there a slow part that it is too short for?",
+    "heavy tails": "Does the variance look infinite?",
+}
+
+
+class TestEveryVerdict:
+    @pytest.mark.parametrize("kind", ADVICE)
+    def test_the_verdict_comes_first_with_what_to_do(self, found, kind):
+        estimate = found[kind]
+        assert estimate.verdict.kind == kind
+        text = text_of(series_html(estimate, MADE)).removeprefix("Skip to the content ")
+        words = estimate.verdict.words
+        assert text.startswith(f"{words[0].upper()}{words[1:]}. What to do next")
+        assert text.count(words[1:]) == 1 + sum(words in one.words for one in estimate.levels) * 2
+        assert text.index("What to do next") < text.index(ADVICE[kind]) < text.index("The series")
+        assert ('class="conclusion held"' in series_html(estimate, MADE)) == estimate.verdict.is_trusted
+
+    @pytest.mark.parametrize("kind", ADVICE)
+    def test_what_is_drawn_is_what_was_tested(self, found, kind):
+        estimate = found[kind]
+        view = series_view(estimate)
+        form = REASONS.get(kind, "waves")
+        assert (view.reason.form if view.reason else None) == form
+        drawn = json.loads(re.search(r'id="data">(.*?)</script>', series_html(estimate, MADE))[1])["series"][
+            0
+        ]
+        assert drawn["means"]["lines"] == pytest.approx(view.lines, abs=1e-3 * np.ptp(view.lines) + 1e-9)
+        if form is None:
+            assert drawn["reason"] is None
+            return
+        waves, facts = slow_waves(judged_means(estimate)), estimate.diagnostics
+        variance = waves.long_run_variance * estimate.batch_size / facts.num_numbers
+        assert np.sqrt(variance) == pytest.approx(facts.standard_error, rel=1e-9)
+        if form == "waves" and facts.num_chains == 1:
+            # Their mean, times what is thought to be missing, is the level of the interval.
+            level = view.reason.up[: view.reason.used].mean() * waves.missing
+            assert level == pytest.approx(1.0, rel=1e-9)
+
+    @pytest.mark.parametrize("kind", ALARMS)
+    def test_the_alarm_is_among_the_questions(self, found, kind):
+        asked = questions(found[kind], series_view(found[kind]))
+        assert ALARMS[kind] in [one.asked for one in asked if one.is_alarm]
+
+    @pytest.mark.parametrize("kind", ["steady", "periodic"])
+    def test_no_alarm_without_one(self, found, kind):
+        assert not any(one.is_alarm for one in questions(found[kind], series_view(found[kind])))
+
+    def test_what_was_found_is_marked(self, found):
+        low, high = (part.levels[0] for part in series_view(found["level shift"]).segments)
+        assert high - low == pytest.approx(0.2, abs=0.05)
+        [line] = series_view(found["drifting"]).segments
+        assert line.levels[1] - line.levels[0] == pytest.approx(0.3, abs=0.1)
+        means = found["chains disagree"].batch_means.mean(axis=1)
+        assert [part.levels[0] for part in series_view(found["chains disagree"]).segments] == pytest.approx(
+            means
+        )
+        assert series_view(found["warming up"]).warm_up == found["warming up"].warm_up == 648
+        profile = series_view(found["periodic"]).reason.up
+        assert np.ptp(profile) == pytest.approx(2.0, abs=0.4)
+
+    @pytest.mark.parametrize("kind", ADVICE)
+    def test_a_figure(self, found, kind):
+        pytest.importorskip("matplotlib")
+        figure = gb.plot(found[kind])
+        assert figure.axes[0].get_title(loc="left") == f"Verdict: {kind}"
+        assert len(figure.axes) == (1 if kind == "constant" else 2)
+        assert gb.plot(found[kind], ax=figure.axes[0]) is figure
+
+
+class TestParts:
+    def test_a_quantile_that_is_refused_says_why(self):
+        estimate = gb.evaluate_series(np.random.default_rng(0).normal(size=800))
+        assert estimate.quantiles[0.99].interval is None
+        html = series_html(estimate, MADE)
+        assert f"no interval: {estimate.quantiles[0.99].words}" in html
+        assert "Do not report p99 as known" in text_of(html)
+        low, high = estimate.quantiles[0.5].interval
+        row = re.search(r">p50</th>(.*?)</tr>", html)[1]
+        shown = [float(number) for number in re.findall(r">([-\d.]+)</td>", row)[1:3]]
+        assert shown == pytest.approx([low, high], abs=0.01)
+
+    def test_steps_left_out_by_hand_are_not_drawn(self):
+        estimate = gb.evaluate_series(numbers_of("normal", 5_000), skip=1_000)
+        view = series_view(estimate)
+        assert (view.warm_up, view.end, estimate.found_warm_up) == (0, 4_000, 0)
+        assert "Steps are counted after the first 1,000" in series_html(estimate, MADE)
+
+    def test_a_ratio_is_called_one(self):
+        hours = np.random.default_rng(0).exponential(2.0, 5_001)
+        estimate = gb.evaluate_series(3.0 * hours + 1.0, ratio_to=hours)
+        html = series_html(estimate, MADE)
+        assert f"<span>Ratio</span> {estimate.mean:.3f}" in html
+        assert "Use the ratio with its interval." in html
+
+    @pytest.mark.parametrize("count", [5_001, 20_003])
+    def test_batches_of_a_ratio_are_those_that_were_tested(self, count):
+        rng = np.random.default_rng(2)
+        items = rng.integers(1, 9, count)
+        estimate = gb.evaluate_series(2.0 * items + rng.normal(size=count), (), ratio_to=items)
+        variance = slow_waves(judged_means(estimate)).long_run_variance * estimate.batch_size / count
+        assert np.sqrt(variance) == pytest.approx(estimate.diagnostics.standard_error, rel=1e-9)
+
+    def test_no_ratio_and_hardly_any_numbers(self):
+        with_nothing = gb.evaluate_series(np.arange(100.0), (), ratio_to=np.zeros(100))
+        assert series_view(with_nothing) is None
+        assert "There are too few numbers to draw." in series_html(with_nothing, MADE)
+        few = gb.evaluate_series([1.0, 2.0, 4.0, 3.0])
+        assert "too few" in series_html(few, MADE)
+
+    def test_a_row_that_is_wrong_is_the_first_thing_to_do(self, found):
+        facts = replace(found["steady"].diagnostics, is_complete=False, warnings=("row 7 is no number",))
+        broken = replace(found["steady"], diagnostics=facts)
+        mend, read, *_ = next_steps(broken)
+        assert mend == "Mend the row that the first warning names, and evaluate again."
+        assert read == "Read the warnings: they put the mean in doubt."
+        assert 'class="conclusion open"' in series_html(broken, MADE)
+        grouped = gb.GroupedSeries({"a": broken, "b": found["steady"]})
+        assert "1 of 2 series can be trusted; not a (steady, with warnings)" in series_html(grouped, MADE)
+        assert "row 7 is no number" in text_of(series_html(broken, MADE))
+
+    def test_chains_that_are_not_drawn_are_counted(self):
+        many = gb.evaluate_series(np.random.default_rng(0).normal(size=(20, 200)), ())
+        assert len(series_view(many).lines) == 12
+        assert "8 more chains are not drawn." in series_html(many, MADE)
+
+
+class TestGroups:
+    def test_a_table_and_each_by_itself(self, groups):
+        html = series_html(groups, MADE)
+        text = text_of(html)
+        assert "1 of 3 series can be trusted; not b&amp;c (drifting), short (too short)." in text
+        assert '<a href="#group=0">&lt;b&gt;a&lt;/b&gt;</a>' in html
+        assert "<b>a</b>" not in html
+        assert html.count("<details data-group") == 3
+        for one in groups.values():
+            assert one.verdict.words[1:] in text
+
+    def test_no_figure_of_groups(self, groups):
+        with pytest.raises(ValueError, match="found GroupedSeries: choose one of its groups"):
+            gb.plot(groups)
+
+
+class TestFromOutside:
+    def test_a_stored_series(self, found, tmp_path, capsys):
+        found["drifting"].save(tmp_path / "series.npz")
+        assert cli.main(["report", str(tmp_path / "series.npz"), "--quiet"]) == cli.DONE
+        text = text_of((tmp_path / "series.html").read_text())
+        assert "Drifting: the level" in text
+        assert "series.npz, written 20" in text
+        with pytest.raises(ValueError, match="is no estimate of gainbias"):
+            gb.load_estimate(tmp_path / "series.npz")
+
+    def test_a_column_of_a_file(self, tmp_path, monkeypatch, capsys):
+        pytest.importorskip("matplotlib")
+        monkeypatch.chdir(tmp_path)
+        rows = "\n".join(f"{ms:.4f},{row % 2}" for row, ms in enumerate(numbers_of("normal", 2_000)))
+        (tmp_path / "latencies.csv").write_text(f"<i>ms</i>,server\n{rows}\n")
+        words = ["evaluate", "latencies.csv", "--column", "<i>ms</i>"]
+        files = ["--page", "new/a.html", "--plot", "new/a.png", "--save", "a.npz"]
+        assert cli.main([*words, *files, "--json"]) == cli.DONE
+        told = json.loads(capsys.readouterr().out)["written"]
+        assert told == {"estimate": "a.npz", "figure": "new/a.png", "page": "new/a.html"}
+        page = (tmp_path / "new" / "a.html").read_text()
+        assert "--column &#x27;&lt;i&gt;ms&lt;/i&gt;&#x27;" in page
+        assert "<i>" not in page
+        assert (tmp_path / "new" / "a.png").stat().st_size > 10_000
+        grouped = [*words, "--group", "server", "--page", "groups.html", "--json"]
+        assert cli.main(grouped) == cli.DONE
+        shown = capsys.readouterr()
+        assert list(json.loads(shown.out)) == ["0", "1"]
+        assert "page: groups.html" in shown.err
+
+
+@pytest.fixture
+def opened(driver, tmp_path):
+    """Return a function that opens the page of a series."""
+
+    def open_page(estimate, fragment="", **look):
+        write_series_page(estimate, tmp_path / "page.html", MADE)
+        return Browser(driver, tmp_path / "page.html").open(fragment, **look)
+
+    return open_page
+
+
+class TestInABrowser:
+    @pytest.mark.parametrize("look", LOOKS)
+    @pytest.mark.parametrize("kind", ADVICE)
+    def test_pictures_for_people(self, opened, found, screenshots, kind, look):
+        window = opened(found[kind], **LOOKS[look])
+        assert_sound(window)
+        drawn = window.run("return [...document.querySelectorAll('.chart')].map(x => x.data.length)")
+        assert len(drawn) == (1 if kind == "constant" else 2)
+        assert min(drawn) >= 1
+        window.picture(screenshots / f"series-{kind.replace(' ', '-')}-{look}.png")
+
+    @pytest.mark.parametrize("look", LOOKS)
+    def test_groups_unfold(self, opened, groups, screenshots, look):
+        window = opened(groups, **LOOKS[look])
+        drawn = "return [...document.querySelectorAll('.chart')].map(x => (x.data ?? []).length > 0)"
+        assert window.run(drawn) == [False] * 6
+        window.find('a[href="#group=1"]').click()
+        window.run("return new Promise(done => setTimeout(done, 300))")
+        assert window.run(drawn) == [False, False, True, True, False, False]
+        assert window.fragment() == "group=1"
+        assert_sound(window)
+        window.picture(screenshots / f"series-groups-{look}.png")
+        assert opened(groups, "group=2").run("return document.querySelectorAll('details')[2].open")
+
+    def test_a_table_of_groups_can_be_sorted(self, opened, groups):
+        window = opened(groups)
+        window.find("table thead th:nth-child(2) button").click()
+        assert window.texts("table.sortable tbody th") == ["short", "b&c", "<b>a</b>"]
+
+    def test_text_cannot_become_a_program(self, driver, found, tmp_path):
+        estimate = found["steady"]
+        verdict = replace(estimate.verdict, words=HOSTILE)
+        facts = replace(estimate.diagnostics, notes=(HOSTILE + "2",), warnings=(HOSTILE + "3",))
+        level = replace(estimate.levels[0], interval=None, words=HOSTILE)
+        hostile = replace(estimate, verdict=verdict, diagnostics=facts, levels=(level,))
+        page = tmp_path / "page.html"
+        grouped = gb.GroupedSeries({HOSTILE: hostile})
+        for found_now in (hostile, grouped):
+            html = series_html(found_now, {"Command": HOSTILE})
+            page.write_text(html.replace('http-equiv="Content-Security-Policy"', ""))
+            window = Browser(driver, page).open()
+            window.run("return new Promise(done => setTimeout(done, 200))")
+            assert window.run("return [window.ran, document.querySelectorAll('img').length]") == [None, 0]
