@@ -248,6 +248,64 @@ class TestEvaluate:
         assert message in capsys.readouterr().err
 
 
+class TestSeries:
+    """A column of numbers, in place of a log."""
+
+    def test_a_column(self, folder, capsys):
+        words = ["evaluate", "log.csv", "--column", "x", "--quantile", "0.2", "--quantile", "0.99"]
+        answer = answer_of(capsys, *words, "--confidence", "0.9")
+        x = np.random.default_rng(0).integers(0, 3, 3_000) / 2
+        found = gb.evaluate_series(x, (0.2, 0.99), confidence=0.9)
+        assert answer == json.loads(json.dumps(found.to_dict()))
+        assert cli.main(words) == cli.DONE
+        shown = capsys.readouterr().out
+        for part in ("verdict", "steady", "p20", "p99", "3,000 numbers"):
+            assert part in shown
+
+    def test_a_ratio_without_a_beginning_in_a_file(self, folder, capsys):
+        words = ["evaluate", "log.parquet", "--column", "x", "--ratio-to", "y", "--skip", "1e2"]
+        answer = answer_of(capsys, *words, "--save", "kept/series.npz")
+        assert answer["mean"] == pytest.approx(-0.5)
+        assert answer["warm_up"] == 100
+        assert answer["written"] == {"estimate": "kept/series.npz"}
+        assert gb.load_series("kept/series.npz").mean == answer["mean"]
+        assert cli.main([*words, "--save", "kept/series.npz"]) == cli.WRONG_INPUT
+        assert "kept/series.npz" in capsys.readouterr().err
+
+    def test_groups(self, folder, capsys):
+        words = ["evaluate", "log.csv", "--column", "x", "--group", "position"]
+        answer = answer_of(capsys, *words)
+        assert sorted(answer) == ["0", "1", "2"]
+        assert answer["2"]["mean"] == 1.0
+        assert cli.main(words) == cli.DONE
+        assert "constant" in capsys.readouterr().out
+
+    def test_a_damaged_column(self, folder, capsys):
+        words = ["evaluate", "damaged.parquet", "--column", "earned"]
+        answer = answer_of(capsys, *words, code=cli.FAILED)
+        assert answer["diagnostics"]["num_numbers"] == 2_000
+        assert answer["diagnostics"]["warnings"][0].startswith("cut short after 2,000 numbers: row 2000")
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["log.csv", "--quantile", "0.5"], "--quantile is for a column of numbers: say which"),
+            (["log.csv", "--ratio-to", "x"], "--ratio-to is for a column"),
+            (["log.csv", "--column", "x", "--quantile", "99"], "say 0.99 for 99 %"),
+            (["log.csv", "--column", "x", "--state", "y"], "leave out --state"),
+            (["log.csv", "--column", "x", "--policy", "random"], "leave out --policy"),
+            (["log.csv", "--column", "x", "--page", "a.html"], "--page is for an environment or a log"),
+            (["log.csv", "--column", "x", "--group", "y", "--save", "a.npz"], "--save is for one series"),
+            (["log.csv", "--column", "xx"], "there is no column 'xx'"),
+            (["none.jsonl", "--column", "x"], "there is no file none.jsonl"),
+            (["empty.csv", "--column", "x"], "empty.csv is empty"),
+        ],
+    )
+    def test_wrong_input(self, folder, capsys, words, message):
+        assert cli.main(["evaluate", *words]) == cli.WRONG_INPUT
+        assert message in capsys.readouterr().err
+
+
 class TestCompare:
     def test_two_policies(self, folder, capsys):
         words = ["compare", "FrozenLake-v1", "--policy", "random", "--policy", "left.npy", "--steps", "4000"]

@@ -20,9 +20,9 @@ from gainbias.evaluation.diagnostics import Diagnostics as Diagnostics
 from gainbias.evaluation.estimate import Estimate as Estimate
 from gainbias.evaluation.evaluate import evaluate as evaluate
 from gainbias.evaluation.evaluate import evaluate_log as evaluate_log
-from gainbias.evaluation.series import GroupedSeries as GroupedSeries
-from gainbias.evaluation.series import SeriesEstimate as SeriesEstimate
 from gainbias.evaluation.series import evaluate_series as evaluate_series
+from gainbias.evaluation.series_estimate import GroupedSeries as GroupedSeries
+from gainbias.evaluation.series_estimate import SeriesEstimate as SeriesEstimate
 from gainbias.evaluation.sources.columns import Columns as Columns
 from gainbias.evaluation.storage import load_estimate as load_estimate
 from gainbias.evaluation.storage import load_series as load_series

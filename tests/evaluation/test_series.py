@@ -31,7 +31,7 @@ def lognormal(length: int = 6000, seed: int = 0) -> np.ndarray:
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of a few thousand rows are too large to be held, and come in several blocks."""
     monkeypatch.setattr(series, "HELD", 1_000)
-    monkeypatch.setattr(sources, "BLOCK", 2**12)
+    monkeypatch.setattr(sources, "BLOCK_OF_BYTES", 2**12)
     monkeypatch.setattr(sources, "ROWS", 700)
 
 

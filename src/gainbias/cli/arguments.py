@@ -57,8 +57,9 @@ def series_settings(options: argparse.Namespace) -> dict[str, Any] | None:
         raise ValueError("a column of numbers has no policy: leave out --policy")
     if wrong := [what for what in ("plot", "page") if getattr(options, what)]:
         raise ValueError(f"--{wrong[0]} is for an environment or a log: leave it out, or use --json")
-    if options.save and options.group:
-        raise ValueError("--save is for one series: leave it out, or --group")
+    for what in ("save", "target_half_width"):
+        if options.group and getattr(options, what) is not None:
+            raise ValueError(f"--{what.replace('_', '-')} is for one series: leave it out, or --group")
     levels = named.pop("quantile")
     quantiles = {} if levels is None else {"quantiles": levels}
     return quantiles | named | {"column": options.column, "confidence": options.confidence}

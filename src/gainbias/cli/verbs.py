@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -146,8 +147,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     except BaseException:
         _answer(options, estimate.to_dict(), show_estimate)  # a failed write must not lose the answer
         raise
-    where = {"written": {what: str(path) for what, path in files.items()}, "made_folders": _names(made)}
-    _answer(options, estimate.to_dict() | (where if files else {}), show_estimate)
+    _answer(options, estimate.to_dict() | _where(files, made), show_estimate)
     if not options.json:
         _say_where(options, files, made)
     return DONE if estimate.diagnostics.is_complete else FAILED
@@ -161,11 +161,27 @@ def _evaluate_series(options: argparse.Namespace, settings: Mapping[str, Any]) -
     if isinstance(found, gainbias.GroupedSeries):
         _answer(options, found.to_dict(), show_groups)
         return DONE if all(one.diagnostics.is_complete for one in found.values()) else FAILED
-    _answer(options, found.to_dict(), show_series)
-    for path in files.values():
-        found.save(path, options.overwrite)
-    _say_where(options, files, [])
+    answer = found.to_dict()
+    if (width := options.target_half_width) is not None:
+        lengths = [found.steps_for(width, level) for level in (None, *found.quantiles)]
+        answer["lengths"] = [asdict(length) for length in lengths]
+    made = [folder for path in files.values() if (folder := missing_folder(path.parent))]
+    try:
+        for path in files.values():
+            found.save(path, options.overwrite)
+    except BaseException:
+        _answer(options, answer, show_series)  # a failed write must not lose the answer
+        raise
+    _answer(options, answer | _where(files, made), show_series)
+    if not options.json:
+        _say_where(options, files, made)
     return DONE if found.diagnostics.is_complete else FAILED
+
+
+def _where(files: Mapping[str, Path], made: list[Path]) -> dict[str, Any]:
+    """Return where files were written, for JSON; nothing if none was."""
+    written = {what: str(path) for what, path in files.items()}
+    return {"written": written, "made_folders": _names(made)} if files else {}
 
 
 def _keep_estimate(

@@ -1,13 +1,14 @@
 """What a policy earns in the long run, from an environment or a log, with error bars.
 
-Users import the public names from `gainbias`: `evaluate`, `evaluate_log` and `compare`, their records
-`Learning` and `Columns`, their answers `Estimate`, `Diagnostics` and `Comparison`, and `load_estimate`. Other
-rooms of the package import the answers from `estimate`, `compare` and `storage`, with the functions that put
-them into words.
+Users import the public names from `gainbias`: `evaluate`, `evaluate_log`, `evaluate_series` and `compare`,
+their records `Learning` and `Columns`, their answers `Estimate`, `Diagnostics`, `SeriesEstimate`,
+`GroupedSeries` and `Comparison`, `load_estimate` and `load_series`. Other rooms of the package import the
+answers from `estimate`, `series_estimate`, `compare` and `storage`, with the functions that put them into
+words.
 
 Start reading in `evaluate`; `reading` is the way from a stream of transitions to an estimate. The data come
 from `sources`, travel in batches of transitions (`stream`), are gathered in one pass (`collection`), and end
 in `gain` (the gain with its interval) and in `values` (the relative values with theirs). `observations` turns
 what is seen into features, `diagnostics` judges an estimate, `storage` keeps it in a file, and `compare`
-pairs two policies.
+pairs two policies. `series` is for a column of numbers without a policy.
 """

@@ -1,26 +1,23 @@
 """A column of numbers, such as latencies or waiting times: mean, quantiles or a ratio, each with an interval.
 
-Start with `evaluate_series` and its answer, `SeriesEstimate`. Numbers are read once (`_Gathered`): batch sums
-are kept of all of them, and the numbers themselves as long as they are few, or in memory anyway. If they are
-too many, a random sample is kept, and quantiles take a second reading (`gain.quantiles`).
+Start with `evaluate_series`; its answer is in `series_estimate`. Numbers are read once (`_Gathered`): batch
+sums are kept of all of them, and the numbers themselves as long as they are few, or in memory anyway. If they
+are too many, a random sample is kept, and quantiles take a second reading (`gain.quantiles`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.estimate import digits_for
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain, estimate_ratio
-from gainbias.evaluation.gain.length import RunLength, length_for
 from gainbias.evaluation.gain.quantiles import (
     SAMPLE,
     BinnedNumbers,
@@ -32,10 +29,15 @@ from gainbias.evaluation.gain.quantiles import (
 )
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.reading import check_confidence
+from gainbias.evaluation.series_estimate import (
+    GroupedSeries,
+    SeriesDiagnostics,
+    SeriesEstimate,
+    level_in_words,
+)
 from gainbias.evaluation.sources.columns import Chunk
-from gainbias.evaluation.sources.numbers import Numbers, numbers_of
+from gainbias.evaluation.sources.numbers import NumberSource, numbers_of
 from gainbias.evaluation.stream import BrokenStream
-from gainbias.store import check_free, plain
 from gainbias.types import Floats
 
 FEWEST_NUMBERS = 4
@@ -54,245 +56,6 @@ FAR_FROM_ZERO = 5.0
 
 MOST_GROUPS = 1_000
 """Most groups in one file: each has batches of its own, 128 kB."""
-
-
-@dataclass(frozen=True)
-class SeriesDiagnostics:
-    """How an estimate of a series came about, in numbers and in words.
-
-    Attributes
-    ----------
-    is_complete : bool
-        Whether all rows were read. Otherwise the first of the warnings says which row was wrong, and the
-        answer is for what came before it.
-    num_chains, num_numbers : int
-        Independent chains, and numbers of all of them that were used.
-    effective_sample_size : float
-        Number of independent numbers that would tell the mean as well.
-    autocorrelation_time : float
-        About how many neighbouring numbers are worth one that is independent.
-    standard_error : float
-        Of the mean; nan if there is no interval.
-    typical_half_width : float
-        Half width that intervals of the mean of such series have on the whole; nan if there is none.
-    notes : tuple of str
-        What was done, in words.
-    warnings : tuple of str
-        Why the answer may be wrong, in words; empty if no reason was found.
-    """
-
-    is_complete: bool
-    num_chains: int
-    num_numbers: int
-    effective_sample_size: float
-    autocorrelation_time: float
-    standard_error: float
-    typical_half_width: float
-    notes: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists; ``None`` for infinite numbers and nan."""
-        return dict(plain(asdict(self)))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SeriesEstimate:
-    """The mean, or the ratio, and the quantiles of a series, with intervals; made by `evaluate_series`.
-
-    Attributes
-    ----------
-    mean : float
-        Mean of the numbers after the warm-up; with `ratio_to`, the ratio of both sums.
-    interval : (float, float) or None
-        Confidence interval of the mean; None if there is none, and the warnings say why.
-    confidence : float
-        Nominal coverage of all intervals.
-    verdict : Verdict
-        What the series looks like, and whether its intervals can be trusted.
-    warm_up : int
-        First numbers of each chain that were left out: those of `skip`, or else those that were found to be
-        different from the rest.
-    levels : tuple of QuantileEstimate
-        The quantiles in the order in which they were asked for.
-    diagnostics : SeriesDiagnostics
-        How it came about, with `warnings` and `notes` in words.
-    batch_means : (chains, batches) array
-        Means over batches, with the warm-up, to be looked at.
-    batch_size : int
-        Numbers in a batch.
-    """
-
-    mean: float
-    interval: tuple[float, float] | None
-    confidence: float
-    verdict: Verdict
-    warm_up: int
-    levels: tuple[QuantileEstimate, ...]
-    diagnostics: SeriesDiagnostics
-    batch_means: Floats
-    batch_size: int
-
-    @property
-    def quantiles(self) -> dict[float, QuantileEstimate]:
-        """The quantiles by level."""
-        return {one.level: one for one in self.levels}
-
-    def steps_for(self, half_width: float, level: float | None = None) -> RunLength:
-        """Return how long a series must be for an interval of the mean of this half width.
-
-        With `level` it is that of one of the `quantiles`, which goes down in jumps where numbers repeat. No
-        `steps` are named where no length would help.
-
-        Examples
-        --------
-        >>> import gainbias as gb
-        >>> estimate = gb.evaluate_series(np.random.default_rng(0).exponential(size=10_000))
-        >>> 90_000 < estimate.steps_for(0.005).steps < 300_000
-        True
-        >>> print(estimate.steps_for(0.1, level=0.5))
-        the 10,000 steps are enough: the half width is ..., and 0.1 is asked for
-        """
-        facts = self.diagnostics
-        interval, verdict, typical = self.interval, self.verdict, facts.typical_half_width
-        if level is not None:
-            if level not in self.quantiles:
-                known = ", ".join(f"{one:g}" for one in self.quantiles) or "none"
-                raise ValueError(f"level must be one of those that were estimated, {known}, found {level!r}")
-            one = self.quantiles[level]
-            interval, verdict, typical = one.interval, one.verdict_in(verdict), one.typical_half_width
-        left_out = self.warm_up * facts.num_chains
-        return length_for(half_width, interval, verdict, facts.num_numbers, left_out, typical)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists, ready for JSON; ``None`` for infinite numbers and nan."""
-        answer = {
-            "mean": self.mean,
-            "interval": self.interval,
-            "confidence": self.confidence,
-            "verdict": asdict(self.verdict),
-            "warm_up": self.warm_up,
-            "quantiles": [asdict(one) for one in self.levels],
-            "diagnostics": self.diagnostics.to_dict(),
-        }
-        return dict(plain(answer))
-
-    def save(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write the estimate to a file, which `load_series` reads.
-
-        A file that is there already is refused unless it may be replaced; folders that are missing are made.
-        """
-        from gainbias.evaluation.storage import save_series
-
-        check_free(Path(path), overwrite)
-        save_series(self, Path(path))
-
-    def __repr__(self) -> str:
-        facts = self.diagnostics
-        lines = [("mean", number_in_words(self.mean, self.interval, self.confidence))]
-        lines += [
-            (
-                level_in_words(one.level),
-                number_in_words(one.value, one.interval, self.confidence)
-                + (f": {one.words}" if one.words else ""),
-            )
-            for one in self.levels
-        ]
-        lines += [("verdict", self.verdict.words), ("data", self.data_in_words())]
-        lines += [("warning", words) for words in facts.warnings]
-        lines += [("note", words) for words in facts.notes]
-        return "\n".join(f"{name:8s}  {words}" for name, words in lines)
-
-    def data_in_words(self) -> str:
-        """Return in words how many numbers were used, and how many independent ones they are worth."""
-        facts = self.diagnostics
-        chains = "" if facts.num_chains == 1 else f" of {facts.num_chains} chains"
-        worth = facts.effective_sample_size
-        return (
-            f"{facts.num_numbers:,} numbers{chains}, worth "
-            f"{f'{worth:,.0f}' if np.isfinite(worth) else 'any number of'} independent ones for the mean"
-            + (f"; first numbers left out: {self.warm_up:,}" if self.warm_up else "")
-        )
-
-
-class GroupedSeries(Mapping[Any, SeriesEstimate]):
-    """Estimates of several series by the name of their group; made by `evaluate_series` with `group`.
-
-    Groups come in the order in which they first appear.
-
-    Parameters
-    ----------
-    estimates : mapping
-        From names of groups to estimates.
-    """
-
-    def __init__(self, estimates: Mapping[Any, SeriesEstimate]) -> None:
-        self._estimates: dict[Any, SeriesEstimate] = dict(estimates)
-
-    def __getitem__(self, group: Any) -> SeriesEstimate:
-        return self._estimates[group]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._estimates)
-
-    def __len__(self) -> int:
-        return len(self._estimates)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists for each group, ready for JSON."""
-        return {str(group): one.to_dict() for group, one in self.items()}
-
-    def rows(self) -> list[dict[str, str]]:
-        """Return a row of words for each group: its name, numbers, mean, quantiles and verdict."""
-        return [
-            {"group": str(group), "numbers": f"{one.diagnostics.num_numbers:,}"}
-            | {"mean": number_in_words(one.mean, one.interval)}
-            | {level_in_words(q.level): number_in_words(q.value, q.interval) for q in one.levels}
-            | {"verdict": one.verdict.kind}
-            for group, one in self.items()
-        ]
-
-    def __repr__(self) -> str:
-        rows = self.rows()
-        names = list(rows[0]) if rows else []
-        widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in names}
-        lines = [{name: name for name in names}, *rows]
-        return "\n".join("  ".join(f"{line[name]:{widths[name]}s}" for name in names) for line in lines)
-
-
-def level_in_words(level: float) -> str:
-    """Return a level as people name it.
-
-    Examples
-    --------
-    >>> level_in_words(0.99), level_in_words(0.999)
-    ('p99', 'p99.9')
-    """
-    return f"p{100.0 * level:.10g}"
-
-
-def number_in_words(
-    value: float | None, interval: Sequence[float] | None, confidence: float | None = None
-) -> str:
-    """Return a number with its interval, with as many digits as that is worth.
-
-    Examples
-    --------
-    >>> number_in_words(12.3456, (12.1, 12.6), 0.95), number_in_words(12.3456, (12.1, 12.6))
-    ('12.35, 95% interval 12.10 to 12.60', '12.35 (12.10 to 12.60)')
-    >>> number_in_words(12.3456, None, 0.95)
-    '12.3456, no interval'
-    """
-    if value is None or math.isnan(value):
-        return "none"
-    if interval is None:
-        return f"{value:.6g}" + (", no interval" if confidence is not None else " (none)")
-    low, high = interval
-    digits = digits_for(high - low)
-    shown, ends = f"{value:.{digits}f}", f"{low:.{digits}f} to {high:.{digits}f}"
-    if high == low:
-        shown, ends = f"{value:.6g}", f"{low:.6g} to {high:.6g}"
-    return f"{shown} ({ends})" if confidence is None else f"{shown}, {confidence:.0%} interval {ends}"
 
 
 @overload
@@ -489,7 +252,7 @@ class _Gathered:
 
 
 def _gather(
-    numbers: Numbers, plan: _Plan, notes: list[str]
+    numbers: NumberSource, plan: _Plan, notes: list[str]
 ) -> tuple[dict[Any, _Gathered], BrokenStream | None]:
     """Read all numbers; return what there is of each group, and why reading stopped before the end."""
     found: dict[Any, _Gathered] = {}
@@ -573,7 +336,10 @@ def _without_interval(found: GainEstimate, words: str) -> GainEstimate:
 
 
 def _counted(
-    numbers: Numbers, gathered: Mapping[Any, _Gathered], gains: Mapping[Any, GainEstimate | None], plan: _Plan
+    numbers: NumberSource,
+    gathered: Mapping[Any, _Gathered],
+    gains: Mapping[Any, GainEstimate | None],
+    plan: _Plan,
 ) -> dict[Any, CountedNumbers]:
     """Return the numbers of each group after its warm-up, counted; for a large file, by a second reading."""
     counted: dict[Any, CountedNumbers] = {}
@@ -595,7 +361,7 @@ def _counted(
 
 
 def _count_again(
-    numbers: Numbers, binned: Mapping[Any, BinnedNumbers], warm_up: Mapping[Any, int], plan: _Plan
+    numbers: NumberSource, binned: Mapping[Any, BinnedNumbers], warm_up: Mapping[Any, int], plan: _Plan
 ) -> None:
     left = {name: (plan.skip or 0) + warm_up[name] for name in binned}
     try:

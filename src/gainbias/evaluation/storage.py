@@ -21,7 +21,7 @@ from gainbias.evaluation.estimate import Estimate, History
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.observations import Choice, ObservationMap, observation_map
-from gainbias.evaluation.series import SeriesDiagnostics, SeriesEstimate
+from gainbias.evaluation.series_estimate import SeriesDiagnostics, SeriesEstimate
 from gainbias.evaluation.sources.spaces import Limits
 from gainbias.evaluation.stream import OnTermination
 from gainbias.evaluation.values.learner import LearnedValues

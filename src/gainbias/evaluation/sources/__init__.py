@@ -6,5 +6,5 @@ arguments, and `Limits` from `spaces`.
 
 `policies` makes a function of every policy, `vector` steps vector environments, and `spaces` checks
 observations and actions. `columns` reads columns of arrays, tables and files, and `clocks` looks at columns
-that tell the time.
+that tell the time. `numbers` reads columns of numbers alone, for `evaluate_series`.
 """

@@ -1,7 +1,7 @@
 """Read columns of numbers, some rows at a time, as often as they are asked for: what is wrong has its row.
 
-`numbers_of` takes an array, a table or the path of a file. Its answer, `Numbers`, is read by `portions`. They
-stop with `BrokenStream` at the first row that is no number, after everything before it was handed out. Files
+`numbers_of` takes an array, a table or the path of a file. Its answer, `NumberSource`, is read by `portions`,
+and stops with `BrokenStream` at the first row that is no number, after all before it were handed out. Files
 are never held as a whole: CSV and JSON lines are read a block at a time, Parquet some rows at a time.
 
 PyArrow is imported when a file is opened: it is an optional dependency.
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.sources.columns import ENDS_OF_CSV, Chunk, Name, table_of
+from gainbias.evaluation.sources.columns import ENDS_OF_CSV, Chunk, Name, Table, table_of
 from gainbias.evaluation.stream import BrokenStream
 from gainbias.extras import require
 from gainbias.suggest import did_you_mean_or_known
@@ -32,7 +32,7 @@ ENDS_OF_JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 ROWS = 2**18
 """Rows that are read at once."""
 
-BLOCK = 2**20
+BLOCK_OF_BYTES = 2**20
 """Bytes of a CSV file or of JSON lines that are read at once; PyArrow holds about forty times as many."""
 
 TEXTS = "this column holds text: it was read as numbers"
@@ -41,7 +41,7 @@ Reader = Callable[[], Iterator[Chunk]]
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class NumberSource:
     """Columns of numbers that can be read again and again.
 
     Attributes
@@ -94,7 +94,7 @@ class Numbers:
             offset += rows
 
 
-def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any) -> Numbers:
+def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any) -> NumberSource:
     """Return a column of numbers, and perhaps a second one and groups, as something that can be read.
 
     Parameters
@@ -121,7 +121,7 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any) -> Numbers
         return _of_file(os.fspath(x), column, ratio_to, group)
     is_table = isinstance(x, Mapping) or (hasattr(x, "columns") and hasattr(x, "iloc"))
     if not is_table and (hasattr(x, "to_batches") or hasattr(x, "__arrow_c_stream__")) and not _is_column(x):
-        return _of_columns(table_of(x, ROWS), column, ratio_to, group, is_held=False)
+        return _of_columns(table_of(x, ROWS), column, ratio_to, group)
     if is_table:
         name = _chosen(list(map(str, x)), column)
         named = {str(key): key for key in x}
@@ -159,7 +159,7 @@ def _array(column: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _of_arrays(arrays: dict[str, NDArray[Any]], names: dict[str, str]) -> Numbers:
+def _of_arrays(arrays: dict[str, NDArray[Any]], names: dict[str, str]) -> NumberSource:
     numbers = arrays["number"]
     if numbers.dtype.kind == "O" and numbers.ndim == 0:
         raise ValueError(
@@ -178,14 +178,12 @@ def _of_arrays(arrays: dict[str, NDArray[Any]], names: dict[str, str]) -> Number
         for start in range(0, numbers.shape[-1], ROWS):
             yield {role: array[..., start : start + ROWS] for role, array in arrays.items()}
 
-    return Numbers(read, names, len(numbers) if numbers.ndim == 2 else 1, is_held=True)
+    return NumberSource(read, names, len(numbers) if numbers.ndim == 2 else 1, is_held=True)
 
 
-def _of_columns(
-    table: Any, column: str | None, ratio_to: Any, group: Any, *, is_held: bool = False
-) -> Numbers:
+def _of_columns(table: Table, column: str | None, ratio_to: Any, group: Any) -> NumberSource:
     roles = _roles(table.names, column, ratio_to, group)
-    return Numbers(lambda: table.chunks(dict[str, Name](roles)), roles, 1, is_held)
+    return NumberSource(lambda: table.chunks(dict[str, Name](roles)), roles, 1, is_held=False)
 
 
 def _roles(names: list[str], column: str | None, ratio_to: Any, group: Any) -> dict[str, str]:
@@ -210,16 +208,16 @@ def _chosen(names: list[str], column: str | None) -> str:
     return column
 
 
-def _of_file(path: str, column: str | None, ratio_to: Any, group: Any) -> Numbers:
+def _of_file(path: str, column: str | None, ratio_to: Any, group: Any) -> NumberSource:
     if not os.path.exists(path):
         raise ValueError(f"there is no file {path}")
     if path.lower().endswith(ENDS_OF_JSON_LINES):
         first = _first_json_row(path)
         roles = _roles(list(first), column, ratio_to, group)
-        return Numbers(lambda: _json_chunks(path, roles, first), roles, 1, is_held=False)
+        return NumberSource(lambda: _json_chunks(path, roles, first), roles, 1, is_held=False)
     if path.lower().endswith(ENDS_OF_CSV):
         roles = _roles(_csv_names(path), column, ratio_to, group)
-        return Numbers(lambda: _csv_chunks(path, roles), roles, 1, is_held=False, is_text=True)
+        return NumberSource(lambda: _csv_chunks(path, roles), roles, 1, is_held=False, is_text=True)
     return _of_columns(table_of(path, ROWS), column, ratio_to, group)
 
 
@@ -232,7 +230,7 @@ def _csv_reader(path: str, columns: list[str] | None) -> Any:
     texts = dict.fromkeys(columns or (), pyarrow.string())
     return pyarrow.csv.open_csv(
         path,
-        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK),
+        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK_OF_BYTES),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types=texts, include_columns=columns, strings_can_be_null=True
         ),
@@ -311,7 +309,7 @@ def _json_chunks(path: str, roles: dict[str, str], first: dict[str, Any]) -> Ite
     parsing = pyarrow.json.ParseOptions(pyarrow.schema(kinds.items()), unexpected_field_behavior="ignore")
     rows = 0
     with _opened(path) as file:
-        while block := file.read(BLOCK):
+        while block := file.read(BLOCK_OF_BYTES):
             block += file.readline()
             if not block.strip():
                 continue

@@ -1,0 +1,296 @@
+"""`SeriesEstimate`: what a column of numbers is like, and how sure that is; `GroupedSeries` has several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gainbias.evaluation.estimate import digits_for
+from gainbias.evaluation.gain.length import RunLength, length_for
+from gainbias.evaluation.gain.quantiles import QuantileEstimate
+from gainbias.evaluation.gain.verdict import Verdict
+from gainbias.store import check_free, plain
+from gainbias.types import Floats
+
+
+@dataclass(frozen=True)
+class SeriesDiagnostics:
+    """How an estimate of a series came about, in numbers and in words.
+
+    Attributes
+    ----------
+    is_complete : bool
+        Whether all rows were read. Otherwise the first of the warnings says which row was wrong, and the
+        answer is for what came before it.
+    num_chains, num_numbers : int
+        Independent chains, and numbers of all of them that were used.
+    effective_sample_size : float
+        Number of independent numbers that would tell the mean as well.
+    autocorrelation_time : float
+        About how many neighbouring numbers are worth one that is independent.
+    standard_error : float
+        Of the mean; nan if there is no interval.
+    typical_half_width : float
+        Half width that intervals of the mean of such series have on the whole; nan if there is none.
+    notes : tuple of str
+        What was done, in words.
+    warnings : tuple of str
+        Why the answer may be wrong, in words; empty if no reason was found.
+    """
+
+    is_complete: bool
+    num_chains: int
+    num_numbers: int
+    effective_sample_size: float
+    autocorrelation_time: float
+    standard_error: float
+    typical_half_width: float
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists; ``None`` for infinite numbers and nan."""
+        return dict(plain(asdict(self)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SeriesEstimate:
+    """The mean, or the ratio, and the quantiles of a series, with intervals; made by `evaluate_series`.
+
+    Attributes
+    ----------
+    mean : float
+        Mean of the numbers after the warm-up; with `ratio_to`, the ratio of both sums.
+    interval : (float, float) or None
+        Confidence interval of the mean; None if there is none, and the warnings say why.
+    confidence : float
+        Nominal coverage of all intervals.
+    verdict : Verdict
+        What the series looks like, and whether its intervals can be trusted.
+    warm_up : int
+        First numbers of each chain that were left out: those of `skip`, or else those that were found to be
+        different from the rest.
+    levels : tuple of QuantileEstimate
+        The quantiles in the order in which they were asked for.
+    diagnostics : SeriesDiagnostics
+        How it came about, with `warnings` and `notes` in words.
+    batch_means : (chains, batches) array
+        Means over batches, with the warm-up, to be looked at.
+    batch_size : int
+        Numbers in a batch.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> import numpy as np
+    >>> waits = np.random.default_rng(0).exponential(3.0, 20_000)
+    >>> estimate = gb.evaluate_series(waits, quantiles=(0.5, 0.99))
+    >>> estimate.verdict.kind, estimate.interval[0] < 3.0 < estimate.interval[1]
+    ('steady', True)
+    >>> low, high = estimate.quantiles[0.99].interval
+    >>> low < 13.8 < high
+    True
+    """
+
+    mean: float
+    interval: tuple[float, float] | None
+    confidence: float
+    verdict: Verdict
+    warm_up: int
+    levels: tuple[QuantileEstimate, ...]
+    diagnostics: SeriesDiagnostics
+    batch_means: Floats
+    batch_size: int
+
+    @property
+    def quantiles(self) -> dict[float, QuantileEstimate]:
+        """The quantiles by level."""
+        return {one.level: one for one in self.levels}
+
+    def steps_for(self, half_width: float, level: float | None = None) -> RunLength:
+        """Return how long a series must be for an interval of this half width.
+
+        Errors go down like one over the root of the length; those of quantiles go down in jumps where numbers
+        repeat.
+
+        Parameters
+        ----------
+        half_width : float
+            Half of the width of the interval that is asked for, positive.
+        level : float, optional
+            Of one of the `quantiles`; default: the mean, or the ratio.
+
+        Returns
+        -------
+        RunLength
+            With `steps`, of all chains together, and `words`. Its `steps` are None where no length would
+            help, and at least as many as the verdict asks for where the series cannot be trusted yet.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> estimate = gb.evaluate_series(np.random.default_rng(0).exponential(size=10_000))
+        >>> 90_000 < estimate.steps_for(0.005).steps < 300_000
+        True
+        >>> print(estimate.steps_for(0.1, level=0.5))
+        the 10,000 steps are enough: the half width is ..., and 0.1 is asked for
+        """
+        facts = self.diagnostics
+        interval, verdict, typical = self.interval, self.verdict, facts.typical_half_width
+        if level is not None:
+            if level not in self.quantiles:
+                known = ", ".join(f"{one:g}" for one in self.quantiles) or "none"
+                raise ValueError(f"level must be one of those that were estimated, {known}, found {level!r}")
+            one = self.quantiles[level]
+            interval, verdict, typical = one.interval, one.verdict_in(verdict), one.typical_half_width
+        left_out = self.warm_up * facts.num_chains
+        return length_for(half_width, interval, verdict, facts.num_numbers, left_out, typical)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists, ready for JSON; ``None`` for infinite numbers and nan."""
+        answer = {
+            "mean": self.mean,
+            "interval": self.interval,
+            "confidence": self.confidence,
+            "verdict": asdict(self.verdict),
+            "warm_up": self.warm_up,
+            "quantiles": [asdict(one) for one in self.levels],
+            "diagnostics": self.diagnostics.to_dict(),
+        }
+        return dict(plain(answer))
+
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the estimate to a file, which `load_series` reads.
+
+        A file that is there already is refused unless it may be replaced; folders that are missing are made.
+        """
+        from gainbias.evaluation.storage import save_series
+
+        check_free(Path(path), overwrite)
+        save_series(self, Path(path))
+
+    def __repr__(self) -> str:
+        facts = self.diagnostics
+        lines = [("mean", number_in_words(self.mean, self.interval, self.confidence))]
+        lines += [
+            (
+                level_in_words(one.level),
+                number_in_words(one.value, one.interval, self.confidence)
+                + (f": {one.words}" if one.words else ""),
+            )
+            for one in self.levels
+        ]
+        lines += [("verdict", self.verdict.words), ("data", self.data_in_words())]
+        lines += [("warning", words) for words in facts.warnings]
+        lines += [("note", words) for words in facts.notes]
+        return "\n".join(f"{name:8s}  {words}" for name, words in lines)
+
+    def data_in_words(self) -> str:
+        """Return in words how many numbers were used, and how many independent ones they are worth."""
+        facts = self.diagnostics
+        chains = "" if facts.num_chains == 1 else f" of {facts.num_chains} chains"
+        worth = facts.effective_sample_size
+        return (
+            f"{facts.num_numbers:,} numbers{chains}, worth "
+            f"{f'{worth:,.0f}' if np.isfinite(worth) else 'any number of'} independent ones for the mean"
+            + (f"; first numbers left out: {self.warm_up:,}" if self.warm_up else "")
+        )
+
+
+class GroupedSeries(Mapping[Any, SeriesEstimate]):
+    """Estimates of several series by the name of their group; made by `evaluate_series` with `group`.
+
+    Groups come in the order in which they first appear.
+
+    Parameters
+    ----------
+    estimates : mapping
+        From names of groups to estimates.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> import numpy as np
+    >>> table = {"ms": np.random.default_rng(0).exponential(3.0, 4_000), "server": ["a", "b"] * 2_000}
+    >>> found = gb.evaluate_series(table, (0.5,), column="ms", group="server")
+    >>> found["a"].verdict.kind
+    'steady'
+    >>> print(found)  # doctest: +ELLIPSIS
+    group  numbers  mean                 p50                  verdict
+    a      2,000    3.10 (...
+    b      2,000    3.02 (...
+    """
+
+    def __init__(self, estimates: Mapping[Any, SeriesEstimate]) -> None:
+        self._estimates: dict[Any, SeriesEstimate] = dict(estimates)
+
+    def __getitem__(self, group: Any) -> SeriesEstimate:
+        return self._estimates[group]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._estimates)
+
+    def __len__(self) -> int:
+        return len(self._estimates)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists for each group, ready for JSON."""
+        return {str(group): one.to_dict() for group, one in self.items()}
+
+    def rows(self) -> list[dict[str, str]]:
+        """Return a row of words for each group: its name, numbers, mean, quantiles and verdict."""
+        return [
+            {"group": str(group), "numbers": f"{one.diagnostics.num_numbers:,}"}
+            | {"mean": number_in_words(one.mean, one.interval)}
+            | {level_in_words(q.level): number_in_words(q.value, q.interval) for q in one.levels}
+            | {"verdict": one.verdict.kind}
+            for group, one in self.items()
+        ]
+
+    def __repr__(self) -> str:
+        rows = self.rows()
+        names = list(rows[0]) if rows else []
+        widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in names}
+        lines = [{name: name for name in names}, *rows]
+        shown = ("  ".join(f"{line[name]:{widths[name]}s}" for name in names) for line in lines)
+        return "\n".join(line.rstrip() for line in shown)
+
+
+def level_in_words(level: float) -> str:
+    """Return a level as people name it.
+
+    Examples
+    --------
+    >>> level_in_words(0.99), level_in_words(0.999)
+    ('p99', 'p99.9')
+    """
+    return f"p{100.0 * level:.10g}"
+
+
+def number_in_words(
+    value: float | None, interval: Sequence[float] | None, confidence: float | None = None
+) -> str:
+    """Return a number with its interval, with as many digits as that is worth.
+
+    Examples
+    --------
+    >>> number_in_words(12.3456, (12.1, 12.6), 0.95), number_in_words(12.3456, (12.1, 12.6))
+    ('12.35, 95% interval 12.10 to 12.60', '12.35 (12.10 to 12.60)')
+    >>> number_in_words(12.3456, None, 0.95)
+    '12.3456, no interval'
+    """
+    if value is None or math.isnan(value):
+        return "none"
+    if interval is None:
+        return f"{value:.6g}" + (", no interval" if confidence is not None else " (none)")
+    low, high = interval
+    digits = digits_for(high - low)
+    shown, ends = f"{value:.{digits}f}", f"{low:.{digits}f} to {high:.{digits}f}"
+    if high == low:
+        shown, ends = f"{value:.6g}", f"{low:.6g} to {high:.6g}"
+    return f"{shown} ({ends})" if confidence is None else f"{shown}, {confidence:.0%} interval {ends}"
