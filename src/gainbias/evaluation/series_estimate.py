@@ -141,7 +141,8 @@ class SeriesEstimate:
         the 10,000 steps are enough: the half width is ..., and 0.1 is asked for
         """
         facts = self.diagnostics
-        interval, verdict, typical = self.interval, self.verdict, facts.typical_half_width
+        interval, verdict = self.interval, self.verdict
+        typical: float | None = facts.typical_half_width
         if level is not None:
             if level not in self.quantiles:
                 known = ", ".join(f"{one:g}" for one in self.quantiles) or "none"
