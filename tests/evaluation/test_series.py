@@ -17,6 +17,7 @@ from gainbias.evaluation.gain.quantiles import (
     RandomSample,
     estimate_quantile,
 )
+from gainbias.evaluation.gain.spectrum import slow_waves
 from gainbias.evaluation.sources import numbers as sources
 from tests.oracles.series import PROCESSES, autoregression
 
@@ -76,12 +77,29 @@ class TestAnswers:
             assert one.interval[0] in x
             assert one.interval[0] < one.value < one.interval[1]
 
-    def test_interval_of_independent_numbers_is_that_of_binomial_ranks(self):
-        x = np.random.default_rng(3).random(20_000)
-        exact = stats.binom.ppf([0.025, 0.975], 20_000, 0.95) / 20_000
-        for level, (low, high) in {0.95: exact}.items():
-            found = gb.evaluate_series(x, level).quantiles[level].interval
-            assert found[1] - found[0] == pytest.approx(high - low, rel=0.6)
+    @pytest.mark.parametrize("confidence", [0.8, 0.95])
+    def test_intervals_are_the_further_of_binomial_and_symmetric_ranks(self, confidence):
+        n = 20_000
+        ranks = 1.0 + np.random.default_rng(3).permutation(n)
+        found = gb.evaluate_series(ranks, (0.5, 0.95), confidence=confidence).quantiles
+        for level, one in found.items():
+            below = (ranks <= level * n)[: n // 4 * 4].reshape(1, -1, 4).mean(axis=2)
+            waves = slow_waves(below)
+            worth = level * (1 - level) * n / (4 * waves.long_run_variance)
+            reach = stats.t.ppf((1 + confidence) / 2, waves.degrees)
+            symmetric = level + np.array([-reach, reach]) * np.sqrt(level * (1 - level) / worth)
+            skewed = stats.binom.ppf(stats.norm.cdf([-reach, reach]), int(worth), level) / int(worth)
+            low, high = min(symmetric[0], skewed[0]), max(symmetric[1], skewed[1])
+            assert one.interval == pytest.approx((low * n, high * n), abs=3.0)
+
+    def test_a_quantile_may_change_where_the_mean_does_not(self):
+        x = np.random.default_rng(0).normal(size=8000)
+        x[5000:] *= 1.5
+        found = gb.evaluate_series(x)
+        assert found.quantiles[0.5].interval is not None
+        assert found.quantiles[0.95].interval is None
+        assert "there, level shift: about step 5" in found.quantiles[0.95].words
+        assert found.diagnostics.warnings[-1].startswith("p9")
 
     def test_dependence_widens_intervals(self):
         slow = autoregression(np.random.default_rng(0), 20_000, 1, 0.9)[0]
@@ -331,6 +349,12 @@ class TestWrongInput:
         with pytest.raises(ValueError, match=message):
             gb.evaluate_series(tmp_path / name, column="ms")
 
+    def test_a_missing_cell(self, tmp_path):
+        (tmp_path / "x.csv").write_text("ms,n\n" + "1,1\n2,1\n" * 20 + ",1\n2,1\n")
+        found = gb.evaluate_series(tmp_path / "x.csv", column="ms")
+        assert found.diagnostics.warnings[0] == "cut short after 40 numbers: row 40: ms is nan or missing"
+        assert found.diagnostics.notes == ()
+
     def test_a_broken_line_of_json(self, tmp_path):
         (tmp_path / "x.jsonl").write_text('{"x": 1}\n{"x": 2}\n' * 20 + '{"x": \n{"x": 2}\n')
         found = gb.evaluate_series(tmp_path / "x.jsonl")
@@ -379,6 +403,15 @@ class TestWrongInput:
 
 
 class TestQuantiles:
+    def test_shares_in_batches(self):
+        numbers = OrderedNumbers(np.array([[1.0, 2.0, 2.0, 3.0]]))
+        upto, below = (numbers.passed(0.5, equal=equal) for equal in (True, False))
+        assert (upto.share, upto.size, upto.batches.tolist()) == (0.75, 1, [[1.0, 1.0, 1.0, 0.0]])
+        assert (below.share, below.batches.tolist()) == (0.25, [[1.0, 0.0, 0.0, 0.0]])
+        many = OrderedNumbers(np.tile([1.0, 2.0], (3, 10_000))).passed(0.5, equal=True)
+        assert (many.size, many.batches.shape) == (4, (3, 5000))
+        assert (many.batches == 0.5).all()
+
     def test_bins_bracket_what_sorting_finds(self):
         x = np.round(lognormal(20_000), 2)
         sample = RandomSample()
