@@ -142,23 +142,24 @@ def check(options):
     measure(options.csv, requests, options, options.seed)
     long = evaluate(options.csv)
     print(long, "\n")
-    held = {"mean": 0, "p50": 0, "p95": 0, "p99": 0}
-    steady = 0
+    if not long.verdict.is_trusted:
+        print("The long run was not steady, or too short: what follows says little. Is the machine busy?\n")
+    answers = {"mean": long.mean} | {f"p{one.level:.0%}".rstrip("%"): one.value for one in long.levels}
+    trusted, held = dict.fromkeys(answers, 0), dict.fromkeys(answers, 0)
     for run in range(1, options.runs + 1):
         measure(options.csv, options.requests, options, options.seed + run)
         short = evaluate(options.csv)
-        steady += short.verdict.is_trusted
-        pairs = [(short.interval, long.mean)]
-        pairs += [(short.quantiles[level].interval, one.value) for level, one in long.quantiles.items()]
-        for name, (interval, truth) in zip(held, pairs, strict=True):
-            held[name] += interval is not None and interval[0] <= truth <= interval[1]
         print(with_interval(f"run {run:2d}: mean", short.mean, short.interval), f"({short.verdict.kind})")
+        intervals = [short.interval, *(one.interval for one in short.levels)]
+        for (name, answer), interval in zip(answers.items(), intervals, strict=True):
+            if short.verdict.is_trusted and interval is not None:
+                trusted[name] += 1
+                held[name] += interval[0] <= answer <= interval[1]
     for name, count in held.items():
-        print(f"{name}: the interval of {count} of {options.runs} short runs holds the long run's answer")
-    print(f"{steady} of {options.runs} verdicts say that the intervals can be trusted.")
+        print(f"{name}: {count} of {trusted[name]} trusted intervals hold the long run's answer")
     # The long run has an error of its own, which is independent of that of a short one.
     share = math.erf(1.96 / math.sqrt(2.0 * (1.0 + 1.0 / options.longer)))
-    print(f"About {share:.0%} are to be expected, because the long run is not exact either.")
+    print(f"About {share:.0%} are to be expected on a quiet machine: the long run is not exact either.")
 
 
 def main():
