@@ -34,6 +34,7 @@ lint: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test bench-engine
 	$(BIN)/python -m benchmarks.solve
+	$(BIN)/python -m benchmarks.solve_choice
 	$(BIN)/python -m benchmarks.zoo
 	$(BIN)/python -m benchmarks.evaluation
 

@@ -106,6 +106,14 @@ class TestEvaluate:
         assert cli.main(words) == cli.WRONG_INPUT
         assert "FrozenLake-v1 is no log: leave out --state" in capsys.readouterr().err
 
+    def test_looking_more_than_once(self, folder, capsys):
+        words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--steps", "40000"]
+        answer = answer_of(capsys, *words, "--anytime")
+        estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=40_000, anytime=True)
+        assert answer["gain_interval"] == estimate.to_dict()["gain_interval"]
+        assert cli.main(["evaluate", "log.csv", "--anytime"]) == cli.WRONG_INPUT
+        assert "a log does not grow while it is read: leave out --anytime" in capsys.readouterr().err
+
     def test_an_environment_that_cannot_be_made(self, capsys):
         words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--set", "colour=1"]
         assert cli.main(words) == cli.WRONG_INPUT

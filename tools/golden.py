@@ -190,8 +190,8 @@ def exact_calls() -> dict[str, Call]:
         "kemeny constant": lambda: plain(gb.kemeny_constant(seen().mrp)),
         "second eigenvalue": lambda: plain(gb.second_eigenvalue_modulus(walk(50))),
         "mixing time": lambda: plain([gb.mixing_time(seen().mrp, 0.1), seen().mrp.mixing_time(0.01)]),
-        "problem": lambda: plain([seen().fixed_point, seen().condition_numbers]),
-        "problem table": lambda: plain([table.fixed_point, table.condition_numbers]),
+        "problem": lambda: plain([seen().fixed_point, seen().condition_numbers.as_dict()]),
+        "problem table": lambda: plain([table.fixed_point, table.condition_numbers.as_dict()]),
     }
 
 

@@ -46,6 +46,7 @@ _HOMES = {
     "Recipe": "gainbias.tasks.task",
     "Recommendation": "gainbias.theory.recommend",
     "Results": "gainbias.experiments.results",
+    "RunningMean": "gainbias.evaluation.running",
     "Sensitivity": "gainbias.model.solve.sensitivity",
     "SeriesEstimate": "gainbias.evaluation.series_estimate",
     "Solution": "gainbias.model.solve.solution",

@@ -244,6 +244,7 @@ def test_number_of_threads(threads, environment, cores, expected, monkeypatch) -
             super().__init__(max_workers)
 
     monkeypatch.setattr(run_module, "ThreadPoolExecutor", Pool)
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)
     monkeypatch.setattr("os.cpu_count", lambda: cores)
     monkeypatch.delenv("GAINBIAS_THREADS", raising=False)
     if environment is not None:

@@ -8,8 +8,7 @@ import pytest
 from scipy import signal, stats
 
 import gainbias as gb
-from benchmarks.error_bars import Chain, birth_death, covers, reaching, stopped, study
-from gainbias.evaluation.gain.anytime import FIRST_LOOK, looks_until
+from benchmarks.error_bars import Chain, birth_death, covers, stopped, study
 from gainbias.evaluation.gain.batches import CAPACITY, BatchMeans, BatchSums
 from gainbias.evaluation.gain.interval import _transient_in_words, estimate_gain
 from gainbias.evaluation.gain.verdict import ENOUGH_ENTRIES
@@ -468,38 +467,6 @@ class TestInterval:
             estimate_gain(BatchMeans.of([1.0]))
         with pytest.raises(ValueError, match="between 0 and 1, found 95"):
             estimate_gain(BatchMeans.of([1.0, 2.0]), confidence=95)
-        with pytest.raises(ValueError, match="must be positive, found 0"):
-            next(looks_until(reaching(np.zeros), 0.0, max_steps=10))
-
-
-class TestStopping:
-    def test_it_stops_when_narrow_enough(self):
-        rng = np.random.default_rng(0)
-        looks = list(
-            looks_until(reaching(lambda count: rng.normal(size=(2, count)), 2), 0.005, max_steps=10**6)
-        )
-        assert [look.steps_left > 0 for look in looks] == [True] * (len(looks) - 1) + [False]
-        assert looks[-1].estimate.half_width <= 0.005
-        # With a known variance 77,000 steps of two chains would do.
-        assert looks[0].steps_left == pytest.approx(77_000 - FIRST_LOOK, rel=0.5)
-
-    def test_it_does_not_believe_a_flagged_interval(self):
-        series = autoregressive(np.random.default_rng(0), 10**6, 0.99)
-        rest = iter(series)
-        more = reaching(lambda count: [next(rest) for _ in range(count)])
-        looks = looks_until(more, 10.0, max_steps=10**6)
-        first, *_, last = looks
-        assert first.estimate.half_width < 10.0
-        assert first.steps_left > 0
-        assert not last.estimate.is_flagged
-
-    def test_it_ends_at_most_there(self):
-        drawn = []
-        more = reaching(lambda count: drawn.append(count) or np.arange(count) % 7)
-        looks = looks_until(more, 1e-9, max_steps=12_345)
-        *_, last = looks
-        assert sum(drawn) == 12_345
-        assert last.steps_left > 0
 
 
 NAMED = ("mm1k-admission", "river-swim", "two-loop", "machine-replacement", "rare-reward")

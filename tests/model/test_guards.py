@@ -89,20 +89,6 @@ class TestNoise:
         truth = gb.solve(process).bias
         assert np.abs(answer.bias - truth).max() / np.ptp(truth) <= answer.error_bound < 1e-14
 
-    @pytest.mark.parametrize("seed", [0, 2])
-    def test_aggregation_of_blocks_that_talk_too_much(self, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        together = np.kron(np.eye(8), np.ones((4, 4)))
-        inside = together * rng.uniform(0.05, 1.0, (32, 32))
-        outside = (1 - together) * 3e-3 * rng.uniform(0.0, 1.0, (32, 32)) ** 3
-        outside[:, :4] *= 0.3
-        chain = inside / inside.sum(axis=1, keepdims=True) + outside * (outside < 7e-4)
-        process = gb.MarkovRewardProcess(chain, np.arange(32.0), renormalise=True)
-        with pytest.raises(
-            gb.ConvergenceError, match=r"aggregation: \d\.\de-0[1-4] of a random right side is"
-        ):
-            gb.solve(process, method="aggregation", tol=1.0)
-
 
 class TestPower:
     def test_how_slow_a_chain_may_be(self) -> None:
@@ -175,8 +161,22 @@ class TestAggregation:
         with pytest.raises(gb.ConvergenceError, match="weak transitions do not separate the states into"):
             gb.solve(self.blocks(links=40), method="aggregation")
 
+    @pytest.mark.parametrize("seed", [0, 2])
+    def test_blocks_that_talk_much_take_more_cycles(self, seed: int) -> None:
+        """After one cycle more than a hundredth of a random right side would be left."""
+        rng = np.random.default_rng(seed)
+        together = np.kron(np.eye(8), np.ones((4, 4)))
+        inside = together * rng.uniform(0.05, 1.0, (32, 32))
+        outside = (1 - together) * 3e-3 * rng.uniform(0.0, 1.0, (32, 32)) ** 3
+        outside[:, :4] *= 0.3
+        chain = inside / inside.sum(axis=1, keepdims=True) + outside * (outside < 7e-4)
+        process = gb.MarkovRewardProcess(chain, np.arange(32.0), renormalise=True)
+        found, truth = gb.solve(process, method="aggregation"), gb.solve(process)
+        assert np.abs(found.bias - truth.bias).max() <= found.error_bound * np.ptp(truth.bias)
+        assert found.error_bound < 1e-13
+
     def test_cycles_are_counted(self) -> None:
-        """Each cycle solves the chain of blocks once."""
+        """To find the law, each cycle solves the chain of blocks once; of a solve each leaves a hundredth."""
         process, chains = self.blocks(links=10), list[sparse.csr_array]()
 
         def solve_coarse(chain: sparse.csr_array) -> Solver:
@@ -186,7 +186,7 @@ class TestAggregation:
         solver = prepare_aggregation(process.csr, find_blocks(process.csr), solve_coarse, PLENTY)
         assert solver.iterations == len(chains) > 1
         solver.solve(process.rewards - solver.average(process.rewards))
-        assert solver.iterations == len(chains) + 1
+        assert solver.iterations == len(chains) + 3
 
 
 class TestKrylov:

@@ -16,9 +16,10 @@ import gainbias as gb
 from gainbias.model.solve import choice, turns
 from gainbias.model.solve.certificate import Certified, solve_and_certify
 from gainbias.model.solve.elimination import symbolic
-from gainbias.model.solve.solution import MethodError, available_memory
+from gainbias.model.solve.solution import Budget, MethodError, available_memory
 from gainbias.model.solve.solve import poisson_solver, solve_to_tolerance
 from gainbias.progress import OutOfTimeError, Watch
+from tests.oracles.expanders import random_sparse
 
 
 def lattice(side: int) -> gb.MarkovRewardProcess:
@@ -51,7 +52,7 @@ def blocks(n: int, coupling: float) -> gb.MarkovRewardProcess:
     [
         (lattice(10), "dense-gth"),
         (lattice(40), "sparse-gth"),
-        (expander(3000), "krylov"),
+        (expander(3000), "power"),
         (blocks(2000, 1e-7), "aggregation"),
     ],
 )
@@ -135,6 +136,31 @@ def test_memory_is_guessed_where_the_system_does_not_tell(monkeypatch: pytest.Mo
     assert available_memory() == 0.5 * 3_000_000 * 4096
     monkeypatch.delattr(os, "sysconf_names")
     assert 1e9 <= available_memory() <= 8e9
+
+
+@pytest.mark.parametrize("seconds", [5.0, 100.0])
+def test_no_order_is_looked_for_when_time_is_short(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing stops METIS or SuperLU, so that they are not asked unless they are likely to be in time."""
+    asked = []
+    find = symbolic.minimum_degree
+    monkeypatch.setattr(symbolic, "minimum_degree", lambda graph: asked.append(graph) or find(graph))
+    monkeypatch.setattr(symbolic, "PER_ORDERED_STATE", 20.0 / 1600)
+    budget = Budget(1e9, Watch(seconds))
+    graph = symbolic.symmetric_pattern(lattice(40).csr)
+    if seconds < 20.0:
+        with pytest.raises(OutOfTimeError, match=r"the time limit of 5 s has passed before an order"):
+            symbolic.plan_sparse(graph, budget)
+    else:
+        symbolic.plan_sparse(graph, budget)
+    assert len(asked) == (seconds > 20.0)
+
+
+def test_many_right_sides_are_worth_an_elimination() -> None:
+    """A chain that is quick to iterate on for one right side."""
+    chain = random_sparse(2_000, np.random.default_rng(0)).transitions
+    mrp = gb.MarkovRewardProcess(chain, np.arange(2_000.0))
+    assert gb.solve(mrp).method in ("power", "krylov")
+    assert poisson_solver(mrp).solver.method == "sparse-gth"
 
 
 def test_time_limit_is_obeyed() -> None:

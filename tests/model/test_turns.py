@@ -138,6 +138,30 @@ class TestTurns:
         assert until_done([promising, direct]) is direct
         assert promising.meter.work < 400.0
 
+    @pytest.mark.parametrize(("planned", "is_first"), [(20.0, True), (40.0, False)])
+    def test_a_cheap_elimination_is_done_before_anything_is_tried(
+        self, planned: float, is_first: bool
+    ) -> None:
+        def eliminate(meter: Meter) -> str:
+            meter.predict(ordering=planned, operations=0.0, factor_entries=0.0)
+            return "eliminated"
+
+        other = Turn("other", worker(1.0, 1.0, 10), 4.0, 10.0)
+        direct = Turn("direct", eliminate, 1.0, 10.0, at_once=25.0)
+        assert (until_done([other, direct]) is direct) is is_first
+        assert other.is_started is not is_first
+
+    @pytest.mark.parametrize(("gain", "is_chosen"), [(0.01, True), (1.0, False)])
+    def test_after_a_trial_that_shows_nothing_more_is_cheap(self, gain: float, is_chosen: bool) -> None:
+        def eliminate(meter: Meter) -> str:
+            meter.predict(ordering=90.0, operations=0.0, factor_entries=0.0)
+            return "eliminated"
+
+        first, second = (Turn(name, worker(1.0, gain, 10_000), 4.0, 10.0) for name in ("first", "second"))
+        direct = Turn("direct", eliminate, 1.0, 10.0, at_once=25.0)
+        first_of_all = until_done([first, second, direct])
+        assert (first_of_all is direct and not second.is_started) is is_chosen
+
     def test_what_a_method_raises_is_raised(self) -> None:
         def fails(meter: Meter) -> str:
             meter.spend(1.0)

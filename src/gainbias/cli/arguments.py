@@ -40,6 +40,8 @@ def chosen_log(options: argparse.Namespace) -> str | None:
         return None
     if options.policy is not None:
         raise ValueError("a log is of the policy that made it: leave out --policy")
+    if options.anytime:
+        raise ValueError("a log does not grow while it is read: leave out --anytime")
     return source
 
 

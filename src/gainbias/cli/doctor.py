@@ -10,7 +10,7 @@ from typing import Any
 
 import gainbias
 from gainbias.experiments.provenance import THREADS, machine
-from gainbias.kernels import cache_folder
+from gainbias.kernels import cache_folder, usable_cores
 
 
 def health() -> dict[str, Any]:
@@ -49,8 +49,7 @@ def installed_version(name: str) -> str | None:
 def _threads() -> dict[str, Any]:
     """Return the processor, its cores, and how many threads linear algebra may use (None: as many)."""
     chosen = next((int(os.environ[name]) for name in THREADS if os.environ.get(name, "").isdigit()), None)
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return {"processor": machine(), "cores": usable, "linear_algebra": chosen}
+    return {"processor": machine(), "cores": usable_cores(), "linear_algebra": chosen}
 
 
 def _kernels() -> dict[str, Any]:

@@ -205,6 +205,7 @@ def _add_evaluate(verbs: Any) -> None:
         metavar="WIDTH",
         help="go on until the gain's interval is that narrow; of a column: say how long it must be for that",
     )
+    verb.add_argument("--anytime", action="store_true", help="intervals that hold however often you look")
     verb.add_argument("--max-steps", type=count, default=10_000_000, help="at most (default: %(default)s)")
     _add_evaluation_options(verb)
     for role in ("state", "next-state", "reward", "episode", "terminated", "truncated", "step"):

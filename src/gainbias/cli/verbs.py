@@ -137,6 +137,7 @@ def _evaluate(options: argparse.Namespace) -> int:
             arguments.read_policy(options.policy),
             num_steps=options.steps if options.target_half_width is None else options.max_steps,
             target_half_width=options.target_half_width,
+            anytime=options.anytime,
             chains=options.chains,
             seed=options.seed,
             **common,

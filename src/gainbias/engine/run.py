@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
-import os
 import re
 import threading
 import warnings
@@ -26,6 +25,7 @@ from gainbias.engine.paths import Markov, Sampler, Sampling, Start, split_sampli
 from gainbias.engine.trace import Outcome, Trace
 from gainbias.engine.work import CheckpointRecord, Checkpoints, RunPlan, Work
 from gainbias.features.rows import LANES
+from gainbias.kernels import count_threads, is_count
 from gainbias.model.checks import float_array
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
@@ -155,9 +155,9 @@ def _work_through(
 ) -> list[int]:
     """Run all groups in threads, and return for each lane how many steps it made."""
     check_form(plan, groups[0])
-    pieces = [Work(plan, record, part) for part in _shares(groups, _threads(threads))]
+    pieces = [Work(plan, record, part) for part in _shares(groups, count_threads(threads))]
     stop, total = threading.Event(), len(pieces) * int(plan.checkpoints[-1])
-    with Watch() as watch, ThreadPoolExecutor(_threads(threads)) as pool:
+    with Watch() as watch, ThreadPoolExecutor(count_threads(threads)) as pool:
         running: set[Future[None]] = set()
         try:
             running = {pool.submit(piece.run, stop) for piece in pieces}
@@ -190,19 +190,6 @@ def _shares(groups: list[Group], threads: int) -> list[list[Group]]:
         list(itertools.chain.from_iterable(by_seed[i : i + together]))
         for i in range(0, len(by_seed), together)
     ]
-
-
-def _threads(threads: int | None) -> int:
-    if threads is None:
-        return int(os.environ.get("GAINBIAS_THREADS", 0)) or os.cpu_count() or 1
-    if not is_count(threads):
-        raise ValueError(f"threads must be a positive integer, found {threads!r}")
-    return int(threads)
-
-
-def is_count(number: Any) -> bool:
-    """Whether `number` is a positive integer."""
-    return isinstance(number, int | np.integer) and not isinstance(number, bool) and bool(number >= 1)
 
 
 def _outcome(record: CheckpointRecord, place: int, steps_done: int, num_steps: int) -> Outcome:

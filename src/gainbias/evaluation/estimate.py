@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.diagnostics import Diagnostics
+from gainbias.evaluation.gain.anytime import ConfidenceSequence
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import estimate_gain
 from gainbias.evaluation.gain.length import RunLength, length_for
@@ -45,7 +47,8 @@ class Estimate:
     gain : float
         Average reward per step in the long run.
     gain_interval : (float, float)
-        Confidence interval of the gain. Both ends are nan if the rewards never change: then there is none.
+        Confidence interval of the gain. Both ends are nan if there is none: if the rewards never change, or
+        before the first look of a run that may be looked at more than once.
     confidence : float
         Nominal coverage of all intervals.
     diagnostics : Diagnostics
@@ -125,7 +128,9 @@ class Estimate:
         """
         many, single = self.observed.checked(observations)
         ends = self.learned.intervals(self.observed.rows_at(many))
-        if np.isnan(self.gain_interval[0]):  # batches without noise would make intervals without width
+        if np.isnan(
+            self.diagnostics.standard_error
+        ):  # batches without noise would make intervals without width
             ends = np.tile([-np.inf, np.inf], (len(ends), 1))
         return (float(ends[0, 0]), float(ends[0, 1])) if single else ends
 
@@ -271,8 +276,12 @@ class History:
         return {name: plain(getattr(self, name).tolist()) for name in ("transitions", "gain", "low", "high")}
 
 
-def gain_history(rewards: BatchMeans, confidence: float) -> History:
+def gain_history(
+    rewards: BatchMeans, confidence: float, sequence: ConfidenceSequence | None = None
+) -> History:
     """Return the history of a gain from batches of rewards; the last point is the estimate itself.
+
+    Intervals are those of the `sequence`, if there is one, and hold together; otherwise each holds by itself.
 
     Examples
     --------
@@ -284,7 +293,8 @@ def gain_history(rewards: BatchMeans, confidence: float) -> History:
     first = min(FEWEST_HISTORY_BATCHES, batches)
     counts = np.unique(np.geomspace(first, batches, POINTS).astype(int))[:-1]
     points = [rewards.first(int(count)) for count in counts if count * rewards.sums.size >= 2]
-    estimates = [estimate_gain(point, confidence) for point in (*points, rewards)]
+    estimate = partial(estimate_gain, confidence=confidence) if sequence is None else sequence.estimate
+    estimates = [estimate(point) for point in (*points, rewards)]
     steps = [point.steps for point in (*points, rewards)]
     low, high = np.array([estimate.interval for estimate in estimates]).T
     gains = np.array([estimate.gain for estimate in estimates])

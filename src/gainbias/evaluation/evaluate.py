@@ -45,6 +45,7 @@ def evaluate(
     algorithm: Learning | Algorithm | str = "auto",
     num_steps: int | None = None,
     target_half_width: float | None = None,
+    anytime: bool = False,
     chains: int | None = None,
     seed: int = 0,
     on_termination: OnTermination = "zero",
@@ -76,7 +77,12 @@ def evaluate(
         Transitions of all chains together, by default 100,000. With `target_half_width`, the most
         transitions, by default 10,000,000.
     target_half_width : float, optional
-        Go on until the interval of the gain reaches no further than this to either side.
+        Go on until the interval of the gain reaches no further than this to either side. Such intervals are
+        those of `anytime`, so that stopping at a good moment does not spoil them.
+    anytime : bool
+        Whether you may look again, at a longer run with the same seed, and stop when you like what you see:
+        then intervals of the gain, also those of `Estimate.history`, hold at all looks together. They are
+        about 1.5 times as wide, and there is none before the run is long enough for a first look.
     chains : int, optional
         Independent copies of the environment. By default four where they can be made: not if an environment
         itself is given together with a function, which may look at it.
@@ -122,11 +128,16 @@ def evaluate(
         seed=seed,
         on_termination=on_termination,
         confidence=confidence,
+        anytime=anytime,
     )
     check_time_limit(time_limit)
+    plan.check()
+    sequence = plan.sequence()
     with Watch(time_limit) as watch, Interruptions() as interruptions:
-        collection, cut_short = follow(env, policy, plan, watch, interruptions)
-        return estimate_of(collection, confidence, cut_short)
+        collection, cut_short = follow(env, policy, plan, watch, interruptions, sequence=sequence)
+        if sequence is not None and sequence.first_look is None and not anytime:
+            sequence = None  # the run ended before its first look, so this is the only one
+        return estimate_of(collection, confidence, cut_short, sequence)
 
 
 def evaluate_log(
@@ -209,5 +220,5 @@ def evaluate_log(
             method = partial(value_method, learning, stream.observed) if stream.has_states else NoLearning
             display = Display(watch)
             collection = Collection(stream, method, interruptions, display.show)
-            cut_short = read(collection, None, confidence, None, display)
+            cut_short = read(collection, None, display)
         return estimate_of(collection, confidence, cut_short)

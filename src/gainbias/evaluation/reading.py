@@ -19,7 +19,13 @@ from typing import Any
 from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.diagnostics import diagnose
 from gainbias.evaluation.estimate import Estimate, gain_history
-from gainbias.evaluation.gain.anytime import LOOK_GROWTH, Look, looks_until
+from gainbias.evaluation.gain.anytime import (
+    LOOK_GROWTH,
+    ConfidenceSequence,
+    Look,
+    looks_until,
+    reach_first_look,
+)
 from gainbias.evaluation.gain.interval import estimate_gain
 from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.sources.environments import Environment, environment_stream
@@ -55,7 +61,7 @@ class FollowingPlan:
         How values are learned.
     num_steps : int
         Transitions of all chains together; at most this many if there is a `target_half_width`.
-    features, target_half_width, chains, seed, on_termination, confidence
+    features, target_half_width, anytime, chains, seed, on_termination, confidence
         The arguments of `evaluate`.
     """
 
@@ -67,6 +73,12 @@ class FollowingPlan:
     seed: int
     on_termination: OnTermination
     confidence: float
+    anytime: bool = False
+
+    def sequence(self) -> ConfidenceSequence | None:
+        """Return a new sequence of intervals, if the run is looked at more than once."""
+        is_looked_at = self.anytime or self.target_half_width is not None
+        return ConfidenceSequence(self.confidence) if is_looked_at else None
 
     def check(self) -> None:
         """Refuse what is wrong before anything is made."""
@@ -82,10 +94,11 @@ def follow(
     watch: Watch,
     interruptions: Interruptions,
     hear: Callable[[Floats], None] | None = None,
+    sequence: ConfidenceSequence | None = None,
 ) -> tuple[Collection, list[str]]:
     """Follow a policy; return what was read, and the reasons why reading ended before its goal.
 
-    All rewards are passed on to `hear`, (chains, count) at a time.
+    All rewards are passed on to `hear`, (chains, count) at a time. A `sequence` is told its first look.
     """
     plan.check()
     display = Display(watch)
@@ -107,7 +120,7 @@ def follow(
         method = partial(value_method, plan.learning, stream.observed)
         display.begin(per_chain, stream.num_chains)
         collection = Collection(stream, method, interruptions, display.show, hear)
-        return collection, read(collection, per_chain, plan.confidence, plan.target_half_width, display)
+        return collection, read(collection, per_chain, display, sequence, plan.target_half_width)
 
 
 @contextmanager
@@ -127,9 +140,9 @@ def opened(interruptions: Interruptions, make: Callable[[], Stream]) -> Iterator
 def read(
     collection: Collection,
     steps: int | None,
-    confidence: float,
-    target_half_width: float | None,
     display: Display,
+    sequence: ConfidenceSequence | None = None,
+    target_half_width: float | None = None,
 ) -> list[str]:
     """Read a stream to its end or to a goal; return the reasons why reading ended before, in words.
 
@@ -138,10 +151,11 @@ def read(
     collection : Collection
     steps : int or None
         Steps of each chain, at most; ``None`` for all there are.
-    confidence : float
-    target_half_width : float or None
-        Stop earlier, when the interval of the gain reaches no further than this to either side.
     display : Display
+    sequence : ConfidenceSequence, optional
+        It is told its first look.
+    target_half_width : float, optional
+        Stop earlier, when the sequence's interval of the gain reaches no further than this to either side.
 
     Raises
     ------
@@ -149,11 +163,13 @@ def read(
         If there is not enough for an estimate.
     """
     try:
-        if steps is None or target_half_width is None:
+        reason = ""
+        if steps is not None and sequence is not None and target_half_width is not None:
+            reason = _read_until(collection, steps, sequence, target_half_width, display)
+        elif steps is not None and sequence is not None:
+            reach_first_look(collection.reach, sequence, steps)
+        if target_half_width is None:
             collection.reach(steps)
-            reason = ""
-        else:
-            reason = _read_until(collection, steps, confidence, target_half_width, display)
     except (BrokenStream, OutOfTimeError) as error:
         collection.settle()
         made = collection.rewards.steps
@@ -172,9 +188,9 @@ def read(
 
 
 def _read_until(
-    collection: Collection, steps: int, confidence: float, target: float, display: Display
+    collection: Collection, steps: int, sequence: ConfidenceSequence, target: float, display: Display
 ) -> str:
-    looks = looks_until(collection.reach, target, max_steps=steps, confidence=confidence)
+    looks = looks_until(collection.reach, target, max_steps=steps, sequence=sequence)
     for look in looks:
         display.look(look, collection.rewards.steps)
     if look.steps_left == 0:
@@ -189,9 +205,18 @@ def _read_until(
     )
 
 
-def estimate_of(collection: Collection, confidence: float, cut_short: list[str]) -> Estimate:
-    """Return the estimate from all that was read; of the gain alone if no values could be learned."""
-    gain = estimate_gain(collection.rewards, confidence)
+def estimate_of(
+    collection: Collection,
+    confidence: float,
+    cut_short: list[str],
+    sequence: ConfidenceSequence | None = None,
+) -> Estimate:
+    """Return the estimate from all that was read; of the gain alone if no values could be learned.
+
+    The interval of the gain is that of the `sequence`, if there is one.
+    """
+    rewards = collection.rewards
+    gain = estimate_gain(rewards, confidence) if sequence is None else sequence.estimate(rewards)
     learned: LearnedRecord
     try:
         learned = collection.method.values(gain.transient, confidence)
@@ -202,7 +227,7 @@ def estimate_of(collection: Collection, confidence: float, cut_short: list[str])
         gain_interval=gain.interval,
         confidence=confidence,
         diagnostics=diagnose(collection, gain, learned, cut_short),
-        history=gain_history(collection.rewards, confidence),
+        history=gain_history(rewards, confidence, sequence),
         observed=collection.stream.observed,
         learned=learned,
     )

@@ -72,20 +72,13 @@ def save_estimate(estimate: Estimate, path: Path) -> None:
         "limits": _packed(observed.limits, "limits", arrays),
         "features": _packed_choice(observed, arrays),
     }
-    _write(path, KIND, record, arrays)
+    write_archive(path, KIND, VERSION, record, arrays)
 
 
 def save_series(estimate: SeriesEstimate, path: Path) -> None:
     """Write an estimate of a series to a file, whole or not at all."""
     arrays: Arrays = {}
-    _write(path, SERIES_KIND, _packed(estimate, "series", arrays), arrays)
-
-
-def _write(path: Path, kind: str, record: dict[str, Any], arrays: Arrays) -> None:
-    head = {"kind": kind, "version": VERSION, "checksum": _checksum(record, arrays), "record": record}
-    buffer = io.BytesIO()
-    np.savez(buffer, record=np.array(json.dumps(head)), **arrays)
-    write_whole(path, buffer.getvalue())
+    write_archive(path, SERIES_KIND, VERSION, _packed(estimate, "series", arrays), arrays)
 
 
 def load_estimate(path: str | Path, features: Any = None) -> Estimate:
@@ -149,7 +142,7 @@ def load_series(path: str | Path) -> SeriesEstimate:
     ...     gb.load_series(f"{folder}/series.npz").to_dict() == estimate.to_dict()
     True
     """
-    record, arrays = _read(Path(path), SERIES_KIND, "series of gainbias, which SeriesEstimate.save writes")
+    record, arrays = read_archive(Path(path), SERIES_KIND, VERSION, "SeriesEstimate.save")
     found: SeriesEstimate = _unpacked(record, arrays)
     return found
 
@@ -179,10 +172,21 @@ def _estimate(record: dict[str, Any], arrays: Arrays, observed: ObservationMap) 
     )
 
 
-def _read(
-    path: Path, kind: str = KIND, what: str = "estimate of gainbias, which Estimate.save writes"
-) -> tuple[dict[str, Any], Arrays]:
-    """Return the record and the arrays of a file, if they are what was written."""
+def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
+    return read_archive(path, KIND, VERSION, "Estimate.save")
+
+
+def write_archive(path: Path, kind: str, version: int, record: dict[str, Any], arrays: Arrays) -> None:
+    """Write a record of this kind and its arrays to one file, with a checksum."""
+    head = {"kind": kind, "version": version, "checksum": _checksum(record, arrays), "record": record}
+    buffer = io.BytesIO()
+    np.savez(buffer, record=np.array(json.dumps(head)), **arrays)
+    write_whole(path, buffer.getvalue())
+
+
+def read_archive(path: Path, kind: str, version: int, writer: str) -> tuple[dict[str, Any], Arrays]:
+    """Return the record and the arrays of a file, if they are what `writer` wrote."""
+    what = kind.removeprefix("gainbias ")
     if not path.exists():
         raise ValueError(f"there is no file {path}")
     try:
@@ -193,15 +197,15 @@ def _read(
             arrays = dict(archive)
         head = json.loads(str(arrays.pop("record", "{}")))
     except Exception as error:  # NumPy may raise anything where bits are wrong
-        raise DamagedError(f"{path} is damaged, or no estimate of gainbias: {error}") from None
+        raise DamagedError(f"{path} is damaged, or no {what} of gainbias: {error}") from None
     if not isinstance(head, dict) or head.get("kind") != kind:
-        raise ValueError(f"{path} is no {what}")
+        raise ValueError(f"{path} is no {what} of gainbias, which {writer} writes")
     if not (isinstance(head.get("version"), int) and {"record", "checksum"} <= head.keys()):
         raise DamagedError(f"{path} is damaged: its head is not whole")
-    if head["version"] != VERSION:
-        advice = "update gainbias" if head["version"] > VERSION else "make the estimate again"
+    if head["version"] != version:
+        advice = "update gainbias" if head["version"] > version else f"make the {what} again"
         raise ValueError(
-            f"{path} has version {head['version']}, this gainbias reads version {VERSION}: {advice}"
+            f"{path} has version {head['version']}, this gainbias reads version {version}: {advice}"
         )
     if head["checksum"] != _checksum(head["record"], arrays):
         raise DamagedError(f"{path} is damaged: its checksum does not match")

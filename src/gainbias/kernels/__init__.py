@@ -4,11 +4,38 @@ A kernel is a function over floats, integers and arrays in the subset of Python 
 with scalar loops so that its Python form (`kernel.py_func`) runs unchanged and gives the same bits. This room
 is the only one that imports numba.
 
-Start reading in `compile`; `cache` decides when compiled code is kept and used again; `numba_internals` holds
-the few parts that depend on the internals of numba. Other rooms import the names below.
+Start reading in `compile`; `cache` decides when compiled code is kept and used again; `threads` lets kernels
+work side by side; `numba_internals` holds the few parts that depend on the internals of numba. Other rooms
+import the names below.
 """
 
 from gainbias.kernels.cache import cache_folder
-from gainbias.kernels.compile import ByType, bare_kernel, inlined, kernel, light_work
+from gainbias.kernels.compile import ByType, bare_kernel, inlined, kernel, light_work, plain_form
+from gainbias.kernels.threads import (
+    by_blocks,
+    count_threads,
+    is_count,
+    is_large,
+    share_blocks,
+    share_out,
+    usable_cores,
+    using_threads,
+)
 
-__all__ = ["ByType", "bare_kernel", "cache_folder", "inlined", "kernel", "light_work"]
+__all__ = [
+    "ByType",
+    "bare_kernel",
+    "by_blocks",
+    "cache_folder",
+    "count_threads",
+    "inlined",
+    "is_count",
+    "is_large",
+    "kernel",
+    "light_work",
+    "plain_form",
+    "share_blocks",
+    "share_out",
+    "usable_cores",
+    "using_threads",
+]

@@ -2,7 +2,7 @@
 
 `kernel` and `bare_kernel` compile a function that Python calls. `inlined` and `ByType` are for parts:
 functions that become part of the kernels that call them. `light_work` is for callers with so little to do
-that compiling would take longer than the work.
+that compiling would take longer than the work; `plain_form` gives a kernel a quicker Python form for it.
 
 Options, and why:
 
@@ -23,6 +23,7 @@ import inspect
 import pickle
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import cache
@@ -45,11 +46,10 @@ _PART_COMPILER = part_compiler()
 UNREADABLE = (ImportError, AttributeError, EOFError, pickle.UnpicklingError)
 """Errors of numba for stored code that is damaged or names a type that has moved: it is compiled again."""
 
-PYTHON_SECONDS = 4.0
-"""Light work may take about this long in all before its kernels are compiled after all."""
+PYTHON_SECONDS = 0.3
+"""A kernel whose Python form has taken this long is compiled after all, which takes about as long."""
 
 _IS_LIGHT: ContextVar[bool] = ContextVar("is_light", default=False)
-_python_seconds = 0.0
 
 
 def kernel(function: Function) -> Function:
@@ -86,29 +86,27 @@ def bare_kernel(function: Function) -> Function:
 
 
 @contextlib.contextmanager
-def light_work(seconds: float) -> Iterator[None]:
+def light_work(is_light: bool = True) -> Iterator[None]:
     """Run kernels that are neither compiled nor on disk in their Python form inside the block.
 
     On a fresh machine compiling takes many seconds, and small work takes none. Both forms give the same bits.
-    After some seconds of such work kernels are compiled, because much small work is large.
+    A kernel that has taken a while so is compiled, because much small work is large. No single call should
+    take longer than a second: nothing stops it.
 
     Parameters
     ----------
-    seconds : float
-        Estimate of how long the work takes in Python.
+    is_light : bool
+        Whether the work is small; the block changes nothing otherwise.
 
     Examples
     --------
     >>> @kernel
     ... def double(x):
     ...     return 2.0 * x
-    >>> with light_work(seconds=1e-6):
+    >>> with light_work():
     ...     double(4.0)
     8.0
     """
-    global _python_seconds
-    _python_seconds += seconds
-    is_light = _python_seconds <= PYTHON_SECONDS
     before = _IS_LIGHT.set(is_light)
     try:
         # Compiled code does not warn of overflow and the like either.
@@ -116,6 +114,35 @@ def light_work(seconds: float) -> Iterator[None]:
             yield
     finally:
         _IS_LIGHT.reset(before)
+
+
+def plain_form(of: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Register a function as the Python form of a kernel, for light work.
+
+    It must do with arrays, term by term and in the same order, what the loops of the kernel do, so that both
+    have the same bits.
+
+    Examples
+    --------
+    >>> @kernel
+    ... def double_all(x):
+    ...     for i in range(len(x)):
+    ...         x[i] *= 2.0
+    >>> @plain_form(double_all)
+    ... def double_at_once(x):
+    ...     x *= 2.0
+    >>> numbers = np.ones(2)
+    >>> with light_work():
+    ...     double_all(numbers)
+    >>> numbers.tolist()
+    [2.0, 2.0]
+    """
+
+    def register(function: Function) -> Function:
+        of.plain_form = function  # type: ignore[attr-defined]
+        return function
+
+    return register
 
 
 @cache
@@ -210,13 +237,23 @@ def _undisturbed(compiled: Any) -> Callable[..., Any]:
     compile_for = compiled.compile
     find_place = functools.cache(lambda: _keep_on_disk(compiled))
     is_stored = functools.cache(lambda: (place := find_place()) is not None and any(place.rglob("*.nbi")))
+    seconds = 0.0
+
+    def in_python(*arguments: Any) -> Any:
+        nonlocal seconds
+        start = time.thread_time()
+        try:
+            return _python_form(compiled)(*arguments)
+        finally:
+            seconds += time.thread_time() - start
 
     @functools.wraps(compile_for)
     def compile_undisturbed(*arguments: Any) -> Any:
         with _LOCK, _vectorising(), _without_collecting():
-            if _IS_LIGHT.get() and not is_stored():
-                return _python_form(compiled)  # numba calls what it is given
+            if _IS_LIGHT.get() and seconds < PYTHON_SECONDS and not is_stored():
+                return in_python  # numba calls what it is given
             place = find_place()
+            before = _IS_LIGHT.set(False)  # a kernel calls other kernels in their compiled form only
             try:
                 return compile_for(*arguments)
             except UNREADABLE:
@@ -224,6 +261,8 @@ def _undisturbed(compiled: Any) -> Callable[..., Any]:
                     raise
                 shutil.rmtree(place, ignore_errors=True)
                 return compile_for(*arguments)
+            finally:
+                _IS_LIGHT.reset(before)
 
     return compile_undisturbed
 
@@ -231,6 +270,8 @@ def _undisturbed(compiled: Any) -> Callable[..., Any]:
 @cache
 def _python_form(compiled: Any) -> Callable[..., Any]:
     """Return the Python form of a kernel, which calls those of other kernels."""
+    if hasattr(compiled, "plain_form"):
+        return cast(Callable[..., Any], compiled.plain_form)
     function = compiled.py_func
     used = {name: function.__globals__.get(name) for name in function.__code__.co_names}
     kernels = {name: _python_form(value) for name, value in used.items() if hasattr(value, "py_func")}

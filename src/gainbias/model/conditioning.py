@@ -1,6 +1,6 @@
 """Condition numbers of a chain seen through features: how hard its values are to learn.
 
-Start reading in `condition_numbers`. Most are minima, over unit vectors x of feature weights, of a quadratic
+Start reading in `ConditionNumbers`. Most are minima, over unit vectors x of feature weights, of a quadratic
 form |A Phi x|^2, which `QuadraticForm` finds.
 
 A is a sparse matrix with a column per state and Phi are the features. The d x d matrix of the form is
@@ -33,53 +33,18 @@ SUBSPACE = 8
 DOUBT = 3e-5
 """Largest relative error of an assembled eigenvalue from which refinement may start; it leaves the square."""
 
+CONDITION_NAMES = ("eta1", "eta2", "eta2_literal", "eta3", "gram_min", "omega")
+"""The condition numbers, in the order in which they are shown."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class ConditionNumbers:
     """Constants of the convergence theory, from a chain P with stationary law mu and features Phi.
 
     With D = diag(mu), |f|_Dir^2 = f^T D (I - P) f, |f|_D^2 = f^T D f and e the vector of ones. Where no
     vector meets the conditions of a minimum (one state, or one feature), it is infinite. All are accurate to
-    about 1e-9 relative to themselves.
-
-    Attributes
-    ----------
-    eta1 : float
-        Minimum of |Phi x|_Dir^2 + (mu^T Phi x)^2 over |x| = 1.
-    eta2 : float
-        Minimum of |Phi x|_Dir^2 over |x| = 1, x orthogonal to the weights whose values are e if there are
-        such weights.
-    eta2_literal : float
-        Minimum of |Phi x|_Dir^2 over |x| = 1, with entries of sum 0.
-    eta3 : float
-        `gram_min` times the minimum of |y|_Dir^2 over |y|_D = 1, mu^T y = 0, which does not depend on the
-        features.
-    gram_min : float
-        Smallest eigenvalue of Phi^T D Phi.
-    omega : float
-        Largest |P z|_D over |z|_D = 1, mu^T z = 0. It may be 1, also for an ergodic chain.
-
-    Examples
-    --------
-    >>> import gainbias as gb
-    >>> process = gb.MarkovRewardProcess([[0.0, 0.5, 0.5], [1.0, 0.0, 0.0], [0.0, 0.5, 0.5]], [1.0, 0.0, 0.0])
-    >>> numbers = gb.Problem(process, gb.Tabular()).condition_numbers
-    >>> round(numbers.eta1, 12), numbers.omega
-    (0.25, 1.0)
-    """
-
-    eta1: float
-    eta2: float
-    eta2_literal: float
-    eta3: float
-    gram_min: float
-    omega: float
-
-
-def condition_numbers(
-    flows: FlowNetwork, transitions: CsrArray, features: Features, ones_weights: Floats | None
-) -> ConditionNumbers:
-    """Return all condition numbers of a chain and features.
+    about 1e-9 relative to themselves. Each is computed when it is first asked for: `eta3` and `omega` take
+    much longer than the others on large chains.
 
     Parameters
     ----------
@@ -91,36 +56,75 @@ def condition_numbers(
         With full column rank.
     ones_weights : ndarray, shape (d,), or None
         The weights whose values are 1 in every state, if they exist.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> process = gb.MarkovRewardProcess([[0.0, 0.5, 0.5], [1.0, 0.0, 0.0], [0.0, 0.5, 0.5]], [1.0, 0.0, 0.0])
+    >>> numbers = gb.Problem(process, gb.Tabular()).condition_numbers
+    >>> round(numbers.eta1, 12), numbers.omega
+    (0.25, 1.0)
     """
-    eta1, eta2, eta2_literal, gram_min = (
-        _tabular(flows) if features.kind == "tabular" else _linear(flows, features, ones_weights)
-    )
-    return ConditionNumbers(
-        eta1=eta1,
-        eta2=eta2,
-        eta2_literal=eta2_literal,
-        eta3=gram_min * flows.spectral_gap(),
-        gram_min=gram_min,
-        omega=contraction_factor(transitions, flows.stationary),
-    )
 
+    flows: FlowNetwork
+    transitions: CsrArray
+    features: Features
+    ones_weights: Floats | None
 
-def _tabular(flows: FlowNetwork) -> tuple[float, float, float, float]:
-    eta2 = flows.smallest_ratio(np.ones(flows.num_states))
-    return flows.smallest_grounded(), eta2, eta2, float(flows.stationary.min())
+    @cached_property
+    def eta1(self) -> float:
+        """Minimum of |Phi x|_Dir^2 + (mu^T Phi x)^2 over |x| = 1."""
+        if self._is_tabular:
+            return self.flows.smallest_grounded()
+        return self._dirichlet.minimum(extra_row=self.flows.stationary)
 
+    @cached_property
+    def eta2(self) -> float:
+        """Minimum of |Phi x|_Dir^2 over |x| = 1, x orthogonal to the weights whose values are e, if any."""
+        if self._is_tabular:
+            return self.flows.smallest_ratio(np.ones(self.flows.num_states))
+        return self._dirichlet.minimum(normal=self.ones_weights)
 
-def _linear(
-    flows: FlowNetwork, features: Features, ones_weights: Floats | None
-) -> tuple[float, float, float, float]:
-    dirichlet = QuadraticForm(flow_differences(flows), features)
-    root_stationary = sparse.diags_array(np.sqrt(flows.stationary), format="csr")
-    return (
-        dirichlet.minimum(extra_row=flows.stationary),
-        dirichlet.minimum(normal=ones_weights),
-        dirichlet.minimum(normal=np.ones(features.num_features)),
-        QuadraticForm(root_stationary, features).minimum(),
-    )
+    @cached_property
+    def eta2_literal(self) -> float:
+        """Minimum of |Phi x|_Dir^2 over |x| = 1, with entries of sum 0."""
+        if self._is_tabular:
+            return self.eta2
+        return self._dirichlet.minimum(normal=np.ones(self.features.num_features))
+
+    @cached_property
+    def eta3(self) -> float:
+        """`gram_min` times the minimum of |y|_Dir^2 over |y|_D = 1, mu^T y = 0, whatever the features."""
+        return self.gram_min * self.flows.spectral_gap()
+
+    @cached_property
+    def gram_min(self) -> float:
+        """Smallest eigenvalue of Phi^T D Phi."""
+        if self._is_tabular:
+            return float(self.flows.stationary.min())
+        root_stationary = sparse.diags_array(np.sqrt(self.flows.stationary), format="csr")
+        return QuadraticForm(root_stationary, self.features).minimum()
+
+    @cached_property
+    def omega(self) -> float:
+        """Largest |P z|_D over |z|_D = 1, mu^T z = 0. It may be 1, also for an ergodic chain."""
+        return contraction_factor(self.transitions, self.flows.stationary)
+
+    def as_dict(self) -> dict[str, float]:
+        """Return all of them by name."""
+        return {name: getattr(self, name) for name in CONDITION_NAMES}
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(f"{name}={value!r}" for name, value in self.as_dict().items())
+        return f"{type(self).__name__}({numbers})"
+
+    @property
+    def _is_tabular(self) -> bool:
+        return self.features.kind == "tabular"
+
+    @cached_property
+    def _dirichlet(self) -> QuadraticForm:
+        return QuadraticForm(flow_differences(self.flows), self.features)
 
 
 def flow_differences(flows: FlowNetwork) -> CsrArray:

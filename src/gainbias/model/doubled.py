@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import kernel
+from gainbias.kernels import by_blocks, kernel
 from gainbias.types import Floats, Ints
 
 LARGEST, SMALLER = 2.0**950, 2.0**-64
@@ -25,15 +25,24 @@ class Doubled(NamedTuple):
 
     def plus(self, correction: Floats) -> Doubled:
         """Return this vector plus a small correction."""
-        high = self.high + (correction + self.rest)
-        return Doubled(high, (self.high - high) + (correction + self.rest))
+
+        def add(high: Floats, rest: Floats, correction: Floats) -> tuple[Floats, Floats]:
+            total = high + (correction + rest)
+            return total, (high - total) + (correction + rest)
+
+        return Doubled(*by_blocks(add, self.high, self.rest, correction, out=np.empty((2, len(self.high)))))
 
     def minus(self, other: Doubled) -> Doubled:
         """Return the difference to another vector of any size."""
-        high = self.high - other.high
-        part = high - self.high
-        low = (self.high - (high - part)) - (other.high + part)
-        return Doubled(high, low + (self.rest - other.rest))
+
+        def subtract(a: Floats, a_rest: Floats, b: Floats, b_rest: Floats) -> tuple[Floats, Floats]:
+            high = a - b
+            part = high - a
+            low = (a - (high - part)) - (b + part)
+            return high, low + (a_rest - b_rest)
+
+        parts = self.high, self.rest, other.high, other.rest
+        return Doubled(*by_blocks(subtract, *parts, out=np.empty((2, len(self.high)))))
 
     @property
     def rest(self) -> Floats:

@@ -16,7 +16,7 @@ from scipy import linalg, sparse
 from gainbias.features import FeatureLike, Features, as_features
 from gainbias.model.chain.reversible import FlowNetwork, additive_flows
 from gainbias.model.checks import EPSILON, CsrArray, float_array, frozen
-from gainbias.model.conditioning import ConditionNumbers, condition_numbers, sandwich, triangular_factor
+from gainbias.model.conditioning import ConditionNumbers, sandwich, triangular_factor
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solution import ConvergenceError, Solution
 from gainbias.model.solve.solve import solve_to_tolerance
@@ -157,7 +157,7 @@ class Problem:
     @cached_property
     def condition_numbers(self) -> ConditionNumbers:
         """Constants of the convergence theory (see `ConditionNumbers`)."""
-        return condition_numbers(self._flows, self.mrp.csr, self.features, self.ones_weights)
+        return ConditionNumbers(self._flows, self.mrp.csr, self.features, self.ones_weights)
 
     def stationary_norm(self, values: Floats) -> float:
         """Return the root mean square of `values`, (n,), under the stationary law: |f|_D."""
@@ -292,7 +292,8 @@ def _check_irreducible(mrp: MarkovRewardProcess) -> None:
         raise ValueError(
             "a problem needs an irreducible process, so that every state has a positive stationary "
             f"probability; found {mrp.structure.describe_recurrent()}, and "
-            f"{mrp.structure.transient.size} transient states: restrict the process to one recurrent class"
+            f"{mrp.structure.transient.size} transient states: restrict the process to one recurrent class, "
+            "mrp.restricted_to(mrp.structure.recurrent[0])"
         )
 
 

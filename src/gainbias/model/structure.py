@@ -9,7 +9,9 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
+from gainbias.kernels import is_large, kernel
 from gainbias.model.checks import CsrArray
+from gainbias.types import Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +113,8 @@ def class_periods(csr: CsrArray, structure: Structure) -> NDArray[np.int64]:
     >>> class_periods(cycle, find_structure(cycle))
     array([3])
     """
+    if is_large(csr.shape[0]):
+        return search_periods(csr.indptr, csr.indices, np.array([block[0] for block in structure.recurrent]))
     states = np.concatenate(structure.recurrent)
     sizes = np.array([block.size for block in structure.recurrent])
     roots = np.cumsum(sizes) - sizes
@@ -123,6 +127,35 @@ def class_periods(csr: CsrArray, structure: Structure) -> NDArray[np.int64]:
     depth = _tree_depths(rows.indptr, successors, roots)
     differences = np.repeat(depth, np.diff(rows.indptr)) + 1 - depth[successors]
     return np.gcd.reduceat(np.abs(differences), rows.indptr[roots])
+
+
+@kernel
+def search_periods(indptr: Ints, indices: Ints, roots: Ints) -> Ints:
+    """Return the period of each recurrent class, given one state of each.
+
+    A search stops as soon as the transitions that it has seen have no common divisor.
+    """
+    depth = np.full(len(indptr) - 1, -1, np.int64)
+    queue = np.empty(len(indptr) - 1, np.int64)
+    periods = np.zeros(len(roots), np.int64)
+    for c in range(len(roots)):
+        queue[0], depth[roots[c]] = roots[c], 0
+        begin, end, period = 0, 1, 0
+        while begin < end and period != 1:
+            state = queue[begin]
+            begin += 1
+            for entry in range(indptr[state], indptr[state + 1]):
+                target = indices[entry]
+                if depth[target] < 0:
+                    depth[target] = depth[state] + 1
+                    queue[end] = target
+                    end += 1
+                else:
+                    other = abs(depth[state] + 1 - depth[target])
+                    while other != 0:
+                        period, other = other, period % other
+        periods[c] = period
+    return periods
 
 
 def _numbered_by_smallest_state(labels: NDArray[np.int32], num_classes: int) -> NDArray[np.intp]:

@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gainbias.model.solve.elimination import numeric, solver, symbolic
-from gainbias.model.solve.elimination.numeric import Sparse, eliminate_front, factorise
+from gainbias.model.solve.elimination.numeric import (
+    Sparse,
+    eliminate_front,
+    eliminate_front_by_outer_products,
+    factorise,
+)
 from gainbias.model.solve.elimination.solver import (
     MOST_READS_PER_STATE,
     busiest_states,
@@ -17,19 +22,26 @@ from gainbias.model.solve.elimination.solver import (
     next_state,
 )
 from gainbias.model.solve.elimination.symbolic import (
+    level_by_level,
     minimum_degree,
     nested_dissection,
     plan_dense,
     plan_elimination,
     plan_sparse,
+    predicted_flops,
     symmetric_pattern,
     widest_level,
 )
 from gainbias.model.solve.solution import Budget
 from gainbias.progress import Watch
 from tests.oracles.elimination import exact_leaking_solution, leaking_matrix, naive_elimination, naive_fill
+from tests.oracles.expanders import random_sparse
+from tests.oracles.lattices import drift_grid
+from tests.oracles.networks import drift_cube, three_queues, wide_band
+from tests.oracles.record import ExactChain
 
 pytestmark = pytest.mark.kernels
+RNG = np.random.default_rng(6)
 PLENTY = Budget(max_memory=1e9, watch=Watch())
 
 
@@ -42,8 +54,9 @@ def leaking_chain(n: int, density: float, seed: int) -> tuple[np.ndarray, np.nda
     return chain / total[:, None], leak / total
 
 
+@pytest.mark.parametrize("eliminate_front", [eliminate_front, eliminate_front_by_outer_products])
 @pytest.mark.parametrize(("size", "count"), [(1, 1), (5, 3), (40, 40), (41, 33), (90, 70), (120, 4)])
-def test_eliminating_a_front_has_the_bits_of_the_plain_rule(size: int, count: int) -> None:
+def test_eliminating_a_front_has_the_bits_of_the_plain_rule(eliminate_front, size: int, count: int) -> None:  # type: ignore[no-untyped-def]
     chain, leak = leaking_chain(size, 0.7, size)
     expected, expected_leak = naive_elimination(chain, leak, count)
     front = chain.copy().reshape(-1)
@@ -115,7 +128,7 @@ def test_memory_is_what_the_elimination_writes() -> None:
     sizes = (plan.factor_entries, plan.stack_entries, plan.front_entries)
     room = [np.full(size + 50, np.nan) for size in sizes]
     both = (Sparse(matrix.indptr, matrix.indices, matrix.data) for matrix in (rows, columns))
-    factorise(*both, leak, plan.fronts, *room, np.zeros(2))
+    factorise(*both, leak, plan.fronts, 0, len(plan.fronts.first) - 1, *room, np.zeros(2))
     assert [np.flatnonzero(~np.isnan(array))[-1] + 1 for array in room] == list(sizes)
     written = sum(array[:size].nbytes for array, size in zip(room, sizes, strict=True))
     assert plan.bytes_needed == written + plan.fronts.boundary.nbytes
@@ -183,10 +196,23 @@ def test_orders_are_permutations_that_fill_less_than_none(order, chain) -> None:
     assert plan.flops < 0.5 * plain.flops
 
 
-def test_hubs_are_ordered_last() -> None:
+@pytest.mark.parametrize("order", [minimum_degree, level_by_level])
+def test_hubs_are_ordered_last(order) -> None:  # type: ignore[no-untyped-def]
     star = np.zeros((4000, 4000), np.int8)
     star[1234, :] = 1
-    assert minimum_degree(symmetric_pattern(sparse.csr_array(star)))[-1] == 1234
+    assert order(symmetric_pattern(sparse.csr_array(star)))[-1] == 1234
+
+
+def test_narrow_graphs_are_ordered_by_levels_and_fill_no_more() -> None:
+    places = np.random.default_rng(1).permutation(500)
+    path = sparse.csr_array((np.ones(499), (places[:-1], places[1:])), (500, 500))
+    graph = symmetric_pattern(path)
+    plan, name = plan_sparse(graph, PLENTY)
+    other = plan_elimination(graph, minimum_degree(graph), np.inf)
+    assert name == "breadth first"
+    assert other is not None
+    assert plan.factor_entries < 1.1 * other.factor_entries
+    assert plan_sparse(symmetric_pattern(grid(20)), PLENTY)[1] == "minimum degree"
 
 
 @pytest.mark.parametrize("side", [1, 3, 8, 30])
@@ -195,6 +221,30 @@ def test_the_widest_level_of_a_grid_is_its_diagonal(side: int) -> None:
     assert widest_level(graph) == side
     middle = np.roll(np.arange(side**2), side**2 // 2)  # the search begins there, and then again at the rim
     assert widest_level(graph[middle][:, middle].tocsr()) == side
+
+
+def test_a_hub_makes_no_level_and_parts_are_all_searched() -> None:
+    """Two paths of 600 and a comb whose teeth are a level of 40, all of them at a hub."""
+    path = sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(600, 600))
+    star = sparse.csr_array((np.ones(40), (np.zeros(40, int), np.arange(1, 41))), (41, 41))
+    parts = sparse.block_diag([path, star + star.T, path]).tocsr()
+    hub = sparse.csr_array(np.ones((1, parts.shape[0])))
+    graph = sparse.block_array([[None, hub], [hub.T, parts]]).tocsr()
+    assert widest_level(sparse.csr_array(graph)) == 40
+    assert widest_level(sparse.csr_array(np.ones((300, 300)) - np.eye(300))) == 300
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [drift_grid(40, 40), drift_cube(12), three_queues(18), wide_band(1500, 30), random_sparse(800, RNG)],
+    ids=["grid", "cube", "queues", "band", "random"],
+)
+def test_flops_are_predicted_within_a_factor_of_three(chain: ExactChain) -> None:
+    graph = symmetric_pattern(chain.transitions)
+    n = graph.shape[0]
+    plan = plan_elimination(graph, minimum_degree(graph), np.inf)
+    assert plan is not None
+    assert 1 / 3 < predicted_flops(n, graph.nnz, widest_level(graph)) / plan.flops < 3
 
 
 def test_root_is_where_the_chain_drifts_to() -> None:

@@ -7,7 +7,8 @@ another one, neighbours are added up and batches become twice as long. So there 
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -95,6 +96,15 @@ class BatchSums:
         joined.rest = np.concatenate([self.rest, other.rest], axis=-1)
         joined._full, joined.size, joined.steps = self._full, self.size, self.steps
         return joined
+
+    @classmethod
+    def restored(cls, complete: Floats, rest: Floats, size: int, steps: int) -> Self:
+        """Return sums with these complete batches and this rest."""
+        made = cls(rest.shape)
+        made._full = complete.shape[-1]
+        made._sums[..., : made._full] = complete
+        made.rest, made.size, made.steps = rest, size, steps
+        return made
 
     def first(self, batches: int) -> BatchSums:
         """Return the sums as they were after the first `batches` complete batches."""
@@ -212,6 +222,19 @@ class BatchMeans:
         for begin in range(0, array.shape[1], width):
             shifted = array[:, begin : begin + width] - self.origin[:, None]
             self.sums.add(np.stack([shifted, shifted**2]))
+
+    def state(self) -> tuple[dict[str, int | float], dict[str, Floats]]:
+        """Return all numbers and all arrays that `restored` needs."""
+        numbers = {"size": self.sums.size, "steps": self.steps, "largest": self.largest}
+        return numbers, {"origin": self.origin, "complete": self.sums.complete, "rest": self.sums.rest}
+
+    @classmethod
+    def restored(cls, numbers: Mapping[str, Any], arrays: Mapping[str, Floats]) -> Self:
+        """Return what `state` was taken of, to the last bit."""
+        made = cls(len(arrays["origin"]))
+        made.origin, made.largest = arrays["origin"], numbers["largest"]
+        made.sums = BatchSums.restored(arrays["complete"], arrays["rest"], numbers["size"], numbers["steps"])
+        return made
 
     def about(self, centre: float, cut: int = 0) -> tuple[Floats, Floats]:
         """Return means of the rewards less `centre`, and of the squares of that, each (chains, batches).

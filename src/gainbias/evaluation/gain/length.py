@@ -87,10 +87,12 @@ def length_for(
     is_number = isinstance(half_width, Real) and not isinstance(half_width, bool)
     if not (is_number and 0.0 < half_width < math.inf):
         raise ValueError(f"half_width must be a positive number, found {half_width!r}")
-    if not verdict.is_trusted and verdict.longer is None:
-        return RunLength(None, None, f"no length can be named: {verdict.words}")
+    is_there = interval is not None and not math.isnan(interval[0])
+    if verdict.longer is None and not (verdict.is_trusted and is_there):
+        reason = "there is no interval yet" if verdict.is_trusted else verdict.words
+        return RunLength(None, None, f"no length can be named: {reason}")
     now = used + left_out
-    if interval is None or math.isnan(interval[0]):
+    if interval is None or not is_there:
         steps = left_out + math.ceil(used * (verdict.longer or 1.0))
         words = f"at least {steps:,} steps, and then ask again, because there is no interval yet"
         return RunLength(steps, steps / now, f"{words}: {verdict.words}")

@@ -64,7 +64,7 @@ STICKS_OUT = 3e-4
 NEIGHBOURS = 31
 """Waves from whose median the usual square is taken."""
 
-TINY = float(np.finfo(np.float64).tiny)
+LEAST_SQUARE = float(np.finfo(np.float64).tiny)
 """In the place of squares that cancel exactly, as in a cycle without chance."""
 
 REGRESSION_POINTS = 4096
@@ -77,45 +77,53 @@ class SlowFamily:
 
     Attributes
     ----------
-    inverse : (shapes, waves) array
-        One over the square of each wave, for each shape.
+    squares, inverse : (shapes, waves) arrays
+        The square of each wave, for each shape, and one over it.
     log_sum : (shapes,) array
         Sum of the logarithms of the squares.
-    missing : (shapes,) array
-        The square of an infinitely slow wave, relative to the average over the slowest ones that are there.
+    slowest : (shapes,) array
+        The square of an infinitely slow wave.
     turn : (shapes,) array
         From `TURNS`.
-    trend : (waves,) array
-        Amplitudes of a straight line.
-    steps : (places, waves) array
-        Amplitudes of level shifts at `PLACES`.
+    lines : (1 + places, waves) array
+        Amplitudes of a straight line, and of level shifts at `PLACES`.
+    line_totals : (shapes, 1 + places) array
+        Sums of their squares over shape.
     """
 
+    squares: Floats
     inverse: Floats
     log_sum: Floats
-    missing: Floats
+    slowest: Floats
     turn: Floats
-    trend: Floats
-    steps: Floats
+    lines: Floats
+    line_totals: Floats
 
 
 @lru_cache(maxsize=32)
-def slow_family(waves: int, averaged: int) -> SlowFamily:
-    """Return the shapes for this many waves, of which the slowest `averaged` are averaged."""
+def slow_family(waves: int) -> SlowFamily:
+    """Return the shapes for this many waves."""
     slow = 1.0 / (1.0 + (np.arange(1, waves + 1) / TURNS[:, None]) ** 2)
     squares = (LEVELS_OF_SLOW[:, None] * slow[:, None, :] + 1.0).reshape(-1, waves)
-    slowest = np.tile(LEVELS_OF_SLOW + 1.0, len(TURNS))
     place = (np.arange(REGRESSION_POINTS) + 0.5) / REGRESSION_POINTS
     lines = np.concatenate([place[None] - 0.5, (place > PLACES[:, None]).astype(np.float64)])
     amplitudes = fft.dct(lines, norm="ortho")[:, 1 : waves + 1]
     return SlowFamily(
+        squares=squares,
         inverse=1.0 / squares,
         log_sum=np.log(squares).sum(axis=1),
-        missing=slowest / squares[:, :averaged].mean(axis=1),
+        slowest=np.tile(LEVELS_OF_SLOW + 1.0, len(TURNS)),
         turn=np.repeat(TURNS, len(LEVELS_OF_SLOW)),
-        trend=amplitudes[0],
-        steps=amplitudes[1:],
+        lines=amplitudes,
+        line_totals=(1.0 / squares) @ (amplitudes**2).T,
     )
+
+
+@lru_cache(maxsize=512)
+def missing_parts(waves: int, averaged: int) -> Floats:
+    """Return the square of an infinitely slow wave, relative to the average over the slowest, (shapes,)."""
+    family = slow_family(waves)
+    return np.asarray(family.slowest / family.squares[:, :averaged].mean(axis=1))
 
 
 @dataclass(frozen=True)
@@ -153,13 +161,16 @@ class Waves:
     disagreement: float
 
 
-def slow_waves(series: Floats) -> Waves:
+def slow_waves(series: Floats, average: int = SLOW_WAVES) -> Waves:
     """Return what the slow waves of a series say.
 
     Parameters
     ----------
     series : (chains, n) array
         At least 4 entries of each chain, not all of them equal.
+    average : int
+        Waves that are averaged, of all chains together, if there are as many. More of them make the long-run
+        variance surer, but only if the series is longer, too: faster waves know less about slow parts.
 
     Returns
     -------
@@ -175,9 +186,9 @@ def slow_waves(series: Floats) -> Waves:
     True
     """
     chains, n = series.shape
-    averaged = min(max(FEWEST_WAVES, -(-SLOW_WAVES // chains)), n - 2)
+    averaged = min(max(FEWEST_WAVES, -(-average // chains)), n - 2)
     waves = min(max(MOST_WAVES, averaged), max(n // 2, averaged + 1))
-    family = slow_family(waves, averaged)
+    family, parts = slow_family(waves), missing_parts(waves, averaged)
     amplitudes = fft.dct(series - series.mean(axis=1, keepdims=True), norm="ortho")[:, 1 : waves + 1]
     squares = (amplitudes**2).mean(axis=0)
     calm = np.minimum(squares, _limits(squares, chains))
@@ -186,23 +197,19 @@ def slow_waves(series: Floats) -> Waves:
 
     total = family.inverse @ calm
     fits = _log_likelihood(total, family.log_sum, chains, waves)
-    fine, bad = family.missing <= SMALL_MISS, family.missing > LARGE_MISS
+    fine, bad = parts <= SMALL_MISS, parts > LARGE_MISS
     steady = fits[fine].max()
 
-    def with_line(line: Floats) -> float:
-        explained = (family.inverse[fine] @ (common * line)) ** 2 / (family.inverse[fine] @ line**2)
-        return float(
-            _log_likelihood(total[fine] - explained, family.log_sum[fine], chains, waves).max() - steady
-        )
-
-    shifts = [with_line(step) for step in family.steps]
+    explained = (family.inverse[fine] @ (common * family.lines).T) ** 2 / family.line_totals[fine]
+    left = _log_likelihood(total[fine, None] - explained, family.log_sum[fine, None], chains, waves)
+    drifts, *shifts = (float(fit) for fit in left.max(axis=0) - steady)
     believed = family.turn >= SLOWEST_BELIEVED
     weights = np.where(believed, np.exp(np.minimum(fits - fits[believed].max(), 0.0)), 0.0)
-    missing = float(weights @ family.missing / weights.sum())
+    missing = float(weights @ parts / weights.sum())
     within, degrees, disagreement = float((amplitudes[:, :averaged] ** 2).mean()), chains * averaged, 1.0
     if chains > 1:
         between = n * float(series.mean(axis=1).var(ddof=1))
-        disagreement = float(stats.f.sf(between / max(within * missing, TINY), chains - 1, degrees))
+        disagreement = float(stats.f.sf(between / max(within * missing, LEAST_SQUARE), chains - 1, degrees))
         if disagreement < SURE_OF_DISAGREEMENT:  # then what happens within chains tells little
             within, degrees, missing = between, chains - 1, 1.0
         else:
@@ -213,7 +220,7 @@ def slow_waves(series: Floats) -> Waves:
         degrees=degrees,
         missing=missing,
         too_short=float(fits[bad].max() - steady),
-        drifts=with_line(family.trend),
+        drifts=drifts,
         shifts=max(shifts),
         shift_at=float(PLACES[int(np.argmax(shifts))]),
         relaxations=float(np.pi * family.turn[bad][int(np.argmax(fits[bad]))]),
@@ -223,7 +230,7 @@ def slow_waves(series: Floats) -> Waves:
 
 def _log_likelihood(total: Floats, log_sum: Floats, chains: int, waves: int) -> Floats:
     """Return Whittle's log-likelihood at the best scale, given the mean over chains of squares over shape."""
-    return np.asarray(-0.5 * chains * (waves * np.log(np.maximum(total, TINY) / waves) + log_sum))
+    return np.asarray(-0.5 * chains * (waves * np.log(np.maximum(total, LEAST_SQUARE) / waves) + log_sum))
 
 
 def _limits(squares: Floats, chains: int) -> Floats:

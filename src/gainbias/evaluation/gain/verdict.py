@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from gainbias.evaluation.gain.spectrum import SURE_OF_DISAGREEMENT, TINY, Waves, season_length
+from gainbias.evaluation.gain.spectrum import LEAST_SQUARE, SURE_OF_DISAGREEMENT, Waves, season_length
 from gainbias.types import Floats
 
 VerdictKind: TypeAlias = Literal[
@@ -310,9 +310,19 @@ def has_infinite_variance(series: Floats) -> bool:
     # For a power these are independent and exponential, with the inverse of the index as their mean.
     steps = np.arange(1, count + 1) * np.log(distances[:count] / distances[1 : count + 1])
     outer = int(OUTER_SHARE * count)
-    end, inside = float(steps[:outer].mean()), float(steps[outer:].mean())
-    largest_index = (1.0 + TAIL_CONFIDENCE / np.sqrt(count)) / max(float(steps.mean()), TINY)
+    end, inside, both = (_mean_without_largest(part) for part in (steps[:outer], steps[outer:], steps))
+    largest_index = (1.0 + TAIL_CONFIDENCE / np.sqrt(count)) / max(both, LEAST_SQUARE)
     if not (largest_index < FINITE_VARIANCE and end > 0.0 and inside > 0.0):
         return False
     bend = np.log(inside / end) / np.sqrt(1.0 / outer + 1.0 / (count - outer))
     return bool(bend < SURE_OF_BEND)
+
+
+def _mean_without_largest(steps: Floats) -> float:
+    """Return the mean of exponential numbers from all but the largest.
+
+    The gap between usual numbers and events of another size is one step, and must not make a tail.
+    """
+    count = len(steps)
+    largest_expected = float((1.0 / np.arange(1, count + 1)).sum())
+    return float((steps.sum() - steps.max()) / (count - largest_expected))

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import ceil, log
 
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from gainbias.kernels import is_large, share_blocks
 from gainbias.model.checks import CsrArray, row_sums
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Sparse
@@ -28,14 +30,20 @@ from gainbias.model.solve.residual import bellman_residual, inner
 from gainbias.model.solve.solution import Budget, MethodError, Solver
 from gainbias.types import Floats
 
-THRESHOLDS = (1e-3, 1e-6, 1e-9)
+THRESHOLDS = (1e-2, 1e-3, 1e-6, 1e-9)
 """A transition weaker than this, relative to all that leaves its state, may separate two blocks."""
+
+MOST_COUPLING = 0.03
+"""All transitions from a state to other blocks may have this part together."""
 
 LARGEST_BLOCK = 5_000
 """Larger blocks are refused: they would take too long to factorise."""
 
 DENSE_BLOCK = 200
 """Blocks up to this size are eliminated as given; a fill-reducing order would cost more than it saves."""
+
+ENOUGH_CYCLES = 1e-5
+"""Cycles of a solve leave about this part of the error; the refinement that follows squares it."""
 
 LAW_TOLERANCE = 1e-13
 """Cycles end at this change of the law; the next one would shrink it by the coupling once more."""
@@ -56,6 +64,8 @@ def find_blocks(transitions: CsrArray) -> Blocks | None:
     [0, 0, 1, 1, 2, 2]
     """
     n = transitions.shape[0]
+    if is_large(n) and min(share_blocks(lambda *ends: _weakest(transitions, *ends), n)) >= THRESHOLDS[0]:
+        return None
     source = np.repeat(np.arange(n), np.diff(transitions.indptr))
     away = source != transitions.indices
     leaving = np.bincount(source[away], transitions.data[away], minlength=n)
@@ -73,9 +83,21 @@ def find_blocks(transitions: CsrArray) -> Blocks | None:
         if not 1 < count <= n / 2 or np.bincount(block_of).max() > LARGEST_BLOCK:
             continue
         across = block_of[source] != block_of[transitions.indices]
-        if np.bincount(source[across], strength[across], minlength=n).max() <= 0.03:
+        if np.bincount(source[across], strength[across], minlength=n).max() <= MOST_COUPLING:
             return np.asarray(block_of, dtype=np.intp)
     return None
+
+
+def _weakest(transitions: CsrArray, begin: int, end: int) -> float:
+    """Return the weakest transition from some states, relative to all that leaves its state."""
+    start = transitions.indptr[begin : end + 1]
+    stored = transitions.data[start[0] : start[-1]]
+    source = np.repeat(np.arange(end - begin), np.diff(start))
+    away = source + begin != transitions.indices[start[0] : start[-1]]
+    source, stored = source[away], stored[away]
+    leaving = np.bincount(source, stored, minlength=end - begin)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.min(stored / leaving[source], initial=np.inf))
 
 
 @dataclass
@@ -90,6 +112,7 @@ class AggregationSolver:
     _factors: Factors
     _coarse: Solver
     _scale: float
+    _cycles: int
     method: str = field(default="aggregation", init=False)
     # The error that a cycle leaves, squared by the refinement that always follows. It is not 0, so that the
     # answer is doubted like that of other iterations.
@@ -100,10 +123,18 @@ class AggregationSolver:
         return np.full(len(values), inner(self.stationary, values))
 
     def solve(self, right: Floats) -> Floats:
-        """Return x with ``x - P x = right`` and average 0, for a right side with average 0, by one cycle.
+        """Return x with ``x - P x = right`` and average 0, for a right side with average 0.
 
-        The error that one cycle leaves is of the order of the coupling; the caller refines.
+        The error that a cycle leaves is of the order of the coupling; the caller refines.
         """
+        x = self._cycle(right)
+        for _ in range(self._cycles - 1):
+            left = right - x + self._transitions @ x
+            x = x + self._cycle(left - inner(self.stationary, left))
+        return x
+
+    def _cycle(self, right: Floats) -> Floats:
+        """Return about the x with ``x - P x = right`` and average 0."""
         self.iterations += 1
         block_means = self._means(right)
         level = self._coarse.solve((block_means - self._coarse.average(block_means)) / self._scale)
@@ -146,8 +177,12 @@ def prepare_aggregation(
     source = np.repeat(np.arange(n), np.diff(transitions.indptr))
     across = block_of[source] != block_of[transitions.indices]
     between = _part(transitions, source, across)
-    factors = _factorise_blocks(_part(transitions, source, ~across), row_sums(between), block_of, budget)
+    leak = row_sums(between)
+    factors = _factorise_blocks(_part(transitions, source, ~across), leak, block_of, budget)
     law, change, cycles = np.full(n, 1.0 / n), np.inf, 0
+    # What a cycle leaves of an error. A law that is easy to find may hide it, but not the coupling.
+    inside = row_sums(_part(transitions, source, ~across & (source != transitions.indices)))
+    shrinks = float(np.max(leak / (leak + inside)))
     while change > LAW_TOLERANCE:
         budget.watch.show(f"aggregation: cycle {cycles + 1}")
         shares = law / np.bincount(block_of, law)[block_of]
@@ -160,10 +195,13 @@ def prepare_aggregation(
         # The change is at most 2 at first, so that cycles which pass this test end by themselves.
         if change > max(0.3 * before, LAW_TOLERANCE):
             raise MethodError(f"the law of the blocks moved by {before:.1e} and then still by {change:.1e}")
+        if before < np.inf and change > 100 * LAW_TOLERANCE:  # less may be rounding, which does not shrink
+            shrinks = max(shrinks, change / before)
         law = settled
         cycles += 1
     note = f"{coarse_chain.shape[0]:,} blocks; the coarse chain by {coarse.method}"
-    return AggregationSolver(law, cycles, (note,), transitions, block_of, factors, coarse, scale)
+    per_solve = ceil(log(ENOUGH_CYCLES) / log(shrinks))
+    return AggregationSolver(law, cycles, (note,), transitions, block_of, factors, coarse, scale, per_solve)
 
 
 def _part(transitions: CsrArray, source: NDArray[np.intp], chosen: NDArray[np.bool_]) -> CsrArray:

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gainbias.kernels import by_blocks
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.solve.bounds import (
@@ -43,6 +44,7 @@ from gainbias.model.solve.residual import (
     bellman_residual,
     bounded_residual,
     inner,
+    largest_of,
     throughput,
 )
 from gainbias.model.solve.solution import MethodError, Solver
@@ -169,23 +171,26 @@ def _with_doubt(rows: Sparse, expected: Expected, answer: Certified, solver: Sol
 def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refined:
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
     rewards = expected.high
-    largest = float(np.abs(rewards).max())
+    most = largest_of(rewards)
     gain = Doubled(solver.average(rewards))
     bias = Doubled(solver.solve(rewards - gain.high))
-    sensitivity = float(np.abs(solver.solve(np.ones(len(rewards)))).max()) if solver.tolerance == 0.0 else 0.0
+    sensitivity = largest_of(solver.solve(np.ones(len(rewards)))) if solver.tolerance == 0.0 else 0.0
     errors: list[float] = []
     while len(errors) < MOST_BIAS_REFINEMENTS:
         res = bellman_residual(rows, rewards, Doubled(gain.high, gain.rest - expected.rest), bias)
         shift = solver.average(res)
-        correction = solver.solve(res - shift)
+        correction = solver.solve(by_blocks(np.subtract, res, shift))
         # The average of the residual rounds too: of the residual, and of the bias, whose doubled digits end
         # somewhere. That moves the gain, and through it every state of the bias.
-        rounding = 4 * EPSILON * np.abs(res) + 4 * EPSILON**2 * throughput(transitions, np.abs(bias.high))
+        through = throughput(transitions, by_blocks(np.abs, bias.high))
+        rounding = by_blocks(
+            lambda res, through: 4 * EPSILON * np.abs(res) + 4 * EPSILON**2 * through, res, through
+        )
         unseen = float(solver.average(rounding).max())
         span = float(np.ptp(bias.high))
-        gain_error = float(np.abs(shift).max()) + unseen
-        bias_error = float(np.abs(correction).max()) + unseen * sensitivity
-        errors.append(max(relative(gain_error, largest), relative(bias_error, span)))
+        gain_error = largest_of(shift) + unseen
+        bias_error = largest_of(correction) + unseen * sensitivity
+        errors.append(max(relative(gain_error, most), relative(bias_error, span)))
         before = gain, bias
         gain, bias = gain.plus(shift), bias.plus(correction)
         # One small correction may be luck; and one that does not shrink may be the rounding of a huge bias.
@@ -193,7 +198,7 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refin
             break
     else:
         before = gain, bias
-    residual = relative(float(np.abs(res).max()), max(largest, span))
+    residual = relative(largest_of(res), max(most, span))
     return _Refined(*before, GainAndBias(gain, bias), residual, max(errors[-2:]))
 
 
@@ -305,5 +310,5 @@ def _solved_noise(rows: Sparse, solver: Solver) -> NoiseSolution:
 
 
 def _ratio(after: Floats, before: Floats) -> float:
-    size = float(np.abs(before).max())
-    return float(np.abs(after).max()) / size if size > 0.0 else 0.0
+    size = largest_of(before)
+    return largest_of(after) / size if size > 0.0 else 0.0

@@ -26,8 +26,8 @@ from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError,
 from gainbias.model.solve.turns import (
     FIRST_PRODUCTS,
     PER_OPERATION,
-    PER_ORDERED_ENTRY,
-    PER_ORDERED_STATE,
+    PER_SEEN_ENTRY,
+    PER_SEEN_STATE,
     Meter,
     Turn,
     next_turn,
@@ -46,6 +46,16 @@ MOST_DENSE_STATES = 10_000
 
 LAW_DIGITS, ANSWER_DIGITS = 15.0, 63.0
 """Digits that a method must gain for the stationary law, and for an answer: seven solves of nine digits."""
+
+CHEAP_PRODUCTS = 500
+"""An elimination that costs no more than this many products is done before anything else is tried.
+
+Methods that multiply take some hundred products on the quickest chains and many thousand on slow ones, and
+they estimate errors for which elimination has bounds.
+"""
+
+THIN_CHAIN_ENTRIES = 6
+"""Chains with at most this many transitions a state may be narrow: elimination is looked at first."""
 
 LARGEST_GAIN_ERROR = 0.1
 """An answer whose gain may be off by more than this part of the largest reward is of no use."""
@@ -66,11 +76,14 @@ class Candidate:
         Makes its solver.
     trial : float
         Work after which it is known how it gets on; 0 if it is best done at once.
+    cheap : float
+        Work that is always worth it.
     """
 
     name: str
     prepare: Callable[[Budget], Solver]
     trial: float
+    cheap: float = 0.0
 
 
 def first_that_meets(
@@ -81,6 +94,7 @@ def first_that_meets(
     budget: Budget,
     *,
     insist: bool = True,
+    following: int = 0,
 ) -> tuple[Solver, list[Certified], tuple[str, ...]]:
     """Return the solver and the answers of the first method whose answers for all `rewards` meet `tol`.
 
@@ -89,6 +103,8 @@ def first_that_meets(
     insist : bool
         Whether to raise an error if no method meets `tol`. Otherwise the best answers are returned, unless
         none knows the gain: the caller must show their errors.
+    following : int
+        About the number of right sides that will be solved for afterwards. Elimination answers them at once.
 
     Returns
     -------
@@ -100,9 +116,9 @@ def first_that_meets(
     ConvergenceError
         If no answer is accepted.
     """
-    wanted = LAW_DIGITS + ANSWER_DIGITS * len(rewards)
+    wanted = LAW_DIGITS + ANSWER_DIGITS * (len(rewards) + following)
     turns = [
-        Turn(one.name, partial(_answer, mrp, rewards, one.prepare, budget), one.trial, wanted)
+        Turn(one.name, partial(_answer, mrp, rewards, one.prepare, budget), one.trial, wanted, one.cheap)
         for one in candidates(mrp, method)
     ]
     tried: list[str] = []
@@ -253,9 +269,12 @@ def candidates(mrp: MarkovRewardProcess, method: str) -> list[Candidate]:
     csr, structure, n = mrp.csr, mrp.structure, mrp.num_states
     recurrent = structure.recurrent[0]
     slice_of_products = FIRST_PRODUCTS * product_work(csr)
-    ordering = PER_ORDERED_STATE * n + PER_ORDERED_ENTRY * csr.nnz
-    dense = Candidate("dense-gth", lambda budget: eliminate(csr, structure, True, budget), ordering)
-    gth = Candidate("sparse-gth", lambda budget: eliminate(csr, structure, False, budget), ordering)
+    prediction = PER_SEEN_STATE * n + PER_SEEN_ENTRY * csr.nnz
+    if csr.nnz <= THIN_CHAIN_ENTRIES * n:
+        prediction = min(prediction, 0.5 * slice_of_products)
+    cheap = CHEAP_PRODUCTS * product_work(csr)
+    dense = Candidate("dense-gth", lambda budget: eliminate(csr, structure, True, budget), prediction, cheap)
+    gth = Candidate("sparse-gth", lambda budget: eliminate(csr, structure, False, budget), prediction, cheap)
     full = csr.nnz > 0.1 * float(n) ** 2
     direct = dense if n <= DENSE_SOLVE_STATES or full else gth
     if method in ("dense-gth", "sparse-gth"):

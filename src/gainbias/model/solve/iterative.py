@@ -17,11 +17,11 @@ from math import isfinite, log
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import kernel
+from gainbias.kernels import by_blocks, kernel
 from gainbias.model.checks import CsrArray
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import exit_probability
-from gainbias.model.solve.residual import inner, length
+from gainbias.model.solve.residual import combined, inner, largest_of, length, multiply
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.solve.turns import PER_CALL, PER_ENTRY, PER_STATE, PER_SWEPT_ENTRY, Meter
 from gainbias.types import Floats
@@ -87,12 +87,16 @@ class IterativeSolver:
 
         def forward(x: Floats) -> Floats:
             self._meter.spend(product_work(self._transitions), products=1)
-            moved = np.asarray(self._transitions @ x)
-            return np.asarray(moved - inner(self.stationary, moved))
+            return self._centred(multiply(self._transitions, x))
 
-        x = self._solve(forward, right - inner(self.stationary, right), self.tolerance)
+        x = self._solve(forward, self._centred(right), self.tolerance)
         self._meter.finish_solve()
-        return x - inner(self.stationary, x)
+        return self._centred(x)
+
+    def _centred(self, values: Floats) -> Floats:
+        """Return values, (n,), less their average."""
+        average = inner(self.stationary, values)
+        return np.asarray(by_blocks(lambda part: part - average, values))
 
 
 def product_work(transitions: CsrArray) -> float:
@@ -109,7 +113,11 @@ def prepare_power(
         # x - P x = b is solved by the sum of P^k b, or, with the lazy chain L = (I + P) / 2, of L^k (b / 2).
         if period == 1:
             return _sum_of_powers(forward, right, tolerance, budget)
-        return _sum_of_powers(lambda x: 0.5 * (x + forward(x)), 0.5 * right, tolerance, budget)
+
+        def lazily(x: Floats) -> Floats:
+            return np.asarray(by_blocks(lambda x, moved: 0.5 * (x + moved), x, forward(x)))
+
+        return _sum_of_powers(lazily, 0.5 * right, tolerance, budget)
 
     return prepare("power", transitions, recurrent, solve, solve, budget)
 
@@ -118,7 +126,10 @@ def prepare_krylov(transitions: CsrArray, recurrent: NDArray[np.intp], budget: B
     """Return a solver that uses BiCGSTAB; raises `MethodError` if it does not converge."""
 
     def solve(forward: Operator, right: Floats, tolerance: float) -> Floats:
-        return bicgstab(lambda x: x - forward(x), lambda x: x, right, tolerance, budget, "krylov")
+        def apply(x: Floats) -> Floats:
+            return np.asarray(by_blocks(np.subtract, x, forward(x)))
+
+        return bicgstab(apply, lambda x: x, right, tolerance, budget, "krylov")
 
     return prepare("krylov", transitions, recurrent, solve, solve, budget)
 
@@ -159,13 +170,13 @@ def prepare(
 
     def forward(x: Floats) -> Floats:
         meter.spend(work, products=1)
-        return np.asarray(columns @ x)
+        return multiply(columns, x)
 
     law = np.full(n, 1.0 / n) if guess is None else guess / guess.sum()
     before, moved = meter.products, np.inf
     for _ in range(3):
         # Repeated from its own result: BiCGSTAB may stop early, and a law that is right does not move.
-        right = columns @ law - law
+        right = multiply(columns, law) - law
         moved_before, moved = moved, float(np.abs(right).sum())
         if moved <= STATIONARY_TOLERANCE or moved > 0.5 * moved_before:
             break
@@ -260,15 +271,15 @@ def balance(columns: Sparse, exits: Floats, law: Floats) -> None:
 
 def _sum_of_powers(forward: Operator, right: Floats, tolerance: float, budget: Budget) -> Floats:
     term, total = right, right.copy()
-    start = size = float(np.abs(right).max())
+    start = size = largest_of(right)
     for step in range(1, MOST_POWER_STEPS + 1):
         if size <= tolerance * start:
             return total
         term = forward(term)
-        total += term
+        by_blocks(np.add, total, term, out=total)
         if step % LOOK == 0:
             # A chain may at first not forget at all, for as many steps as it takes to cross it.
-            before, size = size, float(np.abs(term).max())
+            before, size = size, largest_of(term)
             budget.watch.show("power: waiting until the chain forgets", *_fraction(size / start, tolerance))
             budget.meter.reach(size / start)
     rate = (size / before) ** (1.0 / LOOK)
@@ -300,11 +311,11 @@ def bicgstab(
     name : str
         Name of the method, for a progress bar.
     """
-    largest = float(np.abs(right).max(initial=0.0))
-    if largest == 0.0:
+    most = largest_of(right)
+    if most == 0.0:
         return np.zeros(len(right))
     # The norm squares, which must not leave the range of numbers; a power of two costs no digit.
-    power = int(np.frexp(largest)[1])
+    power = int(np.frexp(most)[1])
     unit = np.ldexp(right, -power)
     norm = length(unit)
     unit = unit / norm
@@ -313,8 +324,9 @@ def bicgstab(
     # Round by round, to give up as soon as a round brings next to nothing.
     while reached > 10 * tolerance and reached < 0.3 * last:
         with np.errstate(all="ignore"):
-            x = x + _search(apply, precondition, residual, tolerance, steps, budget, name)
-            residual = unit - apply(x)
+            found = _search(apply, precondition, residual, tolerance, steps, budget, name)
+            x = by_blocks(np.add, x, found)
+            residual = by_blocks(np.subtract, unit, apply(x))
         last, reached, steps = reached, length(residual), 2 * steps
     if not reached <= 10 * tolerance:
         raise MethodError(f"BiCGSTAB reached a residual of {reached:.1e} and {tolerance:.1e} was wanted")
@@ -339,24 +351,25 @@ def _search(
         budget.watch.show(f"{name}: searching")
         rho_before, rho = rho, np.float64(inner(right, residual))
         beta = rho / rho_before * (alpha / omega)
-        direction = residual + beta * (direction - omega * moved)
+        direction = by_blocks(
+            lambda r, d, m, a=beta, b=omega: r + a * (d - b * m), residual, direction, moved
+        )
         step = precondition(direction)
         moved = apply(step)
         alpha = rho / np.float64(inner(right, moved))
-        half = residual - alpha * moved
+        half = combined(residual, -alpha, moved)
         if length(half) <= tolerance:
-            x += alpha * step
+            x = combined(x, alpha, step)
             break
         other = precondition(half)
         turned = apply(other)
         omega = np.float64(inner(turned, half)) / np.float64(inner(turned, turned))
-        change = alpha * step + omega * other
-        residual = half - omega * turned
+        residual = combined(half, -omega, turned)
         budget.meter.spend(12 * PER_STATE * len(x))
         reached = length(residual)
         if not reached < MOST_GROWTH or rho == 0.0 or omega == 0.0:
             break
-        x += change
+        x = by_blocks(lambda x, step, other, a=alpha, b=omega: x + (a * step + b * other), x, step, other)
         budget.meter.reach(reached)
         if reached <= tolerance:
             break

@@ -22,16 +22,15 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, gmres
 
-from gainbias.kernels import kernel
+from gainbias.kernels import by_blocks, kernel
 from gainbias.model.checks import EPSILON, CsrArray, row_sums
 from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
 from gainbias.model.solve.choice import DENSE_SOLVE_STATES
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import factorise_chain
 from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, symmetric_pattern
-from gainbias.model.solve.residual import length
+from gainbias.model.solve.residual import combined, inner, length, multiply
 from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError, available_memory
 from gainbias.model.solve.turns import Meter
 from gainbias.progress import Watch
@@ -257,6 +256,9 @@ class LimitedMeter(Meter):
         super().__init__()
         self._most_operations = most_operations
 
+    def predict(self, ordering: float, operations: float, factor_entries: float) -> None:
+        """Go on: only what is certain counts."""
+
     def plan(self, operations: float, factor_entries: int = 0) -> None:
         """Refuse an elimination that is too expensive."""
         if operations > self._most_operations:
@@ -317,18 +319,56 @@ def _gmres(moves: CsrArray, right: Floats, watch: Watch) -> Floats:
     size = length(right)
     if not (np.isfinite(size) and size > 0.0):
         return np.zeros(len(right))
-    operator = LinearOperator(moves.shape, matvec=lambda x: x - moves @ x, dtype=np.float64)
+
+    def apply(x: Floats) -> Floats:
+        return np.asarray(by_blocks(np.subtract, x, multiply(moves, x)))
+
     unit = right / size
     x, left, last = np.zeros(len(right)), 1.0, np.inf
     # Round by round, to give up as soon as a round brings next to nothing.
     while KRYLOV_TOLERANCE < left < 0.5 * last:
         watch.show("krylov: searching")
         with np.errstate(all="ignore"):
-            x, _ = gmres(operator, unit, x0=x, rtol=KRYLOV_TOLERANCE, restart=KRYLOV_ROUND, maxiter=1)
-            last, left = left, length(unit - operator @ x)
+            x = _gmres_round(apply, unit, x)
+            last, left = left, length(unit - apply(x))
     if not left <= 10 * KRYLOV_TOLERANCE:
         raise MethodError(f"GMRES reached a residual of {left:.1e} and {KRYLOV_TOLERANCE:.1e} was wanted")
     return np.asarray(x) * size
+
+
+def _gmres_round(apply: Callable[[Floats], Floats], right: Floats, x: Floats) -> Floats:
+    """Return a better x with ``apply(x) = right`` after one round of GMRES (Saad and Schultz 1986).
+
+    It is written out because linear algebra libraries add up differently with other numbers of threads.
+    """
+    residual = right - apply(x)
+    norm = length(residual)
+    basis, sides = [residual / norm], [norm]
+    columns: list[list[float]] = []
+    turns: list[tuple[float, float]] = []
+    while len(columns) < KRYLOV_ROUND and abs(sides[-1]) > KRYLOV_TOLERANCE:
+        new, column = apply(basis[-1]), []
+        for old in basis:
+            column.append(inner(new, old))
+            new = combined(new, -column[-1], old)
+        column.append(length(new))
+        basis.append(new / np.float64(column[-1]))
+        for k, (cosine, sine) in enumerate(turns):
+            above, below = column[k], column[k + 1]
+            column[k], column[k + 1] = cosine * above + sine * below, cosine * below - sine * above
+        radius = np.hypot(column[-2], column[-1])
+        cosine, sine = column[-2] / radius, column[-1] / radius
+        turns.append((cosine, sine))
+        columns.append([*column[:-2], radius])
+        sides[-1:] = [cosine * sides[-1], -sine * sides[-1]]
+    weights = sides[:-1]
+    for k in reversed(range(len(columns))):
+        weights[k] = weights[k] / columns[k][k]
+        for i in range(k):
+            weights[i] -= columns[k][i] * weights[k]
+    for weight, vector in zip(weights, basis[:-1], strict=True):
+        x = combined(x, weight, vector)
+    return x
 
 
 def check_useful(values: Floats, error: Floats) -> None:

@@ -15,24 +15,20 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
-from gainbias.kernels import light_work
+from gainbias.kernels import count_threads, light_work, using_threads
 from gainbias.model.checks import EPSILON, float_vector, frozen
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.bounds import relative
 from gainbias.model.solve.certificate import (
     Certified,
-    solve_and_certify,
     solve_and_refine_once,
     stationary_errors,
 )
-from gainbias.model.solve.choice import DENSE_SOLVE_STATES, METHODS, first_that_meets
-from gainbias.model.solve.elimination.solver import eliminate
-from gainbias.model.solve.leaking import AFFORDABLE_OPERATIONS, AFFORDABLE_PER_STATE, LimitedMeter
+from gainbias.model.solve.choice import METHODS, first_that_meets
 from gainbias.model.solve.multichain import InParts, solve_in_parts
 from gainbias.model.solve.solution import (
     AccuracyWarning,
     Budget,
-    MethodError,
     MultichainSolution,
     Solution,
     Solver,
@@ -44,22 +40,27 @@ from gainbias.types import Floats
 
 Rewards = Mapping[str, ArrayLike]
 
-PYTHON_SECONDS_PER_ENTRY = 4e-5
-"""About what an entry of a dense chain of up to 200 states costs where kernels are not compiled yet."""
+MOST_LIGHT_STATES, MOST_LIGHT_ENTRIES = 5_000, 300_000
+"""Up to this size a chain is small: no kernel takes long on it, even where none is compiled yet."""
 
 USUAL_TOLERANCE = 1e-10
 """The tolerance unless another one is given."""
+
+MANY_RIGHT_SIDES = 100
+"""About how often a Poisson equation is solved that is prepared for many right sides."""
 
 
 @overload
 def solve(
     mrp: MarkovRewardProcess, tol: float = ..., method: str = ..., *, time_limit: float | None = ...,
     max_memory: float | None = ..., extra_rewards: Rewards | None = ..., multichain: Literal[False] = ...,
+    threads: int | None = ...,
 ) -> Solution: ...  # fmt: skip
 @overload
 def solve(
     mrp: MarkovRewardProcess, tol: float = ..., method: str = ..., *, time_limit: float | None = ...,
     max_memory: float | None = ..., extra_rewards: Rewards | None = ..., multichain: Literal[True],
+    threads: int | None = ...,
 ) -> MultichainSolution: ...  # fmt: skip
 def solve(
     mrp: MarkovRewardProcess,
@@ -70,6 +71,7 @@ def solve(
     max_memory: float | None = None,
     extra_rewards: Rewards | None = None,
     multichain: bool = False,
+    threads: int | None = None,
 ) -> Solution | MultichainSolution:
     """Return the stationary law, the gain and the bias of a process, each number with its error.
 
@@ -95,6 +97,9 @@ def solve(
         `from_rates`).
     multichain : bool
         Accept several recurrent classes and answer per state.
+    threads : int, optional
+        Number of threads for large chains: by default one for each core that this process may use, or what
+        GAINBIAS_THREADS in the environment says. The answer has the same bits with any number.
 
     Returns
     -------
@@ -114,9 +119,10 @@ def solve(
     >>> print(f"{solution.gain:.6f} by {solution.method}")
     1.500000 by dense-gth
     """
-    _check_arguments(mrp, tol, method, time_limit, max_memory, multichain)
     limits = time_limit, max_memory
-    answer, missed = _solved(mrp, tol, method, limits, extra_rewards, multichain=multichain, insist=False)
+    with using_threads(count_threads(threads)):
+        _check_arguments(mrp, tol, method, time_limit, max_memory, multichain)
+        answer, missed = _solved(mrp, tol, method, limits, extra_rewards, multichain=multichain, insist=False)
     for note in missed:
         warnings.warn(note, AccuracyWarning, stacklevel=2)
     return answer
@@ -128,7 +134,8 @@ def solve_to_tolerance(mrp: MarkovRewardProcess) -> Solution:
     It is for numbers that are derived from the answer and have no error of their own.
     """
     _check_arguments(mrp, USUAL_TOLERANCE, "auto", None, None, multichain=False)
-    answer, _ = _solved(mrp, USUAL_TOLERANCE, "auto", (None, None), None, multichain=False, insist=True)
+    with using_threads(count_threads(None)):
+        answer, _ = _solved(mrp, USUAL_TOLERANCE, "auto", (None, None), None, multichain=False, insist=True)
     assert isinstance(answer, Solution)
     return answer
 
@@ -151,9 +158,9 @@ def _solved(
     }
     per_step = {name: vector / (mrp.rate or 1.0) for name, vector in extra.items()}
     rewards: list[Floats] = [mrp.rewards, *per_step.values()]
-    in_python = PYTHON_SECONDS_PER_ENTRY * float(mrp.num_states) ** 2 * len(rewards)
+    is_small = mrp.num_states <= MOST_LIGHT_STATES and mrp.csr.nnz <= MOST_LIGHT_ENTRIES
     # What is too small to be a number is part of the bounds, also for a caller whom NumPy tells of it.
-    with light_work(in_python), Watch(time_limit) as watch, np.errstate(under="ignore"):
+    with light_work(is_small), Watch(time_limit) as watch, np.errstate(under="ignore"):
         budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
         if multichain:
             found = solve_in_parts(mrp, rewards, tol, method, budget)
@@ -322,19 +329,9 @@ def poisson_solver(mrp: MarkovRewardProcess, tol: float = USUAL_TOLERANCE, metho
     """
     _check_arguments(mrp, tol, method, None, None, multichain=False)
     probe = np.random.default_rng(0).standard_normal(mrp.num_states)
-    with Watch() as watch:
+    with using_threads(count_threads(None)), Watch() as watch:
         budget = Budget(0.9 * available_memory(), watch)
-        if method == "auto" and mrp.num_states > DENSE_SOLVE_STATES:
-            # Many right sides follow, and elimination answers them to the last digits.
-            most_operations = AFFORDABLE_OPERATIONS + AFFORDABLE_PER_STATE * mrp.num_states
-            try:
-                cheap = replace(budget, meter=LimitedMeter(most_operations))
-                direct = eliminate(mrp.csr, mrp.structure, False, cheap)
-                if solve_and_certify(mrp.csr, probe, direct).error_bound <= tol:
-                    return Poisson(mrp, direct)
-            except MethodError:
-                pass
-        solver, _, _ = first_that_meets(mrp, [probe], tol, method, budget)
+        solver, _, _ = first_that_meets(mrp, [probe], tol, method, budget, following=MANY_RIGHT_SIDES)
     return Poisson(mrp, solver)
 
 

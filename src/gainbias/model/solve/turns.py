@@ -29,17 +29,26 @@ PER_SWEPT_ENTRY = 2.5e-9
 PER_OPERATION, PER_FACTOR = 5.5e-11, 5.5e-8
 """Elimination costs this for each operation, and this for each number in the factors, to solve with later."""
 
-PER_ORDERED_STATE, PER_ORDERED_ENTRY = 2e-6, 3e-7
+PER_ORDERED_STATE, PER_ORDERED_ENTRY = 6e-7, 1.2e-7
 """Finding an order for an elimination costs this for each state and for each stored transition."""
+
+PER_SEEN_STATE, PER_SEEN_ENTRY = 1e-7, 8e-8
+"""Predicting what an elimination costs takes this for each state and for each stored transition."""
 
 FIRST_PRODUCTS = 16
 """The first slice of a method that multiplies is worth this many products."""
 
-TRIALS_TO_WAIT = 4.0
+TRIALS_TO_WAIT = 8.0
 """A method that was not yet tried is tried when the best one seems to need this many times its trial."""
 
-CHANCE = 16.0
+AFTER_A_TRIAL = 4.0
+"""What counts as cheap is this many times as much once another method was tried, to no effect."""
+
+CHANCE = 32.0
 """A method gets a chance as long as this many times its work so far is less than others expect to need."""
+
+DIGITS_OF_ONE = 78.0
+"""Digits that a method must gain for one answer; if it must gain more, a chance is worth less."""
 
 
 Result = TypeVar("Result")
@@ -98,6 +107,12 @@ class Meter:
         """Return the largest size of the factors with which elimination may be done before the others are."""
         return min(self.worth / PER_FACTOR, sqrt(self.worth / PER_OPERATION * num_states))
 
+    def predict(self, ordering: float, operations: float, factor_entries: float) -> None:
+        """Note what an elimination is likely to cost before it has an order, and wait until it is wanted."""
+        self.operations = operations
+        self.planned = ordering + PER_OPERATION * operations + PER_FACTOR * factor_entries
+        self._wait()
+
     def plan(self, operations: float, factor_entries: int = 0) -> None:
         """Note what an elimination will cost, or will cost at least, and wait until it is wanted."""
         self.operations = operations
@@ -122,10 +137,19 @@ class Turn(Generic[Result]):
         Work after which it is known how the method gets on.
     digits : float
         Digits that all of its solves must gain together.
+    at_once : float
+        It is cheap, and goes on before all others, if what it has planned is at most this much work.
     """
 
-    def __init__(self, name: str, method: Callable[[Meter], Result], trial: float, digits: float) -> None:
-        self.name, self.trial, self.digits = name, trial, digits
+    def __init__(
+        self,
+        name: str,
+        method: Callable[[Meter], Result],
+        trial: float,
+        digits: float,
+        at_once: float = 0.0,
+    ) -> None:
+        self.name, self.trial, self.digits, self.at_once = name, trial, digits, at_once
         self.meter = Meter()
         self.is_done = self.is_started = self.had_its_share = False
         self.expected = inf
@@ -212,15 +236,23 @@ class Turn(Generic[Result]):
 def next_turn(turns: Sequence[Turn[Result]]) -> Turn[Result]:
     """Return the method that should work next.
 
-    It is the one that expects to be done first, at the rate of its last slices. That rate may mislead: some
-    methods bring nothing for long and then all at once. So nobody is taken to need more than a multiple of
-    the work that it had so far, until that is too much too. Methods that were not tried yet are tried when
-    the best one seems to take much longer than a trial, the shortest trial first.
+    An elimination that is known to be cheap is first, unless another method was tried and is quicker still.
+    Otherwise it is the one that expects to be done first, at the rate of its last slices. That rate may
+    mislead: some methods bring nothing for long and then all at once. So nobody is taken to need more than a
+    multiple of the work that it had so far, until that is too much too. Methods that were not tried yet are
+    tried when the best one seems to take much longer than a trial, the shortest trial first.
     """
     started = [turn for turn in turns if turn.is_started]
     fresh = [turn for turn in turns if not turn.is_started]
     spent = sum(turn.meter.work for turn in started)
     best = min(started, key=_hoped, default=None)
+    eliminations = [turn for turn in started if turn.meter.planned is not None]
+    known = min(eliminations, key=_hoped, default=None)
+    if known is not None:
+        others = [turn for turn in started if turn.meter.planned is None]
+        enough = known.at_once if not others else AFTER_A_TRIAL * known.at_once
+        if _hoped(known) <= enough and all(turn.expected > known.expected for turn in others):
+            return known
     if fresh:
         cheapest = min(fresh, key=lambda turn: turn.trial)
         if (
@@ -230,12 +262,9 @@ def next_turn(turns: Sequence[Turn[Result]]) -> Turn[Result]:
         ):
             return cheapest
     assert best is not None
-    eliminations = [turn for turn in started if turn.meter.planned is not None]
-    if eliminations and best not in eliminations:
-        known = min(eliminations, key=_hoped)
-        # Others have had as long as elimination takes, and are not about to end.
-        if spent > known.expected and best.expected > 0.25 * known.expected:
-            return known
+    # Others have had as long as elimination takes, and are not about to end.
+    if known is not None and spent > known.expected and best.expected > 0.25 * known.expected:
+        return known
     return best
 
 
@@ -245,4 +274,4 @@ def _hoped(turn: Turn[Result]) -> float:
         return inf
     if turn.meter.planned is not None:
         return turn.expected
-    return min(turn.expected, CHANCE * turn.meter.work)
+    return min(turn.expected, CHANCE * turn.meter.work * max(1.0, turn.digits / DIGITS_OF_ONE))

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.model.checks import EPSILON, CsrArray, entry_rows
+from gainbias.kernels import share_blocks
+from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, weighted_means
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import Certified
@@ -29,7 +30,7 @@ from gainbias.model.solve.residual import bellman_residual, inner, throughput
 from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.model.structure import Structure
 from gainbias.progress import OutOfTimeError
-from gainbias.types import Floats
+from gainbias.types import Floats, Ints
 
 MOST_VARIANCE_REFINEMENTS = 8
 """Number of refinements of an average after which the best so far is taken."""
@@ -174,35 +175,61 @@ def _squared_jumps(
     If the stored number differs, even if by rounding only, the jumps of states that hardly ever stay depend
     on it: that is the last of the three, each (n,).
     """
-    source, states = entry_rows(csr), np.arange(csr.shape[0])
-    likeliest = _likeliest(csr)
-    origin = states if in_time else csr.indices[likeliest]
-    jump = bias[csr.indices] - bias[origin][source]
+    out = np.empty((3, csr.shape[0]))
+
+    def work(begin: int, end: int) -> None:
+        out[:, begin:end] = _squared_jumps_from(csr, own, bias, bias_error, in_time, begin, end)
+
+    share_blocks(work, csr.shape[0])
+    return out[0], out[1], out[2]
+
+
+def _squared_jumps_from(
+    csr: CsrArray,
+    own: Doubled | None,
+    bias: Floats,
+    bias_error: Floats,
+    in_time: bool,
+    begin: int,
+    end: int,
+) -> tuple[Floats, Floats, Floats]:
+    """Return what `_squared_jumps` does, for the states `begin` to ``end - 1``."""
+    count = end - begin
+    entries = slice(csr.indptr[begin], csr.indptr[end])
+    start, target, stored = (
+        csr.indptr[begin : end + 1] - entries.start,
+        csr.indices[entries],
+        csr.data[entries],
+    )
+    source = np.repeat(np.arange(count), np.diff(start))
+    likeliest = _likeliest(start, source, stored)
+    origin = np.arange(begin, end) if in_time else target[likeliest]
+    jump = bias[target] - bias[origin][source]
     size = np.abs(jump)
     if own is not None:
-        extra = own.high - own.high[likeliest][source] + (own.rest - own.rest[likeliest][source])
+        high, rest = own.high[entries], own.rest[entries]
+        extra = high - high[likeliest][source] + (rest - rest[likeliest][source])
         jump, size = jump + extra, size + np.abs(extra)
-    _, excess = weighted_means(csr.indptr, Doubled(csr.data), np.zeros(csr.nnz))
-    stays = csr.indices == source
-    chance = np.where(stays, np.maximum(csr.data - excess[source], 0.0), csr.data)
-    moves = chance * (csr.indices != origin[source])
+    _, excess = weighted_means(start, Doubled(stored), np.zeros(len(stored)))
+    stays = target == source + begin
+    chance = np.where(stays, np.maximum(stored - excess[source], 0.0), stored)
+    moves = chance * (target != origin[source])
 
     def per_state(entries: Floats) -> Floats:
-        return np.bincount(source, entries, minlength=len(states)).astype(np.float64, copy=False)
+        return np.bincount(source, entries, minlength=count).astype(np.float64, copy=False)
 
-    mean = np.zeros(len(states)) if in_time else per_state(moves * jump)
-    staying = bias - bias[origin]
+    mean = np.zeros(count) if in_time else per_state(moves * jump)
+    staying = bias[begin:end] - bias[origin]
     staying[source[stays]] = jump[stays]
-    off = bias_error[csr.indices] + bias_error[origin][source] + 8.0 * EPSILON * size
+    off = bias_error[target] + bias_error[origin][source] + 8.0 * EPSILON * size
     slack = per_state(np.where(moves > 0.0, moves * off**2, 0.0))
     return per_state(chance * (jump - mean[source]) ** 2), slack, np.abs(excess) * (staying - mean) ** 2
 
 
-def _likeliest(csr: CsrArray) -> NDArray[np.intp]:
+def _likeliest(start: Ints, source: Ints, stored: Floats) -> Ints:
     """Return the position of the largest entry of each row; the first if there are several."""
-    source = entry_rows(csr)
-    largest = np.flatnonzero(csr.data == np.maximum.reduceat(csr.data, csr.indptr[:-1])[source])
-    place = np.empty(csr.shape[0], dtype=np.intp)
+    largest = np.flatnonzero(stored == np.maximum.reduceat(stored, start[:-1])[source])
+    place = np.empty(len(start) - 1, dtype=np.intp)
     place[source[largest][::-1]] = largest[::-1]
     return place
 

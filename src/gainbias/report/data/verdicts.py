@@ -55,7 +55,7 @@ NO_INTERVAL = Interval(np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """How often a claim held under a score.
 
     Attributes
@@ -136,7 +136,7 @@ def scores_for(claim: StudyClaim) -> dict[str, Score]:
     return dict(SCORES)
 
 
-def judge(claim: StudyClaim, source: MeasureSource, score: Score) -> Verdict:
+def judge(claim: StudyClaim, source: MeasureSource, score: Score) -> ClaimVerdict:
     """Return the verdict on a claim under a score.
 
     Raises
@@ -147,7 +147,7 @@ def judge(claim: StudyClaim, source: MeasureSource, score: Score) -> Verdict:
     table = claim.held(source, score)
     held = table.to_numpy(dtype=float)
     met, often = runs_met(claim, table), held.mean(axis=0)
-    return Verdict(
+    return ClaimVerdict(
         held=met,
         of=len(held),
         runs=proportion_interval(met, len(held)),
@@ -175,7 +175,7 @@ def _typical(claim: StudyClaim, source: MeasureSource, score: Score) -> Interval
     return Interval(*(float(np.exp(end)) for end in interval))
 
 
-def reason(claim: StudyClaim, verdict: Verdict, source: MeasureSource, score: Score) -> str:
+def reason(claim: StudyClaim, verdict: ClaimVerdict, source: MeasureSource, score: Score) -> str:
     """Return why a claim does not hold under a score, by the data; empty if it holds."""
     if verdict.holds:
         return ""
@@ -206,7 +206,7 @@ def turning_choices(claim: StudyClaim, source: MeasureSource, score: Score) -> l
     return turning
 
 
-def _where_it_fails(verdict: Verdict) -> str:
+def _where_it_fails(verdict: ClaimVerdict) -> str:
     count = len(verdict.failing)
     if count == verdict.num_tasks:
         return "it fails in every task"

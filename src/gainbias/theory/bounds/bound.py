@@ -17,8 +17,8 @@ import numpy as np
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.engine.lanes import StepSize
 from gainbias.engine.paths import Sampling
-from gainbias.engine.run import is_count
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial, Schedule, as_schedule
+from gainbias.kernels import is_count
 from gainbias.model.checks import float_array
 from gainbias.model.problem import Problem
 from gainbias.tasks.task import Task

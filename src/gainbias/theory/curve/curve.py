@@ -16,9 +16,10 @@ from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
 from gainbias.engine.lanes import Lane, StepSize, make_lanes
 from gainbias.engine.paths import Markov, Sampling, split_sampling
-from gainbias.engine.run import as_checkpoints, as_first_weights, check_problem, is_count, run
+from gainbias.engine.run import as_checkpoints, as_first_weights, check_problem, run
 from gainbias.engine.schedules import Constant
 from gainbias.engine.trace import Kind, Norm, Scale, Space, Target
+from gainbias.kernels import is_count
 from gainbias.model.problem import Problem
 from gainbias.tasks.task import Task
 from gainbias.theory.curve.advance import moments_at

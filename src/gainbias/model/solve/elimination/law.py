@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import kernel
+from gainbias.kernels import kernel, share_blocks
 from gainbias.model.checks import EPSILON
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Fronts, Sparse
@@ -26,6 +26,9 @@ from gainbias.types import Floats, Ints
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).smallest_normal)
 """Probabilities below this have no digits."""
+
+FRONTS_TOGETHER = 4096
+"""Number of fronts whose factors one thread looks through at a time."""
 
 
 class Law(NamedTuple):
@@ -56,15 +59,23 @@ def elimination_rounding(fronts: Fronts, values: Floats) -> float:
     triangular solves add at most 8 roundings for each state.
     """
     # EPSILON is two roundings.
-    return EPSILON * (count_disturbances(fronts, values) + 4.0 * len(fronts.order))
+    count = len(fronts.first) - 1
+    counts = share_blocks(
+        lambda begin, end: count_disturbances(fronts, values, begin, end), count, FRONTS_TOGETHER
+    )
+    # These are whole numbers, so that their order does not matter.
+    return EPSILON * (sum(counts) + 4.0 * len(fronts.order))
 
 
 @kernel
-def count_disturbances(fronts: Fronts, values: Floats) -> float:
-    """Return the sum of r (s + 4) over all states, counting the entries of the factors that are not 0."""
+def count_disturbances(fronts: Fronts, values: Floats, begin: int, end: int) -> float:
+    """Return the sum of r (s + 4) over states, counting the entries of the factors that are not 0.
+
+    The states are those of the fronts `begin` to ``end - 1``.
+    """
     first, start, offset = fronts.first, fronts.start, fronts.offset
     total = 0.0
-    for f in range(len(first) - 1):
+    for f in range(begin, end):
         wide = first[f + 1] - first[f]
         rest = start[f + 1] - start[f]
         size = wide + rest

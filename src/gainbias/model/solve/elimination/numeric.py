@@ -1,7 +1,8 @@
 """Elimination without subtraction, front by front: the numeric part, in kernels.
 
-`factorise` eliminates all states of a plan; `solve_right` and `solve_left` solve with its factors. They take
-the records `Sparse` and `Fronts`. Index arrays have 32 bits where the size allows; offsets have 64.
+`factorise` eliminates the states of a plan; `go_up_right` and `go_down_right` solve with its factors for a
+right side, `go_up_left` and `go_down_left` for a left one. `branches` says which fronts they work on. They
+take the records `Sparse` and `Fronts`. Index arrays have 32 bits where the size allows; offsets have 64.
 
 The matrix is ``M = diag(exit) - P`` over the states to be eliminated: `P` holds the transitions among them,
 ``leak`` the probability of leaving them all, and ``exit`` is never stored: it is the sum of the other
@@ -25,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import bare_kernel, kernel
+from gainbias.kernels import bare_kernel, kernel, plain_form
 from gainbias.types import Floats, Ints
 
 PANEL = 32
@@ -78,12 +79,16 @@ def factorise(
     columns: Sparse,
     leak_in: Floats,
     fronts: Fronts,
+    begin_front: int,
+    end_front: int,
     factors: Floats,
     stack: Floats,
     work: Floats,
     progress: Floats,
 ) -> None:
-    """Eliminate all states and fill `factors`.
+    """Eliminate the states of some fronts, which have all of their children among them, and fill `factors`.
+
+    What is left of the last front is at the start of `stack`.
 
     Parameters
     ----------
@@ -93,43 +98,40 @@ def factorise(
         Probability of leaving these states, from each of them.
     fronts : Fronts
         The plan.
+    begin_front, end_front : int
+        The fronts ``begin_front`` to ``end_front - 1`` are eliminated.
     factors, stack, work : arrays
         Memory for the factors, for rests that wait for their parents, and for the largest front.
     progress : (2,) array
         ``progress[0]`` counts flops; a non-zero ``progress[1]`` stops the work.
     """
     first, start, offset = fronts.first, fronts.start, fronts.offset
-    count = len(first) - 1
+    count = end_front - begin_front
     where = np.empty(len(fronts.order), np.int32)
     waiting = np.empty(count, np.int32)
     rest_at = np.empty(count, np.int64)
     num_waiting = 0
     top = 0
-    for f in range(count):
+    for f in range(begin_front, end_front):
         if progress[1] != 0.0:
             return
-        begin, last = first[f], first[f + 1] - 1
-        wide = last + 1 - begin
+        wide = first[f + 1] - first[f]
         rest = start[f + 1] - start[f]
         size = wide + rest
         front = work[: size * size].reshape((size, size))
         for i in range(size * size):
             work[i] = 0.0
         leak = np.zeros(size)
-        for j in range(wide):
-            where[begin + j] = j
-            leak[j] = leak_in[fronts.order[begin + j]]
-        for j in range(rest):
-            where[fronts.boundary[start[f] + j]] = wide + j
-        assemble_front(front, begin, last, where, fronts, rows, columns)
+        assemble_front(front, leak, f, where, fronts, rows, columns, leak_in)
         for _ in range(fronts.num_children[f]):
             num_waiting -= 1
             child = waiting[num_waiting]
-            top = rest_at[child]
-            add_rest(front, leak, where, fronts.boundary[start[child] : start[child + 1]], stack[top:])
+            top = rest_at[child - begin_front]
+            positions = fronts.boundary[start[child] : start[child + 1]]
+            add_rest(front, leak, where, positions, stack[top:], 0, len(positions))
         eliminate_front(work[: size * size], size, leak, wide, progress)
-        keep_front(work, size, wide, leak, factors[offset[f] : offset[f + 1]], stack[top:])
-        rest_at[f] = top
+        keep_front(work, size, wide, leak, factors[offset[f] : offset[f + 1]], stack[top:], 0, size)
+        rest_at[f - begin_front] = top
         waiting[num_waiting] = f
         num_waiting += 1
         top += rest * (rest + 1)
@@ -138,9 +140,23 @@ def factorise(
 
 @bare_kernel
 def assemble_front(
-    front: Floats, begin: int, last: int, where: Ints, fronts: Fronts, rows: Sparse, columns: Sparse
+    front: Floats,
+    leak: Floats,
+    f: int,
+    where: Ints,
+    fronts: Fronts,
+    rows: Sparse,
+    columns: Sparse,
+    leak_in: Floats,
 ) -> None:
-    """Add the chain's own transitions that leave or enter the positions `begin` to `last`."""
+    """Add the chain's own transitions that leave or enter front f, and say in `where` where positions are."""
+    begin, last = fronts.first[f], fronts.first[f + 1] - 1
+    wide, start = last + 1 - begin, fronts.start[f]
+    for j in range(wide):
+        where[begin + j] = j
+        leak[j] = leak_in[fronts.order[begin + j]]
+    for j in range(fronts.start[f + 1] - start):
+        where[fronts.boundary[start + j]] = wide + j
     for j in range(begin, last + 1):
         state = fronts.order[j]
         for entry in range(rows.indptr[state], rows.indptr[state + 1]):
@@ -154,13 +170,18 @@ def assemble_front(
 
 
 @kernel
-def add_rest(front: Floats, leak: Floats, where: Ints, positions: Ints, rest: Floats) -> None:
-    """Add what the elimination of a child left over (a square block, then leaks) to its parent's front."""
+def add_rest(
+    front: Floats, leak: Floats, where: Ints, positions: Ints, rest: Floats, low: int, high: int
+) -> None:
+    """Add what the elimination of a child left over (a square block, then leaks) to its parent's front.
+
+    Only the rows `low` to ``high - 1`` of what was left are added.
+    """
     size = len(positions)
     local = np.empty(size, np.int64)
     for i in range(size):
         local[i] = where[positions[i]]
-    for i in range(size):
+    for i in range(low, high):
         row = local[i]
         leak[row] += rest[size * size + i]
         for j in range(size):
@@ -174,34 +195,62 @@ def eliminate_front(front: Floats, size: int, leak: Floats, wide: int, progress:
         end = min(begin + PANEL, wide)
         if progress[1] != 0.0:
             return
-        for i in range(begin, size):
-            # Row i takes what earlier positions of the panel pass on, and keeps multipliers in their place.
-            limit = size if i < end else end
-            for p in range(begin, min(i, end)):
-                share = front[i * size + p] / front[p * size + p]
-                front[i * size + p] = share
-                leak[i] += share * leak[p]
-                add_row(front, i * size + p + 1, p * size + p + 1, limit - p - 1, share)
-            if i < end:
-                out = leak[i]
-                for j in range(i * size + i + 1, (i + 1) * size):
-                    out += front[j]
-                front[i * size + i] = out
-        pass_on(front, size, begin, end)
+        eliminate_panel(front, size, leak, begin, end)
+        pass_on(front, size, leak, begin, end, end, size)
+
+
+@plain_form(eliminate_front)
+def eliminate_front_by_outer_products(
+    front: Floats, size: int, leak: Floats, wide: int, progress: Floats
+) -> None:
+    """Do what `eliminate_front` does, position by position; every entry is added up in the same order."""
+    square = front.reshape((size, size))
+    for p in range(wide):
+        if progress[1] != 0.0:
+            return
+        onward, shares = square[p, p + 1 :], square[p + 1 :, p]
+        # A plain sum of NumPy adds up in another order.
+        square[p, p] = np.add.accumulate(np.append(leak[p], onward))[-1]
+        shares /= square[p, p]
+        leak[p + 1 :] += shares * leak[p]
+        square[p + 1 :, p + 1 :] += shares[:, np.newaxis] * onward
 
 
 @bare_kernel
-def pass_on(front: Floats, size: int, begin: int, end: int) -> None:
-    """Add the eliminated rows ``begin:end`` to all rows below, right of the panel, term by term.
+def eliminate_panel(front: Floats, size: int, leak: Floats, begin: int, end: int) -> None:
+    """Eliminate the positions ``begin:end`` within their own rows."""
+    for i in range(begin, end):
+        take_shares(front, size, leak, i, begin, i, size)
+        out = leak[i]
+        for j in range(i * size + i + 1, (i + 1) * size):
+            out += front[j]
+        front[i * size + i] = out
 
-    Blocks of four rows by four reuse what is loaded and are several times as fast as one row at a time,
-    with the same bits.
+
+@bare_kernel
+def take_shares(front: Floats, size: int, leak: Floats, i: int, begin: int, end: int, limit: int) -> None:
+    """Add what the positions ``begin:end`` pass on to row i, left of `limit`; keep multipliers."""
+    for p in range(begin, end):
+        share = front[i * size + p] / front[p * size + p]
+        front[i * size + p] = share
+        leak[i] += share * leak[p]
+        add_row(front, i * size + p + 1, p * size + p + 1, limit - p - 1, share)
+
+
+@bare_kernel
+def pass_on(front: Floats, size: int, leak: Floats, begin: int, end: int, low: int, high: int) -> None:
+    """Add the eliminated rows ``begin:end`` to the rows ``low:high`` below, term by term.
+
+    Right of the panel blocks of four rows by four reuse what is loaded and are several times as fast as one
+    row at a time, with the same bits.
     """
+    for i in range(low, high):
+        take_shares(front, size, leak, i, begin, end, end)
     square = front.reshape((size, size))
     length = size - end
-    i = end
-    while i < size:
-        height = 4 if i + 4 <= size and length >= SHORT else 1
+    i = low
+    while i < high:
+        height = 4 if i + 4 <= high and length >= SHORT else 1
         p = begin
         while p < end:
             if height == 4 and p + 4 <= end:
@@ -260,12 +309,17 @@ def add_one_to_one(target: Floats, row: Floats, share: float) -> None:
 
 
 @bare_kernel
-def keep_front(front: Floats, size: int, wide: int, leak: Floats, factors: Floats, stack: Floats) -> None:
-    """Keep the eliminated rows and multipliers, and put what is left of the front on the stack."""
+def keep_front(
+    front: Floats, size: int, wide: int, leak: Floats, factors: Floats, stack: Floats, low: int, high: int
+) -> None:
+    """Keep eliminated rows and multipliers, and put what is left of the front on the stack.
+
+    Only the rows `low` to ``high - 1`` of the front are looked at.
+    """
     rest = size - wide
-    for i in range(wide * size):
+    for i in range(low * size, min(high, wide) * size):
         factors[i] = front[i]
-    for i in range(rest):
+    for i in range(max(low - wide, 0), high - wide):
         row = (wide + i) * size
         for p in range(wide):
             factors[wide * size + i * wide + p] = front[row + p]
@@ -275,11 +329,10 @@ def keep_front(front: Floats, size: int, wide: int, leak: Floats, factors: Float
 
 
 @bare_kernel
-def solve_right(fronts: Fronts, factors: Floats, x: Floats) -> None:
-    """Overwrite the right side `x` (by position) with the solution of ``M x = right side``."""
+def go_up_right(fronts: Fronts, factors: Floats, x: Floats) -> None:
+    """Add to `x`, a right side by position, what each position hands to later ones."""
     first, start, boundary, offset = fronts.first, fronts.start, fronts.boundary, fronts.offset
-    count = len(first) - 1
-    for f in range(count):
+    for f in range(len(first) - 1):
         begin, wide = first[f], first[f + 1] - first[f]
         rest = start[f + 1] - start[f]
         size = wide + rest
@@ -295,7 +348,13 @@ def solve_right(fronts: Fronts, factors: Floats, x: Floats) -> None:
             for p in range(wide):
                 value += below[i, p] * x[begin + p]
             x[boundary[start[f] + i]] = value
-    for f in range(count - 1, -1, -1):
+
+
+@bare_kernel
+def go_down_right(fronts: Fronts, factors: Floats, x: Floats) -> None:
+    """Overwrite `x`, which `go_up_right` left, with the solution of ``M x = right side``."""
+    first, start, boundary, offset = fronts.first, fronts.start, fronts.boundary, fronts.offset
+    for f in range(len(first) - 2, -1, -1):
         begin, wide = first[f], first[f + 1] - first[f]
         rest = start[f + 1] - start[f]
         size = wide + rest
@@ -310,11 +369,10 @@ def solve_right(fronts: Fronts, factors: Floats, x: Floats) -> None:
 
 
 @bare_kernel
-def solve_left(fronts: Fronts, factors: Floats, x: Floats) -> None:
-    """Overwrite the left side `x` (by position) with the solution of ``x M = left side``."""
+def go_up_left(fronts: Fronts, factors: Floats, x: Floats) -> None:
+    """Add to `x`, a left side by position, what each position hands to later ones."""
     first, start, boundary, offset = fronts.first, fronts.start, fronts.boundary, fronts.offset
-    count = len(first) - 1
-    for f in range(count):
+    for f in range(len(first) - 1):
         begin, wide = first[f], first[f + 1] - first[f]
         rest = start[f + 1] - start[f]
         size = wide + rest
@@ -326,7 +384,13 @@ def solve_left(fronts: Fronts, factors: Floats, x: Floats) -> None:
                 x[begin + j] += value * rows[p, j]
             for j in range(rest):
                 x[boundary[start[f] + j]] += value * rows[p, wide + j]
-    for f in range(count - 1, -1, -1):
+
+
+@bare_kernel
+def go_down_left(fronts: Fronts, factors: Floats, x: Floats) -> None:
+    """Overwrite `x`, which `go_up_left` left, with the solution of ``x M = left side``."""
+    first, start, boundary, offset = fronts.first, fronts.start, fronts.boundary, fronts.offset
+    for f in range(len(first) - 2, -1, -1):
         begin, wide = first[f], first[f + 1] - first[f]
         rest = start[f + 1] - start[f]
         size = wide + rest

@@ -12,15 +12,18 @@ short walk finds one. (The stationary law comes out the same for any root.)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import kernel
+from gainbias.kernels import is_large, kernel
 from gainbias.model.checks import CsrArray, row_sums
 from gainbias.model.doubled import Doubled
+from gainbias.model.solve.elimination.branches import Branches, eliminate_branches, find_branches
 from gainbias.model.solve.elimination.law import (
     SMALLEST_NORMAL,
     Law,
@@ -28,14 +31,23 @@ from gainbias.model.solve.elimination.law import (
     loses_products,
     measure_law,
 )
-from gainbias.model.solve.elimination.numeric import Fronts, Sparse, factorise, solve_left, solve_right
+from gainbias.model.solve.elimination.numeric import (
+    Fronts,
+    Sparse,
+    factorise,
+    go_down_left,
+    go_down_right,
+    go_up_left,
+    go_up_right,
+)
 from gainbias.model.solve.elimination.symbolic import (
     EliminationPlan,
     plan_dense,
+    plan_elimination,
     plan_sparse,
     symmetric_pattern,
 )
-from gainbias.model.solve.residual import Residual, class_sums
+from gainbias.model.solve.residual import Residual, class_sums, inner
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.structure import Structure
 from gainbias.types import Floats, Ints
@@ -45,6 +57,9 @@ BYTES_PER_STATE, BYTES_PER_ENTRY = 120, 60
 
 MOST_READS_PER_STATE = 100
 """The walk reads at most this many stored transitions per state of the class: a hub is dear to visit."""
+
+MANY_STATES = 2**16
+"""Classes of this size are walked through in longer laps."""
 
 RARE_PROBABILITY = 1e-9
 """A root that is this much rarer than the commonest state of its class is replaced."""
@@ -98,7 +113,7 @@ class EliminationSolver:
         n, inside = len(self.stationary), self.is_recurrent
         leak = row_sums(self._to_roots)[self._factors.fronts.order]
         rarest = float(self.stationary[inside].min())
-        if rarest >= SMALLEST_NORMAL and not loses_products(self._factors.fronts, self._factors.values, leak):
+        if rarest >= SMALLEST_NORMAL and not any(self._factors.go_up(loses_products, leak)):
             return np.zeros(n)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             chance = 4.0 * SMALLEST_NORMAL * (1.0 + self.to_roots(np.ones(n)))
@@ -110,6 +125,10 @@ class EliminationSolver:
     def is_recurrent(self) -> NDArray[np.bool_]:
         """Whether a state is recurrent, (n,)."""
         return self._class_of >= 0
+
+    @cached_property
+    def _is_one_large_class(self) -> bool:
+        return is_large(len(self._class_of)) and not self._class_of.any()
 
     @property
     def num_classes(self) -> int:
@@ -139,6 +158,8 @@ class EliminationSolver:
 
     def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
+        if self._is_one_large_class:
+            return np.full(len(values), inner(self.stationary, values))
         inside = np.flatnonzero(self._class_of >= 0)
         weighted = self.stationary[inside] * values[inside]
         means = np.bincount(self._class_of[inside], weighted, len(self._roots)).astype(np.float64)
@@ -185,21 +206,31 @@ def eliminate(transitions: CsrArray, structure: Structure, dense: bool, budget: 
     class_of = np.full(transitions.shape[0], -1, np.int64)
     class_of[members] = np.repeat(np.arange(len(sizes)), sizes)
     roots = busiest_states(rows, class_start, members)
+    before = None
     for _ in range(3):
-        solver = _eliminate_all_but(transitions, class_of, roots, dense, budget)
+        solver = _eliminate_all_but(transitions, class_of, roots, dense, budget, before)
         mass = solver.stationary
         commonest = _argmax_by_class(mass, class_of, len(roots))
         with np.errstate(invalid="ignore"):
             good = mass[roots] > RARE_PROBABILITY * mass[commonest]
         if good.all():
             return solver
+        # An order takes long to find, and serves for other roots as well.
+        before = np.concatenate([solver._others[solver._factors.fronts.order], roots])
         roots = np.where(good, roots, commonest)
+        del solver  # its factors may take most of the memory
     raise MethodError("stationary probabilities span more than the range of floating-point numbers")
 
 
 def _eliminate_all_but(
-    transitions: CsrArray, class_of: Ints, roots: Ints, dense: bool, budget: Budget
+    transitions: CsrArray,
+    class_of: Ints,
+    roots: Ints,
+    dense: bool,
+    budget: Budget,
+    before: Ints | None,
 ) -> EliminationSolver:
+    """Return a solver that keeps the states `roots`; `before` is an order of all states, if there is one."""
     n = transitions.shape[0]
     keep = np.ones(n, bool)
     keep[roots] = False
@@ -210,7 +241,12 @@ def _eliminate_all_but(
     if dense or len(others) < 2:
         plan, order_name = plan_dense(np.zeros(len(others), np.intp)), "as given"
     else:
-        plan, order_name = plan_sparse(symmetric_pattern(inner), budget)
+        graph = symmetric_pattern(inner)
+        again = None
+        if before is not None and is_large(n):
+            place = np.cumsum(keep, dtype=np.int32) - 1
+            again = plan_elimination(graph, place[before[keep[before]]], budget.max_memory / 8)
+        plan, order_name = plan_sparse(graph, budget) if again is None else (again, "found for another root")
     factors = factorise_chain(inner, row_sums(to_roots), plan, budget)
     mass = np.ones(n)
     # Expected visits between two visits of the root. No class reaches another, so one solve serves all.
@@ -240,18 +276,34 @@ class Factors:
 
     fronts: Fronts
     values: Floats
+    branches: Branches | None = None
 
     def solve(self, right: Floats) -> Floats:
         """Return x with ``M x = right``; a non-negative right side keeps relative accuracy entry by entry."""
         x = right[self.fronts.order]
-        solve_right(self.fronts, self.values, x)
+        self.go_up(go_up_right, x)
+        self._go_down(go_down_right, x)
         return x[self.fronts.position]
 
     def solve_transposed(self, left: Floats) -> Floats:
         """Return x with ``x M = left``; a non-negative left side keeps relative accuracy entry by entry."""
         x = left[self.fronts.order]
-        solve_left(self.fronts, self.values, x)
+        self.go_up(go_up_left, x)
+        self._go_down(go_down_left, x)
         return x[self.fronts.position]
+
+    def go_up(self, work: Callable[[Fronts, Floats, Floats], Any], x: Floats) -> list[Any]:
+        """Let `work` change `x`, by position, from the first front to the last; return what it returns."""
+        if self.branches is None:
+            return [work(self.fronts, self.values, x)]
+        return self.branches.go_up(work, self.values, x)
+
+    def _go_down(self, work: Callable[[Fronts, Floats, Floats], Any], x: Floats) -> None:
+        """Let `work` change `x`, by position, from the last front to the first."""
+        if self.branches is None:
+            work(self.fronts, self.values, x)
+        else:
+            self.branches.go_down(work, self.values, x)
 
 
 def factorise_chain(transitions: CsrArray, leak: Floats, plan: EliminationPlan, budget: Budget) -> Factors:
@@ -279,19 +331,22 @@ def factorise_chain(transitions: CsrArray, leak: Floats, plan: EliminationPlan, 
         raise MethodError(f"elimination needs {needed / 1e9:.3g} GB of memory and {allowed}")
     budget.meter.plan(plan.flops, plan.factor_entries)
     columns = transitions.T.tocsr()
-    work = np.empty(plan.front_entries)
-    stack = np.empty(max(plan.stack_entries, 1))
     values = np.empty(plan.factor_entries)
     progress = np.zeros(2)
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
     back = Sparse(columns.indptr, columns.indices, columns.data)
-    budget.watch.run(
-        lambda: factorise(rows, back, leak, plan.fronts, values, stack, work, progress),
-        progress=progress,
-        total=plan.flops,
-        label=f"eliminating {len(leak):,} states",
-    )
-    return Factors(plan.fronts, values)
+    branches = find_branches(plan.fronts)
+
+    def work() -> None:
+        if branches is not None and needed + branches.bytes_needed <= budget.max_memory:
+            eliminate_branches(branches, rows, back, leak, plan.fronts, values, progress)
+            return
+        stack, room = np.empty(max(plan.stack_entries, 1)), np.empty(plan.front_entries)
+        count = len(plan.fronts.first) - 1
+        factorise(rows, back, leak, plan.fronts, 0, count, values, stack, room, progress)
+
+    budget.watch.run(work, progress=progress, total=plan.flops, label=f"eliminating {len(leak):,} states")
+    return Factors(plan.fronts, values, branches)
 
 
 @kernel
@@ -320,7 +375,8 @@ def busiest_states(rows: Sparse, class_start: Ints, members: Ints) -> Ints:
         state = members[class_start[c]]
         size = class_start[c + 1] - class_start[c]
         roots[c] = state
-        steps, used, lap, known = 64, 0, 1, 0
+        # On a large chain short laps would stay near the start, whatever way the chain drifts.
+        steps, used, lap, known = 64 if size < MANY_STATES else size // 16, 0, 1, 0
         # Each lap is twice as long as the one before, until much of it is spent on known ground.
         while size > 1 and used < MOST_READS_PER_STATE * size and known < 0.3 * steps:
             steps, lap, known = 2 * steps, lap + 1, 0

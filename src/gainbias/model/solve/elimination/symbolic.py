@@ -9,9 +9,12 @@ together as one *front*, a small dense matrix (Duff and Reid 1983); children pas
 front on to their parent. `plan_elimination` finds tree and fronts for a given order.
 
 The order decides how much fills in. Minimum degree (through SuperLU, which SciPy ships) is quick and good on
-graphs that are long or flat, and takes for ever on graphs that expand. Nested dissection (METIS, in the
+graphs that are flat, and takes for ever on graphs that expand; on those that are narrow, an order by levels
+(Cuthill and McKee 1969) is as good and quicker to find. Nested dissection (METIS, in the
 `solvers` extra) is slower but never takes for ever, and fills in less when there is much to fill. So minimum
-degree is used unless the graph expands, and nested dissection where it can pay for itself.
+degree is used unless the graph expands, and nested dissection where it can pay for itself. A large graph that
+is long or flat is cut along its breadth-first levels first (`dissected_order`): that takes less time than
+either, fills in about as little as METIS does, and several threads can work on the parts.
 """
 
 from __future__ import annotations
@@ -21,18 +24,37 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import spilu
 
-from gainbias.kernels import kernel
+from gainbias.kernels import is_large, kernel, share_out
 from gainbias.model.solve.elimination.numeric import Fronts
 from gainbias.model.solve.solution import Budget, MethodError
-from gainbias.types import Ints
+from gainbias.model.solve.turns import PER_OPERATION, PER_ORDERED_ENTRY, PER_ORDERED_STATE
+from gainbias.progress import OutOfTimeError
+from gainbias.types import Floats, Ints
 
 SMALL = 5_000
 """Below this size even an expanding graph is ordered in about a second."""
 
+LARGE, FLAT = 100_000, 3.0
+"""A larger graph is cut along its levels if none is wider than this many times the root of its size."""
+
+SMALL_PART = 10_000
+"""Parts of a large graph are cut again until they are no larger than this."""
+
+SUBTREES = 64
+"""What fronts touch is found for about this many parts of a large tree separately."""
+
 FLOPS_PER_STATE_OF_METIS = 1e5
 """METIS takes about as long per state as this many flops of the elimination."""
+
+NARROW = 1
+"""Up to this width the order of a breadth-first search fills in as little as any, and is quicker to find."""
+
+FLOPS_PER_CUBED_WIDTH = 20.0
+"""Grids, tori and networks of queues, in two and three dimensions, take 10 to 36 flops per cubed width."""
 
 
 @dataclass(frozen=True)
@@ -86,22 +108,35 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
     n = graph.shape[0]
     budget.watch.show(f"ordering {n:,} states")
     most_entries = budget.max_memory / 8
-    width = widest_level(graph) if n > SMALL else 0
-    expands = width > n / 10
+    width = widest_level(graph)
+    expands = n > SMALL and width > n / 10
+    ordering = PER_ORDERED_STATE * n + PER_ORDERED_ENTRY * graph.nnz
+    flops = predicted_flops(n, graph.nnz, width)
+    budget.meter.predict(ordering, flops, np.sqrt(flops * n))
+    _check_time(PER_OPERATION * FLOPS_PER_STATE_OF_METIS * n if expands else ordering, budget)
     plan, least_flops = None, 0.7 * (width / 4) ** 3
+    is_flat = n > LARGE and width <= FLAT * np.sqrt(n)
     if not expands:
-        order, pays = minimum_degree(graph), budget.meter.entries_that_pay(n)
+        if width <= NARROW:
+            order, name = level_by_level(graph), "breadth first"
+        elif is_flat:
+            order, name = dissected_order(graph), "dissection by levels"
+        else:
+            order, name = minimum_degree(graph), "minimum degree"
+        pays = budget.meter.entries_that_pay(n)
         plan = plan_elimination(graph, order, min(most_entries, pays))
         if plan is None and pays < most_entries:
             # By the inequality of the means, factors with this many entries take at least this arithmetic.
             budget.meter.plan(pays**2 / n, int(pays))
             plan = plan_elimination(graph, order, most_entries)
         if plan is not None:
-            if plan.flops < 3 * FLOPS_PER_STATE_OF_METIS * n:
-                return plan, "minimum degree"
+            if is_flat or plan.flops < 3 * FLOPS_PER_STATE_OF_METIS * n:
+                return plan, name
             least_flops = plan.flops
     if importlib.util.find_spec("pymetis") is not None:
         budget.meter.plan(least_flops + FLOPS_PER_STATE_OF_METIS * n)
+        if plan is None:
+            _check_time(PER_OPERATION * FLOPS_PER_STATE_OF_METIS * n, budget)
         other = plan_elimination(graph, nested_dissection(graph), most_entries)
         if other is not None and (plan is None or other.flops < plan.flops):
             return other, "nested dissection"
@@ -111,6 +146,29 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
     if plan is None:
         raise MethodError(f"the factors of {n:,} states do not fit into {budget.max_memory / 1e9:.3g} GB")
     return plan, "minimum degree"
+
+
+def _check_time(seconds: float, budget: Budget) -> None:
+    """Raise an error if finding an order, which nothing can stop, would take longer than is left."""
+    if seconds > budget.watch.remaining:
+        limit = f"the time limit of {budget.watch.time_limit:g} s has passed before an order is found"
+        raise OutOfTimeError(f"{limit}, which takes about {seconds:.1g} s")
+
+
+def predicted_flops(num_states: int, graph_entries: int, width: int) -> float:
+    """Return about what an elimination costs, from the widest breadth-first level of the graph.
+
+    A level separates what is before it from what is behind, and the largest separator becomes a dense block.
+    What the graph has itself is a lower bound: factors with this many entries take at least this arithmetic.
+
+    Examples
+    --------
+    >>> predicted_flops(10_000, 40_000, 100) / 1e6  # a grid of 100 by 100
+    20.16
+    """
+    separators = FLOPS_PER_CUBED_WIDTH * float(width) ** 3
+    # Of an expanding graph about two thirds become one dense block, whose elimination takes 2/3 of its cube.
+    return min(separators + float(graph_entries) ** 2 / num_states, 0.2 * float(num_states) ** 3)
 
 
 def plan_dense(block_of: Ints) -> EliminationPlan:
@@ -141,7 +199,7 @@ def symmetric_pattern(transitions: sp.csr_array) -> sp.csr_array:
 
 
 def widest_level(graph: sp.csr_array) -> int:
-    """Return the size of the largest breadth-first level from a state at the rim of the graph.
+    """Return the size of the largest breadth-first level from a state at the rim, after taking out hubs.
 
     Examples
     --------
@@ -149,18 +207,33 @@ def widest_level(graph: sp.csr_array) -> int:
     >>> widest_level(path)
     1
     """
+    hubs = _hubs(graph)
+    if hubs.any():
+        # All that touch a hub would be one level, but a hub is eliminated last and separates nothing.
+        others = np.flatnonzero(~hubs)
+        if others.size == 0:
+            return len(hubs)
+        graph = graph[others][:, others].tocsr()
     rim, _ = breadth_first(graph.indptr, graph.indices, 0)
     return int(breadth_first(graph.indptr, graph.indices, rim)[1])
 
 
 @kernel
 def breadth_first(indptr: Ints, indices: Ints, start: int) -> tuple[int, int]:
-    """Return the last state that a breadth-first search from `start` reaches, and its widest level."""
+    """Return the last state that a breadth-first search from `start` reaches, and its widest level.
+
+    What is not reached is searched afterwards, part by part.
+    """
     queue = np.empty(len(indptr) - 1, np.int64)
     seen = np.zeros(len(indptr) - 1, np.uint8)
     queue[0], seen[start] = start, 1
-    begin, end, widest = 0, 1, 1
-    while begin < end:
+    begin, end, widest, unseen = 0, 1, 1, 0
+    while end < len(seen) or begin < end:
+        if begin == end:
+            while seen[unseen] != 0:
+                unseen += 1
+            queue[end], seen[unseen] = unseen, 1
+            end += 1
         widest = max(widest, end - begin)
         level_end = end
         for k in range(begin, level_end):
@@ -174,6 +247,22 @@ def breadth_first(indptr: Ints, indices: Ints, start: int) -> tuple[int, int]:
     return queue[end - 1], widest
 
 
+def level_by_level(graph: sp.csr_array) -> Ints:
+    """Return an order by breadth-first levels; states with very many neighbours come last.
+
+    Examples
+    --------
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(3, 3)).tocsr()
+    >>> sorted(level_by_level(path).tolist())
+    [0, 1, 2]
+    """
+    hubs = _hubs(graph)
+    others = np.flatnonzero(~hubs)
+    inner = graph[others][:, others].tocsr() if hubs.any() else graph
+    order = reverse_cuthill_mckee(sp.csr_matrix(inner), symmetric_mode=True)
+    return np.concatenate([others[order], np.flatnonzero(hubs)]).astype(np.int32)
+
+
 def minimum_degree(graph: sp.csr_array) -> Ints:
     """Return a minimum-degree order; states with very many neighbours come last.
 
@@ -183,9 +272,7 @@ def minimum_degree(graph: sp.csr_array) -> Ints:
     >>> sorted(minimum_degree(path).tolist())
     [0, 1, 2]
     """
-    n = graph.shape[0]
-    degree = np.diff(graph.indptr)
-    hubs = degree > max(16.0, 10.0 * np.sqrt(n))
+    degree, hubs = np.diff(graph.indptr), _hubs(graph)
     if hubs.any():
         # Minimum degree slows down on hubs, and they belong at the end anyway.
         others = np.flatnonzero(~hubs)
@@ -201,6 +288,11 @@ def minimum_degree(graph: sp.csr_array) -> Ints:
     return np.argsort(factor.perm_c).astype(np.int32)
 
 
+def _hubs(graph: sp.csr_array) -> NDArray[np.bool_]:
+    """Return whether a state has very many neighbours, (n,)."""
+    return np.asarray(np.diff(graph.indptr) > max(16.0, 10.0 * np.sqrt(graph.shape[0])))
+
+
 def nested_dissection(graph: sp.csr_array) -> Ints:
     """Return METIS' nested-dissection order (needs pymetis)."""
     import pymetis
@@ -208,6 +300,153 @@ def nested_dissection(graph: sp.csr_array) -> Ints:
     adjacency = pymetis.CSRAdjacency(graph.indptr, graph.indices)
     order, _ = pymetis.nested_dissection(adjacency)
     return np.asarray(order, dtype=np.int32)
+
+
+def dissected_order(graph: sp.csr_array) -> Ints:
+    """Return an order in which parts of the graph come first, and what separates them comes last.
+
+    The graph is cut along breadth-first levels, again and again, until parts are small; several threads
+    then find a minimum-degree order of each part.
+
+    Examples
+    --------
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(9, 9)).tocsr()
+    >>> sorted(dissected_order(path).tolist())
+    [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    """
+    n = graph.shape[0]
+    indptr, indices = graph.indptr, graph.indices
+    order, part, mark = np.arange(n, dtype=np.int32), np.zeros(n, np.int32), np.full(n, -1, np.int32)
+    # The parts of part k are 2 k + 1 and 2 k + 2, as in a heap.
+    parts, whole = [(0, 0, n)], []
+    while parts:
+
+        def cut(k: int, parts: list[tuple[int, int, int]] = parts) -> tuple[int, int]:
+            return cut_part(indptr, indices, part, mark, order, *parts[k])
+
+        found = share_out(cut, len(parts))
+        smaller = []
+        for (own, begin, end), (low, high) in zip(parts, found, strict=True):
+            if low == 0:
+                whole.append((own, begin, end))
+            else:
+                smaller += [(2 * own + 1, begin, begin + low), (2 * own + 2, begin + low, begin + low + high)]
+        whole += [one for one in smaller if one[2] - one[1] <= SMALL_PART]
+        parts = [one for one in smaller if one[2] - one[1] > SMALL_PART]
+    place = np.empty(n, np.int32)
+
+    def arrange(k: int) -> None:
+        own, begin, end = whole[k]
+        states = order[begin:end].copy()
+        inner = part_graph(indptr, indices, part, own, states, place)
+        ones = np.ones(len(inner[1]), np.int8)
+        graph_of_part = sp.csr_array((ones, inner[1], inner[0]), (end - begin, end - begin))
+        order[begin:end] = states[minimum_degree(graph_of_part)]
+
+    share_out(arrange, len(whole))
+    return order
+
+
+@kernel
+def cut_part(
+    indptr: Ints, indices: Ints, part: Ints, mark: Ints, order: Ints, own: int, begin: int, end: int
+) -> tuple[int, int]:
+    """Cut a part of a graph in two along a breadth-first level, and return the sizes of both.
+
+    Parameters
+    ----------
+    indptr, indices : int arrays
+        The graph.
+    part : (n,) int array
+        The part of each state; those that separate two parts get -1.
+    mark : (n,) int array
+        Room for marks.
+    order : (n,) int array
+        The states of part `own` are at `begin` to ``end - 1``. They are arranged anew: one part, the other
+        part, and what separates them. Nothing is changed and 0 returned if there are too few levels.
+    """
+    count = end - begin
+    queue, level = np.empty(count, np.int32), np.empty(count + 1, np.int64)
+    rim = order[begin]
+    levels = 0
+    for sweep in range(2):
+        stamp = 4 * own + sweep
+        queue[0], mark[rim] = rim, stamp
+        done, filled, levels, scanned = 0, 1, 0, begin
+        while done < count:
+            if done == filled:
+                # The part is not connected: go on elsewhere.
+                while mark[order[scanned]] == stamp:
+                    scanned += 1
+                queue[filled], mark[order[scanned]] = order[scanned], stamp
+                filled += 1
+            level[levels] = done
+            levels += 1
+            level_end = filled
+            for k in range(done, level_end):
+                for entry in range(indptr[queue[k]], indptr[queue[k] + 1]):
+                    state = indices[entry]
+                    if part[state] == own and mark[state] != stamp:
+                        mark[state] = stamp
+                        queue[filled] = state
+                        filled += 1
+            done = level_end
+        level[levels] = count
+        rim = queue[count - 1]
+    if levels < 3:
+        return 0, 0
+    best, width = -1, count + 1
+    for k in range(1, levels - 1):
+        near = 0.4 * count <= level[k] and level[k + 1] <= 0.6 * count
+        over = level[k] <= 0.5 * count < level[k + 1]
+        if (near or (over and best < 0)) and level[k + 1] - level[k] < width:
+            best, width = k, level[k + 1] - level[k]
+    if best < 0:
+        return 0, 0
+    low, high = level[best], count - level[best + 1]
+    for k in range(level[best + 1], count):
+        mark[queue[k]] = 4 * own + 2
+    at, last = begin, end
+    for k in range(level[best + 1]):
+        state, separates = queue[k], False
+        if k >= level[best]:
+            for entry in range(indptr[state], indptr[state + 1]):
+                other = indices[entry]
+                separates = separates or (part[other] == own and mark[other] == 4 * own + 2)
+        if separates:
+            last -= 1
+            order[last] = state
+        else:
+            order[at] = state
+            at += 1
+    low = at - begin
+    for k in range(level[best + 1], count):
+        order[at] = queue[k]
+        at += 1
+    for k in range(begin, end):
+        part[order[k]] = 2 * own + 1 if k < begin + low else 2 * own + 2 if k < at else -1
+    return low, high
+
+
+@kernel
+def part_graph(
+    indptr: Ints, indices: Ints, part: Ints, own: int, states: Ints, place: Ints
+) -> tuple[Ints, Ints]:
+    """Return the graph of one part, as ``indptr`` and ``indices``; `place` has room for places of states."""
+    count, total = len(states), 0
+    for k in range(count):
+        place[states[k]] = k
+        total += indptr[states[k] + 1] - indptr[states[k]]
+    start, targets = np.empty(count + 1, np.int32), np.empty(total, np.int32)
+    filled = 0
+    for k in range(count):
+        start[k] = filled
+        for entry in range(indptr[states[k]], indptr[states[k] + 1]):
+            if part[indices[entry]] == own:
+                targets[filled] = place[indices[entry]]
+                filled += 1
+    start[count] = filled
+    return start, targets[:filled].copy()
 
 
 def plan_elimination(graph: sp.csr_array, order: Ints, most_entries: float) -> EliminationPlan | None:
@@ -246,8 +485,7 @@ def plan_elimination(graph: sp.csr_array, order: Ints, most_entries: float) -> E
     start = np.zeros(len(first), np.int64)
     # The boundary of a front is that of its last state; amalgamation never enlarges it.
     np.cumsum(counts[last] - 1, out=start[1:])
-    boundary = np.empty(start[-1], np.int32)
-    front_boundaries(indptr, indices, order, position, first, front_parent, start, boundary)
+    boundary = _front_boundaries(graph, order, position, first, front_parent, start)
     num_children = np.bincount(front_parent[front_parent >= 0], minlength=len(last)).astype(np.int32)
     return _plan(order, position, first, start, boundary, num_children)
 
@@ -325,27 +563,51 @@ def column_counts(
 ) -> bool:
     """Write to `counts`, (n,), each position's number of later positions that it touches, plus one.
 
-    Returns False as soon as the sum exceeds `most`.
+    Positions must be in postorder. A later position i is touched by all positions on the paths of the tree
+    from its earlier neighbours up to it. These paths form a subtree with i on top; it is enough to know its
+    leaves, and where the paths from two of them meet (Gilbert, Ng and Peyton 1994).
+
+    Returns False if the sum of touched positions exceeds `most`.
     """
     n = len(order)
-    seen = np.full(n, -1, np.int32)
+    first = np.full(n, -1, np.int32)  # the first position below each one
+    latest = np.full(n, -1, np.int32)  # of the subtree of i: the first position below its latest leaf
+    leaf = np.full(n, -1, np.int32)  # and that leaf
+    ancestor = np.empty(n, np.int32)
+    for j in range(n):
+        counts[j] = 1 if first[j] == -1 else 0
+        i = j
+        while i != -1 and first[i] == -1:
+            first[i] = j
+            i = parent[i]
+        ancestor[j] = j
+    for j in range(n):
+        if parent[j] != -1:
+            counts[parent[j]] -= 1
+        state = order[j]
+        for entry in range(indptr[state], indptr[state + 1]):
+            i = position[indices[entry]]
+            if i <= j or first[j] <= latest[i]:
+                continue
+            latest[i] = first[j]
+            counts[j] += 1
+            if leaf[i] != -1:
+                meet = leaf[i]
+                while meet != ancestor[meet]:
+                    meet = ancestor[meet]
+                k = leaf[i]
+                while k != meet:
+                    k, ancestor[k] = ancestor[k], meet
+                counts[meet] -= 1
+            leaf[i] = j
+        if parent[j] != -1:
+            ancestor[j] = parent[j]
     total = 0.0
     for j in range(n):
-        counts[j] = 1
-    for i in range(n):
-        seen[i] = i
-        state = order[i]
-        for entry in range(indptr[state], indptr[state + 1]):
-            j = position[indices[entry]]
-            # Row i has entries along the path from each earlier neighbour up to i.
-            while j < i and seen[j] != i:
-                seen[j] = i
-                counts[j] += 1
-                total += 1.0
-                j = parent[j]
-        if total > most:
-            return False
-    return True
+        if parent[j] != -1:
+            counts[parent[j]] += counts[j]
+        total += counts[j] - 1.0
+    return total <= most
 
 
 @kernel
@@ -374,23 +636,89 @@ def front_limits(parent: Ints, counts: Ints) -> Ints:
     return first[: fronts + 1].copy()
 
 
+def _front_boundaries(
+    graph: sp.csr_array, order: Ints, position: Ints, first: Ints, front_parent: Ints, start: Ints
+) -> Ints:
+    """Return the later positions that each front touches, ascending; several threads look at subtrees."""
+    boundary = np.empty(start[-1], np.int32)
+    below = first_children(front_parent)
+    plan = graph.indptr, graph.indices, order, position, first, start
+    last, size, is_low = cut_tree(front_parent, np.diff(start).astype(np.float64), SUBTREES)
+    subtrees = np.flatnonzero(is_low[last]) if is_large(len(order)) else last[:0]
+
+    def work(k: int) -> None:
+        end = last[subtrees[k]] + 1
+        write_boundaries(*plan, *below, np.arange(end - size[end - 1], end), boundary)
+
+    share_out(work, len(subtrees))
+    left = np.ones(len(first) - 1, bool)
+    for end in last[subtrees] + 1:
+        left[end - size[end - 1] : end] = False
+    write_boundaries(*plan, *below, np.flatnonzero(left), boundary)
+    return boundary
+
+
+def cut_tree(parent: Ints, work: Floats, parts: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Cut a tree in postorder into subtrees that have at most a part of all work, and single nodes above.
+
+    Parameters
+    ----------
+    parent : (m,) int array
+        Parent of each node, -1 at a root.
+    work : (m,) array
+        Work of each node.
+    parts : int
+        A subtree has at most the ``parts``-th part of the work.
+
+    Returns
+    -------
+    int array, (m,) int array, (m,) bool array
+        The last node of each subtree and the single nodes, ascending; the number of nodes below each node,
+        itself included; and whether a node is in a subtree.
+    """
+    total, size = work.copy(), np.ones(len(work), np.int64)
+    add_to_parents(parent, total, size)
+    is_low = total <= work.sum() / parts
+    return np.flatnonzero(~is_low | (parent < 0) | ~is_low[parent]), size, is_low
+
+
 @kernel
-def front_boundaries(
+def add_to_parents(parent: Ints, total: Floats, size: Ints) -> None:
+    """Add to the total and to the size of each node those of all nodes below it."""
+    for node in range(len(parent)):
+        if parent[node] >= 0:
+            total[parent[node]] += total[node]
+            size[parent[node]] += size[node]
+
+
+@kernel
+def first_children(parent: Ints) -> tuple[Ints, Ints]:
+    """Return a child of each node, and the next child of the same parent; -1 where there is none."""
+    child = np.full(len(parent), -1, np.int32)
+    sibling = np.full(len(parent), -1, np.int32)
+    for node in range(len(parent)):
+        if parent[node] >= 0:
+            sibling[node] = child[parent[node]]
+            child[parent[node]] = node
+    return child, sibling
+
+
+@kernel
+def write_boundaries(
     indptr: Ints,
     indices: Ints,
     order: Ints,
     position: Ints,
     first: Ints,
-    front_parent: Ints,
     start: Ints,
+    child: Ints,
+    sibling: Ints,
+    which: Ints,
     boundary: Ints,
 ) -> None:
-    """Write to `boundary` the later positions that each front touches, ascending."""
-    fronts = len(first) - 1
-    child = np.full(fronts, -1, np.int32)
-    sibling = np.full(fronts, -1, np.int32)
+    """Write to `boundary` the later positions that the fronts `which` touch, ascending, children first."""
     seen = np.full(len(order), -1, np.int32)
-    for front in range(fronts):
+    for front in which:
         last = first[front + 1] - 1
         end = start[front]
         for j in range(first[front], last + 1):
@@ -410,9 +738,6 @@ def front_boundaries(
                     end += 1
             below = sibling[below]
         boundary[start[front] : end].sort()
-        if front_parent[front] >= 0:
-            sibling[front] = child[front_parent[front]]
-            child[front_parent[front]] = front
 
 
 @kernel

@@ -1,0 +1,380 @@
+"""The slow waves of a series against a plain twin, and verdicts on series that are known."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.interval import estimate_gain, estimate_ratio, skewness_of_mean, stretched
+from gainbias.evaluation.gain.spectrum import (
+    LARGE_MISS,
+    LEVELS_OF_SLOW,
+    MOST_WAVES,
+    NEIGHBOURS,
+    PLACES,
+    SLOW_WAVES,
+    SLOWEST_BELIEVED,
+    SMALL_MISS,
+    STEADY_WAVES,
+    STICKS_OUT,
+    SURE_OF_DISAGREEMENT,
+    TURNS,
+    season_length,
+    slow_waves,
+)
+from gainbias.evaluation.gain.verdict import (
+    ENOUGH_EVENTS,
+    ENOUGH_RELAXATIONS,
+    FEWEST_EVENTS,
+    MANY_PERIODS,
+    Verdict,
+    events_behind,
+    has_infinite_variance,
+    judge,
+)
+from tests.oracles.series import PROCESSES, autoregression
+
+
+def plain_waves(series):
+    """What `slow_waves` says, with a loop for each sum; for series of one length."""
+    chains, n = series.shape
+    averaged = min(max(2, math.ceil(SLOW_WAVES / chains)), n - 2)
+    waves = min(max(MOST_WAVES, averaged), max(n // 2, averaged + 1))
+
+    def amplitudes_of(line):
+        return [
+            math.sqrt(2 / len(line))
+            * math.fsum(value * math.cos(math.pi * k * (t + 0.5) / len(line)) for t, value in enumerate(line))
+            for k in range(1, waves + 1)
+        ]
+
+    amplitudes = np.array([amplitudes_of(row - row.mean()) for row in series])
+    squares = (amplitudes**2).mean(axis=0)
+    reach = NEIGHBOURS // 2
+    mirrored = np.concatenate([squares[::-1], squares, squares[::-1]])
+    calm = squares.copy()
+    for k in range(STEADY_WAVES, waves):
+        median = np.median(mirrored[waves + k - reach : waves + k + reach + 1])
+        usual = median / stats.chi2.median(chains)
+        calm[k] = min(calm[k], usual * stats.chi2.isf(STICKS_OUT, chains))
+    common = amplitudes.mean(axis=0) * np.sqrt(calm / squares)
+    points = (np.arange(4096) + 0.5) / 4096
+    lines = [amplitudes_of(points - 0.5)] + [amplitudes_of((points > place) * 1.0) for place in PLACES[::8]]
+
+    shapes = []
+    for turn in TURNS:
+        for level in LEVELS_OF_SLOW:
+            shape = np.array([1 + level / (1 + (k / turn) ** 2) for k in range(1, waves + 1)])
+            fits = []
+            for line in [np.zeros(waves), *map(np.array, lines)]:
+                by = (common * line / shape).sum() ** 2 / (line**2 / shape).sum() if line.any() else 0.0
+                scale = ((calm / shape).sum() - by) / waves
+                fits.append(-0.5 * chains * (waves * math.log(scale) + np.log(shape).sum()))
+            shapes.append((turn, (1 + level) / shape[:averaged].mean(), fits))
+    turns, missing, fits = (np.array(part) for part in zip(*shapes, strict=True))
+    fine, bad = missing <= SMALL_MISS, missing > LARGE_MISS
+    steady = fits[fine, 0].max()
+    weights = np.exp(fits[:, 0] - fits[turns >= SLOWEST_BELIEVED, 0].max()) * (turns >= SLOWEST_BELIEVED)
+    miss = (weights * missing).sum() / weights.sum()
+    within, between = (
+        (amplitudes[:, :averaged] ** 2).mean(),
+        n * series.mean(axis=1).var(ddof=min(1, chains - 1)),
+    )
+    return {
+        "missing": miss,
+        "too_short": fits[bad, 0].max() - steady,
+        "drifts": fits[fine, 1].max() - steady,
+        "shifts_at_some": fits[fine, 2:].max() - steady,
+        "relaxations": math.pi * turns[bad][fits[bad, 0].argmax()],
+        "within": within,
+        "between": between,
+        "averaged": averaged,
+    }
+
+
+def series_of(kind, chains, n):
+    rng = np.random.default_rng(3)
+    noise = rng.normal(size=(chains, n))
+    place = np.arange(n) / n
+    return {
+        "noise": noise,
+        "slow": autoregression(rng, n, chains, 0.9) + 0.3 * noise,
+        "drift": noise + 2.0 * place,
+        "shift": noise + 2.0 * (place > PLACES[16]),
+        "season": noise + 5.0 * np.sin(2 * np.pi * 20.0 * place),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["noise", "slow", "drift", "shift", "season"])
+@pytest.mark.parametrize(("chains", "n"), [(1, 90), (3, 60)])
+def test_waves_are_those_of_a_plain_twin(kind, chains, n):
+    series = series_of(kind, chains, n)
+    waves, plain = slow_waves(series), plain_waves(series)
+    for name in ("missing", "too_short", "drifts", "relaxations"):
+        assert getattr(waves, name) == pytest.approx(plain[name], rel=1e-6, abs=1e-5), name
+    assert waves.shifts >= plain["shifts_at_some"] - 1e-5
+    degrees = chains * plain["averaged"]
+    if chains == 1:
+        assert waves.disagreement == 1.0
+        assert (waves.degrees, waves.long_run_variance) == (
+            degrees,
+            pytest.approx(plain["within"] * plain["missing"]),
+        )
+    else:
+        ratio = plain["between"] / (plain["within"] * plain["missing"])
+        assert waves.disagreement == pytest.approx(stats.f.sf(ratio, chains - 1, degrees))
+        assert waves.degrees == degrees + chains - 1
+        pooled = (degrees * plain["within"] + (chains - 1) * plain["between"]) / (degrees + chains - 1)
+        assert waves.long_run_variance == pytest.approx(pooled * plain["missing"])
+
+
+def test_the_best_place_of_a_shift_is_found():
+    for place in (0.2, 0.5, 0.8):
+        series = np.random.default_rng(0).normal(size=(1, 4000)) + (np.arange(4000) > 4000 * place)
+        assert slow_waves(series).shift_at == pytest.approx(place, abs=0.04)
+
+
+def test_chains_that_disagree_have_the_error_of_their_means():
+    noise = np.random.default_rng(0).normal(size=(4, 1000))
+    levels = np.array([0.0, 0.5, 1.0, 1.5])[:, None]
+    waves = slow_waves(noise + levels)
+    assert waves.disagreement < SURE_OF_DISAGREEMENT
+    assert waves.degrees == 3
+    assert waves.long_run_variance == pytest.approx(1000 * (noise + levels).mean(axis=1).var(ddof=1))
+
+
+@pytest.mark.parametrize("n", [4, 5, 6, 7, 12, 20])
+def test_short_series_are_judged_as_well(n):
+    waves = slow_waves(np.random.default_rng(n).normal(size=(1, n)))
+    assert waves.degrees == min(SLOW_WAVES, n - 2)
+    assert np.isfinite([waves.long_run_variance, waves.missing, waves.too_short]).all()
+
+
+class TestSeason:
+    @pytest.mark.parametrize("period", [7.0, 24.0, 168.0])
+    def test_the_period_is_found(self, period):
+        steps = np.arange(int(40 * period))
+        noise = np.random.default_rng(0).normal(size=(2, len(steps)))
+        assert season_length(noise + np.sin(2 * np.pi * steps / period)) == pytest.approx(period, rel=0.02)
+
+    def test_it_needs_some_turns(self):
+        place = np.arange(2000) / 2000
+        noise = 0.3 * np.random.default_rng(0).normal(size=(1, 2000))
+        assert season_length(noise + np.sin(2 * np.pi * 3 * place)) == 0.0
+        assert season_length(noise + np.sin(2 * np.pi * 6 * place)) == pytest.approx(2000 / 6, rel=0.02)
+
+    def test_what_only_tends_to_come_back_is_none(self):
+        rng = np.random.default_rng(0)
+        for _ in range(20):
+            shocks = rng.normal(size=6000)
+            series = np.zeros(6000)
+            for t in range(2, 6000):  # a resonance that forgets after some 20 turns
+                series[t] = 1.9 * np.cos(0.3) * series[t - 1] - 0.9025 * series[t - 2] + shocks[t]
+            assert season_length(series[None]) == 0.0
+
+    def test_noise_has_none(self):
+        rng = np.random.default_rng(1)
+        assert sum(season_length(rng.normal(size=(1, 1000))) > 0.0 for _ in range(300)) <= 3
+
+    def test_few_entries_tell_nothing(self):
+        assert season_length(np.tile([0.0, 1.0, 2.0], 30)[None]) == 0.0
+        assert season_length(np.tile([0.0, 1.0, 2.0], 90)[None] + 1e-3 * np.arange(270) % 7) > 0.0
+
+
+class TestTails:
+    @pytest.mark.parametrize("count", [1, 2, 5, 40])
+    def test_equal_events_are_counted(self, count):
+        series = np.zeros((2, 5000))
+        series[0, np.arange(count) * 100] = 7.0
+        assert events_behind(series) == pytest.approx(count, rel=0.03)
+
+    def test_without_excess_there_are_none(self):
+        assert events_behind(np.tile([1.0, -1.0], (1, 50))) == math.inf
+        assert events_behind(np.ones((1, 50))) == math.inf
+
+    def test_infinite_variance_is_told_from_a_large_one(self):
+        """Events of one size have a gap below them, wherever it lies."""
+        rng = np.random.default_rng(0)
+        shares = {
+            name: np.mean([has_infinite_variance(draw(rng)[None]) for _ in range(60)])
+            for name, draw in {
+                "pareto-1.2": lambda rng: rng.pareto(1.2, 8000),
+                "pareto-4": lambda rng: rng.pareto(4.0, 8000),
+                "lognormal": lambda rng: rng.lognormal(size=8000),
+                "one size": lambda rng: (rng.random(8000) < 0.005) * 100.0 + rng.normal(size=8000),
+                "fewer": lambda rng: (rng.random(8000) < 0.002) * 100.0 + rng.normal(size=8000),
+                "normal": lambda rng: rng.normal(size=8000),
+            }.items()
+        }
+        assert shares.pop("pareto-1.2") > 0.8
+        assert max(shares.values()) <= 0.05
+
+    def test_few_entries_are_not_judged(self):
+        tail = np.random.default_rng(0).pareto(0.7, 500)
+        assert has_infinite_variance(tail[None])
+        assert not has_infinite_variance(tail[None, 1:])
+
+
+def verdict_of(series, cut=0, size=1):
+    return judge(series, slow_waves(series), size, cut)
+
+
+class TestVerdict:
+    def test_each_kind_is_found_and_says_what_to_do(self):
+        rng = np.random.default_rng(4)
+        noise, place = rng.normal(size=(1, 4000)), np.arange(4000) / 4000
+        cases = {
+            "steady": noise,
+            "drifting": noise + place,
+            "level shift": noise + (place > 0.6),
+            "too short": noise + 3.0 * autoregression(rng, 4000, 1, 0.999),
+            "periodic": noise + np.sin(2 * np.pi * 50 * place),
+            "rare events": noise + 500.0 * (np.arange(4000) % 2000 == 1000),
+            "heavy tails": rng.pareto(1.1, (1, 4000)),
+        }
+        for kind, series in cases.items():
+            first = verdict_of(series)[0]
+            assert first.kind == kind
+            assert first.is_trusted == (kind in ("steady", "periodic"))
+        assert verdict_of(noise + 10.0 * np.arange(2)[:, None])[0].kind == "chains disagree"
+
+    def test_places_are_told_in_steps(self):
+        noise, place = np.random.default_rng(0).normal(size=(1, 4000)), np.arange(4000) / 4000
+        shift = verdict_of(noise + (place > 0.6), cut=100, size=8)[0]
+        assert shift.at == pytest.approx(8 * (100 + 0.6 * 4000), rel=0.05)
+        assert f"about step {shift.at:,} the level changes" in shift.words
+        season = verdict_of(noise + np.sin(2 * np.pi * 50 * place), size=8)[0]
+        assert season.at == pytest.approx(8 * 80, rel=0.02)
+        assert season.words.startswith(f"periodic with a period of about {season.at:.4g} steps")
+
+    def test_how_much_longer(self):
+        rng = np.random.default_rng(0)
+        slow = verdict_of(autoregression(rng, 4000, 1, 0.998))[0]  # 8 relaxation times
+        assert slow.kind == "too short"
+        assert ENOUGH_RELAXATIONS / 40 < slow.longer < ENOUGH_RELAXATIONS / 2
+        assert f"run about {slow.longer:.0f} times as long" in slow.words
+        rare = np.zeros((1, 4000))
+        rare[0, [100, 2000]] = 1.0
+        [found] = verdict_of(rare)
+        assert found.longer == pytest.approx(ENOUGH_EVENTS / 2, rel=0.01)
+        assert "about 2 of them make up the variance" in found.words
+        turns = 0.75 * MANY_PERIODS
+        wave = 0.3 * rng.normal(size=(1, 4000)) + np.sin(2 * np.pi * turns * np.arange(4000) / 4000)
+        season = next(verdict for verdict in verdict_of(wave) if verdict.kind == "periodic")
+        assert not season.is_trusted
+        assert season.longer == pytest.approx(MANY_PERIODS / turns, rel=0.1)
+
+    def test_a_warm_up_is_told(self):
+        noise = np.random.default_rng(0).normal(size=(1, 1000))
+        [early] = verdict_of(noise, cut=50, size=4)
+        assert (early.kind, early.is_trusted, early.at) == ("warming up", True, 200)
+        [late] = verdict_of(noise, cut=900, size=4)
+        assert (late.kind, late.is_trusted, late.longer) == ("warming up", False, 2.0)
+
+    def test_the_gravest_comes_first(self):
+        place = np.arange(4000) / 4000
+        both = np.random.default_rng(0).normal(size=(1, 4000)) + 3.0 * place + np.sin(2 * np.pi * 50 * place)
+        assert [verdict.kind for verdict in verdict_of(both)] == ["drifting", "periodic"]
+
+    def test_a_series_without_a_slow_part_is_not_asked_for_one(self):
+        cycle = np.tile([0.0, 1.0], (2, 400)) + np.array([[0.0], [5.0]])
+        assert judge(cycle, None, 1, 0) == [
+            Verdict("steady", True, "steady: nothing speaks against the interval")
+        ]
+
+    def test_fewest_events_are_a_limit(self):
+        for count, kind in ((FEWEST_EVENTS - 1, "rare events"), (FEWEST_EVENTS + 1, "steady")):
+            series = np.zeros((1, 4000))
+            series[0, 500 + 700 * np.arange(int(count))] = 1.0
+            assert verdict_of(series)[0].kind == kind
+
+
+class TestEstimates:
+    def test_the_interval_is_students_about_the_mean(self):
+        numbers = np.random.default_rng(0).normal(size=3000)
+        estimate = estimate_gain(BatchMeans.of(numbers), 0.9)
+        waves = slow_waves(numbers[None] - numbers.mean())
+        error = np.sqrt(waves.long_run_variance / 3000)
+        bend = skewness_of_mean(BatchMeans.of(numbers).groups_after(0, 64, 0.0).ravel()) / 6
+        quantile = stats.t.ppf(0.95, waves.degrees)
+        low, high = (numbers.mean() - error * float(stretched(sign * quantile, bend)) for sign in (1, -1))
+        assert estimate.standard_error == pytest.approx(error)
+        assert estimate.interval == pytest.approx((low, high))
+        assert estimate.degrees == waves.degrees
+
+    def test_skewness_is_that_of_the_mean(self):
+        groups = np.random.default_rng(0).gamma(0.5, size=64)
+        assert skewness_of_mean(groups) == pytest.approx(stats.skew(groups, bias=False) * 63**1.5 / 64**1.5
+            * (64 / 63) ** 1.5 / 8 * (64 * 63) ** 0.5 / 63 * (63 / 64) ** 0.5, rel=0.05)  # fmt: skip
+        assert skewness_of_mean(np.ones(10)) == skewness_of_mean(np.arange(2.0)) == 0.0
+
+    def test_a_ratio_is_that_of_sums_and_its_error_that_of_the_difference(self):
+        rng = np.random.default_rng(0)
+        hours = rng.exponential(2.0, 6000)
+        pay = 3.0 * hours + rng.normal(size=6000)
+        estimate = estimate_ratio(BatchMeans.of(pay), BatchMeans.of(hours))
+        ratio = pay.sum() / hours.sum()
+        assert estimate.gain == pytest.approx(ratio)
+        linear = estimate_gain(BatchMeans.of((pay - ratio * hours) / hours.mean()))
+        assert estimate.interval == pytest.approx(ratio + np.array(linear.interval), abs=1e-9)
+
+    def test_a_warm_up_of_a_ratio_is_left_out(self):
+        rng = np.random.default_rng(0)
+        hours = rng.exponential(2.0, 4000)
+        pay = 3.0 * hours + rng.normal(size=4000)
+        pay[:300] += 20.0
+        estimate = estimate_ratio(BatchMeans.of(pay), BatchMeans.of(hours))
+        assert 290 <= estimate.transient < 500
+        assert estimate.interval[0] < 3.0 < estimate.interval[1]
+        kept = estimate_ratio(BatchMeans.of(pay), BatchMeans.of(hours), find_warm_up=False)
+        assert (kept.transient, kept.gain) == (0, pytest.approx(pay.sum() / hours.sum()))
+
+    def test_ratios_that_have_no_meaning_are_named(self):
+        ones = BatchMeans.of(np.ones(100))
+        with pytest.raises(ValueError, match="the same length, found 1 x 100 and 1 x 99"):
+            estimate_ratio(ones, BatchMeans.of(np.ones(99)))
+        with pytest.raises(ValueError, match="the numbers to divide by have mean 0"):
+            estimate_ratio(ones, BatchMeans.of(np.zeros(100)))
+        with pytest.raises(ValueError, match="at least 2 steps"):
+            estimate_ratio(BatchMeans.of([1.0]), BatchMeans.of([1.0]))
+
+    def test_what_comes_after_the_last_batch_counts(self):
+        numbers = np.random.default_rng(0).normal(size=20_001)
+        batches = BatchMeans.of(numbers)
+        series = batches.with_rest(batches.mean)
+        assert series.shape[1] == 20_001 // batches.sums.size + 1
+        assert series.sum() == pytest.approx(0.0, abs=1e-9)
+        assert len(BatchMeans.of(numbers[:4096]).with_rest(0.0)[0]) == 4096
+
+    @pytest.mark.parametrize("decay", [100.0, 400.0])
+    def test_what_is_left_of_a_warm_up_is_cut_as_well(self, decay):
+        rng = np.random.default_rng(0)
+        found = []
+        for _ in range(20):
+            numbers = rng.normal(size=20_000) + 3.0 * np.exp(-np.arange(20_000) / decay)
+            found.append(estimate_gain(BatchMeans.of(numbers)))
+        assert np.mean([estimate.verdict.kind == "warming up" for estimate in found]) >= 0.8
+        assert all(decay < estimate.transient < 15 * decay for estimate in found)
+
+    @pytest.mark.parametrize("name", ["ar0.9", "waiting-0.8", "hidden-regime", "season-24", "semi-markov"])
+    def test_intervals_of_a_long_enough_run_hold(self, name):
+        process = PROCESSES[name]
+        steps, rng = int(200 * process.relaxation), np.random.default_rng(8)
+        runs = 40
+        if process.generate is None:
+            pairs = zip(*process.generate_pair(rng, steps, runs), strict=True)
+            found = [estimate_ratio(BatchMeans.of(top), BatchMeans.of(bottom)) for top, bottom in pairs]
+        else:
+            found = [estimate_gain(BatchMeans.of(row)) for row in process.generate(rng, steps, runs)]
+        held = [low <= process.mean <= high for low, high in (estimate.interval for estimate in found)]
+        # With a coverage of 95 % fewer than 33 of 40 hold in 1 of 5,000 such tests.
+        assert sum(held) >= 33
+        assert sum(estimate.is_flagged for estimate in found) <= 7
+
+    @pytest.mark.parametrize("name", ["hidden-regime", "slow-under-fast", "ar0.99"])
+    def test_runs_that_are_far_too_short_are_flagged(self, name):
+        process = PROCESSES[name]
+        rows = process.generate(np.random.default_rng(9), int(10 * process.relaxation), 30)
+        assert sum(estimate_gain(BatchMeans.of(row)).is_flagged for row in rows) >= 10

@@ -1,0 +1,291 @@
+"""Large chains are worked on by several threads, and no bit of an answer depends on how many there are.
+
+Blocks and branches are made small here, so that small chains have many of them.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+
+import gainbias as gb
+from gainbias.kernels import by_blocks, share_blocks, share_out, threads, using_threads
+from gainbias.model import structure
+from gainbias.model.solve import leaking, residual
+from gainbias.model.solve.elimination import branches, law, numeric, solver, symbolic
+from gainbias.model.solve.solution import Budget
+from gainbias.progress import Watch
+from tests.oracles.expanders import random_dyadic_transitions
+from tests.oracles.lattices import grid_transitions
+
+PLENTY = Budget(max_memory=1e9, watch=Watch())
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Make everything large, and list the threads that have worked on a part of shared work."""
+    monkeypatch.setattr(threads, "STATES_TOGETHER", 128)
+    for name, value in (("LEAST_TO_SHARE", 0.0), ("BRANCHES", 8), ("WIDE_FRONT", 2e4), ("ROWS_TOGETHER", 4)):
+        monkeypatch.setattr(branches, name, value)
+    for name, value in (("LARGE", 300), ("SMALL_PART", 60), ("SUBTREES", 8), ("SMALL", 0)):
+        monkeypatch.setattr(symbolic, name, value)
+    monkeypatch.setattr(law, "FRONTS_TOGETHER", 8)
+    helped: list[int] = []
+    submit = threads.ThreadPoolExecutor.submit
+
+    def counted(pool, function, *arguments):
+        helped.append(threading.get_ident())
+        return submit(pool, function, *arguments)
+
+    monkeypatch.setattr(threads.ThreadPoolExecutor, "submit", counted)
+    return helped
+
+
+def grid(side: int) -> gb.MarkovRewardProcess:
+    transitions = grid_transitions(side, side, 15 / 64, 16 / 64, 16 / 64, 14 / 64)
+    return gb.MarkovRewardProcess(transitions, np.sin(np.arange(side**2)))
+
+
+def random_graph(n: int) -> gb.MarkovRewardProcess:
+    rng = np.random.default_rng(1)
+    return gb.MarkovRewardProcess(random_dyadic_transitions(n, rng, 5), rng.random(n))
+
+
+def two_classes(n: int) -> gb.MarkovRewardProcess:
+    """Two random graphs, and states that reach both."""
+    one, other = (random_graph(n).csr for _ in range(2))
+    rng = np.random.default_rng(2)
+    into = sparse.csr_array(
+        (np.full(2 * n, 0.5), (np.repeat(np.arange(n), 2), rng.integers(0, 3 * n, 2 * n))), (n, 3 * n)
+    )
+    both = sparse.block_diag([one, other], format="csr")
+    closed = sparse.hstack([both, sparse.csr_array((2 * n, n))])
+    return gb.MarkovRewardProcess(sparse.vstack([closed, into]).tocsr(), rng.random(3 * n))
+
+
+def numbers_of(solution: gb.Solution | gb.MultichainSolution) -> dict[str, bytes]:
+    law_of = solution.stationary
+    fields = {
+        "gain": solution.gain,
+        "bias": solution.bias,
+        "bias_error": solution.bias_error,
+        "law": law_of.toarray() if sparse.issparse(law_of) else law_of,
+        "law_error": solution.stationary_error,
+        "error_bound": solution.error_bound,
+        "variance": getattr(solution, "asymptotic_variance", 0.0),
+    }
+    return {name: np.asarray(values, dtype=np.float64).tobytes() for name, values in fields.items()}
+
+
+@pytest.mark.parametrize(
+    ("make", "method", "multichain"),
+    [
+        (lambda: grid(24), "sparse-gth", False),
+        (lambda: grid(24), "incomplete-gth", False),
+        (lambda: grid(24), "auto", False),
+        (lambda: random_graph(700), "krylov", False),
+        (lambda: random_graph(700), "power", False),
+        (lambda: two_classes(200), "auto", True),
+    ],
+    ids=["grid", "incomplete", "auto", "krylov", "power", "multichain"],
+)
+def test_bits_do_not_depend_on_the_number_of_threads(make, method, multichain, small_blocks) -> None:
+    answers = []
+    for count in (1, 2, 7):
+        before = len(small_blocks)
+        answers.append(numbers_of(gb.solve(make(), method=method, multichain=multichain, threads=count)))
+        assert (len(small_blocks) > before) == (count > 1)
+    assert answers[1] == answers[0]
+    assert answers[2] == answers[0]
+
+
+def test_blocks_change_last_digits_only(monkeypatch: pytest.MonkeyPatch, small_blocks) -> None:
+    for chain, method in ((grid(24), "sparse-gth"), (random_graph(700), "krylov")):
+        shared = gb.solve(chain, method=method, threads=2)
+        with monkeypatch.context() as patch:
+            patch.setattr(threads, "STATES_TOGETHER", 2**16)
+            patch.setattr(branches, "LEAST_TO_SHARE", 1e99)
+            alone = gb.solve(chain, method=method, threads=1)
+        np.testing.assert_allclose(shared.stationary, alone.stationary, rtol=1e-11)
+        off = np.abs(shared.bias - alone.bias)
+        assert np.all(off <= shared.bias_error + alone.bias_error)
+
+
+def test_branches_give_the_factors_of_one_thread_bit_for_bit(
+    monkeypatch: pytest.MonkeyPatch, small_blocks
+) -> None:
+    chain = grid(24).csr[1:, 1:].tocsr()
+    leak = np.maximum(1.0 - np.asarray(chain.sum(axis=1)), 0.0)
+    plan, name = symbolic.plan_sparse(symbolic.symmetric_pattern(chain), PLENTY)
+    assert name == "dissection by levels"
+    with using_threads(3):
+        shared = solver.factorise_chain(chain, leak, plan, PLENTY)
+    assert shared.branches is not None
+    assert len(shared.branches.parts) > 8
+    assert any(branch.is_wide for branch in shared.branches.parts)
+    monkeypatch.setattr(branches, "LEAST_TO_SHARE", 1e99)
+    alone = solver.factorise_chain(chain, leak, plan, PLENTY)
+    assert alone.branches is None
+    np.testing.assert_array_equal(shared.values, alone.values)
+    side = np.arange(1.0, len(leak) + 1.0)
+    np.testing.assert_allclose(shared.solve(side), alone.solve(side), rtol=1e-13)
+    np.testing.assert_allclose(shared.solve_transposed(side), alone.solve_transposed(side), rtol=1e-13)
+
+
+def test_without_memory_for_branches_one_thread_eliminates(
+    monkeypatch: pytest.MonkeyPatch, small_blocks
+) -> None:
+    chain = grid(12).csr[1:, 1:].tocsr()
+    leak = np.full(chain.shape[0], 0.25)
+    plan, _ = symbolic.plan_sparse(symbolic.symmetric_pattern(chain), PLENTY)
+    expected = solver.factorise_chain(chain, leak, plan, PLENTY)
+    monkeypatch.setattr(solver, "eliminate_branches", lambda *_: pytest.fail("memory does not suffice"))
+    needed = plan.bytes_needed + 120 * len(leak) + 60 * chain.nnz
+    found = solver.factorise_chain(chain, leak, plan, Budget(max_memory=needed, watch=Watch()))
+    np.testing.assert_array_equal(found.values, expected.values)
+
+
+@pytest.mark.parametrize("kind", ["grid", "two grids", "star", "path", "full"])
+def test_dissected_order_puts_what_separates_parts_behind_them(kind: str, small_blocks) -> None:
+    one = symbolic.symmetric_pattern(grid(20).csr)
+    graph = {
+        "grid": one,
+        "two grids": sparse.block_diag([one, one], format="csr"),
+        "star": sparse.csr_array(np.arange(200)[:, None] * np.arange(200) == 0),
+        "path": sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(200, 200)).tocsr(),
+        "full": sparse.csr_array(np.ones((80, 80))),
+    }[kind]
+    graph = symbolic.symmetric_pattern(sparse.csr_array(graph, dtype=np.float64))
+    with using_threads(2):
+        order = symbolic.dissected_order(graph)
+    assert sorted(order.tolist()) == list(range(graph.shape[0]))
+    plan = symbolic.plan_elimination(graph, order, 1e9)
+    other = symbolic.plan_elimination(graph, symbolic.minimum_degree(graph), 1e9)
+    assert plan is not None
+    assert other is not None
+    assert plan.flops <= 1.5 * other.flops + 1e4
+
+
+def test_products_have_the_bits_of_scipy(small_blocks) -> None:
+    chain = random_graph(500).csr
+    x = np.random.default_rng(3).standard_normal(500)
+    with using_threads(3):
+        found = residual.multiply(chain, x)
+    np.testing.assert_array_equal(found, chain @ x)
+    again, rows = np.empty(500), residual.Sparse(chain.indptr, chain.indices, chain.data)
+    residual.multiply_rows.py_func(rows, x, 0, 500, again)
+    np.testing.assert_array_equal(again, found)
+
+
+def test_gmres_uses_no_linear_algebra_library(small_blocks) -> None:
+    moves = 0.999 * random_graph(500).csr
+    right = np.random.default_rng(4).standard_normal(500)
+    found = []
+    for count in (1, 2, 7):
+        with using_threads(count):
+            found.append(leaking._gmres(moves, right, Watch()))
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(found[2], found[0])
+    np.testing.assert_allclose(found[0] - moves @ found[0], right, atol=1e-6)
+
+
+class TestSharing:
+    def test_parts_are_in_order_and_inner_work_is_done_by_who_does_the_part(self) -> None:
+        def inner(i: int) -> set[int]:
+            return set(share_out(lambda _: threading.get_ident(), 3)) | {threading.get_ident()}
+
+        with using_threads(4):
+            assert share_out(lambda i: i, 50) == list(range(50))
+            assert all(len(idents) == 1 for idents in share_out(inner, 20))
+
+    def test_an_error_in_a_thread_is_raised_and_ends_the_work(self) -> None:
+        done = []
+
+        def work(i: int) -> None:
+            if i == 3:
+                raise KeyError("broken")
+            done.append(i)
+
+        with using_threads(2), pytest.raises(KeyError, match="broken"):
+            share_out(work, 10_000)
+        assert len(done) < 10_000
+
+    def test_blocks_have_fixed_ends(self) -> None:
+        with using_threads(3):
+            assert share_blocks(lambda begin, end: (begin, end), 10, 4) == [(0, 4), (4, 8), (8, 10)]
+
+    def test_a_result_may_replace_an_argument(self, small_blocks) -> None:
+        x, y = np.arange(1000.0), np.ones(1000)
+        with using_threads(2):
+            assert by_blocks(np.add, x, y, out=x) is x
+        np.testing.assert_array_equal(x, np.arange(1.0, 1001.0))
+
+    def test_what_numpy_is_told_about_overflow_holds_in_all_threads(self, small_blocks) -> None:
+        with using_threads(3), np.errstate(over="ignore"):
+            assert np.isinf(by_blocks(lambda x: x * 1e308, np.full(1000, 10.0))).all()
+
+    @pytest.mark.parametrize("number", [0, -1, 1.5, True, "two"])
+    def test_a_number_of_threads_is_positive(self, number) -> None:
+        with pytest.raises(ValueError, match="threads must be a positive integer"):
+            gb.solve(grid(2), threads=number)
+
+
+@pytest.mark.parametrize("period", [1, 2, 6])
+def test_periods_of_large_chains(period: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rings of blocks in a random order: all of a block lead into the next, so that the period is known."""
+    rng = np.random.default_rng(period)
+    n, place = 60, rng.permutation(60)
+    block = np.arange(n) % period
+    ring = (block[None, :] == (block[:, None] + 1) % period) & (rng.random((n, n)) < 0.5)
+    both = np.kron(np.eye(2), ring[place][:, place])
+    process = gb.MarkovRewardProcess(sparse.csr_array(both), np.zeros(2 * n), renormalise=True)
+    expected = process.class_periods.tolist()
+    monkeypatch.setattr(threads, "STATES_TOGETHER", 10)
+    again = gb.MarkovRewardProcess(process.csr, process.rewards)
+    assert again.class_periods.tolist() == expected == [period] * 2
+
+
+def test_a_time_limit_ends_an_elimination_in_branches(small_blocks) -> None:
+    chain = grid(24).csr[1:, 1:].tocsr()
+    plan, _ = symbolic.plan_sparse(symbolic.symmetric_pattern(chain), PLENTY)
+    parts = branches.find_branches(plan.fronts)
+    assert parts is not None
+    rows = residual.Sparse(chain.indptr, chain.indices, chain.data)
+    factors, progress = np.full(plan.factor_entries, np.nan), np.array([0.0, 1.0])
+    branches.eliminate_branches(parts, rows, rows, np.ones(chain.shape[0]), plan.fronts, factors, progress)
+    assert np.isnan(factors).all()
+    assert progress[0] == 0.0
+
+
+def test_compiled_and_python_forms_of_shared_work_agree_bit_for_bit(
+    monkeypatch: pytest.MonkeyPatch, small_blocks
+) -> None:
+    """And the Python form, in which NumPy looks at every index, stays inside its arrays."""
+    chain = grid(9).csr[1:, 1:].tocsr()
+    leak = np.maximum(1.0 - np.asarray(chain.sum(axis=1)), 0.0)
+    for name, value in (("LARGE", 50), ("SMALL_PART", 20)):
+        monkeypatch.setattr(symbolic, name, value)
+
+    def everything() -> list[np.ndarray]:
+        graph = symbolic.symmetric_pattern(chain)
+        factors = solver.factorise_chain(chain, leak, symbolic.plan_sparse(graph, PLENTY)[0], PLENTY)
+        assert factors.branches is not None
+        periods = structure.search_periods(chain.indptr, chain.indices, np.array([0]))
+        lost = np.array(factors.go_up(law.loses_products, leak.copy()))
+        rounding = np.array(law.elimination_rounding(factors.fronts, factors.values))
+        sums = residual.class_sums(np.zeros(len(leak), np.int64), 1, leak, residual.Doubled(leak))
+        return [
+            symbolic.dissected_order(graph), factors.values, factors.solve(leak),
+            factors.solve_transposed(leak), periods, lost, rounding, *sums,
+        ]  # fmt: skip
+
+    compiled = everything()
+    for module in (numeric, branches, solver, symbolic, law, residual, structure):
+        for name, value in vars(module).copy().items():
+            if hasattr(value, "py_func"):
+                monkeypatch.setattr(module, name, value.py_func)
+    for one, other in zip(compiled, everything(), strict=True):
+        np.testing.assert_array_equal(one, other)
