@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -270,6 +271,18 @@ class TestSeries:
         for part in ("verdict", "steady", "p20", "p99", "3,000 numbers"):
             assert part in shown
 
+    def test_how_long_a_column_must_be(self, folder, capsys):
+        words = ["evaluate", "log.csv", "--column", "x", "--quantile", "0.9", "--target-half-width", "0.005"]
+        mean, level = answer_of(capsys, *words)["lengths"]
+        found = gb.evaluate_series(np.random.default_rng(0).integers(0, 3, 3_000) / 2, 0.9)
+        assert mean == asdict(found.steps_for(0.005))
+        assert level == asdict(found.steps_for(0.005, level=0.9))
+        assert mean["steps"] > 3_000
+        assert cli.main(words) == cli.DONE
+        shown = capsys.readouterr().out
+        assert "length for mean" in shown
+        assert "length for p90" in shown
+
     def test_a_ratio_without_a_beginning_in_a_file(self, folder, capsys):
         words = ["evaluate", "log.parquet", "--column", "x", "--ratio-to", "y", "--skip", "1e2"]
         answer = answer_of(capsys, *words, "--save", "kept/series.npz")
@@ -304,6 +317,14 @@ class TestSeries:
             (["log.csv", "--column", "x", "--policy", "random"], "leave out --policy"),
             (["log.csv", "--column", "x", "--group", "y", "--plot", "a.png"], "--plot is for one series"),
             (["log.csv", "--column", "x", "--group", "y", "--save", "a.npz"], "--save is for one series"),
+            (
+                ["log.csv", "--column", "x", "--target-half-width", "-1"],
+                "must be a positive number, found -1",
+            ),
+            (
+                ["log.csv", "--column", "x", "--group", "y", "--target-half-width", "1"],
+                "--target-half-width is for one series",
+            ),
             (["log.csv", "--column", "xx"], "there is no column 'xx'"),
             (["none.jsonl", "--column", "x"], "there is no file none.jsonl"),
             (["empty.csv", "--column", "x"], "empty.csv is empty"),

@@ -2,8 +2,12 @@
 
 import os
 import re
+import runpy
+import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -48,9 +52,55 @@ def test_answers_agree_with_the_reference(name, tmp_path):
     assert pictures == [f"{name}.png"] * (name in PICTURES)
 
 
+def test_every_latency_of_the_load_test_is_in_its_file(tmp_path):
+    """How long anything takes is up to the machine: only the way from a request to the answer is tested."""
+    tiny = ["--requests", "300", "--backlog", "40", "--service-ms", "0.05"]
+    printed = output_of("load_test", tmp_path, *tiny)
+    head, *rows = (tmp_path / "latencies.csv").read_text().splitlines()
+    assert head == "due_s,ms"
+    due, latencies = zip(*(map(float, row.split(",")) for row in rows), strict=True)
+    assert len(due) == 300
+    assert list(due) == sorted(due)
+    assert due[:40] == (0.0,) * 40 < due[40:41]
+    assert min(latencies) > 0.0
+    assert list(latencies[:40]) == sorted(latencies[:40])  # answers come in the order of requests
+    assert len(re.findall(r"^(?:mean|p50|p95|p99|verdict) +\S", printed, re.MULTILINE)) >= 5
+    assert re.search(r"^mean \d.* ms, .*; textbook 0\.100$", printed, re.MULTILINE)
+
+
+def test_the_load_test_counts_the_short_runs_that_agree_with_a_long_one(tmp_path):
+    tiny = ["--requests", "200", "--backlog", "0", "--service-ms", "0.05", "--runs", "2", "--longer", "3"]
+    printed = output_of("load_test", tmp_path, "--check", *tiny)
+    counts = re.findall(r"^(\w+): ([012]) of ([012]) trusted intervals hold", printed, re.MULTILINE)
+    assert [name for name, *_ in counts] == ["mean", "p50", "p95", "p99"]
+    assert all(held <= trusted for _, held, trusted in counts)
+    assert len(re.findall(r"^run  \d: mean", printed, re.MULTILINE)) == 2
+
+
+def test_latencies_of_the_load_test_count_from_when_a_request_was_due():
+    """A server that answers nothing for a while: those who were to come meanwhile waited, too."""
+    module = runpy.run_path(str(EXAMPLES / "load_test.py"))
+    due = [0.0, 0.01, 0.02, 0.03]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        answers = threading.Thread(target=answer_late, args=(listener, len(due), 0.2))
+        answers.start()
+        latencies = module["latencies_of"](due, listener.getsockname()[1])
+        answers.join()
+    assert all(late >= 0.2 - at - 0.005 for late, at in zip(latencies, due, strict=True))
+
+
+def answer_late(listener, count, pause):
+    client, _ = listener.accept()
+    with client:
+        time.sleep(pause)
+        while count:
+            count -= len(client.recv(count))
+        client.sendall(b"....")
+
+
 def test_every_example_is_tested_and_listed():
     found = {path.stem for path in EXAMPLES.glob("*.py")}
-    assert found == set(ANSWERS)
+    assert found == {*ANSWERS, "load_test"}
     listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert all(f"({name}.py)" in listed for name in found)
 

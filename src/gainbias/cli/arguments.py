@@ -57,8 +57,9 @@ def series_settings(options: argparse.Namespace) -> dict[str, Any] | None:
         raise ValueError(f"--column is for numbers without states: leave out --{next(iter(columns))}")
     if options.policy is not None:
         raise ValueError("a column of numbers has no policy: leave out --policy")
-    if options.group and (wrong := [what for what in ("save", "plot") if getattr(options, what)]):
-        raise ValueError(f"--{wrong[0]} is for one series: leave it out, or --group")
+    for what in ("save", "plot", "target_half_width"):
+        if options.group and getattr(options, what) is not None:
+            raise ValueError(f"--{what.replace('_', '-')} is for one series: leave it out, or --group")
     levels = named.pop("quantile")
     quantiles = {} if levels is None else {"quantiles": levels}
     return quantiles | named | {"column": options.column, "confidence": options.confidence}

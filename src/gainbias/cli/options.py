@@ -199,7 +199,12 @@ def _add_evaluate(verbs: Any) -> None:
         help="id of an environment or MODULE:NAME, or FILE.parquet, FILE.csv; with --column also FILE.jsonl",
     )
     verb.add_argument("--policy", help="of an environment: random, FILE.npy or MODULE:NAME")
-    verb.add_argument("--target-half-width", type=float, help="go on until the gain's interval is so narrow")
+    verb.add_argument(
+        "--target-half-width",
+        type=float,
+        metavar="WIDTH",
+        help="go on until the gain's interval is that narrow; of a column: say how long it must be for that",
+    )
     verb.add_argument("--anytime", action="store_true", help="intervals that hold however often you look")
     verb.add_argument("--max-steps", type=count, default=10_000_000, help="at most (default: %(default)s)")
     _add_evaluation_options(verb)

@@ -293,6 +293,9 @@ def show_series(answer: dict[str, Any]) -> None:
     cut = f", first {answer['warm_up']:,} left out" if answer["warm_up"] else ""
     table.add_row("data", f"{facts['num_numbers']:,} numbers, chains: {facts['num_chains']}{cut}")
     table.add_row("effective sample", f"{_shown(facts['effective_sample_size'], ',.0f')} independent numbers")
+    names = ["mean", *(level_in_words(one["level"]) for one in answer["quantiles"])]
+    for name, length in zip(names, answer.get("lengths", ()), strict=False):
+        table.add_row(f"length for {name}", escape(length["words"]))
     console = Console()
     console.print(table)
     shown = [words for words in facts["warnings"] if words != answer["verdict"]["words"]]

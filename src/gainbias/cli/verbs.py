@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -153,22 +154,31 @@ def _evaluate_series(options: argparse.Namespace, settings: Mapping[str, Any]) -
     if isinstance(found, gainbias.GroupedSeries):
         _keep_and_answer(options, found, files, show_groups)
         return DONE if all(one.diagnostics.is_complete for one in found.values()) else FAILED
-    _keep_and_answer(options, found, files, show_series)
+    answer = found.to_dict()
+    if (width := options.target_half_width) is not None:
+        lengths = [found.steps_for(width, level) for level in (None, *found.quantiles)]
+        answer["lengths"] = [asdict(length) for length in lengths]
+    _keep_and_answer(options, found, files, show_series, answer)
     return DONE if found.diagnostics.is_complete else FAILED
 
 
 def _keep_and_answer(
-    options: argparse.Namespace, found: Any, files: Mapping[str, Path], show: Callable[[Any], None]
+    options: argparse.Namespace,
+    found: Any,
+    files: Mapping[str, Path],
+    show: Callable[[Any], None],
+    answer: dict[str, Any] | None = None,
 ) -> None:
-    """Write an estimate to its files, print it, and say where it is."""
+    """Write an estimate to its files, print it (or `answer`, which says more), and say where it is."""
+    answer = found.to_dict() if answer is None else answer
     made = [folder for path in files.values() if (folder := missing_folder(path.parent))]
     try:
         _keep_estimate(found, files, options)
     except BaseException:
-        _answer(options, found.to_dict(), show)  # a failed write must not lose the answer
+        _answer(options, answer, show)  # a failed write must not lose the answer
         raise
     has_names = isinstance(found, gainbias.GroupedSeries)  # which have the place of other names in JSON
-    _answer(options, found.to_dict() | ({} if has_names else _where(files, made)), show)
+    _answer(options, answer | ({} if has_names else _where(files, made)), show)
     if has_names or not options.json:
         _say_where(options, files, made)
 

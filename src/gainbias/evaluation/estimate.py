@@ -18,6 +18,7 @@ from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.gain.anytime import ConfidenceSequence
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import estimate_gain
+from gainbias.evaluation.gain.length import RunLength, length_for
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.sources.spaces import Limits
 from gainbias.evaluation.values.methods import LearnedRecord, NoValues
@@ -132,6 +133,15 @@ class Estimate:
         ):  # batches without noise would make intervals without width
             ends = np.tile([-np.inf, np.inf], (len(ends), 1))
         return (float(ends[0, 0]), float(ends[0, 1])) if single else ends
+
+    def steps_for(self, half_width: float) -> RunLength:
+        """Return how many transitions of all chains give the gain an interval of this half width.
+
+        No `steps` are named where no length would help.
+        """
+        facts = self.diagnostics
+        left_out = facts.transient * facts.num_chains
+        return length_for(half_width, self.gain_interval, facts.verdict, facts.num_transitions, left_out)
 
     def extremes(self, count: int = 1) -> tuple[list[Any], list[Any]]:
         """Return the worst and the best discrete observations, as pairs of observation and value.

@@ -419,6 +419,7 @@ def _estimate(
             effective_sample_size=gain.effective_sample_size,
             autocorrelation_time=gain.autocorrelation_time,
             standard_error=gain.standard_error,
+            typical_half_width=gain.typical_half_width,
             notes=(*told, *gain.notes),
             warnings=(*cut_short, *gain.warnings, *warnings),
         ),

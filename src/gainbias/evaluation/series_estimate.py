@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gainbias.evaluation.estimate import digits_for
+from gainbias.evaluation.gain.length import RunLength, length_for
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.store import check_free, plain
@@ -34,6 +35,8 @@ class SeriesDiagnostics:
         About how many neighbouring numbers are worth one that is independent.
     standard_error : float
         Of the mean; nan if there is no interval.
+    typical_half_width : float
+        Half width that intervals of the mean of such series have on the whole; nan if there is none.
     notes : tuple of str
         What was done, in words.
     warnings : tuple of str
@@ -46,6 +49,7 @@ class SeriesDiagnostics:
     effective_sample_size: float
     autocorrelation_time: float
     standard_error: float
+    typical_half_width: float
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -122,6 +126,46 @@ class SeriesEstimate:
     def quantiles(self) -> dict[float, QuantileEstimate]:
         """The quantiles by level."""
         return {one.level: one for one in self.levels}
+
+    def steps_for(self, half_width: float, level: float | None = None) -> RunLength:
+        """Return how long a series must be for an interval of this half width.
+
+        Errors go down like one over the root of the length; those of quantiles go down in jumps where numbers
+        repeat.
+
+        Parameters
+        ----------
+        half_width : float
+            Half of the width of the interval that is asked for, positive.
+        level : float, optional
+            Of one of the `quantiles`; default: the mean, or the ratio.
+
+        Returns
+        -------
+        RunLength
+            With `steps`, of all chains together, and `words`. Its `steps` are None where no length would
+            help, and at least as many as the verdict asks for where the series cannot be trusted yet.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> estimate = gb.evaluate_series(np.random.default_rng(0).exponential(size=10_000))
+        >>> 90_000 < estimate.steps_for(0.005).steps < 300_000
+        True
+        >>> print(estimate.steps_for(0.1, level=0.5))
+        the 10,000 steps are enough: the half width is ..., and 0.1 is asked for
+        """
+        facts = self.diagnostics
+        interval, verdict = self.interval, self.verdict
+        typical: float | None = facts.typical_half_width
+        if level is not None:
+            if level not in self.quantiles:
+                known = ", ".join(f"{one:g}" for one in self.quantiles) or "none"
+                raise ValueError(f"level must be one of those that were estimated, {known}, found {level!r}")
+            one = self.quantiles[level]
+            interval, verdict, typical = one.interval, one.verdict_in(verdict), one.typical_half_width
+        left_out = self.warm_up * facts.num_chains
+        return length_for(half_width, interval, verdict, facts.num_numbers, left_out, typical)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, ready for JSON; ``None`` for infinite numbers and nan."""

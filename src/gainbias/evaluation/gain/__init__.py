@@ -5,5 +5,6 @@ Start reading in `interval`: `estimate_gain` makes a `GainEstimate` of rewards o
 `warm_up` finds a beginning that is to be left out; `spectrum` gets the variance of the mean from the slowest
 waves; `verdict` says whether the series is steady, or why not. `quantiles` does for a quantile what
 `interval` does for a mean. `anytime` makes intervals that hold at all looks together, and reads on until one
-is narrow enough. The rest of `gainbias.evaluation` imports from these.
+is narrow enough; `length` says how long a run must be for that. The rest of `gainbias.evaluation` imports
+from these.
 """

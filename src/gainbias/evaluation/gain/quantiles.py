@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from gainbias.evaluation.gain.batches import CAPACITY, BatchSums
+from gainbias.evaluation.gain.length import steadier
 from gainbias.evaluation.gain.spectrum import slow_waves
 from gainbias.evaluation.gain.verdict import Verdict, VerdictKind, judge
 from gainbias.evaluation.gain.warm_up import autocorrelation_time
@@ -48,6 +49,9 @@ FEWEST_BATCHES_OF_A_QUANTILE = 16
 
 UNSTEADY: tuple[VerdictKind, ...] = ("too short", "drifting", "level shift", "chains disagree")
 """Verdicts on the series of zeros and ones after which there is no interval."""
+
+OF_THE_MEAN_ALONE: tuple[VerdictKind, ...] = ("heavy tails", "rare events", "constant")
+"""Verdicts on a series that say nothing against a quantile that has an interval."""
 
 MOST_WORTH = 100.0
 """A number is worth at most this many independent ones, however well neighbours make up for each other."""
@@ -75,6 +79,11 @@ class QuantileEstimate:
         Why there is no interval; empty if there is one.
     exceedances : float
         Number of independent numbers that the thinner side of the quantile is worth.
+    longer : float or None
+        Without an interval: run about this many times as long for one, if that helps.
+    typical_half_width : float or None
+        Half width that intervals of such series have on the whole: it differs less from one series to the
+        next than the width of the interval does.
     """
 
     level: float
@@ -82,6 +91,23 @@ class QuantileEstimate:
     interval: tuple[float, float] | None
     words: str
     exceedances: float
+    longer: float | None = None
+    typical_half_width: float | None = None
+
+    def verdict_in(self, verdict: Verdict) -> Verdict:
+        """Return the verdict on this quantile: why it has no interval, or else that on its series.
+
+        Examples
+        --------
+        >>> heavy = Verdict("heavy tails", False, "heavy tails: look at quantiles")
+        >>> QuantileEstimate(0.5, 1.0, (0.9, 1.1), "", 800.0).verdict_in(heavy).is_trusted
+        True
+        >>> QuantileEstimate(0.99, 9.0, None, "too few", 8.0, longer=2.5).verdict_in(heavy).longer
+        2.5
+        """
+        if self.interval is None:
+            return Verdict("too short", False, self.words, longer=self.longer)
+        return Verdict("steady", True, "") if verdict.kind in OF_THE_MEAN_ALONE else verdict
 
 
 class Passed(NamedTuple):
@@ -159,9 +185,10 @@ def estimate_quantile(numbers: CountedNumbers, level: float, confidence: float =
             f"too few independent numbers beyond it for an interval: about {exceedances:.2g}, and "
             f"{FEWEST_EXCEEDANCES} are needed: run about {short:.2g} times as long"
         )
-        return QuantileEstimate(level, value, None, words, exceedances)
+        return QuantileEstimate(level, value, None, words, exceedances, short)
     if worth.verdict.kind in UNSTEADY:
-        return QuantileEstimate(level, value, None, f"there, {worth.verdict.words}", exceedances)
+        words = f"there, {worth.verdict.words}"
+        return QuantileEstimate(level, value, None, words, exceedances, worth.verdict.longer)
     student = float(stats.t.ppf((1.0 + confidence) / 2.0, worth.degrees))
     tails = float(stats.norm.sf(student)), float(stats.norm.cdf(student))
     low, high = ((float(special.bdtrik(tail, worth.sure, level)) + 0.5) / worth.sure for tail in tails)
@@ -170,7 +197,9 @@ def estimate_quantile(numbers: CountedNumbers, level: float, confidence: float =
         float(np.clip(np.ceil(min(low, level - reach) * n), 1.0, max(rank - 1.0, 1.0))),
         float(np.clip(np.ceil(max(high, level + reach) * n), min(rank + 1.0, n), n)),
     )
-    return QuantileEstimate(level, value, interval, "", exceedances)
+    typical = (interval[1] - interval[0]) / 2.0
+    typical *= steadier(1.0 / worth.sure, 1.0 / worth.counted, worth.degrees)
+    return QuantileEstimate(level, value, interval, "", exceedances, typical_half_width=typical)
 
 
 class _Worth(NamedTuple):

@@ -249,6 +249,8 @@ def _season(series: Floats, size: int) -> list[Verdict]:
         f"periodic with a period of about {steps} steps, and steady apart from that: the mean is over all of "
         f"{periods:.0f} periods"
     )
+    if size > 1:  # a shorter season would look like a longer one in means over batches
+        words += f" (it was found in means over {size} steps, which cannot tell it from one below {2 * size})"
     return [Verdict("periodic", True, words, at=period * size)]
 
 
