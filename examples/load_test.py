@@ -19,8 +19,8 @@ and the interpreter take time for each request, which makes the load higher than
 processes can take the core away for milliseconds: on a machine that is busy otherwise the queue may grow for
 seconds, and the verdict says that there is no steady state to be seen, or that the run is too short. A laptop
 that gets hot makes one run differ from the next by more than chance, and no interval of one run contains
-that: use a quiet machine, and longer services (--service-ms 4) where it is not. A textbook's answer for a server without all this is printed for orientation. The reference is a long
-run on the same machine.
+that: use a quiet machine, and longer services (--service-ms 4) where it is not. A textbook's answer for a
+server without all this is printed for orientation. The reference is a long run on the same machine.
 """
 
 import argparse
