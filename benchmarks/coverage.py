@@ -1,6 +1,7 @@
 """Do intervals for a column of numbers hold? Coverage of nominal 95 % intervals on random series.
 
     python -m benchmarks.coverage --runs 1000 --workers 2 --output docs/data/coverage.json   # about two hours
+    python -m benchmarks.coverage --write
     python -m benchmarks.coverage --runs 20 --only normal waiting-0.8 --methods independent gainbias
 
 The series and what is true of them are in ``tests/oracles/series.py``; ``--held-out`` takes those of
@@ -9,7 +10,8 @@ there are rare events, also 2, 5, 20 and 60 of them; and where the 99 % quantile
 exceedances if only one in a relaxation time counts. All are at least 200 and at most 400,000 steps.
 
 A run without an interval counts as flagged. Widths are medians of half-widths in multiples of
-``1.96 sqrt(long-run variance / steps)``. Seconds are of the processor, for one series.
+``1.96 sqrt(long-run variance / steps)``. Seconds are of the processor, for one series. ``--write`` puts a
+table of the stored figures into docs/series.md.
 """
 
 from __future__ import annotations
@@ -149,6 +151,7 @@ def summary(process: Process, steps: int, answers: list[Answer]) -> dict[str, An
     known = process.long_run_variance
     widths = [answer.half_width for answer in answers if not answer.refused]
     row: dict[str, Any] = {
+        "runs": len(answers),
         "coverage": mean_of([a.covered for a in answers if a.covered is not None]),
         "unflagged": mean_of([a.covered for a in answers if a.covered is not None and not a.flagged]),
         "flagged": mean_of([a.flagged for a in answers]),
@@ -172,13 +175,12 @@ def summary(process: Process, steps: int, answers: list[Answer]) -> dict[str, An
     return row
 
 
-def facts(process: Process, steps: int, runs: int) -> dict[str, Any]:
+def facts(process: Process, steps: int) -> dict[str, Any]:
     """What the length means for this process."""
     return {
         "process": process.name,
         "kind": process.kind,
         "steps": steps,
-        "runs": runs,
         "times": None if process.relaxation is None else round(steps / process.relaxation, 2),
         "events": None if process.rare is None else round(steps / process.rare, 2),
         "tail": process.tail,
@@ -186,6 +188,13 @@ def facts(process: Process, steps: int, runs: int) -> dict[str, Any]:
         "expected": process.verdict,
     }
 
+
+ROOT = Path(__file__).resolve().parent.parent
+STORED, PAGE = ROOT / "docs" / "data" / "coverage.json", ROOT / "docs" / "series.md"
+BEGIN, END = "<!-- coverage: written by benchmarks.coverage --write -->", "<!-- end of coverage -->"
+
+LONG_ENOUGH, RARE_ENOUGH = 200.0, 20.0
+"""Relaxation times and rare events from which on intervals must hold."""
 
 HEADER = (
     "process               steps   times  method          cover  unflagged  flagged  width"
@@ -219,9 +228,67 @@ def study(
                 for portion in pool.map(work, tasks(process, steps, runs, methods)):
                     for name, found in portion.items():
                         answers[name] += found
-                yield facts(process, steps, runs) | {
+                yield facts(process, steps) | {
                     "methods": {name: summary(process, steps, found) for name, found in answers.items()}
                 }
+
+
+def is_long_enough(entry: dict[str, Any]) -> bool:
+    """Whether a run expects 200 relaxation times and 20 rare events: intervals must hold from there on."""
+    return entry["times"] >= LONG_ENOUGH and (entry["events"] or RARE_ENOUGH) >= RARE_ENOUGH
+
+
+def table(entries: list[dict[str, Any]]) -> str:
+    """The table of the documentation: a line for each steady process, at three lengths."""
+    others = [name for name in METHODS if name != "gainbias"]
+    lines = [
+        "| series | steps | unflagged, it held | flagged | p95 | p99 | " + " | ".join(others) + " "
+        "| 50 to 200 times: held | flagged | shortest: held | flagged |",
+        "|---" * (10 + len(others)) + "|",
+    ]
+    for name in dict.fromkeys(entry["process"] for entry in entries):
+        mine = [entry for entry in entries if entry["process"] == name and entry["times"] is not None]
+        ample = next((entry for entry in mine if is_long_enough(entry)), None)
+        if ample is None or ample["expected"] not in ("steady", "periodic"):
+            continue
+        long = [entry for entry in mine if is_long_enough(entry)][-1]["methods"]["gainbias"]["quantiles"]
+        middle = next((entry for entry in mine if 50 <= entry["times"] < LONG_ENOUGH), None)
+        found = ample["methods"]["gainbias"]
+        rest = [
+            text
+            for entry in (middle, mine[0] if mine[0] is not ample else None)
+            for text in (
+                ("-", "-")
+                if entry is None
+                else tuple(_share(entry["methods"]["gainbias"][key]) for key in ("unflagged", "flagged"))
+            )
+        ]
+        cells = [
+            name,
+            f"{ample['steps']:,}",
+            _share(found["unflagged"]),
+            _share(found["flagged"]),
+            *(_share(long.get(str(level), {}).get("coverage")) for level in (0.95, 0.99)),
+            *(_share(ample["methods"].get(other, {}).get("coverage")) for other in others),
+            *rest,
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    runs = {row["runs"] for entry in entries for name, row in entry["methods"].items() if name == "gainbias"}
+    theirs = {
+        row["runs"] for entry in entries for name, row in entry["methods"].items() if name != "gainbias"
+    }
+    lines += [
+        "",
+        f"In %, of {min(runs):,} runs of each length for ours"
+        + (f" and {min(theirs):,} for other methods" if theirs else "")
+        + "; `-` was not measured or not given. The first columns are for the shortest length that expects "
+        "200 relaxation times and 20 rare events, the quantiles for the longest that was measured.",
+    ]
+    return "\n".join(lines)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"
 
 
 def main() -> None:
@@ -234,7 +301,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these processes alone")
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--held-out", action="store_true", help="the processes that are used once")
+    parser.add_argument("--write", action="store_true", help="put stored figures into docs/series.md")
     options = parser.parse_args()
+    if options.write:
+        page = PAGE.read_text(encoding="utf-8")
+        before, after = page.partition(BEGIN)[0], page.partition(END)[2]
+        text = table(json.loads(STORED.read_text(encoding="utf-8")))
+        write_whole(PAGE, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}".encode())
+        return
     listed = HELD_OUT if options.held_out else PROCESSES
     if unknown := set(options.only or ()) - set(listed):
         parser.error(f"no such process: {', '.join(sorted(unknown))}; there are {', '.join(listed)}")

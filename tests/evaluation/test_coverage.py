@@ -1,5 +1,7 @@
 """The yardsticks of the coverage study, against what is known about them."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -119,3 +121,11 @@ def test_results_count_refusals_as_flagged_and_can_be_repeated() -> None:
     task = coverage.Task("semi-markov", 300, 0, 3, ("independent", "pymbar"))
     first, second = coverage.work(task), coverage.work(task)
     assert [a.half_width for a in first["pymbar"]] == [a.half_width for a in second["pymbar"]]
+
+
+def test_the_table_of_the_documentation_has_the_stored_figures() -> None:
+    stored = json.loads(coverage.STORED.read_text(encoding="utf-8"))
+    page = coverage.PAGE.read_text(encoding="utf-8")
+    assert coverage.table(stored) in page
+    stored[4]["methods"]["gainbias"]["unflagged"] += 0.01
+    assert coverage.table(stored) not in page
