@@ -12,9 +12,9 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
-from gainbias.kernels import by_blocks, share_blocks, share_out, threads, using_threads
+from gainbias.kernels import by_blocks, empty_vector, share_blocks, share_out, threads, using_threads
 from gainbias.model import structure
-from gainbias.model.solve import leaking, residual
+from gainbias.model.solve import leaking, residual, vectors
 from gainbias.model.solve.elimination import branches, law, numeric, solver, symbolic
 from gainbias.model.solve.solution import Budget
 from gainbias.progress import Watch
@@ -28,19 +28,20 @@ PLENTY = Budget(max_memory=1e9, watch=Watch())
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make everything large, and list the threads that have worked on a part of shared work."""
     monkeypatch.setattr(threads, "STATES_TOGETHER", 128)
+    monkeypatch.setattr(threads, "GRAIN", 16)
     for name, value in (("LEAST_TO_SHARE", 0.0), ("BRANCHES", 8), ("WIDE_FRONT", 2e4), ("ROWS_TOGETHER", 4)):
         monkeypatch.setattr(branches, name, value)
     for name, value in (("LARGE", 300), ("SMALL_PART", 60), ("SUBTREES", 8), ("SMALL", 0)):
         monkeypatch.setattr(symbolic, name, value)
     monkeypatch.setattr(law, "FRONTS_TOGETHER", 8)
     helped: list[int] = []
-    submit = threads.ThreadPoolExecutor.submit
+    share = threads._Crew.share
 
-    def counted(pool, function, *arguments):
+    def counted(crew, work, count):
         helped.append(threading.get_ident())
-        return submit(pool, function, *arguments)
+        return share(crew, work, count)
 
-    monkeypatch.setattr(threads.ThreadPoolExecutor, "submit", counted)
+    monkeypatch.setattr(threads._Crew, "share", counted)
     return helped
 
 
@@ -173,10 +174,10 @@ def test_products_have_the_bits_of_scipy(small_blocks) -> None:
     chain = random_graph(500).csr
     x = np.random.default_rng(3).standard_normal(500)
     with using_threads(3):
-        found = residual.multiply(chain, x)
+        found = vectors.multiply(chain, x)
     np.testing.assert_array_equal(found, chain @ x)
     again, rows = np.empty(500), residual.Sparse(chain.indptr, chain.indices, chain.data)
-    residual.multiply_rows.py_func(rows, x, 0, 500, again)
+    vectors.multiply_rows.py_func(rows, x, 0, 500, again)
     np.testing.assert_array_equal(again, found)
 
 
@@ -190,6 +191,37 @@ def test_gmres_uses_no_linear_algebra_library(small_blocks) -> None:
     np.testing.assert_array_equal(found[1], found[0])
     np.testing.assert_array_equal(found[2], found[0])
     np.testing.assert_allclose(found[0] - moves @ found[0], right, atol=1e-6)
+
+
+def test_steps_of_methods_that_iterate_have_the_bits_of_numpy(small_blocks) -> None:
+    x, y, z = np.random.default_rng(5).standard_normal((3, 1001))
+    expected = [x + 0.3 * y, x - 0.3, z + 0.3 * (x - 0.7 * y), x + (0.3 * y + 0.7 * z), np.full(1001, 0.3)]
+    for count in (1, 3):
+        with using_threads(count):
+            found = [
+                vectors.combined(x, 0.3, y),
+                vectors.shifted(x, 0.3),
+                vectors.renewed(x.copy(), 0.3, 0.7, y, z),
+                vectors.advanced(x.copy(), 0.3, y, 0.7, z),
+                vectors.constant(0.3, 1001),
+            ]
+            sums = vectors.inner(x, y)
+        np.testing.assert_array_equal(found, expected)
+        assert sums == pytest.approx(float(x @ y), rel=1e-12)
+
+
+def test_memory_of_a_vector_is_used_again_when_no_view_of_it_is_left(small_blocks) -> None:
+    with using_threads(2):
+        one = empty_vector(1000)
+        place, view = one.ctypes.data, one[3:]
+        del one
+        assert empty_vector(1000).ctypes.data != place
+        del view
+        again = empty_vector(1000)
+        assert again.ctypes.data == place
+    again[:] = 1.0
+    assert empty_vector(1000).ctypes.data != place
+    assert again.sum() == 1000.0
 
 
 class TestSharing:
@@ -277,13 +309,20 @@ def test_compiled_and_python_forms_of_shared_work_agree_bit_for_bit(
         lost = np.array(factors.go_up(law.loses_products, leak.copy()))
         rounding = np.array(law.elimination_rounding(factors.fronts, factors.values))
         sums = residual.class_sums(np.zeros(len(leak), np.int64), 1, leak, residual.Doubled(leak))
+        steps = [
+            vectors.combined(leak, 0.3, leak),
+            vectors.shifted(leak, 0.3),
+            np.array(vectors.inner(leak, leak)),
+            vectors.renewed(leak.copy(), 0.3, 0.7, leak, leak),
+            vectors.advanced(leak.copy(), 0.3, leak, 0.7, leak),
+        ]
         return [
             symbolic.dissected_order(graph), factors.values, factors.solve(leak),
-            factors.solve_transposed(leak), periods, lost, rounding, *sums,
+            factors.solve_transposed(leak), periods, lost, rounding, *sums, *steps,
         ]  # fmt: skip
 
     compiled = everything()
-    for module in (numeric, branches, solver, symbolic, law, residual, structure):
+    for module in (numeric, branches, solver, symbolic, law, residual, structure, vectors):
         for name, value in vars(module).copy().items():
             if hasattr(value, "py_func"):
                 monkeypatch.setattr(module, name, value.py_func)

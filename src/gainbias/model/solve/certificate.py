@@ -39,15 +39,9 @@ from gainbias.model.solve.bounds import (
 )
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
-from gainbias.model.solve.residual import (
-    balance_residual,
-    bellman_residual,
-    bounded_residual,
-    inner,
-    largest_of,
-    throughput,
-)
+from gainbias.model.solve.residual import balance_residual, bellman_residual, bounded_residual, throughput
 from gainbias.model.solve.solution import MethodError, Solver
+from gainbias.model.solve.vectors import inner, largest_of
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats
 

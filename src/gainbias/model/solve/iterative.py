@@ -21,9 +21,19 @@ from gainbias.kernels import by_blocks, kernel
 from gainbias.model.checks import CsrArray
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import exit_probability
-from gainbias.model.solve.residual import combined, inner, largest_of, length, multiply
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.solve.turns import PER_CALL, PER_ENTRY, PER_STATE, PER_SWEPT_ENTRY, Meter
+from gainbias.model.solve.vectors import (
+    advanced,
+    combined,
+    constant,
+    inner,
+    largest_of,
+    length,
+    multiply,
+    renewed,
+    shifted,
+)
 from gainbias.types import Floats
 
 BIAS_TOLERANCE = 1e-9
@@ -80,23 +90,19 @@ class IterativeSolver:
 
     def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
-        return np.full(len(values), inner(self.stationary, values))
+        return constant(inner(self.stationary, values), len(values))
 
     def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0."""
 
         def forward(x: Floats) -> Floats:
             self._meter.spend(product_work(self._transitions), products=1)
-            return self._centred(multiply(self._transitions, x))
+            moved = multiply(self._transitions, x)
+            return shifted(moved, inner(self.stationary, moved), out=moved)
 
-        x = self._solve(forward, self._centred(right), self.tolerance)
+        x = self._solve(forward, shifted(right, inner(self.stationary, right)), self.tolerance)
         self._meter.finish_solve()
-        return self._centred(x)
-
-    def _centred(self, values: Floats) -> Floats:
-        """Return values, (n,), less their average."""
-        average = inner(self.stationary, values)
-        return np.asarray(by_blocks(lambda part: part - average, values))
+        return shifted(x, inner(self.stationary, x))
 
 
 def product_work(transitions: CsrArray) -> float:
@@ -127,7 +133,8 @@ def prepare_krylov(transitions: CsrArray, recurrent: NDArray[np.intp], budget: B
 
     def solve(forward: Operator, right: Floats, tolerance: float) -> Floats:
         def apply(x: Floats) -> Floats:
-            return np.asarray(by_blocks(np.subtract, x, forward(x)))
+            moved = forward(x)
+            return combined(x, -1.0, moved, out=moved)
 
         return bicgstab(apply, lambda x: x, right, tolerance, budget, "krylov")
 
@@ -276,7 +283,7 @@ def _sum_of_powers(forward: Operator, right: Floats, tolerance: float, budget: B
         if size <= tolerance * start:
             return total
         term = forward(term)
-        by_blocks(np.add, total, term, out=total)
+        combined(total, 1.0, term, out=total)
         if step % LOOK == 0:
             # A chain may at first not forget at all, for as many steps as it takes to cross it.
             before, size = size, largest_of(term)
@@ -325,8 +332,8 @@ def bicgstab(
     while reached > 10 * tolerance and reached < 0.3 * last:
         with np.errstate(all="ignore"):
             found = _search(apply, precondition, residual, tolerance, steps, budget, name)
-            x = by_blocks(np.add, x, found)
-            residual = by_blocks(np.subtract, unit, apply(x))
+            x = combined(x, 1.0, found, out=x)
+            residual = combined(unit, -1.0, apply(x))
         last, reached, steps = reached, length(residual), 2 * steps
     if not reached <= 10 * tolerance:
         raise MethodError(f"BiCGSTAB reached a residual of {reached:.1e} and {tolerance:.1e} was wanted")
@@ -351,15 +358,13 @@ def _search(
         budget.watch.show(f"{name}: searching")
         rho_before, rho = rho, np.float64(inner(right, residual))
         beta = rho / rho_before * (alpha / omega)
-        direction = by_blocks(
-            lambda r, d, m, a=beta, b=omega: r + a * (d - b * m), residual, direction, moved
-        )
+        direction = renewed(direction, beta, omega, moved, residual)
         step = precondition(direction)
         moved = apply(step)
         alpha = rho / np.float64(inner(right, moved))
         half = combined(residual, -alpha, moved)
         if length(half) <= tolerance:
-            x = combined(x, alpha, step)
+            x = combined(x, alpha, step, out=x)
             break
         other = precondition(half)
         turned = apply(other)
@@ -369,7 +374,7 @@ def _search(
         reached = length(residual)
         if not reached < MOST_GROWTH or rho == 0.0 or omega == 0.0:
             break
-        x = by_blocks(lambda x, step, other, a=alpha, b=omega: x + (a * step + b * other), x, step, other)
+        x = advanced(x, alpha, step, omega, other)
         budget.meter.reach(reached)
         if reached <= tolerance:
             break

@@ -2,23 +2,20 @@
 
 `bellman_residual` says how well a gain and a bias meet their equation, `balance_residual` how well a law
 meets its own: what flows into a state must flow out of it. The diagonal of P is never read. `class_sums` adds
-up products class by class; `multiply`, `inner` and `length` use several threads for large vectors, and do not
-depend on how many.
+up products class by class.
 """
 
 from __future__ import annotations
 
-from functools import reduce
-from math import sqrt
-from operator import add
 from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import bare_kernel, by_blocks, is_large, kernel, share_blocks
+from gainbias.kernels import by_blocks, empty_vector, kernel, share_blocks, share_runs
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
 from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.model.solve.vectors import multiply
 from gainbias.types import Floats, Ints
 
 LARGEST_UNDERFLOW = 4.0 * float(np.finfo(np.float64).smallest_subnormal)
@@ -45,9 +42,9 @@ def bellman_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled
 def bounded_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled) -> Residual:
     """Return ``R - g - (W - P W)`` as `bellman_residual` does, and a bound on its rounding."""
     n = len(rewards)
-    out, size = np.empty((2, n))
+    out, size = empty_vector(n), empty_vector(n)
     parts = rows, rewards, gain.high, gain.rest, bias.high, bias.rest
-    share_blocks(lambda begin, end: write_residual(*parts, begin, end, out, size), n)
+    share_runs(lambda begin, end: write_residual(*parts, begin, end, out, size), n)
     return _with_rounding(out, size, np.diff(rows.indptr))
 
 
@@ -98,31 +95,6 @@ def throughput(transitions: CsrArray, values: Floats) -> Floats:
 
     moved = multiply(transitions, values)
     return np.asarray(by_blocks(through, transitions.diagonal(), values, moved))
-
-
-def multiply(matrix: CsrArray, x: Floats) -> Floats:
-    """Return ``matrix @ x``, (n,); large ones are worked on by several threads, with the same bits."""
-    n = matrix.shape[0]
-    if not is_large(n):
-        return np.asarray(matrix @ x)
-    rows, out = Sparse(matrix.indptr, matrix.indices, matrix.data), np.empty(n)
-    share_blocks(lambda begin, end: multiply_rows(rows, x, begin, end, out), n)
-    return out
-
-
-@bare_kernel
-def multiply_rows(rows: Sparse, x: Floats, begin: int, end: int, out: Floats) -> None:
-    """Write the products of the rows `begin` to ``end - 1`` with `x` to `out`."""
-    indptr, indices, data = rows.indptr, rows.indices, rows.data
-    # Places without a sign need not be told from those that count from the end: three times as fast.
-    entry, one = np.uint64(indptr[begin]), np.uint64(1)
-    for i in range(begin, end):
-        total = 0.0
-        stop = np.uint64(indptr[i + 1])
-        while entry < stop:
-            total += data[entry] * x[np.uint64(indices[entry])]
-            entry += one
-        out[i] = total
 
 
 @kernel
@@ -208,59 +180,3 @@ def write_class_sums(
             high[c], lost = add_exactly(high[c], term)
             low[c] += lost + (term_low + weights[i] * values_low[i])
             size[c] += abs(term)
-
-
-def inner(a: Floats, b: Floats) -> float:
-    """Return the inner product of two vectors, (n,), the same whatever the number of threads.
-
-    Linear algebra libraries share long sums among threads: the last bits then depend on the number of cores,
-    and on a busy machine threads that wait for each other take many times as long as one. Here blocks are
-    added up by themselves.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> inner(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-    11.0
-    """
-
-    def part(begin: int, end: int) -> float:
-        return float(np.einsum("i,i->", a[begin:end], b[begin:end]))
-
-    return reduce(add, share_blocks(part, len(a)) or [0.0])
-
-
-def largest_of(x: Floats) -> float:
-    """Return the largest absolute value of a vector, (n,); one that is no number counts as largest.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> largest_of(np.array([1.0, -2.0]))
-    2.0
-    """
-    return float(np.max(share_blocks(lambda begin, end: np.abs(x[begin:end]).max(), len(x))))
-
-
-def length(x: Floats) -> float:
-    """Return the Euclidean length of a vector, (n,), the same whatever the number of threads.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> length(np.array([3.0, 4.0]))
-    5.0
-    """
-    return sqrt(inner(x, x))
-
-
-def combined(x: Floats, factor: float, y: Floats) -> Floats:
-    """Return ``x + factor * y``, (n,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> combined(np.ones(2), 2.0, np.array([0.0, 1.0]))
-    array([1., 3.])
-    """
-    return np.asarray(by_blocks(lambda x, y: x + factor * y, x, y))

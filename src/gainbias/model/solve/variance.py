@@ -26,8 +26,9 @@ from gainbias.model.solve.certificate import Certified
 from gainbias.model.solve.elimination.law import SMALLEST_NORMAL
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
-from gainbias.model.solve.residual import bellman_residual, inner, throughput
+from gainbias.model.solve.residual import bellman_residual, throughput
 from gainbias.model.solve.solution import MethodError, Solver
+from gainbias.model.solve.vectors import inner
 from gainbias.model.structure import Structure
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats, Ints

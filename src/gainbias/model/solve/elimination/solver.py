@@ -47,8 +47,9 @@ from gainbias.model.solve.elimination.symbolic import (
     plan_sparse,
     symmetric_pattern,
 )
-from gainbias.model.solve.residual import Residual, class_sums, inner
+from gainbias.model.solve.residual import Residual, class_sums
 from gainbias.model.solve.solution import Budget, MethodError
+from gainbias.model.solve.vectors import constant, inner
 from gainbias.model.structure import Structure
 from gainbias.types import Floats, Ints
 
@@ -159,7 +160,7 @@ class EliminationSolver:
     def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
         if self._is_one_large_class:
-            return np.full(len(values), inner(self.stationary, values))
+            return constant(inner(self.stationary, values), len(values))
         inside = np.flatnonzero(self._class_of >= 0)
         weighted = self.stationary[inside] * values[inside]
         means = np.bincount(self._class_of[inside], weighted, len(self._roots)).astype(np.float64)
@@ -173,7 +174,7 @@ class EliminationSolver:
     def extend(self, at_roots: Floats) -> Floats:
         """Return, from each state, the expected number of the class where the chain ends, (n,)."""
         if len(at_roots) == 1:
-            return np.full(len(self.stationary), at_roots[0])
+            return constant(float(at_roots[0]), len(self.stationary))
         x = np.empty(len(self.stationary))
         x[self._roots] = at_roots
         x[self._others] = self._factors.solve(np.asarray(self._to_roots @ at_roots))
