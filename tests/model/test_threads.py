@@ -193,6 +193,17 @@ def test_gmres_uses_no_linear_algebra_library(small_blocks) -> None:
     np.testing.assert_allclose(found[0] - moves @ found[0], right, atol=1e-6)
 
 
+def test_a_transpose_is_that_of_scipy(small_blocks) -> None:
+    for chain in (random_graph(700).csr, grid(24).csr, two_classes(150).csr):
+        expected = chain.T.tocsr()
+        for count in (1, 3):
+            with using_threads(count):
+                found = vectors.transposed(chain)
+            for name in ("indptr", "indices", "data"):
+                np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+                assert getattr(found, name).dtype == getattr(expected, name).dtype
+
+
 def test_steps_of_methods_that_iterate_have_the_bits_of_numpy(small_blocks) -> None:
     x, y, z = np.random.default_rng(5).standard_normal((3, 1001))
     expected = [x + 0.3 * y, x - 0.3, z + 0.3 * (x - 0.7 * y), x + (0.3 * y + 0.7 * z), np.full(1001, 0.3)]
@@ -316,6 +327,12 @@ def test_compiled_and_python_forms_of_shared_work_agree_bit_for_bit(
             vectors.renewed(leak.copy(), 0.3, 0.7, leak, leak),
             vectors.advanced(leak.copy(), 0.3, leak, 0.7, leak),
         ]
+        columns = vectors.transposed(chain)
+        rows = residual.Sparse(chain.indptr, chain.indices, chain.data)
+        steps += [columns.indptr, columns.indices, columns.data, residual.throughput(chain, leak)]
+        steps += residual.balance_residual(
+            rows, vectors.columns_of(rows), residual.Doubled(leak, 1e-17 * leak)
+        )
         return [
             symbolic.dissected_order(graph), factors.values, factors.solve(leak),
             factors.solve_transposed(leak), periods, lost, rounding, *sums, *steps,

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gainbias.kernels import by_blocks
 from gainbias.model.checks import EPSILON
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Sparse
@@ -216,8 +217,12 @@ def _sums_of_law(values: Doubled, solver: EliminationSolver) -> tuple[Floats, Fl
 
 def distance(values: Floats, doubled: Doubled) -> Floats:
     """Return a bound on how far values, (n,), are from others that have twice the digits."""
+
+    def bound(high: Floats, rest: Floats) -> Floats:
+        return np.abs(high + rest) * (1.0 + EPSILON) + EPSILON * np.abs(rest)
+
     off = Doubled(values).minus(doubled)
-    return np.abs(off.high + off.rest) * (1.0 + EPSILON) + EPSILON * np.abs(off.rest)
+    return np.asarray(by_blocks(bound, off.high, off.rest))
 
 
 def relative(error: float, scale: float) -> float:

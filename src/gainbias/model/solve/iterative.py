@@ -17,7 +17,7 @@ from math import isfinite, log
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import by_blocks, kernel
+from gainbias.kernels import by_blocks, empty_vector, kernel, share_blocks, share_runs
 from gainbias.model.checks import CsrArray
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import exit_probability
@@ -33,6 +33,7 @@ from gainbias.model.solve.vectors import (
     multiply,
     renewed,
     shifted,
+    transposed,
 )
 from gainbias.types import Floats
 
@@ -171,7 +172,7 @@ def prepare(
     guess : (n,) array, optional
         About the law, with small probabilities of the right order; u is uniform without it.
     """
-    columns = transitions.T.tocsr()
+    columns = transposed(transitions)
     n, meter = transitions.shape[0], budget.meter
     work = product_work(transitions)
 
@@ -183,7 +184,7 @@ def prepare(
     before, moved = meter.products, np.inf
     for _ in range(3):
         # Repeated from its own result: BiCGSTAB may stop early, and a law that is right does not move.
-        right = multiply(columns, law) - law
+        right = combined(multiply(columns, law), -1.0, law)
         moved_before, moved = moved, float(np.abs(right).sum())
         if moved <= STATIONARY_TOLERANCE or moved > 0.5 * moved_before:
             break
@@ -219,22 +220,26 @@ def _polished(
     law = np.where(inside, law, 0.0)
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
     back = Sparse(columns.indptr, columns.indices, columns.data)
-    exits = exit_probabilities(rows)
+    exits = empty_vector(len(law))
+    share_runs(lambda begin, end: write_exits(rows, begin, end, exits), len(law))
     work = PER_CALL + 2 * PER_SWEPT_ENTRY * transitions.nnz + 6 * PER_STATE * len(law)
     halfway, relative_then = 50, np.inf
     for sweep in range(most_sweeps):
         budget.watch.show("polishing small probabilities")
         budget.meter.spend(work, aside=True)
-        after = law.copy()
-        balance(back, exits, after)
+        before, after = law, law.copy()
+        if sweep == 0:
+            # A law that is right already does not move, whatever is swept first: threads see that sooner.
+            parts = back, exits, before
+            share_blocks(lambda begin, end: balance(*parts, begin, end, after), len(law))  # noqa: B023
+        else:
+            balance(back, exits, before, 0, len(law), after)
         total = float(after.sum())
         if not 0.0 < total < np.inf:
             raise MethodError("stationary probabilities span more than the range of floating-point numbers")
         after /= total
-        moved = not np.array_equal(after, law)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            relative = float(np.nan_to_num(np.abs(after - law)[inside] / after[inside], nan=np.inf).max())
         law = after
+        relative = _largest_move(before, law, inside)
         if relative <= POLISHED:
             return law, ()
         if sweep == 2 * halfway:
@@ -245,34 +250,46 @@ def _polished(
             halfway = sweep
         if sweep == halfway:
             relative_then = relative
-        if not moved:
+        if np.array_equal(before, law):
             break
     return law, (f"small stationary probabilities may be off: one still moves by {relative:.1e} of itself",)
 
 
+def _largest_move(before: Floats, after: Floats, inside: NDArray[np.bool_]) -> float:
+    """Return by how much of itself a probability moves at most; infinitely much if it is 0."""
+
+    def move(begin: int, end: int) -> float:
+        here = inside[begin:end]
+        last, now = before[begin:end][here], after[begin:end][here]
+        return float(np.max(np.nan_to_num(np.abs(now - last) / now, nan=np.inf), initial=0.0))
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return max(share_blocks(move, len(after)))
+
+
 @kernel
-def exit_probabilities(rows: Sparse) -> Floats:
-    """Return the probability of leaving each state, (n,), as a sum."""
-    exits = np.empty(len(rows.indptr) - 1)
-    for i in range(len(exits)):
+def write_exits(rows: Sparse, begin: int, end: int, exits: Floats) -> None:
+    """Write the probability of leaving each state, as a sum, from state `begin` to ``end - 1``."""
+    for i in range(begin, end):
         exits[i] = exit_probability(rows, i)
-    return exits
 
 
 @kernel
-def balance(columns: Sparse, exits: Floats, law: Floats) -> None:
+def balance(columns: Sparse, exits: Floats, before: Floats, begin: int, end: int, law: Floats) -> None:
     """Make what enters each state equal to what leaves it, state by state, there and back.
 
-    It only adds, multiplies and divides numbers that are not negative, so that it loses no digits.
+    Only the states `begin` to ``end - 1`` are changed, and of others the law `before` is taken. It only adds,
+    multiplies and divides numbers that are not negative, so that it loses no digits.
     """
-    n = len(law)
-    for k in range(2 * n):
-        j = k if k < n else 2 * n - 1 - k
+    count = end - begin
+    for k in range(2 * count):
+        j = begin + (k if k < count else 2 * count - 1 - k)
         if exits[j] > 0.0:
             entering = 0.0
             for entry in range(columns.indptr[j], columns.indptr[j + 1]):
-                if columns.indices[entry] != j:
-                    entering += law[columns.indices[entry]] * columns.data[entry]
+                i = columns.indices[entry]
+                if i != j:
+                    entering += (law[i] if begin <= i < end else before[i]) * columns.data[entry]
             law[j] = entering / exits[j]
 
 
@@ -323,10 +340,10 @@ def bicgstab(
         return np.zeros(len(right))
     # The norm squares, which must not leave the range of numbers; a power of two costs no digit.
     power = int(np.frexp(most)[1])
-    unit = np.ldexp(right, -power)
+    unit = by_blocks(lambda part: np.ldexp(part, -power), right)
     norm = length(unit)
-    unit = unit / norm
-    x, reached, last, steps = np.zeros(len(right)), 1.0, np.inf, FIRST_ROUND
+    unit = by_blocks(lambda part: part / norm, unit)
+    x, reached, last, steps = constant(0.0, len(right)), 1.0, np.inf, FIRST_ROUND
     residual = unit
     # Round by round, to give up as soon as a round brings next to nothing.
     while reached > 10 * tolerance and reached < 0.3 * last:
@@ -337,7 +354,7 @@ def bicgstab(
         last, reached, steps = reached, length(residual), 2 * steps
     if not reached <= 10 * tolerance:
         raise MethodError(f"BiCGSTAB reached a residual of {reached:.1e} and {tolerance:.1e} was wanted")
-    return np.asarray(np.ldexp(x * norm, power))
+    return np.asarray(by_blocks(lambda part: np.ldexp(part * norm, power), x))
 
 
 def _search(
@@ -350,8 +367,8 @@ def _search(
     name: str,
 ) -> Floats:
     """Return what one round of BiCGSTAB finds; it ends early when it breaks down."""
-    x, residual = np.zeros(len(right)), right.copy()
-    direction, moved = np.zeros(len(right)), np.zeros(len(right))
+    x, direction, moved = (constant(0.0, len(right)) for _ in range(3))
+    residual = by_blocks(np.positive, right)
     # Numbers of NumPy: a breakdown divides by 0, which gives no number and ends the round.
     rho = alpha = omega = np.float64(1.0)
     for _ in range(most_steps):

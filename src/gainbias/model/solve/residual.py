@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import by_blocks, empty_vector, kernel, share_blocks, share_runs
+from gainbias.kernels import by_blocks, empty_vector, is_large, kernel, share_blocks, share_runs
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
 from gainbias.model.solve.elimination.numeric import Sparse
@@ -31,7 +31,7 @@ class Residual(NamedTuple):
     @property
     def most(self) -> Floats:
         """A bound on the absolute value of the exact residual, (n,)."""
-        return np.abs(self.value) + self.rounding
+        return np.asarray(by_blocks(lambda value, rounding: np.abs(value) + rounding, *self))
 
 
 def bellman_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled) -> Floats:
@@ -48,13 +48,16 @@ def bounded_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled
     return _with_rounding(out, size, np.diff(rows.indptr))
 
 
-def balance_residual(rows: Sparse, law: Doubled) -> Residual:
-    """Return what flows into each state less what flows out of it, (n,), for a law or a part of one."""
+def balance_residual(rows: Sparse, columns: Sparse, law: Doubled) -> Residual:
+    """Return what flows into each state less what flows out of it, (n,), for a law or a part of one.
+
+    `columns` are the columns of P, as `columns_of` returns them.
+    """
     n = len(rows.indptr) - 1
-    high, low, size = np.zeros((3, n))
-    terms = np.diff(rows.indptr).astype(np.int64)
-    write_balance(rows, law.high, law.rest, high, low, size, terms)
-    return _with_rounding(high + low, size, terms)
+    value, size = empty_vector(n), empty_vector(n)
+    parts = rows, columns, law.high, law.rest
+    share_runs(lambda begin, end: write_balance(*parts, begin, end, value, size), n)
+    return _with_rounding(value, size, np.diff(rows.indptr) + np.diff(columns.indptr))
 
 
 def _with_rounding(value: Floats, size: Floats, terms: Ints) -> Residual:
@@ -94,7 +97,27 @@ def throughput(transitions: CsrArray, values: Floats) -> Floats:
         return np.maximum(1.0 - stay, 0.0) * values + np.maximum(moved - stay * values, 0.0)
 
     moved = multiply(transitions, values)
-    return np.asarray(by_blocks(through, transitions.diagonal(), values, moved))
+    return np.asarray(by_blocks(through, _chances_of_staying(transitions), values, moved))
+
+
+def _chances_of_staying(transitions: CsrArray) -> Floats:
+    """Return the diagonal of a chain, (n,)."""
+    n = transitions.shape[0]
+    if not is_large(n):
+        return np.asarray(transitions.diagonal())
+    rows, out = Sparse(transitions.indptr, transitions.indices, transitions.data), empty_vector(n)
+    share_runs(lambda begin, end: write_diagonal(rows, begin, end, out), n)
+    return out
+
+
+@kernel
+def write_diagonal(rows: Sparse, begin: int, end: int, out: Floats) -> None:
+    """Write the diagonal to `out`, from state `begin` to ``end - 1``."""
+    for i in range(begin, end):
+        out[i] = 0.0
+        for entry in range(rows.indptr[i], rows.indptr[i + 1]):
+            if rows.indices[entry] == i:
+                out[i] += rows.data[entry]
 
 
 @kernel
@@ -133,25 +156,46 @@ def write_residual(
 
 @kernel
 def write_balance(
-    rows: Sparse, law: Floats, law_low: Floats, high: Floats, low: Floats, size: Floats, terms: Ints
+    rows: Sparse,
+    columns: Sparse,
+    law: Floats,
+    law_low: Floats,
+    begin: int,
+    end: int,
+    value: Floats,
+    size: Floats,
 ) -> None:
-    """Add the residual of `balance_residual` to `high` and `low`, and its absolute terms to `size`.
+    """Write the residual of `balance_residual` to `value` and the sum of its absolute terms to `size`.
 
-    The number of transitions into each state is added to `terms`.
+    Only the states `begin` to ``end - 1`` are looked at. What enters from states before is added first, then
+    what leaves is subtracted, then what enters from states behind is added.
     """
-    for i in range(len(law)):
-        for entry in range(rows.indptr[i], rows.indptr[i + 1]):
-            j = rows.indices[entry]
-            terms[j] += 1
-            if j != i:
-                term, term_low = multiply_exactly(law[i], rows.data[entry])
-                term_low += law_low[i] * rows.data[entry]
-                high[j], lost = add_exactly(high[j], term)
-                low[j] += lost + term_low
-                size[j] += abs(term)
-                high[i], lost = add_exactly(high[i], -term)
-                low[i] += lost - term_low
-                size[i] += abs(term)
+    for j in range(begin, end):
+        high, low, total = 0.0, 0.0, 0.0
+        entry, stop = columns.indptr[j], columns.indptr[j + 1]
+        while entry < stop and columns.indices[entry] < j:
+            i = columns.indices[entry]
+            term, term_low = multiply_exactly(law[i], columns.data[entry])
+            high, lost = add_exactly(high, term)
+            low += lost + (term_low + law_low[i] * columns.data[entry])
+            total += abs(term)
+            entry += 1
+        for leaving in range(rows.indptr[j], rows.indptr[j + 1]):
+            if rows.indices[leaving] != j:
+                term, term_low = multiply_exactly(law[j], rows.data[leaving])
+                high, lost = add_exactly(high, -term)
+                low += lost - (term_low + law_low[j] * rows.data[leaving])
+                total += abs(term)
+        while entry < stop:
+            i = columns.indices[entry]
+            if i != j:
+                term, term_low = multiply_exactly(law[i], columns.data[entry])
+                high, lost = add_exactly(high, term)
+                low += lost + (term_low + law_low[i] * columns.data[entry])
+                total += abs(term)
+            entry += 1
+        value[j] = high + low
+        size[j] = total
 
 
 @kernel

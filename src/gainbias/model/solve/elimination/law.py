@@ -22,6 +22,7 @@ from gainbias.model.checks import EPSILON
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Fronts, Sparse
 from gainbias.model.solve.residual import balance_residual, class_sums
+from gainbias.model.solve.vectors import columns_of
 from gainbias.types import Floats, Ints
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).smallest_normal)
@@ -181,9 +182,10 @@ def _measured(
 ) -> Law:
     inside = class_of >= 0
     ones = Doubled(np.ones(len(stationary)))
-    moved = np.where(inside, solve(balance_residual(rows, Doubled(stationary)).value), 0.0)
+    columns = columns_of(rows)
+    moved = np.where(inside, solve(balance_residual(rows, columns, Doubled(stationary)).value), 0.0)
     better = Doubled(stationary).plus(moved)
-    left = np.where(inside, solve(balance_residual(rows, better).most) * (1.0 + 2.0 * rounding), 0.0)
+    left = np.where(inside, solve(balance_residual(rows, columns, better).most) * (1.0 + 2.0 * rounding), 0.0)
     left += 8.0 * EPSILON * np.abs(moved)
     # Both are relative to the root's probability so far: now the classes are made to sum to one again.
     total = class_sums(class_of, len(roots), stationary, ones)

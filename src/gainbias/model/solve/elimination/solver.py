@@ -42,14 +42,17 @@ from gainbias.model.solve.elimination.numeric import (
 )
 from gainbias.model.solve.elimination.symbolic import (
     EliminationPlan,
+    most_neighbours,
     plan_dense,
     plan_elimination,
     plan_sparse,
+    predicted_flops,
     symmetric_pattern,
 )
 from gainbias.model.solve.residual import Residual, class_sums
 from gainbias.model.solve.solution import Budget, MethodError
-from gainbias.model.solve.vectors import constant, inner
+from gainbias.model.solve.turns import PER_ENTRY, PER_OPERATION
+from gainbias.model.solve.vectors import constant, inner, transposed
 from gainbias.model.structure import Structure
 from gainbias.types import Floats, Ints
 
@@ -61,6 +64,10 @@ MOST_READS_PER_STATE = 100
 
 MANY_STATES = 2**16
 """Classes of this size are walked through in longer laps."""
+
+FEW_STEPS, HOPELESS_PRODUCTS = 64, 20_000
+"""If states within the first number of steps show that elimination costs more than the second number of
+products, other methods are tried before the chain is looked at further."""
 
 RARE_PROBABILITY = 1e-9
 """A root that is this much rarer than the commonest state of its class is replaced."""
@@ -206,6 +213,8 @@ def eliminate(transitions: CsrArray, structure: Structure, dense: bool, budget: 
     class_start = np.concatenate([[0], np.cumsum(sizes)])
     class_of = np.full(transitions.shape[0], -1, np.int64)
     class_of[members] = np.repeat(np.arange(len(sizes)), sizes)
+    if not dense and is_large(len(class_of)):
+        _wait_if_hopeless(rows, int(members[0]), budget)
     roots = busiest_states(rows, class_start, members)
     before = None
     for _ in range(3):
@@ -221,6 +230,44 @@ def eliminate(transitions: CsrArray, structure: Structure, dense: bool, budget: 
         roots = np.where(good, roots, commonest)
         del solver  # its factors may take most of the memory
     raise MethodError("stationary probabilities span more than the range of floating-point numbers")
+
+
+def _wait_if_hopeless(rows: Sparse, start: int, budget: Budget) -> None:
+    """Let other methods go first if many states are near one, without a look at the whole chain.
+
+    A tenth of all states within a few steps of one state means that some level of a breadth-first search is
+    wide, so that much will fill in.
+    """
+    n, entries = len(rows.indptr) - 1, len(rows.indices)
+    near, steps = states_near(rows.indptr, rows.indices, start, n // 10, most_neighbours(n))
+    least = predicted_flops(n, entries, near // max(steps, 1)) if near >= n // 10 else 0.0
+    if PER_OPERATION * least > HOPELESS_PRODUCTS * PER_ENTRY * entries:
+        budget.meter.predict(0.0, least, 0.0)
+
+
+@kernel
+def states_near(indptr: Ints, indices: Ints, start: int, enough: int, hub: float) -> tuple[int, int]:
+    """Return how many states can be reached from `start`, and in how many steps, until they are enough.
+
+    The search ends after `FEW_STEPS` steps, and goes on from no state with more than `hub` successors.
+    """
+    queue, seen = np.empty(len(indptr) - 1, np.int32), np.zeros(len(indptr) - 1, np.uint8)
+    queue[0], seen[start] = start, 1
+    begin, end, steps = 0, 1, 0
+    while begin < end and end < enough and steps < FEW_STEPS:
+        level_end = end
+        for k in range(begin, level_end):
+            if indptr[queue[k] + 1] - indptr[queue[k]] > hub:
+                continue
+            for entry in range(indptr[queue[k]], indptr[queue[k] + 1]):
+                state = indices[entry]
+                if seen[state] == 0:
+                    seen[state] = 1
+                    queue[end] = state
+                    end += 1
+        begin = level_end
+        steps += 1
+    return end, steps
 
 
 def _eliminate_all_but(
@@ -331,7 +378,7 @@ def factorise_chain(transitions: CsrArray, leak: Floats, plan: EliminationPlan, 
         allowed = f"{budget.max_memory / 1e9:.3g} GB are allowed"
         raise MethodError(f"elimination needs {needed / 1e9:.3g} GB of memory and {allowed}")
     budget.meter.plan(plan.flops, plan.factor_entries)
-    columns = transitions.T.tocsr()
+    columns = transposed(transitions)
     values = np.empty(plan.factor_entries)
     progress = np.zeros(2)
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)

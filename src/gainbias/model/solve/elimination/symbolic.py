@@ -309,7 +309,18 @@ def minimum_degree(graph: sp.csr_array) -> Ints:
 
 def _hubs(graph: sp.csr_array) -> NDArray[np.bool_]:
     """Return whether a state has very many neighbours, (n,)."""
-    return np.asarray(np.diff(graph.indptr) > max(16.0, 10.0 * np.sqrt(graph.shape[0])))
+    return np.asarray(np.diff(graph.indptr) > most_neighbours(graph.shape[0]))
+
+
+def most_neighbours(num_states: int) -> float:
+    """Return how many neighbours a state may have that is no hub.
+
+    Examples
+    --------
+    >>> most_neighbours(10_000)
+    1000.0
+    """
+    return float(max(16.0, 10.0 * np.sqrt(num_states)))
 
 
 def nested_dissection(graph: sp.csr_array) -> Ints:
