@@ -217,6 +217,11 @@ def test_steps_of_methods_that_iterate_have_the_bits_of_numpy(small_blocks) -> N
                 vectors.constant(0.3, 1001),
             ]
             sums = vectors.inner(x, y)
+            places = np.random.default_rng(6).permutation(1001)
+            np.testing.assert_array_equal(vectors.gathered(x, places), x[places])
+            back = np.zeros(1001)
+            vectors.scatter(x[places], places, back)
+            np.testing.assert_array_equal(back, x)
         np.testing.assert_array_equal(found, expected)
         assert sums == pytest.approx(float(x @ y), rel=1e-12)
 

@@ -224,12 +224,13 @@ def _polished(
     share_runs(lambda begin, end: write_exits(rows, begin, end, exits), len(law))
     work = PER_CALL + 2 * PER_SWEPT_ENTRY * transitions.nnz + 6 * PER_STATE * len(law)
     halfway, relative_then = 50, np.inf
+    relative, in_blocks = np.inf, True
     for sweep in range(most_sweeps):
         budget.watch.show("polishing small probabilities")
         budget.meter.spend(work, aside=True)
         before, after = law, law.copy()
-        if sweep == 0:
-            # A law that is right already does not move, whatever is swept first: threads see that sooner.
+        if in_blocks:
+            # Threads share blocks, each of which takes the others as they were: as long as that is enough.
             parts = back, exits, before
             share_blocks(lambda begin, end: balance(*parts, begin, end, after), len(law))  # noqa: B023
         else:
@@ -239,7 +240,8 @@ def _polished(
             raise MethodError("stationary probabilities span more than the range of floating-point numbers")
         after /= total
         law = after
-        relative = _largest_move(before, law, inside)
+        relative_before, relative = relative, _largest_move(before, law, inside)
+        in_blocks = in_blocks and relative <= 0.5 * relative_before
         if relative <= POLISHED:
             return law, ()
         if sweep == 2 * halfway:

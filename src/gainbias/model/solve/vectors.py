@@ -173,6 +173,53 @@ def write_shifted(x: Floats, number: float, out: Floats) -> None:
         out[i] = x[i] - number
 
 
+def gathered(x: Floats, places: Ints) -> Floats:
+    """Return ``x[places]``, (m,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gathered(np.array([1.0, 2.0]), np.array([1, 1, 0]))
+    array([2., 2., 1.])
+    """
+    if not is_large(len(places)):
+        return np.asarray(x[places])
+    out = empty_vector(len(places))
+    share_runs(lambda begin, end: write_gathered(x, places[begin:end], out[begin:end]), len(places))
+    return out
+
+
+@bare_kernel
+def write_gathered(x: Floats, places: Ints, out: Floats) -> None:
+    """Write ``x[places]`` to `out`."""
+    for i in range(len(out)):
+        out[i] = x[places[i]]
+
+
+def scatter(values: Floats, places: Ints, x: Floats) -> None:
+    """Write values, (m,), to different places of `x`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.zeros(3)
+    >>> scatter(np.array([1.0, 2.0]), np.array([2, 0]), x)
+    >>> x
+    array([2., 0., 1.])
+    """
+    if is_large(len(places)):
+        share_runs(lambda begin, end: write_scattered(values[begin:end], places[begin:end], x), len(places))
+    else:
+        x[places] = values
+
+
+@bare_kernel
+def write_scattered(values: Floats, places: Ints, x: Floats) -> None:
+    """Do the work of `scatter`."""
+    for i in range(len(places)):
+        x[places[i]] = values[i]
+
+
 def renewed(direction: Floats, beta: float, omega: float, moved: Floats, residual: Floats) -> Floats:
     """Write ``residual + beta * (direction - omega * moved)``, (n,), to `direction`, and return it."""
     if not is_large(len(direction)):

@@ -52,7 +52,7 @@ from gainbias.model.solve.elimination.symbolic import (
 from gainbias.model.solve.residual import Residual, class_sums
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.solve.turns import PER_ENTRY, PER_OPERATION
-from gainbias.model.solve.vectors import constant, inner, transposed
+from gainbias.model.solve.vectors import combined, constant, gathered, inner, largest_of, scatter, transposed
 from gainbias.model.structure import Structure
 from gainbias.types import Floats, Ints
 
@@ -98,9 +98,7 @@ class EliminationSolver:
         rows = Sparse(self._transitions.indptr, self._transitions.indices, self._transitions.data)
 
         def solve(left: Floats) -> Floats:
-            x = np.zeros(len(left))
-            x[self._others] = self._factors.solve_transposed(left[self._others])
-            return x
+            return self._at_others(self._factors.solve_transposed(gathered(left, self._others)))
 
         lost = float(self.lost[self.is_recurrent].max())
         return measure_law(rows, self.stationary, self._class_of, self._roots, solve, self.rounding, lost)
@@ -157,11 +155,17 @@ class EliminationSolver:
         It solves ``x - P x = right`` with x = 0 at the roots. If no entry of `right` is negative, each number
         is right to a relative `rounding`; else to `rounding` times what the absolute values would give.
         """
-        x = np.zeros(len(right))
-        x[self._others] = self._factors.solve(right[self._others])
-        if not np.isfinite(x).all():
+        given = gathered(right, self._others)
+        x = self._factors.solve(given)
+        if not np.isfinite(largest_of(x)):
             # A number that overflows makes others undefined that do not depend on it.
-            x[self._others] = self._factors.solve(right[self._others] * MUCH_SMALLER) / MUCH_SMALLER
+            x = self._factors.solve(given * MUCH_SMALLER) / MUCH_SMALLER
+        return self._at_others(x)
+
+    def _at_others(self, values: Floats) -> Floats:
+        """Return a vector with values at all states but the roots, (n,), where it is 0."""
+        x = constant(0.0, len(self.stationary))
+        scatter(values, self._others, x)
         return x
 
     def average(self, values: Floats) -> Floats:
@@ -176,7 +180,7 @@ class EliminationSolver:
     def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0."""
         x = self.to_roots(right)
-        return x - self.average(x)
+        return combined(x, -1.0, self.average(x), out=x)
 
     def extend(self, at_roots: Floats) -> Floats:
         """Return, from each state, the expected number of the class where the chain ends, (n,)."""
@@ -313,6 +317,9 @@ def _eliminate_all_but(
 def _argmax_by_class(mass: Floats, class_of: Ints, num_classes: int) -> Ints:
     """Return a state of largest mass in each class (a state whose mass overflowed counts as largest)."""
     inside = np.flatnonzero(class_of >= 0)
+    if num_classes == 1:
+        backwards = inside[::-1]
+        return backwards[[np.nan_to_num(mass[backwards], nan=np.inf).argmax()]]
     ranked = inside[np.lexsort((np.nan_to_num(mass[inside], nan=np.inf), class_of[inside]))]
     last = np.searchsorted(class_of[ranked], np.arange(num_classes), side="right") - 1
     return ranked[last]
@@ -328,17 +335,17 @@ class Factors:
 
     def solve(self, right: Floats) -> Floats:
         """Return x with ``M x = right``; a non-negative right side keeps relative accuracy entry by entry."""
-        x = right[self.fronts.order]
+        x = gathered(right, self.fronts.order)
         self.go_up(go_up_right, x)
         self._go_down(go_down_right, x)
-        return x[self.fronts.position]
+        return gathered(x, self.fronts.position)
 
     def solve_transposed(self, left: Floats) -> Floats:
         """Return x with ``x M = left``; a non-negative left side keeps relative accuracy entry by entry."""
-        x = left[self.fronts.order]
+        x = gathered(left, self.fronts.order)
         self.go_up(go_up_left, x)
         self._go_down(go_down_left, x)
-        return x[self.fronts.position]
+        return gathered(x, self.fronts.position)
 
     def go_up(self, work: Callable[[Fronts, Floats, Floats], Any], x: Floats) -> list[Any]:
         """Let `work` change `x`, by position, from the first front to the last; return what it returns."""

@@ -41,8 +41,14 @@ SMALL = 5_000
 LARGE, FLAT = 100_000, 3.0
 """A larger graph is cut along its levels if none is wider than this many times the root of its size."""
 
-SMALL_PART = 10_000
-"""Parts of a large graph are cut again until they are no larger than this."""
+SMALL_PART, SMALLEST_PART = 10_000, 8
+"""Parts of a large graph up to the first size are left to one thread; none larger than the second is left."""
+
+MANY_TO_ORDER = 100
+"""A part that cannot be cut is put in order if it has more states than this."""
+
+MOST_CUTS = 28
+"""A part is cut at most this often: marks of smaller parts would not be integers of 32 bits."""
 
 SUBTREES = 64
 """What fronts touch is found for about this many parts of a large tree separately."""
@@ -335,8 +341,9 @@ def nested_dissection(graph: sp.csr_array) -> Ints:
 def dissected_order(graph: sp.csr_array) -> Ints:
     """Return an order in which parts of the graph come first, and what separates them comes last.
 
-    The graph is cut along breadth-first levels, again and again, until parts are small; several threads
-    then find a minimum-degree order of each part.
+    The graph is cut along breadth-first levels, again and again, until parts are very small. Threads share
+    the parts; one that is small is cut up by the thread that takes it. A part in which no level separates
+    anything, because of a hub or because it is full, gets a minimum-degree order.
 
     Examples
     --------
@@ -345,36 +352,79 @@ def dissected_order(graph: sp.csr_array) -> Ints:
     [0, 1, 2, 3, 4, 5, 6, 7, 8]
     """
     n = graph.shape[0]
-    indptr, indices = graph.indptr, graph.indices
     order, part, mark = np.arange(n, dtype=np.int32), np.zeros(n, np.int32), np.full(n, -1, np.int32)
+    room = graph.indptr, graph.indices, part, mark, order
     # The parts of part k are 2 k + 1 and 2 k + 2, as in a heap.
-    parts, whole = [(0, 0, n)], []
-    while parts:
+    large: list[tuple[int, int, int]] = [(0, 0, n)]
+    small, whole = [], []
+    while large:
 
-        def cut(k: int, parts: list[tuple[int, int, int]] = parts) -> tuple[int, int]:
-            return cut_part(indptr, indices, part, mark, order, *parts[k])
+        def cut(k: int, parts: list[tuple[int, int, int]] = large) -> tuple[int, int]:
+            return cut_part(*room, *parts[k])
 
-        found = share_out(cut, len(parts))
+        found = share_out(cut, len(large))
         smaller = []
-        for (own, begin, end), (low, high) in zip(parts, found, strict=True):
+        for (own, begin, end), (low, high) in zip(large, found, strict=True):
             if low == 0:
                 whole.append((own, begin, end))
             else:
                 smaller += [(2 * own + 1, begin, begin + low), (2 * own + 2, begin + low, begin + low + high)]
-        whole += [one for one in smaller if one[2] - one[1] <= SMALL_PART]
-        parts = [one for one in smaller if one[2] - one[1] > SMALL_PART]
+        small += [one for one in smaller if one[2] - one[1] <= SMALL_PART]
+        large = [one for one in smaller if one[2] - one[1] > SMALL_PART]
+    for left in share_out(lambda k: cut_up(*room, *small[k], SMALLEST_PART), len(small)):
+        whole += [(own, begin, end) for own, begin, end in left.tolist()]
     place = np.empty(n, np.int32)
 
     def arrange(k: int) -> None:
         own, begin, end = whole[k]
         states = order[begin:end].copy()
-        inner = part_graph(indptr, indices, part, own, states, place)
-        ones = np.ones(len(inner[1]), np.int8)
-        graph_of_part = sp.csr_array((ones, inner[1], inner[0]), (end - begin, end - begin))
-        order[begin:end] = states[minimum_degree(graph_of_part)]
+        start, targets = part_graph(graph.indptr, graph.indices, part, own, states, place)
+        ones = np.ones(len(targets), np.int8)
+        order[begin:end] = states[minimum_degree(sp.csr_array((ones, targets, start), (end - begin,) * 2))]
 
     share_out(arrange, len(whole))
     return order
+
+
+@kernel
+def cut_up(
+    indptr: Ints,
+    indices: Ints,
+    part: Ints,
+    mark: Ints,
+    order: Ints,
+    own: int,
+    begin: int,
+    end: int,
+    least: int,
+) -> Ints:
+    """Cut a part as `cut_part` does, and its parts, until they have at most `least` states.
+
+    Returns number, begin and end of each part, (k, 3), that is not cut though it has many states.
+    """
+    left = np.empty((max(end - begin, 1) // MANY_TO_ORDER + 1, 3), np.int64)
+    # Of each part that was cut the second half waits, so that few do.
+    waiting = np.empty((MOST_CUTS + 2, 3), np.int64)
+    waiting[0, 0], waiting[0, 1], waiting[0, 2] = own, begin, end
+    count, uncut = 1, 0
+    while count > 0:
+        count -= 1
+        number, first, last = waiting[count, 0], waiting[count, 1], waiting[count, 2]
+        if last - first <= least:
+            continue
+        low, high = 0, 0
+        if number < 2**MOST_CUTS:
+            low, high = cut_part(indptr, indices, part, mark, order, number, first, last)
+        if low > 0:
+            middle = first + low
+            waiting[count, 0], waiting[count, 1], waiting[count, 2] = 2 * number + 2, middle, middle + high
+            count += 1
+            waiting[count, 0], waiting[count, 1], waiting[count, 2] = 2 * number + 1, first, middle
+            count += 1
+        elif last - first > MANY_TO_ORDER:
+            left[uncut, 0], left[uncut, 1], left[uncut, 2] = number, first, last
+            uncut += 1
+    return left[:uncut].copy()
 
 
 @kernel
