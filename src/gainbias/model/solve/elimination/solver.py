@@ -117,7 +117,7 @@ class EliminationSolver:
         not known where the chain is.
         """
         n, inside = len(self.stationary), self.is_recurrent
-        leak = row_sums(self._to_roots)[self._factors.fronts.order]
+        leak = gathered(row_sums(self._to_roots), self._factors.fronts.order)
         rarest = float(self.stationary[inside].min())
         if rarest >= SMALLEST_NORMAL and not any(self._factors.go_up(loses_products, leak)):
             return np.zeros(n)
