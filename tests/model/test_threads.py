@@ -15,7 +15,7 @@ import gainbias as gb
 from gainbias.kernels import by_blocks, empty_vector, share_blocks, share_out, threads, using_threads
 from gainbias.model import structure
 from gainbias.model.solve import leaking, residual, vectors
-from gainbias.model.solve.elimination import branches, law, numeric, solver, symbolic
+from gainbias.model.solve.elimination import branches, law, numeric, orders, solver, symbolic
 from gainbias.model.solve.solution import Budget
 from gainbias.progress import Watch
 from tests.oracles.expanders import random_dyadic_transitions
@@ -31,8 +31,9 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(threads, "GRAIN", 16)
     for name, value in (("LEAST_TO_SHARE", 0.0), ("BRANCHES", 8), ("WIDE_FRONT", 2e4), ("ROWS_TOGETHER", 4)):
         monkeypatch.setattr(branches, name, value)
-    for name, value in (("LARGE", 300), ("SMALL_PART", 60), ("SUBTREES", 8), ("SMALL", 0)):
+    for name, value in (("LARGE", 300), ("SUBTREES", 8), ("SMALL", 0)):
         monkeypatch.setattr(symbolic, name, value)
+    monkeypatch.setattr(orders, "SMALL_PART", 60)
     monkeypatch.setattr(law, "FRONTS_TOGETHER", 8)
     helped: list[int] = []
     share = threads._Crew.share
@@ -161,10 +162,10 @@ def test_dissected_order_puts_what_separates_parts_behind_them(kind: str, small_
     }[kind]
     graph = symbolic.symmetric_pattern(sparse.csr_array(graph, dtype=np.float64))
     with using_threads(2):
-        order = symbolic.dissected_order(graph)
+        order = orders.dissected_order(graph)
     assert sorted(order.tolist()) == list(range(graph.shape[0]))
     plan = symbolic.plan_elimination(graph, order, 1e9)
-    other = symbolic.plan_elimination(graph, symbolic.minimum_degree(graph), 1e9)
+    other = symbolic.plan_elimination(graph, orders.minimum_degree(graph), 1e9)
     assert plan is not None
     assert other is not None
     assert plan.flops <= 1.5 * other.flops + 1e4
@@ -314,8 +315,8 @@ def test_compiled_and_python_forms_of_shared_work_agree_bit_for_bit(
     """And the Python form, in which NumPy looks at every index, stays inside its arrays."""
     chain = grid(9).csr[1:, 1:].tocsr()
     leak = np.maximum(1.0 - np.asarray(chain.sum(axis=1)), 0.0)
-    for name, value in (("LARGE", 50), ("SMALL_PART", 20)):
-        monkeypatch.setattr(symbolic, name, value)
+    monkeypatch.setattr(symbolic, "LARGE", 50)
+    monkeypatch.setattr(orders, "SMALL_PART", 20)
 
     def everything() -> list[np.ndarray]:
         graph = symbolic.symmetric_pattern(chain)
@@ -339,12 +340,12 @@ def test_compiled_and_python_forms_of_shared_work_agree_bit_for_bit(
             rows, vectors.columns_of(rows), residual.Doubled(leak, 1e-17 * leak)
         )
         return [
-            symbolic.dissected_order(graph), factors.values, factors.solve(leak),
+            orders.dissected_order(graph), factors.values, factors.solve(leak),
             factors.solve_transposed(leak), periods, lost, rounding, *sums, *steps,
         ]  # fmt: skip
 
     compiled = everything()
-    for module in (numeric, branches, solver, symbolic, law, residual, structure, vectors):
+    for module in (numeric, branches, orders, solver, symbolic, law, residual, structure, vectors):
         for name, value in vars(module).copy().items():
             if hasattr(value, "py_func"):
                 monkeypatch.setattr(module, name, value.py_func)

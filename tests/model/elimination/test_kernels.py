@@ -15,6 +15,12 @@ from gainbias.model.solve.elimination.numeric import (
     eliminate_front_by_outer_products,
     factorise,
 )
+from gainbias.model.solve.elimination.orders import (
+    level_by_level,
+    minimum_degree,
+    nested_dissection,
+    widest_level,
+)
 from gainbias.model.solve.elimination.solver import (
     MOST_READS_PER_STATE,
     busiest_states,
@@ -22,16 +28,12 @@ from gainbias.model.solve.elimination.solver import (
     next_state,
 )
 from gainbias.model.solve.elimination.symbolic import (
-    level_by_level,
-    minimum_degree,
-    nested_dissection,
     plan_dense,
     plan_elimination,
     plan_sparse,
     predicted_entries,
     predicted_flops,
     symmetric_pattern,
-    widest_level,
 )
 from gainbias.model.solve.solution import Budget
 from gainbias.progress import Watch

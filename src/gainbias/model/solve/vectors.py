@@ -101,7 +101,7 @@ def length(x: Floats) -> float:
 
 
 def largest_of(x: Floats) -> float:
-    """Return the largest absolute value of a vector, (n,); one that is no number counts as largest.
+    """Return the largest absolute value of a vector, (n,), or 0; one that is no number counts as largest.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def largest_of(x: Floats) -> float:
     >>> largest_of(np.array([1.0, -2.0]))
     2.0
     """
-    return float(np.max(share_blocks(lambda begin, end: np.abs(x[begin:end]).max(), len(x))))
+    return float(np.max(share_blocks(lambda begin, end: np.abs(x[begin:end]).max(), len(x)), initial=0.0))
 
 
 def constant(number: float, size: int) -> Floats:

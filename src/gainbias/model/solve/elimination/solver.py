@@ -40,9 +40,9 @@ from gainbias.model.solve.elimination.numeric import (
     go_up_left,
     go_up_right,
 )
+from gainbias.model.solve.elimination.orders import most_neighbours
 from gainbias.model.solve.elimination.symbolic import (
     EliminationPlan,
-    most_neighbours,
     plan_dense,
     plan_elimination,
     plan_sparse,
