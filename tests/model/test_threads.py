@@ -241,6 +241,34 @@ def test_memory_of_a_vector_is_used_again_when_no_view_of_it_is_left(small_block
     assert again.sum() == 1000.0
 
 
+class TestExpandingGraphs:
+    """Whether many states are near one is seen before the whole chain is looked at."""
+
+    def near(self, chain: sparse.csr_array, start: int = 0) -> tuple[int, int]:
+        n = chain.shape[0]
+        return solver.states_near(chain.indptr, chain.indices, start, n // 10, orders.most_neighbours(n))
+
+    def test_a_tenth_of_a_random_graph_is_a_few_steps_away(self) -> None:
+        found, steps = self.near(random_graph(5000).csr)
+        assert found >= 500
+        assert steps <= 8
+
+    def test_a_path_is_long_and_a_hub_leads_nowhere(self) -> None:
+        path = sparse.diags_array([0.5, 0.5], offsets=[-1, 1], shape=(3000, 3000)).tocsr()
+        assert self.near(path) == (65, 64)
+        star = path.tolil()
+        star[5, :] = 1.0
+        found, _ = self.near(star.tocsr(), start=5)
+        assert found == 1
+
+    def test_others_are_tried_before_the_chain_is_looked_at(self, monkeypatch, small_blocks) -> None:
+        monkeypatch.setattr(solver, "busiest_states", lambda *_: pytest.fail("the whole chain is looked at"))
+        monkeypatch.setattr(solver, "predicted_flops", lambda *_: 1e18)
+        found = gb.solve(random_graph(2000), threads=2)
+        assert found.method in ("power", "krylov")
+        assert any(note.startswith("sparse-gth: not needed: planned only") for note in found.notes)
+
+
 class TestSharing:
     def test_parts_are_in_order_and_inner_work_is_done_by_who_does_the_part(self) -> None:
         def inner(i: int) -> set[int]:
