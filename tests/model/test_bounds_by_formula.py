@@ -22,6 +22,7 @@ from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
 from gainbias.model.solve.residual import balance_residual, bounded_residual, class_sums
 from gainbias.model.solve.solution import Budget
+from gainbias.model.solve.vectors import columns_of
 from gainbias.progress import Watch
 
 EPS, MARGIN, ROUNDING = 2.0**-6, 1.25, 0.0625
@@ -278,7 +279,7 @@ class TestResiduals:
         exact = self.exact_balance(law, rest)
         size = np.abs(law) @ self.away + np.abs(law) * self.away.sum(axis=1)
         terms = self.degree + np.bincount(self.csr.indices, minlength=7)
-        self.check(balance_residual(self.rows, Doubled(law, rest)), exact, size, terms)
+        self.check(balance_residual(self.rows, columns_of(self.rows), Doubled(law, rest)), exact, size, terms)
 
     def exact_balance(self, law: np.ndarray, rest: np.ndarray) -> list[Fraction]:
         exact = [Fraction(0)] * 7
@@ -325,7 +326,7 @@ class TestResiduals:
 
     def test_of_numbers_that_underflow(self) -> None:
         """What a product loses there is in the bound."""
-        found = balance_residual(self.rows, Doubled(np.full(7, 1e-322)))
+        found = balance_residual(self.rows, columns_of(self.rows), Doubled(np.full(7, 1e-322)))
         exact = self.exact_balance(np.full(7, 1e-322), np.zeros(7))
         for value, rounding, true in zip(*found, exact, strict=True):
             assert abs(Fraction(float(value)) - true) <= Fraction(float(rounding))

@@ -6,7 +6,7 @@ import scipy.sparse as sparse
 
 from gainbias.model.solve import iterative
 from gainbias.model.solve.elimination.numeric import Sparse
-from gainbias.model.solve.iterative import POLISHED, balance, bicgstab, exit_probabilities
+from gainbias.model.solve.iterative import POLISHED, balance, bicgstab, write_exits
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.solve.turns import Meter
 from gainbias.progress import Watch
@@ -74,18 +74,33 @@ def test_balance_there_and_back(seed: int) -> None:
     chain = random_chain(9, seed)
     columns = sparse.csr_array(chain.T)
     rows = sparse.csr_array(chain)
-    exits = exit_probabilities(Sparse(rows.indptr, rows.indices, rows.data))
+    exits = np.empty(9)
+    write_exits(Sparse(rows.indptr, rows.indices, rows.data), 0, 9, exits)
     np.testing.assert_allclose(exits, chain.sum(axis=1) - np.diag(chain), rtol=1e-14)
     law = naive_stationary(chain)
     after = law.copy()
-    balance(Sparse(columns.indptr, columns.indices, columns.data), exits, after)
+    balance(Sparse(columns.indptr, columns.indices, columns.data), exits, law, 0, 9, after)
     np.testing.assert_allclose(after, law, rtol=1e-13)
     given = np.random.default_rng(seed).random(9)
     expected = given.copy()
     for j in [*range(9), *reversed(range(9))]:
         expected[j] = (expected @ chain[:, j] - expected[j] * chain[j, j]) / exits[j]
-    balance(Sparse(columns.indptr, columns.indices, columns.data), exits, given)
+    balance(Sparse(columns.indptr, columns.indices, columns.data), exits, given.copy(), 0, 9, given)
     np.testing.assert_allclose(given, expected, rtol=1e-12)
+
+
+@pytest.mark.kernels
+def test_balance_of_a_block_takes_the_law_of_others_as_it_was() -> None:
+    chain, given = random_chain(9, 1), np.random.default_rng(1).random(9)
+    columns, exits, after = sparse.csr_array(chain.T), chain.sum(axis=1) - np.diag(chain), given.copy()
+    before = given + 1.0
+    balance(Sparse(columns.indptr, columns.indices, columns.data), exits, before, 3, 6, after)
+    expected = before.copy()
+    expected[3:6] = given[3:6]
+    for j in [3, 4, 5, 5, 4, 3]:
+        expected[j] = (expected @ chain[:, j] - expected[j] * chain[j, j]) / exits[j]
+    np.testing.assert_allclose(after[3:6], expected[3:6], rtol=1e-12)
+    np.testing.assert_array_equal(np.delete(after, [3, 4, 5]), np.delete(given, [3, 4, 5]))
 
 
 class TestSearch:

@@ -12,10 +12,10 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
-from gainbias.kernels import by_blocks, share_blocks, share_out, threads, using_threads
+from gainbias.kernels import by_blocks, empty_vector, share_blocks, share_out, threads, using_threads
 from gainbias.model import structure
-from gainbias.model.solve import leaking, residual
-from gainbias.model.solve.elimination import branches, law, numeric, solver, symbolic
+from gainbias.model.solve import leaking, residual, vectors
+from gainbias.model.solve.elimination import branches, law, numeric, orders, solver, symbolic
 from gainbias.model.solve.solution import Budget
 from gainbias.progress import Watch
 from tests.oracles.expanders import random_dyadic_transitions
@@ -28,19 +28,21 @@ PLENTY = Budget(max_memory=1e9, watch=Watch())
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make everything large, and list the threads that have worked on a part of shared work."""
     monkeypatch.setattr(threads, "STATES_TOGETHER", 128)
+    monkeypatch.setattr(threads, "GRAIN", 16)
     for name, value in (("LEAST_TO_SHARE", 0.0), ("BRANCHES", 8), ("WIDE_FRONT", 2e4), ("ROWS_TOGETHER", 4)):
         monkeypatch.setattr(branches, name, value)
-    for name, value in (("LARGE", 300), ("SMALL_PART", 60), ("SUBTREES", 8), ("SMALL", 0)):
+    for name, value in (("LARGE", 300), ("SUBTREES", 8), ("SMALL", 0)):
         monkeypatch.setattr(symbolic, name, value)
+    monkeypatch.setattr(orders, "SMALL_PART", 60)
     monkeypatch.setattr(law, "FRONTS_TOGETHER", 8)
     helped: list[int] = []
-    submit = threads.ThreadPoolExecutor.submit
+    share = threads._Crew.share
 
-    def counted(pool, function, *arguments):
+    def counted(crew, work, count):
         helped.append(threading.get_ident())
-        return submit(pool, function, *arguments)
+        return share(crew, work, count)
 
-    monkeypatch.setattr(threads.ThreadPoolExecutor, "submit", counted)
+    monkeypatch.setattr(threads._Crew, "share", counted)
     return helped
 
 
@@ -160,10 +162,10 @@ def test_dissected_order_puts_what_separates_parts_behind_them(kind: str, small_
     }[kind]
     graph = symbolic.symmetric_pattern(sparse.csr_array(graph, dtype=np.float64))
     with using_threads(2):
-        order = symbolic.dissected_order(graph)
+        order = orders.dissected_order(graph)
     assert sorted(order.tolist()) == list(range(graph.shape[0]))
     plan = symbolic.plan_elimination(graph, order, 1e9)
-    other = symbolic.plan_elimination(graph, symbolic.minimum_degree(graph), 1e9)
+    other = symbolic.plan_elimination(graph, orders.minimum_degree(graph), 1e9)
     assert plan is not None
     assert other is not None
     assert plan.flops <= 1.5 * other.flops + 1e4
@@ -173,10 +175,10 @@ def test_products_have_the_bits_of_scipy(small_blocks) -> None:
     chain = random_graph(500).csr
     x = np.random.default_rng(3).standard_normal(500)
     with using_threads(3):
-        found = residual.multiply(chain, x)
+        found = vectors.multiply(chain, x)
     np.testing.assert_array_equal(found, chain @ x)
     again, rows = np.empty(500), residual.Sparse(chain.indptr, chain.indices, chain.data)
-    residual.multiply_rows.py_func(rows, x, 0, 500, again)
+    vectors.multiply_rows.py_func(rows, x, 0, 500, again)
     np.testing.assert_array_equal(again, found)
 
 
@@ -190,6 +192,81 @@ def test_gmres_uses_no_linear_algebra_library(small_blocks) -> None:
     np.testing.assert_array_equal(found[1], found[0])
     np.testing.assert_array_equal(found[2], found[0])
     np.testing.assert_allclose(found[0] - moves @ found[0], right, atol=1e-6)
+
+
+def test_a_transpose_is_that_of_scipy(small_blocks) -> None:
+    for chain in (random_graph(700).csr, grid(24).csr, two_classes(150).csr):
+        expected = chain.T.tocsr()
+        for count in (1, 3):
+            with using_threads(count):
+                found = vectors.transposed(chain)
+            for name in ("indptr", "indices", "data"):
+                np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+                assert getattr(found, name).dtype == getattr(expected, name).dtype
+
+
+def test_steps_of_methods_that_iterate_have_the_bits_of_numpy(small_blocks) -> None:
+    x, y, z = np.random.default_rng(5).standard_normal((3, 1001))
+    expected = [x + 0.3 * y, x - 0.3, z + 0.3 * (x - 0.7 * y), x + (0.3 * y + 0.7 * z), np.full(1001, 0.3)]
+    for count in (1, 3):
+        with using_threads(count):
+            found = [
+                vectors.combined(x, 0.3, y),
+                vectors.shifted(x, 0.3),
+                vectors.renewed(x.copy(), 0.3, 0.7, y, z),
+                vectors.advanced(x.copy(), 0.3, y, 0.7, z),
+                vectors.constant(0.3, 1001),
+            ]
+            sums = vectors.inner(x, y)
+            places = np.random.default_rng(6).permutation(1001)
+            np.testing.assert_array_equal(vectors.gathered(x, places), x[places])
+            back = np.zeros(1001)
+            vectors.scatter(x[places], places, back)
+            np.testing.assert_array_equal(back, x)
+        np.testing.assert_array_equal(found, expected)
+        assert sums == pytest.approx(float(x @ y), rel=1e-12)
+
+
+def test_memory_of_a_vector_is_used_again_when_no_view_of_it_is_left(small_blocks) -> None:
+    with using_threads(2):
+        one = empty_vector(1000)
+        place, view = one.ctypes.data, one[3:]
+        del one
+        assert empty_vector(1000).ctypes.data != place
+        del view
+        again = empty_vector(1000)
+        assert again.ctypes.data == place
+    again[:] = 1.0
+    assert empty_vector(1000).ctypes.data != place
+    assert again.sum() == 1000.0
+
+
+class TestExpandingGraphs:
+    """Whether many states are near one is seen before the whole chain is looked at."""
+
+    def near(self, chain: sparse.csr_array, start: int = 0) -> tuple[int, int]:
+        n = chain.shape[0]
+        return solver.states_near(chain.indptr, chain.indices, start, n // 10, orders.most_neighbours(n))
+
+    def test_a_tenth_of_a_random_graph_is_a_few_steps_away(self) -> None:
+        found, steps = self.near(random_graph(5000).csr)
+        assert found >= 500
+        assert steps <= 8
+
+    def test_a_path_is_long_and_a_hub_leads_nowhere(self) -> None:
+        path = sparse.diags_array([0.5, 0.5], offsets=[-1, 1], shape=(3000, 3000)).tocsr()
+        assert self.near(path) == (65, 64)
+        star = path.tolil()
+        star[5, :] = 1.0
+        found, _ = self.near(star.tocsr(), start=5)
+        assert found == 1
+
+    def test_others_are_tried_before_the_chain_is_looked_at(self, monkeypatch, small_blocks) -> None:
+        monkeypatch.setattr(solver, "busiest_states", lambda *_: pytest.fail("the whole chain is looked at"))
+        monkeypatch.setattr(solver, "predicted_flops", lambda *_: 1e18)
+        found = gb.solve(random_graph(2000), threads=2)
+        assert found.method in ("power", "krylov")
+        assert any(note.startswith("sparse-gth: not needed: planned only") for note in found.notes)
 
 
 class TestSharing:
@@ -266,8 +343,8 @@ def test_compiled_and_python_forms_of_shared_work_agree_bit_for_bit(
     """And the Python form, in which NumPy looks at every index, stays inside its arrays."""
     chain = grid(9).csr[1:, 1:].tocsr()
     leak = np.maximum(1.0 - np.asarray(chain.sum(axis=1)), 0.0)
-    for name, value in (("LARGE", 50), ("SMALL_PART", 20)):
-        monkeypatch.setattr(symbolic, name, value)
+    monkeypatch.setattr(symbolic, "LARGE", 50)
+    monkeypatch.setattr(orders, "SMALL_PART", 20)
 
     def everything() -> list[np.ndarray]:
         graph = symbolic.symmetric_pattern(chain)
@@ -277,13 +354,26 @@ def test_compiled_and_python_forms_of_shared_work_agree_bit_for_bit(
         lost = np.array(factors.go_up(law.loses_products, leak.copy()))
         rounding = np.array(law.elimination_rounding(factors.fronts, factors.values))
         sums = residual.class_sums(np.zeros(len(leak), np.int64), 1, leak, residual.Doubled(leak))
+        steps = [
+            vectors.combined(leak, 0.3, leak),
+            vectors.shifted(leak, 0.3),
+            np.array(vectors.inner(leak, leak)),
+            vectors.renewed(leak.copy(), 0.3, 0.7, leak, leak),
+            vectors.advanced(leak.copy(), 0.3, leak, 0.7, leak),
+        ]
+        columns = vectors.transposed(chain)
+        rows = residual.Sparse(chain.indptr, chain.indices, chain.data)
+        steps += [columns.indptr, columns.indices, columns.data, residual.throughput(chain, leak)]
+        steps += residual.balance_residual(
+            rows, vectors.columns_of(rows), residual.Doubled(leak, 1e-17 * leak)
+        )
         return [
-            symbolic.dissected_order(graph), factors.values, factors.solve(leak),
-            factors.solve_transposed(leak), periods, lost, rounding, *sums,
+            orders.dissected_order(graph), factors.values, factors.solve(leak),
+            factors.solve_transposed(leak), periods, lost, rounding, *sums, *steps,
         ]  # fmt: skip
 
     compiled = everything()
-    for module in (numeric, branches, solver, symbolic, law, residual, structure):
+    for module in (numeric, branches, orders, solver, symbolic, law, residual, structure, vectors):
         for name, value in vars(module).copy().items():
             if hasattr(value, "py_func"):
                 monkeypatch.setattr(module, name, value.py_func)

@@ -14,10 +14,12 @@ from gainbias.kernels.compile import ByType, bare_kernel, inlined, kernel, light
 from gainbias.kernels.threads import (
     by_blocks,
     count_threads,
+    empty_vector,
     is_count,
     is_large,
     share_blocks,
     share_out,
+    share_runs,
     usable_cores,
     using_threads,
 )
@@ -28,6 +30,7 @@ __all__ = [
     "by_blocks",
     "cache_folder",
     "count_threads",
+    "empty_vector",
     "inlined",
     "is_count",
     "is_large",
@@ -36,6 +39,7 @@ __all__ = [
     "plain_form",
     "share_blocks",
     "share_out",
+    "share_runs",
     "usable_cores",
     "using_threads",
 ]

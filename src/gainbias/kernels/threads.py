@@ -1,29 +1,87 @@
 """Work that is shared among threads, with results that do not depend on how many there are.
 
 `using_threads` says how many threads may work; `share_out` lets them. `by_blocks` is for vectors, whose
-entries are worked on in blocks of a fixed length. Kernels and NumPy release the interpreter lock, so that
-threads really work at the same time.
+entries are worked on in blocks of a fixed length; `share_runs` is for kernels, which take any length. Kernels
+and NumPy release the interpreter lock, so that threads really work at the same time. What is done under the
+lock is done by one thread at a time: sixteen threads wait for it if there are many small blocks.
 
 What a block computes may depend on where it begins and ends, but never on the number of threads: the same
 blocks are worked through by one thread or by sixteen.
+
+`empty_vector` gives out the memory of large vectors that are no longer used. The system would clear it anew
+for every vector, which takes longer than to work on it, and threads wait for each other meanwhile.
 """
 
 from __future__ import annotations
 
 import os
-from collections import deque
+import threading
+import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 Part = TypeVar("Part")
+Vector = NDArray[np.float64]
 
 STATES_TOGETHER = 2**16
 """Number of states in a block. What has no more states than this is worked on by one thread."""
+
+
+GRAIN = 2**13
+"""A run of `share_runs` consists of whole grains, of this many states."""
+
+LEAST_GRAINS, RUNS_PER_THREAD = 2, 3
+"""A run has at least this many grains; and there are about this many runs for each thread."""
+
+MOST_SPARE_VECTORS = 12
+"""The memory of at most this many vectors of a length is kept for others."""
+
+
+class _Job:
+    """Work in parts, which threads take one after the other."""
+
+    def __init__(self, work: Callable[[int], Any], count: int) -> None:
+        self._work, self._parts = work, [None] * count
+        self._numbers = iter(range(count))  # a thread takes the next number under the interpreter lock
+        self._context = copy_context()
+        self._ends: SimpleQueue[tuple[int, BaseException | None]] = SimpleQueue()
+
+    def finish(self) -> list[Any]:
+        """Return all parts, after doing what nobody else has taken."""
+        done, error = self._take()
+        while done < len(self._parts):
+            more, other_error = self._ends.get()
+            done, error = done + more, error or other_error
+        parts = self._parts
+        del self._work, self._parts  # a thread may still hold this job, but not what it worked on
+        if error is not None:
+            raise error
+        return parts
+
+    def help(self) -> None:
+        """Do some parts. A thread that comes too late finds nothing left, and nobody waits for it."""
+        done, error = self._context.copy().run(self._take)
+        if done:
+            self._ends.put((done, error))
+
+    def _take(self) -> tuple[int, BaseException | None]:
+        """Do parts until none is left; return how many, and what went wrong."""
+        before, done = _CREW.set(None), 0
+        try:
+            for i in self._numbers:
+                done += 1
+                self._parts[i] = self._work(i)
+        except BaseException as error:
+            return done + sum(1 for _ in self._numbers), error  # the others find nothing left to do
+        finally:
+            _CREW.reset(before)
+        return done, None
 
 
 class _Crew:
@@ -31,10 +89,72 @@ class _Crew:
 
     def __init__(self, helpers: int) -> None:
         self.helpers = helpers
-        self.pool = ThreadPoolExecutor(helpers)
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def share(self, work: Callable[[int], Any], count: int) -> list[Any]:
+        """Return all parts of some work."""
+        while len(self._threads) < min(self.helpers, count - 1):
+            self._threads.append(threading.Thread(target=self._serve, daemon=True))
+            self._threads[-1].start()
+        job = _Job(work, count)
+        for _ in range(min(self.helpers, count - 1)):
+            self._jobs.put(job)
+        try:
+            return job.finish()
+        finally:
+            self._forget_jobs()
+
+    def dismiss(self) -> None:
+        """End all threads."""
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job.help()
+            del job
+
+    def _forget_jobs(self) -> None:
+        try:
+            while True:
+                self._jobs.get_nowait()
+        except Empty:
+            pass
+
+
+class _Room:
+    """Memory of vectors that are no longer used."""
+
+    def __init__(self) -> None:
+        self._spare: dict[int, list[Vector]] = {}
+        self._is_open = True
+
+    def vector(self, size: int) -> Vector:
+        """Return a vector; its memory is kept when the last view of it is gone."""
+        spare = self._spare.setdefault(size, [])
+        try:
+            memory = spare.pop()
+        except IndexError:
+            memory = np.empty(size)
+        vector: Vector = np.frombuffer(memory.data)
+        weakref.finalize(vector, self._keep, memory).atexit = False
+        return vector
+
+    def close(self) -> None:
+        """Give all memory back, also that of vectors which are still in use, when they are not."""
+        self._is_open = False
+        self._spare.clear()
+
+    def _keep(self, memory: Vector) -> None:
+        if self._is_open and len(self._spare[len(memory)]) < MOST_SPARE_VECTORS:
+            self._spare[len(memory)].append(memory)
 
 
 _CREW: ContextVar[_Crew | None] = ContextVar("crew", default=None)
+_ROOM: ContextVar[_Room | None] = ContextVar("room", default=None)
 
 
 def usable_cores() -> int:
@@ -67,14 +187,16 @@ def is_count(number: Any) -> bool:
 @contextmanager
 def using_threads(count: int) -> Iterator[None]:
     """Let `share_out` use `count` threads inside the block; they start when there is work for them."""
-    crew = _Crew(count - 1) if count > 1 else None
-    before = _CREW.set(crew)
+    crew, room = _Crew(count - 1) if count > 1 else None, _Room()
+    before, room_before = _CREW.set(crew), _ROOM.set(room)
     try:
         yield
     finally:
         _CREW.reset(before)
+        _ROOM.reset(room_before)
+        room.close()
         if crew is not None:
-            crew.pool.shutdown()
+            crew.dismiss()
 
 
 def share_out(work: Callable[[int], Part], count: int) -> list[Part]:
@@ -91,27 +213,7 @@ def share_out(work: Callable[[int], Part], count: int) -> list[Part]:
     crew = _CREW.get()
     if crew is None or count < 2:
         return [work(i) for i in range(count)]
-    parts: list[Any] = [None] * count
-    numbers = iter(range(count))  # a thread takes the next number under the interpreter lock
-
-    def take() -> None:
-        before = _CREW.set(None)
-        try:
-            for i in numbers:
-                parts[i] = work(i)
-        finally:
-            deque(numbers, maxlen=0)  # after a failure the others find nothing left to do
-            _CREW.reset(before)
-
-    helpers = [crew.pool.submit(copy_context().run, take) for _ in range(min(crew.helpers, count - 1))]
-    try:
-        take()
-    finally:
-        for helper in helpers:
-            helper.exception()
-    for helper in helpers:
-        helper.result()
-    return parts
+    return crew.share(work, count)
 
 
 def share_blocks(work: Callable[[int, int], Part], size: int, block: int | None = None) -> list[Part]:
@@ -124,6 +226,39 @@ def share_blocks(work: Callable[[int, int], Part], size: int, block: int | None 
     """
     block = block or STATES_TOGETHER
     return share_out(lambda k: work(k * block, min((k + 1) * block, size)), -(-size // block))
+
+
+def share_runs(work: Callable[[int, int], object], size: int) -> None:
+    """Let `work` go through `size` states in runs, given where each begins and ends.
+
+    There are only as many runs as keep all threads busy. So what is done to a state, or to the states of a
+    grain, must not depend on the run.
+
+    Examples
+    --------
+    >>> share_runs(lambda begin, end: print(begin, end), 10)
+    0 10
+    """
+    crew = _CREW.get()
+    if crew is None:
+        work(0, size)
+        return
+    grains = -(-size // GRAIN)
+    runs = max(min(-(-grains // LEAST_GRAINS), RUNS_PER_THREAD * (crew.helpers + 1)), 1)
+    ends = [grains * k // runs * GRAIN for k in range(runs)] + [size]
+    share_out(lambda k: work(ends[k], ends[k + 1]), runs)
+
+
+def empty_vector(size: int) -> Vector:
+    """Return a vector, (size,), of any numbers; a large one may have the memory of one that is gone.
+
+    Examples
+    --------
+    >>> empty_vector(3).shape
+    (3,)
+    """
+    room = _ROOM.get()
+    return np.empty(size) if room is None or not is_large(size) else room.vector(size)
 
 
 def is_large(size: int) -> bool:
@@ -152,7 +287,7 @@ def by_blocks(function: Callable[..., Any], *vectors: Any, out: Any = None) -> A
     if out is None:
         if not is_large(size):
             return function(*vectors)
-        out = np.empty(size)
+        out = empty_vector(size)
 
     def work(begin: int, end: int) -> None:
         out[..., begin:end] = function(*(vector[begin:end] for vector in vectors))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import by_blocks, kernel
+from gainbias.kernels import by_blocks, empty_vector, kernel
 from gainbias.types import Floats, Ints
 
 LARGEST, SMALLER = 2.0**950, 2.0**-64
@@ -30,7 +30,7 @@ class Doubled(NamedTuple):
             total = high + (correction + rest)
             return total, (high - total) + (correction + rest)
 
-        return Doubled(*by_blocks(add, self.high, self.rest, correction, out=np.empty((2, len(self.high)))))
+        return Doubled(*by_blocks(add, self.high, self.rest, correction, out=_two(len(self.high))))
 
     def minus(self, other: Doubled) -> Doubled:
         """Return the difference to another vector of any size."""
@@ -42,12 +42,17 @@ class Doubled(NamedTuple):
             return high, low + (a_rest - b_rest)
 
         parts = self.high, self.rest, other.high, other.rest
-        return Doubled(*by_blocks(subtract, *parts, out=np.empty((2, len(self.high)))))
+        return Doubled(*by_blocks(subtract, *parts, out=_two(len(self.high))))
 
     @property
     def rest(self) -> Floats:
         """What was rounded off."""
         return np.zeros(len(self.high)) if self.low is None else self.low
+
+
+def _two(size: int) -> Floats:
+    """Return two vectors, (2, size), of any numbers."""
+    return empty_vector(2 * size).reshape(2, size)
 
 
 class Expected(NamedTuple):

@@ -15,6 +15,12 @@ from gainbias.model.solve.elimination.numeric import (
     eliminate_front_by_outer_products,
     factorise,
 )
+from gainbias.model.solve.elimination.orders import (
+    level_by_level,
+    minimum_degree,
+    nested_dissection,
+    widest_level,
+)
 from gainbias.model.solve.elimination.solver import (
     MOST_READS_PER_STATE,
     busiest_states,
@@ -22,15 +28,12 @@ from gainbias.model.solve.elimination.solver import (
     next_state,
 )
 from gainbias.model.solve.elimination.symbolic import (
-    level_by_level,
-    minimum_degree,
-    nested_dissection,
     plan_dense,
     plan_elimination,
     plan_sparse,
+    predicted_entries,
     predicted_flops,
     symmetric_pattern,
-    widest_level,
 )
 from gainbias.model.solve.solution import Budget
 from gainbias.progress import Watch
@@ -239,12 +242,22 @@ def test_a_hub_makes_no_level_and_parts_are_all_searched() -> None:
     [drift_grid(40, 40), drift_cube(12), three_queues(18), wide_band(1500, 30), random_sparse(800, RNG)],
     ids=["grid", "cube", "queues", "band", "random"],
 )
-def test_flops_are_predicted_within_a_factor_of_three(chain: ExactChain) -> None:
+def test_flops_and_entries_are_predicted_within_a_factor_of_three(chain: ExactChain) -> None:
     graph = symmetric_pattern(chain.transitions)
-    n = graph.shape[0]
+    n, width = graph.shape[0], widest_level(graph)
     plan = plan_elimination(graph, minimum_degree(graph), np.inf)
     assert plan is not None
-    assert 1 / 3 < predicted_flops(n, graph.nnz, widest_level(graph)) / plan.flops < 3
+    flops = predicted_flops(n, graph.nnz, width)
+    assert 1 / 3 < flops / plan.flops < 3
+    assert 1 / 3 < predicted_entries(n, flops, width) / plan.factor_entries < 3
+
+
+@pytest.mark.parametrize(("side", "entries"), [(500, 1.90e7), (1000, 8.63e7), (774, 4.95e7)])
+def test_factors_of_large_grids_grow_little_faster_than_the_grids(side: int, entries: float) -> None:
+    """Counted once: a grid has about the logarithm of its size in numbers per state, not a power of it."""
+    n = side**2
+    predicted = predicted_entries(n, predicted_flops(n, 4 * n, side), side)
+    assert 0.9 < predicted / entries < 1.1
 
 
 def test_root_is_where_the_chain_drifts_to() -> None:

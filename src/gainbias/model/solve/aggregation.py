@@ -26,8 +26,9 @@ from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import Factors, factorise_chain
 from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, symmetric_pattern
-from gainbias.model.solve.residual import bellman_residual, inner
+from gainbias.model.solve.residual import bellman_residual
 from gainbias.model.solve.solution import Budget, MethodError, Solver
+from gainbias.model.solve.vectors import constant, inner
 from gainbias.types import Floats
 
 THRESHOLDS = (1e-2, 1e-3, 1e-6, 1e-9)
@@ -120,7 +121,7 @@ class AggregationSolver:
 
     def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
-        return np.full(len(values), inner(self.stationary, values))
+        return constant(inner(self.stationary, values), len(values))
 
     def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0.

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gainbias.kernels import by_blocks
 from gainbias.model.checks import EPSILON
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Sparse
@@ -108,11 +109,13 @@ def _by_residual(
     """Return what was found, with bounds from the residual of what was refined."""
     gain, not_flat = _harmonic(rows, refined.gain, solver)
     most = bounded_residual(rows, rewards.high, gain.minus(Doubled(rewards.rest)), refined.bias).most
-    most = most + EPSILON**2 * np.abs(rewards.high)
+    most = by_blocks(lambda most, reward: most + EPSILON**2 * np.abs(reward), most, rewards.high)
     from_law = _gain_error(rewards, gain, not_flat, solver)
-    gain_error = np.fmin(from_law, _extended(_mean(most + not_flat, solver), solver) + not_flat)
-    bias_error = _bias_error(found.bias.high, refined.bias, most + gain_error, 0.0, solver)
-    off = distance(found.gain.high, gain) + gain_error
+    of_both = _extended(_mean(by_blocks(np.add, most, not_flat), solver), solver)
+    gain_error = by_blocks(lambda law, both, rest: np.fmin(law, both + rest), from_law, of_both, not_flat)
+    right = by_blocks(np.add, most, gain_error)
+    bias_error = _bias_error(found.bias.high, refined.bias, right, 0.0, solver)
+    off = by_blocks(np.add, distance(found.gain.high, gain), gain_error)
     return BoundedAnswer(found.gain.high, found.bias.high, _sure(off), bias_error)
 
 
@@ -151,7 +154,7 @@ def _gain_error(rewards: Doubled, gain: Doubled, not_flat: Floats, solver: Elimi
     The law knows the gain to nearly all digits of the rewards, however huge the bias is.
     """
     at_roots = _mean_of_signed(rewards.minus(gain), solver)
-    return _extended(at_roots + _mean(not_flat, solver), solver) + not_flat
+    return np.asarray(by_blocks(np.add, _extended(at_roots + _mean(not_flat, solver), solver), not_flat))
 
 
 def _bias_error(
@@ -166,20 +169,29 @@ def _bias_error(
     near : Doubled
         A bias close to it that leaves, in absolute value, at most the residual `right`, up to `slack`.
     """
-    from_root = _summed(right, solver) + slack
+    from_root = _summed(right, solver)
+    if np.any(slack):
+        from_root = from_root + slack
     at_roots = _mean_of_signed(near, solver) + _mean(from_root, solver)
-    return _sure(distance(bias, near) + from_root + _extended(at_roots, solver))
+    parts = distance(bias, near), from_root, _extended(at_roots, solver)
+    return _sure(by_blocks(lambda off, own, root: off + own + root, *parts))
 
 
 def _summed(right: Floats, solver: EliminationSolver) -> Floats:
     sums = solver.to_roots(right)
-    return sums * (1.0 + 2.0 * solver.rounding) * MARGIN + _lost(sums, solver)
+    return _enlarged(sums, _lost(sums, solver), solver)
 
 
 def _extended(at_roots: Floats, solver: EliminationSolver) -> Floats:
     extended = solver.extend(at_roots)
-    lost = _lost(at_roots, solver) if solver.num_classes > 1 else 0.0
-    return extended * (1.0 + 2.0 * solver.rounding) * MARGIN + lost
+    return _enlarged(extended, _lost(at_roots, solver) if solver.num_classes > 1 else 0.0, solver)
+
+
+def _enlarged(values: Floats, lost: float | Floats, solver: EliminationSolver) -> Floats:
+    """Return a bound on values that are not negative, from what elimination found and what it lost."""
+    rounding = solver.rounding
+    bound = by_blocks(lambda part: part * (1.0 + 2.0 * rounding) * MARGIN, values)
+    return np.asarray(bound + lost if np.any(lost) else bound)
 
 
 def _lost(values: Floats, solver: EliminationSolver) -> float | Floats:
@@ -196,7 +208,8 @@ def _lost(values: Floats, solver: EliminationSolver) -> float | Floats:
 def _mean(values: Floats, solver: EliminationSolver) -> Floats:
     """Return a bound on the mean of values that are not negative under the law of each class."""
     law = solver.law
-    return solver.sums(law.values.high * (1.0 + EPSILON) + law.error, Doubled(values)).most * MARGIN
+    most = by_blocks(lambda high, error: high * (1.0 + EPSILON) + error, law.values.high, law.error)
+    return solver.sums(most, Doubled(values)).most * MARGIN
 
 
 def _mean_of_signed(values: Doubled, solver: EliminationSolver) -> Floats:
@@ -209,15 +222,19 @@ def _sums_of_law(values: Doubled, solver: EliminationSolver) -> tuple[Floats, Fl
     """Return the mean of any values under the law of each class, and a bound on its error."""
     law = solver.law
     main, rest = solver.sums(law.values.high, values), solver.sums(law.values.rest, values)
-    off = solver.sums(law.error, Doubled(np.abs(values.high))).most * MARGIN
+    off = solver.sums(law.error, Doubled(by_blocks(np.abs, values.high))).most * MARGIN
     mean = main.value + rest.value
     return mean, EPSILON * np.abs(mean) + main.rounding + rest.rounding + off
 
 
 def distance(values: Floats, doubled: Doubled) -> Floats:
     """Return a bound on how far values, (n,), are from others that have twice the digits."""
+
+    def bound(high: Floats, rest: Floats) -> Floats:
+        return np.abs(high + rest) * (1.0 + EPSILON) + EPSILON * np.abs(rest)
+
     off = Doubled(values).minus(doubled)
-    return np.abs(off.high + off.rest) * (1.0 + EPSILON) + EPSILON * np.abs(off.rest)
+    return np.asarray(by_blocks(bound, off.high, off.rest))
 
 
 def relative(error: float, scale: float) -> float:
@@ -228,4 +245,4 @@ def relative(error: float, scale: float) -> float:
 
 
 def _sure(error: Floats) -> Floats:
-    return np.where(np.isnan(error), np.inf, error)
+    return np.asarray(by_blocks(lambda part: np.where(np.isnan(part), np.inf, part), error))

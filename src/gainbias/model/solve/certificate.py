@@ -39,15 +39,9 @@ from gainbias.model.solve.bounds import (
 )
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
-from gainbias.model.solve.residual import (
-    balance_residual,
-    bellman_residual,
-    bounded_residual,
-    inner,
-    largest_of,
-    throughput,
-)
+from gainbias.model.solve.residual import balance_residual, bellman_residual, bounded_residual, throughput
 from gainbias.model.solve.solution import MethodError, Solver
+from gainbias.model.solve.vectors import columns_of, combined, constant, inner, largest_of
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats
 
@@ -173,20 +167,20 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refin
     rewards = expected.high
     most = largest_of(rewards)
     gain = Doubled(solver.average(rewards))
-    bias = Doubled(solver.solve(rewards - gain.high))
-    sensitivity = largest_of(solver.solve(np.ones(len(rewards)))) if solver.tolerance == 0.0 else 0.0
+    bias = Doubled(solver.solve(combined(rewards, -1.0, gain.high)))
+    sensitivity = largest_of(solver.solve(constant(1.0, len(rewards)))) if solver.tolerance == 0.0 else 0.0
     errors: list[float] = []
     while len(errors) < MOST_BIAS_REFINEMENTS:
         res = bellman_residual(rows, rewards, Doubled(gain.high, gain.rest - expected.rest), bias)
         shift = solver.average(res)
-        correction = solver.solve(by_blocks(np.subtract, res, shift))
+        correction = solver.solve(combined(res, -1.0, shift))
         # The average of the residual rounds too: of the residual, and of the bias, whose doubled digits end
         # somewhere. That moves the gain, and through it every state of the bias.
         through = throughput(transitions, by_blocks(np.abs, bias.high))
         rounding = by_blocks(
             lambda res, through: 4 * EPSILON * np.abs(res) + 4 * EPSILON**2 * through, res, through
         )
-        unseen = float(solver.average(rounding).max())
+        unseen = largest_of(solver.average(rounding))
         span = float(np.ptp(bias.high))
         gain_error = largest_of(shift) + unseen
         bias_error = largest_of(correction) + unseen * sensitivity
@@ -232,10 +226,10 @@ def stationary_errors(
         noise = answer.noise or _solved_noise(rows, solver)
     except (MethodError, OutOfTimeError):
         return np.where(solver.stationary > 0.0, np.inf, 0.0), np.inf
-    moved = balance_residual(rows, Doubled(solver.stationary))
-    seen = abs(inner(moved.value, noise.solution)) + inner(moved.rounding, np.abs(noise.solution))
-    apart = rewards - answer.gain
-    largest = float(np.abs(apart).max())  # squares must not leave the range of numbers
+    moved = balance_residual(rows, columns_of(rows), Doubled(solver.stationary))
+    seen = abs(inner(moved.value, noise.solution)) + inner(moved.rounding, by_blocks(np.abs, noise.solution))
+    apart = combined(rewards, -1.0, answer.gain)
+    largest = largest_of(apart)  # squares must not leave the range of numbers
     spread = largest * float(np.sqrt(np.mean((apart / largest) ** 2))) if largest > 0.0 else 0.0
     seen = max(seen, relative(abs(inner(moved.value, answer.bias)), spread) if spread > 0.0 else 0.0)
     unseen = float(moved.most.sum()) * noise.error
@@ -266,13 +260,13 @@ def _bounded(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Eliminat
 
 def _estimated(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Solver) -> Certified:
     """Return an answer with a bias of average 0, its error increased by what the refinement did not see."""
-    bias = refined.bias.high - solver.average(refined.bias.high)
-    span, largest = float(np.ptp(bias)), float(np.abs(rewards.high).max())
+    bias = combined(refined.bias.high, -1.0, solver.average(refined.bias.high))
+    span, largest = float(np.ptp(bias)), largest_of(rewards.high)
     # The average of the bias is a gain like any other: that of a process whose reward is the bias.
     average = solver.average(bias)
-    second = solver.solve(bias - average)
+    second = solver.solve(combined(bias, -1.0, average))
     res = bellman_residual(rows, bias, Doubled(average), Doubled(second))
-    off = relative(float(np.abs(average + solver.average(res)).max()), span)
+    off = relative(largest_of(combined(average, 1.0, solver.average(res))), span)
     noise = None
     if solver.tolerance > 0.0:
         noise = _solved_noise(rows, solver)
@@ -286,7 +280,7 @@ def _estimated(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Solver
     left = bounded_residual(rows, rewards.high, gain.minus(Doubled(rewards.rest)), corrected)
     off_gain = distance(refined.gain.high, gain) + float(left.most.max())
     error_bound = max(error_bound, relative(float(off_gain.max()), largest))
-    everywhere = np.full(len(bias), error_bound * span)
+    everywhere = constant(error_bound * span, len(bias))
     return Certified(refined.gain.high, bias, off_gain, everywhere, refined.residual, error_bound, noise)
 
 
@@ -297,16 +291,14 @@ def _solved_noise(rows: Sparse, solver: Solver) -> NoiseSolution:
     """
     noise = np.random.default_rng(0).standard_normal(len(solver.stationary))
     average = Doubled(solver.average(noise))
-    solution = Doubled(solver.solve(noise - average.high))
+    solution = Doubled(solver.solve(combined(noise, -1.0, average.high)))
     res = bellman_residual(rows, noise, average, solution)
-    solution = solution.plus(solver.solve(res - solver.average(res)))
+    solution = solution.plus(solver.solve(combined(res, -1.0, solver.average(res))))
     left = _ratio(bellman_residual(rows, noise, average, solution), noise)
     if not left <= NOISE_LEFT:
         raise MethodError(f"{left:.1e} of a random right side is left after it was solved for")
     growth = _ratio(solution.high, noise)
-    return NoiseSolution(
-        solution.high, growth, (left + EPSILON) * growth * float(np.abs(solution.high).max())
-    )
+    return NoiseSolution(solution.high, growth, (left + EPSILON) * growth * largest_of(solution.high))
 
 
 def _ratio(after: Floats, before: Floats) -> float:

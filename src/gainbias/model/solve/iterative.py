@@ -17,13 +17,24 @@ from math import isfinite, log
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import by_blocks, kernel
+from gainbias.kernels import by_blocks, empty_vector, kernel, share_blocks, share_runs
 from gainbias.model.checks import CsrArray
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import exit_probability
-from gainbias.model.solve.residual import combined, inner, largest_of, length, multiply
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.solve.turns import PER_CALL, PER_ENTRY, PER_STATE, PER_SWEPT_ENTRY, Meter
+from gainbias.model.solve.vectors import (
+    advanced,
+    combined,
+    constant,
+    inner,
+    largest_of,
+    length,
+    multiply,
+    renewed,
+    shifted,
+    transposed,
+)
 from gainbias.types import Floats
 
 BIAS_TOLERANCE = 1e-9
@@ -80,23 +91,19 @@ class IterativeSolver:
 
     def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
-        return np.full(len(values), inner(self.stationary, values))
+        return constant(inner(self.stationary, values), len(values))
 
     def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0."""
 
         def forward(x: Floats) -> Floats:
             self._meter.spend(product_work(self._transitions), products=1)
-            return self._centred(multiply(self._transitions, x))
+            moved = multiply(self._transitions, x)
+            return shifted(moved, inner(self.stationary, moved), out=moved)
 
-        x = self._solve(forward, self._centred(right), self.tolerance)
+        x = self._solve(forward, shifted(right, inner(self.stationary, right)), self.tolerance)
         self._meter.finish_solve()
-        return self._centred(x)
-
-    def _centred(self, values: Floats) -> Floats:
-        """Return values, (n,), less their average."""
-        average = inner(self.stationary, values)
-        return np.asarray(by_blocks(lambda part: part - average, values))
+        return shifted(x, inner(self.stationary, x))
 
 
 def product_work(transitions: CsrArray) -> float:
@@ -127,7 +134,8 @@ def prepare_krylov(transitions: CsrArray, recurrent: NDArray[np.intp], budget: B
 
     def solve(forward: Operator, right: Floats, tolerance: float) -> Floats:
         def apply(x: Floats) -> Floats:
-            return np.asarray(by_blocks(np.subtract, x, forward(x)))
+            moved = forward(x)
+            return combined(x, -1.0, moved, out=moved)
 
         return bicgstab(apply, lambda x: x, right, tolerance, budget, "krylov")
 
@@ -164,7 +172,7 @@ def prepare(
     guess : (n,) array, optional
         About the law, with small probabilities of the right order; u is uniform without it.
     """
-    columns = transitions.T.tocsr()
+    columns = transposed(transitions)
     n, meter = transitions.shape[0], budget.meter
     work = product_work(transitions)
 
@@ -176,7 +184,7 @@ def prepare(
     before, moved = meter.products, np.inf
     for _ in range(3):
         # Repeated from its own result: BiCGSTAB may stop early, and a law that is right does not move.
-        right = multiply(columns, law) - law
+        right = combined(multiply(columns, law), -1.0, law)
         moved_before, moved = moved, float(np.abs(right).sum())
         if moved <= STATIONARY_TOLERANCE or moved > 0.5 * moved_before:
             break
@@ -212,22 +220,28 @@ def _polished(
     law = np.where(inside, law, 0.0)
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
     back = Sparse(columns.indptr, columns.indices, columns.data)
-    exits = exit_probabilities(rows)
+    exits = empty_vector(len(law))
+    share_runs(lambda begin, end: write_exits(rows, begin, end, exits), len(law))
     work = PER_CALL + 2 * PER_SWEPT_ENTRY * transitions.nnz + 6 * PER_STATE * len(law)
     halfway, relative_then = 50, np.inf
+    relative, in_blocks = np.inf, True
     for sweep in range(most_sweeps):
         budget.watch.show("polishing small probabilities")
         budget.meter.spend(work, aside=True)
-        after = law.copy()
-        balance(back, exits, after)
+        before, after = law, law.copy()
+        if in_blocks:
+            # Threads share blocks, each of which takes the others as they were: as long as that is enough.
+            parts = back, exits, before
+            share_blocks(lambda begin, end: balance(*parts, begin, end, after), len(law))  # noqa: B023
+        else:
+            balance(back, exits, before, 0, len(law), after)
         total = float(after.sum())
         if not 0.0 < total < np.inf:
             raise MethodError("stationary probabilities span more than the range of floating-point numbers")
         after /= total
-        moved = not np.array_equal(after, law)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            relative = float(np.nan_to_num(np.abs(after - law)[inside] / after[inside], nan=np.inf).max())
         law = after
+        relative_before, relative = relative, _largest_move(before, law, inside)
+        in_blocks = in_blocks and relative <= 0.5 * relative_before
         if relative <= POLISHED:
             return law, ()
         if sweep == 2 * halfway:
@@ -238,34 +252,46 @@ def _polished(
             halfway = sweep
         if sweep == halfway:
             relative_then = relative
-        if not moved:
+        if np.array_equal(before, law):
             break
     return law, (f"small stationary probabilities may be off: one still moves by {relative:.1e} of itself",)
 
 
+def _largest_move(before: Floats, after: Floats, inside: NDArray[np.bool_]) -> float:
+    """Return by how much of itself a probability moves at most; infinitely much if it is 0."""
+
+    def move(begin: int, end: int) -> float:
+        here = inside[begin:end]
+        last, now = before[begin:end][here], after[begin:end][here]
+        return float(np.max(np.nan_to_num(np.abs(now - last) / now, nan=np.inf), initial=0.0))
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return max(share_blocks(move, len(after)))
+
+
 @kernel
-def exit_probabilities(rows: Sparse) -> Floats:
-    """Return the probability of leaving each state, (n,), as a sum."""
-    exits = np.empty(len(rows.indptr) - 1)
-    for i in range(len(exits)):
+def write_exits(rows: Sparse, begin: int, end: int, exits: Floats) -> None:
+    """Write the probability of leaving each state, as a sum, from state `begin` to ``end - 1``."""
+    for i in range(begin, end):
         exits[i] = exit_probability(rows, i)
-    return exits
 
 
 @kernel
-def balance(columns: Sparse, exits: Floats, law: Floats) -> None:
+def balance(columns: Sparse, exits: Floats, before: Floats, begin: int, end: int, law: Floats) -> None:
     """Make what enters each state equal to what leaves it, state by state, there and back.
 
-    It only adds, multiplies and divides numbers that are not negative, so that it loses no digits.
+    Only the states `begin` to ``end - 1`` are changed, and of others the law `before` is taken. It only adds,
+    multiplies and divides numbers that are not negative, so that it loses no digits.
     """
-    n = len(law)
-    for k in range(2 * n):
-        j = k if k < n else 2 * n - 1 - k
+    count = end - begin
+    for k in range(2 * count):
+        j = begin + (k if k < count else 2 * count - 1 - k)
         if exits[j] > 0.0:
             entering = 0.0
             for entry in range(columns.indptr[j], columns.indptr[j + 1]):
-                if columns.indices[entry] != j:
-                    entering += law[columns.indices[entry]] * columns.data[entry]
+                i = columns.indices[entry]
+                if i != j:
+                    entering += (law[i] if begin <= i < end else before[i]) * columns.data[entry]
             law[j] = entering / exits[j]
 
 
@@ -276,7 +302,7 @@ def _sum_of_powers(forward: Operator, right: Floats, tolerance: float, budget: B
         if size <= tolerance * start:
             return total
         term = forward(term)
-        by_blocks(np.add, total, term, out=total)
+        combined(total, 1.0, term, out=total)
         if step % LOOK == 0:
             # A chain may at first not forget at all, for as many steps as it takes to cross it.
             before, size = size, largest_of(term)
@@ -316,21 +342,21 @@ def bicgstab(
         return np.zeros(len(right))
     # The norm squares, which must not leave the range of numbers; a power of two costs no digit.
     power = int(np.frexp(most)[1])
-    unit = np.ldexp(right, -power)
+    unit = by_blocks(lambda part: np.ldexp(part, -power), right)
     norm = length(unit)
-    unit = unit / norm
-    x, reached, last, steps = np.zeros(len(right)), 1.0, np.inf, FIRST_ROUND
+    unit = by_blocks(lambda part: part / norm, unit)
+    x, reached, last, steps = constant(0.0, len(right)), 1.0, np.inf, FIRST_ROUND
     residual = unit
     # Round by round, to give up as soon as a round brings next to nothing.
     while reached > 10 * tolerance and reached < 0.3 * last:
         with np.errstate(all="ignore"):
             found = _search(apply, precondition, residual, tolerance, steps, budget, name)
-            x = by_blocks(np.add, x, found)
-            residual = by_blocks(np.subtract, unit, apply(x))
+            x = combined(x, 1.0, found, out=x)
+            residual = combined(unit, -1.0, apply(x))
         last, reached, steps = reached, length(residual), 2 * steps
     if not reached <= 10 * tolerance:
         raise MethodError(f"BiCGSTAB reached a residual of {reached:.1e} and {tolerance:.1e} was wanted")
-    return np.asarray(np.ldexp(x * norm, power))
+    return np.asarray(by_blocks(lambda part: np.ldexp(part * norm, power), x))
 
 
 def _search(
@@ -343,23 +369,21 @@ def _search(
     name: str,
 ) -> Floats:
     """Return what one round of BiCGSTAB finds; it ends early when it breaks down."""
-    x, residual = np.zeros(len(right)), right.copy()
-    direction, moved = np.zeros(len(right)), np.zeros(len(right))
+    x, direction, moved = (constant(0.0, len(right)) for _ in range(3))
+    residual = by_blocks(np.positive, right)
     # Numbers of NumPy: a breakdown divides by 0, which gives no number and ends the round.
     rho = alpha = omega = np.float64(1.0)
     for _ in range(most_steps):
         budget.watch.show(f"{name}: searching")
         rho_before, rho = rho, np.float64(inner(right, residual))
         beta = rho / rho_before * (alpha / omega)
-        direction = by_blocks(
-            lambda r, d, m, a=beta, b=omega: r + a * (d - b * m), residual, direction, moved
-        )
+        direction = renewed(direction, beta, omega, moved, residual)
         step = precondition(direction)
         moved = apply(step)
         alpha = rho / np.float64(inner(right, moved))
         half = combined(residual, -alpha, moved)
         if length(half) <= tolerance:
-            x = combined(x, alpha, step)
+            x = combined(x, alpha, step, out=x)
             break
         other = precondition(half)
         turned = apply(other)
@@ -369,7 +393,7 @@ def _search(
         reached = length(residual)
         if not reached < MOST_GROWTH or rho == 0.0 or omega == 0.0:
             break
-        x = by_blocks(lambda x, step, other, a=alpha, b=omega: x + (a * step + b * other), x, step, other)
+        x = advanced(x, alpha, step, omega, other)
         budget.meter.reach(reached)
         if reached <= tolerance:
             break

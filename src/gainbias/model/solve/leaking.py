@@ -30,9 +30,9 @@ from gainbias.model.solve.choice import DENSE_SOLVE_STATES
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import factorise_chain
 from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, symmetric_pattern
-from gainbias.model.solve.residual import combined, inner, length, multiply
 from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError, available_memory
 from gainbias.model.solve.turns import Meter
+from gainbias.model.solve.vectors import combined, inner, length, multiply
 from gainbias.progress import Watch
 from gainbias.types import Floats, Ints
 

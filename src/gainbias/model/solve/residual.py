@@ -2,23 +2,20 @@
 
 `bellman_residual` says how well a gain and a bias meet their equation, `balance_residual` how well a law
 meets its own: what flows into a state must flow out of it. The diagonal of P is never read. `class_sums` adds
-up products class by class; `multiply`, `inner` and `length` use several threads for large vectors, and do not
-depend on how many.
+up products class by class.
 """
 
 from __future__ import annotations
 
-from functools import reduce
-from math import sqrt
-from operator import add
 from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import bare_kernel, by_blocks, is_large, kernel, share_blocks
+from gainbias.kernels import by_blocks, empty_vector, is_large, kernel, share_blocks, share_runs
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
 from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.model.solve.vectors import multiply
 from gainbias.types import Floats, Ints
 
 LARGEST_UNDERFLOW = 4.0 * float(np.finfo(np.float64).smallest_subnormal)
@@ -34,7 +31,7 @@ class Residual(NamedTuple):
     @property
     def most(self) -> Floats:
         """A bound on the absolute value of the exact residual, (n,)."""
-        return np.abs(self.value) + self.rounding
+        return np.asarray(by_blocks(lambda value, rounding: np.abs(value) + rounding, *self))
 
 
 def bellman_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled) -> Floats:
@@ -45,19 +42,22 @@ def bellman_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled
 def bounded_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled) -> Residual:
     """Return ``R - g - (W - P W)`` as `bellman_residual` does, and a bound on its rounding."""
     n = len(rewards)
-    out, size = np.empty((2, n))
+    out, size = empty_vector(n), empty_vector(n)
     parts = rows, rewards, gain.high, gain.rest, bias.high, bias.rest
-    share_blocks(lambda begin, end: write_residual(*parts, begin, end, out, size), n)
+    share_runs(lambda begin, end: write_residual(*parts, begin, end, out, size), n)
     return _with_rounding(out, size, np.diff(rows.indptr))
 
 
-def balance_residual(rows: Sparse, law: Doubled) -> Residual:
-    """Return what flows into each state less what flows out of it, (n,), for a law or a part of one."""
+def balance_residual(rows: Sparse, columns: Sparse, law: Doubled) -> Residual:
+    """Return what flows into each state less what flows out of it, (n,), for a law or a part of one.
+
+    `columns` are the columns of P, as `columns_of` returns them.
+    """
     n = len(rows.indptr) - 1
-    high, low, size = np.zeros((3, n))
-    terms = np.diff(rows.indptr).astype(np.int64)
-    write_balance(rows, law.high, law.rest, high, low, size, terms)
-    return _with_rounding(high + low, size, terms)
+    value, size = empty_vector(n), empty_vector(n)
+    parts = rows, columns, law.high, law.rest
+    share_runs(lambda begin, end: write_balance(*parts, begin, end, value, size), n)
+    return _with_rounding(value, size, np.diff(rows.indptr) + np.diff(columns.indptr))
 
 
 def _with_rounding(value: Floats, size: Floats, terms: Ints) -> Residual:
@@ -97,32 +97,27 @@ def throughput(transitions: CsrArray, values: Floats) -> Floats:
         return np.maximum(1.0 - stay, 0.0) * values + np.maximum(moved - stay * values, 0.0)
 
     moved = multiply(transitions, values)
-    return np.asarray(by_blocks(through, transitions.diagonal(), values, moved))
+    return np.asarray(by_blocks(through, _chances_of_staying(transitions), values, moved))
 
 
-def multiply(matrix: CsrArray, x: Floats) -> Floats:
-    """Return ``matrix @ x``, (n,); large ones are worked on by several threads, with the same bits."""
-    n = matrix.shape[0]
+def _chances_of_staying(transitions: CsrArray) -> Floats:
+    """Return the diagonal of a chain, (n,)."""
+    n = transitions.shape[0]
     if not is_large(n):
-        return np.asarray(matrix @ x)
-    rows, out = Sparse(matrix.indptr, matrix.indices, matrix.data), np.empty(n)
-    share_blocks(lambda begin, end: multiply_rows(rows, x, begin, end, out), n)
+        return np.asarray(transitions.diagonal())
+    rows, out = Sparse(transitions.indptr, transitions.indices, transitions.data), empty_vector(n)
+    share_runs(lambda begin, end: write_diagonal(rows, begin, end, out), n)
     return out
 
 
-@bare_kernel
-def multiply_rows(rows: Sparse, x: Floats, begin: int, end: int, out: Floats) -> None:
-    """Write the products of the rows `begin` to ``end - 1`` with `x` to `out`."""
-    indptr, indices, data = rows.indptr, rows.indices, rows.data
-    # Places without a sign need not be told from those that count from the end: three times as fast.
-    entry, one = np.uint64(indptr[begin]), np.uint64(1)
+@kernel
+def write_diagonal(rows: Sparse, begin: int, end: int, out: Floats) -> None:
+    """Write the diagonal to `out`, from state `begin` to ``end - 1``."""
     for i in range(begin, end):
-        total = 0.0
-        stop = np.uint64(indptr[i + 1])
-        while entry < stop:
-            total += data[entry] * x[np.uint64(indices[entry])]
-            entry += one
-        out[i] = total
+        out[i] = 0.0
+        for entry in range(rows.indptr[i], rows.indptr[i + 1]):
+            if rows.indices[entry] == i:
+                out[i] += rows.data[entry]
 
 
 @kernel
@@ -161,25 +156,46 @@ def write_residual(
 
 @kernel
 def write_balance(
-    rows: Sparse, law: Floats, law_low: Floats, high: Floats, low: Floats, size: Floats, terms: Ints
+    rows: Sparse,
+    columns: Sparse,
+    law: Floats,
+    law_low: Floats,
+    begin: int,
+    end: int,
+    value: Floats,
+    size: Floats,
 ) -> None:
-    """Add the residual of `balance_residual` to `high` and `low`, and its absolute terms to `size`.
+    """Write the residual of `balance_residual` to `value` and the sum of its absolute terms to `size`.
 
-    The number of transitions into each state is added to `terms`.
+    Only the states `begin` to ``end - 1`` are looked at. What enters from states before is added first, then
+    what leaves is subtracted, then what enters from states behind is added.
     """
-    for i in range(len(law)):
-        for entry in range(rows.indptr[i], rows.indptr[i + 1]):
-            j = rows.indices[entry]
-            terms[j] += 1
-            if j != i:
-                term, term_low = multiply_exactly(law[i], rows.data[entry])
-                term_low += law_low[i] * rows.data[entry]
-                high[j], lost = add_exactly(high[j], term)
-                low[j] += lost + term_low
-                size[j] += abs(term)
-                high[i], lost = add_exactly(high[i], -term)
-                low[i] += lost - term_low
-                size[i] += abs(term)
+    for j in range(begin, end):
+        high, low, total = 0.0, 0.0, 0.0
+        entry, stop = columns.indptr[j], columns.indptr[j + 1]
+        while entry < stop and columns.indices[entry] < j:
+            i = columns.indices[entry]
+            term, term_low = multiply_exactly(law[i], columns.data[entry])
+            high, lost = add_exactly(high, term)
+            low += lost + (term_low + law_low[i] * columns.data[entry])
+            total += abs(term)
+            entry += 1
+        for leaving in range(rows.indptr[j], rows.indptr[j + 1]):
+            if rows.indices[leaving] != j:
+                term, term_low = multiply_exactly(law[j], rows.data[leaving])
+                high, lost = add_exactly(high, -term)
+                low += lost - (term_low + law_low[j] * rows.data[leaving])
+                total += abs(term)
+        while entry < stop:
+            i = columns.indices[entry]
+            if i != j:
+                term, term_low = multiply_exactly(law[i], columns.data[entry])
+                high, lost = add_exactly(high, term)
+                low += lost + (term_low + law_low[i] * columns.data[entry])
+                total += abs(term)
+            entry += 1
+        value[j] = high + low
+        size[j] = total
 
 
 @kernel
@@ -208,59 +224,3 @@ def write_class_sums(
             high[c], lost = add_exactly(high[c], term)
             low[c] += lost + (term_low + weights[i] * values_low[i])
             size[c] += abs(term)
-
-
-def inner(a: Floats, b: Floats) -> float:
-    """Return the inner product of two vectors, (n,), the same whatever the number of threads.
-
-    Linear algebra libraries share long sums among threads: the last bits then depend on the number of cores,
-    and on a busy machine threads that wait for each other take many times as long as one. Here blocks are
-    added up by themselves.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> inner(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-    11.0
-    """
-
-    def part(begin: int, end: int) -> float:
-        return float(np.einsum("i,i->", a[begin:end], b[begin:end]))
-
-    return reduce(add, share_blocks(part, len(a)) or [0.0])
-
-
-def largest_of(x: Floats) -> float:
-    """Return the largest absolute value of a vector, (n,); one that is no number counts as largest.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> largest_of(np.array([1.0, -2.0]))
-    2.0
-    """
-    return float(np.max(share_blocks(lambda begin, end: np.abs(x[begin:end]).max(), len(x))))
-
-
-def length(x: Floats) -> float:
-    """Return the Euclidean length of a vector, (n,), the same whatever the number of threads.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> length(np.array([3.0, 4.0]))
-    5.0
-    """
-    return sqrt(inner(x, x))
-
-
-def combined(x: Floats, factor: float, y: Floats) -> Floats:
-    """Return ``x + factor * y``, (n,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> combined(np.ones(2), 2.0, np.array([0.0, 1.0]))
-    array([1., 3.])
-    """
-    return np.asarray(by_blocks(lambda x, y: x + factor * y, x, y))

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import share_blocks
+from gainbias.kernels import by_blocks, share_blocks
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, weighted_means
 from gainbias.model.process import MarkovRewardProcess
@@ -26,8 +26,9 @@ from gainbias.model.solve.certificate import Certified
 from gainbias.model.solve.elimination.law import SMALLEST_NORMAL
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
-from gainbias.model.solve.residual import bellman_residual, inner, throughput
+from gainbias.model.solve.residual import bellman_residual, throughput
 from gainbias.model.solve.solution import MethodError, Solver
+from gainbias.model.solve.vectors import combined, gathered, inner
 from gainbias.model.structure import Structure
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats, Ints
@@ -70,6 +71,8 @@ class _Classes(NamedTuple):
 
     def most(self, values: Floats) -> Floats:
         """Return the largest of values, (n,), over the visited states of each class, (classes,)."""
+        if len(self.first) == 1:
+            return np.array([np.max(gathered(values, self.visited), initial=-np.inf)])
         largest = np.full(len(self.first), -np.inf)
         np.maximum.at(largest, self.class_of, values[self.visited])
         return largest
@@ -105,13 +108,13 @@ def asymptotic_variance(
         # Only states that are visited: elsewhere the bias may be huge, and 0 times infinity is not 0.
         classes = _visited_classes(mrp.structure, solver.stationary)
         visited = classes.visited
-        law = solver.stationary[visited]
+        law = gathered(solver.stationary, visited)
         value, error = _refined_averages(mrp.csr, squares, classes, solver)
         # The root of the variance is a norm of the jumps, so it moves by at most the norm of their errors.
-        off = np.sqrt(classes.sums(law, slack[visited]))
+        off = np.sqrt(classes.sums(law, gathered(slack, visited)))
         longest = float(np.diff(mrp.csr.indptr).max())
         error = error + (2.0 * np.sqrt(value) * off + off**2 + (longest + 8.0) * EPSILON * value)
-        error += classes.sums(law, unsettled[visited])
+        error += classes.sums(law, gathered(unsettled, visited))
         if own is not None and mrp.expected is not None:
             # What is left open about the rewards meets the bias too: rows sum to 1 up to rounding only.
             doubt = np.abs(mrp.expected.doubt[visited])
@@ -251,7 +254,7 @@ def _refined_averages(csr: CsrArray, squares: Floats, classes: _Classes, solver:
         return Variance(gain.high[first] + unknown, unknown)
     rows = Sparse(csr.indptr, csr.indices, csr.data)
     bias, best = Doubled(np.zeros(len(values))), Variance(gain.high[first], np.full(len(first), np.inf))
-    right = values - gain.high
+    right = combined(values, -1.0, gain.high)
     for _ in range(MOST_VARIANCE_REFINEMENTS):
         try:
             bias = bias.plus(solver.solve(right))
@@ -259,12 +262,15 @@ def _refined_averages(csr: CsrArray, squares: Floats, classes: _Classes, solver:
             break
         res = bellman_residual(rows, values, gain, bias)
         shift = solver.average(res)
-        gain, right = gain.plus(shift), res - shift
-        rounding = 4 * EPSILON * np.abs(res) + 4 * EPSILON**2 * throughput(csr, np.abs(bias.high))
+        gain, right = gain.plus(shift), combined(res, -1.0, shift)
+        through = throughput(csr, by_blocks(np.abs, bias.high))
+        rounding = by_blocks(
+            lambda res, through: 4 * EPSILON * np.abs(res) + 4 * EPSILON**2 * through, res, through
+        )
         if solver.tolerance == 0.0:
             error = solver.average(DIRECT_DIGITS * np.abs(right) + rounding)[first]
         else:
-            error = classes.most(np.abs(right) + rounding)
+            error = classes.most(by_blocks(lambda right, more: np.abs(right) + more, right, rounding))
         is_better = error < best.error
         value = np.where(is_better, np.maximum(gain.high[first], 0.0), best.value)
         best = Variance(value, np.where(is_better, error, best.error))

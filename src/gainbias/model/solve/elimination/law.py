@@ -17,11 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import kernel, share_blocks
+from gainbias.kernels import by_blocks, kernel, share_blocks
 from gainbias.model.checks import EPSILON
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Fronts, Sparse
 from gainbias.model.solve.residual import balance_residual, class_sums
+from gainbias.model.solve.vectors import columns_of
 from gainbias.types import Floats, Ints
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).smallest_normal)
@@ -181,9 +182,10 @@ def _measured(
 ) -> Law:
     inside = class_of >= 0
     ones = Doubled(np.ones(len(stationary)))
-    moved = np.where(inside, solve(balance_residual(rows, Doubled(stationary)).value), 0.0)
+    columns = columns_of(rows)
+    moved = np.where(inside, solve(balance_residual(rows, columns, Doubled(stationary)).value), 0.0)
     better = Doubled(stationary).plus(moved)
-    left = np.where(inside, solve(balance_residual(rows, better).most) * (1.0 + 2.0 * rounding), 0.0)
+    left = np.where(inside, solve(balance_residual(rows, columns, better).most) * (1.0 + 2.0 * rounding), 0.0)
     left += 8.0 * EPSILON * np.abs(moved)
     # Both are relative to the root's probability so far: now the classes are made to sum to one again.
     total = class_sums(class_of, len(roots), stationary, ones)
@@ -191,16 +193,23 @@ def _measured(
     beyond = (total.value - 1.0) + more.value
     open_ = np.bincount(class_of[inside], left[inside], len(roots)).astype(np.float64)
     open_ += total.rounding + more.rounding + 2.0 * EPSILON * np.abs(beyond)
-    beyond_at, open_at = (np.where(inside, values[class_of], 0.0) for values in (beyond, open_))
-    sum_at_least = np.maximum(1.0 + beyond_at - open_at, 0.0)
-    correction = (moved - stationary * beyond_at) / (1.0 + beyond_at)
-    error = (left + (stationary + np.abs(correction)) * open_at) / sum_at_least
-    error += 8.0 * EPSILON * (np.abs(moved) + stationary * np.abs(beyond_at)) + floor
     known = rounding + 0.5 * (len(stationary) + 4.0) * EPSILON
-    sure = stationary * (known / (1.0 - known) if known < 0.5 else np.inf) + floor
-    # Where the correction is known less well than the law itself, the law stays.
-    is_better = inside & (error < sure)
-    correction = np.where(is_better, correction, 0.0)
-    error = np.where(inside, np.where(is_better, error, sure), 0.0)
-    given_error = np.where(inside, np.fmin(np.abs(correction) * (1.0 + 4.0 * EPSILON) + error, sure), 0.0)
+
+    def corrected(class_of: Ints, stationary: Floats, moved: Floats, left: Floats) -> tuple[Floats, ...]:
+        inside = class_of >= 0
+        beyond_at, open_at = (np.where(inside, values[class_of], 0.0) for values in (beyond, open_))
+        sum_at_least = np.maximum(1.0 + beyond_at - open_at, 0.0)
+        correction = (moved - stationary * beyond_at) / (1.0 + beyond_at)
+        error = (left + (stationary + np.abs(correction)) * open_at) / sum_at_least
+        error += 8.0 * EPSILON * (np.abs(moved) + stationary * np.abs(beyond_at)) + floor
+        sure = stationary * (known / (1.0 - known) if known < 0.5 else np.inf) + floor
+        # Where the correction is known less well than the law itself, the law stays.
+        is_better = inside & (error < sure)
+        correction = np.where(is_better, correction, 0.0)
+        error = np.where(inside, np.where(is_better, error, sure), 0.0)
+        given_error = np.where(inside, np.fmin(np.abs(correction) * (1.0 + 4.0 * EPSILON) + error, sure), 0.0)
+        return correction, error, given_error
+
+    out = np.empty((3, len(stationary)))
+    correction, error, given_error = by_blocks(corrected, class_of, stationary, moved, left, out=out)
     return Law(Doubled(stationary).plus(correction), error, given_error)

@@ -40,15 +40,19 @@ from gainbias.model.solve.elimination.numeric import (
     go_up_left,
     go_up_right,
 )
+from gainbias.model.solve.elimination.orders import most_neighbours
 from gainbias.model.solve.elimination.symbolic import (
     EliminationPlan,
     plan_dense,
     plan_elimination,
     plan_sparse,
+    predicted_flops,
     symmetric_pattern,
 )
-from gainbias.model.solve.residual import Residual, class_sums, inner
+from gainbias.model.solve.residual import Residual, class_sums
 from gainbias.model.solve.solution import Budget, MethodError
+from gainbias.model.solve.turns import PER_ENTRY, PER_OPERATION
+from gainbias.model.solve.vectors import combined, constant, gathered, inner, largest_of, scatter, transposed
 from gainbias.model.structure import Structure
 from gainbias.types import Floats, Ints
 
@@ -60,6 +64,10 @@ MOST_READS_PER_STATE = 100
 
 MANY_STATES = 2**16
 """Classes of this size are walked through in longer laps."""
+
+FEW_STEPS, HOPELESS_PRODUCTS = 64, 20_000
+"""If states within the first number of steps show that elimination costs more than the second number of
+products, other methods are tried before the chain is looked at further."""
 
 RARE_PROBABILITY = 1e-9
 """A root that is this much rarer than the commonest state of its class is replaced."""
@@ -90,9 +98,7 @@ class EliminationSolver:
         rows = Sparse(self._transitions.indptr, self._transitions.indices, self._transitions.data)
 
         def solve(left: Floats) -> Floats:
-            x = np.zeros(len(left))
-            x[self._others] = self._factors.solve_transposed(left[self._others])
-            return x
+            return self._at_others(self._factors.solve_transposed(gathered(left, self._others)))
 
         lost = float(self.lost[self.is_recurrent].max())
         return measure_law(rows, self.stationary, self._class_of, self._roots, solve, self.rounding, lost)
@@ -111,7 +117,7 @@ class EliminationSolver:
         not known where the chain is.
         """
         n, inside = len(self.stationary), self.is_recurrent
-        leak = row_sums(self._to_roots)[self._factors.fronts.order]
+        leak = gathered(row_sums(self._to_roots), self._factors.fronts.order)
         rarest = float(self.stationary[inside].min())
         if rarest >= SMALLEST_NORMAL and not any(self._factors.go_up(loses_products, leak)):
             return np.zeros(n)
@@ -149,17 +155,23 @@ class EliminationSolver:
         It solves ``x - P x = right`` with x = 0 at the roots. If no entry of `right` is negative, each number
         is right to a relative `rounding`; else to `rounding` times what the absolute values would give.
         """
-        x = np.zeros(len(right))
-        x[self._others] = self._factors.solve(right[self._others])
-        if not np.isfinite(x).all():
+        given = gathered(right, self._others)
+        x = self._factors.solve(given)
+        if not np.isfinite(largest_of(x)):
             # A number that overflows makes others undefined that do not depend on it.
-            x[self._others] = self._factors.solve(right[self._others] * MUCH_SMALLER) / MUCH_SMALLER
+            x = self._factors.solve(given * MUCH_SMALLER) / MUCH_SMALLER
+        return self._at_others(x)
+
+    def _at_others(self, values: Floats) -> Floats:
+        """Return a vector with values at all states but the roots, (n,), where it is 0."""
+        x = constant(0.0, len(self.stationary))
+        scatter(values, self._others, x)
         return x
 
     def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
         if self._is_one_large_class:
-            return np.full(len(values), inner(self.stationary, values))
+            return constant(inner(self.stationary, values), len(values))
         inside = np.flatnonzero(self._class_of >= 0)
         weighted = self.stationary[inside] * values[inside]
         means = np.bincount(self._class_of[inside], weighted, len(self._roots)).astype(np.float64)
@@ -168,12 +180,12 @@ class EliminationSolver:
     def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0."""
         x = self.to_roots(right)
-        return x - self.average(x)
+        return combined(x, -1.0, self.average(x), out=x)
 
     def extend(self, at_roots: Floats) -> Floats:
         """Return, from each state, the expected number of the class where the chain ends, (n,)."""
         if len(at_roots) == 1:
-            return np.full(len(self.stationary), at_roots[0])
+            return constant(float(at_roots[0]), len(self.stationary))
         x = np.empty(len(self.stationary))
         x[self._roots] = at_roots
         x[self._others] = self._factors.solve(np.asarray(self._to_roots @ at_roots))
@@ -205,6 +217,8 @@ def eliminate(transitions: CsrArray, structure: Structure, dense: bool, budget: 
     class_start = np.concatenate([[0], np.cumsum(sizes)])
     class_of = np.full(transitions.shape[0], -1, np.int64)
     class_of[members] = np.repeat(np.arange(len(sizes)), sizes)
+    if not dense and is_large(len(class_of)):
+        _wait_if_hopeless(rows, int(members[0]), budget)
     roots = busiest_states(rows, class_start, members)
     before = None
     for _ in range(3):
@@ -220,6 +234,44 @@ def eliminate(transitions: CsrArray, structure: Structure, dense: bool, budget: 
         roots = np.where(good, roots, commonest)
         del solver  # its factors may take most of the memory
     raise MethodError("stationary probabilities span more than the range of floating-point numbers")
+
+
+def _wait_if_hopeless(rows: Sparse, start: int, budget: Budget) -> None:
+    """Let other methods go first if many states are near one, without a look at the whole chain.
+
+    A tenth of all states within a few steps of one state means that some level of a breadth-first search is
+    wide, so that much will fill in.
+    """
+    n, entries = len(rows.indptr) - 1, len(rows.indices)
+    near, steps = states_near(rows.indptr, rows.indices, start, n // 10, most_neighbours(n))
+    least = predicted_flops(n, entries, near // max(steps, 1)) if near >= n // 10 else 0.0
+    if PER_OPERATION * least > HOPELESS_PRODUCTS * PER_ENTRY * entries:
+        budget.meter.predict(0.0, least, 0.0)
+
+
+@kernel
+def states_near(indptr: Ints, indices: Ints, start: int, enough: int, hub: float) -> tuple[int, int]:
+    """Return how many states can be reached from `start`, and in how many steps, until they are enough.
+
+    The search ends after `FEW_STEPS` steps, and goes on from no state with more than `hub` successors.
+    """
+    queue, seen = np.empty(len(indptr) - 1, np.int32), np.zeros(len(indptr) - 1, np.uint8)
+    queue[0], seen[start] = start, 1
+    begin, end, steps = 0, 1, 0
+    while begin < end and end < enough and steps < FEW_STEPS:
+        level_end = end
+        for k in range(begin, level_end):
+            if indptr[queue[k] + 1] - indptr[queue[k]] > hub:
+                continue
+            for entry in range(indptr[queue[k]], indptr[queue[k] + 1]):
+                state = indices[entry]
+                if seen[state] == 0:
+                    seen[state] = 1
+                    queue[end] = state
+                    end += 1
+        begin = level_end
+        steps += 1
+    return end, steps
 
 
 def _eliminate_all_but(
@@ -265,6 +317,9 @@ def _eliminate_all_but(
 def _argmax_by_class(mass: Floats, class_of: Ints, num_classes: int) -> Ints:
     """Return a state of largest mass in each class (a state whose mass overflowed counts as largest)."""
     inside = np.flatnonzero(class_of >= 0)
+    if num_classes == 1:
+        backwards = inside[::-1]
+        return backwards[[np.nan_to_num(mass[backwards], nan=np.inf).argmax()]]
     ranked = inside[np.lexsort((np.nan_to_num(mass[inside], nan=np.inf), class_of[inside]))]
     last = np.searchsorted(class_of[ranked], np.arange(num_classes), side="right") - 1
     return ranked[last]
@@ -280,17 +335,17 @@ class Factors:
 
     def solve(self, right: Floats) -> Floats:
         """Return x with ``M x = right``; a non-negative right side keeps relative accuracy entry by entry."""
-        x = right[self.fronts.order]
+        x = gathered(right, self.fronts.order)
         self.go_up(go_up_right, x)
         self._go_down(go_down_right, x)
-        return x[self.fronts.position]
+        return gathered(x, self.fronts.position)
 
     def solve_transposed(self, left: Floats) -> Floats:
         """Return x with ``x M = left``; a non-negative left side keeps relative accuracy entry by entry."""
-        x = left[self.fronts.order]
+        x = gathered(left, self.fronts.order)
         self.go_up(go_up_left, x)
         self._go_down(go_down_left, x)
-        return x[self.fronts.position]
+        return gathered(x, self.fronts.position)
 
     def go_up(self, work: Callable[[Fronts, Floats, Floats], Any], x: Floats) -> list[Any]:
         """Let `work` change `x`, by position, from the first front to the last; return what it returns."""
@@ -330,7 +385,7 @@ def factorise_chain(transitions: CsrArray, leak: Floats, plan: EliminationPlan, 
         allowed = f"{budget.max_memory / 1e9:.3g} GB are allowed"
         raise MethodError(f"elimination needs {needed / 1e9:.3g} GB of memory and {allowed}")
     budget.meter.plan(plan.flops, plan.factor_entries)
-    columns = transitions.T.tocsr()
+    columns = transposed(transitions)
     values = np.empty(plan.factor_entries)
     progress = np.zeros(2)
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)

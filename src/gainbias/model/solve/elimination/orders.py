@@ -1,0 +1,332 @@
+"""Orders in which the states of a graph may be eliminated, and how wide the graph is.
+
+`minimum_degree`, `level_by_level`, `nested_dissection` and `dissected_order` each return an order;
+`gainbias.model.solve.elimination.symbolic` says which one is used when. `widest_level` says how wide a graph
+is, which tells what eliminating its states costs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.linalg import spilu
+
+from gainbias.kernels import kernel, share_out
+from gainbias.types import Ints
+
+SMALL_PART, SMALLEST_PART = 10_000, 8
+"""Parts of a large graph up to the first size are left to one thread; none larger than the second is left."""
+
+MANY_TO_ORDER = 100
+"""A part that cannot be cut is put in order if it has more states than this."""
+
+MOST_CUTS = 28
+"""A part is cut at most this often: marks of smaller parts would not be integers of 32 bits."""
+
+
+def widest_level(graph: sp.csr_array) -> int:
+    """Return the size of the largest breadth-first level from a state at the rim, after taking out hubs.
+
+    Examples
+    --------
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(9, 9)).tocsr()
+    >>> widest_level(path)
+    1
+    """
+    hubs = _hubs(graph)
+    if hubs.any():
+        # All that touch a hub would be one level, but a hub is eliminated last and separates nothing.
+        others = np.flatnonzero(~hubs)
+        if others.size == 0:
+            return len(hubs)
+        graph = graph[others][:, others].tocsr()
+    rim, _ = breadth_first(graph.indptr, graph.indices, 0)
+    return int(breadth_first(graph.indptr, graph.indices, rim)[1])
+
+
+@kernel
+def breadth_first(indptr: Ints, indices: Ints, start: int) -> tuple[int, int]:
+    """Return the last state that a breadth-first search from `start` reaches, and its widest level.
+
+    What is not reached is searched afterwards, part by part.
+    """
+    queue = np.empty(len(indptr) - 1, np.int64)
+    seen = np.zeros(len(indptr) - 1, np.uint8)
+    queue[0], seen[start] = start, 1
+    begin, end, widest, unseen = 0, 1, 1, 0
+    while end < len(seen) or begin < end:
+        if begin == end:
+            while seen[unseen] != 0:
+                unseen += 1
+            queue[end], seen[unseen] = unseen, 1
+            end += 1
+        widest = max(widest, end - begin)
+        level_end = end
+        for k in range(begin, level_end):
+            for entry in range(indptr[queue[k]], indptr[queue[k] + 1]):
+                state = indices[entry]
+                if seen[state] == 0:
+                    seen[state] = 1
+                    queue[end] = state
+                    end += 1
+        begin = level_end
+    return queue[end - 1], widest
+
+
+def level_by_level(graph: sp.csr_array) -> Ints:
+    """Return an order by breadth-first levels; states with very many neighbours come last.
+
+    Examples
+    --------
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(3, 3)).tocsr()
+    >>> sorted(level_by_level(path).tolist())
+    [0, 1, 2]
+    """
+    hubs = _hubs(graph)
+    others = np.flatnonzero(~hubs)
+    inner = graph[others][:, others].tocsr() if hubs.any() else graph
+    order = reverse_cuthill_mckee(sp.csr_matrix(inner), symmetric_mode=True)
+    return np.concatenate([others[order], np.flatnonzero(hubs)]).astype(np.int32)
+
+
+def minimum_degree(graph: sp.csr_array) -> Ints:
+    """Return a minimum-degree order; states with very many neighbours come last.
+
+    Examples
+    --------
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(3, 3)).tocsr()
+    >>> sorted(minimum_degree(path).tolist())
+    [0, 1, 2]
+    """
+    degree, hubs = np.diff(graph.indptr), _hubs(graph)
+    if hubs.any():
+        # Minimum degree slows down on hubs, and they belong at the end anyway.
+        others = np.flatnonzero(~hubs)
+        inner = minimum_degree(graph[others][:, others].tocsr())
+        return np.concatenate([others[inner], np.flatnonzero(hubs)]).astype(np.int32)
+    weights = sp.csc_array((np.ones(graph.nnz), graph.indices, graph.indptr), graph.shape)
+    dominant = (weights + sp.diags_array(degree + 1.0)).tocsc()
+    # An incomplete factorisation that drops everything costs little more than its column order.
+    factor = spilu(
+        dominant, drop_tol=1.0, fill_factor=1.0, permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0, options={"SymmetricMode": True},
+    )  # fmt: skip
+    return np.argsort(factor.perm_c).astype(np.int32)
+
+
+def _hubs(graph: sp.csr_array) -> NDArray[np.bool_]:
+    """Return whether a state has very many neighbours, (n,)."""
+    return np.asarray(np.diff(graph.indptr) > most_neighbours(graph.shape[0]))
+
+
+def most_neighbours(num_states: int) -> float:
+    """Return how many neighbours a state may have that is no hub.
+
+    Examples
+    --------
+    >>> most_neighbours(10_000)
+    1000.0
+    """
+    return float(max(16.0, 10.0 * np.sqrt(num_states)))
+
+
+def nested_dissection(graph: sp.csr_array) -> Ints:
+    """Return METIS' nested-dissection order (needs pymetis)."""
+    import pymetis
+
+    adjacency = pymetis.CSRAdjacency(graph.indptr, graph.indices)
+    order, _ = pymetis.nested_dissection(adjacency)
+    return np.asarray(order, dtype=np.int32)
+
+
+def dissected_order(graph: sp.csr_array) -> Ints:
+    """Return an order in which parts of the graph come first, and what separates them comes last.
+
+    The graph is cut along breadth-first levels, again and again, until parts are very small. Threads share
+    the parts; one that is small is cut up by the thread that takes it. A part in which no level separates
+    anything, because of a hub or because it is full, gets a minimum-degree order.
+
+    Examples
+    --------
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(9, 9)).tocsr()
+    >>> sorted(dissected_order(path).tolist())
+    [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    """
+    n = graph.shape[0]
+    order, part, mark = np.arange(n, dtype=np.int32), np.zeros(n, np.int32), np.full(n, -1, np.int32)
+    room = graph.indptr, graph.indices, part, mark, order
+    # The parts of part k are 2 k + 1 and 2 k + 2, as in a heap.
+    large: list[tuple[int, int, int]] = [(0, 0, n)]
+    small, whole = [], []
+    while large:
+
+        def cut(k: int, parts: list[tuple[int, int, int]] = large) -> tuple[int, int]:
+            return cut_part(*room, *parts[k])
+
+        found = share_out(cut, len(large))
+        smaller = []
+        for (own, begin, end), (low, high) in zip(large, found, strict=True):
+            if low == 0:
+                whole.append((own, begin, end))
+            else:
+                smaller += [(2 * own + 1, begin, begin + low), (2 * own + 2, begin + low, begin + low + high)]
+        small += [one for one in smaller if one[2] - one[1] <= SMALL_PART]
+        large = [one for one in smaller if one[2] - one[1] > SMALL_PART]
+    for left in share_out(lambda k: cut_up(*room, *small[k], SMALLEST_PART), len(small)):
+        whole += [(own, begin, end) for own, begin, end in left.tolist()]
+    place = np.empty(n, np.int32)
+
+    def arrange(k: int) -> None:
+        own, begin, end = whole[k]
+        states = order[begin:end].copy()
+        start, targets = part_graph(graph.indptr, graph.indices, part, own, states, place)
+        ones = np.ones(len(targets), np.int8)
+        order[begin:end] = states[minimum_degree(sp.csr_array((ones, targets, start), (end - begin,) * 2))]
+
+    share_out(arrange, len(whole))
+    return order
+
+
+@kernel
+def cut_up(
+    indptr: Ints,
+    indices: Ints,
+    part: Ints,
+    mark: Ints,
+    order: Ints,
+    own: int,
+    begin: int,
+    end: int,
+    least: int,
+) -> Ints:
+    """Cut a part as `cut_part` does, and its parts, until they have at most `least` states.
+
+    Returns number, begin and end of each part, (k, 3), that is not cut though it has many states.
+    """
+    left = np.empty((max(end - begin, 1) // MANY_TO_ORDER + 1, 3), np.int64)
+    # Of each part that was cut the second half waits, so that few do.
+    waiting = np.empty((MOST_CUTS + 2, 3), np.int64)
+    waiting[0, 0], waiting[0, 1], waiting[0, 2] = own, begin, end
+    count, uncut = 1, 0
+    while count > 0:
+        count -= 1
+        number, first, last = waiting[count, 0], waiting[count, 1], waiting[count, 2]
+        if last - first <= least:
+            continue
+        low, high = 0, 0
+        if number < 2**MOST_CUTS:
+            low, high = cut_part(indptr, indices, part, mark, order, number, first, last)
+        if low > 0:
+            middle = first + low
+            waiting[count, 0], waiting[count, 1], waiting[count, 2] = 2 * number + 2, middle, middle + high
+            count += 1
+            waiting[count, 0], waiting[count, 1], waiting[count, 2] = 2 * number + 1, first, middle
+            count += 1
+        elif last - first > MANY_TO_ORDER:
+            left[uncut, 0], left[uncut, 1], left[uncut, 2] = number, first, last
+            uncut += 1
+    return left[:uncut].copy()
+
+
+@kernel
+def cut_part(
+    indptr: Ints, indices: Ints, part: Ints, mark: Ints, order: Ints, own: int, begin: int, end: int
+) -> tuple[int, int]:
+    """Cut a part of a graph in two along a breadth-first level, and return the sizes of both.
+
+    Parameters
+    ----------
+    indptr, indices : int arrays
+        The graph.
+    part : (n,) int array
+        The part of each state; those that separate two parts get -1.
+    mark : (n,) int array
+        Room for marks.
+    order : (n,) int array
+        The states of part `own` are at `begin` to ``end - 1``. They are arranged anew: one part, the other
+        part, and what separates them. Nothing is changed and 0 returned if there are too few levels.
+    """
+    count = end - begin
+    queue, level = np.empty(count, np.int32), np.empty(count + 1, np.int64)
+    rim = order[begin]
+    levels = 0
+    for sweep in range(2):
+        stamp = 4 * own + sweep
+        queue[0], mark[rim] = rim, stamp
+        done, filled, levels, scanned = 0, 1, 0, begin
+        while done < count:
+            if done == filled:
+                # The part is not connected: go on elsewhere.
+                while mark[order[scanned]] == stamp:
+                    scanned += 1
+                queue[filled], mark[order[scanned]] = order[scanned], stamp
+                filled += 1
+            level[levels] = done
+            levels += 1
+            level_end = filled
+            for k in range(done, level_end):
+                for entry in range(indptr[queue[k]], indptr[queue[k] + 1]):
+                    state = indices[entry]
+                    if part[state] == own and mark[state] != stamp:
+                        mark[state] = stamp
+                        queue[filled] = state
+                        filled += 1
+            done = level_end
+        level[levels] = count
+        rim = queue[count - 1]
+    if levels < 3:
+        return 0, 0
+    best, width = -1, count + 1
+    for k in range(1, levels - 1):
+        near = 0.4 * count <= level[k] and level[k + 1] <= 0.6 * count
+        over = level[k] <= 0.5 * count < level[k + 1]
+        if (near or (over and best < 0)) and level[k + 1] - level[k] < width:
+            best, width = k, level[k + 1] - level[k]
+    if best < 0:
+        return 0, 0
+    low, high = level[best], count - level[best + 1]
+    for k in range(level[best + 1], count):
+        mark[queue[k]] = 4 * own + 2
+    at, last = begin, end
+    for k in range(level[best + 1]):
+        state, separates = queue[k], False
+        if k >= level[best]:
+            for entry in range(indptr[state], indptr[state + 1]):
+                other = indices[entry]
+                separates = separates or (part[other] == own and mark[other] == 4 * own + 2)
+        if separates:
+            last -= 1
+            order[last] = state
+        else:
+            order[at] = state
+            at += 1
+    low = at - begin
+    for k in range(level[best + 1], count):
+        order[at] = queue[k]
+        at += 1
+    for k in range(begin, end):
+        part[order[k]] = 2 * own + 1 if k < begin + low else 2 * own + 2 if k < at else -1
+    return low, high
+
+
+@kernel
+def part_graph(
+    indptr: Ints, indices: Ints, part: Ints, own: int, states: Ints, place: Ints
+) -> tuple[Ints, Ints]:
+    """Return the graph of one part, as ``indptr`` and ``indices``; `place` has room for places of states."""
+    count, total = len(states), 0
+    for k in range(count):
+        place[states[k]] = k
+        total += indptr[states[k] + 1] - indptr[states[k]]
+    start, targets = np.empty(count + 1, np.int32), np.empty(total, np.int32)
+    filled = 0
+    for k in range(count):
+        start[k] = filled
+        for entry in range(indptr[states[k]], indptr[states[k] + 1]):
+            if part[indices[entry]] == own:
+                targets[filled] = place[indices[entry]]
+                filled += 1
+    start[count] = filled
+    return start, targets[:filled].copy()

@@ -1,0 +1,345 @@
+"""Products and sums of vectors by several threads, with the same bits whatever their number.
+
+`multiply` is the product of a matrix and a vector, `inner` that of two vectors. `combined`, `shifted`,
+`renewed` and `advanced` are the steps of methods that iterate; `transposed` turns a matrix over. Up to 65,536
+states one thread works with NumPy; a larger vector is worked on by kernels, which pass over it once.
+
+Linear algebra libraries share long sums among threads too, but then the last bits depend on the number of
+cores, and on a busy machine threads that wait for each other take many times as long as one.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import scipy.sparse as sparse
+
+from gainbias.kernels import bare_kernel, empty_vector, is_large, kernel, share_blocks, share_runs, threads
+from gainbias.model.checks import CsrArray
+from gainbias.model.solve.elimination.numeric import Sparse
+from gainbias.types import Floats, Ints
+
+MOST_GROUPS_OF_ROWS = 256
+"""Entries of a matrix that is transposed are counted for at most this many groups of rows."""
+
+
+def multiply(matrix: CsrArray, x: Floats) -> Floats:
+    """Return ``matrix @ x``, (n,)."""
+    n = matrix.shape[0]
+    if not is_large(n):
+        return np.asarray(matrix @ x)
+    rows, out = Sparse(matrix.indptr, matrix.indices, matrix.data), empty_vector(n)
+    share_runs(lambda begin, end: multiply_rows(rows, x, begin, end, out), n)
+    return out
+
+
+@bare_kernel
+def multiply_rows(rows: Sparse, x: Floats, begin: int, end: int, out: Floats) -> None:
+    """Write the products of the rows `begin` to ``end - 1`` with `x` to `out`."""
+    indptr, indices, data = rows.indptr, rows.indices, rows.data
+    # Places without a sign need not be told from those that count from the end: three times as fast.
+    entry, one = np.uint64(indptr[begin]), np.uint64(1)
+    for i in range(begin, end):
+        total = 0.0
+        stop = np.uint64(indptr[i + 1])
+        while entry < stop:
+            total += data[entry] * x[np.uint64(indices[entry])]
+            entry += one
+        out[i] = total
+
+
+def inner(a: Floats, b: Floats) -> float:
+    """Return the inner product of two vectors, (n,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> inner(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    11.0
+    """
+    n = len(a)
+    if not is_large(n):
+        return float(np.einsum("i,i->", a, b))
+    grain = threads.GRAIN
+    sums = np.empty(-(-n // grain))
+    share_runs(lambda begin, end: write_sums(a[begin:end], b[begin:end], grain, sums[begin // grain :]), n)
+    return float(sums.sum())
+
+
+@bare_kernel
+def write_sums(a: Floats, b: Floats, grain: int, sums: Floats) -> None:
+    """Write to `sums` the inner product over each grain, which has this many states."""
+    # Places without a sign, as in `multiply_rows`; and four sums, because the next addition to the same sum
+    # must wait until the last one is done.
+    i, one, four, size = np.uint64(0), np.uint64(1), np.uint64(4), np.uint64(len(a))
+    for k in range(-(-len(a) // grain)):
+        stop = min(i + np.uint64(grain), size)
+        first = second = third = fourth = 0.0
+        while i + four <= stop:
+            first += a[i] * b[i]
+            second += a[i + one] * b[i + one]
+            third += a[i + one + one] * b[i + one + one]
+            fourth += a[i + one + one + one] * b[i + one + one + one]
+            i += four
+        while i < stop:
+            first += a[i] * b[i]
+            i += one
+        sums[k] = (first + second) + (third + fourth)
+
+
+def length(x: Floats) -> float:
+    """Return the Euclidean length of a vector, (n,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> length(np.array([3.0, 4.0]))
+    5.0
+    """
+    return sqrt(inner(x, x))
+
+
+def largest_of(x: Floats) -> float:
+    """Return the largest absolute value of a vector, (n,), or 0; one that is no number counts as largest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> largest_of(np.array([1.0, -2.0]))
+    2.0
+    """
+    return float(np.max(share_blocks(lambda begin, end: np.abs(x[begin:end]).max(), len(x)), initial=0.0))
+
+
+def constant(number: float, size: int) -> Floats:
+    """Return a vector, (size,), of one number.
+
+    Examples
+    --------
+    >>> constant(2.0, 3)
+    array([2., 2., 2.])
+    """
+    out = empty_vector(size)
+    share_runs(lambda begin, end: out[begin:end].fill(number), size)
+    return out
+
+
+def combined(x: Floats, factor: float, y: Floats, out: Floats | None = None) -> Floats:
+    """Return ``x + factor * y``, (n,), or write it to `out`, which may be `x` or `y`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> combined(np.ones(2), 2.0, np.array([0.0, 1.0]))
+    array([1., 3.])
+    """
+    if not is_large(len(x)):
+        return np.add(x, factor * y, out=out)
+    found = empty_vector(len(x)) if out is None else out
+    share_runs(
+        lambda begin, end: write_combined(x[begin:end], factor, y[begin:end], found[begin:end]), len(x)
+    )
+    return found
+
+
+@bare_kernel
+def write_combined(x: Floats, factor: float, y: Floats, out: Floats) -> None:
+    """Write ``x + factor * y`` to `out`."""
+    for i in range(len(out)):
+        out[i] = x[i] + factor * y[i]
+
+
+def shifted(x: Floats, number: float, out: Floats | None = None) -> Floats:
+    """Return ``x - number``, (n,), or write it to `out`, which may be `x`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shifted(np.array([1.0, 3.0]), 2.0)
+    array([-1.,  1.])
+    """
+    if not is_large(len(x)):
+        return np.subtract(x, number, out=out)
+    found = empty_vector(len(x)) if out is None else out
+    share_runs(lambda begin, end: write_shifted(x[begin:end], number, found[begin:end]), len(x))
+    return found
+
+
+@bare_kernel
+def write_shifted(x: Floats, number: float, out: Floats) -> None:
+    """Write ``x - number`` to `out`."""
+    for i in range(len(out)):
+        out[i] = x[i] - number
+
+
+def gathered(x: Floats, places: Ints) -> Floats:
+    """Return ``x[places]``, (m,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gathered(np.array([1.0, 2.0]), np.array([1, 1, 0]))
+    array([2., 2., 1.])
+    """
+    if not is_large(len(places)):
+        return np.asarray(x[places])
+    out = empty_vector(len(places))
+    share_runs(lambda begin, end: write_gathered(x, places[begin:end], out[begin:end]), len(places))
+    return out
+
+
+@bare_kernel
+def write_gathered(x: Floats, places: Ints, out: Floats) -> None:
+    """Write ``x[places]`` to `out`."""
+    for i in range(len(out)):
+        out[i] = x[places[i]]
+
+
+def scatter(values: Floats, places: Ints, x: Floats) -> None:
+    """Write values, (m,), to different places of `x`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.zeros(3)
+    >>> scatter(np.array([1.0, 2.0]), np.array([2, 0]), x)
+    >>> x
+    array([2., 0., 1.])
+    """
+    if is_large(len(places)):
+        share_runs(lambda begin, end: write_scattered(values[begin:end], places[begin:end], x), len(places))
+    else:
+        x[places] = values
+
+
+@bare_kernel
+def write_scattered(values: Floats, places: Ints, x: Floats) -> None:
+    """Do the work of `scatter`."""
+    for i in range(len(places)):
+        x[places[i]] = values[i]
+
+
+def renewed(direction: Floats, beta: float, omega: float, moved: Floats, residual: Floats) -> Floats:
+    """Write ``residual + beta * (direction - omega * moved)``, (n,), to `direction`, and return it."""
+    if not is_large(len(direction)):
+        return np.add(residual, beta * (direction - omega * moved), out=direction)
+
+    def work(begin: int, end: int) -> None:
+        write_renewed(direction[begin:end], beta, omega, moved[begin:end], residual[begin:end])
+
+    share_runs(work, len(direction))
+    return direction
+
+
+@bare_kernel
+def write_renewed(direction: Floats, beta: float, omega: float, moved: Floats, residual: Floats) -> None:
+    """Do the work of `renewed`."""
+    for i in range(len(direction)):
+        direction[i] = residual[i] + beta * (direction[i] - omega * moved[i])
+
+
+def advanced(x: Floats, alpha: float, step: Floats, omega: float, other: Floats) -> Floats:
+    """Write ``x + (alpha * step + omega * other)``, (n,), to `x`, and return it."""
+    if not is_large(len(x)):
+        return np.add(x, alpha * step + omega * other, out=x)
+
+    def work(begin: int, end: int) -> None:
+        write_advanced(x[begin:end], alpha, step[begin:end], omega, other[begin:end])
+
+    share_runs(work, len(x))
+    return x
+
+
+@bare_kernel
+def write_advanced(x: Floats, alpha: float, step: Floats, omega: float, other: Floats) -> None:
+    """Do the work of `advanced`."""
+    for i in range(len(x)):
+        x[i] += alpha * step[i] + omega * other[i]
+
+
+def columns_of(rows: Sparse) -> Sparse:
+    """Return the columns of a square matrix that is given by its rows, as the rows of its transpose."""
+    n = len(rows.indptr) - 1
+    columns = transposed(sparse.csr_array((rows.data, rows.indices, rows.indptr), (n, n)))
+    return Sparse(columns.indptr, columns.indices, columns.data)
+
+
+def transposed(matrix: CsrArray) -> CsrArray:
+    """Return the transpose of a square matrix, with ascending indices in each row.
+
+    A large one is sorted in two passes: entries first go to groups of columns, then to their places. Few
+    places are written to at a time, and threads share both passes.
+    """
+    n = matrix.shape[0]
+    if not is_large(n):
+        return matrix.T.tocsr()
+    columns_together = threads.STATES_TOGETHER
+    rows_together = max(columns_together, -(-n // MOST_GROUPS_OF_ROWS))
+    rows = Sparse(matrix.indptr, matrix.indices, matrix.data)
+    counts = np.array(
+        share_blocks(lambda begin, end: count_targets(rows, begin, end, columns_together), n, rows_together)
+    )
+    # Group after group of columns, and in each of them one group of rows after the other.
+    ends = np.cumsum(counts.T).reshape(counts.T.shape).T
+    start = ends - counts
+    source, target = np.empty((2, matrix.nnz), matrix.indices.dtype)
+    values = np.empty(matrix.nnz)
+    share_blocks(
+        lambda begin, end: group_entries(
+            rows, begin, end, columns_together, start[begin // rows_together].copy(), source, target, values
+        ),
+        n,
+        rows_together,
+    )
+    found = Sparse(np.empty_like(matrix.indptr), np.empty_like(source), np.empty(matrix.nnz))
+    found.indptr[0] = 0
+
+    def sort(begin: int, end: int) -> None:
+        group = begin // columns_together
+        sort_group(source, target, values, begin, end, start[0, group], ends[-1, group], found)
+
+    share_blocks(sort, n, columns_together)
+    return sparse.csr_array((found.data, found.indices, found.indptr), matrix.shape)
+
+
+@kernel
+def count_targets(rows: Sparse, begin: int, end: int, together: int) -> Ints:
+    """Return how many entries of the rows `begin` to ``end - 1`` are in each group of columns."""
+    counts = np.zeros(-(-(len(rows.indptr) - 1) // together), np.int64)
+    for entry in range(rows.indptr[begin], rows.indptr[end]):
+        counts[rows.indices[entry] // together] += 1
+    return counts
+
+
+@kernel
+def group_entries(
+    rows: Sparse, begin: int, end: int, together: int, place: Ints, source: Ints, target: Ints, values: Floats
+) -> None:
+    """Write row, column and value of each entry of some rows to the next place of its group of columns."""
+    for i in range(begin, end):
+        for entry in range(rows.indptr[i], rows.indptr[i + 1]):
+            group = rows.indices[entry] // together
+            source[place[group]] = i
+            target[place[group]] = rows.indices[entry]
+            values[place[group]] = rows.data[entry]
+            place[group] += 1
+
+
+@kernel
+def sort_group(
+    source: Ints, target: Ints, values: Floats, begin: int, end: int, low: int, high: int, found: Sparse
+) -> None:
+    """Write the entries `low` to ``high - 1``, of the columns `begin` to ``end - 1``, to their columns."""
+    place = np.zeros(end - begin + 1, np.int64)
+    for entry in range(low, high):
+        place[target[entry] - begin + 1] += 1
+    place[0] = low
+    for j in range(end - begin):
+        place[j + 1] += place[j]
+        found.indptr[begin + j + 1] = place[j + 1]
+    for entry in range(low, high):
+        j = target[entry] - begin
+        found.indices[place[j]] = source[entry]
+        found.data[place[j]] = values[entry]
+        place[j] += 1
