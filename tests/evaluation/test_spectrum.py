@@ -25,7 +25,6 @@ from gainbias.evaluation.gain.spectrum import (
     slow_waves,
 )
 from gainbias.evaluation.gain.verdict import (
-    ENOUGH_EVENTS,
     ENOUGH_RELAXATIONS,
     FEWEST_EVENTS,
     MANY_PERIODS,
@@ -258,7 +257,9 @@ class TestVerdict:
         rare = np.zeros((1, 4000))
         rare[0, [100, 2000]] = 1.0
         [found] = verdict_of(rare)
-        assert found.longer == pytest.approx(ENOUGH_EVENTS / 2, rel=0.01)
+        assert found.longer == pytest.approx(
+            10.0, rel=0.01
+        )  # as the documentation says: 20 events are enough
         assert "about 2 of them make up the variance" in found.words
         turns = 0.75 * MANY_PERIODS
         wave = 0.3 * rng.normal(size=(1, 4000)) + np.sin(2 * np.pi * turns * np.arange(4000) / 4000)
@@ -271,7 +272,7 @@ class TestVerdict:
         [early] = verdict_of(noise, cut=50, size=4)
         assert (early.kind, early.is_trusted, early.at) == ("warming up", True, 200)
         [late] = verdict_of(noise, cut=900, size=4)
-        assert (late.kind, late.is_trusted, late.longer) == ("warming up", False, 2.0)
+        assert (late.kind, late.is_trusted, late.at, late.longer) == ("warming up", False, 3600, 2.0)
 
     def test_the_gravest_comes_first(self):
         place = np.arange(4000) / 4000
@@ -303,6 +304,12 @@ class TestEstimates:
         assert estimate.standard_error == pytest.approx(error)
         assert estimate.interval == pytest.approx((low, high))
         assert estimate.degrees == waves.degrees
+
+    @pytest.mark.parametrize("bend", [-0.05, 0.05])
+    def test_a_quantile_is_bent_to_both_sides(self, bend):
+        expected = (np.cbrt(1 + 6 * bend * (2.0 - bend)) - 1) / (2 * bend)
+        assert float(stretched(2.0, np.asarray(bend))) == pytest.approx(expected)
+        assert float(stretched(2.0, np.asarray(0.0))) == 2.0
 
     def test_skewness_is_that_of_the_mean(self):
         groups = np.random.default_rng(0).gamma(0.5, size=64)
