@@ -208,7 +208,8 @@ def reaching(more: Callable[[int], ArrayLike], num_chains: int = 1) -> Callable[
     rewards = BatchMeans(num_chains)
 
     def reach(steps: int) -> BatchMeans:
-        rewards.add(more(steps - rewards.steps))
+        if steps > rewards.steps:
+            rewards.add(more(steps - rewards.steps))
         return rewards
 
     return reach

@@ -29,6 +29,7 @@ def folder(tmp_path, monkeypatch):
     frame = pandas.DataFrame({"position": states, "earned": 1.0 * states, "x": states / 2, "y": -states})
     frame.to_parquet(tmp_path / "log.parquet")
     frame.to_csv(tmp_path / "log.csv", index=False)
+    pandas.DataFrame({"ms": 5.0 + states}).to_csv(tmp_path / "latencies.csv", index=False)
     (tmp_path / "empty.csv").touch()
     frame.loc[2_000, "earned"] = np.nan
     frame.to_parquet(tmp_path / "damaged.parquet")

@@ -130,7 +130,7 @@ class TestWarningsOfBoth:
         class Noisy(Cut):
             def step(self, action):
                 seen, reward, *rest = super().step(action)
-                return seen, reward + 300.0 * self.np_random.normal(), *rest
+                return seen, reward + 450.0 * self.np_random.normal(), *rest
 
         comparison = gb.compare(Noisy, ALWAYS, UP_TO_FOUR, num_steps=40_000)
         assert not any(
