@@ -100,7 +100,7 @@ class SlowFamily:
     line_totals: Floats
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=4)
 def slow_family(waves: int) -> SlowFamily:
     """Return the shapes for this many waves."""
     slow = 1.0 / (1.0 + (np.arange(1, waves + 1) / TURNS[:, None]) ** 2)
