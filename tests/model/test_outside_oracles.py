@@ -1,11 +1,12 @@
 """The solver against exact rational arithmetic (python-flint) and against other packages."""
 
 from functools import lru_cache
+from types import ModuleType
 
+import numba
 import numpy as np
 import pydtmc
 import pytest
-import quantecon
 
 import gainbias as gb
 from tests.oracles import birth_death as bd
@@ -77,8 +78,21 @@ def rewarded(transitions: np.ndarray) -> gb.MarkovRewardProcess:
     return gb.MarkovRewardProcess(transitions, np.random.default_rng(3).uniform(size=len(transitions)))
 
 
+@pytest.fixture(scope="module")
+def quantecon(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """The package, compiled for this process alone.
+
+    It compiles generalised ufuncs when it is imported. If two processes do so at once, numba's cache keeps
+    the wrapper of one with the function of the other, and every later import aborts ("Symbol not found").
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numba.config, "CACHE_DIR", str(tmp_path_factory.mktemp("numba")))
+        import quantecon
+    return quantecon
+
+
 @pytest.mark.parametrize("name", PEER_CASES)
-def test_quantecon_has_the_same_law(name: str) -> None:
+def test_quantecon_has_the_same_law(quantecon: ModuleType, name: str) -> None:
     transitions = PEER_CASES[name]()
     (law,) = quantecon.MarkovChain(transitions).stationary_distributions
     assert entrywise_error(gb.solve(rewarded(transitions)).stationary, law) < 1e-12
