@@ -25,8 +25,7 @@ from gainbias.engine.paths import SampledSteps, Sampler
 from gainbias.evaluation.gain.anytime import looks_until
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
-from gainbias.evaluation.values.batched import ENOUGH_STEPS, ENOUGH_TIMES
-from gainbias.evaluation.values.least_squares import estimate_values
+from gainbias.evaluation.values.least_squares import ENOUGH_STEPS, ENOUGH_TIMES, estimate_values
 from gainbias.evaluation.values.sums import ValueSums
 
 Floats = NDArray[np.float64]

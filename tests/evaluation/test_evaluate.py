@@ -59,7 +59,7 @@ class TestAnswers:
         estimate = gb.evaluate(Starting, ALWAYS, num_steps=20_000, seed=3)
         low, high = estimate.gain_interval
         assert low < gb.solve(queue_process()).gain < high
-        assert "left out, because rewards were different" in " ".join(estimate.diagnostics.notes)
+        assert "left out, because the numbers were different" in " ".join(estimate.diagnostics.notes)
         estimate = gb.evaluate(Starting, ALWAYS, num_steps=5_000, seed=3, chains=1)
         assert "nothing like it came again" in " ".join(estimate.diagnostics.warnings)
 

@@ -21,7 +21,7 @@ from gainbias.evaluation.gain.warm_up import (
     split_r_hat,
     transient_length,
 )
-from gainbias.evaluation.values.batched import ENOUGH_STEPS, ENOUGH_TIMES, skewed_interval, too_short
+from gainbias.evaluation.values.least_squares import ENOUGH_STEPS, ENOUGH_TIMES, skewed_interval, too_short
 
 
 def autoregressive(rng, shape, memory):
@@ -255,8 +255,10 @@ class TestDiagnostics:
         kept = rewards[:, estimate.transient :]
         assert 2_000 <= estimate.transient < 2_100
         assert estimate.gain - 5.0 == pytest.approx(kept.mean() - 5.0, abs=0.1 * spread)
-        # Twelve waves know the error to within a factor of two.
+        # Twelve waves know the error to within a factor of two; the far start adds nothing to that.
         assert estimate.standard_error == pytest.approx(spread / np.sqrt(kept.size), rel=0.5)
+        alone = estimate_gain(BatchMeans.of(spread * noise[:, estimate.transient :]), find_warm_up=False)
+        assert estimate.standard_error == pytest.approx(alone.standard_error, rel=0.15)
         assert estimate.half_width == pytest.approx(2.1 * spread / np.sqrt(kept.size), rel=0.6)
         assert estimate.warnings == ()
         [note] = estimate.notes
@@ -290,7 +292,7 @@ class TestDiagnostics:
         assert len(paid) <= estimate.transient < len(paid) + 8
         assert covers(estimate, 0.5)
         assert estimate.half_width < 0.02
-        assert "left out, because rewards were different then" in estimate.notes[0]
+        assert "left out, because the numbers were different then" in estimate.notes[0]
         assert estimate.warnings == ()
 
     def test_it_is_cut_if_chains_pay_it_at_different_early_steps(self):

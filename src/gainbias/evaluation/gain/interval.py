@@ -407,6 +407,6 @@ def _transient_in_words(transient: int, mean: float, gain: float, error: float) 
         errors = f"{moved / error:.1f}" if moved <= MANY_ERRORS * error else f"over {MANY_ERRORS:,}"
         apart = f", {errors} standard errors away"
     return (
-        f"the {first} left out, because rewards were different then: with {them} the mean is {mean:.5g} "
+        f"the {first} left out, because the numbers were different then: with {them} the mean is {mean:.5g} "
         f"instead of {gain:.5g}{apart}",
     )

@@ -23,7 +23,6 @@ from gainbias.engine.schedules import as_schedule
 from gainbias.evaluation.gain.warm_up import autocorrelation_time
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.stream import Transitions
-from gainbias.evaluation.values.batched import skewed_interval, too_short
 from gainbias.evaluation.values.learning import (
     LEVEL,
     MOST_COPIED,
@@ -38,6 +37,7 @@ from gainbias.evaluation.values.learning import (
     automatic_steps,
     first_of_each,
 )
+from gainbias.evaluation.values.least_squares import skewed_interval, too_short
 from gainbias.types import Floats
 
 ENOUGH_VISITS = 20

@@ -63,16 +63,29 @@ def breadth_first(indptr: Ints, indices: Ints, start: int) -> tuple[int, int]:
             queue[end], seen[unseen] = unseen, 1
             end += 1
         widest = max(widest, end - begin)
-        level_end = end
-        for k in range(begin, level_end):
-            for entry in range(indptr[queue[k]], indptr[queue[k] + 1]):
-                state = indices[entry]
-                if seen[state] == 0:
-                    seen[state] = 1
-                    queue[end] = state
-                    end += 1
-        begin = level_end
+        begin, end = end, next_level(indptr, indices, queue, seen, begin, end, np.inf)
     return queue[end - 1], widest
+
+
+@kernel
+def next_level(
+    indptr: Ints, indices: Ints, queue: Ints, seen: NDArray[np.uint8], begin: int, end: int, hub: float
+) -> int:
+    """Add what is next to ``queue[begin:end]`` and not yet seen, and return the new end of the queue.
+
+    The search goes on from no state with more than `hub` successors.
+    """
+    level_end = end
+    for k in range(begin, level_end):
+        if indptr[queue[k] + 1] - indptr[queue[k]] > hub:
+            continue
+        for entry in range(indptr[queue[k]], indptr[queue[k] + 1]):
+            state = indices[entry]
+            if seen[state] == 0:
+                seen[state] = 1
+                queue[end] = state
+                end += 1
+    return end
 
 
 def level_by_level(graph: sp.csr_array) -> Ints:

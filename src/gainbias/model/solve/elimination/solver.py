@@ -40,7 +40,7 @@ from gainbias.model.solve.elimination.numeric import (
     go_up_left,
     go_up_right,
 )
-from gainbias.model.solve.elimination.orders import most_neighbours
+from gainbias.model.solve.elimination.orders import most_neighbours, next_level
 from gainbias.model.solve.elimination.symbolic import (
     EliminationPlan,
     plan_dense,
@@ -259,17 +259,7 @@ def states_near(indptr: Ints, indices: Ints, start: int, enough: int, hub: float
     queue[0], seen[start] = start, 1
     begin, end, steps = 0, 1, 0
     while begin < end and end < enough and steps < FEW_STEPS:
-        level_end = end
-        for k in range(begin, level_end):
-            if indptr[queue[k] + 1] - indptr[queue[k]] > hub:
-                continue
-            for entry in range(indptr[queue[k]], indptr[queue[k] + 1]):
-                state = indices[entry]
-                if seen[state] == 0:
-                    seen[state] = 1
-                    queue[end] = state
-                    end += 1
-        begin = level_end
+        begin, end = end, next_level(indptr, indices, queue, seen, begin, end, hub)
         steps += 1
     return end, steps
 
