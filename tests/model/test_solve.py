@@ -73,6 +73,17 @@ def test_up_to_which_size_a_chain_is_eliminated_at_once(more: int) -> None:
     )
 
 
+def test_elimination_of_thin_chains_is_looked_at_first() -> None:
+    """Of many thin ones it costs nothing, whatever a look at a chain is thought to cost."""
+    n = choice.DENSE_SOLVE_STATES + 1
+    for reach in (1, 3):  # two neighbours, and six
+        offsets = [*range(-reach, 0), *range(1, reach + 1)]
+        band = sparse.diags_array(np.ones(2 * reach), offsets=offsets, shape=(n, n)).tocsr()
+        mrp = gb.MarkovRewardProcess(band, np.zeros(n), renormalise=True)
+        first = min(choice.candidates(mrp, "auto"), key=lambda one: one.trial)
+        assert first.name == "sparse-gth"
+
+
 def test_a_method_that_fails_hands_over_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> None:
         raise MethodError("out of luck")
