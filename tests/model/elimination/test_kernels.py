@@ -154,7 +154,7 @@ def test_counts_do_not_walk_the_same_long_path_again_and_again() -> None:
         graph = symmetric_pattern(sparse.csr_array((np.ones(len(source)), (source, target)), (n, n)))
         order = np.arange(n, dtype=np.int32)
         counts, forms = np.empty(n, np.int64), (symbolic.elimination_tree, symbolic.column_counts)
-        tree, count = (form.py_func for form in forms)  # type: ignore[attr-defined]
+        tree, count = (getattr(form, "py_func", form) for form in forms)
         parent = tree(graph.indptr, graph.indices, order, order)
         run = lines_run(count, graph.indptr, graph.indices, order, order, parent, np.inf, counts)
         fill = naive_fill(graph.toarray(), order.tolist())

@@ -16,7 +16,6 @@ from gainbias.model.solve.elimination import orders, solver
 from gainbias.model.solve.elimination.orders import MANY_TO_ORDER, SMALLEST_PART, minimum_degree
 from gainbias.model.solve.elimination.symbolic import symmetric_pattern
 
-pytestmark = pytest.mark.kernels
 Graph = list[list[int]]
 
 
