@@ -240,7 +240,7 @@ class TestTails:
             return (sum(gaps) - max(gaps)) / (len(gaps) - sum(1.0 / k for k in range(1, len(gaps) + 1)))
 
         def plain(series):
-            far = sorted((abs(x - np.median(series)) for x in series), reverse=True)
+            far = sorted(np.abs(series - np.median(series)).tolist(), reverse=True)
             size = max(FEWEST_OF_TAIL, int(TAIL_SHARE * len(far)))
             gaps = [k * math.log(far[k - 1] / far[k]) for k in range(1, size + 1)]
             end, rest = gaps[: int(OUTER_SHARE * size)], gaps[int(OUTER_SHARE * size) :]
