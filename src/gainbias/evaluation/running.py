@@ -23,7 +23,7 @@ class RunningMean:
 
     Feed it numbers as they come, look whenever you like, and stop when you have seen enough: with the given
     confidence no interval that you could have seen from the first look on misses the mean. They may depend on
-    each other. It needs about 130 kB, however long the stream is.
+    each other. It needs about 200 kB, however long the stream is.
 
     Parameters
     ----------

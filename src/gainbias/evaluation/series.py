@@ -55,7 +55,7 @@ FAR_FROM_ZERO = 5.0
 """Standard errors that the mean of what is divided by must be away from zero."""
 
 MOST_GROUPS = 1_000
-"""Most groups in one file: each has batches of its own, 128 kB."""
+"""Most groups in one file: each has batches and first numbers of its own, 192 kB."""
 
 
 @overload

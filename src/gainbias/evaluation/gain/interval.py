@@ -169,7 +169,8 @@ def estimate_gain(rewards: BatchMeans, confidence: float = 0.95, find_warm_up: b
     means, squares = rewards.about(gain, cut)
     groups = rewards.groups_after(cut, -(-SKEWNESS_GROUPS // rewards.num_chains), gain)
     r_hat = split_r_hat(means, squares, rewards.sums.size) if variance > 0.0 else 1.0
-    path = _Path(gain, rewards.with_rest(gain, cut), groups, variance, rewards.sums.size, rewards.steps, cut)
+    size, steps = rewards.sums.size, rewards.steps
+    path = _Path(gain, rewards.with_rest(gain, cut), groups, rewards.head, variance, size, steps, cut)
     return _estimated(path, confidence, r_hat, rewards.mean, _start_in_words(rewards, means, cut))
 
 
@@ -230,6 +231,7 @@ def estimate_ratio(
         gain=ratio,
         means=means,
         groups=groups / bottoms.mean_after(cut),
+        head=tops.head - ratio * bottoms.head,
         variance=variance if variance > size * rounding**2 else 0.0,
         size=size,
         steps=tops.steps,
@@ -277,6 +279,8 @@ class _Path:
         The estimate.
     means, groups : (chains, batches) and (chains, groups) arrays
         Means less the estimate after the warm-up, over batches and over groups of them.
+    head : (chains, first) array
+        First numbers, with the warm-up and about any level; empty if each of all is a batch.
     variance : float
         Of one step; 0 if nothing but rounding changes.
     size, steps, cut : int
@@ -286,6 +290,7 @@ class _Path:
     gain: float
     means: Floats
     groups: Floats
+    head: Floats
     variance: float
     size: int
     steps: int
@@ -324,7 +329,8 @@ def _estimated(path: _Path, confidence: float, r_hat: float, whole: float, doubt
             down, up = max(down, within), max(up, within)
         interval = path.gain - down, path.gain + up
         has_slow_part = long_run >= CANCELLED * path.variance
-        verdicts = judge(path.means, waves if has_slow_part else None, path.size, path.cut)
+        head = path.head[:, transient:]
+        verdicts = judge(path.means, waves if has_slow_part else None, path.size, path.cut, head)
     return GainEstimate(
         gain=path.gain,
         interval=interval,

@@ -15,7 +15,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from gainbias.evaluation.gain.spectrum import LEAST_SQUARE, SURE_OF_DISAGREEMENT, Waves, season_length
+from gainbias.evaluation.gain.spectrum import (
+    LEAST_SQUARE,
+    OVERTONES,
+    SURE_OF_DISAGREEMENT,
+    Waves,
+    season_length,
+)
 from gainbias.types import Floats
 
 VerdictKind: TypeAlias = Literal[
@@ -109,7 +115,9 @@ class Verdict:
     longer: float | None = None
 
 
-def judge(series: Floats, waves: Waves | None, size: int, cut: int) -> list[Verdict]:
+def judge(
+    series: Floats, waves: Waves | None, size: int, cut: int, head: Floats | None = None
+) -> list[Verdict]:
     """Return all that was found about a series, the gravest first; at least one verdict.
 
     Parameters
@@ -122,6 +130,8 @@ def judge(series: Floats, waves: Waves | None, size: int, cut: int) -> list[Verd
         Steps in a batch.
     cut : int
         Batches of a warm-up that were left out.
+    head : (chains, first) array, optional
+        First numbers after the warm-up, one by one, in which a season shorter than two batches is looked for.
 
     Examples
     --------
@@ -139,7 +149,7 @@ def judge(series: Floats, waves: Waves | None, size: int, cut: int) -> list[Verd
         *(_slowness(waves, cut * size, series.shape[1] * size) if waves else ()),
         *_brevity(series.size * size),
         *_warm_up(cut, series.shape[1], size),
-        *_season(series, size),
+        *_seasons(series, size, head),
     ]
     steady = Verdict("steady", True, "steady: nothing speaks against the interval")
     return sorted(found, key=lambda verdict: verdict.is_trusted) or [steady]
@@ -232,26 +242,63 @@ def _warm_up(cut: int, left: int, size: int) -> list[Verdict]:
     return [Verdict("warming up", True, words, at=cut * size)]
 
 
-def _season(series: Floats, size: int) -> list[Verdict]:
-    period = season_length(series)
-    if not period:
-        return []
-    periods = series.shape[1] / period
-    steps = f"{period * size:.4g}"
+def _seasons(series: Floats, size: int, head: Floats | None) -> list[Verdict]:
+    """Return the season of the batches, and before it a shorter one of single numbers, if there is one."""
+    length = series.shape[1] * size
+    period = season_length(series) * size
+    short = 0.0 if size == 1 or head is None else season_length(head, 2.0 * size)
+    if head is None or not 0.0 < short < 2 * size:
+        return [_season(period, length, size)] if period else []
+    found = [_season(short, length)]
+    if period and not is_alias(short, head.shape[1], period, size):
+        found.append(_season(period, length, size))
+    return found
+
+
+def _season(period: float, length: int, size: int = 1) -> Verdict:
+    """Return the verdict on a season that was found in means over `size` steps."""
+    periods = length / period
+    steps = f"{period:.4g}"
     if periods < MANY_PERIODS:
         longer = MANY_PERIODS / periods
         words = (
             f"periodic: something comes back after about {steps} steps, but only {periods:.0f} times in the "
             f"run: make it about {longer:.1f} times as long"
         )
-        return [Verdict("periodic", False, words, at=period * size, longer=longer)]
+        return Verdict("periodic", False, words, at=period, longer=longer)
     words = (
         f"periodic with a period of about {steps} steps, and steady apart from that: the mean is over all of "
         f"{periods:.0f} periods"
     )
-    if size > 1:  # a shorter season would look like a longer one in means over batches
+    if size > 1:  # a weak one that does not show in the first numbers would look like a longer one
         words += f" (it was found in means over {size} steps, which cannot tell it from one below {2 * size})"
-    return [Verdict("periodic", True, words, at=period * size)]
+    return Verdict("periodic", True, words, at=period)
+
+
+def is_alias(short: float, seen: int, period: float, size: int) -> bool:
+    """Whether means over batches show a short season as one of this period.
+
+    Means over batches cannot tell a season from one that makes a whole number of turns more in each batch.
+    That also holds for the overtones of the short one.
+
+    Parameters
+    ----------
+    short, period : float
+        The short season and the one that was found in means over batches, in steps.
+    seen : int
+        Numbers in which the short season was found: they tell its frequency up to a quarter of a turn.
+    size : int
+        Numbers in a batch.
+
+    Examples
+    --------
+    >>> is_alias(24.0, 8192, 96.0, 32), is_alias(24.0, 8192, 5000.0, 32)
+    (True, False)
+    """
+    overtones = np.arange(1, OVERTONES + 1)
+    turns = overtones * size / short
+    apart = np.abs(np.abs(turns - np.rint(turns)) - size / period)
+    return bool((apart <= overtones * (0.25 * size / seen)).any())
 
 
 def _tails(series: Floats) -> list[Verdict]:

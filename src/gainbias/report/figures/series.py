@@ -185,7 +185,7 @@ def _segments(estimate: SeriesEstimate, tested: Floats, end: int) -> list[Segmen
 
 def _reason(estimate: SeriesEstimate, tested: Floats, waves: Waves) -> Reason:
     verdict = estimate.verdict
-    if verdict.kind == "periodic" and verdict.at is not None:
+    if verdict.kind == "periodic" and verdict.at is not None and verdict.at >= 2 * estimate.batch_size:
         return _period(tested + estimate.mean, verdict.at / estimate.batch_size, estimate.batch_size)
     if verdict.kind in ("heavy tails", "rare events"):
         return _tail(tested)

@@ -290,6 +290,8 @@ def questions(estimate: SeriesEstimate, view: SeriesView) -> list[Question]:
         return []
     count, length = estimate.diagnostics.num_numbers, tested.shape[1] * size
     events, period = events_behind(tested), season_length(tested)
+    if estimate.verdict.kind == "periodic" and estimate.verdict.at is not None:
+        period = estimate.verdict.at / size  # it may be shorter than a batch
     periods = tested.shape[1] / period if period else math.inf
     is_asked = events < EVENTS_OF_HEAVY_TAILS
     is_infinite = is_asked and has_infinite_variance(tested)
