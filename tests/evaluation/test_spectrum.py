@@ -266,6 +266,19 @@ class TestVerdict:
         assert first.startswith("periodic with a period of about 30")
         assert second.startswith("periodic with a period of about 2e+04")
 
+    def test_the_end_of_a_tail_is_no_rare_event(self):
+        """One long cycle of a queue may have most of the variance; but others are nearly as long."""
+        rng = np.random.default_rng(0)
+        pairs = PROCESSES["busy-cycles"].generate_pair(rng, 6480, 120)
+        rest = [top[None] - 4.0 * bottom for top, bottom in zip(*pairs, strict=True)]
+        alone = [series for series in rest if events_behind(series) < FEWEST_EVENTS]
+        assert len(alone) > 4
+        called = [verdict_of(series)[0].kind for series in alone]
+        assert called.count("rare events") < len(alone) / 3
+        quiet = rng.normal(size=(1, 2000))
+        quiet[0, [300, 900]] = 80.0
+        assert verdict_of(quiet)[0].kind == "rare events"
+
     def test_how_much_longer(self):
         rng = np.random.default_rng(0)
         slow = verdict_of(autoregression(rng, 4000, 1, 0.998))[0]  # 8 relaxation times

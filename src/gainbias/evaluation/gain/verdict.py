@@ -11,9 +11,10 @@ together they raise a false alarm in fewer than one in twenty (`benchmarks/cover
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy import stats
 
 from gainbias.evaluation.gain.spectrum import (
     LEAST_SQUARE,
@@ -77,11 +78,17 @@ FEWEST_OF_TAIL = 20
 TAIL_CONFIDENCE = 0.84
 """Standard errors by which the tail index must be below that."""
 
+IN_LINE = 0.05
+"""The largest entries are of another kind than the tail if chance makes them as large this rarely."""
+
 OUTER_SHARE = 0.25
 """Share of the tail that is its end."""
 
 SURE_OF_BEND = 1.3
 """Standard errors by which the end of a tail must fall off faster than its beginning: then it is no power."""
+
+SURE_OF_VARIANCE = 1.645
+"""The same, where a series is not flagged because of it: a missing flag costs more than a false one."""
 
 FINITE_VARIANCE = 2.0
 """Tail index from which on the variance is finite."""
@@ -303,7 +310,7 @@ def is_alias(short: float, seen: int, period: float, size: int) -> bool:
 
 def _tails(series: Floats) -> list[Verdict]:
     events = events_behind(series)
-    if events < FEWEST_EVENTS:
+    if events < FEWEST_EVENTS and not is_end_of_a_tail(series):
         longer = ENOUGH_EVENTS / events
         words = (
             f"rare events: about {max(1.0, events):.0f} of them make up the variance, and how often they "
@@ -352,19 +359,65 @@ def has_infinite_variance(series: Floats) -> bool:
     >>> has_infinite_variance(rng.lognormal(size=(1, 8000)))
     False
     """
+    tail = _tail_of(series)
+    if tail is None:
+        return False
+    largest_index = (1.0 + TAIL_CONFIDENCE / np.sqrt(len(tail.steps))) / max(tail.inverse_index, LEAST_SQUARE)
+    return bool(largest_index < FINITE_VARIANCE and tail.bend < SURE_OF_BEND)
+
+
+def is_end_of_a_tail(series: Floats) -> bool:
+    """Whether the few largest entries are in line with a tail that has a variance.
+
+    Then they are no events of their own: how often one as large comes is told by those that are less large.
+    The steps of a power, and of tails that fall off faster, are no larger at the end than inside; events of
+    another size make one that is. The tail has a variance if its index is at least 2, or if it falls off
+    faster and faster.
+
+    Examples
+    --------
+    >>> series = np.random.default_rng(0).lognormal(size=(1, 8000))
+    >>> is_end_of_a_tail(series)
+    True
+    >>> series[0, 0] = 5000.0
+    >>> is_end_of_a_tail(series)
+    False
+    """
+    tail = _tail_of(series)
+    if tail is None:
+        return False
+    few = int(FEWEST_EVENTS)
+    largest, usual = float(tail.steps[:few].max()), max(float(tail.steps[few:].mean()), LEAST_SQUARE)
+    chance = few * float(stats.f.sf(largest / usual, 2, 2 * (len(tail.steps) - few)))
+    has_variance = tail.inverse_index * FINITE_VARIANCE < 1.0 or tail.bend > SURE_OF_VARIANCE
+    return chance > IN_LINE and has_variance
+
+
+class _Tail(NamedTuple):
+    """The largest distances from the median of a series.
+
+    For a power `steps`, weighted logarithms of the ratios of neighbours from the largest on, are independent
+    and exponential, with `inverse_index` as their mean. `bend` says by how many standard errors the end falls
+    off faster than what is inside.
+    """
+
+    steps: Floats
+    inverse_index: float
+    bend: float
+
+
+def _tail_of(series: Floats) -> _Tail | None:
+    """Return the tail of a series; None if it has too few entries, or ends with equal ones."""
     distances = np.sort(np.abs(series - np.median(series)), axis=None)[::-1]
     count = max(FEWEST_OF_TAIL, int(TAIL_SHARE * len(distances)))
     if len(distances) < FEWEST_FOR_TAIL or not distances[count] > 0.0:
-        return False
-    # For a power these are independent and exponential, with the inverse of the index as their mean.
+        return None
     steps = np.arange(1, count + 1) * np.log(distances[:count] / distances[1 : count + 1])
     outer = int(OUTER_SHARE * count)
     end, inside, both = (_mean_without_largest(part) for part in (steps[:outer], steps[outer:], steps))
-    largest_index = (1.0 + TAIL_CONFIDENCE / np.sqrt(count)) / max(both, LEAST_SQUARE)
-    if not (largest_index < FINITE_VARIANCE and end > 0.0 and inside > 0.0):
-        return False
-    bend = np.log(inside / end) / np.sqrt(1.0 / outer + 1.0 / (count - outer))
-    return bool(bend < SURE_OF_BEND)
+    if not (end > 0.0 and inside > 0.0):
+        return None
+    return _Tail(steps, both, float(np.log(inside / end) / np.sqrt(1.0 / outer + 1.0 / (count - outer))))
 
 
 def _mean_without_largest(steps: Floats) -> float:
