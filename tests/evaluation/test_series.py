@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -107,6 +108,32 @@ class TestAnswers:
         assert found.interval is None
         assert "clusters so unequal" in found.words
         assert found.longer == 2.0
+
+    def test_steps_are_those_of_the_given_series(self):
+        """What was skipped and what is a warm-up counts: `x[:at]` is the part before a level shift."""
+        x = np.random.default_rng(0).normal(size=6000)
+        x[4000:] += 1.0
+        verdict = gb.evaluate_series(x, (), skip=2000).verdict
+        assert verdict.kind == "level shift"
+        assert verdict.at == pytest.approx(4000, abs=200)
+        assert f"about step {verdict.at:,}" in verdict.words
+        running = gb.RunningMean(skip=2000)
+        running.update(x)
+        assert f"about step {verdict.at:,}" in running.warnings[0]
+        wider = np.random.default_rng(0).normal(size=8000)
+        wider[5000:] *= 1.5
+        found = gb.evaluate_series(wider, 0.95, skip=2000).quantiles[0.95]
+        assert re.search(r"about step (4,9|5,0)\d\d the level changes", found.words)
+
+    def test_a_ratio_is_called_a_ratio(self):
+        x = np.random.default_rng(0).random(2000)
+        found = gb.evaluate_series({"a": x, "b": 2.0 * x + 1.0}, (), column="a", ratio_to="b")
+        assert (found.is_ratio, found.name, found.to_dict()["is_ratio"]) == (True, "ratio", True)
+        assert gb.evaluate_series(x).to_dict()["is_ratio"] is False
+        table = {"a": x, "b": x + 1.0, "g": ["u", "v"] * 1000}
+        rows = gb.evaluate_series(table, (), column="a", ratio_to="b", group="g").rows()
+        assert "ratio" in rows[0]
+        assert "mean" not in rows[0]
 
     def test_a_quantile_may_change_where_the_mean_does_not(self):
         x = np.random.default_rng(0).normal(size=8000)

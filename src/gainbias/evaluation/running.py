@@ -182,7 +182,8 @@ class RunningMean:
     def _look(self) -> GainEstimate | None:
         """Return what is seen now, None for fewer than two numbers; kept, so that asking again is free."""
         if self._seen[0] != self.steps and self.steps > 1:
-            self._seen = self.steps, self._sequence.estimate(self._numbers, find_warm_up=False)
+            look = self._sequence.estimate(self._numbers, find_warm_up=False, skipped=self._skipped)
+            self._seen = self.steps, look
         return self._seen[1]
 
     def _checked(self, numbers: Any) -> Floats:

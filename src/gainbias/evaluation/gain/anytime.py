@@ -129,9 +129,12 @@ class ConfidenceSequence:
         if self.first_look is None and is_enough(estimate_gain(rewards, self.confidence, find_warm_up)):
             self.first_look = rewards.steps
 
-    def estimate(self, rewards: BatchMeans, find_warm_up: bool = True) -> GainEstimate:
-        """Return the estimate with the sequence's interval; before the first look with none, and a note."""
-        once = estimate_gain(rewards, self.confidence, find_warm_up)
+    def estimate(self, rewards: BatchMeans, find_warm_up: bool = True, skipped: int = 0) -> GainEstimate:
+        """Return the estimate with the sequence's interval; before the first look with none, and a note.
+
+        Its verdict counts steps with the `skipped` ones, which came before these rewards.
+        """
+        once = estimate_gain(rewards, self.confidence, find_warm_up, skipped)
         if self.first_look is not None and rewards.steps >= self.first_look:
             return self.widened(once, rewards)
         waiting = f"no interval yet: {self._waiting_in_words(once, rewards.steps)}"

@@ -132,7 +132,9 @@ class GainEstimate:
         return bool(self.warnings)
 
 
-def estimate_gain(rewards: BatchMeans, confidence: float = 0.95, find_warm_up: bool = True) -> GainEstimate:
+def estimate_gain(
+    rewards: BatchMeans, confidence: float = 0.95, find_warm_up: bool = True, skipped: int = 0
+) -> GainEstimate:
     """Estimate the gain from the rewards of one or several independent chains, or the mean of any series.
 
     Parameters
@@ -143,6 +145,8 @@ def estimate_gain(rewards: BatchMeans, confidence: float = 0.95, find_warm_up: b
         Nominal coverage of the interval.
     find_warm_up : bool
         Whether a beginning that differs from the rest is looked for and left out.
+    skipped : int
+        Steps of each chain before these rewards: where the verdict names a step, they are counted.
 
     Returns
     -------
@@ -170,12 +174,18 @@ def estimate_gain(rewards: BatchMeans, confidence: float = 0.95, find_warm_up: b
     groups = rewards.groups_after(cut, -(-SKEWNESS_GROUPS // rewards.num_chains), gain)
     r_hat = split_r_hat(means, squares, rewards.sums.size) if variance > 0.0 else 1.0
     size, steps = rewards.sums.size, rewards.steps
-    path = _Path(gain, rewards.with_rest(gain, cut), groups, rewards.head, variance, size, steps, cut)
+    path = _Path(
+        gain, rewards.with_rest(gain, cut), groups, rewards.head, variance, size, steps, cut, skipped
+    )
     return _estimated(path, confidence, r_hat, rewards.mean, _start_in_words(rewards, means, cut))
 
 
 def estimate_ratio(
-    tops: BatchMeans, bottoms: BatchMeans, confidence: float = 0.95, find_warm_up: bool = True
+    tops: BatchMeans,
+    bottoms: BatchMeans,
+    confidence: float = 0.95,
+    find_warm_up: bool = True,
+    skipped: int = 0,
 ) -> GainEstimate:
     """Estimate the ratio of the means of two series that were recorded together.
 
@@ -189,6 +199,8 @@ def estimate_ratio(
         Nominal coverage of the interval.
     find_warm_up : bool
         Whether a beginning that differs from the rest is looked for and left out.
+    skipped : int
+        Steps of each chain before these: where the verdict names a step, they are counted.
 
     Returns
     -------
@@ -236,6 +248,7 @@ def estimate_ratio(
         size=size,
         steps=tops.steps,
         cut=cut,
+        skipped=skipped,
     )
     return _estimated(path, confidence, split_r_hat(means, means**2, size), whole, [])
 
@@ -283,8 +296,8 @@ class _Path:
         First numbers, with the warm-up and about any level; empty if each of all is a batch.
     variance : float
         Of one step; 0 if nothing but rounding changes.
-    size, steps, cut : int
-        Steps of a batch, steps of each chain, and batches that were left out.
+    size, steps, cut, skipped : int
+        Steps of a batch, steps of each chain, batches that were left out, and steps before all of them.
     """
 
     gain: float
@@ -295,6 +308,7 @@ class _Path:
     size: int
     steps: int
     cut: int
+    skipped: int
 
 
 def _check(steps: int, confidence: float) -> None:
@@ -311,7 +325,7 @@ def _estimated(path: _Path, confidence: float, r_hat: float, whole: float, doubt
     interval, error = (float("nan"), float("nan")), float("nan")
     time, degrees = 1.0, 0
     if path.variance == 0.0:
-        verdicts = [constant_verdict(transient)]
+        verdicts = [constant_verdict(transient and path.skipped + transient)]
     elif path.means.shape[1] < FEWEST_MEANS:
         verdicts = [_hardly_any(steps)]
     else:
@@ -330,7 +344,9 @@ def _estimated(path: _Path, confidence: float, r_hat: float, whole: float, doubt
         interval = path.gain - down, path.gain + up
         has_slow_part = long_run >= CANCELLED * path.variance
         head = path.head[:, transient:]
-        verdicts = judge(path.means, waves if has_slow_part else None, path.size, path.cut, head)
+        verdicts = judge(
+            path.means, waves if has_slow_part else None, path.size, path.cut, head, path.skipped
+        )
     return GainEstimate(
         gain=path.gain,
         interval=interval,

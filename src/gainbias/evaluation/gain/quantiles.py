@@ -152,7 +152,9 @@ class CountedNumbers(Protocol):
         """Return an interval that holds the numbers at two ranks, from 1 on."""
 
 
-def estimate_quantile(numbers: CountedNumbers, level: float, confidence: float = 0.95) -> QuantileEstimate:
+def estimate_quantile(
+    numbers: CountedNumbers, level: float, confidence: float = 0.95, skipped: int = 0
+) -> QuantileEstimate:
     """Estimate a quantile of a steady series.
 
     Parameters
@@ -163,6 +165,8 @@ def estimate_quantile(numbers: CountedNumbers, level: float, confidence: float =
         Between 0 and 1.
     confidence : float
         Nominal coverage of the interval.
+    skipped : int
+        Numbers of each chain that were left out before: where a step is named, they are counted.
 
     Returns
     -------
@@ -181,7 +185,7 @@ def estimate_quantile(numbers: CountedNumbers, level: float, confidence: float =
     n, thinner = numbers.count, min(level, 1.0 - level)
     rank = rank_of(level, n)
     value = float(numbers.values(np.array([rank]))[0])
-    worth = _worth(numbers, level)
+    worth = _worth(numbers, level, skipped)
     if worth is None:
         words = "the numbers are all equal, or too few, so there is no interval"
         return QuantileEstimate(level, value, None, words, 0.0)
@@ -239,7 +243,7 @@ class _Worth(NamedTuple):
     verdict: Verdict
 
 
-def _worth(numbers: CountedNumbers, level: float) -> _Worth | None:
+def _worth(numbers: CountedNumbers, level: float, skipped: int) -> _Worth | None:
     """Return what a series is worth at a quantile; None if that cannot be said.
 
     Numbers equal to the quantile may be on either side of it. If they are many, the side that is worth less
@@ -259,7 +263,7 @@ def _worth(numbers: CountedNumbers, level: float) -> _Worth | None:
         waves, alone = slow_waves(batches), share * (1.0 - share)
         times = (waves.long_run_variance * size, autocorrelation_time(batches) * float(batches.var()) * size)
         sure, counted = (numbers.count * min(alone / time, MOST_WORTH) for time in times)
-        verdict = judge(batches, waves, size, 0)[0]
+        verdict = judge(batches, waves, size, 0, skipped=skipped)[0]
         found.append(_Worth(sure, counted, waves.degrees, _skewness(batches), verdict))
     return min(found, key=lambda worth: worth.sure, default=None)
 

@@ -110,7 +110,8 @@ class Verdict:
     words : str
         What was found, and what to do.
     at : float or None
-        A step or a period in steps, if the kind has one.
+        A step or a period in steps, if the kind has one. Steps count the numbers of the given series from its
+        beginning, with those that were left out.
     longer : float or None
         Run about this many times as long, if that helps.
     """
@@ -123,7 +124,7 @@ class Verdict:
 
 
 def judge(
-    series: Floats, waves: Waves | None, size: int, cut: int, head: Floats | None = None
+    series: Floats, waves: Waves | None, size: int, cut: int, head: Floats | None = None, skipped: int = 0
 ) -> list[Verdict]:
     """Return all that was found about a series, the gravest first; at least one verdict.
 
@@ -139,6 +140,8 @@ def judge(
         Batches of a warm-up that were left out.
     head : (chains, first) array, optional
         First numbers after the warm-up, one by one, in which a season shorter than two batches is looked for.
+    skipped : int
+        Steps before all that is known here: steps are counted with them.
 
     Examples
     --------
@@ -153,9 +156,9 @@ def judge(
     found = [
         *_tails(series),
         *(_disagreement(waves) if waves else ()),
-        *(_slowness(waves, cut * size, series.shape[1] * size) if waves else ()),
+        *(_slowness(waves, skipped + cut * size, series.shape[1] * size) if waves else ()),
         *_brevity(series.size * size),
-        *_warm_up(cut, series.shape[1], size),
+        *_warm_up(cut, series.shape[1], size, skipped),
         *_seasons(series, size, head),
     ]
     steady = Verdict("steady", True, "steady: nothing speaks against the interval")
@@ -236,17 +239,18 @@ def _brevity(steps: int) -> list[Verdict]:
     return [Verdict("too short", False, words, longer=longer)]
 
 
-def _warm_up(cut: int, left: int, size: int) -> list[Verdict]:
+def _warm_up(cut: int, left: int, size: int, skipped: int) -> list[Verdict]:
     if not cut:
         return []
+    at = skipped + cut * size
     if cut > LATE_CUT * (cut + left):
         words = "warming up: the numbers still drift in the second half of the run: run longer"
-        return [Verdict("warming up", False, words, at=cut * size, longer=2.0)]
+        return [Verdict("warming up", False, words, at=at, longer=2.0)]
     words = (
-        f"warming up until step {cut * size:,}, and steady from there on: what came before was left out, "
+        f"warming up until step {at:,}, and steady from there on: what came before was left out, "
         "because it was different"
     )
-    return [Verdict("warming up", True, words, at=cut * size)]
+    return [Verdict("warming up", True, words, at=at)]
 
 
 def _seasons(series: Floats, size: int, head: Floats | None) -> list[Verdict]:
