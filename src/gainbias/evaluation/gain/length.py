@@ -21,7 +21,7 @@ SURE_OF_MORE = 0.99
 
 @dataclass(frozen=True)
 class RunLength:
-    """How long a run must be for a given half width.
+    """How long a run must be for a given half width; made by `steps_for` of an estimate.
 
     Attributes
     ----------
@@ -33,6 +33,17 @@ class RunLength:
         How many times as long as the run it was told from.
     words : str
         The same in words, and what to beware of.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> import numpy as np
+    >>> waits = np.random.default_rng(0).exponential(3.0, 20_000)
+    >>> length = gb.evaluate_series(waits).steps_for(0.01)
+    >>> length.steps > 200_000, length.times > 10.0
+    (True, True)
+    >>> print(length)
+    about ... steps, ... times as many as now: a run like this one has a half width of about ...
     """
 
     steps: int | None
