@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gainbias.evaluation.estimate import digits_for
-from gainbias.evaluation.gain.length import RunLength, length_for
+from gainbias.evaluation.gain.interval import RunLength, length_for
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.store import check_free, plain
