@@ -294,6 +294,37 @@ class TestVerdict:
         assert season.at == pytest.approx(8 * 80, rel=0.02)
         assert season.words.startswith(f"periodic with a period of about {season.at:.4g} steps")
 
+    @pytest.mark.parametrize("period", [7, 24, 60])
+    def test_a_season_shorter_than_two_batches_has_its_own_period(self, period):
+        steps = np.arange(200_000)
+        x = np.random.default_rng(0).normal(size=len(steps)) + (steps % period < period / 4)
+        found = estimate_gain(BatchMeans.of(x)).verdict
+        assert (found.kind, found.is_trusted) == ("periodic", True)
+        assert found.at == pytest.approx(period, rel=0.005)
+        other = estimate_ratio(BatchMeans.of(x), BatchMeans.of(np.ones(len(x)))).verdict
+        assert other.at == pytest.approx(period, rel=0.005)
+
+    def test_a_long_season_is_told_beside_a_short_one(self):
+        steps = np.arange(200_000)
+        short, long = (np.sin(2 * np.pi * steps / period) for period in (30, 20_000))
+        found = estimate_gain(BatchMeans.of(np.random.default_rng(0).normal(size=len(steps)) + short + long))
+        first, second = found.notes
+        assert first.startswith("periodic with a period of about 30")
+        assert second.startswith("periodic with a period of about 2e+04")
+
+    def test_the_end_of_a_tail_is_no_rare_event(self):
+        """One long cycle of a queue may have most of the variance; but others are nearly as long."""
+        rng = np.random.default_rng(0)
+        pairs = PROCESSES["busy-cycles"].generate_pair(rng, 6480, 120)
+        rest = [top[None] - 4.0 * bottom for top, bottom in zip(*pairs, strict=True)]
+        alone = [series for series in rest if events_behind(series) < FEWEST_EVENTS]
+        assert len(alone) > 4
+        called = [verdict_of(series)[0].kind for series in alone]
+        assert called.count("rare events") < len(alone) / 3
+        quiet = rng.normal(size=(1, 2000))
+        quiet[0, [300, 900]] = 80.0
+        assert verdict_of(quiet)[0].kind == "rare events"
+
     def test_how_much_longer(self):
         rng = np.random.default_rng(0)
         slow = verdict_of(autoregression(rng, 4000, 1, 0.998))[0]  # 8 relaxation times

@@ -55,7 +55,7 @@ FAR_FROM_ZERO = 5.0
 """Standard errors that the mean of what is divided by must be away from zero."""
 
 MOST_GROUPS = 1_000
-"""Most groups in one file: each has batches of its own, 128 kB."""
+"""Most groups in one file: each has batches and first numbers of its own, 192 kB."""
 
 
 @overload
@@ -309,16 +309,16 @@ def _gain(one: _Gathered, plan: _Plan) -> GainEstimate | None:
     """Return the estimate of the mean or of the ratio; None if there are too few numbers for one."""
     if one.numbers.steps < FEWEST_NUMBERS:
         return None
-    finds = plan.skip is None
+    finds, skipped = plan.skip is None, plan.skip or 0
     if one.beside is None:
-        return estimate_gain(one.numbers, plan.confidence, finds)
+        return estimate_gain(one.numbers, plan.confidence, finds, skipped)
     below = estimate_gain(one.beside, plan.confidence, finds)
     if below.gain == 0.0 or one.beside.mean == 0.0:
         top = estimate_gain(one.numbers, plan.confidence, finds)
         return _without_interval(
             replace(top, gain=math.nan), "the numbers to divide by sum to zero: there is no ratio"
         )
-    found = estimate_ratio(one.numbers, one.beside, plan.confidence, finds)
+    found = estimate_ratio(one.numbers, one.beside, plan.confidence, finds, skipped)
     errors = abs(below.gain) / below.standard_error if below.standard_error > 0.0 else math.inf
     if errors < FAR_FROM_ZERO:
         return _without_interval(
@@ -384,10 +384,11 @@ def _estimate(
     notes: list[str],
 ) -> SeriesEstimate:
     """Return the answer for one series."""
+    left_out = (plan.skip or 0) + (0 if gain is None else gain.transient)
     levels = tuple(
         QuantileEstimate(level, math.nan, None, "there are no numbers", 0.0)
         if counted is None
-        else estimate_quantile(counted, level, plan.confidence)
+        else estimate_quantile(counted, level, plan.confidence, left_out)
         for level in plan.levels
     )
     warnings = [f"{level_in_words(found.level)}: {found.words}" for found in levels if found.words]
@@ -410,7 +411,7 @@ def _estimate(
         interval=gain.interval if gain.has_interval else None,
         confidence=plan.confidence,
         verdict=gain.verdict,
-        warm_up=(plan.skip or 0) + gain.transient,
+        warm_up=left_out,
         levels=levels,
         diagnostics=SeriesDiagnostics(
             is_complete=not cut_short,

@@ -4,7 +4,6 @@ Start reading in `interval`: `estimate_gain` makes a `GainEstimate` of rewards o
 `estimate_ratio` one of two series. `batches` keeps sums over consecutive batches of a stream of any length;
 `warm_up` finds a beginning that is to be left out; `spectrum` gets the variance of the mean from the slowest
 waves; `verdict` says whether the series is steady, or why not. `quantiles` does for a quantile what
-`interval` does for a mean. `anytime` makes intervals that hold at all looks together, and reads on until one
-is narrow enough; `length` says how long a run must be for that. The rest of `gainbias.evaluation` imports
-from these.
+`interval` does for a mean. `anytime` makes intervals that hold at all looks together, for numbers as they
+come (`RunningMean`) or until one is narrow enough. The rest of `gainbias.evaluation` imports from these.
 """

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 from gainbias.types import Floats
 
 CAPACITY = 8192
-"""Fewer batches than this are kept of a chain: 128 kB with the sums of squares."""
+"""Fewer batches than this are kept of a chain: 128 kB with the sums of squares. Of a longer chain this many
+first numbers are kept as well, in 64 kB."""
 
 BATCH_PIECE = 2**20
 """Numbers that are worked on at once, however many the caller brings."""
@@ -159,6 +160,9 @@ class BatchMeans:
     ----------
     largest : float
         Largest absolute reward so far, which says how far differences may be rounding.
+    head : (chains, 0 or `CAPACITY`) array
+        The first rewards of each chain, less its first one, if there are more than batches: what comes back
+        within a batch is seen in them alone. Before that all rewards are batches of their own.
 
     Examples
     --------
@@ -174,7 +178,7 @@ class BatchMeans:
             raise ValueError(f"num_chains must be at least 1, found {num_chains}")
         self.origin = np.zeros(num_chains)
         self.sums = BatchSums((2, num_chains))
-        self.largest = 0.0
+        self.largest, self.head = 0.0, np.zeros((num_chains, 0))
 
     @classmethod
     def of(cls, rewards: ArrayLike) -> Self:
@@ -221,18 +225,22 @@ class BatchMeans:
         width = max(1, BATCH_PIECE // self.num_chains)
         for begin in range(0, array.shape[1], width):
             shifted = array[:, begin : begin + width] - self.origin[:, None]
+            if self.steps < CAPACITY <= self.steps + shifted.shape[1]:  # so far a batch is a reward
+                self.head = np.concatenate([self.sums.complete[0], shifted], axis=1)[:, :CAPACITY]
             self.sums.add(np.stack([shifted, shifted**2]))
 
     def state(self) -> tuple[dict[str, int | float], dict[str, Floats]]:
         """Return all numbers and all arrays that `restored` needs."""
         numbers = {"size": self.sums.size, "steps": self.steps, "largest": self.largest}
-        return numbers, {"origin": self.origin, "complete": self.sums.complete, "rest": self.sums.rest}
+        arrays = {"origin": self.origin, "complete": self.sums.complete, "rest": self.sums.rest}
+        return numbers, arrays | {"head": self.head}
 
     @classmethod
     def restored(cls, numbers: Mapping[str, Any], arrays: Mapping[str, Floats]) -> Self:
         """Return what `state` was taken of, to the last bit."""
         made = cls(len(arrays["origin"]))
         made.origin, made.largest = arrays["origin"], numbers["largest"]
+        made.head = arrays.get("head", made.head)  # files of earlier versions have none
         made.sums = BatchSums.restored(arrays["complete"], arrays["rest"], numbers["size"], numbers["steps"])
         return made
 
@@ -298,6 +306,7 @@ class BatchMeans:
         """Return the rewards as they were after the first `batches` batches; nothing can be added to them."""
         part = BatchMeans(self.num_chains)
         part.origin, part.sums, part.largest = self.origin, self.sums.first(batches), self.largest
+        part.head = self.head[:, : part.steps]
         return part
 
     def merge(self, other: BatchMeans) -> BatchMeans:
@@ -308,6 +317,7 @@ class BatchMeans:
         merged.origin = np.concatenate([self.origin, other.origin])
         merged.sums = self.sums.beside(other.sums)
         merged.largest = max(self.largest, other.largest)
+        merged.head = np.concatenate([self.head, other.head])
         return merged
 
     def _check_finite(self, rewards: Floats) -> None:
