@@ -86,6 +86,43 @@ def follow_policy(
     return transitions, _average_rewards(rewards, pairs, average, transitions), is_dense
 
 
+def earned_in_steps(
+    csr: CsrArray, paid: Averaged, rates: Floats, durations: Expected, duration_entries: Floats | None
+) -> Averaged:
+    """Return what steps bring in all: what is paid at once, and reward rates times durations.
+
+    Parameters
+    ----------
+    csr : csr_array, shape (n, n)
+        The transitions.
+    paid : Averaged
+        The rewards of steps; its entries have the pattern of `csr`.
+    rates : (n,) array
+        Reward per unit of time.
+    durations : Expected
+        Mean durations tau(s).
+    duration_entries : (m,) array, optional
+        The durations tau(s, s'), in the order of ``csr.data``.
+    """
+    in_time = Doubled(rates).times(durations.rewards)
+    expected = Expected(
+        in_time.added_to(paid.expected.rewards), paid.expected.doubt + rates * durations.doubt
+    )
+    entries = entries_rest = None
+    if paid.entries is not None or duration_entries is not None:
+        rows = entry_rows(csr)
+        taken = durations.rewards.high[rows] if duration_entries is None else duration_entries
+        total = Doubled(rates[rows]).times(Doubled(taken))
+        if paid.entries is None:
+            total = total.added_to(paid.expected.rewards.at(rows))
+        else:
+            rest = None if paid.entries_rest is None else paid.entries_rest.data
+            total = total.added_to(Doubled(paid.entries.data, rest))
+        entries, entries_rest = csr.copy(), csr.copy()
+        entries.data, entries_rest.data = total.high, total.rest
+    return Averaged(expected, is_rounded=True, entries=entries, entries_rest=entries_rest)
+
+
 def uniformise(generator: Any, reward_rates: ArrayLike) -> tuple[CsrArray, Floats, float]:
     """Return transitions I + Q / rate, rewards per step and the rate.
 

@@ -17,10 +17,9 @@ import numpy as np
 from gainbias.kernels import kernel
 from gainbias.model.chain.long_run import SplitValues, long_run
 from gainbias.model.checks import EPSILON, CsrArray, frozen
-from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
+from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly, sum_of_parts
 from gainbias.model.process import MarkovRewardProcess, check_process
 from gainbias.model.solve.elimination.numeric import Sparse
-from gainbias.model.solve.leaking import sum_of_parts
 from gainbias.model.solve.solution import ConvergenceError
 from gainbias.progress import Watch
 from gainbias.types import Floats
