@@ -502,8 +502,12 @@ def check_process(mrp: MarkovRewardProcess, name: str) -> None:
         )
 
 
-def refuse_durations(mrp: MarkovRewardProcess, name: str) -> None:
-    """Raise if a process has durations: the function or class `name` knows steps only.
+def refuse_durations(
+    mrp: MarkovRewardProcess,
+    name: str,
+    why: str = "counts steps, and the steps of this process have durations",
+) -> None:
+    """Raise if a process has durations: the function or class `name` is about steps.
 
     Examples
     --------
@@ -515,8 +519,8 @@ def refuse_durations(mrp: MarkovRewardProcess, name: str) -> None:
     """
     if mrp.durations is not None:
         raise ValueError(
-            f"{name} counts steps, and the steps of this process have durations: pass mrp.embedded_chain() "
-            "for an answer per step, or use gb.solve for gain and bias per unit of time"
+            f"{name} {why}: pass mrp.embedded_chain() for an answer per step, or use gb.solve for gain and "
+            "bias per unit of time"
         )
 
 
