@@ -37,6 +37,8 @@ def random_process(rng: np.random.Generator, *, slow: bool = True) -> gb.MarkovR
     rates = rng.normal(size=n) if rng.random() < 0.7 else None
     if rng.random() < 0.1:
         rates, rewards = np.full(n, 0.7), np.zeros(n)  # every step brings its gain
+    if rng.random() < 0.05:
+        rates, rewards = None, np.zeros(n)
     variances = durations**2 * rng.choice([0.0, 1.0, 3.0]) if rng.random() < 0.9 else None
     as_given = sparse.csr_array if rng.random() < 0.5 else np.asarray
     return gb.MarkovRewardProcess(
@@ -464,6 +466,41 @@ def test_embedded_chain() -> None:
     np.testing.assert_allclose(gb.solve(timed).embedded, gb.solve(timed.embedded_chain()).stationary)
     with pytest.raises(ValueError, match="no durations"):
         chain.embedded_chain()
+
+
+def test_policy_of_a_decision_process() -> None:
+    """Durations of actions are averaged with twice the digits, beside a process of their exact mean."""
+    rng = np.random.default_rng(8)
+    kernel = rng.dirichlet(np.ones(4), (4, 3))
+    rewards, durations = rng.normal(size=(4, 3)), 10.0 ** rng.uniform(-3, 3, (4, 3))
+    policy = rng.dirichlet(np.ones(3), 4)
+    rates = rng.normal(size=4)
+    mrp = gb.MarkovRewardProcess.from_mdp(kernel, rewards, policy, durations=durations, reward_rates=rates)
+    found = gb.solve(mrp)
+    chain = exact_chain(mrp)
+
+    def averaged(values: np.ndarray, state: int) -> fmpq:
+        return dot(*([fraction(x) for x in row[state]] for row in (policy, values)))
+
+    system = [[int(i == j) - chain[j][i] for j in range(4)] for i in range(3)]
+    (law,) = solve_exactly([*system, [fmpq(1)] * 4], [fmpq(0), fmpq(0), fmpq(0), fmpq(1)])
+    tau = [averaged(durations, s) for s in range(4)]
+    earned = [averaged(rewards, s) + fraction(rates[s]) * tau[s] for s in range(4)]
+    gain = dot(law, earned) / dot(law, tau)
+    assert abs(fraction(found.gain) - gain) <= fraction(found.gain_error) <= abs(gain) * fraction(1e-15)
+    with pytest.raises(ValueError, match="duration_variances"):
+        found.asymptotic_variance  # noqa: B018
+    part = mrp.restricted_to(range(4))
+    assert part.fingerprint == mrp.fingerprint
+    assert gb.solve(part).gain == found.gain
+    one = gb.MarkovRewardProcess.from_mdp(kernel, rewards, [0, 1, 2, 0], durations=durations[:, 0])
+    np.testing.assert_array_equal(one.durations, durations[:, 0])
+    with pytest.raises(ValueError, match=r"durations\[0, 1\] is 0.0"):
+        gb.MarkovRewardProcess.from_mdp(
+            kernel, rewards, policy, durations=np.where(np.eye(4, 3, k=1) > 0, 0.0, 1.0)
+        )
+    with pytest.raises(ValueError, match=r"durations must have shape \(4,\) or \(4, 3\)"):
+        gb.MarkovRewardProcess.from_mdp(kernel, rewards, policy, durations=np.ones((3, 4)))
 
 
 def test_fingerprint_and_restriction() -> None:

@@ -111,6 +111,7 @@ class MarkovRewardProcess:
     duration_variances: Floats | CsrArray | None
     csr: CsrArray
     _averaged: Averaged | None
+    _mean_durations: Expected | None
 
     def __init__(
         self,
@@ -147,6 +148,7 @@ class MarkovRewardProcess:
             rate=None,
             csr=csr,
             _averaged=None,
+            _mean_durations=None,
             **_time_of_steps(csr, durations, reward_rates, duration_variances),
         )
 
@@ -159,6 +161,8 @@ class MarkovRewardProcess:
         labels: Iterable[Any] | None = None,
         *,
         renormalise: bool = False,
+        durations: ArrayLike | None = None,
+        reward_rates: ArrayLike | None = None,
     ) -> Self:
         """Return the process of a Markov decision process under a policy.
 
@@ -176,6 +180,12 @@ class MarkovRewardProcess:
             One label per state.
         renormalise : bool
             Divide the rows of kernel and policy by their sums, however far these are from 1.
+        durations : array_like, shape (n,) or (n, A), optional
+            Mean time of a step from each state, or of each state and action, which is averaged over the
+            policy. The asymptotic variance needs more than that, and is refused.
+        reward_rates : array_like, shape (n,), optional
+            Reward per unit of time in each state; one that depends on the action belongs into `rewards`,
+            multiplied by its duration.
 
         Examples
         --------
@@ -185,11 +195,20 @@ class MarkovRewardProcess:
         array([[0.2, 0.8],
                [0.5, 0.5]])
         """
-        transitions, averaged, is_dense = follow_policy(kernel, rewards, policy, renormalise=renormalise)
+        transitions, averaged, times, is_dense = follow_policy(
+            kernel, rewards, policy, durations, renormalise=renormalise
+        )
         values: Any = averaged.expected.rewards.high if averaged.entries is None else averaged.entries
         if is_dense and averaged.entries is not None:
             values = averaged.entries.toarray()
-        process = cls(transitions.toarray() if is_dense else transitions, values, labels)
+        process = cls(
+            transitions.toarray() if is_dense else transitions,
+            values,
+            labels,
+            durations=None if times is None else times.rewards.high,
+            reward_rates=reward_rates,
+        )
+        process._set(_mean_durations=times)
         if averaged.is_rounded:
             process._set(rewards=frozen(averaged.expected.rewards.high), _averaged=averaged)
         return process
@@ -265,6 +284,8 @@ class MarkovRewardProcess:
     @cached_property
     def mean_durations(self) -> Expected | None:
         """The mean duration tau(s) of a step from each state with twice the digits, or None."""
+        if self._mean_durations is not None:
+            return self._mean_durations
         return None if self.durations is None else self._mean_of_steps(self.durations)
 
     @cached_property
@@ -306,7 +327,7 @@ class MarkovRewardProcess:
             raise ValueError("the process has no durations, so it is the chain of its steps itself")
         chain = object.__new__(MarkovRewardProcess)
         chain._set(**{name: getattr(self, name) for name in self.__dataclass_fields__})
-        chain._set(**dict.fromkeys(TIME_OF_STEPS))
+        chain._set(**dict.fromkeys(TIME_OF_STEPS), _mean_durations=None)
         if self.reward_rates is not None and self.mean_durations is not None:
             expected = self.expected or Expected(Doubled(self.rewards), np.zeros(self.num_states))
             entries = rest = None
@@ -348,6 +369,8 @@ class MarkovRewardProcess:
                 head += f", {name} {values.ndim}"
                 entries = values if values.ndim == 1 else values_at(values, self.csr)
                 parts.append((entries + 0.0).astype("<f8"))
+        if self._mean_durations is not None:
+            parts.append((self._mean_durations.rewards.rest + 0.0).astype("<f8"))
         digest = hashlib.sha256(head.encode())
         for part in parts:
             digest.update(part.data)
@@ -442,6 +465,9 @@ class MarkovRewardProcess:
                 of_states = values.ndim == 1
                 values = frozen(values[kept]) if of_states else on_kept(values_at(values, self.csr)[place])
             in_time[name] = values
+        mean_durations = self._mean_durations
+        if mean_durations is not None:
+            mean_durations = Expected(mean_durations.rewards.at(kept), mean_durations.doubt[kept])
         part = object.__new__(MarkovRewardProcess)
         part._set(
             transitions=csr,
@@ -451,6 +477,7 @@ class MarkovRewardProcess:
             rate=self.rate,
             csr=csr,
             _averaged=averaged,
+            _mean_durations=mean_durations,
             **in_time,
         )
         return part

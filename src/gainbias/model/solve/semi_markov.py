@@ -94,6 +94,9 @@ def certified(mrp: MarkovRewardProcess, rewards: Floats, solver: Solver) -> Cert
         return solve_and_certify(mrp.csr, expected_of(mrp, rewards), solver)
     first = _first_states(mrp.structure)
     mean = MeanDuration(*_class_means(mrp.csr, mrp.mean_durations, solver))
+    if not (expected_of(mrp, rewards).rewards.high.any() or reward_rates_of(mrp, rewards).any()):
+        nothing = np.zeros(mrp.num_states)
+        return Certified(nothing, nothing, nothing, nothing, 0.0, 0.0, mean_duration=mean)
     with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
         # Twice the digits of the gain: what it was off by is found with as many digits of its own.
         start = excess(mrp, rewards, Doubled(np.zeros(mrp.num_states)))
