@@ -187,7 +187,7 @@ def test_a_gain_that_is_not_its_own_mean_is_made_so() -> None:
     made = dense(chain, lossy=False)
     flat = made.extend @ np.array([1.0, 3.0])
     gain = flat + np.where(np.arange(7) < 5, 0.0, 0.2)
-    better, not_flat = bounds._harmonic(made.rows, Doubled(gain), made.solver)
+    better, not_flat = bounds.harmonic(made.rows, Doubled(gain), made.solver)
     np.testing.assert_allclose(better.high, flat, rtol=1e-14)
     assert (not_flat[5:] > 0.0).all()
     assert not_flat.max() < 1e-14
