@@ -27,7 +27,7 @@ from gainbias.evaluation.sources.columns import (
     chosen_columns,
     table_of,
 )
-from gainbias.evaluation.sources.spaces import ANY_REWARD, Flaw, Limits, first_flaw, limits_of
+from gainbias.evaluation.sources.spaces import ANY_REWARD, ONE_STATE, Flaw, Limits, first_flaw, limits_of
 from gainbias.evaluation.stream import (
     BrokenStream,
     Left,
@@ -52,9 +52,6 @@ COLUMN_KINDS = {
     "step": "iuf",
 }
 """Kinds of NumPy's dtypes that a column may have, for each role; 0 and 1 are true and false too."""
-
-ONE_STATE = Limits((), np.array(0.0), np.array(0.0), whole=True)
-"""Of the states of a log that has none."""
 
 MOST_EPISODES = 100_000
 """Most episodes that are remembered, to notice one that comes back."""
