@@ -270,12 +270,12 @@ class _Pairing:
         self._num_chains = num_chains
 
     def subtract(self, rewards: Floats) -> None:
-        """Take the next rewards of the second policy, (chains, count); its last chains may be missing."""
+        """Take the next rewards of the second policy, (chains, count)."""
         chains, count = rewards.shape
         if self.differences is None:
             self.differences = BatchMeans(chains)
         kept = np.frombuffer(self._file.read(count * self._num_chains * rewards.itemsize))
-        first = kept.reshape(count, self._num_chains).T[:chains]
+        first = kept.reshape(count, self._num_chains).T
         self.differences.add(first - rewards)
         # Rounding is relative to what was subtracted.
         self.differences.largest = max(self.differences.largest, np.abs(first).max(), np.abs(rewards).max())
