@@ -59,9 +59,7 @@ CASES = [
     Case("Taxi-v3", observations="discrete"),
     Case("CliffWalking-v1", observations="discrete"),
     Case("Blackjack-v1", observations="tuple"),
-    Case(
-        "MiniGrid-Empty-5x5-v0", needs="minigrid", observations="dictionary with a text"
-    ),
+    Case("MiniGrid-Empty-5x5-v0", needs="minigrid", observations="dictionary with a text"),
     Case("HalfCheetah-v5", needs="mujoco"),
     Case("Hopper-v5", needs="mujoco"),
     Case("Reacher-v5", needs="mujoco"),

@@ -33,7 +33,8 @@ print(
     f"reference {np.mean(means):.3f} +- {np.std(means) / np.sqrt(LONG_RUNS):.3f}"
 )
 upright = np.zeros(11)
-upright[0] = 1.25  # the height
-leaning = upright.copy()
-leaning[1] = 0.1  # the angle, in radians
-print(f"to stand upright is worth {estimate.value(upright) - estimate.value(leaning):.1f} more than to lean")
+upright[0] = 1.25  # the height; all angles and speeds are 0
+low, high = estimate.value_interval(upright)
+print(
+    f"to stand upright is worth {estimate.value(upright):.1f} more than the mean, interval {low:.1f} to {high:.1f}"
+)
