@@ -34,7 +34,5 @@ print(
 )
 upright = np.zeros(11)
 upright[0] = 1.25  # the height; all angles and speeds are 0
-low, high = estimate.value_interval(upright)
-print(
-    f"to stand upright is worth {estimate.value(upright):.1f} more than the mean, interval {low:.1f} to {high:.1f}"
-)
+value, (low, high) = estimate.value(upright), estimate.value_interval(upright)
+print(f"to stand upright is worth {value:.1f} more than the mean, interval {low:.1f} to {high:.1f}")
