@@ -21,7 +21,7 @@ from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.reading import FollowingPlan, check_time_limit, estimate_of, follow
 from gainbias.evaluation.sources.environments import Environment, may_look
-from gainbias.evaluation.sources.policies import Policy
+from gainbias.evaluation.sources.policies import Policy, has_choice
 from gainbias.evaluation.stream import OnTermination
 from gainbias.evaluation.values.methods import Learning, as_learning
 from gainbias.progress import Interruptions, Watch
@@ -48,6 +48,7 @@ def compare(
     on_termination: OnTermination = "zero",
     confidence: float = 0.95,
     time_limit: float | None = None,
+    deterministic: bool | None = None,
 ) -> Comparison:
     """Estimate by how much the gains of two policies differ.
 
@@ -65,6 +66,8 @@ def compare(
         Transitions of all chains together, for each policy.
     time_limit : float, optional
         Seconds for both together, half for each.
+    deterministic : bool, optional
+        As for `evaluate`; for those of the policies that are agents or modules.
 
     Returns
     -------
@@ -89,17 +92,20 @@ def compare(
         seed=seed,
         on_termination=on_termination,
         confidence=confidence,
+        deterministic=deterministic,
     )
     check_time_limit(time_limit)
     half = None if time_limit is None else time_limit / 2
     with Interruptions() as interruptions, _Pairing() as pairing:
         with Watch(half) as watch:
-            first, first_cut = follow(env, policy_a, plan, watch, interruptions, pairing.keep)
+            own = _as_asked(plan, policy_a, policy_b)
+            first, first_cut = follow(env, policy_a, own, watch, interruptions, pairing.keep)
         made = first.rewards.num_chains * first.rewards.steps
         plan = replace(plan, chains=first.rewards.num_chains, num_steps=made)
         pairing.turn(first.rewards.num_chains)
         with Watch(half) as watch:
-            second, second_cut = follow(env, policy_b, plan, watch, interruptions, pairing.subtract)
+            own = _as_asked(plan, policy_b, policy_a)
+            second, second_cut = follow(env, policy_b, own, watch, interruptions, pairing.subtract)
         estimates = [
             estimate_of(collection, confidence, cut)
             for collection, cut in ((first, first_cut), (second, second_cut))
@@ -111,6 +117,12 @@ def compare(
         for collection, estimate in zip((first, second), estimates, strict=True)
     ]
     return _comparison(paired, shifts, *estimates)
+
+
+def _as_asked(plan: FollowingPlan, policy: Policy, other: Policy) -> FollowingPlan:
+    """Return the plan for one of two policies: `deterministic` is for that which has the choice."""
+    only_other = not has_choice(policy) and has_choice(other)
+    return replace(plan, deterministic=None) if only_other else plan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -258,12 +270,12 @@ class _Pairing:
         self._num_chains = num_chains
 
     def subtract(self, rewards: Floats) -> None:
-        """Take the next rewards of the second policy, (chains, count); its last chains may be missing."""
+        """Take the next rewards of the second policy, (chains, count)."""
         chains, count = rewards.shape
         if self.differences is None:
             self.differences = BatchMeans(chains)
         kept = np.frombuffer(self._file.read(count * self._num_chains * rewards.itemsize))
-        first = kept.reshape(count, self._num_chains).T[:chains]
+        first = kept.reshape(count, self._num_chains).T
         self.differences.add(first - rewards)
         # Rounding is relative to what was subtracted.
         self.differences.largest = max(self.differences.largest, np.abs(first).max(), np.abs(rewards).max())

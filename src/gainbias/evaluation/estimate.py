@@ -19,7 +19,7 @@ from gainbias.evaluation.gain.anytime import ConfidenceSequence
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import RunLength, estimate_gain, length_for
 from gainbias.evaluation.observations import ObservationMap
-from gainbias.evaluation.sources.spaces import Limits
+from gainbias.evaluation.sources.spaces import plain_observation
 from gainbias.evaluation.values.methods import LearnedRecord, NoValues
 from gainbias.store import check_free, plain
 from gainbias.types import Floats
@@ -30,11 +30,11 @@ POINTS = 40
 FEWEST_HISTORY_BATCHES = 8
 """Batches before the first point of a history."""
 
+MOST_LETTERS = 60
+"""Letters of an observation that are shown at most."""
+
 SOME_OBSERVATION = 1e-3
 """Where the data weigh less than this, there is no value."""
-
-MOST_LISTED_OBSERVATIONS = 10_000
-"""Most discrete observations among which the best and the worst are looked for."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,8 +97,9 @@ class Estimate:
 
         Parameters
         ----------
-        observations : int, array or list
-            One observation, or an array (m, ...) of many.
+        observations : int, array, list, dict or tuple
+            One observation, or an array (m, ...) of many. Observations of several parts are given in the form
+            of their space, many of them as a list, or with an array (m, ...) for each part.
 
         Returns
         -------
@@ -116,8 +117,8 @@ class Estimate:
 
         Parameters
         ----------
-        observations : int, array or list
-            One observation, or an array (m, ...) of many.
+        observations : int, array, list, dict or tuple
+            One observation, or many, as for `value`.
 
         Returns
         -------
@@ -146,19 +147,27 @@ class Estimate:
         """Return the worst and the best discrete observations, as pairs of observation and value.
 
         Only those that were observed often enough for an interval. Empty for boxes, and for more than 10,000
-        observations.
+        observations; if those that turned up are states, they are looked for among these.
         """
-        every = every_observation(self.observed.limits)
-        if every is None:
+        worst, best = (
+            [(plain_observation(row, self.observed.limits), value) for row, value in rows]
+            for rows in self.extreme_rows(count)
+        )
+        return worst, best
+
+    def extreme_rows(self, count: int = 1) -> tuple[list[Any], list[Any]]:
+        """Return the same as `extremes`, with observations as arrays of numbers."""
+        every = self.observed.every()
+        if every is None or not len(every):
             return [], []
         values, known = self.value(every), np.isfinite(self.value_interval(every)).all(axis=1)
         order = [int(k) for k in np.argsort(values, kind="stable") if known[k]]
-        pairs = [(every[k].tolist(), float(values[k])) for k in order]
+        pairs = [(every[k], float(values[k])) for k in order]
         return pairs[:count], pairs[::-1][:count]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, ready for JSON; ``None`` for infinite numbers and nan."""
-        worst, best = self.extremes(3)
+        worst, best = self.extreme_rows(3)
         answer = {
             "gain": self.gain,
             "gain_interval": list(self.gain_interval),
@@ -174,7 +183,11 @@ class Estimate:
 
     def _with_intervals(self, pairs: list[Any]) -> list[dict[str, Any]]:
         return [
-            {"observation": seen, "value": value, "interval": list(self.value_interval(seen))}
+            {
+                "observation": plain_observation(seen, self.observed.limits),
+                "value": value,
+                "interval": list(self.value_interval(seen)),
+            }
             for seen, value in pairs
         ]
 
@@ -209,24 +222,22 @@ class Estimate:
         if not best:
             return "for any observation: value(obs), value_interval(obs)"
         (high_at, high), (low_at, low) = best[0], worst[0]
-        return f"best {high:+.3g} at {high_at}, worst {low:+.3g} at {low_at}; relative, with mean 0"
+        return (
+            f"best {high:+.3g} at {shortened(high_at)}, worst {low:+.3g} at {shortened(low_at)}; relative, "
+            "with mean 0"
+        )
 
 
-def every_observation(limits: Limits) -> NDArray[np.int64] | None:
-    """Return all discrete observations, (n, ...), the last number fastest; ``None`` if more than 10,000.
+def shortened(observation: Any) -> str:
+    """Return an observation in words, cut where it becomes too long to read.
 
     Examples
     --------
-    >>> limits = Limits((2,), np.zeros(2), np.array([1.0, 2.0]), whole=True)
-    >>> every_observation(limits).tolist()
-    [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    >>> shortened({"age": 3}), len(shortened(list(range(1000))))
+    ("{'age': 3}", 60)
     """
-    size = float(np.prod(limits.high - limits.low + 1.0)) if limits.whole else np.inf
-    if size > MOST_LISTED_OBSERVATIONS:
-        return None
-    axes = [np.arange(low, high + 1) for low, high in zip(limits.low.flat, limits.high.flat, strict=True)]
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).astype(np.int64)
-    return grid.reshape(-1, *limits.shape)
+    words = str(observation)
+    return words if len(words) <= MOST_LETTERS else f"{words[: MOST_LETTERS - 3]}..."
 
 
 def with_interval(middle: float, interval: Sequence[float | None], confidence: float) -> str:

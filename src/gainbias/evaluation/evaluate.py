@@ -51,20 +51,24 @@ def evaluate(
     on_termination: OnTermination = "zero",
     confidence: float = 0.95,
     time_limit: float | None = None,
+    deterministic: bool | None = None,
 ) -> Estimate:
     """Estimate what a policy earns per step in the long run, and which states are good, with intervals.
 
     Parameters
     ----------
-    env : gymnasium.Env, str, gymnasium.vector.VectorEnv or callable
-        An environment, its id, a vector environment, or a function without arguments that makes one of
-        these. Time limits are taken off: the policy is followed for ever.
+    env : gymnasium.Env, str, gymnasium.vector.VectorEnv, VecEnv or callable
+        An environment, its id, a vector environment of Gymnasium or Stable-Baselines3, or a function without
+        arguments that makes one of these. Time limits are taken off: the policy is followed for ever.
     policy : callable, object with a method predict, array_like or "random"
         A function from an observation to an action (for a vector environment: from all observations to all
-        actions); an agent, as Stable-Baselines3 makes them; for discrete observations the action of each, or
-        the probability of each action, (n, A); or ``"random"``.
+        actions); an agent, as Stable-Baselines3 makes them; a module of PyTorch, whose output is an action,
+        or logits of discrete actions; for discrete observations the action of each, or the probability of
+        each action, (n, A); or ``"random"``.
     features : str, FeatureMap, Tabular, callable, or (n, d) array or sparse array
-        ``"auto"`` makes discrete observations states and chooses a map for boxes. ``"tiles"``, ``"fourier"``,
+        ``"auto"`` makes discrete observations states and chooses a map for boxes; if there is none, as for
+        images, there is the gain alone, and a note says so. `Tabular` also makes states of the integers in a
+        box, of those that turn up. ``"tiles"``, ``"fourier"``,
         ``"radial"`` and ``"polynomial"`` name a map of the package, with bounds from the space; its settings
         may follow, as in ``"tiles,8,4"`` for 8 tiles in each of 4 tilings. A function takes
         observations (m, ...) and returns rows of features (m, d). A matrix has a row for each discrete
@@ -96,6 +100,9 @@ def evaluate(
         Nominal coverage of the intervals.
     time_limit : float, optional
         Seconds, after which the estimate is made of what there is.
+    deterministic : bool, optional
+        Whether an agent or a module takes its best action, which is the default, or draws one. A note says
+        what it did.
 
     Returns
     -------
@@ -129,6 +136,7 @@ def evaluate(
         on_termination=on_termination,
         confidence=confidence,
         anytime=anytime,
+        deterministic=deterministic,
     )
     check_time_limit(time_limit)
     plan.check()

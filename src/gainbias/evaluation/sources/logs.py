@@ -27,7 +27,7 @@ from gainbias.evaluation.sources.columns import (
     chosen_columns,
     table_of,
 )
-from gainbias.evaluation.sources.spaces import ANY_REWARD, Flaw, Limits, first_flaw, limits_of
+from gainbias.evaluation.sources.spaces import ANY_REWARD, ONE_STATE, Flaw, Limits, first_flaw, limits_of
 from gainbias.evaluation.stream import (
     BrokenStream,
     Left,
@@ -44,17 +44,14 @@ from gainbias.evaluation.stream import (
 from gainbias.types import Bools
 
 COLUMN_KINDS = {
-    "state": "iuf",
-    "next": "iuf",
+    "state": "iufb",
+    "next": "iufb",
     "reward": "iufb",
     "terminated": "b",
     "truncated": "b",
     "step": "iuf",
 }
 """Kinds of NumPy's dtypes that a column may have, for each role; 0 and 1 are true and false too."""
-
-ONE_STATE = Limits((), np.array(0.0), np.array(0.0), whole=True)
-"""Of the states of a log that has none."""
 
 MOST_EPISODES = 100_000
 """Most episodes that are remembered, to notice one that comes back."""
@@ -193,12 +190,12 @@ def _state_limits(table: Table, columns: dict[str, Name], num_states: int | None
     states = next(chunks, {"state": np.empty(0)})["state"]
     if not len(states):
         raise ValueError("the log is empty: at least two rows are needed")
-    if states.dtype.kind not in "iuf" or states.ndim > 2:
+    if states.dtype.kind not in "iufb" or states.ndim > 2:
         raise ValueError(
             f"states have dtype {states.dtype} and shape {states.shape}, they must be integers or numbers: "
             "number other things, for example with pandas.factorize"
         )
-    whole = states.ndim == 1 and states.dtype.kind in "iu"
+    whole = states.ndim == 1 and states.dtype.kind in "iub"
     if not whole:
         shape = states.shape[1:]
         return Limits(shape, np.full(shape, -np.inf), np.full(shape, np.inf), whole=False)

@@ -1,5 +1,8 @@
 """Paths of the copies inside a vector environment, in pieces, whatever its way to reset them.
 
+Start with `vector_paths`. Vector environments of Stable-Baselines3 go by way of `BaselinesVector`, which
+gives them the interface of Gymnasium's.
+
 Gymnasium knows three ways. After the end of an episode NEXT_STEP returns its last observation, and uses the
 next call for a reset, whose action and reward mean nothing. SAME_STEP resets within the step: it returns the
 first observation of the next episode, and the last of the old one in ``infos["final_obs"]``. DISABLED leaves
@@ -15,14 +18,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.sources.policies import Act
-from gainbias.evaluation.sources.spaces import ANY_REWARD, Flaw, Limits, first_flaw, limits_of, not_a_number
+from gainbias.evaluation.sources.spaces import (
+    ANY_REWARD,
+    ONE_STATE,
+    Flaw,
+    Limits,
+    Wrong,
+    first_flaw,
+    limits_of,
+    not_a_number,
+    observation_rows,
+)
 from gainbias.evaluation.stream import BEAT, Beat, BrokenStream, Interrupted, Left, Path
 from gainbias.progress import OutOfTimeError
 from gainbias.tasks.gym.continuing import optional
 from gainbias.types import Bools
 
 
-def vector_paths(envs: Any, act: Act, limits: Limits, size: int, seed: int, beat: Beat) -> Iterator[Path]:
+def vector_paths(
+    envs: Any, act: Act, limits: Limits | None, size: int, seed: int, beat: Beat
+) -> Iterator[Path]:
     """Step a vector environment for ever, and yield the paths of its copies in pieces.
 
     Parameters
@@ -31,8 +46,8 @@ def vector_paths(envs: Any, act: Act, limits: Limits, size: int, seed: int, beat
         Reset with the seed at first; it gives each of its copies a seed of its own.
     act : callable
         The policy, from the observations of all copies to their actions.
-    limits : Limits
-        Of observations of one copy.
+    limits : Limits or None
+        Of observations of one copy; ``None`` if they are not looked at.
     size : int
         Calls of step in each piece.
     seed : int
@@ -70,6 +85,83 @@ def autoreset_mode(envs: Any) -> str:
         ) from None
 
 
+def is_baselines_vector(env: Any) -> bool:
+    """Whether this is a vector environment in the manner of Stable-Baselines3, a ``VecEnv``."""
+    names = ("num_envs", "step_async", "step_wait", "seed", "observation_space", "action_space")
+    return all(hasattr(env, name) for name in names) and not hasattr(env, "single_observation_space")
+
+
+class BaselinesVector:
+    """A vector environment of Stable-Baselines3 with the interface of Gymnasium's.
+
+    Its ``step`` returns four values, its ``reset`` one, and it resets copies within the step: the last
+    observation of an episode is in ``infos[k]["terminal_observation"]``, and
+    ``infos[k]["TimeLimit.truncated"]`` tells a cut from an end.
+
+    Parameters
+    ----------
+    envs : stable_baselines3.common.vec_env.VecEnv
+        Written for version 2.9.2.
+    """
+
+    def __init__(self, envs: Any) -> None:
+        self._envs = envs
+        gymnasium = optional("gymnasium")
+        self.num_envs = int(envs.num_envs)
+        self.single_observation_space = _without_bounds(
+            envs.observation_space, list(normalizing_layers(envs))
+        )
+        self.single_action_space = envs.action_space
+        self.action_space = gymnasium.vector.utils.batch_space(envs.action_space, self.num_envs)
+        self.metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
+
+    def reset(self, *, seed: int) -> tuple[Any, dict[str, Any]]:
+        """Seed all copies, and return their first observations and an empty dictionary."""
+        self._envs.seed(seed)
+        return self._envs.reset(), {}
+
+    def step(self, actions: Any) -> Any:
+        """Return observations, rewards, what ended, what was cut, and last observations."""
+        result = self._envs.step(np.asarray(actions))
+        if not (isinstance(result, tuple) and len(result) == 4):
+            return result
+        observations, rewards, dones, infos = result
+        over = np.asarray(dones, dtype=np.bool_)
+        limited = np.array([bool(info.get("TimeLimit.truncated", False)) for info in infos], dtype=np.bool_)
+        finals = np.empty(self.num_envs, dtype=np.object_)
+        for k in np.flatnonzero(over & limited):
+            finals[k] = infos[k].get("terminal_observation")
+        return observations, rewards, over & ~limited, over & limited, {"final_obs": finals}
+
+
+def normalizing_layers(envs: Any) -> Iterator[Any]:
+    """Yield the layers of a vector environment of Stable-Baselines3 that normalise rewards or still learn."""
+    layer = envs
+    while layer is not None:
+        if hasattr(layer, "norm_reward") and hasattr(layer, "training"):
+            yield layer
+        layer = getattr(layer, "venv", None)
+
+
+def _without_bounds(space: Any, layers: list[Any]) -> Any:
+    """Return a space of observations; its boxes have no bounds where layers normalise, but do not say so."""
+    spaces = optional("gymnasium").spaces
+    for layer in layers:
+        if not getattr(layer, "norm_obs", False):
+            continue
+        if isinstance(space, spaces.Dict):
+            kept = {key: space[key] for key in space if key not in layer.norm_obs_keys}
+            free = {key: _unbounded(space[key]) for key in space if key in layer.norm_obs_keys}
+            space = spaces.Dict(kept | free)
+        else:
+            space = _unbounded(space)
+    return space
+
+
+def _unbounded(space: Any) -> Any:
+    return optional("gymnasium").spaces.Box(-np.inf, np.inf, space.shape, np.float32)
+
+
 class _Call(NamedTuple):
     """What one call of step did, in all n copies."""
 
@@ -85,13 +177,18 @@ class _Call(NamedTuple):
 class _VectorWalk:
     """Steps a vector environment, from piece to piece."""
 
-    def __init__(self, envs: Any, act: Act, limits: Limits, seed: int) -> None:
-        self.envs, self.act, self.limits = envs, act, limits
+    def __init__(self, envs: Any, act: Act, limits: Limits | None, seed: int) -> None:
+        self.envs, self.act = envs, act
+        self.limits, self.is_blind = limits or ONE_STATE, limits is None
+        self.restart = getattr(act, "restart", None)
         self.mode = autoreset_mode(envs)
         self.action_limits = limits_of(envs.single_action_space)
         self.num_calls = 0
         self.resets: Bools = np.zeros(envs.num_envs, dtype=np.bool_)
+        self.given: Any = None
         self.observations = self._reset({"seed": seed})
+        if self.restart is not None:
+            self.restart(np.ones(envs.num_envs, dtype=np.bool_))
 
     def pieces(self, size: int, beat: Beat) -> tuple[list[Path], Exception | None]:
         """Make the steps of a piece; return the path of each copy up to what is wrong, and what that is."""
@@ -117,7 +214,7 @@ class _VectorWalk:
         before, resets = self.observations, self.resets
         actions = self._attempt(
             "the policy failed in step {step}, given observations of all copies", self.act
-        )(before)
+        )(self.given)
         self._check_actions(actions)
         result = self._attempt("the environment failed in step {step}", self.envs.step)(actions)
         if not (isinstance(result, tuple) and len(result) == 5):
@@ -135,6 +232,8 @@ class _VectorWalk:
             if self.mode == "DISABLED":
                 self.observations = self._reset({"options": {"reset_mask": over}})
         self.resets = over if self.mode == "NEXT_STEP" else np.zeros_like(over)
+        if self.restart is not None and (starts := resets if self.mode == "NEXT_STEP" else over).any():
+            self.restart(starts)
         return _Call(before, actions, np.array(rewards), ended, cut, finals, resets)
 
     def _reset(self, how: dict[str, Any]) -> NDArray[Any]:
@@ -168,12 +267,32 @@ class _VectorWalk:
             )
         finals = observations.copy()
         for k in np.flatnonzero(cut):
-            finals[k] = infos["final_obs"][k]
+            last = infos["final_obs"][k]
+            if self.limits.leaves:
+                finals[k] = self._rows([last])[0]
+            elif not self.is_blind:
+                finals[k] = last
         return finals
 
+    def _rows(self, observations: Any) -> NDArray[Any]:
+        """Return observations of several parts as rows of numbers."""
+        try:
+            return observation_rows(observations, self.limits.leaves, learn=True)
+        except Wrong as error:
+            raise BrokenStream(f"the observations before step {self.num_calls} are {error}") from None
+
     def _copied(self, given: Any) -> NDArray[Any]:
-        """Return observations as an array of the right shape that the environment will not change."""
-        observations = np.array(given)
+        """Return observations as an array of the right shape that the environment will not change.
+
+        The policy is given them as they came.
+        """
+        self.given = given
+        if self.is_blind:
+            return np.zeros(self.envs.num_envs, dtype=np.int64)
+        if self.limits.leaves:
+            observations = self._rows(given)
+        else:
+            self.given = observations = np.array(given)
         expected = (self.envs.num_envs, *self.limits.shape)
         if observations.shape != expected:
             raise BrokenStream(

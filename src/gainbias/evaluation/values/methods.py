@@ -166,7 +166,7 @@ class LeastSquares:
     @property
     def description(self) -> str:
         """The method in words."""
-        return f"average-reward least squares (lstd), {self._observed.num_features} features"
+        return f"average-reward least squares (lstd), {self._observed.num_used} features"
 
     def add(self, batch: Transitions) -> None:
         """Add the next batch of a chain; sums are taken when there are enough batches of all chains."""
