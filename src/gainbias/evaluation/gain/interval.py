@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.batches import AnyMeans, BatchMeans, RatioMeans
 from gainbias.evaluation.gain.length import steadier
 from gainbias.evaluation.gain.spectrum import slow_waves
 from gainbias.evaluation.gain.verdict import ENOUGH_ENTRIES, SURE_OF_SHIFT, Verdict, constant_verdict, judge
@@ -132,13 +132,13 @@ class GainEstimate:
         return bool(self.warnings)
 
 
-def estimate_gain(rewards: BatchMeans, confidence: float = 0.95, find_warm_up: bool = True) -> GainEstimate:
+def estimate_gain(rewards: AnyMeans, confidence: float = 0.95, find_warm_up: bool = True) -> GainEstimate:
     """Estimate the gain from the rewards of one or several independent chains, or the mean of any series.
 
     Parameters
     ----------
-    rewards : BatchMeans
-        The rewards; at least two steps.
+    rewards : BatchMeans, RatioMeans or RatioDifference
+        The rewards, perhaps with durations: then the gain is a ratio. At least two steps.
     confidence : float
         Nominal coverage of the interval.
     find_warm_up : bool
@@ -164,7 +164,11 @@ def estimate_gain(rewards: BatchMeans, confidence: float = 0.95, find_warm_up: b
     True
     """
     _check(rewards.steps, confidence)
+    if isinstance(rewards, RatioMeans) and not rewards.bottoms.mean > 0.0:
+        raise ValueError("all steps together take no time: their durations are all 0")
     cut = _warm_up_of(rewards.with_rest, rewards.mean_after, rewards.rounding) if find_warm_up else 0
+    if isinstance(rewards, RatioMeans) and not rewards.bottoms.mean_after(cut) > 0.0:
+        cut = 0  # what is left takes no time
     gain, variance = rewards.mean_after(cut), rewards.variance_after(cut)
     means, squares = rewards.about(gain, cut)
     groups = rewards.groups_after(cut, -(-SKEWNESS_GROUPS // rewards.num_chains), gain)
@@ -378,7 +382,7 @@ def stretched(quantile: float, bend: Floats) -> Floats:
     return np.where(np.abs(bend) > 1e-6, bent, quantile)
 
 
-def _start_in_words(rewards: BatchMeans, means: Floats, cut: int) -> list[str]:
+def _start_in_words(rewards: AnyMeans, means: Floats, cut: int) -> list[str]:
     """Return a warning if the first few batches after the cut, which were kept, decide the answer."""
     few = dominant_start(means, rewards.rounding)
     if not few:
