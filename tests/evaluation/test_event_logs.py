@@ -458,7 +458,7 @@ class TestBadInput:
         assert ("-1.0, and must not be negative" in words) or "missing" in words
 
     def test_no_time_at_all(self):
-        with pytest.raises(ValueError, match="all steps together take no time"):
+        with pytest.raises(ValueError, match="durations, add up to 0"):
             evaluated(SMALL | {"at": np.ones(7)})
 
     def test_arguments_that_do_not_fit(self):

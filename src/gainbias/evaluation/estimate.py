@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.gain.anytime import ConfidenceSequence
 from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
-from gainbias.evaluation.gain.interval import estimate_gain
-from gainbias.evaluation.gain.length import RunLength, length_for
+from gainbias.evaluation.gain.interval import RunLength, estimate_gain, length_for
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.sources.spaces import plain_observation
 from gainbias.evaluation.stream import STEP

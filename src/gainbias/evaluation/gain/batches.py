@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 from gainbias.types import Floats
 
 CAPACITY = 8192
-"""Fewer batches than this are kept of a chain: 128 kB with the sums of squares."""
+"""Fewer batches than this are kept of a chain: 128 kB with the sums of squares. Of a longer chain this many
+first numbers are kept as well, in 64 kB."""
 
 BATCH_PIECE = 2**20
 """Numbers that are worked on at once, however many the caller brings."""
@@ -163,6 +164,9 @@ class BatchMeans:
     ----------
     largest : float
         Largest absolute reward so far, which says how far differences may be rounding.
+    head : (chains, 0 or `CAPACITY`) array
+        The first rewards of each chain, less its first one, if there are more than batches: what comes back
+        within a batch is seen in them alone. Before that all rewards are batches of their own.
 
     Examples
     --------
@@ -178,7 +182,7 @@ class BatchMeans:
             raise ValueError(f"num_chains must be at least 1, found {num_chains}")
         self.origin = np.zeros(num_chains)
         self.sums = BatchSums((2, num_chains))
-        self.largest = 0.0
+        self.largest, self.head = 0.0, np.zeros((num_chains, 0))
 
     @classmethod
     def of(cls, rewards: ArrayLike) -> Self:
@@ -225,18 +229,22 @@ class BatchMeans:
         width = max(1, BATCH_PIECE // self.num_chains)
         for begin in range(0, array.shape[1], width):
             shifted = array[:, begin : begin + width] - self.origin[:, None]
+            if self.steps < CAPACITY <= self.steps + shifted.shape[1]:  # so far a batch is a reward
+                self.head = np.concatenate([self.sums.complete[0], shifted], axis=1)[:, :CAPACITY]
             self.sums.add(np.stack([shifted, shifted**2]))
 
     def state(self) -> tuple[dict[str, int | float], dict[str, Floats]]:
         """Return all numbers and all arrays that `restored` needs."""
         numbers = {"size": self.sums.size, "steps": self.steps, "largest": self.largest}
-        return numbers, {"origin": self.origin, "complete": self.sums.complete, "rest": self.sums.rest}
+        arrays = {"origin": self.origin, "complete": self.sums.complete, "rest": self.sums.rest}
+        return numbers, arrays | {"head": self.head}
 
     @classmethod
     def restored(cls, numbers: Mapping[str, Any], arrays: Mapping[str, Floats]) -> Self:
         """Return what `state` was taken of, to the last bit."""
         made = cls(len(arrays["origin"]))
         made.origin, made.largest = arrays["origin"], numbers["largest"]
+        made.head = arrays.get("head", made.head)  # files of earlier versions have none
         made.sums = BatchSums.restored(arrays["complete"], arrays["rest"], numbers["size"], numbers["steps"])
         return made
 
@@ -266,6 +274,10 @@ class BatchMeans:
             return means
         rest = self.sums.rest[0] + self.sums.rest_steps * (self.origin - centre)
         return np.concatenate([means, rest[:, None] / self.sums.size], axis=1)
+
+    def head_about(self, centre: float) -> Floats:
+        """Return the first rewards, about any level."""
+        return self.head
 
     def groups_after(self, cut: int, count: int, centre: float) -> Floats:
         """Return means less `centre` over `count` groups of neighbouring batches, (chains, groups).
@@ -302,6 +314,7 @@ class BatchMeans:
         """Return the rewards as they were after the first `batches` batches; nothing can be added to them."""
         part = BatchMeans(self.num_chains)
         part.origin, part.sums, part.largest = self.origin, self.sums.first(batches), self.largest
+        part.head = self.head[:, : part.steps]
         return part
 
     def merge(self, other: BatchMeans) -> BatchMeans:
@@ -312,6 +325,7 @@ class BatchMeans:
         merged.origin = np.concatenate([self.origin, other.origin])
         merged.sums = self.sums.beside(other.sums)
         merged.largest = max(self.largest, other.largest)
+        merged.head = np.concatenate([self.head, other.head])
         return merged
 
     def _check_finite(self, rewards: Floats) -> None:
@@ -377,9 +391,11 @@ class RatioMeans:
         below = self.bottoms.mean
         return (self.tops.rounding + abs(self.tops.mean / below) * self.bottoms.rounding) / abs(below)
 
-    def add(self, tops: Floats, bottoms: Floats) -> None:
+    def add(self, tops: ArrayLike, bottoms: ArrayLike) -> None:
         """Add the next steps of both, each of shape (chains, count), or (count,) for one chain."""
         above, below = (np.atleast_2d(np.asarray(part, dtype=np.float64)) for part in (tops, bottoms))
+        if above.shape != below.shape:
+            raise ValueError(f"both series must have the same length, found {above.shape} and {below.shape}")
         self.tops.add(above)
         self.bottoms.add(below)
         origins = self.tops.origin[:, None], self.bottoms.origin[:, None]
@@ -387,6 +403,17 @@ class RatioMeans:
         for begin in range(0, above.shape[1], width):
             piece = slice(begin, begin + width)
             self._products.add((above[:, piece] - origins[0]) * (below[:, piece] - origins[1]))
+
+    @classmethod
+    def of(cls, tops: ArrayLike, bottoms: ArrayLike) -> Self:
+        """Return the batches of two series in memory, each of shape (chains, steps) or (steps,)."""
+        made = cls(len(np.atleast_2d(np.asarray(tops))))
+        made.add(tops, bottoms)
+        return made
+
+    def head_about(self, centre: float) -> Floats:
+        """Return the first steps of r - centre d, about any level."""
+        return self.tops.head - centre * self.bottoms.head
 
     def mean_after(self, cut: int) -> float:
         """Ratio of the sums after the first `cut` batches."""
@@ -492,6 +519,11 @@ class RatioDifference:
     def with_rest(self, centre: float, cut: int = 0) -> Floats:
         """Return by how much each batch moves the difference, less `centre`, also one that is not full."""
         return self._apart(lambda part, ratio: part.with_rest(ratio, cut), centre, cut)
+
+    def head_about(self, centre: float) -> Floats:
+        """Return by how much each of the first steps moves the difference, about any level."""
+        first, second = (part.head_about(part.mean) / part.below() for part in (self._first, self._second))
+        return np.asarray(first - second)
 
     def groups_after(self, cut: int, count: int, centre: float) -> Floats:
         """Return by how much groups of batches move the difference, less `centre`."""
