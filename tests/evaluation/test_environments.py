@@ -386,12 +386,13 @@ class TestFlaws:
 
     def test_spaces_of_other_things(self):
         env = Queue()
-        env.observation_space = spaces.Tuple([spaces.Discrete(2)])
-        with pytest.raises(ValueError, match="FlattenObservation"):
-            environment_stream(env, "random")
         env.observation_space = spaces.Sequence(spaces.Discrete(2))  # of any length
+        stream = environment_stream(env, "random")
+        assert not stream.has_states
+        assert "there is the gain alone, and no values" in stream.notes[-1]
+        assert "TransformObservation" in stream.notes[-1]
         with pytest.raises(ValueError, match="TransformObservation"):
-            environment_stream(env, "random")
+            environment_stream(env, "random", features=lambda seen: seen)
 
 
 class TestMemory:

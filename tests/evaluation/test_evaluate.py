@@ -311,7 +311,7 @@ class TestStopping:
         assert gb.evaluate(Queue, lambda seen: 1, num_steps=4_000).diagnostics.num_chains == 4
         assert gb.evaluate(Queue(), lambda seen: 1, num_steps=4_000).diagnostics.num_chains == 1
 
-    def test_a_time_limit_before_all_chains_have_begun(self):
+    def test_chains_of_a_slow_environment_advance_in_turns(self):
         class Slow(Queue):
             def step(self, action):
                 time.sleep(0.001)
@@ -320,10 +320,9 @@ class TestStopping:
         estimate = gb.evaluate(Slow, ALWAYS, time_limit=0.5)
         facts = estimate.diagnostics
         assert "time limit of 0.5 s" in facts.warnings[0]
-        assert "only 1 of 4 chains had begun" in facts.notes
-        assert facts.num_chains == 1
-        assert 64 <= facts.num_transitions <= 600
-        same = gb.evaluate(Queue, ALWAYS, chains=1, num_steps=facts.num_transitions)
+        assert facts.num_chains == 4
+        assert 32 <= facts.num_transitions <= 600
+        same = gb.evaluate(Queue, ALWAYS, num_steps=facts.num_transitions)
         assert estimate.gain == same.gain
 
     def test_the_clock_is_looked_at_after_every_slow_step(self):
@@ -333,9 +332,9 @@ class TestStopping:
                 return super().step(action)
 
         begun = time.monotonic()
-        estimate = gb.evaluate(Slower, ALWAYS, time_limit=1.5)
-        assert time.monotonic() - begun < 3.0
-        assert 4 <= estimate.diagnostics.num_transitions <= 10
+        estimate = gb.evaluate(Slower, ALWAYS, time_limit=4.0)
+        assert time.monotonic() - begun < 6.0
+        assert 16 <= estimate.diagnostics.num_transitions <= 26
 
     def test_an_interrupt_stops_all_chains(self):
         taken = []
@@ -349,7 +348,7 @@ class TestStopping:
 
         estimate = gb.evaluate(Interrupting, ALWAYS)
         assert len(taken) <= 501
-        assert estimate.diagnostics.num_transitions >= 498
+        assert estimate.diagnostics.num_transitions >= 500 * 15 / 16 - 4
 
     def test_interrupted_before_there_is_anything(self):
         class Impatient(Queue):

@@ -63,6 +63,7 @@ class TestForms:
         agent = Agent()
         assert act(agent)(1) == 6
         assert agent.asked == [True]
+        assert act(Agent(state=1))(1) == 6
         assert act(Plain())(1) == 5
 
     def test_random(self):
@@ -91,7 +92,3 @@ class TestErrors:
             act([0, 1], seen=BOX)
         with pytest.raises(ValueError, match="discrete actions only"):
             act([0, 1, 0], done=BOX)
-
-    def test_an_agent_with_a_memory(self):
-        with pytest.raises(ValueError, match="remembers"):
-            act(Agent(state=1))(1)

@@ -95,8 +95,10 @@ class TestObservations:
         seen = observation_map(limits, "auto", every, "zero")
         assert seen.states(every).tolist() == list(range(6))
         huge = Limits((40,), np.zeros(40), np.ones(40), whole=True)
+        numbered = observation_map(huge, "auto", np.zeros((1, 40)), "zero")
+        assert numbered.states(np.eye(40)[[3, 7, 3]]).tolist() == [0, 1, 0]
         with pytest.raises(ValueError, match=r"different observations.*pass features"):
-            observation_map(huge, "auto", np.zeros((1, 40)), "zero")
+            observation_map(huge, np.zeros((2, 1)), np.zeros((1, 40)), "zero")
 
     @pytest.mark.parametrize("form", [np.array, sparse.csr_array])
     def test_a_matrix(self, form):

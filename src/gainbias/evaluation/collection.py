@@ -68,7 +68,7 @@ class Collection:
         show: Callable[[int], None] | None = None,
         hear: Callable[[Floats, Floats | None], None] | None = None,
     ) -> None:
-        self.stream, self._make_method = stream, make_method
+        self.stream = stream
         self.method = make_method(stream.num_chains)
         self.rewards = self._no_rewards(stream.num_chains)
         observed = stream.observed
@@ -99,16 +99,6 @@ class Collection:
             if batch is None:
                 return self.rewards
             self._aligner.add(batch)
-
-    def settle(self) -> None:
-        """Go on with the chains that have begun, if nothing more will come and others have not."""
-        if self.rewards.steps:
-            return
-        count = self._aligner.keep_longest()
-        if count < self.stream.num_chains and self._aligner.ready:
-            self.stream.notes.append(f"only {count} of {self.stream.num_chains} chains had begun")
-            self.method, self.rewards = self._make_method(count), self._no_rewards(count)
-            self._take(self._aligner.ready)
 
     def _no_rewards(self, num_chains: int) -> BatchMeans | RatioMeans:
         return RatioMeans(num_chains) if self.stream.is_timed else BatchMeans(num_chains)

@@ -280,7 +280,7 @@ class _Pairing:
         self._num_chains = num_chains
 
     def subtract(self, rewards: Floats, durations: Floats | None = None) -> None:
-        """Take the next rewards of the second policy, (chains, count); its last chains may be missing."""
+        """Take the next rewards of the second policy, (chains, count)."""
         chains, count = rewards.shape
         width = self._num_chains * (1 if durations is None else 2)
         kept = np.frombuffer(self._file.read(count * width * rewards.itemsize)).reshape(count, width).T

@@ -413,6 +413,8 @@ def check_automatic(limits: Limits, features: Choice) -> None:
 
 
 def _num_observations(limits: Limits) -> float:
+    if any(leaf.kind == "text" for leaf in limits.leaves):
+        return np.inf
     return float(np.prod(limits.high - limits.low + 1.0))
 
 

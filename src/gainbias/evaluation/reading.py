@@ -184,7 +184,6 @@ def read(
         if target_half_width is None:
             collection.reach(steps)
     except (BrokenStream, OutOfTimeError) as error:
-        collection.settle()
         made = collection.rewards.steps
         if made < FEWEST_STEPS:
             if isinstance(error, Interrupted):

@@ -454,18 +454,6 @@ class Aligner:
         """Add the next batch of a chain."""
         self._waiting[batch.chain].append(batch)
 
-    def keep_longest(self) -> int:
-        """Keep the chains that give the most steps of equal length in all, renumber them, and count them."""
-        lengths = np.array([sum(map(len, batches)) for batches in self._waiting])
-        order = np.argsort(-lengths, kind="stable")
-        count = 1 + int(np.argmax(lengths[order] * np.arange(1, len(order) + 1)))
-        kept = sorted(order[:count].tolist())
-        self._waiting = [
-            [replace(batch, chain=number) for batch in self._waiting[chain]]
-            for number, chain in enumerate(kept)
-        ]
-        return count
-
     def take(self, count: int) -> list[Transitions]:
         """Return the next `count` steps of every chain, at most `ready`, and forget them."""
         taken = []

@@ -75,7 +75,7 @@ USUAL_COPIES = 4
 
 Environment: TypeAlias = "str | Any | Callable[[], Any]"
 
-TURNS = 16
+SHARE_OF_A_TURN = 16
 """Environments that advance in turns make a sixteenth of the steps so far at once, or fewer."""
 
 SLOW_SECONDS = 0.1
@@ -240,7 +240,7 @@ def single_paths(walks: list[_Walk], seeds: list[int], size: int) -> Iterator[Pa
     while True:
         made = 0
         while made < size:
-            count = min(size - made, BEAT, max(1, total // TURNS))
+            count = min(size - made, BEAT, max(1, total // SHARE_OF_A_TURN))
             if any(walk.advance(count) is not None for walk in walks):
                 break
             made, total = made + count, total + count

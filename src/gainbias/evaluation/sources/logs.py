@@ -232,12 +232,12 @@ def _state_limits(table: Table, columns: dict[str, Name], num_states: int | None
     states = next(chunks, {"state": np.empty(0)})["state"]
     if not len(states):
         raise ValueError("the log is empty: at least two rows are needed")
-    if states.dtype.kind not in "iuf" or states.ndim > 2:
+    if states.dtype.kind not in "iufb" or states.ndim > 2:
         raise ValueError(
             f"states have dtype {states.dtype} and shape {states.shape}, they must be integers or numbers: "
             "number other things, for example with pandas.factorize"
         )
-    whole = states.ndim == 1 and states.dtype.kind in "iu"
+    whole = states.ndim == 1 and states.dtype.kind in "iub"
     if not whole:
         shape = states.shape[1:]
         return Limits(shape, np.full(shape, -np.inf), np.full(shape, np.inf), whole=False)

@@ -18,8 +18,8 @@ from gainbias.evaluation.stream import BrokenStream, Left, Path
 from gainbias.types import Bools, Floats
 
 COLUMN_KINDS = {
-    "state": "iuf",
-    "next": "iuf",
+    "state": "iufb",
+    "next": "iufb",
     "reward": "iufb",
     "reward_rate": "iufb",
     "terminated": "b",

@@ -174,7 +174,7 @@ def observation_limits(space: Any) -> Limits | None:
     )
 
 
-ANY_TEXT = Limits((), np.array(-1.0), np.array(np.inf), whole=True)
+ANY_TEXT = Limits((), np.array(-1.0), np.array(float(MOST_TEXTS)), whole=True)
 """Of the number of a text."""
 
 
@@ -277,7 +277,7 @@ def _of_one(observation: Any, leaves: tuple[Leaf, ...]) -> Any:
     return _nested(
         leaves,
         [
-            [part] if leaf.kind == "text" else np.asarray(part)[None]
+            (part,) if leaf.kind == "text" else np.asarray(part)[None]
             for leaf, part in zip(leaves, parts, strict=True)
         ],
     )

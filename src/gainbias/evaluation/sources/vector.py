@@ -121,7 +121,10 @@ class BaselinesVector:
         self._envs = envs
         gymnasium = optional("gymnasium")
         self.num_envs = int(envs.num_envs)
-        self.single_observation_space, self.single_action_space = envs.observation_space, envs.action_space
+        self.single_observation_space = _without_bounds(
+            envs.observation_space, list(normalizing_layers(envs))
+        )
+        self.single_action_space = envs.action_space
         self.action_space = gymnasium.vector.utils.batch_space(envs.action_space, self.num_envs)
         self.metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
 
@@ -152,6 +155,25 @@ def normalizing_layers(envs: Any) -> Iterator[Any]:
         if hasattr(layer, "norm_reward") and hasattr(layer, "training"):
             yield layer
         layer = getattr(layer, "venv", None)
+
+
+def _without_bounds(space: Any, layers: list[Any]) -> Any:
+    """Return a space of observations; its boxes have no bounds where layers normalise, but do not say so."""
+    spaces = optional("gymnasium").spaces
+    for layer in layers:
+        if not getattr(layer, "norm_obs", False):
+            continue
+        if isinstance(space, spaces.Dict):
+            kept = {key: space[key] for key in space if key not in layer.norm_obs_keys}
+            free = {key: _unbounded(space[key]) for key in space if key in layer.norm_obs_keys}
+            space = spaces.Dict(kept | free)
+        else:
+            space = _unbounded(space)
+    return space
+
+
+def _unbounded(space: Any) -> Any:
+    return optional("gymnasium").spaces.Box(-np.inf, np.inf, space.shape, np.float32)
 
 
 class _Call(NamedTuple):

@@ -478,7 +478,8 @@ class Reader:
         other, other_after = here, after
         if second is not first:
             other, other_after = _numbers(second.here + shift), _numbers(second.after + shift)
-        largest = None if squares is None else 1.0 / np.maximum(squares[here], squares[other])
+        with np.errstate(divide="ignore"):  # ends, whose features are all 0, bound nothing
+            largest = None if squares is None else 1.0 / np.maximum(squares[here], squares[other])
         moves = Move(here, after, first.rewards, other, other_after, second.rewards)
         return MovePiece(matrix, rows, moves, largest, first.durations)
 

@@ -35,7 +35,7 @@ from gainbias.evaluation.gain.interval import stretched
 from gainbias.evaluation.gain.warm_up import autocorrelation_time
 from gainbias.evaluation.values.sums import Moments, MomentSums
 from gainbias.features.matrix import Matrix
-from gainbias.types import Floats
+from gainbias.types import Floats, Ints
 
 ENOUGH_OBSERVATIONS = 20
 """Fewest visits, by the weight of the data, with which a value has an interval."""
@@ -245,9 +245,23 @@ def _inverse(matrix: Floats, lengths: Floats) -> Callable[[Floats], Floats]:
     if len(matrix) <= MOST_DECOMPOSED:
         inverse = linalg.pinv(scaled, rtol=UNSEEN_DIRECTION) / np.outer(lengths, lengths)
         return lambda right: np.asarray(inverse @ right)
+    used = np.flatnonzero(scaled.any(axis=1))
+    if len(used) <= MOST_DECOMPOSED:  # most states of a table were never seen
+        return _filled(_inverse(matrix[np.ix_(used, used)], lengths[used]), used, len(matrix))
     scaled[np.diag_indices(len(scaled))] += UNSEEN_DIRECTION * len(scaled) * np.abs(np.diag(scaled)).max()
     factors = linalg.lu_factor(scaled, overwrite_a=True)
     return lambda right: np.asarray(linalg.lu_solve(factors, right / lengths) / lengths)
+
+
+def _filled(solved: Callable[[Floats], Floats], used: Ints, size: int) -> Callable[[Floats], Floats]:
+    """Return a function of all unknowns from one of those in use; the others are 0."""
+
+    def solved_all(right: Floats) -> Floats:
+        answer = np.zeros(size)
+        answer[used] = solved(right[used])
+        return answer
+
+    return solved_all
 
 
 def _centred(array: Floats) -> Floats:
