@@ -533,3 +533,86 @@ class TestBadInput:
             cli.main(["evaluate", "FrozenLake-v1", "--policy", "random", "--time", "at"]) == cli.WRONG_INPUT
         )
         assert "is no log: leave out --time" in capsys.readouterr().err
+
+
+class TestSeries:
+    x = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0])
+    at = np.array([0.0, 2.0, 3.0, 7.0, 8.0, 8.0, 9.5])
+
+    def test_a_number_counts_for_as_long_as_it_holds(self):
+        mean = (3.0 * 2 + 1.0 + 4.0 * 4 + 1.0 + 9.0 * 1.5) / 9.5
+        dates = START + (3_600 * self.at).astype(np.int64).astype("m8[s]")
+        frame = pandas.DataFrame({"x": self.x, "at": dates})
+        zoned = frame.assign(at=frame["at"].dt.tz_localize("Asia/Tokyo"))
+        for series, how in (
+            (self.x, {"time": self.at}),
+            (self.x[:-1], {"duration": np.diff(self.at)}),
+            ({"x": self.x, "at": self.at}, {"column": "x", "time": "at"}),
+            (frame, {"column": "x", "time": "at"}),
+            (zoned, {"column": "x", "time": "at"}),
+            (self.x, {"time": dates}),
+            (np.stack([self.x, self.x]), {"time": np.stack([self.at, self.at + 5.0])}),
+        ):
+            found = gb.evaluate_series(series, (0.1, 0.4, 0.6, 0.9), **how)
+            assert found.mean == pytest.approx(mean, rel=1e-14)
+            assert [one.value for one in found.levels] == [1.0, 3.0, 4.0, 9.0]
+            assert not found.is_ratio
+            assert "mean and quantiles are over time" in found.diagnostics.notes[0]
+
+    @pytest.mark.parametrize("rows", [1, 2, 3])
+    def test_however_it_is_read(self, rows, tmp_path, monkeypatch):
+        from gainbias.evaluation.sources import numbers
+
+        table = pyarrow.table(
+            {"x": np.tile(self.x, 2), "at": np.tile(self.at, 2), "who": ["a"] * 7 + ["b"] * 7}
+        )
+        monkeypatch.setattr(numbers, "ROWS", rows)
+        csv.write_csv(table, tmp_path / "log.csv")
+        for form in (table, tmp_path / "log.csv"):
+            found = gb.evaluate_series(form, (0.5,), column="x", time="at", group="who")
+            alone = gb.evaluate_series(self.x, (0.5,), time=self.at)
+            for one in found.values():
+                assert (one.mean, one.quantiles[0.5].value) == (alone.mean, alone.quantiles[0.5].value)
+
+    def test_equal_times_are_the_plain_answer(self):
+        x = np.random.default_rng(0).exponential(size=5_001)
+        timed = gb.evaluate_series(x, time=np.arange(5_001.0))
+        plain = gb.evaluate_series(x[:-1])
+        assert timed.mean == pytest.approx(plain.mean)
+        assert timed.interval == pytest.approx(plain.interval)
+        for level, one in plain.quantiles.items():
+            assert timed.quantiles[level].value == one.value
+            assert timed.quantiles[level].interval == pytest.approx(one.interval, rel=0.02)
+
+    def test_quantiles_of_a_queue(self):
+        log = mm1(60_000, seed=3)
+        found = gb.evaluate_series(log["reward"], (0.5, 0.9), time=log["time"])
+        assert found.interval[0] < 4.0 < found.interval[1]
+        for level in (0.5, 0.9):  # the law is geometric: at least n with probability 0.8 ** n
+            exact = np.ceil(np.log(1.0 - level) / np.log(0.8)) - 1.0
+            low, high = found.quantiles[level].interval
+            assert low <= exact <= high
+
+    def test_bad_input(self, tmp_path, capsys):
+        at = np.where(np.arange(7) == 5, 7.5, self.at)
+        found = gb.evaluate_series(self.x, (0.5,), time=at)
+        assert (
+            found.diagnostics.warnings[0]
+            == "cut short after 4 numbers: row 5: the time is earlier than the one before"
+        )
+        found = gb.evaluate_series(self.x, (0.5,), duration=np.where(np.arange(7) == 5, -1.0, 1.0))
+        assert "cut short after 5 numbers: row 5: the duration is negative" in found.diagnostics.warnings[0]
+        found = gb.evaluate_series(self.x, (0.5,), time=np.where(np.arange(7) == 5, np.nan, self.at))
+        assert "row 5: the time is nan or missing" in found.diagnostics.warnings[0]
+        with pytest.raises(ValueError, match="time and duration both say how long a number holds"):
+            gb.evaluate_series(self.x, time=self.at, duration=self.at)
+        with pytest.raises(ValueError, match="a ratio is not over time"):
+            gb.evaluate_series(self.x, time=self.at, ratio_to=self.at)
+        nothing = gb.evaluate_series(self.x, (0.5,), time=np.ones(7))
+        assert "sum to zero" in nothing.diagnostics.warnings[0]
+        pandas.DataFrame({"x": self.x, "at": self.at}).to_csv(tmp_path / "log.csv", index=False)
+        words = ["evaluate", str(tmp_path / "log.csv"), "--column", "x"]
+        assert cli.main([*words, "--time", "at", "--json"]) == cli.DONE
+        assert json.loads(capsys.readouterr().out)["mean"] == pytest.approx(37.5 / 9.5)
+        assert cli.main([*words, "--reward-rate", "at"]) == cli.WRONG_INPUT
+        assert "leave out --reward-rate" in capsys.readouterr().err

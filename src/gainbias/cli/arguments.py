@@ -54,7 +54,9 @@ def series_settings(options: argparse.Namespace) -> dict[str, Any] | None:
             flag = wrong[0].replace("_", "-")
             raise ValueError(f"--{flag} is for a column of numbers: say which, as in --column ms")
         return None
-    if columns := log_columns(options) | time_settings(options):
+    timed = time_settings(options)
+    clock = {name: timed.pop(name) for name in ("time", "duration") if name in timed}
+    if columns := log_columns(options) | timed:
         flag = next(iter(columns)).replace("_", "-")
         raise ValueError(f"--column is for numbers without states: leave out --{flag}")
     if options.policy is not None:
@@ -64,7 +66,7 @@ def series_settings(options: argparse.Namespace) -> dict[str, Any] | None:
             raise ValueError(f"--{what.replace('_', '-')} is for one series: leave it out, or --group")
     levels = named.pop("quantile")
     quantiles = {} if levels is None else {"quantiles": levels}
-    return quantiles | named | {"column": options.column, "confidence": options.confidence}
+    return quantiles | named | clock | {"column": options.column, "confidence": options.confidence}
 
 
 def read_policy(words: str | None) -> Any:
