@@ -56,7 +56,7 @@ CASES = [
     Case("Acrobot-v1"),
     Case("MountainCarContinuous-v0"),
     Case("FrozenLake-v1", observations="discrete"),
-    Case("Taxi-v3", observations="discrete"),
+    Case("Taxi-v4", observations="discrete"),
     Case("CliffWalking-v1", observations="discrete"),
     Case("Blackjack-v1", observations="tuple"),
     Case("MiniGrid-Empty-5x5-v0", needs="minigrid", observations="dictionary with a text"),

@@ -1,6 +1,6 @@
 """Compare what the package answers now with what it answered before its rooms were rebuilt.
 
-``tests/golden.json`` holds the answers to 139 calls: exact solutions, runs, bounds, evaluations, a small
+``tests/golden.json`` holds the answers to 140 calls: exact solutions, runs, bounds, evaluations, a small
 sweep, a shortened reproduction, JSON outputs, helps and error messages::
 
     python -m tools.golden check            # compare; on the machine that wrote the file, bit for bit
@@ -173,6 +173,11 @@ def exact_calls() -> dict[str, Call]:
         ),
         "solve from_rates": lambda: solution(
             gb.MarkovRewardProcess.from_rates([[-2.0, 2.0], [3.0, -3.0]], [1.0, 0.0])
+        ),
+        "solve durations": lambda: solution(
+            gb.MarkovRewardProcess(
+                chain, rewards, durations=1.0 + rewards, reward_rates=[1, 0, 2], duration_variances=rewards
+            )
         ),
         "solve multichain": lambda: solution(two_classes, multichain=True),
         "solve walk": lambda: solution(walk()),

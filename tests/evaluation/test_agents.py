@@ -152,13 +152,13 @@ class TestVectors:
 
     def test_the_chains_are_its_copies_and_the_answer_is_that_of_the_model(self):
         envs = DummyVecEnv([Queue] * 4)
-        estimate = gb.evaluate(envs, np.ones(6, dtype=int), num_steps=20_000, on_termination="reward")
+        estimate = gb.evaluate(envs, np.ones(6, dtype=int), num_steps=8_000, on_termination="reward")
         low, high = estimate.gain_interval
         width = high - low
         assert low - width / 2 < gb.solve(queue_process()).gain < high + width / 2
         assert estimate.diagnostics.num_chains == 4
-        again = gb.evaluate(lambda: DummyVecEnv([Queue] * 4), np.ones(6, dtype=int), num_steps=20_000)
-        other = gb.evaluate(DummyVecEnv([Queue] * 4), np.ones(6, dtype=int), num_steps=20_000, seed=1)
+        again = gb.evaluate(lambda: DummyVecEnv([Queue] * 4), np.ones(6, dtype=int), num_steps=8_000)
+        other = gb.evaluate(DummyVecEnv([Queue] * 4), np.ones(6, dtype=int), num_steps=8_000, seed=1)
         assert again.gain == estimate.gain != other.gain
 
     def test_cuts_lead_nowhere_and_ends_lead_back(self):

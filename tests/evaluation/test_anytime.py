@@ -14,7 +14,7 @@ from gainbias.evaluation.gain.anytime import (
     looks_until,
 )
 from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.interval import estimate_gain
+from gainbias.evaluation.gain.interval import SKEWNESS_GROUPS, estimate_gain
 from gainbias.store import DamagedError
 from tests.evaluation.chains import Queue
 from tests.oracles.series import PROCESSES
@@ -107,6 +107,21 @@ class TestSequence:
         assert estimate.half_width == pytest.approx(student * estimate.standard_error, rel=0.03)
         assert "from step 512 of each chain on" in estimate.notes[-1]
 
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_a_long_tail_moves_both_ends(self, sign):
+        """Willink's transformation, undone at both ends, gives back Student's quantile of the bound."""
+        rewards = BatchMeans.of(sign * np.random.default_rng(0).pareto(3.0, 4_000))
+        once = estimate_gain(rewards, find_warm_up=False)
+        estimate = ConfidenceSequence(first_look=2_000).widened(once, rewards)
+        groups = rewards.groups_after(0, SKEWNESS_GROUPS, once.gain).ravel()
+        bend = stats.skew(groups, bias=False) / (6.0 * np.sqrt(len(groups)))
+        assert sign * bend > 0.01
+        reached = (once.gain - np.array(estimate.interval)) / estimate.standard_error
+        undone = ((1.0 + 2.0 * bend * reached) ** 3 - 1.0) / (6.0 * bend) + bend
+        bound = np.sqrt(first_bound(0.95) ** 2 + np.log(2.0))
+        student = stats.t.isf(stats.norm.sf(bound), estimate.degrees)
+        np.testing.assert_allclose(undone, [student, -student], rtol=1e-9)
+
     def test_a_slow_part_keeps_the_error_from_few_waves(self):
         """A hundredfold growth since an early first look: many waves would not see the slow part."""
         series = PROCESSES["slow-under-fast"].generate(np.random.default_rng(0), 100_000, 1)[0]
@@ -141,6 +156,15 @@ class TestStopping:
         first, *_ = looks_until(more, 10.0, max_steps=10**6, sequence=sequence)
         assert first.steps_left == 0
         assert first.estimate.num_steps == sequence.first_look > 500 * 100
+
+    def test_a_hair_too_wide_needs_at_least_one_step(self):
+        def first_look(target):
+            rng = np.random.default_rng(0)
+            return next(looks_until(reaching(lambda count: rng.normal(size=count)), target, max_steps=10**5))
+
+        width = first_look(1.0).estimate.half_width
+        assert first_look(width).steps_left == 0
+        assert first_look(width * (1.0 - 1e-9)).steps_left == 1
 
     def test_it_ends_at_most_there(self):
         drawn = []

@@ -171,6 +171,11 @@ class TestDiagnostics:
         found = transient_length(1.0 + 10.0**-digits * series)
         assert 280 <= found <= 320 if is_seen else found == 0
 
+    @pytest.mark.parametrize(("rounding", "cut"), [(0.0, 20), (0.5, 20), (1.0, 0), (1.5, 0)])
+    def test_a_difference_up_to_the_rounding_counts_as_none(self, rounding, cut):
+        series = np.append(np.ones(20), np.zeros(180))
+        assert transient_length(series[None], rounding) == cut
+
     def test_rounding_is_measured_by_the_largest_entry(self):
         series = 1e-9 * np.random.default_rng(0).normal(size=(1, 1000))
         series[0, :200] += 6e-9

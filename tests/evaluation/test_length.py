@@ -65,7 +65,7 @@ def test_a_warm_up_is_made_only_once():
 
 def test_a_run_that_is_long_enough_is_told_so():
     length = gb.evaluate_series(autoregression(10_000, 0)).steps_for(5.0)
-    assert length.steps == 10_000
+    assert (length.steps, length.times) == (10_000, 1.0)
     assert length.words.startswith("the 10,000 steps are enough")
 
 

@@ -80,9 +80,9 @@ class TestAnswers:
     @pytest.mark.parametrize("form", FORMS)
     def test_values_are_those_of_plain_observations(self, form):
         space, function = FORMS[form]
-        plain = gb.evaluate(Queue, ALWAYS, num_steps=8_000, on_termination="reward")
+        plain = gb.evaluate(Queue, ALWAYS, num_steps=4_000, on_termination="reward")
         estimate = gb.evaluate(
-            dressed(space, function), lambda seen: 1, num_steps=8_000, on_termination="reward"
+            dressed(space, function), lambda seen: 1, num_steps=4_000, on_termination="reward"
         )
         assert estimate.gain == plain.gain
         for length in range(SIZE):
@@ -98,7 +98,7 @@ class TestAnswers:
     def test_the_true_values_are_in_the_intervals(self, form):
         space, function = FORMS[form]
         estimate = gb.evaluate(
-            dressed(space, function), lambda seen: 1, num_steps=40_000, on_termination="reward"
+            dressed(space, function), lambda seen: 1, num_steps=20_000, on_termination="reward"
         )
         exact = gb.solve(queue_process())
         ends = estimate.value_interval([function(length) for length in range(SIZE)])

@@ -454,6 +454,29 @@ class TestQuantiles:
         assert (many.size, many.batches.shape) == (4, (3, 5000))
         assert (many.batches == 0.5).all()
 
+    def test_shares_of_a_stream_are_those_of_all_numbers_in_memory(self):
+        """Numbers that repeat: those equal to the quantile are counted or not."""
+        x = np.random.default_rng(0).integers(0, 6, 2_000).astype(float)
+        ordered = OrderedNumbers(x[None])
+        binned = BinnedNumbers(np.concatenate([[-1.0], np.sort(x), [6.0]]), LEVELS)
+        for part in np.array_split(x, 3):
+            binned.add(part)
+        for level in LEVELS:
+            for equal in (True, False):
+                one, other = binned.passed(level, equal), ordered.passed(level, equal)
+                assert one.share == pytest.approx(other.share, rel=1e-12)
+                assert one.size == other.size
+                np.testing.assert_array_equal(one.batches, other.batches)
+
+    def test_an_interval_reaches_at_least_one_rank_to_either_side(self):
+        """Numbers that alternate are worth so much that their quantile would have no error at all."""
+        rng, level = np.random.default_rng(0), 0.501
+        sign = np.tile([-1.0, 1.0], 50)
+        sign[[20, 21, 64, 65]] *= -1.0
+        x = sign * (1.0 + rng.random(100))
+        found = estimate_quantile(OrderedNumbers(x[None]), level, confidence=0.5)
+        assert (found.interval[0], found.value, found.interval[1]) == tuple(np.sort(x)[49:52])
+
     def test_bins_bracket_what_sorting_finds(self):
         x = np.round(lognormal(20_000), 2)
         sample = RandomSample()

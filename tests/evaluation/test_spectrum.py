@@ -21,13 +21,21 @@ from gainbias.evaluation.gain.spectrum import (
     STICKS_OUT,
     SURE_OF_DISAGREEMENT,
     TURNS,
+    _is_narrow,
     season_length,
+    slow_amplitudes,
     slow_waves,
 )
 from gainbias.evaluation.gain.verdict import (
     ENOUGH_RELAXATIONS,
     FEWEST_EVENTS,
+    FEWEST_OF_TAIL,
+    FINITE_VARIANCE,
     MANY_PERIODS,
+    OUTER_SHARE,
+    SURE_OF_BEND,
+    TAIL_CONFIDENCE,
+    TAIL_SHARE,
     Verdict,
     events_behind,
     has_infinite_variance,
@@ -129,6 +137,13 @@ def test_waves_are_those_of_a_plain_twin(kind, chains, n):
         assert waves.long_run_variance == pytest.approx(pooled * plain["missing"])
 
 
+def test_waves_do_not_feel_how_large_the_level_is():
+    """Of numbers that are stored without rounding, whatever their level."""
+    noise = np.round(np.random.default_rng(0).normal(size=(2, 1000)) * 64) / 64
+    waves, _ = slow_amplitudes(noise)
+    np.testing.assert_allclose(slow_amplitudes(noise + 2.0**46)[0], waves, rtol=0.0, atol=1e-9)
+
+
 def test_the_best_place_of_a_shift_is_found():
     for place in (0.2, 0.5, 0.8):
         series = np.random.default_rng(0).normal(size=(1, 4000)) + (np.arange(4000) > 4000 * place)
@@ -177,6 +192,13 @@ class TestSeason:
         rng = np.random.default_rng(1)
         assert sum(season_length(rng.normal(size=(1, 1000))) > 0.0 for _ in range(300)) <= 3
 
+    def test_a_peak_is_narrow_if_little_is_two_to_four_steps_away(self):
+        for away in range(-7, 8):
+            power = np.full(50, 0.05)
+            power[25] = 1.0
+            power[25 + away] += 1.0
+            assert _is_narrow(power, 25) == (abs(away) not in (2, 3, 4))
+
     def test_few_entries_tell_nothing(self):
         assert season_length(np.tile([0.0, 1.0, 2.0], 30)[None]) == 0.0
         assert season_length(np.tile([0.0, 1.0, 2.0], 90)[None] + 1e-3 * np.arange(270) % 7) > 0.0
@@ -209,6 +231,30 @@ class TestTails:
         }
         assert shares.pop("pareto-1.2") > 0.8
         assert max(shares.values()) <= 0.05
+
+    @pytest.mark.parametrize("count", [600, 2_000])
+    def test_tails_are_judged_by_the_plain_rule(self, count):
+        """On series that are hard to tell; gaps between the largest numbers are exponential for a power."""
+
+        def mean_of(gaps):
+            return (sum(gaps) - max(gaps)) / (len(gaps) - sum(1.0 / k for k in range(1, len(gaps) + 1)))
+
+        def plain(series):
+            far = sorted(np.abs(series - np.median(series)).tolist(), reverse=True)
+            size = max(FEWEST_OF_TAIL, int(TAIL_SHARE * len(far)))
+            gaps = [k * math.log(far[k - 1] / far[k]) for k in range(1, size + 1)]
+            end, rest = gaps[: int(OUTER_SHARE * size)], gaps[int(OUTER_SHARE * size) :]
+            surely_below = (1.0 + TAIL_CONFIDENCE / math.sqrt(size)) / mean_of(gaps)
+            bend = math.log(mean_of(rest) / mean_of(end)) / math.sqrt(1.0 / len(end) + 1.0 / len(rest))
+            return surely_below < FINITE_VARIANCE, bend < SURE_OF_BEND
+
+        rng, seen = np.random.default_rng(count), set()
+        for k in range(200):
+            series = rng.pareto(1.2 + 0.4 * (k % 2), count) if k % 4 else rng.lognormal(0.0, 1.5, count)
+            judged = plain(series)
+            assert has_infinite_variance(series[None]) == all(judged)
+            seen.add(judged)
+        assert len(seen) == 4
 
     def test_few_entries_are_not_judged(self):
         tail = np.random.default_rng(0).pareto(0.7, 500)

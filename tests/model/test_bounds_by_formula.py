@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
+from gainbias.kernels import threads
 from gainbias.model.checks import EPSILON
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve import bounds, residual
@@ -186,10 +187,17 @@ def test_a_gain_that_is_not_its_own_mean_is_made_so() -> None:
     made = dense(chain, lossy=False)
     flat = made.extend @ np.array([1.0, 3.0])
     gain = flat + np.where(np.arange(7) < 5, 0.0, 0.2)
-    better, not_flat = bounds._harmonic(made.rows, Doubled(gain), made.solver)
+    better, not_flat = bounds.harmonic(made.rows, Doubled(gain), made.solver)
     np.testing.assert_allclose(better.high, flat, rtol=1e-14)
     assert (not_flat[5:] > 0.0).all()
     assert not_flat.max() < 1e-14
+
+
+def test_a_gain_that_differs_from_its_mean_has_that_in_its_error(made: Dense) -> None:
+    gain, not_flat = np.random.default_rng(1).random((2, 7))
+    error = bounds._gain_error(Doubled(REWARDS[0]), Doubled(gain), not_flat, made.solver)
+    expected = made.extended(made.mean_of_signed(REWARDS[0] - gain) + made.mean(not_flat)) + not_flat
+    np.testing.assert_allclose(error, expected, **CLOSE)
 
 
 class TestTheSmallerBoundCounts:
@@ -323,6 +331,19 @@ class TestResiduals:
             exact[class_of[s]] += Fraction(weights[s]) * (Fraction(values[s]) + Fraction(rest[s]))
             size[class_of[s]] += abs(weights[s] * values[s])
         self.check(found, exact, size, np.array([2, 4]))
+
+    @pytest.mark.parametrize("together", [2, 100])
+    def test_throughput_leaves_out_what_stays(self, together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of one thread, and of blocks of states."""
+        monkeypatch.setattr(threads, "STATES_TOGETHER", together)
+        values = np.random.default_rng(5).random(7)
+        leaving = 1.0 - np.diag(self.chain)
+        expected = leaving * values + self.away @ values
+        np.testing.assert_allclose(residual.throughput(self.csr, values), expected, rtol=1e-12)
+        diagonal = np.full(9, np.nan)
+        residual.write_diagonal.py_func(self.rows, 1, 6, diagonal)  # type: ignore[attr-defined]
+        np.testing.assert_array_equal(diagonal[1:6], np.diag(self.chain)[1:6])
+        assert np.isnan(diagonal[[0, 6, 7, 8]]).all()
 
     def test_of_numbers_that_underflow(self) -> None:
         """What a product loses there is in the bound."""

@@ -9,6 +9,7 @@ import scipy.sparse as sparse
 from gainbias.model.checks import EPSILON as EPS
 from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.solve import certificate
 from gainbias.model.solve.certificate import solve_and_certify, solve_and_refine_once, stationary_errors
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
@@ -110,6 +111,37 @@ def test_estimate_of_the_error_of_a_law(
     assert 0.98 <= total / (100 * n**0.5 * max(seen)) <= 1.5
     assert np.abs(off).sum() < total
     assert (each == total).all()
+
+
+def test_what_an_average_rounds_off_moves_the_bias_of_all_states(
+    slow_chain: tuple[MarkovRewardProcess, EliminationSolver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The unit of rounding is made large, so that this is all of the error that an exact solver has."""
+    mrp, exact = slow_chain
+    truth = solve_and_certify(mrp.csr, mrp.rewards, exact)
+    monkeypatch.setattr(certificate, "EPSILON", 2.0**-6)
+    found = certificate._refined(mrp.csr, Doubled(mrp.rewards), Sloppy(exact, 0.0, 0.0))
+    size = np.abs(truth.bias)
+    stay = mrp.csr.diagonal()
+    unseen = 4.0 * 2.0**-12 * exact.stationary @ ((1.0 - 2.0 * stay) * size + mrp.csr @ size)
+    grown = np.abs(exact.solve(np.ones(mrp.num_states))).max()
+    assert found.error_bound == pytest.approx(unseen * grown / np.ptp(truth.bias), rel=1e-6)
+
+
+def test_the_error_of_the_solution_for_noise(
+    slow_chain: tuple[MarkovRewardProcess, EliminationSolver],
+) -> None:
+    """What is left of the noise grows as the noise itself does."""
+    mrp, exact = slow_chain
+    solver = Strict(exact, 0.0, 1e-5)
+    found = solve_and_certify(mrp.csr, mrp.rewards, solver).noise
+    assert found is not None
+    noise = np.random.default_rng(0).standard_normal(mrp.num_states)
+    largest = np.abs(found.solution).max()
+    assert found.growth == pytest.approx(largest / np.abs(noise).max())
+    left = noise - solver.average(noise) - (found.solution - mrp.csr @ found.solution)
+    grown = (np.abs(left).max() / np.abs(noise).max() + EPS) * found.growth
+    assert found.error == pytest.approx(grown * largest, rel=1e-2)
 
 
 def test_power_iteration_that_stalls_is_refused() -> None:

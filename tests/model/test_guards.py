@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
-from gainbias.model.solve import iterative
+from gainbias.kernels import threads
+from gainbias.model.solve import aggregation, iterative
 from gainbias.model.solve.aggregation import find_blocks, prepare_aggregation
 from gainbias.model.solve.certificate import solve_and_certify
 from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
@@ -174,6 +175,22 @@ class TestAggregation:
         found, truth = gb.solve(process, method="aggregation"), gb.solve(process)
         assert np.abs(found.bias - truth.bias).max() <= found.error_bound * np.ptp(truth.bias)
         assert found.error_bound < 1e-13
+
+    @pytest.mark.parametrize("links", [0, 10, 40])
+    def test_blocks_of_large_chains_are_the_same(self, links: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """There threads first look for the weakest transition; staying is none, however unlikely."""
+        chain = self.blocks(links).csr
+        expected = find_blocks(chain)
+        monkeypatch.setattr(threads, "STATES_TOGETHER", 25)
+        found = find_blocks(chain)
+        assert (expected is None) == (links != 10)
+        np.testing.assert_array_equal(found, expected)
+
+    def test_the_weakest_transition_leads_to_another_state(self) -> None:
+        chain = sparse.csr_array([[1e-9, 0.25, 0.75], [0.5, 0.5 - 1e-9, 1e-9], [0.5, 0.25, 0.25]])
+        found = [aggregation._weakest(chain, begin, begin + 1) for begin in range(3)]
+        assert found == pytest.approx([0.25, 1e-9 / (0.5 + 1e-9), 1.0 / 3.0], rel=1e-12)
+        assert aggregation._weakest(chain, 0, 3) == min(found)
 
     def test_cycles_are_counted(self) -> None:
         """To find the law, each cycle solves the chain of blocks once; of a solve each leaves a hundredth."""

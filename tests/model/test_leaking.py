@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sparse
 
 from gainbias.model.checks import EPSILON
-from gainbias.model.doubled import Doubled
+from gainbias.model.doubled import Doubled, sum_of_parts
 from gainbias.model.solve import leaking
 from gainbias.model.solve.leaking import (
     LARGEST_USEFUL_ERROR,
@@ -17,7 +17,6 @@ from gainbias.model.solve.leaking import (
     TINY,
     LeakingChain,
     check_useful,
-    sum_of_parts,
     with_leaking_chain,
 )
 from gainbias.model.solve.solution import MethodError

@@ -9,7 +9,7 @@ import scipy.sparse as sparse
 
 import gainbias as gb
 from gainbias.model.doubled import Doubled, Expected
-from gainbias.model.solve import choice, leaking, multichain
+from gainbias.model.solve import leaking, multichain, semi_markov
 from gainbias.model.solve.certificate import Certified, solve_and_certify
 from gainbias.model.solve.solution import MethodError
 from tests.oracles.exact import distance, exact_answer
@@ -166,7 +166,7 @@ def test_a_bias_that_is_not_known_leaves_transient_states_unknown(monkeypatch):
         return replace(answer, bias_error=answer.bias_error + bad, error_bound=bad[0])
 
     mrp = plain(np.random.default_rng(0))
-    monkeypatch.setattr(choice, "solve_and_certify", certify)
+    monkeypatch.setattr(semi_markov, "solve_and_certify", certify)
     with pytest.warns(gb.AccuracyWarning, match="the bias of 8 of 12 states"):
         found = gb.solve(mrp, multichain=True)
     assert np.isinf(found.bias_error[found.structure.transient]).all()
@@ -419,10 +419,11 @@ class TestErrorsOnTransientStates:
         known = Certified(exact.gain * outside, exact.bias * outside, off_gain, off_bias, 0.0, 0.0)
         doubt = np.array([0.0, 0.0, 0.0, 0.0, 0.25, -0.5])
         expected = Expected(Doubled(rewards), doubt)
+        monkeypatch.setattr(multichain, "expected_of", lambda mrp, rewards: expected)
         found = leaking.with_leaking_chain(
             mrp.csr,
             np.array([4, 5]),
-            lambda one: multichain._extended(one, mrp.csr[[4, 5]], expected, known),
+            lambda one: multichain._extended(mrp, one, mrp.csr[[4, 5]], rewards, known),
             what="a test",
         )
         np.testing.assert_allclose(found.gain, exact.gain, rtol=1e-14)

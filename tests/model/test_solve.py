@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
-from gainbias.model.solve import choice, turns
+from gainbias.model.solve import choice, semi_markov, turns
 from gainbias.model.solve.certificate import Certified, solve_and_certify
 from gainbias.model.solve.elimination import symbolic
 from gainbias.model.solve.solution import Budget, MethodError, available_memory
@@ -71,6 +71,17 @@ def test_up_to_which_size_a_chain_is_eliminated_at_once(more: int) -> None:
     assert names == (
         ["power", "krylov", "incomplete-gth", "sparse-gth", "dense-gth"] if more else ["dense-gth"]
     )
+
+
+def test_elimination_of_thin_chains_is_looked_at_first() -> None:
+    """Of many thin ones it costs nothing, whatever a look at a chain is thought to cost."""
+    n = choice.DENSE_SOLVE_STATES + 1
+    for reach in (1, 3):  # two neighbours, and six
+        offsets = [*range(-reach, 0), *range(1, reach + 1)]
+        band = sparse.diags_array(np.ones(2 * reach), offsets=offsets, shape=(n, n)).tocsr()
+        mrp = gb.MarkovRewardProcess(band, np.zeros(n), renormalise=True)
+        first = min(choice.candidates(mrp, "auto"), key=lambda one: one.trial)
+        assert first.name == "sparse-gth"
 
 
 def test_a_method_that_fails_hands_over_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +268,7 @@ def test_the_gain_is_answered_where_the_bias_is_not_known(monkeypatch: pytest.Mo
         errors = np.where(np.arange(9) == 4, np.inf, answer.bias_error)
         return replace(answer, bias_error=errors, error_bound=np.inf)
 
-    monkeypatch.setattr(choice, "solve_and_certify", certify)
+    monkeypatch.setattr(semi_markov, "solve_and_certify", certify)
     with pytest.warns(
         gb.AccuracyWarning, match=r"the bias of 1 of 9 states .* at worst by inf in state 4; the"
     ):
@@ -280,7 +291,7 @@ def test_a_gain_without_a_digit_is_refused(
         answer = solve_and_certify(*given)
         return replace(answer, gain_error=np.full(9, error * most), error_bound=np.inf)
 
-    monkeypatch.setattr(choice, "solve_and_certify", certify)
+    monkeypatch.setattr(semi_markov, "solve_and_certify", certify)
     if is_answered:
         with pytest.warns(gb.AccuracyWarning, match=r"the gain may be off by 9\.0e-02 of the largest reward"):
             assert gb.solve(mrp).gain_error == pytest.approx(error * most)
@@ -295,7 +306,7 @@ def test_the_best_of_the_methods_is_kept(monkeypatch: pytest.MonkeyPatch) -> Non
     def certify(csr: Any, rewards: Any, solver: Any) -> Certified:
         return replace(solve_and_certify(csr, rewards, solver), error_bound=bounds.get(solver.method, np.inf))
 
-    monkeypatch.setattr(choice, "solve_and_certify", certify)
+    monkeypatch.setattr(semi_markov, "solve_and_certify", certify)
     monkeypatch.setattr(choice, "MOST_DENSE_STATES", 0)
     with pytest.warns(gb.AccuracyWarning, match="is not met"):
         solution = gb.solve(lattice(30))
@@ -372,7 +383,7 @@ def test_what_meets_a_tolerance_just_so_meets_it(
         errors = np.full(2, gain_error), np.full(2, bias_error)
         return replace(answer, gain_error=errors[0], bias_error=errors[1], error_bound=0.3)
 
-    monkeypatch.setattr(choice, "solve_and_certify", certify)
+    monkeypatch.setattr(semi_markov, "solve_and_certify", certify)
     monkeypatch.setattr(choice, "LARGEST_GAIN_ERROR", 1.0)
     with pytest.warns(gb.AccuracyWarning) as caught:
         gb.solve(mrp, tol=0.25)

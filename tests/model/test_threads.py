@@ -137,6 +137,19 @@ def test_branches_give_the_factors_of_one_thread_bit_for_bit(
     np.testing.assert_allclose(shared.solve_transposed(side), alone.solve_transposed(side), rtol=1e-13)
 
 
+def test_progress_of_branches_counts_all_operations(small_blocks) -> None:
+    chain = grid(24).csr[1:, 1:].tocsr()
+    plan, _ = symbolic.plan_sparse(symbolic.symmetric_pattern(chain), PLENTY)
+    parts = branches.find_branches(plan.fronts)
+    assert parts is not None
+    assert {branch.is_wide for branch in parts.parts} == {True, False}
+    rows = residual.Sparse(chain.indptr, chain.indices, chain.data)
+    factors, progress = np.empty(plan.factor_entries), np.zeros(2)
+    leak = np.full(chain.shape[0], 0.1)
+    branches.eliminate_branches(parts, rows, vectors.columns_of(rows), leak, plan.fronts, factors, progress)
+    assert progress.tolist() == [pytest.approx(plan.flops, rel=1e-12), 0.0]
+
+
 def test_without_memory_for_branches_one_thread_eliminates(
     monkeypatch: pytest.MonkeyPatch, small_blocks
 ) -> None:

@@ -19,7 +19,7 @@ import gainbias as gb
 from gainbias.model.solve import choice
 from gainbias.model.solve.choice import Candidate
 from gainbias.model.solve.solution import Budget, MethodError, Solver
-from gainbias.model.solve.turns import CancelledError, Meter, Turn, next_turn
+from gainbias.model.solve.turns import DIGITS_OF_ONE, CancelledError, Meter, Turn, next_turn
 from tests.oracles.blocks import lumpable_blocks
 from tests.oracles.compare import bias_error, process
 from tests.oracles.expanders import random_sparse
@@ -138,7 +138,7 @@ class TestTurns:
         assert until_done([promising, direct]) is direct
         assert promising.meter.work < 400.0
 
-    @pytest.mark.parametrize(("planned", "is_first"), [(20.0, True), (40.0, False)])
+    @pytest.mark.parametrize(("planned", "is_first"), [(20.0, True), (25.0, True), (40.0, False)])
     def test_a_cheap_elimination_is_done_before_anything_is_tried(
         self, planned: float, is_first: bool
     ) -> None:
@@ -146,7 +146,7 @@ class TestTurns:
             meter.predict(ordering=planned, operations=0.0, factor_entries=0.0)
             return "eliminated"
 
-        other = Turn("other", worker(1.0, 1.0, 10), 4.0, 10.0)
+        other = Turn("other", worker(1.0, 1.0, 10), 2.0, 10.0)
         direct = Turn("direct", eliminate, 1.0, 10.0, at_once=25.0)
         assert (until_done([other, direct]) is direct) is is_first
         assert other.is_started is not is_first
@@ -279,6 +279,11 @@ def test_incomplete_elimination(chain: ExactChain) -> None:
     assert bias_error(solution, chain) <= 1e-12
     np.testing.assert_allclose(solution.stationary, chain.stationary, rtol=1e-11)
     assert not solution.notes
+
+
+def test_one_answer_takes_the_digits_of_a_law_and_of_its_solves() -> None:
+    """More than those of one answer make a chance worth less, so both must mean the same."""
+    assert DIGITS_OF_ONE == choice.LAW_DIGITS + choice.ANSWER_DIGITS
 
 
 def test_incomplete_elimination_obeys_the_memory_limit() -> None:

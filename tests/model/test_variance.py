@@ -220,7 +220,7 @@ class TestFormulas:
         law, off_law = solver.stationary, 0.01 * solver.stationary
         solver.__dict__["law"] = solver.law._replace(given_error=off_law)
         classes = variance._visited_classes(mrp.structure, law)
-        found = variance._covariances(mrp.rewards, answer, solver, classes, in_time)
+        found = variance._covariances(mrp.rewards, answer, None, solver, classes, in_time)
         excess, bias = mrp.rewards - answer.gain, answer.bias
         own = 0.0 if in_time else 1.0
         assert found.value == pytest.approx(law @ (2 * excess * bias - own * excess**2), rel=1e-12)

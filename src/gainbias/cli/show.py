@@ -22,6 +22,7 @@ from gainbias.evaluation.estimate import with_interval
 from gainbias.evaluation.series_estimate import level_in_words, number_in_words
 from gainbias.experiments.claims.claim import ClaimResult, notice
 from gainbias.model.solve.solution import Solution
+from gainbias.model.solve.variance import knows_no_variance
 from gainbias.report.claims import part_cells
 
 EXTREMES = 3
@@ -83,14 +84,16 @@ def solution_summary(solution: Solution, seconds: float, subject: str) -> dict[s
         bias, error = float(solution.bias[state]), float(solution.bias_error[state])
         return {"state": state, **name, "bias": bias, "bias_error": error}
 
+    is_unknown = knows_no_variance(solution.mrp)
     return {
         "subject": subject,
         "gain": solution.gain,
         "gain_error": solution.gain_error,
         "bias_error": float(solution.bias_error.max()),
         "stationary_error_total": solution.stationary_error_total,
-        "asymptotic_variance": solution.asymptotic_variance,
-        "asymptotic_variance_error": float(solution.asymptotic_variance_error),
+        "asymptotic_variance": None if is_unknown else solution.asymptotic_variance,
+        "asymptotic_variance_error": None if is_unknown else float(solution.asymptotic_variance_error),
+        **({} if solution.mrp.durations is None else {"per": "unit of time"}),
         "method": solution.method,
         "error_bound": solution.error_bound,
         "residual": solution.residual,
@@ -108,7 +111,8 @@ def show_solution(answer: dict[str, Any]) -> None:
     """Show gain, method and the extremes of the bias, with their errors."""
     facts = Table(show_header=False, title="Solution")
     facts.add_row("task", escape(answer["subject"]))
-    facts.add_row("gain", f"{answer['gain']:.12g}")
+    per = f" per {answer['per']}" if "per" in answer else ""
+    facts.add_row("gain", f"{answer['gain']:.12g}{per}")
     facts.add_row("error of the gain", f"{answer['gain_error']:.1e}")
     facts.add_row("method", answer["method"])
     facts.add_row("error bound", f"{answer['error_bound']:.1e}")

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from gainbias.kernels import bare_kernel, inlined
 from gainbias.model.checks import CsrArray
-from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.solve import solve_to_tolerance
 from gainbias.types import Floats, Ints
 
@@ -323,6 +323,7 @@ class Sampler:
     """
 
     def __init__(self, mrp: MarkovRewardProcess, stationary: Callable[[], Floats] | None = None) -> None:
+        refuse_durations(mrp, "Sampler")
         self.mrp = mrp
         self._stationary = stationary or (lambda: solve_to_tolerance(mrp).stationary)
         if mrp not in _TABLES:

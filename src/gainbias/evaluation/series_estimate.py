@@ -114,7 +114,7 @@ class SeriesEstimate:
 
     @property
     def name(self) -> str:
-        """What `mean` is: "mean" or "ratio"."""
+        """Either "mean" or "ratio", which says what `mean` is."""
         return "ratio" if self.is_ratio else "mean"
 
     @property

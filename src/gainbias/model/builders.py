@@ -55,10 +55,22 @@ class Averaged(NamedTuple):
     entries_rest: CsrArray | None = None
 
 
+class Followed(NamedTuple):
+    """A decision process under a policy: its transitions, rewards and durations, if it has any.
+
+    `is_dense` is whether the kernel was.
+    """
+
+    transitions: CsrArray
+    rewards: Averaged
+    durations: Expected | None
+    is_dense: bool
+
+
 def follow_policy(
-    kernel: Any, rewards: Any, policy: ArrayLike, *, renormalise: bool
-) -> tuple[CsrArray, Averaged, bool]:
-    """Return transitions and rewards of a decision process under a policy, and whether `kernel` was dense.
+    kernel: Any, rewards: Any, policy: ArrayLike, durations: ArrayLike | None, *, renormalise: bool
+) -> Followed:
+    """Return a decision process under a policy.
 
     All (state, action) pairs are the rows ``state * A + action`` of one tall matrix, which the policy, as
     an (n, n A) matrix, averages. See `MarkovRewardProcess.from_mdp` for the parameters.
@@ -83,7 +95,46 @@ def follow_policy(
     )
     average.eliminate_zeros()
     transitions = float_csr(average @ pairs, "transitions")
-    return transitions, _average_rewards(rewards, pairs, average, transitions), is_dense
+    averaged = _average_rewards(rewards, pairs, average, transitions)
+    times = None if durations is None else _average_durations(durations, average, num_actions)
+    return Followed(transitions, averaged, times, is_dense)
+
+
+def earned_in_steps(
+    csr: CsrArray, paid: Averaged, rates: Floats, durations: Expected, duration_entries: Floats | None
+) -> Averaged:
+    """Return what steps bring in all: what is paid at once, and reward rates times durations.
+
+    Parameters
+    ----------
+    csr : csr_array, shape (n, n)
+        The transitions.
+    paid : Averaged
+        The rewards of steps; its entries have the pattern of `csr`.
+    rates : (n,) array
+        Reward per unit of time.
+    durations : Expected
+        Mean durations tau(s).
+    duration_entries : (m,) array, optional
+        The durations tau(s, s'), in the order of ``csr.data``.
+    """
+    in_time = Doubled(rates).times(durations.rewards)
+    expected = Expected(
+        in_time.added_to(paid.expected.rewards), paid.expected.doubt + rates * durations.doubt
+    )
+    entries = entries_rest = None
+    if paid.entries is not None or duration_entries is not None:
+        rows = entry_rows(csr)
+        taken = durations.rewards.high[rows] if duration_entries is None else duration_entries
+        total = Doubled(rates[rows]).times(Doubled(taken))
+        if paid.entries is None:
+            total = total.added_to(paid.expected.rewards.at(rows))
+        else:
+            rest = None if paid.entries_rest is None else paid.entries_rest.data
+            total = total.added_to(Doubled(paid.entries.data, rest))
+        entries, entries_rest = csr.copy(), csr.copy()
+        entries.data, entries_rest.data = total.high, total.rest
+    return Averaged(expected, is_rounded=True, entries=entries, entries_rest=entries_rest)
 
 
 def uniformise(generator: Any, reward_rates: ArrayLike) -> tuple[CsrArray, Floats, float]:
@@ -240,6 +291,24 @@ def _average_rewards(rewards: Any, pairs: CsrArray, average: CsrArray, transitio
             f"found shape {shape}"
         )
     return _average_over_actions(values_at(pair_rewards, pairs), pairs, average, transitions)
+
+
+def _average_durations(durations: ArrayLike, average: CsrArray, num_actions: int) -> Expected:
+    """Return the mean duration of a step from each state."""
+    given, num_states = float_array(durations, "durations"), average.shape[0]
+    if given.shape not in ((num_states,), (num_states, num_actions)):
+        raise ValueError(
+            f"durations must have shape ({num_states},) or ({num_states}, {num_actions}), states by actions, "
+            f"found shape {given.shape}: average those of transitions over the next state"
+        )
+    if given.ndim == 1:
+        return Expected(Doubled(given), np.zeros(num_states))
+    taken = given.ravel()[average.indices]
+    wrong = np.flatnonzero(taken <= 0.0)
+    if wrong.size:
+        state, action = divmod(int(average.indices[wrong[0]]), num_actions)
+        raise ValueError(f"durations[{state}, {action}] is {taken[wrong[0]]}, must be positive")
+    return expected_rewards(average.indptr, Doubled(average.data), taken)
 
 
 def _average_over_actions(

@@ -184,19 +184,39 @@ def clip_rounding(csr: CsrArray, epsilon: float = EPSILON) -> NDArray[np.intp]:
     return np.flatnonzero(csr.data < 0)
 
 
-def reward_array(rewards: Any, num_states: int) -> Floats | CsrArray:
-    """Return a read-only copy of R(s), a vector, or of r(s, s'), a dense or sparse matrix."""
-    given: Any = rewards if sparse.issparse(rewards) else float_array(rewards, "rewards")
+def step_array(values: Any, num_states: int, name: str) -> Floats | CsrArray:
+    """Return a read-only copy of numbers of steps: x(s), a vector, or x(s, s'), a dense or sparse matrix."""
+    given: Any = values if sparse.issparse(values) else float_array(values, name)
     if given.shape not in ((num_states,), (num_states, num_states)):
         raise ValueError(
-            f"rewards must have shape ({num_states},), one for each state, or ({num_states}, {num_states}), "
+            f"{name} must have shape ({num_states},), one for each state, or ({num_states}, {num_states}), "
             f"one for each transition, found shape {given.shape}"
         )
     if isinstance(given, np.ndarray):
         return frozen(given.copy())
     if given.ndim == 1:
-        return frozen(float_array(given.toarray(), "rewards"))
-    return frozen(float_csr(given, "rewards"))
+        return frozen(float_array(given.toarray(), name))
+    return frozen(float_csr(given, name))
+
+
+def check_steps(values: Floats | CsrArray, csr: CsrArray, name: str, *, positive: bool) -> None:
+    """Raise unless numbers of steps are positive, or not negative, wherever there is a transition.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sparse
+    >>> check_steps(np.array([1.0, 0.0]), sparse.csr_array(np.eye(2)), "durations", positive=True)
+    Traceback (most recent call last):
+    ...
+    ValueError: durations[1] is 0.0, must be positive
+    """
+    entries = np.asarray(values) if values.ndim == 1 else values_at(values, csr)
+    wrong = np.flatnonzero(entries <= 0.0 if positive else entries < 0.0)
+    if wrong.size:
+        place = (int(wrong[0]),) if values.ndim == 1 else entry_place(csr, wrong[0])
+        where = "" if values.ndim == 1 else " for a transition that can happen"
+        wanted = "positive" if positive else "at least 0"
+        raise ValueError(f"{name}[{_indices(place)}] is {entries[wrong[0]]}, must be {wanted}{where}")
 
 
 def state_labels(labels: Iterable[Any] | None, num_states: int) -> tuple[Any, ...] | None:

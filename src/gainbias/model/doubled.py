@@ -44,6 +44,19 @@ class Doubled(NamedTuple):
         parts = self.high, self.rest, other.high, other.rest
         return Doubled(*by_blocks(subtract, *parts, out=_two(len(self.high))))
 
+    def times(self, other: Doubled) -> Doubled:
+        """Return the product with another vector, right to some 4 units of rounding of a unit of rounding."""
+        exact = product(self.high, other.high)
+        return Doubled(exact.high, exact.rest + (self.high * other.rest + self.rest * other.high))
+
+    def added_to(self, other: Doubled) -> Doubled:
+        """Return the sum with another vector of any size, its high part rounded from all of it."""
+        return Doubled(*sum_of_parts(self.high, self.rest, other.high, other.rest))
+
+    def at(self, places: Ints) -> Doubled:
+        """Return the entries at some places."""
+        return Doubled(self.high[places], None if self.low is None else self.low[places])
+
     @property
     def rest(self) -> Floats:
         """What was rounded off."""
@@ -109,6 +122,15 @@ def product(a: Floats, b: Floats) -> Doubled:
     high, low = np.empty((2, len(a)))
     write_product(a, b, high, low)
     return Doubled(high, low)
+
+
+def sum_of_parts(a: Floats, a_low: Floats, b: Floats, b_low: Floats) -> tuple[Floats, Floats]:
+    """Return the sum of two vectors with twice the digits, as a rounded part and what was rounded off."""
+    total = a + b
+    part = total - a
+    low = ((a - (total - part)) + (b - part)) + (a_low + b_low)
+    high = total + low
+    return high, low - (high - total)
 
 
 @kernel

@@ -17,7 +17,7 @@ from gainbias.features import FeatureLike, Features, as_features
 from gainbias.model.chain.reversible import FlowNetwork, additive_flows
 from gainbias.model.checks import EPSILON, CsrArray, float_array, frozen
 from gainbias.model.conditioning import ConditionNumbers, sandwich, triangular_factor
-from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.solution import ConvergenceError, Solution
 from gainbias.model.solve.solve import solve_to_tolerance
 from gainbias.types import Floats
@@ -83,6 +83,7 @@ class Problem:
     ) -> None:
         if not isinstance(mrp, MarkovRewardProcess):
             raise ValueError(f"mrp must be a MarkovRewardProcess, found {type(mrp).__name__}")
+        refuse_durations(mrp, "Problem")
         checked = as_features(features, num_states=mrp.num_states)
         _check_size(checked, mrp.num_states)
         _check_irreducible(mrp)

@@ -1,7 +1,7 @@
 """The Markov reward process: what the exact solver solves and the engines simulate.
 
 `MarkovRewardProcess` is made from transitions and rewards, from a decision process and a policy, or from
-rates; `read_process` reads one from a file.
+rates; `read_process` reads one from a file. Its steps may have durations: then it is a semi-Markov process.
 """
 
 from __future__ import annotations
@@ -18,22 +18,27 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from gainbias.model.builders import Averaged, follow_policy, uniformise
+from gainbias.model.builders import Averaged, earned_in_steps, follow_policy, uniformise
 from gainbias.model.checks import (
     CsrArray,
     check_square,
+    check_steps,
     float_csr,
+    float_vector,
     frozen,
     probability_csr,
-    reward_array,
     rounding_unit,
     row_sums,
     state_labels,
+    step_array,
     values_at,
 )
 from gainbias.model.doubled import Doubled, Expected, expected_rewards
 from gainbias.model.structure import Structure, class_periods, find_structure
 from gainbias.types import Floats
+
+TIME_OF_STEPS = ("durations", "reward_rates", "duration_variances")
+"""The parameters that make a process a semi-Markov process."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -53,18 +58,30 @@ class MarkovRewardProcess:
         One label per state, for tables.
     renormalise : bool
         Divide every row by its sum, however far that is from 1.
+    durations : array_like, shape (n,), or array_like or scipy.sparse array or matrix, shape (n, n), optional
+        How long a step takes on average: tau(s) from each state, or tau(s, s') given where it leads. All
+        must be positive, and the time of a step that is given as tau(s) must not depend on its successor.
+        With durations the process is a semi-Markov process, and gain and bias are per unit of time.
+    reward_rates : array_like, shape (n,), optional
+        Reward per unit of time during the steps from each state, besides `rewards`. It needs `durations`.
+    duration_variances : array_like of the shape of `durations`, optional
+        Variance of the time of a step, given what `durations` are given for: 0 where it is always the same,
+        and the square of the duration where it is exponential. Only the asymptotic variance and the variance
+        of hitting times need it. Rewards of a step must not depend on its time beyond that.
 
     Attributes
     ----------
     transitions : ndarray or scipy.sparse.csr_array, shape (n, n)
         Dense if the input was dense; a csr_array is sorted, without duplicates and without stored zeros.
     rewards : ndarray, shape (n,)
-        Expected one-step rewards R(s).
+        Expected one-step rewards R(s), without what `reward_rates` bring.
     transition_rewards : None, ndarray or scipy.sparse.csr_array, shape (n, n)
         The rewards r(s, s') if they were given.
     labels : None or tuple
     rate : None or float
         Steps per unit of time if the process came from `from_rates`.
+    durations, reward_rates, duration_variances : None, ndarray or scipy.sparse.csr_array
+        As they were given.
     csr : scipy.sparse.csr_array, shape (n, n)
         The transitions in sparse form, for dense input too.
 
@@ -76,6 +93,12 @@ class MarkovRewardProcess:
     MarkovRewardProcess(2 states, 4 transitions, dense, rewards from -2 to 1)
     >>> machine.is_ergodic, machine.max_abs_reward
     (True, 2.0)
+
+    A machine that runs for 9 hours and is then repaired for 1 hour, on average, and earns 5 an hour:
+
+    >>> machine = gb.MarkovRewardProcess([[0, 1], [1, 0]], [0, 0], durations=[9, 1], reward_rates=[5, 0])
+    >>> print(f"{gb.solve(machine).gain:.6f} per hour")
+    4.500000 per hour
     """
 
     transitions: Floats | CsrArray
@@ -83,8 +106,12 @@ class MarkovRewardProcess:
     transition_rewards: Floats | CsrArray | None
     labels: tuple[Any, ...] | None
     rate: float | None
+    durations: Floats | CsrArray | None
+    reward_rates: Floats | None
+    duration_variances: Floats | CsrArray | None
     csr: CsrArray
     _averaged: Averaged | None
+    _mean_durations: Expected | None
 
     def __init__(
         self,
@@ -93,6 +120,9 @@ class MarkovRewardProcess:
         labels: Iterable[Any] | None = None,
         *,
         renormalise: bool = False,
+        durations: Any = None,
+        reward_rates: ArrayLike | None = None,
+        duration_variances: Any = None,
     ) -> None:
         given = float_csr(transitions, "transitions")
         check_square(given.shape, "transitions")
@@ -104,7 +134,7 @@ class MarkovRewardProcess:
                 epsilon=rounding_unit(transitions),
             )
         )
-        given_rewards = reward_array(rewards, csr.shape[0])
+        given_rewards = step_array(rewards, csr.shape[0], "rewards")
         expected = given_rewards
         if given_rewards.ndim == 2:
             earned = csr.copy()
@@ -118,6 +148,8 @@ class MarkovRewardProcess:
             rate=None,
             csr=csr,
             _averaged=None,
+            _mean_durations=None,
+            **_time_of_steps(csr, durations, reward_rates, duration_variances),
         )
 
     @classmethod
@@ -129,6 +161,8 @@ class MarkovRewardProcess:
         labels: Iterable[Any] | None = None,
         *,
         renormalise: bool = False,
+        durations: ArrayLike | None = None,
+        reward_rates: ArrayLike | None = None,
     ) -> Self:
         """Return the process of a Markov decision process under a policy.
 
@@ -146,6 +180,12 @@ class MarkovRewardProcess:
             One label per state.
         renormalise : bool
             Divide the rows of kernel and policy by their sums, however far these are from 1.
+        durations : array_like, shape (n,) or (n, A), optional
+            Mean time of a step from each state, or of each state and action, which is averaged over the
+            policy. The asymptotic variance needs more than that, and is refused.
+        reward_rates : array_like, shape (n,), optional
+            Reward per unit of time in each state; one that depends on the action belongs into `rewards`,
+            multiplied by its duration.
 
         Examples
         --------
@@ -155,11 +195,20 @@ class MarkovRewardProcess:
         array([[0.2, 0.8],
                [0.5, 0.5]])
         """
-        transitions, averaged, is_dense = follow_policy(kernel, rewards, policy, renormalise=renormalise)
+        transitions, averaged, times, is_dense = follow_policy(
+            kernel, rewards, policy, durations, renormalise=renormalise
+        )
         values: Any = averaged.expected.rewards.high if averaged.entries is None else averaged.entries
         if is_dense and averaged.entries is not None:
             values = averaged.entries.toarray()
-        process = cls(transitions.toarray() if is_dense else transitions, values, labels)
+        process = cls(
+            transitions.toarray() if is_dense else transitions,
+            values,
+            labels,
+            durations=None if times is None else times.rewards.high,
+            reward_rates=reward_rates,
+        )
+        process._set(_mean_durations=times)
         if averaged.is_rounded:
             process._set(rewards=frozen(averaged.expected.rewards.high), _averaged=averaged)
         return process
@@ -233,6 +282,74 @@ class MarkovRewardProcess:
         return expected_rewards(self.csr.indptr, Doubled(self.csr.data), self.reward_entries)
 
     @cached_property
+    def mean_durations(self) -> Expected | None:
+        """The mean duration tau(s) of a step from each state with twice the digits, or None."""
+        if self._mean_durations is not None:
+            return self._mean_durations
+        return None if self.durations is None else self._mean_of_steps(self.durations)
+
+    @cached_property
+    def mean_duration_variances(self) -> Expected | None:
+        """The mean over successors of the variance of the duration, with twice the digits, or None."""
+        return None if self.duration_variances is None else self._mean_of_steps(self.duration_variances)
+
+    @cached_property
+    def duration_entries(self) -> Floats | None:
+        """The durations tau(s, s') of the stored transitions, in the order of ``csr.data``, or None."""
+        if self.durations is None or self.durations.ndim == 1:
+            return None
+        return frozen(values_at(self.durations, self.csr))
+
+    def _mean_of_steps(self, values: Floats | CsrArray) -> Expected:
+        if values.ndim == 1:
+            return Expected(Doubled(np.asarray(values)), np.zeros(self.num_states))
+        return expected_rewards(self.csr.indptr, Doubled(self.csr.data), values_at(values, self.csr))
+
+    def embedded_chain(self) -> MarkovRewardProcess:
+        """Return the process of steps without their durations, with the rewards that a step brings in all.
+
+        Its gain and bias are per step. Its rewards are R + rho tau, with reward rates rho and mean durations
+        tau, so that the variance of a duration plays no part in it.
+
+        Raises
+        ------
+        ValueError
+            If the process has no durations.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> machine = gb.MarkovRewardProcess([[0, 1], [1, 0]], [1, 0], durations=[9, 1], reward_rates=[5, 0])
+        >>> machine.embedded_chain().rewards.tolist()
+        [46.0, 0.0]
+        """
+        if self.durations is None:
+            raise ValueError("the process has no durations, so it is the chain of its steps itself")
+        chain = object.__new__(MarkovRewardProcess)
+        chain._set(**{name: getattr(self, name) for name in self.__dataclass_fields__})
+        chain._set(**dict.fromkeys(TIME_OF_STEPS), _mean_durations=None)
+        if self.reward_rates is not None and self.mean_durations is not None:
+            expected = self.expected or Expected(Doubled(self.rewards), np.zeros(self.num_states))
+            entries = rest = None
+            if self.doubled_entries is not None:
+                entries, rest = self.csr.copy(), self.csr.copy()
+                entries.data, rest.data = self.doubled_entries.high, self.doubled_entries.rest
+            earned = earned_in_steps(
+                self.csr,
+                Averaged(expected, True, entries, rest),
+                self.reward_rates,
+                self.mean_durations,
+                self.duration_entries,
+            )
+            values: Any = earned.entries
+            if values is not None:
+                values = frozen(values.toarray() if isinstance(self.transitions, np.ndarray) else values)
+            chain._set(
+                rewards=frozen(earned.expected.rewards.high), transition_rewards=values, _averaged=earned
+            )
+        return chain
+
+    @cached_property
     def fingerprint(self) -> str:
         """Hash of the content, equal for dense and sparse input of the same process; labels do not count."""
         parts: list[NDArray[Any]] = [
@@ -245,7 +362,16 @@ class MarkovRewardProcess:
             parts.append((self.reward_entries + 0.0).astype("<f8"))
         if self._averaged is not None:
             parts.append((self._averaged.expected.rewards.rest + 0.0).astype("<f8"))
-        digest = hashlib.sha256(f"process 1, {len(parts)} parts, rate {self.rate}".encode())
+        head = f"process 1, {len(parts)} parts, rate {self.rate}"
+        for name in TIME_OF_STEPS if self.durations is not None else ():
+            values = getattr(self, name)
+            if values is not None:
+                head += f", {name} {values.ndim}"
+                entries = values if values.ndim == 1 else values_at(values, self.csr)
+                parts.append((entries + 0.0).astype("<f8"))
+        if self._mean_durations is not None:
+            parts.append((self._mean_durations.rewards.rest + 0.0).astype("<f8"))
+        digest = hashlib.sha256(head.encode())
         for part in parts:
             digest.update(part.data)
         return digest.hexdigest()[:32]
@@ -323,15 +449,25 @@ class MarkovRewardProcess:
 
         csr, given, averaged = on_kept(rows.data), None, None
         entries_rest = None
+        shift = self.csr.indptr[kept] - rows.indptr[:-1]
+        place = np.repeat(shift, np.diff(rows.indptr)) + np.arange(rows.nnz)
         if self.doubled_entries is not None:
-            shift = self.csr.indptr[kept] - rows.indptr[:-1]
-            place = np.repeat(shift, np.diff(rows.indptr)) + np.arange(rows.nnz)
             given = on_kept(self.doubled_entries.high[place])
             entries_rest = on_kept(self.doubled_entries.rest[place])
         if self._averaged is not None:
             (rewards, doubt), is_rounded = self._averaged.expected, self._averaged.is_rounded
             expected = Expected(Doubled(rewards.high[kept], rewards.rest[kept]), doubt[kept])
             averaged = Averaged(expected, is_rounded, given, entries_rest)
+        in_time: dict[str, Any] = {}
+        for name in TIME_OF_STEPS:
+            values = getattr(self, name)
+            if values is not None:
+                of_states = values.ndim == 1
+                values = frozen(values[kept]) if of_states else on_kept(values_at(values, self.csr)[place])
+            in_time[name] = values
+        mean_durations = self._mean_durations
+        if mean_durations is not None:
+            mean_durations = Expected(mean_durations.rewards.at(kept), mean_durations.doubt[kept])
         part = object.__new__(MarkovRewardProcess)
         part._set(
             transitions=csr,
@@ -341,6 +477,8 @@ class MarkovRewardProcess:
             rate=self.rate,
             csr=csr,
             _averaged=averaged,
+            _mean_durations=mean_durations,
+            **in_time,
         )
         return part
 
@@ -360,6 +498,11 @@ class MarkovRewardProcess:
         parts.append(f"rewards from {self.rewards.min():g} to {self.rewards.max():g}")
         if self.rate is not None:
             parts.append(f"{self.rate:g} steps per unit of time")
+        if self.mean_durations is not None:
+            means = self.mean_durations.rewards.high
+            parts.append(f"durations from {means.min():g} to {means.max():g}")
+        if self.reward_rates is not None:
+            parts.append(f"reward rates from {self.reward_rates.min():g} to {self.reward_rates.max():g}")
         if "structure" in self.__dict__:
             parts.append("irreducible" if self.is_irreducible else self._reducible_in_words())
         if "class_periods" in self.__dict__ and self.is_unichain:
@@ -386,11 +529,62 @@ def check_process(mrp: MarkovRewardProcess, name: str) -> None:
         )
 
 
+def refuse_durations(
+    mrp: MarkovRewardProcess,
+    name: str,
+    why: str = "counts steps, and the steps of this process have durations",
+) -> None:
+    """Raise if a process has durations: the function or class `name` is about steps.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> gb.mixing_time(gb.MarkovRewardProcess([[1.0]], [0.0], durations=[2.0]), 0.1)
+    Traceback (most recent call last):
+    ...
+    ValueError: mixing_time counts steps, and the steps of this process have durations: ...
+    """
+    if mrp.durations is not None:
+        raise ValueError(
+            f"{name} {why}: pass mrp.embedded_chain() for an answer per step, or use gb.solve for gain and "
+            "bias per unit of time"
+        )
+
+
+def _time_of_steps(
+    csr: CsrArray, durations: Any, reward_rates: ArrayLike | None, duration_variances: Any
+) -> dict[str, Floats | CsrArray | None]:
+    """Return durations, reward rates and variances of durations after they were checked."""
+    if durations is None:
+        for name, given in (("reward_rates", reward_rates), ("duration_variances", duration_variances)):
+            if given is not None:
+                raise ValueError(
+                    f"{name} needs durations: pass the mean time of a step from each state as durations, or "
+                    "make a process of exponential times with gb.MarkovRewardProcess.from_rates"
+                )
+        return dict.fromkeys(TIME_OF_STEPS)
+    n = csr.shape[0]
+    times = step_array(durations, n, "durations")
+    check_steps(times, csr, "durations", positive=True)
+    rates = None if reward_rates is None else frozen(float_vector(reward_rates, n, "reward_rates").copy())
+    variances = None
+    if duration_variances is not None:
+        variances = step_array(duration_variances, n, "duration_variances")
+        if variances.ndim != times.ndim:
+            raise ValueError(
+                f"duration_variances must have the shape of durations, {times.shape}, because each is the "
+                f"variance around the mean that durations give, found shape {variances.shape}"
+            )
+        check_steps(variances, csr, "duration_variances", positive=False)
+    return dict(zip(TIME_OF_STEPS, (times, rates, variances), strict=True))
+
+
 def read_process(path: str) -> MarkovRewardProcess:
     """Return the process in an .npz file; pickled objects in it are refused.
 
     The file has the array `rewards`, (n,) or (n, n), optionally `labels`, and either a dense array
-    `transitions`, (n, n), or the parts of a sparse matrix as `scipy.sparse.save_npz` writes them.
+    `transitions`, (n, n), or the parts of a sparse matrix as `scipy.sparse.save_npz` writes them. It may have
+    `durations`, `reward_rates` and `duration_variances`, as `MarkovRewardProcess` takes them.
 
     Raises
     ------
@@ -413,7 +607,8 @@ def read_process(path: str) -> MarkovRewardProcess:
             rewards = parts["rewards"]
             labels = parts["labels"].tolist() if "labels" in names else None
             dense = parts["transitions"] if "transitions" in names else None
+            in_time = {name: parts[name] for name in TIME_OF_STEPS if name in names}
         transitions: Any = sparse.load_npz(path) if dense is None else dense
     except (zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} is damaged ({error}): write it again") from error
-    return MarkovRewardProcess(transitions, rewards, labels)
+    return MarkovRewardProcess(transitions, rewards, labels, **in_time)

@@ -1,6 +1,10 @@
 """Every kernel of the elimination against its plain twin, compiled and as Python."""
 
 import itertools
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,6 +125,43 @@ def test_fronts_are_joined_by_the_plain_rule(kind: str, seed: int) -> None:
     assert plan is not None
     fill = naive_fill(graph.toarray(), plan.fronts.order.tolist())
     assert plan.fronts.first.tolist() == limits_by_the_plain_rule(fill)
+
+
+def lines_run(function: Callable[..., object], *arguments: object) -> int:
+    """How many lines of a Python function are run."""
+    count, before = 0, sys.gettrace()
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        function(*arguments)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_counts_do_not_walk_the_same_long_path_again_and_again() -> None:
+    """A path whose first state touches 100 states that are eliminated last, as does one more state."""
+
+    def lines(length: int) -> int:
+        n, late = length + 101, np.arange(length + 1, length + 101)
+        source = np.concatenate([np.arange(length - 1), np.zeros(100, int), np.full(100, length)])
+        target = np.concatenate([np.arange(1, length), late, late])
+        graph = symmetric_pattern(sparse.csr_array((np.ones(len(source)), (source, target)), (n, n)))
+        order = np.arange(n, dtype=np.int32)
+        counts, forms = np.empty(n, np.int64), (symbolic.elimination_tree, symbolic.column_counts)
+        tree, count = (getattr(form, "py_func", form) for form in forms)
+        parent = tree(graph.indptr, graph.indices, order, order)
+        run = lines_run(count, graph.indptr, graph.indices, order, order, parent, np.inf, counts)
+        fill = naive_fill(graph.toarray(), order.tolist())
+        assert counts.tolist() == [1 + len(later) for later in fill]
+        return run
+
+    assert lines(60) - lines(30) < 50 * 30  # lines for each state more, and not 100 times some lines
 
 
 def test_memory_is_what_the_elimination_writes() -> None:

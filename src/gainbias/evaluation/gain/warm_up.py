@@ -78,7 +78,7 @@ def autocorrelation_time(series: Floats) -> float:
     covariances = fft.irfft(spectrum, length)[:, :n].mean(axis=0)
     if not covariances[0] > 0.0 or n < 2:
         return 1.0
-    pairs = covariances[: n // 2 * 2].reshape(-1, 2).sum(axis=1) / covariances[0]
+    pairs = (covariances[: n - 1 : 2] + covariances[1::2]) / covariances[0]
     negative = np.flatnonzero(pairs <= 0.0)
     positive = pairs[: negative[0]] if len(negative) else pairs
     # A series that alternates has no positive pair; a tenth of a step keeps what is divided by it finite.

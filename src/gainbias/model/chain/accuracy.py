@@ -16,11 +16,12 @@ import numpy as np
 from gainbias.model.chain.deviation import deviation_matrix, kemeny_constant
 from gainbias.model.chain.mixing import gap_and_error, mixing_time_bounds
 from gainbias.model.checks import EPSILON
-from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.certificate import solve_and_certify
 from gainbias.model.solve.choice import DENSE_SOLVE_STATES
 from gainbias.model.solve.solution import ConvergenceError, Solution
 from gainbias.model.solve.solve import poisson_solver
+from gainbias.model.solve.variance import knows_no_variance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,6 +76,7 @@ def accuracy_of(solution: Solution, *, derived: bool, eps: float) -> Accuracy:
     """Return what is known about each number of a solution; `Solution.accuracy` says more."""
     rows = list(_own(solution))
     if derived:
+        refuse_durations(solution.mrp, "accuracy(derived=True)")
         rows += _of_columns(solution.mrp)
         rows += [_gap(solution.mrp), _mixing(solution.mrp, eps)]
     return Accuracy(tuple(rows))
@@ -97,6 +99,8 @@ def _own(solution: Solution) -> Iterator[Known]:
         yield Known("stationary", value, error, kind, f"worst state: {_label(solution.mrp, state)}")
     else:
         yield Known("stationary", 1.0, solution.stationary_error_total, kind, "sum over all states")
+    if knows_no_variance(solution.mrp):
+        return
     error = float(solution.asymptotic_variance_error)
     yield Known("asymptotic_variance", solution.asymptotic_variance, error, kind)
 

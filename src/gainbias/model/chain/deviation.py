@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gainbias.model.checks import float_array
-from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.solve import Poisson, poisson_solver
 from gainbias.types import Floats
 
@@ -39,6 +39,7 @@ def deviation(mrp: MarkovRewardProcess, vector: ArrayLike) -> Floats:
     >>> gb.deviation(process, [1.8, 0.0]).round(12)
     array([ 0.5, -0.5])
     """
+    refuse_durations(mrp, "deviation")
     values = float_array(vector, "vector")
     if values.ndim not in (1, 2) or values.shape[0] != mrp.num_states:
         raise ValueError(
@@ -58,6 +59,7 @@ def deviation_matrix(mrp: MarkovRewardProcess) -> Floats:
     array([[ 0.25, -0.25],
            [-0.25,  0.25]])
     """
+    refuse_durations(mrp, "deviation_matrix")
     _check_size(mrp, "the deviation matrix is dense", "apply it to vectors with gb.deviation")
     solver = poisson_solver(mrp)
     columns = [_column(solver, state) for state in range(mrp.num_states)]
@@ -83,6 +85,7 @@ def kemeny_constant(mrp: MarkovRewardProcess) -> float:
     >>> round(gb.kemeny_constant(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [0.0, 0.0])), 12)
     0.555555555556
     """
+    refuse_durations(mrp, "kemeny_constant")
     _check_size(mrp, "the Kemeny constant needs a linear solve per state", "aggregate states first")
     solver = poisson_solver(mrp)
     return float(sum(_column(solver, state)[state] for state in range(mrp.num_states)))

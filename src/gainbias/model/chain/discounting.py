@@ -15,7 +15,7 @@ import numpy as np
 from gainbias.model.chain.long_run import SplitValues, long_run
 from gainbias.model.checks import EPSILON, frozen
 from gainbias.model.doubled import Doubled
-from gainbias.model.process import MarkovRewardProcess, check_process
+from gainbias.model.process import MarkovRewardProcess, check_process, refuse_durations
 from gainbias.model.solve.leaking import TINY, LeakingChain, check_useful, with_leaking_chain
 from gainbias.types import Floats
 
@@ -141,6 +141,9 @@ def discounted_values(mrp: MarkovRewardProcess, discount: float) -> DiscountedVa
 def _leak(mrp: MarkovRewardProcess, discount: float) -> tuple[tuple[float, float], float, float]:
     """Return what is lost in a step, what remains of transitions, and the relative error of the loss."""
     check_process(mrp, "discounted_values")
+    refuse_durations(
+        mrp, "discounted_values", "needs the whole distribution of the durations, not only their means"
+    )
     if isinstance(discount, bool | np.bool_) or not isinstance(discount, int | float | np.number):
         raise ValueError(f"discount must be a number from 0 to below 1, found {discount!r}")
     factor = float(discount)

@@ -17,10 +17,9 @@ import numpy as np
 from gainbias.kernels import kernel
 from gainbias.model.chain.long_run import SplitValues, long_run
 from gainbias.model.checks import EPSILON, CsrArray, frozen
-from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
-from gainbias.model.process import MarkovRewardProcess, check_process
+from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly, sum_of_parts
+from gainbias.model.process import MarkovRewardProcess, check_process, refuse_durations
 from gainbias.model.solve.elimination.numeric import Sparse
-from gainbias.model.solve.leaking import sum_of_parts
 from gainbias.model.solve.solution import ConvergenceError
 from gainbias.progress import Watch
 from gainbias.types import Floats
@@ -229,6 +228,7 @@ def _growth(csr: CsrArray, steps: int) -> float:
 
 def _check_steps(mrp: MarkovRewardProcess, steps: int) -> None:
     check_process(mrp, "finite_horizon_values")
+    refuse_durations(mrp, "finite_horizon_values")
     if isinstance(steps, bool | np.bool_) or not isinstance(steps, int | np.integer):
         raise ValueError(f"steps must be a whole number, found {steps!r}")
     if not 0 <= steps <= MOST_HORIZON:

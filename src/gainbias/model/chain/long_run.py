@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gainbias.model.checks import EPSILON, frozen
-from gainbias.model.doubled import Doubled, Expected
+from gainbias.model.doubled import Doubled, Expected, sum_of_parts
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.choice import first_that_meets
 from gainbias.model.solve.elimination.numeric import Sparse
-from gainbias.model.solve.leaking import sum_of_parts, with_leaking_chain, write_leaking_residual
+from gainbias.model.solve.leaking import with_leaking_chain, write_leaking_residual
 from gainbias.model.solve.solution import Budget, Solver, available_memory
 from gainbias.progress import Watch
 from gainbias.types import Floats, Ints

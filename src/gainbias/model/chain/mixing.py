@@ -30,7 +30,7 @@ from gainbias.model.chain.reversible import (
     multiplicative_flows,
 )
 from gainbias.model.checks import EPSILON, CsrArray, row_sums
-from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.solution import ConvergenceError
 from gainbias.model.solve.solve import Poisson, poisson_solver
 from gainbias.types import Floats
@@ -167,6 +167,7 @@ def second_eigenvalue_modulus(mrp: MarkovRewardProcess) -> float:
     >>> gb.second_eigenvalue_modulus(gb.MarkovRewardProcess([[0.3, 0.7], [0.3, 0.7]], [0.0, 0.0]))
     0.0
     """
+    refuse_durations(mrp, "second_eigenvalue_modulus")
     found = _second(mrp)
     floor = _rounding_floor(mrp.num_states)
     if found.modulus <= floor and found.error <= LARGEST_EIGENVALUE_ERROR:
@@ -212,6 +213,7 @@ def spectral_gap(mrp: MarkovRewardProcess) -> float:
     >>> round(gb.spectral_gap(process), 12)
     0.2
     """
+    refuse_durations(mrp, "spectral_gap")
     found = _second(mrp)
     if not found.error <= SURE * found.gap:
         raise ConvergenceError(
@@ -503,6 +505,7 @@ def mixing_time(mrp: MarkovRewardProcess, eps: float) -> int:
     >>> gb.mixing_time(process, 0.5)  # the distance is 0.8 ** tau
     4
     """
+    refuse_durations(mrp, "mixing_time")
     lower, upper, is_tie = _bounds(mrp, eps)
     if lower < upper and not is_tie:
         why = (
@@ -552,6 +555,7 @@ def mixing_time_bounds(mrp: MarkovRewardProcess, eps: float) -> MixingTimeBounds
     >>> gb.mixing_time_bounds(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [0.0, 0.0]), 0.5)
     MixingTimeBounds(lower=4, upper=4, exact=True)
     """
+    refuse_durations(mrp, "mixing_time_bounds")
     lower, upper, _ = _bounds(mrp, eps)
     return MixingTimeBounds(lower, upper, lower == upper)
 

@@ -18,8 +18,8 @@ import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
 from gainbias.kernels import kernel
-from gainbias.model.checks import EPSILON, CsrArray, frozen
-from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
+from gainbias.model.checks import EPSILON, CsrArray, entry_rows, frozen
+from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly, sum_of_parts
 from gainbias.model.process import MarkovRewardProcess, check_process
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.leaking import (
@@ -42,10 +42,11 @@ class HittingTimes:
     targets : bool ndarray, shape (n,)
         The states that are to be reached.
     mean : ndarray, shape (n,)
-        Expected number of steps, or time for a process made by `from_rates`: 0 on the targets, and infinite
-        where they are not reached for certain.
+        Expected number of steps, or time for a process with durations or made by `from_rates`: 0 on the
+        targets, and infinite where they are not reached for certain.
     variance : ndarray, shape (n,)
-        Variance of it, infinite where the mean is. One that is smaller than its error may be 0.
+        Variance of it, infinite where the mean is. One that is smaller than its error may be 0. Not a number,
+        with an infinite error and a note, if the process has durations without their variances.
     mean_error, variance_error : ndarray, shape (n,)
         Proved bounds on the absolute errors; 0 on the targets and where the mean is infinite.
     method : str
@@ -116,7 +117,7 @@ def hitting_times(mrp: MarkovRewardProcess, targets: Any) -> HittingTimes:
     Returns
     -------
     HittingTimes
-        In steps, or in units of time for a process made by `from_rates`.
+        In steps, or in units of time for a process with durations or made by `from_rates`.
 
     Raises
     ------
@@ -141,7 +142,7 @@ def hitting_times(mrp: MarkovRewardProcess, targets: Any) -> HittingTimes:
     notes: tuple[str, ...] = ()
     if certain.size:
         answer = with_leaking_chain(
-            mrp.csr, certain, lambda chain: _times(chain, mrp.rate is not None), what="the hitting times"
+            mrp.csr, certain, lambda chain: _times(chain, _steps_of(mrp, certain)), what="the hitting times"
         )
         rate = mrp.rate or 1.0
         mean[certain], mean_error[certain] = answer.mean / rate, answer.mean_error / rate
@@ -310,19 +311,103 @@ class TimeMoments(NamedTuple):
     notes: tuple[str, ...]
 
 
-def _times(chain: LeakingChain, in_time: bool) -> TimeMoments:
-    """Return mean and variance in steps, or in time if the mean length of a step is the unit."""
+class _Steps(NamedTuple):
+    """What steps from the states inside take, and what of it is random.
+
+    Attributes
+    ----------
+    mean : Doubled
+        Mean duration, (m,).
+    doubt : (m,) array
+        Bound on its error.
+    taken : (k,) array
+        What a step along each stored transition adds to the change of what is still to be expected.
+    held : (m,) array
+        The same for staying.
+    unit : float
+        Durations count as at least this in bounds on rounding.
+    spread, spread_error : (m,) arrays or None
+        The variance of the duration given state and successor; None if nothing is known about it.
+    unsettled : (m,) array
+        By what part of itself the row of each state misses 1, where durations are averaged over it.
+    """
+
+    mean: Doubled
+    doubt: Floats
+    taken: Floats
+    held: Floats
+    unit: float
+    spread: Floats | None
+    spread_error: Floats
+    unsettled: Floats
+
+
+def _steps_of(mrp: MarkovRewardProcess, inside: Ints) -> _Steps:
+    """Return the durations of steps: 1, or what the process says.
+
+    In continuous time a step has a random length of mean 1 and variance 1, in the same unit. The two together
+    leave the mean square of the jumps alone, as if steps took no time.
+    """
+    nothing, ones = np.zeros(len(inside)), np.ones(len(inside))
+    rows = mrp.csr[inside]
+    if mrp.mean_durations is None:
+        counts = 0.0 if mrp.rate is not None else 1.0
+        return _Steps(
+            mean=Doubled(ones),
+            doubt=nothing,
+            taken=np.full(rows.nnz, counts),
+            held=np.full(len(inside), counts),
+            unit=1.0,
+            spread=nothing,
+            spread_error=nothing,
+            unsettled=nothing,
+        )
+    mean, open_time = mrp.mean_durations.rewards.at(inside), np.abs(mrp.mean_durations.doubt[inside])
+    taken, held = mean.high[entry_rows(rows)], mean.high
+    if mrp.duration_entries is not None:
+        times = mrp.csr.copy()
+        times.data = mrp.duration_entries
+        taken, held = times[inside].data, times.diagonal()[inside]
+    spread, spread_error = None, nothing
+    if mrp.mean_duration_variances is not None:
+        variances, open_variances = mrp.mean_duration_variances
+        spread = variances.high[inside]
+        spread_error = np.abs(open_variances[inside]) + EPSILON * spread
+    longest = float(np.diff(rows.indptr).max())
+    return _Steps(
+        mean=mean,
+        doubt=open_time + (longest + 8.0) * EPSILON**2 * mean.high,
+        taken=taken,
+        held=held,
+        unit=0.0,
+        spread=spread,
+        spread_error=spread_error,
+        unsettled=open_time / mean.high,
+    )
+
+
+def _times(chain: LeakingChain, steps: _Steps) -> TimeMoments:
+    """Return mean and variance in the unit of the durations of steps."""
     inside = chain.states
-    first = chain.solve_for(Doubled(np.ones(len(inside))))
+    first = chain.solve_for(steps.mean, doubt=steps.doubt)
     mean, mean_error = _rounded(first, inside)
     check_useful(mean, mean_error)
     error = np.zeros(chain.num_states)
     error[inside] = first.error
+    if steps.spread is None:
+        unknown = "nothing is known about the variance: it needs duration_variances"
+        nothing, never = np.full(len(inside), np.nan), np.full(len(inside), np.inf)
+        return TimeMoments(mean, mean_error, nothing, never, chain.method, (*chain.notes, unknown))
     squares, low, doubt = np.empty((3, len(inside)))
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         write_squared_changes(
-            chain.rows, inside, first.x.high, first.x.rest, error, in_time, squares, low, doubt
-        )
+            chain.rows, inside, first.x.high, first.x.rest, error, steps.taken, steps.held, steps.unit,
+            squares, low, doubt,
+        )  # fmt: skip
+        if steps.spread.any() or steps.spread_error.any() or steps.unsettled.any():
+            doubt += steps.spread_error + 2.0 * steps.unsettled * (squares + steps.held**2)
+            squares, low = sum_of_parts(squares, low, steps.spread, np.zeros(len(inside)))
+            doubt += 4.0 * EPSILON**2 * squares
     notes = chain.notes
     try:
         second = chain.solve_for(Doubled(squares, low), doubt=doubt)
@@ -347,16 +432,16 @@ def write_squared_changes(
     mean: Floats,
     mean_low: Floats,
     mean_error: Floats,
-    in_time: bool,
+    taken: Floats,
+    held: Floats,
+    unit: float,
     squares: Floats,
     squares_low: Floats,
     doubt: Floats,
 ) -> None:
     """Write the mean square of the change of what is still to be expected, (m,), and a bound on its error.
 
-    The squares have twice the digits. A step counts 1, and whoever stays loses it. In continuous time its
-    length is random, of variance 1 in the same unit; the two together leave the mean square of the jumps
-    alone.
+    The squares have twice the digits. A step counts as much as it takes, and whoever stays loses that.
     """
     for i in range(len(states)):
         own = states[i]
@@ -367,12 +452,11 @@ def write_squared_changes(
             if j != own:
                 chance = rows.data[entry]
                 step, step_low = add_exactly(mean[j], -mean[own])
-                if not in_time:
-                    step, lost = add_exactly(step, 1.0)
-                    step_low += lost
+                step, lost = add_exactly(step, taken[entry])
+                step_low += lost
                 change, change_low = add_exactly(step, step_low + (mean_low[j] - mean_low[own]))
                 off = mean_error[j] + mean_error[own]
-                off += 4.0 * EPSILON * EPSILON * (abs(mean[j]) + abs(mean[own]) + 1.0)
+                off += 4.0 * EPSILON * EPSILON * (abs(mean[j]) + abs(mean[own]) + max(unit, taken[entry]))
                 off_total += chance * off * (2.0 * abs(change) + off)
                 square, square_low = multiply_exactly(change, change)
                 square_low += 2.0 * change * change_low
@@ -382,10 +466,11 @@ def write_squared_changes(
                 through += chance * square
                 stay, lost = add_exactly(stay, -chance)
                 stay_low += lost
-        if not in_time:
-            total, lost = add_exactly(total, stay)
-            total_low += lost + stay_low
-            through += 1.0
+        square, square_low = multiply_exactly(held[i], held[i])
+        term, term_low = multiply_exactly(stay, square)
+        total, lost = add_exactly(total, term)
+        total_low += lost + (term_low + stay * square_low + stay_low * square)
+        through += square
         squares[i], squares_low[i] = add_exactly(total, total_low)
         length = rows.indptr[i + 1] - rows.indptr[i]
         doubt[i] = 1.1 * off_total + (length + 8.0) * (2.0 * EPSILON * EPSILON * through + SMALLEST_STEP)

@@ -107,11 +107,11 @@ def _by_residual(
     rows: Sparse, rewards: Doubled, found: GainAndBias, refined: GainAndBias, solver: EliminationSolver
 ) -> BoundedAnswer:
     """Return what was found, with bounds from the residual of what was refined."""
-    gain, not_flat = _harmonic(rows, refined.gain, solver)
+    gain, not_flat = harmonic(rows, refined.gain, solver)
     most = bounded_residual(rows, rewards.high, gain.minus(Doubled(rewards.rest)), refined.bias).most
     most = by_blocks(lambda most, reward: most + EPSILON**2 * np.abs(reward), most, rewards.high)
     from_law = _gain_error(rewards, gain, not_flat, solver)
-    of_both = _extended(_mean(by_blocks(np.add, most, not_flat), solver), solver)
+    of_both = largest_extended(largest_mean(by_blocks(np.add, most, not_flat), solver), solver)
     gain_error = by_blocks(lambda law, both, rest: np.fmin(law, both + rest), from_law, of_both, not_flat)
     right = by_blocks(np.add, most, gain_error)
     bias_error = _bias_error(found.bias.high, refined.bias, right, 0.0, solver)
@@ -122,8 +122,8 @@ def _by_residual(
 def by_elimination(rows: Sparse, rewards: Doubled, solver: EliminationSolver) -> BoundedAnswer:
     """Return gain and bias without refinement, with bounds that hold for any non-negative elimination."""
     start = Doubled(solver.average(rewards.high))
-    moved = _sums_of_law(rewards.minus(start), solver)[0]
-    gain, not_flat = _harmonic(rows, start.plus(solver.extend(moved)), solver)
+    moved = means_under_law(rewards.minus(start), solver)[0]
+    gain, not_flat = harmonic(rows, start.plus(solver.extend(moved)), solver)
     gain_error = _gain_error(rewards, gain, not_flat, solver)
     excess = rewards.minus(gain)
     right = excess.high + excess.rest
@@ -137,7 +137,7 @@ def by_elimination(rows: Sparse, rewards: Doubled, solver: EliminationSolver) ->
     return BoundedAnswer(gain.high, bias, _sure(distance(gain.high, gain) + gain_error), bias_error)
 
 
-def _harmonic(rows: Sparse, gain: Doubled, solver: EliminationSolver) -> tuple[Doubled, Floats]:
+def harmonic(rows: Sparse, gain: Doubled, solver: EliminationSolver) -> tuple[Doubled, Floats]:
     """Return a gain that is its own mean after a step, and how far it may be from that, (n,)."""
     nothing = np.zeros(len(gain.high))
     if solver.num_classes == 1:
@@ -154,7 +154,9 @@ def _gain_error(rewards: Doubled, gain: Doubled, not_flat: Floats, solver: Elimi
     The law knows the gain to nearly all digits of the rewards, however huge the bias is.
     """
     at_roots = _mean_of_signed(rewards.minus(gain), solver)
-    return np.asarray(by_blocks(np.add, _extended(at_roots + _mean(not_flat, solver), solver), not_flat))
+    return np.asarray(
+        by_blocks(np.add, largest_extended(at_roots + largest_mean(not_flat, solver), solver), not_flat)
+    )
 
 
 def _bias_error(
@@ -172,8 +174,8 @@ def _bias_error(
     from_root = _summed(right, solver)
     if np.any(slack):
         from_root = from_root + slack
-    at_roots = _mean_of_signed(near, solver) + _mean(from_root, solver)
-    parts = distance(bias, near), from_root, _extended(at_roots, solver)
+    at_roots = _mean_of_signed(near, solver) + largest_mean(from_root, solver)
+    parts = distance(bias, near), from_root, largest_extended(at_roots, solver)
     return _sure(by_blocks(lambda off, own, root: off + own + root, *parts))
 
 
@@ -182,7 +184,14 @@ def _summed(right: Floats, solver: EliminationSolver) -> Floats:
     return _enlarged(sums, _lost(sums, solver), solver)
 
 
-def _extended(at_roots: Floats, solver: EliminationSolver) -> Floats:
+def largest_bias(right: Floats, solver: EliminationSolver) -> Floats:
+    """Return a bound on the bias, (n,), of any rewards of average 0 that are at most `right` in size."""
+    nothing = np.zeros(len(right))
+    return _bias_error(nothing, Doubled(nothing), right, 0.0, solver)
+
+
+def largest_extended(at_roots: Floats, solver: EliminationSolver) -> Floats:
+    """Return a bound on the expected number, not negative, of the class where the chain ends, (n,)."""
     extended = solver.extend(at_roots)
     return _enlarged(extended, _lost(at_roots, solver) if solver.num_classes > 1 else 0.0, solver)
 
@@ -205,7 +214,7 @@ def _lost(values: Floats, solver: EliminationSolver) -> float | Floats:
     return _sure(solver.lost * most)
 
 
-def _mean(values: Floats, solver: EliminationSolver) -> Floats:
+def largest_mean(values: Floats, solver: EliminationSolver) -> Floats:
     """Return a bound on the mean of values that are not negative under the law of each class."""
     law = solver.law
     most = by_blocks(lambda high, error: high * (1.0 + EPSILON) + error, law.values.high, law.error)
@@ -214,11 +223,11 @@ def _mean(values: Floats, solver: EliminationSolver) -> Floats:
 
 def _mean_of_signed(values: Doubled, solver: EliminationSolver) -> Floats:
     """Return a bound on the absolute mean of any values under the law of each class."""
-    mean, error = _sums_of_law(values, solver)
+    mean, error = means_under_law(values, solver)
     return np.abs(mean) + error
 
 
-def _sums_of_law(values: Doubled, solver: EliminationSolver) -> tuple[Floats, Floats]:
+def means_under_law(values: Doubled, solver: EliminationSolver) -> tuple[Floats, Floats]:
     """Return the mean of any values under the law of each class, and a bound on its error."""
     law = solver.law
     main, rest = solver.sums(law.values.high, values), solver.sums(law.values.rest, values)

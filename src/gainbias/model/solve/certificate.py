@@ -63,6 +63,13 @@ class NoiseSolution(NamedTuple):
     error: float
 
 
+class MeanDuration(NamedTuple):
+    """The mean duration of a step in each recurrent class and a bound on its absolute error, (classes,)."""
+
+    value: Floats
+    error: Floats
+
+
 @dataclass(frozen=True)
 class Certified:
     """A refined answer and what is known about its error.
@@ -85,6 +92,8 @@ class Certified:
     from_rewards : float
         The part of `error_bound` that comes from averaging rewards of transitions over rows that sum to 1 up
         to rounding only.
+    mean_duration : MeanDuration or None
+        For a process with durations; its gain is per unit of time.
     """
 
     gain: Floats
@@ -95,6 +104,7 @@ class Certified:
     error_bound: float
     noise: NoiseSolution | None = None
     from_rewards: float = 0.0
+    mean_duration: MeanDuration | None = None
 
 
 @dataclass(frozen=True)

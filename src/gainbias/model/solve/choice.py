@@ -14,14 +14,14 @@ from math import inf
 import numpy as np
 
 from gainbias.model.checks import CsrArray
-from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.aggregation import find_blocks, prepare_aggregation
 from gainbias.model.solve.bounds import relative
-from gainbias.model.solve.certificate import Certified, solve_and_certify
+from gainbias.model.solve.certificate import Certified
 from gainbias.model.solve.elimination.solver import eliminate
 from gainbias.model.solve.incomplete import prepare_incomplete, work_to_prepare
 from gainbias.model.solve.iterative import prepare_krylov, prepare_power, product_work
+from gainbias.model.solve.semi_markov import certified, rewards_in_time
 from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError, Solver
 from gainbias.model.solve.turns import (
     FIRST_PRODUCTS,
@@ -156,7 +156,7 @@ def first_that_meets(
         for turn in turns:
             turn.cancel()
     tried += [_what_was_left(turn) for turn in turns]
-    best = None if insist else _best(reached, rewards)
+    best = None if insist else _best(reached, [rewards_in_time(mrp, vector) for vector in rewards])
     if best is None:
         raise ConvergenceError(_refusal(mrp, tol, method, tried, is_late))
     return *best, tuple(tried)
@@ -206,7 +206,7 @@ def _answer(
     solver = prepare(replace(budget, meter=meter))
     with np.errstate(over="ignore", invalid="ignore"):
         # What overflows makes the error bound infinite.
-        return solver, [solve_and_certify(mrp.csr, expected_of(mrp, r), solver) for r in rewards]
+        return solver, [certified(mrp, r, solver) for r in rewards]
 
 
 def _advance(turn: Turn[Answers], turns: list[Turn[Answers]], budget: Budget) -> None:
@@ -247,12 +247,6 @@ def _what_was_left(turn: Turn[Answers]) -> str:
     if not turn.is_started:
         return f"{turn.name}: no time was left to try it"
     return f"{turn.name}: {meter.digits:.0f} of {turn.digits:.0f} digits after {meter.products:,} products"
-
-
-def expected_of(mrp: MarkovRewardProcess, rewards: Floats) -> Expected:
-    """Return rewards as they are, or with twice the digits if they are means of other rewards."""
-    own = mrp.expected if rewards is mrp.rewards else None
-    return Expected(Doubled(rewards), np.zeros(len(rewards))) if own is None else own
 
 
 def _cause(answer: Certified) -> str:

@@ -25,7 +25,7 @@ import numpy as np
 
 from gainbias.kernels import by_blocks, kernel
 from gainbias.model.checks import EPSILON, CsrArray, row_sums
-from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
+from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly, sum_of_parts
 from gainbias.model.solve.choice import DENSE_SOLVE_STATES
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import factorise_chain
@@ -377,15 +377,6 @@ def check_useful(values: Floats, error: Floats) -> None:
         LARGEST_USEFUL_ERROR * np.max(np.abs(values), initial=0.0), TINY
     ):
         raise MethodError(f"the error may be {np.max(error):.1e}, and there is no value above it")
-
-
-def sum_of_parts(a: Floats, a_low: Floats, b: Floats, b_low: Floats) -> tuple[Floats, Floats]:
-    """Return the sum of two vectors with twice the digits, as a rounded part and what was rounded off."""
-    total = a + b
-    part = total - a
-    low = ((a - (total - part)) + (b - part)) + (a_low + b_low)
-    high = total + low
-    return high, low - (high - total)
 
 
 @kernel

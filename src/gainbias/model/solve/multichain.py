@@ -7,8 +7,9 @@ for the transient states and C for all others,
 
     (I - P_TT) g_T = P_TC g_C,        (I - P_TT) W_T = R_T - g_T + P_TC W_C,
 
-two equations of a chain that leaks, which `gainbias.model.solve.leaking` solves with bounds. An error of g_C
-or W_C is carried through the same equations: by elimination state by state, else the largest counts for all.
+two equations of a chain that leaks, which `gainbias.model.solve.leaking` solves with bounds. (With durations
+it is g_T times them that is taken off R_T.) An error of g_C or W_C is carried through the same equations: by
+elimination state by state, else the largest counts for all.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gainbias.model.checks import EPSILON, CsrArray
-from gainbias.model.doubled import Doubled, Expected
+from gainbias.model.doubled import Doubled
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.bounds import MARGIN, BoundedAnswer, relative
-from gainbias.model.solve.certificate import Certified, stationary_errors
+from gainbias.model.solve.certificate import Certified
 from gainbias.model.solve.choice import (
     DENSE_SOLVE_STATES,
     LARGEST_GAIN_ERROR,
-    expected_of,
     first_that_meets,
 )
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.leaking import LeakingChain, with_leaking_chain
 from gainbias.model.solve.residual import bellman_residual
+from gainbias.model.solve.semi_markov import Laws, earned_in_all, excess, expected_of, laws, rewards_in_time
 from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError
-from gainbias.model.solve.variance import Variance, asymptotic_variance
+from gainbias.model.solve.variance import Variance, asymptotic_variance, knows_no_variance
 from gainbias.model.structure import Structure
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats, Ints
@@ -57,22 +58,21 @@ class InParts:
 
     Attributes
     ----------
-    stationary, stationary_error : (n,) array
-        The law of each class, which sums to one, and the error of each entry; 0 for transient states.
+    laws : Laws
+        The law of steps and the fractions of time in each class; 0 for transient states.
     answers : list of Certified
         Gain and bias for each reward vector.
-    variances : list of Variance
-        The asymptotic variance of each class for each reward vector.
+    variances : list of Variance or None
+        The asymptotic variance of each class for each reward vector, unless durations have no variances.
     method : str
         The methods that solved the classes.
     notes : tuple of str
         Remarks for the user.
     """
 
-    stationary: Floats
-    stationary_error: Floats
+    laws: Laws
     answers: list[Certified]
-    variances: list[Variance]
+    variances: list[Variance | None]
     method: str
     notes: tuple[str, ...]
 
@@ -121,12 +121,12 @@ def _together(
     """Return the answer of one method for all states at once."""
     solver, answers, tried = first_that_meets(mrp, rewards, tol, method, budget, insist=False)
     variances = [
-        asymptotic_variance(mrp, vector, answer, solver)
+        None if knows_no_variance(mrp) else asymptotic_variance(mrp, vector, answer, solver)
         for vector, answer in zip(rewards, answers, strict=True)
     ]
-    law_error, _ = stationary_errors(mrp.csr, solver, answers[0], rewards[0])
+    found = laws(mrp, rewards[0], answers[0], solver)
     notes = (*tried, *solver.notes)
-    return InParts(solver.stationary, law_error, answers, variances, solver.method, notes)
+    return InParts(found, answers, variances, solver.method, notes)
 
 
 def _on_classes(
@@ -134,7 +134,7 @@ def _on_classes(
 ) -> InParts:
     """Return the answer with a gain and a bias of 0 on transient states."""
     n, structure = mrp.num_states, mrp.structure
-    law, law_error = np.zeros((2, n))
+    of_states = np.zeros((4, n))
     numbers = np.zeros((len(rewards), 4, n))
     of_classes = np.zeros((len(rewards), 2, len(structure.recurrent)))
     methods: dict[str, None] = {}
@@ -148,17 +148,20 @@ def _on_classes(
             found = _together(part, own, tol, chosen, budget)
         except ConvergenceError as reason:
             raise ConvergenceError(f"{words}: {reason}") from reason
-        law[states], law_error[states] = found.stationary, found.stationary_error
+        of_states[:, states] = found.laws[:4]
         for k, (answer, variance) in enumerate(zip(found.answers, found.variances, strict=True)):
             numbers[k][:, states] = answer.gain, answer.bias, answer.gain_error, answer.bias_error
-            of_classes[k][:, classes] = variance
+            if variance is not None:
+                of_classes[k][:, classes] = variance
         methods[found.method] = None
         notes.append(f"{words}: {'; '.join((found.method, *found.notes))}")
     if len(notes) > MOST_PARTS_IN_NOTES:
         notes[MOST_PARTS_IN_NOTES:] = [f"and {len(notes) - MOST_PARTS_IN_NOTES:,} more classes"]
     answers = [Certified(gain, bias, off, off_bias, 0.0, 0.0) for gain, bias, off, off_bias in numbers]
-    variances = [Variance(value, error) for value, error in of_classes]
-    return InParts(law, law_error, answers, variances, ", ".join(methods), tuple(notes))
+    variances = [None if knows_no_variance(mrp) else Variance(value, error) for value, error in of_classes]
+    law, law_error, in_time, in_time_error = of_states
+    in_all = Laws(law, law_error, in_time, in_time_error, float(in_time_error.sum()))
+    return InParts(in_all, answers, variances, ", ".join(methods), tuple(notes))
 
 
 def _parts(structure: Structure, method: str) -> Iterator[tuple[Ints, str]]:
@@ -194,14 +197,15 @@ def _on_transient_states(
 
     def work(chain: LeakingChain) -> InParts:
         answers = [
-            _extended(chain, leaving, expected_of(mrp, vector), answer)
+            _extended(mrp, chain, leaving, vector, answer)
             for vector, answer in zip(rewards, found.answers, strict=True)
         ]
         answers = _measured(mrp, rewards, answers)
         note = f"{len(transient):,} transient states: {'; '.join((chain.method, *chain.notes))}"
         result = replace(found, answers=answers, notes=(*found.notes, note))
         for vector, answer in zip(rewards, answers, strict=True):
-            of_gain = relative(float(answer.gain_error.max()), float(np.abs(vector).max()))
+            largest = float(np.abs(rewards_in_time(mrp, vector)).max())
+            of_gain = relative(float(answer.gain_error.max()), largest)
             if not of_gain <= LARGEST_GAIN_ERROR:
                 raise MethodError(f"the gain may be off by {of_gain:.1e} of the largest reward")
         worst = max(answer.error_bound for answer in answers)
@@ -220,14 +224,25 @@ def _on_transient_states(
         return min(reached, key=lambda one: max(answer.error_bound for answer in one.answers))
 
 
-def _extended(chain: LeakingChain, leaving: CsrArray, expected: Expected, answer: Certified) -> Certified:
+def _extended(
+    mrp: MarkovRewardProcess, chain: LeakingChain, leaving: CsrArray, rewards: Floats, answer: Certified
+) -> Certified:
     """Return an answer that is known on the recurrent classes, for the transient states too."""
     inside = chain.states
     gain, gain_error = _solved(chain, leaving, Doubled(np.zeros(len(inside))), answer.gain, answer.gain_error)
-    own = Doubled(expected.rewards.high[inside], expected.rewards.rest[inside])
-    size = np.abs(own.high) + np.abs(gain.high)
-    doubt = gain_error + np.abs(expected.doubt[inside]) + 4.0 * EPSILON**2 * size
-    right = own.minus(gain)
+    if mrp.mean_durations is None:
+        expected = expected_of(mrp, rewards)
+        own = Doubled(expected.rewards.high[inside], expected.rewards.rest[inside])
+        size = np.abs(own.high) + np.abs(gain.high)
+        doubt = gain_error + np.abs(expected.doubt[inside]) + 4.0 * EPSILON**2 * size
+        right = own.minus(gain)
+    else:
+        high, low = np.zeros((2, mrp.num_states))
+        high[inside], low[inside] = gain.high, gain.rest
+        expected, slack = excess(mrp, rewards, Doubled(high, low))
+        taken = mrp.mean_durations.rewards.high[inside] * MARGIN
+        doubt = gain_error * taken + np.abs(expected.doubt[inside]) + slack[inside]
+        right = expected.rewards.at(inside)
     try:
         bias, bias_error = _solved(chain, leaving, right, answer.bias, answer.bias_error, doubt)
     except MethodError:
@@ -287,9 +302,13 @@ def _measured(mrp: MarkovRewardProcess, rewards: list[Floats], answers: list[Cer
     measured = []
     for vector, answer in zip(rewards, answers, strict=True):
         with np.errstate(over="ignore", invalid="ignore"):
-            left = bellman_residual(rows, vector, Doubled(answer.gain), Doubled(answer.bias))
-            scale = max(float(np.abs(vector).max()), float(np.ptp(answer.bias)))
+            earned, gain = earned_in_all(mrp, vector), answer.gain
+            if mrp.mean_durations is not None:
+                gain = gain * mrp.mean_durations.rewards.high
+            left = bellman_residual(rows, earned, Doubled(gain), Doubled(answer.bias))
+            scale = max(float(np.abs(earned).max()), float(np.ptp(answer.bias)))
             residual = relative(float(np.abs(left).max()), scale)
             known = BoundedAnswer(answer.gain, answer.bias, answer.gain_error, answer.bias_error)
-            measured.append(replace(answer, residual=residual, error_bound=known.error_bound(vector)))
+            error_bound = known.error_bound(rewards_in_time(mrp, vector))
+            measured.append(replace(answer, residual=residual, error_bound=error_bound))
     return measured

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.model.checks import CsrArray
-from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.sensitivity import Sensitivity
 from gainbias.model.solve.turns import Meter
 from gainbias.model.structure import Structure
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gainbias.model.chain.accuracy import Accuracy
+
+NO_VARIANCE = (
+    "the asymptotic variance needs the variances of the durations: pass duration_variances to "
+    "MarkovRewardProcess (0 for durations that are fixed, their squares for exponential ones)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +52,12 @@ class Solution:
         estimated by `stationary_error_total`. Probabilities of transient states are exactly 0.
     stationary_error_total : float
         Sum of the absolute errors of all probabilities: a bound for elimination, otherwise an estimate.
+    embedded, embedded_error : ndarray, shape (n,)
+        Fraction of steps made from each state, and its absolute error. It differs from `stationary` if the
+        process has durations. Steps of a process made by `from_rates` are those of the uniformised chain: a
+        state that is left slowly makes more of them, so that this is not the law of its jumps.
     gain : float
-        Average reward per step, or per unit of time for a process made by `from_rates`.
+        Average reward per step, or per unit of time for a process with durations or made by `from_rates`.
     gain_error : float
         Bound on the absolute error of `gain`, by any method.
     bias : ndarray, shape (n,)
@@ -57,17 +66,20 @@ class Solution:
         Absolute error of each bias, infinite if nothing is known: bounds for elimination; for methods that
         iterate an estimate, the same for all states.
     asymptotic_variance : float
-        Variance of the average reward over T steps times T, as T grows (per unit of time for `from_rates`).
+        Variance of the average reward over T steps times T, as T grows (units of time if the gain is per unit
+        of time). A ValueError if the process has durations without their variances.
     asymptotic_variance_error : float
         Bound on the absolute error of `asymptotic_variance`, infinite if nothing is known. A variance that is
         smaller than this may be 0, and has no digit that counts: then a note says so.
     variance_per_step, variance_per_step_error : float
-        The same for steps, which differs for a process made by `from_rates`.
+        The same for steps, which differs for a process made by `from_rates`. A ValueError if the process has
+        durations: see `MarkovRewardProcess.embedded_chain`.
     error_bound : float
-        The summary: the error of the gain relative to ``max |R|`` or the largest error of the bias relative
-        to its span, whichever is larger.
+        The summary: the error of the gain relative to ``max |R|`` (``max |R / tau + rho|`` with durations) or
+        the largest error of the bias relative to its span, whichever is larger.
     residual : float
-        ``max |bias + gain - P bias - R|`` over the larger of ``max |R|`` and the span of the bias.
+        ``max |bias + gain - P bias - R|`` over the larger of ``max |R|`` and the span of the bias. With
+        durations tau and reward rates rho it is that of ``bias == R + (rho - gain) tau + P bias``.
     method : str
         Method that gave the answer.
     iterations : int
@@ -91,32 +103,75 @@ class Solution:
     """
 
     mrp: MarkovRewardProcess
-    rewards: Floats = field(repr=False)
-    stationary: Floats = field(repr=False)
-    stationary_error: Floats = field(repr=False)
-    stationary_error_total: float = field(repr=False)
+    rewards: Floats
+    stationary: Floats
+    stationary_error: Floats
+    stationary_error_total: float
+    embedded: Floats
+    embedded_error: Floats
     gain: float
     gain_error: float
-    bias: Floats = field(repr=False)
-    bias_error: Floats = field(repr=False)
-    asymptotic_variance: float
-    asymptotic_variance_error: float
-    variance_per_step: float = field(repr=False)
-    variance_per_step_error: float = field(repr=False)
+    bias: Floats
+    bias_error: Floats
+    _variance: tuple[float, float] | None
+    _step_variance: tuple[float, float] | None
     error_bound: float
     residual: float
     method: str
     iterations: int
-    notes: tuple[str, ...] = field(default=(), repr=False)
-    extra: Mapping[str, Solution] = field(default_factory=dict, repr=False)
+    notes: tuple[str, ...] = ()
+    extra: Mapping[str, Solution] = field(default_factory=dict)
+
+    @property
+    def asymptotic_variance(self) -> float:
+        """Variance of the average reward over T steps, or units of time, times T, as T grows."""
+        return self._known_variance()[0]
+
+    @property
+    def asymptotic_variance_error(self) -> float:
+        """Bound on the absolute error of `asymptotic_variance`."""
+        return self._known_variance()[1]
+
+    @property
+    def variance_per_step(self) -> float:
+        """Variance of the average reward over T steps times T, as T grows."""
+        return self._known_step_variance()[0]
+
+    @property
+    def variance_per_step_error(self) -> float:
+        """Bound on the absolute error of `variance_per_step`."""
+        return self._known_step_variance()[1]
 
     @property
     def gain_per_step(self) -> float:
-        """Average reward per step, for processes made by `from_rates` too."""
+        """Average reward per step, for processes with durations or made by `from_rates` too."""
+        if self.mrp.mean_durations is not None:
+            return self.gain * float(self.embedded @ self.mrp.mean_durations.rewards.high)
         return self.gain / (self.mrp.rate or 1.0)
+
+    def _known_variance(self) -> tuple[float, float]:
+        if self._variance is None:
+            raise ValueError(NO_VARIANCE)
+        return self._variance
+
+    def _known_step_variance(self) -> tuple[float, float]:
+        if self._step_variance is None:
+            raise ValueError(
+                "variance_per_step is not known for a process with durations: solve mrp.embedded_chain()"
+            )
+        return self._step_variance
+
+    def __repr__(self) -> str:
+        names = ["mrp", "gain", "gain_error"]
+        if self._variance is not None:
+            names += ["asymptotic_variance", "asymptotic_variance_error"]
+        names += ["error_bound", "residual", "method", "iterations"]
+        return f"Solution({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with one row per state, indexed by label: stationary, reward, bias (needs pandas).
+
+        With durations it also has duration, embedded (the fraction of steps) and reward_rate.
 
         Examples
         --------
@@ -132,6 +187,11 @@ class Solution:
 
         labels = self.mrp.labels if self.mrp.labels is not None else range(self.mrp.num_states)
         columns = {"stationary": self.stationary, "reward": self.rewards, "bias": self.bias}
+        if self.mrp.mean_durations is not None:
+            columns["duration"] = self.mrp.mean_durations.rewards.high
+            columns["embedded"] = self.embedded
+        if self.mrp.reward_rates is not None and self.rewards is self.mrp.rewards:
+            columns["reward_rate"] = self.mrp.reward_rates
         return pd.DataFrame(columns, index=pd.Index(labels, name="state"))
 
     def accuracy(self, *, derived: bool = False, eps: float = 0.25) -> Accuracy:
@@ -173,6 +233,7 @@ class Solution:
         >>> round(gb.solve(machine).sensitivity().along([[-1.0, 1.0], [0.0, 0.0]]), 6)
         4.166667
         """
+        refuse_durations(self.mrp, "sensitivity")
         with_rewards = self.mrp.transition_rewards is not None and self.rewards is self.mrp.rewards
         return Sensitivity(self.mrp, self.stationary, self.bias, with_rewards)
 
@@ -194,18 +255,21 @@ class MultichainSolution:
     stationary_error : ndarray, shape (n,)
         Absolute error of the probability of each state in its class, as in `Solution`; 0 for transient
         states.
+    embedded, embedded_error
+        The same for steps, as in `Solution`.
     class_gains : ndarray, shape (classes,)
         Average reward of each recurrent class.
     gain, gain_error : ndarray, shape (n,)
         Average reward when started in each state, and a bound on its absolute error.
     bias : ndarray, shape (n,)
         Relative value of each state: ``bias + gain == R + P @ bias``, with average 0 on every recurrent
-        class.
+        class (``bias + gain * tau == R + rho * tau + P @ bias`` with durations tau and reward rates rho).
     bias_error : ndarray, shape (n,)
         Absolute error of each bias, infinite if nothing is known: as in `Solution` on each class. On
         transient states it follows from the errors of the classes that they lead to, and adds no estimate.
     class_asymptotic_variances, class_asymptotic_variance_errors : ndarray, shape (classes,)
-        The asymptotic variance of each recurrent class, and its error, as in `Solution`.
+        The asymptotic variance of each recurrent class, and its error, as in `Solution`. A ValueError if the
+        process has durations without their variances.
     error_bound, residual
         As in `Solution`, relative to the rewards and the bias of all states.
     method : str
@@ -228,18 +292,34 @@ class MultichainSolution:
     rewards: Floats = field(repr=False)
     stationary: CsrArray = field(repr=False)
     stationary_error: Floats = field(repr=False)
+    embedded: CsrArray = field(repr=False)
+    embedded_error: Floats = field(repr=False)
     class_gains: Floats
     gain: Floats = field(repr=False)
     gain_error: Floats = field(repr=False)
     bias: Floats = field(repr=False)
     bias_error: Floats = field(repr=False)
-    class_asymptotic_variances: Floats = field(repr=False)
-    class_asymptotic_variance_errors: Floats = field(repr=False)
+    _class_variances: tuple[Floats, Floats] | None = field(repr=False)
     error_bound: float
     residual: float
     method: str
     notes: tuple[str, ...] = field(default=(), repr=False)
     extra: Mapping[str, MultichainSolution] = field(default_factory=dict, repr=False)
+
+    @property
+    def class_asymptotic_variances(self) -> Floats:
+        """The asymptotic variance of each recurrent class, (classes,)."""
+        return self._known_variances()[0]
+
+    @property
+    def class_asymptotic_variance_errors(self) -> Floats:
+        """Bounds on the absolute errors of `class_asymptotic_variances`, (classes,)."""
+        return self._known_variances()[1]
+
+    def _known_variances(self) -> tuple[Floats, Floats]:
+        if self._class_variances is None:
+            raise ValueError(NO_VARIANCE)
+        return self._class_variances
 
     @property
     def classes(self) -> tuple[NDArray[np.intp], ...]:

@@ -16,16 +16,16 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from gainbias.kernels import count_threads, light_work, using_threads
-from gainbias.model.checks import EPSILON, float_vector, frozen
-from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.checks import EPSILON, CsrArray, float_vector, frozen
+from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.bounds import relative
 from gainbias.model.solve.certificate import (
     Certified,
     solve_and_refine_once,
-    stationary_errors,
 )
 from gainbias.model.solve.choice import METHODS, first_that_meets
 from gainbias.model.solve.multichain import InParts, solve_in_parts
+from gainbias.model.solve.semi_markov import laws, rewards_in_time
 from gainbias.model.solve.solution import (
     AccuracyWarning,
     Budget,
@@ -34,7 +34,7 @@ from gainbias.model.solve.solution import (
     Solver,
     available_memory,
 )
-from gainbias.model.solve.variance import asymptotic_variance
+from gainbias.model.solve.variance import Variance, asymptotic_variance, knows_no_variance
 from gainbias.progress import Watch
 from gainbias.types import Floats
 
@@ -93,8 +93,9 @@ def solve(
     max_memory : float, optional
         Bytes that the method may use; by default nine tenths of the memory that is free.
     extra_rewards : mapping of str to (n,) array, optional
-        Further reward vectors to answer with the same factorisation (reward rates if the process was made by
-        `from_rates`).
+        Further reward vectors to answer with the same factorisation: expected rewards of a step from each
+        state, to which `reward_rates` of a process with durations are not added (reward rates if the process
+        was made by `from_rates`).
     multichain : bool
         Accept several recurrent classes and answer per state.
     threads : int, optional
@@ -183,7 +184,8 @@ def _missed(
         if answer.error_bound <= tol:
             continue
         finite = answer.bias[np.isfinite(answer.bias)]
-        largest, span = float(np.abs(vector).max()), float(np.ptp(finite)) if finite.size else 0.0
+        largest = float(np.abs(rewards_in_time(mrp, vector)).max())
+        span = float(np.ptp(finite)) if finite.size else 0.0
         of_gain = relative(float(answer.gain_error.max()), largest)
         missed = answer.bias_error > tol * span
         parts = []
@@ -208,36 +210,42 @@ def _missed(
 def _solution(
     mrp: MarkovRewardProcess, rewards: Floats, answer: Certified, solver: Solver, notes: tuple[str, ...]
 ) -> Solution:
-    found = asymptotic_variance(mrp, rewards, answer, solver)
-    variance, variance_error = float(found.value[0]), float(found.error[0])
-    per_step, per_step_error = variance, variance_error
+    variance: tuple[float, float] | None = None
+    if not knows_no_variance(mrp):
+        variance = _one_number(asymptotic_variance(mrp, rewards, answer, solver))
+        if variance[1] > variance[0] > 0.0:
+            note = f"asymptotic_variance has no certain digit: its error may be {variance[1]:.1e}"
+            notes = (*notes, note)
+    per_step = variance if mrp.durations is None else None
     if mrp.rate is not None:
-        found = asymptotic_variance(mrp, rewards, answer, solver, per_step=True)
-        per_step, per_step_error = float(found.value[0]), float(found.error[0])
-    if variance_error > variance > 0.0:
-        notes = (*notes, f"asymptotic_variance has no certain digit: its error may be {variance_error:.1e}")
-    law_error, law_error_total = stationary_errors(mrp.csr, solver, answer, rewards)
+        per_step = _one_number(asymptotic_variance(mrp, rewards, answer, solver, per_step=True))
+    found = laws(mrp, rewards, answer, solver)
     in_time, gain_error = _per_time(mrp, answer)
     return Solution(
         mrp=mrp,
         rewards=rewards,
-        stationary=frozen(solver.stationary),
-        stationary_error=frozen(law_error),
-        stationary_error_total=law_error_total,
+        stationary=frozen(found.stationary),
+        stationary_error=frozen(found.stationary_error),
+        stationary_error_total=found.total,
+        embedded=frozen(found.embedded),
+        embedded_error=frozen(found.embedded_error),
         gain=float(in_time[0]),
         gain_error=float(gain_error[0]),
         bias=frozen(answer.bias),
         bias_error=frozen(answer.bias_error),
-        asymptotic_variance=variance,
-        asymptotic_variance_error=variance_error,
-        variance_per_step=per_step,
-        variance_per_step_error=per_step_error,
+        _variance=variance,
+        _step_variance=per_step,
         error_bound=answer.error_bound,
         residual=answer.residual,
         method=solver.method,
         iterations=solver.iterations,
         notes=notes,
     )
+
+
+def _one_number(variance: Variance) -> tuple[float, float]:
+    """Return the variance of the only class and its error."""
+    return float(variance.value[0]), float(variance.error[0])
 
 
 def _per_time(mrp: MarkovRewardProcess, answer: Certified) -> tuple[Floats, Floats]:
@@ -255,22 +263,28 @@ def _multichain_solutions(
     recurrent = mrp.structure.recurrent
     members = np.concatenate(recurrent)
     start = np.concatenate([[0], np.cumsum([len(states) for states in recurrent])])
-    laws = sparse.csr_array((found.stationary[members], members, start), (len(recurrent), mrp.num_states))
+
+    def by_class(law: Floats) -> CsrArray:
+        return sparse.csr_array((law[members], members, start), (len(recurrent), mrp.num_states))
+
+    in_time = by_class(found.laws.stationary)
+    in_steps = in_time if mrp.durations is None else by_class(found.laws.embedded)
     for vector, answer, variance in zip(rewards, found.answers, found.variances, strict=True):
         gain, gain_error = _per_time(mrp, answer)
         yield MultichainSolution(
             mrp=mrp,
             structure=mrp.structure,
             rewards=vector,
-            stationary=laws,
-            stationary_error=found.stationary_error,
+            stationary=in_time,
+            stationary_error=found.laws.stationary_error,
+            embedded=in_steps,
+            embedded_error=found.laws.embedded_error,
             class_gains=gain[members[start[:-1]]],
             gain=gain,
             gain_error=gain_error,
             bias=answer.bias,
             bias_error=answer.bias_error,
-            class_asymptotic_variances=variance.value,
-            class_asymptotic_variance_errors=variance.error,
+            _class_variances=variance,
             error_bound=answer.error_bound,
             residual=answer.residual,
             method=found.method,
@@ -328,6 +342,7 @@ def poisson_solver(mrp: MarkovRewardProcess, tol: float = USUAL_TOLERANCE, metho
     [-1.0, 1.0]
     """
     _check_arguments(mrp, tol, method, None, None, multichain=False)
+    refuse_durations(mrp, "poisson_solver")
     probe = np.random.default_rng(0).standard_normal(mrp.num_states)
     with using_threads(count_threads(None)), Watch() as watch:
         budget = Budget(0.9 * available_memory(), watch)

@@ -5,7 +5,9 @@
 Each step brings ``r(s, s') - g + W(s') - W(s)``, of mean zero whatever came before, so that only its own
 variance counts: that of ``r(s, s') + W(s')`` given s, averaged over the stationary law. Measured from the
 likeliest successor of s, neither the level of the rewards nor that of the bias costs a digit. In continuous
-time rewards flow evenly between jumps, and what is random is the jumps of W.
+time rewards flow evenly between jumps, and what is random is the jumps of W. A step whose duration T is
+random brings ``r(s, s') + (rho - g) T + W(s') - W(s)``, so that the variance of T counts too, and the mean
+over steps is divided by the mean duration of a step.
 
 The average is a gain like any other, and is refined as one: a method that iterates may have small stationary
 probabilities wrong, which matter where the variance comes from rare states.
@@ -27,6 +29,7 @@ from gainbias.model.solve.elimination.law import SMALLEST_NORMAL
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
 from gainbias.model.solve.residual import bellman_residual, throughput
+from gainbias.model.solve.semi_markov import Jumps, jumps
 from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.model.solve.vectors import combined, gathered, inner
 from gainbias.model.structure import Structure
@@ -103,8 +106,16 @@ def asymptotic_variance(
     """
     own = mrp.doubled_entries if rewards is mrp.rewards else None
     in_time = not per_step and mrp.rate is not None
+    timed = None if mrp.durations is None else jumps(mrp, rewards, answer)
+    if timed is not None:
+        own = timed.entries
+    entries_error = None if timed is None else timed.entries_error
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        squares, slack, unsettled = _squared_jumps(mrp.csr, own, answer.bias, answer.bias_error, in_time)
+        squares, slack, unsettled = _squared_jumps(
+            mrp.csr, own, entries_error, answer.bias, answer.bias_error, in_time
+        )
+        if timed is not None:
+            squares, unsettled = squares + timed.spread, unsettled + timed.spread_error
         # Only states that are visited: elsewhere the bias may be huge, and 0 times infinity is not 0.
         classes = _visited_classes(mrp.structure, solver.stationary)
         visited = classes.visited
@@ -115,20 +126,32 @@ def asymptotic_variance(
         longest = float(np.diff(mrp.csr.indptr).max())
         error = error + (2.0 * np.sqrt(value) * off + off**2 + (longest + 8.0) * EPSILON * value)
         error += classes.sums(law, gathered(unsettled, visited))
-        if own is not None and mrp.expected is not None:
+        doubt = np.abs(mrp.expected.doubt) if mrp.expected is not None else None
+        if timed is not None:
+            doubt = timed.doubt
+        if own is not None and doubt is not None:
             # What is left open about the rewards meets the bias too: rows sum to 1 up to rounding only.
-            doubt = np.abs(mrp.expected.doubt[visited])
-            error += 2.0 * classes.sums(law, np.abs(answer.bias[visited]) * doubt)
+            error += 2.0 * classes.sums(law, np.abs(answer.bias[visited]) * doubt[visited])
         is_enough = (error <= ENOUGH_VARIANCE * value) & (value < np.inf)
         if own is None and isinstance(solver, EliminationSolver) and not is_enough.all():
-            other = _covariances(rewards, answer, solver, classes, in_time)
+            other = _covariances(rewards, answer, timed, solver, classes, in_time)
             better = _better(Variance(value, error), other)
             value, error = np.where(is_enough, value, better.value), np.where(is_enough, error, better.error)
-    if own is not None or np.ptp(answer.bias[visited]) > 0.0:
+    if own is not None or timed is not None or np.ptp(answer.bias[visited]) > 0.0:
         # Squares of small jumps, and what they are weighted with, may be too small to be numbers.
         error += SMALLEST_NORMAL
+    if answer.mean_duration is not None:
+        mean, off_mean = answer.mean_duration
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = value / mean
+            error = (error + value * off_mean) / np.maximum(mean - off_mean, 0.0) + 4.0 * EPSILON * value
     unit = float(mrp.rate or 1.0) if in_time else 1.0
     return Variance(unit * value, np.where(np.isfinite(error), unit * error, np.inf))
+
+
+def knows_no_variance(mrp: MarkovRewardProcess) -> bool:
+    """Return whether durations have no variances, so that nothing is known about that of the average."""
+    return mrp.durations is not None and mrp.duration_variances is None
 
 
 def _visited_classes(structure: Structure, law: Floats) -> _Classes:
@@ -141,7 +164,12 @@ def _visited_classes(structure: Structure, law: Floats) -> _Classes:
 
 
 def _covariances(
-    rewards: Floats, answer: Certified, solver: EliminationSolver, classes: _Classes, in_time: bool
+    rewards: Floats,
+    answer: Certified,
+    timed: Jumps | None,
+    solver: EliminationSolver,
+    classes: _Classes,
+    in_time: bool,
 ) -> Variance:
     """Return the variance as the mean of ``(R - g) (2 W - (R - g))``, the sum of all covariances.
 
@@ -151,11 +179,16 @@ def _covariances(
     law, off_law = solver.stationary[visited], solver.law.given_error[visited]
     excess, bias = (rewards - answer.gain)[visited], answer.bias[visited]
     off_excess, off_bias = answer.gain_error[visited], answer.bias_error[visited]
+    if timed is not None:
+        excess, off_excess = timed.excess[visited], timed.excess_error[visited]
     own = 0.0 if in_time else 1.0
     terms = excess * (2.0 * bias - own * excess)
     size = np.abs(excess) * (2.0 * np.abs(bias) + own * np.abs(excess))
     off = 2.0 * off_excess * (np.abs(bias) + np.abs(excess) + off_bias + off_excess)
     off += 2.0 * np.abs(excess) * off_bias
+    if timed is not None:
+        spread = timed.spread[visited]
+        terms, size, off = terms + spread, size + spread, off + timed.spread_error[visited]
     rounding = (len(law) + 8.0) * EPSILON * classes.sums(law, size)
     error = classes.sums(law + off_law, off) + classes.sums(off_law, size) + rounding
     return Variance(classes.sums(law, terms), error)
@@ -170,7 +203,12 @@ def _better(one: Variance, other: Variance) -> Variance:
 
 
 def _squared_jumps(
-    csr: CsrArray, own: Doubled | None, bias: Floats, bias_error: Floats, in_time: bool
+    csr: CsrArray,
+    own: Doubled | None,
+    own_error: Floats | None,
+    bias: Floats,
+    bias_error: Floats,
+    in_time: bool,
 ) -> tuple[Floats, Floats, Floats]:
     """Return the mean square of a jump from each state, that of its error, and the error from row sums.
 
@@ -181,7 +219,7 @@ def _squared_jumps(
     out = np.empty((3, csr.shape[0]))
 
     def work(begin: int, end: int) -> None:
-        out[:, begin:end] = _squared_jumps_from(csr, own, bias, bias_error, in_time, begin, end)
+        out[:, begin:end] = _squared_jumps_from(csr, own, own_error, bias, bias_error, in_time, begin, end)
 
     share_blocks(work, csr.shape[0])
     return out[0], out[1], out[2]
@@ -190,6 +228,7 @@ def _squared_jumps(
 def _squared_jumps_from(
     csr: CsrArray,
     own: Doubled | None,
+    own_error: Floats | None,
     bias: Floats,
     bias_error: Floats,
     in_time: bool,
@@ -225,6 +264,8 @@ def _squared_jumps_from(
     staying = bias[begin:end] - bias[origin]
     staying[source[stays]] = jump[stays]
     off = bias_error[target] + bias_error[origin][source] + 8.0 * EPSILON * size
+    if own_error is not None:
+        off = off + own_error[entries] + own_error[entries][likeliest][source]
     slack = per_state(np.where(moves > 0.0, moves * off**2, 0.0))
     return per_state(chance * (jump - mean[source]) ** 2), slack, np.abs(excess) * (staying - mean) ** 2
 

@@ -16,7 +16,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from gainbias.model.checks import CsrArray, float_csr, probability_csr
-from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.suggest import alike
 from gainbias.tasks.gym.table import TransitionTable
 from gainbias.tasks.task import as_number
@@ -243,6 +243,7 @@ def ergodic(mrp: MarkovRewardProcess, epsilon: float) -> MarkovRewardProcess:
            [0.5, 0.5]])
     """
     epsilon = as_number(epsilon, "epsilon", at_least=0.0, below=1.0)
+    refuse_durations(mrp, "ergodic")
     if mrp.rate is not None:
         raise ValueError(
             "the process comes from rates, and a chance per step is no rate: add the rates of the missing "

@@ -15,7 +15,7 @@ import numpy as np
 
 from gainbias.model.chain.mixing import mixing_time_bounds, mixing_time_or_bound
 from gainbias.model.problem import Problem
-from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.theory.bounds.record import Condition, Trivial, at_least, power, ratio
 from gainbias.types import Floats
 
@@ -155,6 +155,7 @@ def mixing_constants(process: MarkovRewardProcess | Problem) -> MixingConstants:
     (4.451082, 0.818731)
     """
     mrp = process.mrp if isinstance(process, Problem) else process
+    refuse_durations(mrp, "mixing_constants")
     steps = mixing_time_bounds(mrp, 1.0 / math.e).upper
     return MixingConstants(2.0 * math.exp((steps - 1) / steps), math.exp(-1.0 / steps))
 

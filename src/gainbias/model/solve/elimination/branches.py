@@ -228,7 +228,7 @@ def eliminate_branches(
     progress: Floats,
 ) -> None:
     """Eliminate all states and fill `factors`, with the bits that `factorise` has (which see)."""
-    rests: list[Floats] = [np.empty(0)] * len(branches.parts)
+    rests: dict[int, Floats] = {}
 
     def work(number: int) -> None:
         branch = branches.parts[number]
@@ -238,7 +238,7 @@ def eliminate_branches(
             chain = rows, columns, leak
             rests[number] = _eliminate_joint(branch, branches, rests, *chain, fronts, factors, progress)
             return
-        stack, room = (np.empty(max(size, 1)) for size in branch.sizes)
+        stack, room = map(np.empty, branch.sizes)
         factorise(rows, columns, leak, fronts, branch.begin, branch.end, factors, stack, room, progress)
         rests[number] = stack[: len(branch.outside) * (len(branch.outside) + 1)].copy()
 
@@ -253,7 +253,7 @@ def eliminate_branches(
 def _eliminate_joint(
     branch: Branch,
     branches: Branches,
-    rests: list[Floats],
+    rests: dict[int, Floats],
     rows: Sparse,
     columns: Sparse,
     leak_in: Floats,
@@ -271,13 +271,12 @@ def _eliminate_joint(
     together = ROWS_TOGETHER if branch.is_wide else size
     # As in `factorise` the last child comes first.
     for child in reversed(branch.children):
-        positions, handed = branches.parts[child].outside, rests[child]
+        positions, handed = branches.parts[child].outside, rests.pop(child)
         share_blocks(
             lambda low, high, p=positions, h=handed: add_rest(square, leak, where, p, h, low, high),  # type: ignore[misc]
             len(positions),
             together,
         )
-        rests[child] = np.empty(0)
     if branch.is_wide:
         for begin in range(0, wide, PANEL):
             end = min(begin + PANEL, wide)

@@ -367,7 +367,7 @@ def column_counts(
                     meet = ancestor[meet]
                 k = leaf[i]
                 while k != meet:
-                    k, ancestor[k] = ancestor[k], meet
+                    ancestor[k], k = meet, ancestor[k]
                 counts[meet] -= 1
             leaf[i] = j
         if parent[j] != -1:
