@@ -12,6 +12,7 @@ from gainbias import cli
 from gainbias.evaluation.gain.batches import BatchMeans, RatioDifference, RatioMeans
 from gainbias.evaluation.gain.interval import estimate_gain
 from gainbias.evaluation.sources.environments import environment_stream
+from tests.evaluation.baselines import DummyVecEnv
 from tests.evaluation.test_event_logs import TRUTH
 
 
@@ -70,6 +71,16 @@ def test_a_vector_environment_says_the_same():
         envs = gymnasium.vector.SyncVectorEnv([lambda: Jumps(length=5)] * 2, autoreset_mode=mode)
         lasted, steps = total(envs, batch_size=1_000)
         assert lasted / steps == pytest.approx(np.mean(powers[:5]), abs=0.15)  # it starts anew every 5 steps
+
+
+def test_vector_environments_of_stable_baselines():
+    def still_all(seen):
+        return np.zeros(len(seen), dtype=int)
+
+    estimate = gb.evaluate(lambda: DummyVecEnv([Jumps] * 3), still_all, duration="dt", num_steps=9_000)
+    assert estimate.gain_interval[0] < TRUTH.gain < estimate.gain_interval[1]
+    with pytest.raises(ValueError, match="step 0 of copy 0 does not say how long it took"):
+        gb.evaluate(DummyVecEnv([lambda: Jumps("seconds")] * 2), still_all, duration="dt")
 
 
 @pytest.mark.parametrize("copies", [1, 2])
