@@ -10,8 +10,8 @@ from scipy import stats
 
 import gainbias as gb
 from gainbias.evaluation import series
-from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.interval import estimate_gain, estimate_ratio, stretched
+from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
+from gainbias.evaluation.gain.interval import estimate_gain, stretched
 from gainbias.evaluation.gain.quantiles import (
     BinnedNumbers,
     OrderedNumbers,
@@ -176,8 +176,7 @@ class TestAnswers:
     def test_ratio_of_sums(self, frame):
         found = gb.evaluate_series(frame, (), column="ms", ratio_to="items")
         assert found.mean == pytest.approx(frame["ms"].sum() / frame["items"].sum())
-        tops, bottoms = BatchMeans.of(frame["ms"]), BatchMeans.of(frame["items"])
-        assert found.interval == estimate_ratio(tops, bottoms).interval
+        assert found.interval == estimate_gain(RatioMeans.of(frame["ms"], frame["items"])).interval
         assert found.quantiles == {}
 
     def test_groups_are_evaluated_by_themselves(self, frame):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.interval import estimate_gain, estimate_ratio, skewness_of_mean, stretched
+from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
+from gainbias.evaluation.gain.interval import estimate_gain, skewness_of_mean, stretched
 from gainbias.evaluation.gain.spectrum import (
     LARGE_MISS,
     LEVELS_OF_SLOW,
@@ -301,7 +301,7 @@ class TestVerdict:
         found = estimate_gain(BatchMeans.of(x)).verdict
         assert (found.kind, found.is_trusted) == ("periodic", True)
         assert found.at == pytest.approx(period, rel=0.005)
-        other = estimate_ratio(BatchMeans.of(x), BatchMeans.of(np.ones(len(x)))).verdict
+        other = estimate_gain(RatioMeans.of(x, np.ones(len(x)))).verdict
         assert other.at == pytest.approx(period, rel=0.005)
 
     def test_a_long_season_is_told_beside_a_short_one(self):
@@ -398,7 +398,7 @@ class TestEstimates:
         rng = np.random.default_rng(0)
         hours = rng.exponential(2.0, 6000)
         pay = 3.0 * hours + rng.normal(size=6000)
-        estimate = estimate_ratio(BatchMeans.of(pay), BatchMeans.of(hours))
+        estimate = estimate_gain(RatioMeans.of(pay, hours))
         ratio = pay.sum() / hours.sum()
         assert estimate.gain == pytest.approx(ratio)
         linear = estimate_gain(BatchMeans.of((pay - ratio * hours) / hours.mean()))
@@ -409,20 +409,19 @@ class TestEstimates:
         hours = rng.exponential(2.0, 4000)
         pay = 3.0 * hours + rng.normal(size=4000)
         pay[:300] += 20.0
-        estimate = estimate_ratio(BatchMeans.of(pay), BatchMeans.of(hours))
+        estimate = estimate_gain(RatioMeans.of(pay, hours))
         assert 290 <= estimate.transient < 500
         assert estimate.interval[0] < 3.0 < estimate.interval[1]
-        kept = estimate_ratio(BatchMeans.of(pay), BatchMeans.of(hours), find_warm_up=False)
+        kept = estimate_gain(RatioMeans.of(pay, hours), find_warm_up=False)
         assert (kept.transient, kept.gain) == (0, pytest.approx(pay.sum() / hours.sum()))
 
     def test_ratios_that_have_no_meaning_are_named(self):
-        ones = BatchMeans.of(np.ones(100))
-        with pytest.raises(ValueError, match="the same length, found 1 x 100 and 1 x 99"):
-            estimate_ratio(ones, BatchMeans.of(np.ones(99)))
-        with pytest.raises(ValueError, match="the numbers to divide by have mean 0"):
-            estimate_ratio(ones, BatchMeans.of(np.zeros(100)))
+        with pytest.raises(ValueError, match=r"the same length, found \(1, 100\) and \(1, 99\)"):
+            RatioMeans.of(np.ones(100), np.ones(99))
+        with pytest.raises(ValueError, match="the numbers to divide by, or durations, add up to 0"):
+            estimate_gain(RatioMeans.of(np.ones(100), np.zeros(100)))
         with pytest.raises(ValueError, match="at least 2 steps"):
-            estimate_ratio(BatchMeans.of([1.0]), BatchMeans.of([1.0]))
+            estimate_gain(RatioMeans.of([1.0], [1.0]))
 
     def test_what_comes_after_the_last_batch_counts(self):
         numbers = np.random.default_rng(0).normal(size=20_001)
@@ -449,7 +448,7 @@ class TestEstimates:
         runs = 40
         if process.generate is None:
             pairs = zip(*process.generate_pair(rng, steps, runs), strict=True)
-            found = [estimate_ratio(BatchMeans.of(top), BatchMeans.of(bottom)) for top, bottom in pairs]
+            found = [estimate_gain(RatioMeans.of(top, bottom)) for top, bottom in pairs]
         else:
             found = [estimate_gain(BatchMeans.of(row)) for row in process.generate(rng, steps, runs)]
         held = [low <= process.mean <= high for low, high in (estimate.interval for estimate in found)]

@@ -266,7 +266,8 @@ def show_estimate(answer: dict[str, Any]) -> None:
     """Show the gain, the best and the worst observations, how good the data are, and what to beware of."""
     facts = answer["diagnostics"]
     table = Table(show_header=False, title="Estimate")
-    table.add_row("gain", with_interval(answer["gain"], answer["gain_interval"], answer["confidence"]))
+    shown = with_interval(answer["gain"], answer["gain_interval"], answer["confidence"], answer["per"])
+    table.add_row("gain", escape(shown))
     table.add_row("verdict", facts["verdict"]["kind"])
     table.add_row("features", escape(answer["features"]))
     table.add_row("method", escape(facts["algorithm"]))
@@ -348,14 +349,15 @@ def _shown(number: float | None, form: str) -> str:
 def show_comparison(answer: dict[str, Any]) -> None:
     """Show the difference, both gains and what pairing saved."""
     table = Table(show_header=False, title="Comparison, first less second")
-    shown = with_interval(answer["difference"], answer["interval"], answer["confidence"])
-    table.add_row("difference of gains", shown)
+    per = answer["first"]["per"]
+    shown = with_interval(answer["difference"], answer["interval"], answer["confidence"], per)
+    table.add_row("difference of gains", escape(shown))
     verdict = answer["verdict"]
     table.add_row("verdict", verdict + doubt_in_words(verdict, answer["doubts"]))
     for name in ("first", "second"):
         own = answer[name]
-        shown = with_interval(own["gain"], own["gain_interval"], own["confidence"])
-        table.add_row(f"gain of the {name}", shown)
+        shown = with_interval(own["gain"], own["gain_interval"], own["confidence"], per)
+        table.add_row(f"gain of the {name}", escape(shown))
     table.add_row("pairing", saving_in_words(answer["saving"], answer["difference"]))
     console = Console()
     console.print(table)

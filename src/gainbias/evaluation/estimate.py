@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.gain.anytime import ConfidenceSequence
-from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
 from gainbias.evaluation.gain.interval import RunLength, estimate_gain, length_for
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.sources.spaces import plain_observation
+from gainbias.evaluation.stream import STEP
 from gainbias.evaluation.values.methods import LearnedRecord, NoValues
 from gainbias.store import check_free, plain
 from gainbias.types import Floats
@@ -44,7 +45,7 @@ class Estimate:
     Attributes
     ----------
     gain : float
-        Average reward per step in the long run.
+        Average reward in the long run, per step or per unit of time: `per` says which.
     gain_interval : (float, float)
         Confidence interval of the gain. Both ends are nan if there is none: if the rewards never change, or
         before the first look of a run that may be looked at more than once.
@@ -58,6 +59,8 @@ class Estimate:
         How observations become features.
     learned : ValueEstimate, LearnedValues or NoValues
         The values as functions of features; if none could be learned, the reason is among the warnings.
+    per : str
+        What the gain is per: "step", or a unit of time such as "hour".
 
     Examples
     --------
@@ -79,6 +82,7 @@ class Estimate:
     history: History
     observed: ObservationMap
     learned: LearnedRecord
+    per: str = STEP
 
     @property
     def weights(self) -> Floats:
@@ -93,7 +97,7 @@ class Estimate:
     def value(self, observations: Any) -> Any:
         """Relative value of an observation: how much more than the gain is earned from there on, in all.
 
-        Values are centred: their mean in the long run is 0.
+        Values are centred: their mean in the long run is 0, over steps or over time as `per` says.
 
         Parameters
         ----------
@@ -172,6 +176,7 @@ class Estimate:
             "gain": self.gain,
             "gain_interval": list(self.gain_interval),
             "confidence": self.confidence,
+            "per": self.per,
             "features": self.features,
             "weights": self.weights.tolist(),
             "best": self._with_intervals(best),
@@ -204,7 +209,7 @@ class Estimate:
     def __repr__(self) -> str:
         facts = self.diagnostics
         lines = [
-            f"gain      {with_interval(self.gain, self.gain_interval, self.confidence)}",
+            f"gain      {with_interval(self.gain, self.gain_interval, self.confidence, self.per)}",
             f"verdict   {facts.verdict.kind}",
             f"values    {self._values_in_words()}",
             f"features  {self.features}",
@@ -240,7 +245,7 @@ def shortened(observation: Any) -> str:
     return words if len(words) <= MOST_LETTERS else f"{words[: MOST_LETTERS - 3]}..."
 
 
-def with_interval(middle: float, interval: Sequence[float | None], confidence: float) -> str:
+def with_interval(middle: float, interval: Sequence[float | None], confidence: float, per: str = STEP) -> str:
     """Return a gain in words, with as many digits as its interval is worth; nan or None is no interval.
 
     Examples
@@ -252,9 +257,9 @@ def with_interval(middle: float, interval: Sequence[float | None], confidence: f
     """
     low, high = (np.nan if end is None else end for end in interval)
     if np.isnan(low) or np.isnan(high):
-        return f"{middle:.6g} per step, no interval"
+        return f"{middle:.6g} per {per}, no interval"
     digits = digits_for(high - low)
-    return f"{middle:.{digits}f} per step, {confidence:.0%} interval {low:.{digits}f} to {high:.{digits}f}"
+    return f"{middle:.{digits}f} per {per}, {confidence:.0%} interval {low:.{digits}f} to {high:.{digits}f}"
 
 
 def digits_for(width: float) -> int:
@@ -287,7 +292,7 @@ class History:
 
 
 def gain_history(
-    rewards: BatchMeans, confidence: float, sequence: ConfidenceSequence | None = None
+    rewards: BatchMeans | RatioMeans, confidence: float, sequence: ConfidenceSequence | None = None
 ) -> History:
     """Return the history of a gain from batches of rewards; the last point is the estimate itself.
 
@@ -303,6 +308,8 @@ def gain_history(
     first = min(FEWEST_HISTORY_BATCHES, batches)
     counts = np.unique(np.geomspace(first, batches, POINTS).astype(int))[:-1]
     points = [rewards.first(int(count)) for count in counts if count * rewards.sums.size >= 2]
+    if isinstance(rewards, RatioMeans):  # before any time has passed there is no gain
+        points = [point for point in points if isinstance(point, RatioMeans) and point.bottoms.mean > 0.0]
     estimate = partial(estimate_gain, confidence=confidence) if sequence is None else sequence.estimate
     estimates = [estimate(point) for point in (*points, rewards)]
     steps = [point.steps for point in (*points, rewards)]

@@ -49,6 +49,7 @@ def evaluate(
     chains: int | None = None,
     seed: int = 0,
     on_termination: OnTermination = "zero",
+    duration: str | None = None,
     confidence: float = 0.95,
     time_limit: float | None = None,
     deterministic: bool | None = None,
@@ -96,6 +97,9 @@ def evaluate(
     on_termination : {"zero", "reward"}
         Whether the end of an episode leads back to the start by a step of its own, with reward 0, or whether
         the last step does, with its reward.
+    duration : str, optional
+        Under which key the dictionary that `step` returns last says how long the step took. Then the answer
+        is per unit of time. The step of its own by which the end of an episode leads back takes none.
     confidence : float
         Nominal coverage of the intervals.
     time_limit : float, optional
@@ -137,6 +141,7 @@ def evaluate(
         confidence=confidence,
         anytime=anytime,
         deterministic=deterministic,
+        duration=duration,
     )
     check_time_limit(time_limit)
     plan.check()
@@ -153,6 +158,11 @@ def evaluate_log(
     *,
     state: Name | None = None,
     reward: str | None = None,
+    reward_rate: str | None = None,
+    time: str | None = None,
+    duration: str | None = None,
+    end: Any = None,
+    per: str | float | None = None,
     columns: Columns | Mapping[str, Name] | None = None,
     features: Choice = "auto",
     algorithm: Learning | Algorithm | str = "auto",
@@ -164,8 +174,9 @@ def evaluate_log(
 ) -> Estimate:
     """Estimate gain and values from a log of what a policy did: the answer is for the policy that made it.
 
-    The gain is per row. Columns of times or durations are not used: a note names each, and a warning says if
-    rows are not evenly spaced by one, so that the mean per unit of time may be another.
+    The gain is per row, or with `time` or `duration` per unit of time. If neither is given, columns that look
+    like times are not used: a note names each, and a warning says if rows are not evenly spaced by one, so
+    that the mean per unit of time may be another.
 
     Parameters
     ----------
@@ -179,7 +190,21 @@ def evaluate_log(
         "state" or "observation". Without states there is the gain alone, and no values; see also
         `evaluate_series`.
     reward : str, optional
-        Column of rewards, by default "reward".
+        Column of rewards, by default "reward". With times it is what is paid at once, and need not be there
+        if there is a `reward_rate`.
+    reward_rate : str, optional
+        Column of rewards per unit of time, which is that of the answer: the rate of a row is paid for as long
+        as the row lasts.
+    time, duration : str, optional
+        Column that says when each row begins, which then lasts until the next row of the same episode begins;
+        or column that says how long each row lasts. One of them, of numbers, dates or ISO texts. A row counts
+        if it is known how long it lasts. An index of pandas that has no name is called "(index)".
+    end : number, date or str, optional
+        When the last row ended. Without it that row is not counted. It is also the end of the last row of
+        every episode behind which `time` starts anew.
+    per : str or number, optional
+        Unit of time. For dates "second", "minute", "hour", "day" or "week", by default "hour". For plain
+        numbers how many of their own units, by default one.
     columns : Columns or mapping, optional
         Columns of next states, episodes, their ends and steps, as in ``{"episode": "run"}``. Those with usual
         names, such as "next_state", "episode" and "terminated", are found by themselves, and none must be
@@ -206,6 +231,12 @@ def evaluate_log(
     >>> estimate = gb.evaluate_log({"state": states, "reward": 1.0 * states})
     >>> round(estimate.gain, 1), round(estimate.value(1) - estimate.value(0), 1)
     (0.5, 1.0)
+
+    A queue by its events: how many are there on average, not per row but over time?
+
+    >>> log = {"at": [0.0, 2.0, 3.0, 7.0, 8.0], "queue": [0, 1, 2, 1, 0]}
+    >>> gb.evaluate_log(log, time="at", reward_rate="queue", end=10.0).gain
+    1.0
     """
     check_confidence(confidence)
     check_time_limit(time_limit)
@@ -218,6 +249,11 @@ def evaluate_log(
                 features=features,
                 state=state,
                 reward=reward,
+                reward_rate=reward_rate,
+                time=time,
+                duration=duration,
+                end=end,
+                per=per,
                 num_states=num_states,
                 gaps=gaps,
                 on_termination=on_termination,
@@ -225,7 +261,8 @@ def evaluate_log(
             ),
         ) as stream:
             stream.notes.append("the answer is for the policy that made the log")
-            method = partial(value_method, learning, stream.observed) if stream.has_states else NoLearning
+            learned = partial(value_method, learning, stream.observed, stream.is_timed)
+            method = learned if stream.has_states else NoLearning
             display = Display(watch)
             collection = Collection(stream, method, interruptions, display.show)
             cut_short = read(collection, None, display)

@@ -67,7 +67,8 @@ class FollowingPlan:
         How values are learned.
     num_steps : int
         Transitions of all chains together; at most this many if there is a `target_half_width`.
-    features, target_half_width, anytime, chains, seed, on_termination, confidence, deterministic
+    features, target_half_width, anytime, chains, seed, on_termination, confidence, deterministic,
+    duration
         The arguments of `evaluate`.
     """
 
@@ -81,6 +82,7 @@ class FollowingPlan:
     confidence: float
     anytime: bool = False
     deterministic: bool | None = None
+    duration: str | None = None
 
     def sequence(self) -> ConfidenceSequence | None:
         """Return a new sequence of intervals, if the run is looked at more than once."""
@@ -100,12 +102,13 @@ def follow(
     plan: FollowingPlan,
     watch: Watch,
     interruptions: Interruptions,
-    hear: Callable[[Floats], None] | None = None,
+    hear: Callable[[Floats, Floats | None], None] | None = None,
     sequence: ConfidenceSequence | None = None,
 ) -> tuple[Collection, list[str]]:
     """Follow a policy; return what was read, and the reasons why reading ended before its goal.
 
-    All rewards are passed on to `hear`, (chains, count) at a time. A `sequence` is told its first look.
+    All rewards, and durations if there are any, are passed on to `hear`, (chains, count) at a time. A
+    `sequence` is told its first look.
     """
     plan.check()
     display = Display(watch)
@@ -118,6 +121,7 @@ def follow(
             copies=plan.chains,
             seed=plan.seed,
             on_termination=plan.on_termination,
+            duration=plan.duration,
             batch_size=BATCH,
             beat=display.beat,
             deterministic=plan.deterministic,
@@ -125,7 +129,8 @@ def follow(
 
     with opened(interruptions, make) as stream:
         per_chain = max(FEWEST_STEPS, -(-plan.num_steps // stream.num_chains))
-        method = partial(value_method, plan.learning, stream.observed) if stream.has_states else NoLearning
+        learned = partial(value_method, plan.learning, stream.observed, stream.is_timed)
+        method = learned if stream.has_states else NoLearning
         display.begin(per_chain, stream.num_chains)
         collection = Collection(stream, method, interruptions, display.show, hear)
         return collection, read(collection, per_chain, display, sequence, plan.target_half_width)
@@ -239,6 +244,7 @@ def estimate_of(
         history=gain_history(rewards, confidence, sequence),
         observed=observed.settled(),
         learned=learned,
+        per=collection.stream.per,
     )
 
 

@@ -11,13 +11,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain, estimate_ratio
+from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
+from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.gain.quantiles import (
     SAMPLE,
     BinnedNumbers,
@@ -25,6 +25,7 @@ from gainbias.evaluation.gain.quantiles import (
     OrderedNumbers,
     QuantileEstimate,
     RandomSample,
+    WeightedNumbers,
     estimate_quantile,
 )
 from gainbias.evaluation.gain.verdict import Verdict
@@ -35,10 +36,13 @@ from gainbias.evaluation.series_estimate import (
     SeriesEstimate,
     level_in_words,
 )
+from gainbias.evaluation.sources.clocks import RowClock
 from gainbias.evaluation.sources.columns import Chunk
 from gainbias.evaluation.sources.numbers import NumberSource, numbers_of
 from gainbias.evaluation.stream import BrokenStream
 from gainbias.types import Floats
+
+OVER_TIME = "mean and quantiles are over time: each number counts for as long as it holds"
 
 FEWEST_NUMBERS = 4
 """Numbers of each chain that an interval needs."""
@@ -64,6 +68,8 @@ def evaluate_series(
     quantiles: float | Sequence[float] = ...,
     *,
     ratio_to: Any = ...,
+    time: Any = ...,
+    duration: Any = ...,
     group: None = ...,
     skip: int | None = ...,
     confidence: float = ...,
@@ -77,6 +83,8 @@ def evaluate_series(
     quantiles: float | Sequence[float] = ...,
     *,
     ratio_to: Any = ...,
+    time: Any = ...,
+    duration: Any = ...,
     group: Any,
     skip: int | None = ...,
     confidence: float = ...,
@@ -89,6 +97,8 @@ def evaluate_series(
     quantiles: float | Sequence[float] = (0.5, 0.95, 0.99),
     *,
     ratio_to: Any = None,
+    time: Any = None,
+    duration: Any = None,
     group: Any = None,
     skip: int | None = None,
     confidence: float = 0.95,
@@ -107,6 +117,10 @@ def evaluate_series(
     ratio_to : str or array_like, optional
         A second column: `mean` and `interval` are then those of the sum of the first over the sum of the
         second. Quantiles stay those of the first.
+    time, duration : str or array_like, optional
+        Since when each number holds, which then holds until the next one of the same group; or for how long
+        it holds. Mean and quantiles are then over time: a number counts for as long as it holds. With `time`
+        the last number is not counted, because nothing says how long it holds. Dates must be in memory.
     group : str or array_like, optional
         Names of series that share the column: each gets an answer of its own.
     skip : int, optional
@@ -147,10 +161,13 @@ def evaluate_series(
     >>> list(by_server), by_server["a"].diagnostics.num_numbers
     (['a', 'b'], 25000)
     """
-    plan = _Plan(_checked_levels(quantiles), _checked_skip(skip), confidence)
+    clock = _clock(x, ratio_to, time, duration)
+    plan = _Plan(_checked_levels(quantiles), _checked_skip(skip), confidence, clock)
     check_confidence(confidence)
-    numbers = numbers_of(x, column, ratio_to, group)
-    notes: list[str] = []
+    numbers = numbers_of(x, column, ratio_to if clock is None else clock.column, group)
+    if clock is not None and not isinstance(clock.column, str):
+        numbers = replace(numbers, names=numbers.names | {"ratio": f"the {clock.role}"})
+    notes: list[str] = [] if clock is None else [OVER_TIME]
     gathered, broken = _gather(numbers, plan, notes)
     made = sum(one.numbers.steps for one in gathered.values())
     enough = max((one.numbers.steps for one in gathered.values()), default=0)
@@ -178,6 +195,39 @@ class _Plan:
     levels: tuple[float, ...]
     skip: int | None
     confidence: float
+    clock: _SeriesClock | None = None
+
+
+class _SeriesClock(NamedTuple):
+    """The column that says how long numbers hold: by times, or by durations."""
+
+    role: str
+    column: Any
+
+
+def _clock(x: Any, ratio_to: Any, time: Any, duration: Any) -> _SeriesClock | None:
+    """Return the column of times or durations, if one was given; that of dates in memory as numbers."""
+    if time is None and duration is None:
+        return None
+    if time is not None and duration is not None:
+        raise ValueError("time and duration both say how long a number holds: leave out one of them")
+    if ratio_to is not None:
+        raise ValueError("a ratio is not over time: leave out ratio_to, or time and duration")
+    role, given = ("time", time) if duration is None else ("duration", duration)
+    is_table = isinstance(x, Mapping) or (hasattr(x, "columns") and hasattr(x, "iloc"))
+    found = x[given] if isinstance(given, str) and is_table and given in list(x) else given
+    if isinstance(found, str):
+        return _SeriesClock(role, found)
+    kind = getattr(found, "dtype", None)
+    if getattr(kind, "tz", None) is not None:
+        found = found.to_numpy(dtype="M8[ns]")
+    array = np.asarray(found)
+    if array.dtype.kind not in "Mm" or array.ndim != 1:
+        return _SeriesClock(role, given)
+    clock = RowClock(role, given if isinstance(given, str) else role)
+    ticks = clock.read(array)[0]  # what is wrong with one is found again when numbers are read
+    hours = ticks if role == "duration" or not len(ticks) else clock.between(ticks[0], ticks)
+    return _SeriesClock(role, np.append(hours, np.full(len(array) - len(hours), np.nan)))
 
 
 def _checked_levels(quantiles: Any) -> tuple[float, ...]:
@@ -203,6 +253,8 @@ class _Gathered:
 
     Attributes
     ----------
+    pair : RatioMeans or None
+        Of the column and of a second one, for a ratio.
     numbers, beside : BatchMeans
         Of the column and, for a ratio, of the second one.
     held : list of (chains, count) arrays, or None if they were too many
@@ -212,9 +264,12 @@ class _Gathered:
         The first row in which the second column has another sign than before.
     """
 
-    def __init__(self, num_chains: int, has_ratio: bool, skip: int) -> None:
-        self.numbers = BatchMeans(num_chains)
-        self.beside = BatchMeans(num_chains) if has_ratio else None
+    def __init__(self, num_chains: int, has_ratio: bool, skip: int, clock: str = "") -> None:
+        self.pair = RatioMeans(num_chains) if has_ratio else None
+        self.clock, self.lasted = clock, list[Floats]()
+        self._last: tuple[Floats, Floats] | None = None
+        self.numbers = BatchMeans(num_chains) if self.pair is None else self.pair.tops
+        self.beside = None if self.pair is None else self.pair.bottoms
         self.held: list[Floats] | None = []
         self.sample: RandomSample | None = None
         self.crossing: int | None = None
@@ -223,15 +278,46 @@ class _Gathered:
     def add(self, numbers: Floats, beside: Floats | None, rows: NDArray[np.int64], capacity: int) -> None:
         """Add numbers, (chains, count), of some rows; a sample keeps at most `capacity`."""
         left, self._skip = self._skip, max(0, self._skip - numbers.shape[1])
-        numbers = numbers[:, left:]
-        self.numbers.add(numbers)
+        numbers, broken = numbers[:, left:], None
+        if self.pair is None or beside is None:
+            self.numbers.add(numbers)
+        elif self.clock:
+            numbers, durations, broken = self._lasting(numbers, beside[:, left:], rows[left:])
+            self.pair.add(numbers * durations, durations)
+            if self.held is not None:
+                self.lasted.append(durations)
+        else:
+            self.pair.add(numbers, beside[:, left:])
+            self._watch_sign(beside[:, left:], rows[left:])
         if self.held is not None:
             self.held.append(numbers)
         elif self.sample is not None:
             self.sample.add(numbers[0], capacity)
-        if self.beside is not None and beside is not None:
-            self.beside.add(beside[:, left:])
-            self._watch_sign(beside[:, left:], rows[left:])
+        if broken is not None:
+            raise broken
+
+    def _lasting(
+        self, numbers: Floats, beside: Floats, rows: NDArray[np.int64]
+    ) -> tuple[Floats, Floats, BrokenStream | None]:
+        """Return numbers that are known to end, how long they hold, and what is wrong behind them.
+
+        By times, the last number waits for the next one.
+        """
+        durations = beside
+        if self.clock == "time" and numbers.shape[1]:
+            if self._last is not None:
+                numbers = np.concatenate([self._last[0], numbers], axis=1)
+                beside = np.concatenate([self._last[1], beside], axis=1)
+                rows = np.append(rows[0], rows)
+            self._last = numbers[:, -1:], beside[:, -1:]
+            numbers, durations, rows = numbers[:, :-1], np.diff(beside, axis=1), rows[1:]
+        wrong = (durations < 0.0).any(axis=0)
+        if not wrong.any():
+            return numbers, durations, None
+        first = int(np.argmax(wrong))
+        what = "earlier than the one before" if self.clock == "time" else "negative"
+        broken = BrokenStream(f"row {rows[first]}: the {self.clock} is {what}")
+        return numbers[:, :first], durations[:, :first], broken
 
     def _watch_sign(self, beside: Floats, rows: NDArray[np.int64]) -> None:
         if self.crossing is not None:
@@ -248,7 +334,7 @@ class _Gathered:
         self.sample = RandomSample()
         for numbers in self.held or ():
             self.sample.add(numbers[0], capacity)
-        self.held = None
+        self.held, self.lasted = None, []
 
 
 def _gather(
@@ -273,7 +359,8 @@ def _gather(
                             f"there are more than {MOST_GROUPS:,} groups: is {numbers.names['group']} the "
                             "right column?"
                         )
-                    found[name] = _Gathered(numbers.num_chains, "ratio" in portion, plan.skip or 0)
+                    role = "" if plan.clock is None else plan.clock.role
+                    found[name] = _Gathered(numbers.num_chains, "ratio" in portion, plan.skip or 0, role)
                     if not is_held:
                         found[name].let_go(SAMPLE)
                 columns = {role: _rows(portion[role], chosen) for role in portion if role != "group"}
@@ -310,7 +397,7 @@ def _gain(one: _Gathered, plan: _Plan) -> GainEstimate | None:
     if one.numbers.steps < FEWEST_NUMBERS:
         return None
     finds, skipped = plan.skip is None, plan.skip or 0
-    if one.beside is None:
+    if one.pair is None or one.beside is None:
         return estimate_gain(one.numbers, plan.confidence, finds, skipped)
     below = estimate_gain(one.beside, plan.confidence, finds)
     if below.gain == 0.0 or one.beside.mean == 0.0:
@@ -318,7 +405,7 @@ def _gain(one: _Gathered, plan: _Plan) -> GainEstimate | None:
         return _without_interval(
             replace(top, gain=math.nan), "the numbers to divide by sum to zero: there is no ratio"
         )
-    found = estimate_ratio(one.numbers, one.beside, plan.confidence, finds, skipped)
+    found = estimate_gain(one.pair, plan.confidence, finds, skipped)
     errors = abs(below.gain) / below.standard_error if below.standard_error > 0.0 else math.inf
     if errors < FAR_FROM_ZERO:
         return _without_interval(
@@ -348,7 +435,18 @@ def _counted(
         return counted
     warm_up = {name: 0 if gain is None else gain.transient for name, gain in gains.items()}
     for name, one in gathered.items():
-        if one.held is not None and one.numbers.steps:
+        if one.clock and one.numbers.steps:
+            if one.held is None:
+                raise ValueError(
+                    f"quantiles over time are for at most {HELD:,} numbers of a file: pass quantiles=(), or "
+                    "read the file into memory"
+                )
+            held, lasted = (
+                np.concatenate(part, axis=1)[:, warm_up[name] :] for part in (one.held, one.lasted)
+            )
+            if lasted.any():
+                counted[name] = WeightedNumbers(held, lasted)
+        elif one.held is not None and one.numbers.steps:
             counted[name] = OrderedNumbers(np.concatenate(one.held, axis=1)[:, warm_up[name] :])
         elif one.sample is not None and one.numbers.steps:
             counted[name] = binned[name] = BinnedNumbers(one.sample.after(warm_up[name]), plan.levels)
@@ -426,7 +524,7 @@ def _estimate(
         ),
         batch_means=_batches(one, gain),
         batch_size=one.numbers.sums.size,
-        is_ratio=one.beside is not None,
+        is_ratio=one.beside is not None and not one.clock,
     )
 
 

@@ -23,7 +23,7 @@ from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.observations import Choice, ObservationMap, observation_map, seen_states
 from gainbias.evaluation.series_estimate import SeriesDiagnostics, SeriesEstimate
 from gainbias.evaluation.sources.spaces import Leaf, Limits
-from gainbias.evaluation.stream import OnTermination
+from gainbias.evaluation.stream import STEP, OnTermination
 from gainbias.evaluation.values.learner import LearnedValues
 from gainbias.evaluation.values.least_squares import ValueEstimate
 from gainbias.evaluation.values.methods import NoValues
@@ -66,6 +66,7 @@ def save_estimate(estimate: Estimate, path: Path) -> None:
         "gain": estimate.gain,
         "gain_interval": list(estimate.gain_interval),
         "confidence": estimate.confidence,
+        "per": estimate.per,
         **{
             name: _packed(getattr(estimate, name), name, arrays)
             for name in ("diagnostics", "history", "learned")
@@ -172,6 +173,7 @@ def _estimate(record: dict[str, Any], arrays: Arrays, observed: ObservationMap) 
         confidence=record["confidence"],
         **{name: _unpacked(record[name], arrays) for name in ("diagnostics", "history", "learned")},
         observed=observed,
+        per=record.get("per", STEP),
     )
 
 

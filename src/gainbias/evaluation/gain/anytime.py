@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special, stats
 
-from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.batches import AnyMeans, BatchMeans
 from gainbias.evaluation.gain.interval import (
     SKEWNESS_GROUPS,
     GainEstimate,
@@ -133,12 +133,12 @@ class ConfidenceSequence:
         """
         return None if self.first_look is not None else max(FIRST_CHECK, 1 << steps.bit_length())
 
-    def check(self, rewards: BatchMeans, find_warm_up: bool = True) -> None:
+    def check(self, rewards: AnyMeans, find_warm_up: bool = True) -> None:
         """Make this the first look if the rewards are enough for it; to be called at `next_check` alone."""
         if self.first_look is None and is_enough(estimate_gain(rewards, self.confidence, find_warm_up)):
             self.first_look = rewards.steps
 
-    def estimate(self, rewards: BatchMeans, find_warm_up: bool = True, skipped: int = 0) -> GainEstimate:
+    def estimate(self, rewards: AnyMeans, find_warm_up: bool = True, skipped: int = 0) -> GainEstimate:
         """Return the estimate with the sequence's interval; before the first look with none, and a note.
 
         Its verdict counts steps with the `skipped` ones, which came before these rewards.
@@ -149,7 +149,7 @@ class ConfidenceSequence:
         waiting = f"no interval yet: {self._waiting_in_words(once, rewards.steps)}"
         return replace(once, interval=(float("nan"), float("nan")), notes=(*once.notes, waiting))
 
-    def widened(self, once: GainEstimate, rewards: BatchMeans) -> GainEstimate:
+    def widened(self, once: GainEstimate, rewards: AnyMeans) -> GainEstimate:
         """Return an estimate for one look, which `estimate_gain` made, with the interval of the sequence.
 
         That is never narrower than the interval for one look.
@@ -173,7 +173,7 @@ class ConfidenceSequence:
             notes=(*once.notes, self._in_words((high - low) / (2.0 * once.half_width), rewards.num_chains)),
         )
 
-    def _error(self, rewards: BatchMeans, once: GainEstimate, growth: float) -> tuple[float, int]:
+    def _error(self, rewards: AnyMeans, once: GainEstimate, growth: float) -> tuple[float, int]:
         """Return the standard error and its degrees of freedom, from as many waves as the length allows.
 
         If the faster ones of them are smaller, because of a slow part, it is that from few waves.
@@ -421,7 +421,7 @@ class Look:
 
 
 def looks_until(
-    reach: Callable[[int], BatchMeans],
+    reach: Callable[[int], AnyMeans],
     target_half_width: float,
     *,
     max_steps: int,
@@ -471,7 +471,7 @@ def looks_until(
         steps = min(max_steps, int(LOOK_GROWTH * steps))
 
 
-def reach_first_look(reach: Callable[[int], BatchMeans], sequence: ConfidenceSequence, max_steps: int) -> int:
+def reach_first_look(reach: Callable[[int], AnyMeans], sequence: ConfidenceSequence, max_steps: int) -> int:
     """Go on to the first look of a sequence, or to `max_steps`; return the steps of each chain.
 
     Parameters

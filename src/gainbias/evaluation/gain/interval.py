@@ -1,7 +1,7 @@
 """The gain from rewards, or the mean of any series, with an interval that holds under dependence.
 
-`estimate_gain` is for means and `estimate_ratio` for ratios of two means; both go the same way. A warm-up is
-left out (`warm_up`); the variance of the mean comes from the slowest waves of what remains (`spectrum`), with
+`estimate_gain` is for means and for ratios of two means; both go the same way. A warm-up is left out
+(`warm_up`); the variance of the mean comes from the slowest waves of what remains (`spectrum`), with
 Student's quantiles, corrected for skewness; and a verdict says whether this can be trusted (`verdict`).
 Numbers that never change have no interval: they do not tell how far the mean may be from what was seen.
 
@@ -20,7 +20,7 @@ from numbers import Real
 import numpy as np
 from scipy import stats
 
-from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.batches import AnyMeans, RatioMeans
 from gainbias.evaluation.gain.spectrum import slow_waves
 from gainbias.evaluation.gain.verdict import ENOUGH_ENTRIES, SURE_OF_SHIFT, Verdict, constant_verdict, judge
 from gainbias.evaluation.gain.warm_up import (
@@ -140,14 +140,14 @@ class GainEstimate:
 
 
 def estimate_gain(
-    rewards: BatchMeans, confidence: float = 0.95, find_warm_up: bool = True, skipped: int = 0
+    rewards: AnyMeans, confidence: float = 0.95, find_warm_up: bool = True, skipped: int = 0
 ) -> GainEstimate:
     """Estimate the gain from the rewards of one or several independent chains, or the mean of any series.
 
     Parameters
     ----------
-    rewards : BatchMeans
-        The rewards; at least two steps.
+    rewards : BatchMeans, RatioMeans or RatioDifference
+        The rewards; with durations, or two series, the gain is the ratio of their sums. At least two steps.
     confidence : float
         Nominal coverage of the interval.
     find_warm_up : bool
@@ -166,6 +166,7 @@ def estimate_gain(
 
     Examples
     --------
+    >>> from gainbias.evaluation.gain.batches import BatchMeans
     >>> noise = np.random.default_rng(0).normal(size=20_000)
     >>> estimate = estimate_gain(BatchMeans.of(1.0 + noise))
     >>> estimate.verdict.kind, estimate.transient, estimate.warnings
@@ -173,91 +174,24 @@ def estimate_gain(
     >>> low, high = estimate.interval
     >>> low < 1.0 < high
     True
+    >>> hours = np.random.default_rng(0).exponential(2.0, 5_000)
+    >>> estimate = estimate_gain(RatioMeans.of(3.0 * hours + 1.0, hours))
+    >>> estimate.interval[0] < 3.5 < estimate.interval[1]
+    True
     """
     _check(rewards.steps, confidence)
+    if isinstance(rewards, RatioMeans) and rewards.bottoms.mean == 0.0:
+        raise ValueError("the ratio has no meaning: the numbers to divide by, or durations, add up to 0")
     cut = _warm_up_of(rewards.with_rest, rewards.mean_after, rewards.rounding) if find_warm_up else 0
+    if isinstance(rewards, RatioMeans) and rewards.bottoms.mean_after(cut) == 0.0:
+        cut = 0  # of what is left there would be no ratio
     gain, variance = rewards.mean_after(cut), rewards.variance_after(cut)
     means, squares = rewards.about(gain, cut)
     groups = rewards.groups_after(cut, -(-SKEWNESS_GROUPS // rewards.num_chains), gain)
     r_hat = split_r_hat(means, squares, rewards.sums.size) if variance > 0.0 else 1.0
-    size, steps = rewards.sums.size, rewards.steps
-    path = _Path(
-        gain, rewards.with_rest(gain, cut), groups, rewards.head, variance, size, steps, cut, skipped
-    )
+    size, steps, head = rewards.sums.size, rewards.steps, rewards.head_about(gain)
+    path = _Path(gain, rewards.with_rest(gain, cut), groups, head, variance, size, steps, cut, skipped)
     return _estimated(path, confidence, r_hat, rewards.mean, _start_in_words(rewards, means, cut))
-
-
-def estimate_ratio(
-    tops: BatchMeans,
-    bottoms: BatchMeans,
-    confidence: float = 0.95,
-    find_warm_up: bool = True,
-    skipped: int = 0,
-) -> GainEstimate:
-    """Estimate the ratio of the means of two series that were recorded together.
-
-    Its error is that of the mean of (top - ratio * bottom) / (mean of the bottoms).
-
-    Parameters
-    ----------
-    tops, bottoms : BatchMeans
-        Of equal length, at least two steps; the mean of the bottoms must not be 0.
-    confidence : float
-        Nominal coverage of the interval.
-    find_warm_up : bool
-        Whether a beginning that differs from the rest is looked for and left out.
-    skipped : int
-        Steps of each chain before these: where the verdict names a step, they are counted.
-
-    Returns
-    -------
-    GainEstimate
-
-    Examples
-    --------
-    >>> hours = np.random.default_rng(0).exponential(2.0, 5_000)
-    >>> estimate = estimate_ratio(BatchMeans.of(3.0 * hours + 1.0), BatchMeans.of(hours))
-    >>> estimate.interval[0] < 3.5 < estimate.interval[1]
-    True
-    """
-    _check(tops.steps, confidence)
-    if tops.steps != bottoms.steps or tops.num_chains != bottoms.num_chains:
-        raise ValueError(
-            f"both series must have the same length, found {tops.num_chains} x {tops.steps} and "
-            f"{bottoms.num_chains} x {bottoms.steps}"
-        )
-    if bottoms.mean == 0.0:
-        raise ValueError("the ratio has no meaning: the numbers to divide by have mean 0")
-    size, chains = tops.sums.size, tops.num_chains
-    rounding = (tops.rounding + abs(tops.mean / bottoms.mean) * bottoms.rounding) / abs(bottoms.mean)
-
-    def deviations(ratio: float, cut: int) -> Floats:
-        below = bottoms.mean_after(cut)
-        return (tops.with_rest(ratio * below, cut) - ratio * bottoms.with_rest(below, cut)) / below
-
-    whole = tops.mean / bottoms.mean
-
-    def ratio_after(cut: int) -> float:
-        return tops.mean_after(cut) / bottoms.mean_after(cut)
-
-    cut = _warm_up_of(deviations, ratio_after, rounding) if find_warm_up else 0
-    ratio = ratio_after(cut)
-    means = deviations(ratio, cut)
-    variance = float(means.var()) * size
-    count = -(-SKEWNESS_GROUPS // chains)
-    groups = tops.groups_after(cut, count, 0.0) - ratio * bottoms.groups_after(cut, count, 0.0)
-    path = _Path(
-        gain=ratio,
-        means=means,
-        groups=groups / bottoms.mean_after(cut),
-        head=tops.head - ratio * bottoms.head,
-        variance=variance if variance > size * rounding**2 else 0.0,
-        size=size,
-        steps=tops.steps,
-        cut=cut,
-        skipped=skipped,
-    )
-    return _estimated(path, confidence, split_r_hat(means, means**2, size), whole, [])
 
 
 def _warm_up_of(
@@ -407,7 +341,7 @@ def stretched(quantile: float, bend: Floats) -> Floats:
     return np.where(np.abs(bend) > 1e-6, bent, quantile)
 
 
-def _start_in_words(rewards: BatchMeans, means: Floats, cut: int) -> list[str]:
+def _start_in_words(rewards: AnyMeans, means: Floats, cut: int) -> list[str]:
     """Return a warning if the first few batches after the cut, which were kept, decide the answer."""
     few = dominant_start(means, rewards.rounding)
     if not few:

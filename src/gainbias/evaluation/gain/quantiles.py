@@ -19,6 +19,10 @@ like this can happen to a mean.
 There are two ways to count. `OrderedNumbers` has all numbers in memory and sorts them. `BinnedNumbers` reads
 them a second time, and counts them between the edges that a random sample of the first reading gave
 (`RandomSample`): each interval end is then rounded outwards to an edge.
+
+`WeightedNumbers` have a weight each, such as how long a number lasted. The share up to a quantile is then a
+ratio of sums, and the series that tells its error is (1 if at most the quantile, less the share) times the
+weight over its mean.
 """
 
 from __future__ import annotations
@@ -151,6 +155,9 @@ class CountedNumbers(Protocol):
     count: int
     """Numbers of all chains."""
 
+    def rank(self, level: float) -> float:
+        """Return the rank of the quantile at a level, from 1 on."""
+
     def passed(self, level: float, equal: bool) -> Passed:
         """Return the shares up to the quantile at a level; with or without numbers equal to it."""
 
@@ -192,7 +199,7 @@ def estimate_quantile(
     too few independent numbers beyond it for an interval
     """
     n, thinner = numbers.count, min(level, 1.0 - level)
-    rank = rank_of(level, n)
+    rank = numbers.rank(level)
     value = float(numbers.values(np.array([rank]))[0])
     worth = _worth(numbers, level, skipped)
     if worth is None:
@@ -304,12 +311,16 @@ class OrderedNumbers:
         self._series, self._sorted = series, np.sort(series, axis=None)
         self.count = series.size
 
+    def rank(self, level: float) -> float:
+        """Return the rank of the quantile at a level, from 1 on."""
+        return rank_of(level, self.count)
+
     def passed(self, level: float, equal: bool) -> Passed:
         """Return the shares up to the quantile at a level; with or without numbers equal to it."""
         threshold = float(self.values(np.array([rank_of(level, self.count)]))[0])
         share = np.searchsorted(self._sorted, threshold, "right" if equal else "left") / self.count
         chains, n = self._series.shape
-        size = 1 << max(0, (n - 1).bit_length() - (CAPACITY.bit_length() - 1))
+        size = _batch_size(n)
         used = self._series[:, : n // size * size]
         is_below = used <= threshold if equal else used < threshold
         batches = is_below.reshape(chains, -1, size).sum(axis=2) / size
@@ -321,6 +332,57 @@ class OrderedNumbers:
 
     def around(self, low: float, high: float) -> tuple[float, float]:
         """Return the numbers at two ranks, from 1 on."""
+        first, last = self.values(np.array([low, high])).tolist()
+        return first, last
+
+
+def _batch_size(n: int) -> int:
+    """Return how many neighbours of n numbers make a batch, a power of two."""
+    return 1 << max(0, (n - 1).bit_length() - (CAPACITY.bit_length() - 1))
+
+
+class WeightedNumbers:
+    """All numbers of a series in memory, each with a weight; a rank is a share of all weights.
+
+    Parameters
+    ----------
+    series, weights : (chains, n) arrays
+        In the order of time. Weights are not negative, and not all 0.
+
+    Examples
+    --------
+    >>> numbers = WeightedNumbers(np.array([[5.0, 0.0, 9.0]]), np.array([[1.0, 3.0, 4.0]]))
+    >>> [float(numbers.values(np.array([numbers.rank(level)]))[0]) for level in (0.3, 0.4, 0.6)]
+    [0.0, 5.0, 9.0]
+    """
+
+    def __init__(self, series: Floats, weights: Floats) -> None:
+        self._series, self._weights = series, weights / weights.mean()
+        order = np.argsort(series, axis=None, kind="stable")
+        self._sorted, self._upto = series.ravel()[order], np.cumsum(self._weights.ravel()[order])
+        self.count = series.size
+
+    def rank(self, level: float) -> float:
+        """Return the rank of the quantile at a level: that share of the count, which need not be whole."""
+        return level * self.count
+
+    def passed(self, level: float, equal: bool) -> Passed:
+        """Return the shares of weights up to the quantile at a level; with or without those equal to it."""
+        threshold = float(self.values(np.array([self.rank(level)]))[0])
+        chains, n = self._series.shape
+        is_below = self._series <= threshold if equal else self._series < threshold
+        share = float((is_below * self._weights).mean())
+        size = _batch_size(n)
+        apart = ((is_below - share) * self._weights)[:, : n // size * size]
+        return Passed(share, share + apart.reshape(chains, -1, size).mean(axis=2), size)
+
+    def values(self, ranks: Floats) -> Floats:
+        """Return the numbers up to which there are these shares of the weights, in multiples of the mean."""
+        places = np.searchsorted(self._upto, ranks * (1.0 - ROUNDING_OF_RANKS))
+        return np.asarray(self._sorted[np.minimum(places, self.count - 1)])
+
+    def around(self, low: float, high: float) -> tuple[float, float]:
+        """Return the numbers at two ranks."""
         first, last = self.values(np.array([low, high])).tolist()
         return first, last
 
@@ -404,6 +466,10 @@ class BinnedNumbers:
         self._edges = np.unique(edges)
         self._counts = np.zeros(2 * len(self._edges), dtype=np.int64)
         self._sums = BatchSums((2, len(self._levels)))
+
+    def rank(self, level: float) -> float:
+        """Return the rank of the quantile at a level, from 1 on."""
+        return rank_of(level, self.count)
 
     def add(self, numbers: Floats) -> None:
         """Add the next numbers, (count,)."""

@@ -32,10 +32,12 @@ from gainbias.evaluation.sources.policies import Act, Policy, acting, is_torch_m
 from gainbias.evaluation.sources.spaces import (
     ONE_STATE,
     BlindRecorder,
+    Flaw,
     FreeRecorder,
     Limits,
     Recorder,
     Wrong,
+    first_wrong_duration,
     limits_of,
     observation_limits,
     real_numbers,
@@ -44,11 +46,13 @@ from gainbias.evaluation.sources.vector import (
     BaselinesVector,
     autoreset_mode,
     is_baselines_vector,
+    no_duration,
     normalizing_layers,
     vector_paths,
 )
 from gainbias.evaluation.stream import (
     BEAT,
+    STEP,
     Beat,
     BrokenStream,
     Interrupted,
@@ -64,6 +68,7 @@ from gainbias.evaluation.stream import (
 )
 from gainbias.progress import OutOfTimeError
 from gainbias.tasks.gym.continuing import installed_id, optional
+from gainbias.types import Floats
 
 USUAL_COPIES = 4
 """Copies of an environment, unless the user says another number."""
@@ -91,6 +96,7 @@ def environment_stream(
     batch_size: int = 4096,
     beat: Beat = lambda steps: None,
     deterministic: bool | None = None,
+    duration: str | None = None,
 ) -> Stream:
     """Return the endless stream of transitions of a policy in an environment.
 
@@ -119,6 +125,8 @@ def environment_stream(
         Called with the number of steps made since the last call, for signs of life.
     deterministic : bool, optional
         See `acting`.
+    duration : str, optional
+        Key of the dictionary that ``step`` returns under which it says how long the step took.
 
     Returns
     -------
@@ -142,7 +150,7 @@ def environment_stream(
         length = 1 if limits is None else int(np.prod(limits.shape))
         size = max(1, min(batch_size, PIECE_BYTES // (8 * max(1, length))))
         paths = _vector_pieces if opened.is_vector else _single_pieces
-        walk = paths(opened, policy, limits, size, seed, beat, deterministic)
+        walk = paths(opened, policy, limits, size, seed, beat, deterministic, duration)
         source = Timed(_kept_open(walk, stack.pop_all(), opened.notes))
         first, pieces = peeked(source)
     if limits is None:
@@ -152,7 +160,15 @@ def environment_stream(
         observed = observation_map(limits, features, first.observations, on_termination)
         opened.notes.extend(unseen_texts(observed))
     batches = transitions(pieces, observed, on_termination, opened.notes)
-    return Stream(observed, batches, opened.num_chains, opened.notes, source, has_states=limits is not None)
+    return Stream(
+        observed,
+        batches,
+        opened.num_chains,
+        opened.notes,
+        source,
+        has_states=limits is not None,
+        per=STEP if duration is None else f"unit of {duration!r}",
+    )
 
 
 def _nowhere(seen: Any) -> Any:
@@ -185,6 +201,7 @@ def _single_pieces(
     seed: int,
     beat: Beat,
     deterministic: bool | None,
+    duration: str | None,
 ) -> Iterator[Path]:
     walks, seeds = [], []
     for copy, env in enumerate(opened.envs):
@@ -199,7 +216,7 @@ def _single_pieces(
             deterministic=deterministic,
             notes=opened.notes,
         )
-        walks.append(_Walk(env, act, limits, size, beat))
+        walks.append(_Walk(env, act, limits, size, beat, duration))
         seeds.append(env_seed)
     return single_paths(walks, seeds, size)
 
@@ -242,6 +259,7 @@ def _vector_pieces(
     seed: int,
     beat: Beat,
     deterministic: bool | None,
+    duration: str | None,
 ) -> Iterator[Path]:
     [envs] = opened.envs
     draw = random_stream(seed, "evaluate", "vector")
@@ -256,7 +274,7 @@ def _vector_pieces(
         deterministic=deterministic,
         notes=opened.notes,
     )
-    return vector_paths(envs, act, limits, size, env_seed, beat)
+    return vector_paths(envs, act, limits, size, env_seed, beat, duration)
 
 
 def _kept_open(pieces: Iterator[Path], stack: ExitStack, notes: list[str]) -> Iterator[Path]:
@@ -471,10 +489,15 @@ class _Walk:
         Steps in each piece, at most.
     beat : callable
         Called with the number of steps made since the last call; it may raise `OutOfTimeError`.
+    duration : str or None
+        Key of the dictionary that a step returns under which it says how long it took.
     """
 
-    def __init__(self, env: Any, act: Act, limits: Limits | None, size: int, beat: Beat) -> None:
-        self.env, self.act, self.beat = env, act, beat
+    def __init__(
+        self, env: Any, act: Act, limits: Limits | None, size: int, beat: Beat, duration: str | None
+    ) -> None:
+        self.env, self.act, self.beat, self.duration = env, act, beat, duration
+        self.durations: list[Any] = []
         self.restart = getattr(act, "restart", None)
         self.seen = BlindRecorder() if limits is None else Recorder(limits, 2 * size)
         of_actions = limits_of(env.action_space)
@@ -531,6 +554,7 @@ class _Walk:
         observations, wrong_observation = self.seen.take()
         wrong_action = self.done.take()[1]
         rewards, wrong_reward = real_numbers(self.rewards)
+        durations, wrong_duration = self._take_durations()
         size = min(len(observations), len(rewards))
         flaws = [
             (flaw.place, text.format(step=self._step(flaw.place), what=flaw.what))
@@ -538,6 +562,7 @@ class _Walk:
                 (wrong_observation, "the observation before step {step} is {what}"),
                 (wrong_action, "the policy chose {what}, in step {step}"),
                 (wrong_reward, "the reward of step {step} is {what}"),
+                (wrong_duration, "the duration of step {step} is {what}"),
             )
             if flaw is not None
         ]
@@ -553,10 +578,37 @@ class _Walk:
         self.steps_before = self._step(len(self.rewards))
         for record in (self.rewards, self.ends, self.cuts):
             record.clear()
-        return Path(observations[:size], rewards[:size], left[:size], chain), self.stop
+        durations = None if durations is None else durations[:size]
+        return Path(observations[:size], rewards[:size], left[:size], chain, durations), self.stop
+
+    def _take_durations(self) -> tuple[Floats | None, Flaw | None]:
+        """Return how long each row took, 0 for that of a cut, and the first that is wrong."""
+        if self.duration is None:
+            return None, None
+        numbers, flaw = real_numbers(self.durations[: len(self.rewards) - len(self.cuts)])
+        self.durations.clear()
+        behind = np.array(self.cuts, dtype=np.int64) - np.arange(len(self.cuts))
+        if flaw is None:
+            rows = np.insert(numbers, behind, 0.0)
+            return rows, first_wrong_duration(rows)
+        return np.insert(numbers, behind[behind <= len(numbers)], 0.0), Flaw(
+            flaw.place + int(np.count_nonzero(behind <= flaw.place)), flaw.what
+        )
+
+    def _timed_step(self, action: Any) -> Any:
+        """Make a step, and record how long it took."""
+        result = self.env.step(action)
+        if isinstance(result, tuple) and len(result) == 5:
+            try:
+                self.durations.append(result[4][self.duration])
+            except (KeyError, TypeError):
+                raise BrokenStream(
+                    no_duration(self.duration, self._step(len(self.rewards)), result[4])
+                ) from None
+        return result
 
     def _make_steps(self, count: int) -> None:
-        env_step, act = self.env.step, self.act
+        env_step, act = self.env.step if self.duration is None else self._timed_step, self.act
         see, do, rewards = self.seen.put, self.done.put, self.rewards
         for _ in range(count):
             observation = self.observation

@@ -378,6 +378,21 @@ def first_flaw(values: NDArray[Any], limits: Limits) -> Flaw | None:
     return Flaw(place, f"{value}, outside the space from {limits.low} to {limits.high}")
 
 
+def first_wrong_duration(durations: Floats) -> Flaw | None:
+    """Find the first duration that is negative or not finite.
+
+    Examples
+    --------
+    >>> first_wrong_duration(np.array([1.0, 0.0, -2.0]))
+    Flaw(place=2, what='-2.0, it must be a number that is not negative')
+    """
+    right = np.isfinite(durations) & (durations >= 0.0)
+    if right.all():
+        return None
+    place = int(np.argmin(right))
+    return Flaw(place, f"{durations[place]}, it must be a number that is not negative")
+
+
 class Wrong(Exception):
     """Raised for an element that cannot even be kept."""
 

@@ -11,7 +11,7 @@ the reset to the caller, who says which copies need one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from gainbias.evaluation.sources.spaces import (
     Limits,
     Wrong,
     first_flaw,
+    first_wrong_duration,
     limits_of,
     not_a_number,
     observation_rows,
@@ -32,11 +33,17 @@ from gainbias.evaluation.sources.spaces import (
 from gainbias.evaluation.stream import BEAT, Beat, BrokenStream, Interrupted, Left, Path
 from gainbias.progress import OutOfTimeError
 from gainbias.tasks.gym.continuing import optional
-from gainbias.types import Bools
+from gainbias.types import Bools, Floats
 
 
 def vector_paths(
-    envs: Any, act: Act, limits: Limits | None, size: int, seed: int, beat: Beat
+    envs: Any,
+    act: Act,
+    limits: Limits | None,
+    size: int,
+    seed: int,
+    beat: Beat,
+    duration: str | None = None,
 ) -> Iterator[Path]:
     """Step a vector environment for ever, and yield the paths of its copies in pieces.
 
@@ -53,6 +60,8 @@ def vector_paths(
     seed : int
     beat : callable
         Called with the number of steps made since the last call; it may raise `OutOfTimeError`.
+    duration : str, optional
+        Key of the dictionary that a step returns under which it says how long it took.
 
     Yields
     ------
@@ -64,7 +73,7 @@ def vector_paths(
     BrokenStream
         After last pieces with what came before.
     """
-    walk = _VectorWalk(envs, act, limits, seed)
+    walk = _VectorWalk(envs, act, limits, seed, duration)
     while True:
         paths, error = walk.pieces(size, beat)
         yield from paths
@@ -89,6 +98,10 @@ def is_baselines_vector(env: Any) -> bool:
     """Whether this is a vector environment in the manner of Stable-Baselines3, a ``VecEnv``."""
     names = ("num_envs", "step_async", "step_wait", "seed", "observation_space", "action_space")
     return all(hasattr(env, name) for name in names) and not hasattr(env, "single_observation_space")
+
+
+OF_EACH = "infos of each copy"
+"""Key under which there is a dictionary for each copy, of the step that it made."""
 
 
 class BaselinesVector:
@@ -131,7 +144,8 @@ class BaselinesVector:
         finals = np.empty(self.num_envs, dtype=np.object_)
         for k in np.flatnonzero(over & limited):
             finals[k] = infos[k].get("terminal_observation")
-        return observations, rewards, over & ~limited, over & limited, {"final_obs": finals}
+        told = {"final_obs": finals, OF_EACH: infos}
+        return observations, rewards, over & ~limited, over & limited, told
 
 
 def normalizing_layers(envs: Any) -> Iterator[Any]:
@@ -172,13 +186,14 @@ class _Call(NamedTuple):
     cut: Bools
     finals: NDArray[Any]  # with the last observation of every episode that was cut
     resets: Bools  # copies in which the call was a reset
+    durations: Floats | None  # 0 where the call was a reset
 
 
 class _VectorWalk:
     """Steps a vector environment, from piece to piece."""
 
-    def __init__(self, envs: Any, act: Act, limits: Limits | None, seed: int) -> None:
-        self.envs, self.act = envs, act
+    def __init__(self, envs: Any, act: Act, limits: Limits | None, seed: int, duration: str | None) -> None:
+        self.envs, self.act, self.duration = envs, act, duration
         self.limits, self.is_blind = limits or ONE_STATE, limits is None
         self.restart = getattr(act, "restart", None)
         self.mode = autoreset_mode(envs)
@@ -234,7 +249,32 @@ class _VectorWalk:
         self.resets = over if self.mode == "NEXT_STEP" else np.zeros_like(over)
         if self.restart is not None and (starts := resets if self.mode == "NEXT_STEP" else over).any():
             self.restart(starts)
-        return _Call(before, actions, np.array(rewards), ended, cut, finals, resets)
+        lasted = None if self.duration is None else self._durations(infos, over, resets)
+        return _Call(before, actions, np.array(rewards), ended, cut, finals, resets, lasted)
+
+    def _durations(self, infos: Any, over: Bools, resets: Bools) -> Floats:
+        """Return how long the step of each copy took; 0 where it was a reset."""
+        durations = np.zeros(self.envs.num_envs)
+        for k in np.flatnonzero(~resets):
+            found = self._duration_of(infos, int(k), bool(over[k]))
+            try:
+                durations[k] = float(found)
+            except (TypeError, ValueError):
+                what = not_a_number(found)
+                raise BrokenStream(
+                    f"the duration of step {self.num_calls - 1} of copy {k} is {what}"
+                ) from None
+        return durations
+
+    def _duration_of(self, infos: Any, copy: int, is_over: bool) -> Any:
+        """Return what the step of one copy said; if that also was a reset, it is among the final ones."""
+        key = self.duration
+        told = infos.get("final_info", infos) if is_over and self.mode == "SAME_STEP" else infos
+        if OF_EACH in infos and key in infos[OF_EACH][copy]:
+            return infos[OF_EACH][copy][key]
+        if key in told and told.get(f"_{key}", np.ones(self.envs.num_envs, dtype=np.bool_))[copy]:
+            return told[key][copy]
+        raise BrokenStream(no_duration(key, self.num_calls - 1, told, f" of copy {copy}"))
 
     def _reset(self, how: dict[str, Any]) -> NDArray[Any]:
         """Return the observations after a reset."""
@@ -340,6 +380,12 @@ class _VectorWalk:
             if flaw is not None:
                 call, copy = divmod(flaw.place, self.envs.num_envs)
                 flaws.append(Flaw(call, text.format(step=before + call, copy=copy, what=flaw.what)))
+        if self.duration is not None:
+            wrong = first_wrong_duration(np.array([call.durations for call in calls]).ravel())
+            if wrong is not None:
+                call, copy = divmod(wrong.place, self.envs.num_envs)
+                words = f"the duration of step {before + call} of copy {copy} is {wrong.what}"
+                flaws.append(Flaw(call, words))
         return min(flaws, default=None)
 
 
@@ -355,9 +401,20 @@ def _path(calls: list[_Call], copy: int) -> Path:
         part[steps] for part in (observations, rewards, left, cut, finals)
     )
     behind = np.flatnonzero(cut) + 1
+    durations = None
+    if calls[0].durations is not None:
+        own = np.array([call.durations[copy] for call in calls if call.durations is not None])
+        durations = np.insert(own[steps], behind, 0.0)
     return Path(
         np.insert(observations, behind, finals[cut], axis=0),
         np.insert(rewards.astype(np.float64), behind, 0.0),
         np.insert(left, behind, Left.BY_CUT),
         copy,
+        durations,
     )
+
+
+def no_duration(key: str | None, step: int, info: Any, where: str = "") -> str:
+    """Return in words that a step did not say how long it took."""
+    known = ", ".join(map(repr, info)) if isinstance(info, Mapping) and info else "nothing"
+    return f"step {step}{where} does not say how long it took: its dictionary has no {key!r}, it has {known}"

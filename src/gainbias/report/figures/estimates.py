@@ -125,7 +125,7 @@ def _draw_gain(estimate: Estimate, panel: Axes, _: Kind) -> None:
     if span is not None:
         panel.set_ylim(*span)
     panel.set_xscale("log")
-    panel.set_title("Gain per step")
+    panel.set_title(f"Gain per {estimate.per}")
     panel.set_xlabel("transitions")
     panel.legend(loc="upper right")
 

@@ -69,7 +69,8 @@ def write_estimate_page(estimate: Estimate, path: Path, made: Mapping[str, str])
 
 def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
     """Return the interactive page of an estimate; ``made`` says how it came about, the main fact first."""
-    gain, interval = with_interval(estimate.gain, estimate.gain_interval, estimate.confidence).split(", ")
+    shown = with_interval(estimate.gain, estimate.gain_interval, estimate.confidence, estimate.per)
+    gain, interval = shown.rsplit(", ", 1)
     facts, view = estimate.diagnostics, value_view(estimate)
     return assembled(
         "estimate.html",
@@ -90,7 +91,7 @@ def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
 
 def about(estimate: Estimate) -> str:
     """Return a sentence on what the gain is, and which data it rests on."""
-    return f"Average reward per step in the long run, from {estimate.diagnostics.data_in_words()}."
+    return f"Average reward per {estimate.per} in the long run, from {estimate.diagnostics.data_in_words()}."
 
 
 def _values_section(estimate: Estimate, view: ValueView | None) -> str:
@@ -226,6 +227,7 @@ def _gain_data(estimate: Estimate) -> dict[str, Any]:
         ],
         "last": _numbers([estimate.gain])[0],
         "range": gain_range(estimate),
+        "per": estimate.per,
         "colour": POSITIVE,
     }
 
