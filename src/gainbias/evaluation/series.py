@@ -150,7 +150,7 @@ def evaluate_series(
     plan = _Plan(_checked_levels(quantiles), _checked_skip(skip), confidence)
     check_confidence(confidence)
     numbers = numbers_of(x, column, ratio_to, group)
-    notes: list[str] = []
+    notes = list(numbers.notes)
     gathered, broken = _gather(numbers, plan, notes)
     made = sum(one.numbers.steps for one in gathered.values())
     enough = max((one.numbers.steps for one in gathered.values()), default=0)

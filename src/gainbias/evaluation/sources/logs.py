@@ -133,6 +133,7 @@ def log_stream(
         limits, pieces = found, episode_pieces(log.iterate_episodes(), found, batch_size)
     else:
         table = table_of(log, batch_size)
+        notes += table.notes
         given = {"state": state, "reward": reward, "next": next_state, "episode": episode}
         given |= {"terminated": terminated, "truncated": truncated, "step": step}
         has_states = _has_states(table.names, given)
