@@ -12,6 +12,7 @@ import pytest
 
 import gainbias as gb
 from gainbias import cli
+from gainbias.evaluation.sources.columns import table_of
 from tests.evaluation.requests import aiperf_record, guidellm_report, guidellm_request, vllm_result
 
 Visit = namedtuple("Visit", ["arrived", "waited"])
@@ -58,6 +59,11 @@ class TestLists:
         assert gb.evaluate_log(pairs, reward="value").gain == pytest.approx(waits().mean())
         with pytest.raises(ValueError, match=r"say which column is meant, column=...: there are time, value"):
             gb.evaluate_series(pairs)
+
+    def test_dates_are_times(self):
+        day = datetime.datetime(2024, 1, 1)
+        records = [{"at": day + datetime.timedelta(hours=k), "x": k} for k in range(20)]
+        assert table_of(records, 100).times == ["at"]
 
     def test_chains_stay_chains(self):
         chains = [tuple(waits()), tuple(1.0 + waits())]

@@ -20,6 +20,9 @@ ANSWER = re.compile(
 ANSWERS = {"queue_admission": 2, "inventory": 4, "access_control": 4, "parquet_log": 4, "pendulum": 1}
 """How many numbers each example compares with a reference."""
 
+SIMULATORS = {"ciw_network": ("ciw", 5), "simpy_queue": ("simpy", 2)}
+"""Examples for a package that tests do not need: which, and how many numbers they compare."""
+
 SLOW, PICTURES = {"pendulum"}, {"queue_admission", "inventory"}
 
 
@@ -50,6 +53,27 @@ def test_answers_agree_with_the_reference(name, tmp_path):
     assert all(map(agrees, compared)), printed
     pictures = [path.name for path in tmp_path.iterdir()]
     assert pictures == [f"{name}.png"] * (name in PICTURES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIMULATORS)
+def test_simulators_of_others_agree_with_theory(name, tmp_path):
+    package, count = SIMULATORS[name]
+    pytest.importorskip(package)
+    compared = output_of(name, tmp_path).splitlines()
+    assert len(compared) == count
+    assert all(map(agrees, compared)), compared
+    counts = re.findall(r"(\d+) of (\d+) intervals hold", output_of(name, tmp_path, "--check", "--runs", "4"))
+    assert len(counts) == count
+    assert all(int(held) >= 2 for held, _ in counts), counts
+
+
+@pytest.mark.slow
+def test_the_clinic_of_the_guide_is_that_of_the_example(tmp_path):
+    pytest.importorskip("ciw")
+    output_of("ciw_network", tmp_path, "--hours", "250", "--seed", "1", "--csv", "clinic.csv")
+    shipped = EXAMPLES.parent / "docs" / "data" / "clinic.csv"
+    assert (tmp_path / "clinic.csv").read_text() == shipped.read_text()
 
 
 def test_every_latency_of_the_load_test_is_in_its_file(tmp_path):
@@ -100,7 +124,7 @@ def answer_late(listener, count, pause):
 
 def test_every_example_is_tested_and_listed():
     found = {path.stem for path in EXAMPLES.glob("*.py")}
-    assert found == {*ANSWERS, "load_test"}
+    assert found == {*ANSWERS, *SIMULATORS, "load_test"}
     listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert all(f"({name}.py)" in listed for name in found)
 

@@ -98,10 +98,11 @@ def evaluate_series(
 
     Parameters
     ----------
-    x : array_like, table, mapping or path
+    x : array_like, list of records, table, mapping or path
         Numbers in the order of time, (n,); or independent chains of equal length, (chains, n). Or a table of
-        pandas or PyArrow or a mapping of columns; or the path of a CSV file, of JSON lines (.jsonl, .ndjson)
-        or of a Parquet file, which may be larger than memory.
+        pandas, polars or PyArrow, a mapping of columns, or a list of named tuples, data classes, dictionaries
+        or (time, value) pairs; or the path of a CSV file, of JSON lines (.jsonl, .ndjson), of a Parquet file
+        or of a folder of them, which may be larger than memory, or of a file that `read_requests` reads.
     quantiles : float or sequence of float
         Levels between 0 and 1; ``()`` for none.
     ratio_to : str or array_like, optional

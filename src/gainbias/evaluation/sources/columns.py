@@ -306,7 +306,7 @@ def _in_memory(log: Any, size: int) -> Table:
 
     times = [name for name in (*names, *levels) if _is_time(getattr(column(name), "dtype", None))]
     notes = log.notes if isinstance(log, RecordList | RequestLog) else []
-    return Table(chunks, names, times, list(levels), fits, notes)
+    return Table(chunks, names, times, list(levels), fits, notes=notes)
 
 
 def _index_levels(frame: Any, names: list[str]) -> dict[str, Any]:

@@ -88,9 +88,11 @@ def log_stream(
 
     Parameters
     ----------
-    log : mapping, tuple of arrays, table, path or dataset
-        Columns by name; ``(states, rewards)`` or ``(states, rewards, next)``; a table of pandas or PyArrow;
-        the path of a Parquet file, which may be larger than memory, or of a CSV file; or a Minari dataset.
+    log : mapping, tuple of arrays, list of records, table, path or dataset
+        Columns by name; ``(states, rewards)`` or ``(states, rewards, next)``; a list of named tuples, data
+        classes, dictionaries or (time, value) pairs; a table of pandas, polars or PyArrow; the path of a
+        Parquet file, of a folder of them, of a CSV file or of JSON lines (.jsonl, .ndjson), which may be
+        larger than memory, or of a file that `read_requests` reads; or a Minari dataset.
     features : {"auto"}, FeatureMap, Tabular, callable, or (n, d) array or sparse array
         See `observation_map`. States that are single integers are discrete, from 0.
     state, next_state : str or tuple of str, optional

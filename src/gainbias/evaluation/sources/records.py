@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import datetime
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -70,6 +71,7 @@ class RecordList(Mapping[str, NDArray[Any]]):
         self, records: Sequence[Any], names: Sequence[str], value: Callable[[Any, str], Any]
     ) -> None:
         self._records, self._names, self._value = records, list(names), value
+        self._made: dict[str, NDArray[Any]] = {}
         self.notes: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
@@ -81,6 +83,11 @@ class RecordList(Mapping[str, NDArray[Any]]):
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._names:
             raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = self._column(name)
+        return self._made[name]
+
+    def _column(self, name: str) -> NDArray[Any]:
         found = []
         for row, record in enumerate(self._records):
             try:
@@ -94,7 +101,9 @@ class RecordList(Mapping[str, NDArray[Any]]):
 
 
 def _column_of(entries: list[Any]) -> NDArray[Any]:
-    """Return a column as an array of numbers, or of objects if something else is among them."""
+    """Return a column as an array of numbers or times, or of objects if something else is among them."""
+    if entries and all(isinstance(one, datetime) and one.tzinfo is None for one in entries):
+        return np.array(entries, dtype="M8[us]")
     found = np.empty(len(entries), dtype=object)
     found[:] = entries
     try:
