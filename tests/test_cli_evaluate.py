@@ -288,11 +288,16 @@ class TestSeries:
         words = ["evaluate", "log.parquet", "--column", "x", "--ratio-to", "y", "--skip", "1e2"]
         answer = answer_of(capsys, *words, "--save", "kept/series.npz")
         assert answer["mean"] == pytest.approx(-0.5)
+        assert answer["is_ratio"] is True
         assert answer["warm_up"] == 100
         assert answer["written"] == {"estimate": "kept/series.npz"}
         assert gb.load_series("kept/series.npz").mean == answer["mean"]
         assert cli.main([*words, "--save", "kept/series.npz"]) == cli.WRONG_INPUT
         assert "kept/series.npz" in capsys.readouterr().err
+        assert cli.main(words) == cli.DONE
+        shown = capsys.readouterr().out
+        assert "ratio" in shown
+        assert "mean" not in shown
 
     def test_groups(self, folder, capsys):
         words = ["evaluate", "log.csv", "--column", "x", "--group", "position"]

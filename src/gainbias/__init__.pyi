@@ -20,7 +20,9 @@ from gainbias.evaluation.diagnostics import Diagnostics as Diagnostics
 from gainbias.evaluation.estimate import Estimate as Estimate
 from gainbias.evaluation.evaluate import evaluate as evaluate
 from gainbias.evaluation.evaluate import evaluate_log as evaluate_log
-from gainbias.evaluation.running import RunningMean as RunningMean
+from gainbias.evaluation.gain.anytime import RunningMean as RunningMean
+from gainbias.evaluation.gain.interval import RunLength as RunLength
+from gainbias.evaluation.gain.quantiles import QuantileEstimate as QuantileEstimate
 from gainbias.evaluation.series import evaluate_series as evaluate_series
 from gainbias.evaluation.series_estimate import GroupedSeries as GroupedSeries
 from gainbias.evaluation.series_estimate import SeriesEstimate as SeriesEstimate

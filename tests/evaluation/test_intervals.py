@@ -187,6 +187,14 @@ class TestDiagnostics:
         series[0, 3000 : 3000 + length] += height
         assert transient_length(series) == 0
 
+    def test_a_burst_after_a_warm_up_is_not_cut_with_it(self):
+        """A queue that starts full, drains, and fills again belongs to the answer from where it is empty."""
+        for seed in range(3):
+            series = np.random.default_rng(seed).normal(size=(1, 4000))
+            series[0, :300] += 8.0
+            series[0, 400:500] += 6.0
+            assert 300 <= transient_length(series) <= 360
+
     def test_a_stationary_series_is_hardly_ever_cut(self):
         series = autoregressive(np.random.default_rng(0), (300, 1, 2000), 0.9)
         assert np.mean([transient_length(run) > 0 for run in series]) <= 0.02

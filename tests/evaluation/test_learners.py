@@ -44,7 +44,7 @@ def steps_of(algorithm):
 
 def last_weights(learner):
     """Weights at the last step of the first run of the first chain."""
-    run = learner._followers[0].main[0].running
+    run = learner._followers[0]._sides[0].main[0].running
     return run.form.output(run.state, run.params, run.setting).weights.ravel()
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.signal import lfilter
 
 import gainbias as gb
-from gainbias.evaluation.gain.length import length_for
+from gainbias.evaluation.gain.interval import length_for
 from gainbias.evaluation.gain.verdict import Verdict
 
 CORRELATION = 0.9

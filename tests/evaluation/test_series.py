@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from scipy import stats
 
 import gainbias as gb
 from gainbias.evaluation import series
-from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.interval import estimate_gain, estimate_ratio
+from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
+from gainbias.evaluation.gain.interval import estimate_gain, stretched
 from gainbias.evaluation.gain.quantiles import (
     BinnedNumbers,
     OrderedNumbers,
@@ -79,7 +80,7 @@ class TestAnswers:
             assert one.interval[0] < one.value < one.interval[1]
 
     @pytest.mark.parametrize("confidence", [0.8, 0.95])
-    def test_intervals_are_the_further_of_binomial_and_symmetric_ranks(self, confidence):
+    def test_intervals_are_the_furthest_of_binomial_symmetric_and_skewed_ranks(self, confidence):
         n = 20_000
         ranks = stats.rankdata(autoregression(np.random.default_rng(3), n, 1, 0.9)[0])
         found = gb.evaluate_series(ranks, (0.5, 0.95), confidence=confidence).quantiles
@@ -90,9 +91,50 @@ class TestAnswers:
             reach = stats.t.ppf((1 + confidence) / 2, waves.degrees)
             symmetric = level + np.array([-reach, reach]) * np.sqrt(level * (1 - level) / worth)
             skewed = stats.binom.ppf(stats.norm.cdf([-reach, reach]), int(worth), level) / int(worth)
-            assert one.interval[1] == np.ceil(n * symmetric[1])
+            edges = np.linspace(0, below.shape[1], 65).astype(int)
+            groups = np.array([part.mean() for part in np.split(below[0], edges[1:-1])])
+            bend = np.asarray(stats.skew(groups, bias=False) / 8.0 / 6.0)  # of a mean of 64
+            willink = level + (symmetric[1] - level) / reach * abs(stretched(reach, bend))
+            assert one.interval[1] == np.ceil(n * max(symmetric[1], willink))
             low = min(symmetric[0], skewed[0])
             assert one.interval[0] == pytest.approx(n * low, abs=1.5 * n / worth)  # one of the independent
+
+    def test_a_quantile_with_clusters_too_unequal_beyond_it_is_refused(self):
+        """Two clusters are over a quarter of what is beyond it, and a third may come."""
+        rng, x = np.random.default_rng(0), np.random.default_rng(1).random(40_000)
+        for place, size in zip(100 * rng.permutation(400)[:152], [10] * 150 + [300] * 2, strict=True):
+            x[place : place + size] = 2.0 + rng.random(size)
+        found = gb.evaluate_series(x, 0.95).quantiles[0.95]
+        assert found.exceedances > 20
+        assert found.interval is None
+        assert "clusters so unequal" in found.words
+        assert found.longer == 2.0
+
+    def test_steps_are_those_of_the_given_series(self):
+        """What was skipped and what is a warm-up counts: `x[:at]` is the part before a level shift."""
+        x = np.random.default_rng(0).normal(size=6000)
+        x[4000:] += 1.0
+        verdict = gb.evaluate_series(x, (), skip=2000).verdict
+        assert verdict.kind == "level shift"
+        assert verdict.at == pytest.approx(4000, abs=200)
+        assert f"about step {verdict.at:,}" in verdict.words
+        running = gb.RunningMean(skip=2000)
+        running.update(x)
+        assert f"about step {verdict.at:,}" in running.warnings[0]
+        wider = np.random.default_rng(0).normal(size=8000)
+        wider[5000:] *= 1.5
+        found = gb.evaluate_series(wider, 0.95, skip=2000).quantiles[0.95]
+        assert re.search(r"about step (4,9|5,0)\d\d the level changes", found.words)
+
+    def test_a_ratio_is_called_a_ratio(self):
+        x = np.random.default_rng(0).random(2000)
+        found = gb.evaluate_series({"a": x, "b": 2.0 * x + 1.0}, (), column="a", ratio_to="b")
+        assert (found.is_ratio, found.name, found.to_dict()["is_ratio"]) == (True, "ratio", True)
+        assert gb.evaluate_series(x).to_dict()["is_ratio"] is False
+        table = {"a": x, "b": x + 1.0, "g": ["u", "v"] * 1000}
+        rows = gb.evaluate_series(table, (), column="a", ratio_to="b", group="g").rows()
+        assert "ratio" in rows[0]
+        assert "mean" not in rows[0]
 
     def test_a_quantile_may_change_where_the_mean_does_not(self):
         x = np.random.default_rng(0).normal(size=8000)
@@ -135,8 +177,7 @@ class TestAnswers:
     def test_ratio_of_sums(self, frame):
         found = gb.evaluate_series(frame, (), column="ms", ratio_to="items")
         assert found.mean == pytest.approx(frame["ms"].sum() / frame["items"].sum())
-        tops, bottoms = BatchMeans.of(frame["ms"]), BatchMeans.of(frame["items"])
-        assert found.interval == estimate_ratio(tops, bottoms).interval
+        assert found.interval == estimate_gain(RatioMeans.of(frame["ms"], frame["items"])).interval
         assert found.quantiles == {}
 
     def test_groups_are_evaluated_by_themselves(self, frame):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.interval import estimate_gain, estimate_ratio, skewness_of_mean, stretched
+from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
+from gainbias.evaluation.gain.interval import estimate_gain, skewness_of_mean, stretched
 from gainbias.evaluation.gain.spectrum import (
     LARGE_MISS,
     LEVELS_OF_SLOW,
@@ -248,6 +248,37 @@ class TestVerdict:
         assert season.at == pytest.approx(8 * 80, rel=0.02)
         assert season.words.startswith(f"periodic with a period of about {season.at:.4g} steps")
 
+    @pytest.mark.parametrize("period", [7, 24, 60])
+    def test_a_season_shorter_than_two_batches_has_its_own_period(self, period):
+        steps = np.arange(200_000)
+        x = np.random.default_rng(0).normal(size=len(steps)) + (steps % period < period / 4)
+        found = estimate_gain(BatchMeans.of(x)).verdict
+        assert (found.kind, found.is_trusted) == ("periodic", True)
+        assert found.at == pytest.approx(period, rel=0.005)
+        other = estimate_gain(RatioMeans.of(x, np.ones(len(x)))).verdict
+        assert other.at == pytest.approx(period, rel=0.005)
+
+    def test_a_long_season_is_told_beside_a_short_one(self):
+        steps = np.arange(200_000)
+        short, long = (np.sin(2 * np.pi * steps / period) for period in (30, 20_000))
+        found = estimate_gain(BatchMeans.of(np.random.default_rng(0).normal(size=len(steps)) + short + long))
+        first, second = found.notes
+        assert first.startswith("periodic with a period of about 30")
+        assert second.startswith("periodic with a period of about 2e+04")
+
+    def test_the_end_of_a_tail_is_no_rare_event(self):
+        """One long cycle of a queue may have most of the variance; but others are nearly as long."""
+        rng = np.random.default_rng(0)
+        pairs = PROCESSES["busy-cycles"].generate_pair(rng, 6480, 120)
+        rest = [top[None] - 4.0 * bottom for top, bottom in zip(*pairs, strict=True)]
+        alone = [series for series in rest if events_behind(series) < FEWEST_EVENTS]
+        assert len(alone) > 4
+        called = [verdict_of(series)[0].kind for series in alone]
+        assert called.count("rare events") < len(alone) / 3
+        quiet = rng.normal(size=(1, 2000))
+        quiet[0, [300, 900]] = 80.0
+        assert verdict_of(quiet)[0].kind == "rare events"
+
     def test_how_much_longer(self):
         rng = np.random.default_rng(0)
         slow = verdict_of(autoregression(rng, 4000, 1, 0.998))[0]  # 8 relaxation times
@@ -321,7 +352,7 @@ class TestEstimates:
         rng = np.random.default_rng(0)
         hours = rng.exponential(2.0, 6000)
         pay = 3.0 * hours + rng.normal(size=6000)
-        estimate = estimate_ratio(BatchMeans.of(pay), BatchMeans.of(hours))
+        estimate = estimate_gain(RatioMeans.of(pay, hours))
         ratio = pay.sum() / hours.sum()
         assert estimate.gain == pytest.approx(ratio)
         linear = estimate_gain(BatchMeans.of((pay - ratio * hours) / hours.mean()))
@@ -332,20 +363,19 @@ class TestEstimates:
         hours = rng.exponential(2.0, 4000)
         pay = 3.0 * hours + rng.normal(size=4000)
         pay[:300] += 20.0
-        estimate = estimate_ratio(BatchMeans.of(pay), BatchMeans.of(hours))
+        estimate = estimate_gain(RatioMeans.of(pay, hours))
         assert 290 <= estimate.transient < 500
         assert estimate.interval[0] < 3.0 < estimate.interval[1]
-        kept = estimate_ratio(BatchMeans.of(pay), BatchMeans.of(hours), find_warm_up=False)
+        kept = estimate_gain(RatioMeans.of(pay, hours), find_warm_up=False)
         assert (kept.transient, kept.gain) == (0, pytest.approx(pay.sum() / hours.sum()))
 
     def test_ratios_that_have_no_meaning_are_named(self):
-        ones = BatchMeans.of(np.ones(100))
-        with pytest.raises(ValueError, match="the same length, found 1 x 100 and 1 x 99"):
-            estimate_ratio(ones, BatchMeans.of(np.ones(99)))
-        with pytest.raises(ValueError, match="the numbers to divide by have mean 0"):
-            estimate_ratio(ones, BatchMeans.of(np.zeros(100)))
+        with pytest.raises(ValueError, match=r"the same length, found \(1, 100\) and \(1, 99\)"):
+            RatioMeans.of(np.ones(100), np.ones(99))
+        with pytest.raises(ValueError, match="the numbers to divide by, or durations, add up to 0"):
+            estimate_gain(RatioMeans.of(np.ones(100), np.zeros(100)))
         with pytest.raises(ValueError, match="at least 2 steps"):
-            estimate_ratio(BatchMeans.of([1.0]), BatchMeans.of([1.0]))
+            estimate_gain(RatioMeans.of([1.0], [1.0]))
 
     def test_what_comes_after_the_last_batch_counts(self):
         numbers = np.random.default_rng(0).normal(size=20_001)
@@ -372,7 +402,7 @@ class TestEstimates:
         runs = 40
         if process.generate is None:
             pairs = zip(*process.generate_pair(rng, steps, runs), strict=True)
-            found = [estimate_ratio(BatchMeans.of(top), BatchMeans.of(bottom)) for top, bottom in pairs]
+            found = [estimate_gain(RatioMeans.of(top, bottom)) for top, bottom in pairs]
         else:
             found = [estimate_gain(BatchMeans.of(row)) for row in process.generate(rng, steps, runs)]
         held = [low <= process.mean <= high for low, high in (estimate.interval for estimate in found)]

@@ -24,11 +24,12 @@ def added(rows, run):
     return together(rows, [run])
 
 
-def together(rows, runs):
-    """Sums of several runs as chains."""
+def together(rows, runs, is_timed=False):
+    """Sums of several runs as chains; with durations that depend on the state and on chance."""
     here, after, reward, _ = (np.concatenate(part) for part in zip(*runs, strict=True))
     added_up = ValueSums(rows.shape[1], len(runs))
-    added_up.add(rows[here], reward, rows[after])
+    chance = np.random.default_rng(7).gamma(2.0, size=here.shape)
+    added_up.add(rows[here], reward, rows[after], (1.0 + here % 3) * chance if is_timed else None)
     return added_up
 
 
@@ -45,10 +46,11 @@ def plain_values(rows, here, reward, after):
 
 
 def values_of(rows, total):
-    """The same from added_up."""
-    matrix, mean, reward_features, gain, _ = total.means
-    weights = np.linalg.solve(matrix + np.outer(mean, mean), reward_features - gain * mean)
-    return (rows - mean) @ weights
+    """The same from added_up, with durations."""
+    matrix, mean, reward_features, duration_features, reward, duration, _ = total.means
+    right = reward_features - reward / duration * duration_features
+    weights = np.linalg.solve(matrix + np.outer(mean, mean), right)
+    return (rows - duration_features / duration) @ weights
 
 
 @pytest.fixture(scope="module")
@@ -106,10 +108,11 @@ class TestEstimate:
         assert estimate.values(chain.rows) == pytest.approx(values, abs=1e-8)
         assert estimate.weights == pytest.approx(weights, abs=1e-8)
 
+    @pytest.mark.parametrize("is_timed", [True, False])
     @pytest.mark.parametrize("spans_constants", [True, False])
-    def test_deviations_are_derivatives_by_the_weights_of_batches(self, walk, spans_constants):
+    def test_deviations_are_derivatives_by_the_weights_of_batches(self, walk, spans_constants, is_timed):
         rows = walk.rows if spans_constants else np.linspace(1.0, 2.0, len(walk.rows))[:, None]
-        added_up = added(rows, only_run(walk, 16_384))
+        added_up = together(rows, [only_run(walk, 16_384)], is_timed)
         batches, (total, _) = added_up.batches(0), added_up.totals(0)
         estimate, share = estimate_values(added_up), 1e-6
         deviations = estimate.weight_deviations @ rows.T + estimate.offset_deviations[:, None]

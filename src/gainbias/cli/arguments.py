@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import importlib
 import json
@@ -53,8 +54,9 @@ def series_settings(options: argparse.Namespace) -> dict[str, Any] | None:
             flag = wrong[0].replace("_", "-")
             raise ValueError(f"--{flag} is for a column of numbers: say which, as in --column ms")
         return None
-    if columns := log_columns(options):
-        raise ValueError(f"--column is for numbers without states: leave out --{next(iter(columns))}")
+    if columns := log_columns(options) | time_settings(options):
+        flag = next(iter(columns)).replace("_", "-")
+        raise ValueError(f"--column is for numbers without states: leave out --{flag}")
     if options.policy is not None:
         raise ValueError("a column of numbers has no policy: leave out --policy")
     for what in ("save", "plot", "target_half_width"):
@@ -119,6 +121,24 @@ def log_columns(options: argparse.Namespace) -> dict[str, Any]:
     roles = ("state", "next_state", "reward", "episode", "terminated", "truncated", "step")
     named = {role: getattr(options, role) for role in roles if getattr(options, role)}
     return {role: names[0] if len(names) == 1 else tuple(names) for role, names in named.items()}
+
+
+def time_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what was said about the time of rows: columns, the end and the unit, which may be a number."""
+    names = ("time", "duration", "reward_rate", "end", "per")
+    settings = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if (per := settings.get("per")) is not None:
+        with contextlib.suppress(ValueError):
+            settings["per"] = float(per)
+    return settings
+
+
+def chosen_duration(options: argparse.Namespace) -> str | None:
+    """Return under which key steps of an environment say how long they took; refuse what is for logs."""
+    for name in time_settings(options):
+        if name != "duration":
+            raise ValueError(f"{options.source} is no log: leave out --{name.replace('_', '-')}")
+    return None if options.duration is None else str(options.duration)
 
 
 def chosen_step_size(words: str | None, task: gainbias.Task, algorithm: str) -> Any:

@@ -212,6 +212,7 @@ def _add_evaluate(verbs: Any) -> None:
     for role in ("state", "next-state", "reward", "episode", "terminated", "truncated", "step"):
         several = "; several for a state of several numbers" if "state" in role else ""
         verb.add_argument(f"--{role}", action="append", metavar="COLUMN", help=f"of a log{several}")
+    _add_time_options(verb)
     verb.add_argument("--gaps", default="error", choices=["error", "break"], help="where rows are missing")
     _add_series_options(verb)
     verb.add_argument(
@@ -220,6 +221,16 @@ def _add_evaluate(verbs: Any) -> None:
     verb.add_argument("--plot", metavar="FILE.png", help="also draw the estimate")
     verb.add_argument("--page", metavar="FILE.html", help="also write its interactive page, to open and send")
     verb.add_argument("--overwrite", action="store_true", help="replace files that exist already")
+
+
+def _add_time_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--time", metavar="COLUMN", help="of a log: when rows begin; answer per unit of time")
+    verb.add_argument("--duration", metavar="COLUMN", help="of a log: how long rows last; or a key of info")
+    verb.add_argument("--reward-rate", metavar="COLUMN", help="of a log with times: reward per unit of time")
+    verb.add_argument("--end", metavar="TIME", help="of a log with times: when its last row ended")
+    verb.add_argument(
+        "--per", metavar="UNIT", help="second, minute, hour (default), day, week; or a number of plain units"
+    )
 
 
 def _add_series_options(verb: argparse.ArgumentParser) -> None:
@@ -243,6 +254,7 @@ def _add_compare(verbs: Any) -> None:
     verb.add_argument(
         "--policy", action="append", required=True, help="twice: random, FILE.npy or MODULE:NAME"
     )
+    verb.add_argument("--duration", metavar="KEY", help="of info, under which a step says how long it took")
     _add_evaluation_options(verb)
 
 

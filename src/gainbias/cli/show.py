@@ -262,7 +262,8 @@ def show_estimate(answer: dict[str, Any]) -> None:
     """Show the gain, the best and the worst observations, how good the data are, and what to beware of."""
     facts = answer["diagnostics"]
     table = Table(show_header=False, title="Estimate")
-    table.add_row("gain", with_interval(answer["gain"], answer["gain_interval"], answer["confidence"]))
+    shown = with_interval(answer["gain"], answer["gain_interval"], answer["confidence"], answer["per"])
+    table.add_row("gain", escape(shown))
     table.add_row("verdict", facts["verdict"]["kind"])
     table.add_row("features", escape(answer["features"]))
     table.add_row("method", escape(facts["algorithm"]))
@@ -281,11 +282,12 @@ def show_estimate(answer: dict[str, Any]) -> None:
 
 
 def show_series(answer: dict[str, Any]) -> None:
-    """Show the verdict on a series, its mean and quantiles, how much it is worth, and what to beware of."""
+    """Show the verdict on a series, its mean or ratio, its quantiles, and what to beware of."""
     facts, confidence = answer["diagnostics"], answer["confidence"]
     table = Table(show_header=False, title="Series")
     table.add_row("verdict", escape(answer["verdict"]["words"]))
-    table.add_row("mean", number_in_words(answer["mean"], answer["interval"], confidence))
+    mean = "ratio" if answer["is_ratio"] else "mean"
+    table.add_row(mean, number_in_words(answer["mean"], answer["interval"], confidence))
     for one in answer["quantiles"]:
         table.add_row(
             level_in_words(one["level"]), number_in_words(one["value"], one["interval"], confidence)
@@ -293,7 +295,7 @@ def show_series(answer: dict[str, Any]) -> None:
     cut = f", first {answer['warm_up']:,} left out" if answer["warm_up"] else ""
     table.add_row("data", f"{facts['num_numbers']:,} numbers, chains: {facts['num_chains']}{cut}")
     table.add_row("effective sample", f"{_shown(facts['effective_sample_size'], ',.0f')} independent numbers")
-    names = ["mean", *(level_in_words(one["level"]) for one in answer["quantiles"])]
+    names = [mean, *(level_in_words(one["level"]) for one in answer["quantiles"])]
     for name, length in zip(names, answer.get("lengths", ()), strict=False):
         table.add_row(f"length for {name}", escape(length["words"]))
     console = Console()
@@ -303,9 +305,10 @@ def show_series(answer: dict[str, Any]) -> None:
 
 
 def show_groups(answer: dict[str, Any]) -> None:
-    """Show a row for each group of a column: its numbers, mean, quantiles and verdict."""
-    levels = [one["level"] for one in next(iter(answer.values()))["quantiles"]]
-    table = Table("group", "numbers", "mean", *map(level_in_words, levels), "verdict", title="Series")
+    """Show a row for each group of a column: its numbers, mean or ratio, quantiles and verdict."""
+    first = next(iter(answer.values()))
+    levels, name = [one["level"] for one in first["quantiles"]], "ratio" if first["is_ratio"] else "mean"
+    table = Table("group", "numbers", name, *map(level_in_words, levels), "verdict", title="Series")
     for name, one in answer.items():
         quantiles = [number_in_words(found["value"], found["interval"]) for found in one["quantiles"]]
         mean = number_in_words(one["mean"], one["interval"])
@@ -342,14 +345,15 @@ def _shown(number: float | None, form: str) -> str:
 def show_comparison(answer: dict[str, Any]) -> None:
     """Show the difference, both gains and what pairing saved."""
     table = Table(show_header=False, title="Comparison, first less second")
-    shown = with_interval(answer["difference"], answer["interval"], answer["confidence"])
-    table.add_row("difference of gains", shown)
+    per = answer["first"]["per"]
+    shown = with_interval(answer["difference"], answer["interval"], answer["confidence"], per)
+    table.add_row("difference of gains", escape(shown))
     verdict = answer["verdict"]
     table.add_row("verdict", verdict + doubt_in_words(verdict, answer["doubts"]))
     for name in ("first", "second"):
         own = answer[name]
-        shown = with_interval(own["gain"], own["gain_interval"], own["confidence"])
-        table.add_row(f"gain of the {name}", shown)
+        shown = with_interval(own["gain"], own["gain_interval"], own["confidence"], per)
+        table.add_row(f"gain of the {name}", escape(shown))
     table.add_row("pairing", saving_in_words(answer["saving"], answer["difference"]))
     console = Console()
     console.print(table)

@@ -130,6 +130,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     if (log := arguments.chosen_log(options)) is not None:
         columns = arguments.log_columns(options)
         named = {role: columns.pop(role, None) for role in ("state", "reward")}
+        named |= arguments.time_settings(options)
         estimate = gainbias.evaluate_log(log, **named, columns=columns, gaps=options.gaps, **common)
     else:
         estimate = gainbias.evaluate(
@@ -138,6 +139,7 @@ def _evaluate(options: argparse.Namespace) -> int:
             num_steps=options.steps if options.target_half_width is None else options.max_steps,
             target_half_width=options.target_half_width,
             anytime=options.anytime,
+            duration=arguments.chosen_duration(options),
             chains=options.chains,
             seed=options.seed,
             **common,
@@ -215,6 +217,7 @@ def _compare(options: argparse.Namespace) -> int:
         num_steps=options.steps,
         chains=options.chains,
         seed=options.seed,
+        duration=options.duration,
         **arguments.evaluation_settings(options),
     )
     _answer(options, comparison.to_dict(), show_comparison)

@@ -2,9 +2,9 @@
 
 Users import the public names from `gainbias`: `evaluate`, `evaluate_log`, `evaluate_series` and `compare`,
 their records `Learning` and `Columns`, their answers `Estimate`, `Diagnostics`, `SeriesEstimate`,
-`GroupedSeries` and `Comparison`, `load_estimate` and `load_series`, and `RunningMean` for numbers as they
-come. Other rooms of the package import the answers from `estimate`, `series_estimate`, `compare` and
-`storage`, with the functions that put them into words.
+`QuantileEstimate`, `RunLength`, `GroupedSeries` and `Comparison`, `load_estimate` and `load_series`, and
+`RunningMean` for numbers as they come. Other rooms of the package import the answers from `estimate`,
+`series_estimate`, `compare` and `storage`, with the functions that put them into words.
 
 Start reading in `evaluate`; `reading` is the way from a stream of transitions to an estimate. The data come
 from `sources`, travel in batches of transitions (`stream`), are gathered in one pass (`collection`), and end

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
 from gainbias.evaluation.stream import Aligner, Interrupted, Stream, Transitions
 from gainbias.evaluation.values.methods import ValueMethod
 from gainbias.model.structure import find_structure
@@ -46,14 +46,14 @@ class Collection:
     show : callable, optional
         Called with the number of steps now and then.
     hear : callable, optional
-        Called with all rewards, (chains, count) at a time.
+        Called with all rewards, (chains, count) at a time, and with durations of the same shape or None.
 
     Attributes
     ----------
     method : ValueMethod
         Learns the values.
-    rewards : BatchMeans
-        Of all chains, cut to the same length.
+    rewards : BatchMeans or RatioMeans
+        Of all chains, cut to the same length; with durations, if the stream has them.
     visits : Visits or None
         Moves between states, if observations are discrete.
     stretch : deque of Transitions
@@ -66,11 +66,11 @@ class Collection:
         make_method: Callable[[int], ValueMethod],
         interruptions: Interruptions,
         show: Callable[[int], None] | None = None,
-        hear: Callable[[Floats], None] | None = None,
+        hear: Callable[[Floats, Floats | None], None] | None = None,
     ) -> None:
         self.stream, self._make_method = stream, make_method
         self.method = make_method(stream.num_chains)
-        self.rewards = BatchMeans(stream.num_chains)
+        self.rewards = self._no_rewards(stream.num_chains)
         observed = stream.observed
         self.visits = None if observed.states is None else Visits(observed.end + 1)
         self.stretch: deque[Transitions] = deque()
@@ -84,7 +84,7 @@ class Collection:
         waited = self.stream.source.seconds
         return waited, max(0.0, time.perf_counter() - self._started - waited)
 
-    def reach(self, steps: int | None) -> BatchMeans:
+    def reach(self, steps: int | None) -> BatchMeans | RatioMeans:
         """Read on until each chain has made `steps` steps, or to the end (None); return the rewards."""
         while True:
             room = self._aligner.ready if steps is None else steps - self.rewards.steps
@@ -107,8 +107,11 @@ class Collection:
         count = self._aligner.keep_longest()
         if count < self.stream.num_chains and self._aligner.ready:
             self.stream.notes.append(f"only {count} of {self.stream.num_chains} chains had begun")
-            self.method, self.rewards = self._make_method(count), BatchMeans(count)
+            self.method, self.rewards = self._make_method(count), self._no_rewards(count)
             self._take(self._aligner.ready)
+
+    def _no_rewards(self, num_chains: int) -> BatchMeans | RatioMeans:
+        return RatioMeans(num_chains) if self.stream.is_timed else BatchMeans(num_chains)
 
     def _next(self) -> Transitions | None:
         try:
@@ -119,10 +122,15 @@ class Collection:
 
     def _take(self, count: int) -> None:
         chains = self._aligner.take(count)
-        rewards = np.stack([chain.rewards for chain in chains])
-        self.rewards.add(rewards)
+        rewards, durations = np.stack([chain.rewards for chain in chains]), None
+        if isinstance(self.rewards, BatchMeans):
+            self.rewards.add(rewards)
+        else:
+            durations = np.stack([chain.durations for chain in chains if chain.durations is not None])
+            self.rewards.add(rewards, durations)
+            chains = [known for chain in chains if len(known := chain.known())]
         if self._hear is not None:
-            self._hear(rewards)
+            self._hear(rewards, durations)
         for chain in chains:
             self.method.add(chain)
             if self.visits is not None:

@@ -1,7 +1,8 @@
 """`compare`: the difference of two gains, paired by common random numbers.
 
 Both policies are followed with the same random numbers, and `_Pairing` subtracts their rewards step by step.
-The interval is that of the mean of these differences. `Comparison` is the answer.
+The interval is that of the mean of these differences; if steps have durations, that of the difference of both
+ratios (`RatioDifference`). `Comparison` is the answer.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import numpy as np
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.evaluation.diagnostics import shift_by_cuts
 from gainbias.evaluation.estimate import Estimate, digits_for
-from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.batches import BatchMeans, RatioDifference, RatioMeans
 from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import Choice
 from gainbias.evaluation.reading import FollowingPlan, check_time_limit, estimate_of, follow
 from gainbias.evaluation.sources.environments import Environment, may_look
-from gainbias.evaluation.sources.policies import Policy
+from gainbias.evaluation.sources.policies import Policy, has_choice
 from gainbias.evaluation.stream import OnTermination
 from gainbias.evaluation.values.methods import Learning, as_learning
 from gainbias.progress import Interruptions, Watch
@@ -46,8 +47,10 @@ def compare(
     chains: int | None = None,
     seed: int = 0,
     on_termination: OnTermination = "zero",
+    duration: str | None = None,
     confidence: float = 0.95,
     time_limit: float | None = None,
+    deterministic: bool | None = None,
 ) -> Comparison:
     """Estimate by how much the gains of two policies differ.
 
@@ -57,7 +60,7 @@ def compare(
 
     Parameters
     ----------
-    env, features, algorithm, chains, seed, on_termination, confidence
+    env, features, algorithm, chains, seed, on_termination, duration, confidence
         As for `evaluate`.
     policy_a, policy_b : callable, object with a method predict, array_like or "random"
         The policies.
@@ -65,6 +68,8 @@ def compare(
         Transitions of all chains together, for each policy.
     time_limit : float, optional
         Seconds for both together, half for each.
+    deterministic : bool, optional
+        As for `evaluate`; for those of the policies that are agents or modules.
 
     Returns
     -------
@@ -89,22 +94,25 @@ def compare(
         seed=seed,
         on_termination=on_termination,
         confidence=confidence,
+        deterministic=deterministic,
+        duration=duration,
     )
     check_time_limit(time_limit)
     half = None if time_limit is None else time_limit / 2
     with Interruptions() as interruptions, _Pairing() as pairing:
         with Watch(half) as watch:
-            first, first_cut = follow(env, policy_a, plan, watch, interruptions, pairing.keep)
+            own = _as_asked(plan, policy_a, policy_b)
+            first, first_cut = follow(env, policy_a, own, watch, interruptions, pairing.keep)
         made = first.rewards.num_chains * first.rewards.steps
         plan = replace(plan, chains=first.rewards.num_chains, num_steps=made)
         pairing.turn(first.rewards.num_chains)
         with Watch(half) as watch:
-            second, second_cut = follow(env, policy_b, plan, watch, interruptions, pairing.subtract)
+            own = _as_asked(plan, policy_b, policy_a)
+            second, second_cut = follow(env, policy_b, own, watch, interruptions, pairing.subtract)
         estimates = [
             estimate_of(collection, confidence, cut)
             for collection, cut in ((first, first_cut), (second, second_cut))
         ]
-    assert pairing.differences is not None  # the second policy made some steps
     paired = estimate_gain(pairing.differences, confidence)
     shifts = [
         shift_by_cuts(list(collection.stretch), estimate.learned.weights)
@@ -113,14 +121,20 @@ def compare(
     return _comparison(paired, shifts, *estimates)
 
 
+def _as_asked(plan: FollowingPlan, policy: Policy, other: Policy) -> FollowingPlan:
+    """Return the plan for one of two policies: `deterministic` is for that which has the choice."""
+    only_other = not has_choice(policy) and has_choice(other)
+    return replace(plan, deterministic=None) if only_other else plan
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """How much more one policy earns per step than another; made by `compare`.
+    """How much more one policy earns per step, or per unit of time, than another; made by `compare`.
 
     Attributes
     ----------
     difference : float
-        Gain of the first policy, less that of the second.
+        Gain of the first policy, less that of the second; `per` says what it is per.
     interval : (float, float)
         Confidence interval of the difference. Both ends are nan if the difference was the same in every step:
         then there is none.
@@ -161,6 +175,11 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
     @property
+    def per(self) -> str:
+        """What gains are per, which is "step" or a unit of time."""
+        return self.first.per
+
+    @property
     def is_clear(self) -> bool:
         """Whether the interval says which policy is better, and there are no doubts."""
         return self.verdict != OPEN and not self.doubts
@@ -177,6 +196,7 @@ class Comparison:
             "difference": self.difference,
             "interval": list(self.interval),
             "confidence": self.confidence,
+            "per": self.per,
             "verdict": self.verdict,
             "is_clear": self.is_clear,
             "standard_error": self.standard_error,
@@ -197,7 +217,7 @@ class Comparison:
         ends = "no interval" if np.isnan(low) else ends
         verdict = self.verdict + doubt_in_words(self.verdict, self.doubts)
         lines = [
-            f"difference  {self.difference:+.{digits}f} per step, {ends}: {verdict}",
+            f"difference  {self.difference:+.{digits}f} per {self.per}, {ends}: {verdict}",
             "gains       {} and {}".format(*gains),
             f"pairing     by common random numbers: {saving_in_words(self.saving, self.difference)}",
             *(f"warning     {warning}" for warning in self.warnings),
@@ -239,7 +259,8 @@ def saving_in_words(saving: float | None, difference: float) -> str:
 class _Pairing:
     """Pairs the rewards of two policies, step by step; those of the first wait in a temporary file."""
 
-    differences: BatchMeans | None = None
+    _plain: BatchMeans | None = None
+    _timed: tuple[RatioMeans, RatioMeans] | None = None
 
     def __enter__(self) -> Self:
         self._file = TemporaryFile()
@@ -248,25 +269,41 @@ class _Pairing:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def keep(self, rewards: Floats) -> None:
-        """Take the next rewards of the first policy, (chains, count)."""
-        self._file.write(rewards.T.tobytes())
+    def keep(self, rewards: Floats, durations: Floats | None = None) -> None:
+        """Take the next rewards of the first policy, (chains, count), and durations if there are any."""
+        both = rewards if durations is None else np.concatenate([rewards, durations])
+        self._file.write(both.T.tobytes())
 
     def turn(self, num_chains: int) -> None:
         """Rewind to the first rewards, before the second policy is followed."""
         self._file.seek(0)
         self._num_chains = num_chains
 
-    def subtract(self, rewards: Floats) -> None:
+    def subtract(self, rewards: Floats, durations: Floats | None = None) -> None:
         """Take the next rewards of the second policy, (chains, count); its last chains may be missing."""
         chains, count = rewards.shape
-        if self.differences is None:
-            self.differences = BatchMeans(chains)
-        kept = np.frombuffer(self._file.read(count * self._num_chains * rewards.itemsize))
-        first = kept.reshape(count, self._num_chains).T[:chains]
-        self.differences.add(first - rewards)
+        width = self._num_chains * (1 if durations is None else 2)
+        kept = np.frombuffer(self._file.read(count * width * rewards.itemsize)).reshape(count, width).T
+        first = kept[:chains]
+        if durations is not None:
+            if self._timed is None:
+                self._timed = RatioMeans(chains), RatioMeans(chains)
+            self._timed[0].add(first, kept[self._num_chains :][:chains])
+            self._timed[1].add(rewards, durations)
+            return
+        if self._plain is None:
+            self._plain = BatchMeans(chains)
+        self._plain.add(first - rewards)
         # Rounding is relative to what was subtracted.
-        self.differences.largest = max(self.differences.largest, np.abs(first).max(), np.abs(rewards).max())
+        self._plain.largest = max(self._plain.largest, np.abs(first).max(), np.abs(rewards).max())
+
+    @property
+    def differences(self) -> BatchMeans | RatioDifference:
+        """The differences, once the second policy made some steps."""
+        if self._timed is not None:
+            return RatioDifference(*self._timed)
+        assert self._plain is not None
+        return self._plain
 
 
 def _comparison(paired: GainEstimate, shifts: list[float], first: Estimate, second: Estimate) -> Comparison:

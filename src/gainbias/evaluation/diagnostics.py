@@ -4,7 +4,8 @@ Start with `Diagnostics` and `diagnose`. Two of the diagnostics need an explanat
 
 **Cuts.** After each cut the chain begins anew, perhaps where more is earned than usual; `shift_by_cuts` finds
 by how much that moves the gain. Along a segment from s to s', rewards add up to the gain times its length,
-plus V(s) - V(s') and noise. So a path of T steps that was cut several times earns per step
+plus V(s) - V(s') and noise. So a path of length T that was cut several times earns per step, or per unit of
+time,
 
     g + (sum over its segments of V(s) - V(s')) / T
 
@@ -29,6 +30,7 @@ import numpy as np
 from scipy import linalg
 
 from gainbias.evaluation.collection import Collection
+from gainbias.evaluation.gain.batches import RatioMeans
 from gainbias.evaluation.gain.interval import GainEstimate
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.stream import Transitions
@@ -91,7 +93,7 @@ class Diagnostics:
     effective_sample_size : float
         Number of independent rewards that would give the same accuracy of the gain.
     autocorrelation_time : float
-        Of the rewards, in steps.
+        Of the rewards, in steps; if steps have durations, of what each pays more than the gain meanwhile.
     standard_error : float
         Of the gain; nan if the rewards never change.
     r_hat : float
@@ -124,6 +126,9 @@ class Diagnostics:
         Why the answer may be wrong, in words; empty if no reason was found.
     gain_warnings : tuple of str
         Those of the warnings that put the gain in doubt; the others are about values alone.
+    duration : float or None
+        How long the transitions took together, in the unit of the gain, with the first steps that were left
+        out; None if every step counts as one.
 
     Examples
     --------
@@ -157,6 +162,7 @@ class Diagnostics:
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     gain_warnings: tuple[str, ...] = ()
+    duration: float | None = None
 
     def data_in_words(self) -> str:
         """Return in words how much data was used, and how many independent rewards it is worth."""
@@ -178,7 +184,11 @@ def diagnose(
 ) -> Diagnostics:
     """Return the diagnostics of what was read."""
     eta, in_span, blind = _curvature(collection, learned)
-    share = predictable_share(list(collection.stretch), learned.weights, gain.gain, gain.variance)
+    rewards, variance, duration = collection.rewards, gain.variance, None
+    if isinstance(rewards, RatioMeans):
+        variance *= rewards.below() ** 2  # which the gain has in units of time
+        duration = rewards.below() * rewards.steps * rewards.num_chains
+    share = predictable_share(list(collection.stretch), learned.weights, gain.gain, variance)
     of_gain = [*cut_short, *gain.warnings, *collection.stream.warnings]
     of_gain += _cuts_in_words(collection, gain, learned)
     if collection.visits is not None:
@@ -213,6 +223,7 @@ def diagnose(
         notes=tuple(notes),
         warnings=tuple(warnings),
         gain_warnings=tuple(of_gain),
+        duration=duration,
     )
 
 
@@ -316,7 +327,7 @@ def shift_by_cuts(stretch: list[Transitions], weights: Floats) -> float:
     jumps = np.concatenate([_jumps(batch, weights) for batch in stretch])
     if len(jumps) < FEWEST_CUTS or not abs(jumps.mean()) > SURE_OF_CUTS * jumps.std() / np.sqrt(len(jumps)):
         return 0.0
-    return float(jumps.sum() / sum(map(len, stretch)))
+    return float(jumps.sum() / sum(batch.length for batch in stretch))
 
 
 def _jumps(batch: Transitions, weights: Floats) -> Floats:
@@ -338,8 +349,9 @@ def predictable_share(
     weights : (d,) array
     gain : float
     reward_variance : float
-        Of the whole run. What the stretch has less of it, because events are rare, counts as unpredictable:
-        values that expect such events are a little off, always to the same side, while there is none.
+        Of the whole run; with durations, of rewards less the gain times these. What the stretch has less of
+        it, because events are rare, counts as unpredictable: values that expect such events are a little off,
+        always to the same side, while there is none.
 
     Returns
     -------
@@ -352,7 +364,9 @@ def predictable_share(
         return float("nan")
     errors, before, value = (np.concatenate([part[k] for part in parts]) for k in range(3))
     saved, whole = _saved_by_predicting(errors, np.column_stack([before, _levels(value)]))
-    rewards = np.concatenate([batch.rewards for batch in stretch])
+    rewards = np.concatenate(
+        [batch.rewards if batch.durations is None else batch.surplus(gain) for batch in stretch]
+    )
     rounding = NEGLIGIBLE_RESIDUAL * max(np.abs(rewards).max(), np.abs(value).max())
     if not (
         saved.sum() > SURE_OF_RESIDUALS * saved.std() * np.sqrt(len(saved)) and whole.mean() > rounding**2
@@ -385,7 +399,7 @@ def _levels(value: Floats) -> Floats:
 def _regression(batch: Transitions, weights: Floats, gain: float) -> list[tuple[Floats, Floats, Floats]]:
     """Return for each segment the errors, the `LAGS` errors before each, and the value at hand."""
     values = weights if batch.rows is None else batch.rows @ weights
-    errors = batch.rewards - gain + values[batch.after] - values[batch.here]
+    errors = batch.surplus(gain) + values[batch.after] - values[batch.here]
     at_hand = values[batch.here]
     ends = np.flatnonzero(np.diff(batch.segments)) + 1
     parts = []

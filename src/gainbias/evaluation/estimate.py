@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.gain.anytime import ConfidenceSequence
-from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.interval import estimate_gain
-from gainbias.evaluation.gain.length import RunLength, length_for
+from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
+from gainbias.evaluation.gain.interval import RunLength, estimate_gain, length_for
 from gainbias.evaluation.observations import ObservationMap
-from gainbias.evaluation.sources.spaces import Limits
+from gainbias.evaluation.sources.spaces import plain_observation
+from gainbias.evaluation.stream import STEP
 from gainbias.evaluation.values.methods import LearnedRecord, NoValues
 from gainbias.store import check_free, plain
 from gainbias.types import Floats
@@ -31,11 +31,11 @@ POINTS = 40
 FEWEST_HISTORY_BATCHES = 8
 """Batches before the first point of a history."""
 
+MOST_LETTERS = 60
+"""Letters of an observation that are shown at most."""
+
 SOME_OBSERVATION = 1e-3
 """Where the data weigh less than this, there is no value."""
-
-MOST_LISTED_OBSERVATIONS = 10_000
-"""Most discrete observations among which the best and the worst are looked for."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +45,7 @@ class Estimate:
     Attributes
     ----------
     gain : float
-        Average reward per step in the long run.
+        Average reward in the long run, per step or per unit of time: `per` says which.
     gain_interval : (float, float)
         Confidence interval of the gain. Both ends are nan if there is none: if the rewards never change, or
         before the first look of a run that may be looked at more than once.
@@ -59,6 +59,8 @@ class Estimate:
         How observations become features.
     learned : ValueEstimate, LearnedValues or NoValues
         The values as functions of features; if none could be learned, the reason is among the warnings.
+    per : str
+        What the gain is per: "step", or a unit of time such as "hour".
 
     Examples
     --------
@@ -80,6 +82,7 @@ class Estimate:
     history: History
     observed: ObservationMap
     learned: LearnedRecord
+    per: str = STEP
 
     @property
     def weights(self) -> Floats:
@@ -94,12 +97,13 @@ class Estimate:
     def value(self, observations: Any) -> Any:
         """Relative value of an observation: how much more than the gain is earned from there on, in all.
 
-        Values are centred: their mean in the long run is 0.
+        Values are centred: their mean in the long run is 0, over steps or over time as `per` says.
 
         Parameters
         ----------
-        observations : int, array or list
-            One observation, or an array (m, ...) of many.
+        observations : int, array, list, dict or tuple
+            One observation, or an array (m, ...) of many. Observations of several parts are given in the form
+            of their space, many of them as a list, or with an array (m, ...) for each part.
 
         Returns
         -------
@@ -117,8 +121,8 @@ class Estimate:
 
         Parameters
         ----------
-        observations : int, array or list
-            One observation, or an array (m, ...) of many.
+        observations : int, array, list, dict or tuple
+            One observation, or many, as for `value`.
 
         Returns
         -------
@@ -147,23 +151,32 @@ class Estimate:
         """Return the worst and the best discrete observations, as pairs of observation and value.
 
         Only those that were observed often enough for an interval. Empty for boxes, and for more than 10,000
-        observations.
+        observations; if those that turned up are states, they are looked for among these.
         """
-        every = every_observation(self.observed.limits)
-        if every is None:
+        worst, best = (
+            [(plain_observation(row, self.observed.limits), value) for row, value in rows]
+            for rows in self.extreme_rows(count)
+        )
+        return worst, best
+
+    def extreme_rows(self, count: int = 1) -> tuple[list[Any], list[Any]]:
+        """Return the same as `extremes`, with observations as arrays of numbers."""
+        every = self.observed.every()
+        if every is None or not len(every):
             return [], []
         values, known = self.value(every), np.isfinite(self.value_interval(every)).all(axis=1)
         order = [int(k) for k in np.argsort(values, kind="stable") if known[k]]
-        pairs = [(every[k].tolist(), float(values[k])) for k in order]
+        pairs = [(every[k], float(values[k])) for k in order]
         return pairs[:count], pairs[::-1][:count]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, ready for JSON; ``None`` for infinite numbers and nan."""
-        worst, best = self.extremes(3)
+        worst, best = self.extreme_rows(3)
         answer = {
             "gain": self.gain,
             "gain_interval": list(self.gain_interval),
             "confidence": self.confidence,
+            "per": self.per,
             "features": self.features,
             "weights": self.weights.tolist(),
             "best": self._with_intervals(best),
@@ -175,7 +188,11 @@ class Estimate:
 
     def _with_intervals(self, pairs: list[Any]) -> list[dict[str, Any]]:
         return [
-            {"observation": seen, "value": value, "interval": list(self.value_interval(seen))}
+            {
+                "observation": plain_observation(seen, self.observed.limits),
+                "value": value,
+                "interval": list(self.value_interval(seen)),
+            }
             for seen, value in pairs
         ]
 
@@ -192,7 +209,7 @@ class Estimate:
     def __repr__(self) -> str:
         facts = self.diagnostics
         lines = [
-            f"gain      {with_interval(self.gain, self.gain_interval, self.confidence)}",
+            f"gain      {with_interval(self.gain, self.gain_interval, self.confidence, self.per)}",
             f"verdict   {facts.verdict.kind}",
             f"values    {self._values_in_words()}",
             f"features  {self.features}",
@@ -210,27 +227,25 @@ class Estimate:
         if not best:
             return "for any observation: value(obs), value_interval(obs)"
         (high_at, high), (low_at, low) = best[0], worst[0]
-        return f"best {high:+.3g} at {high_at}, worst {low:+.3g} at {low_at}; relative, with mean 0"
+        return (
+            f"best {high:+.3g} at {shortened(high_at)}, worst {low:+.3g} at {shortened(low_at)}; relative, "
+            "with mean 0"
+        )
 
 
-def every_observation(limits: Limits) -> NDArray[np.int64] | None:
-    """Return all discrete observations, (n, ...), the last number fastest; ``None`` if more than 10,000.
+def shortened(observation: Any) -> str:
+    """Return an observation in words, cut where it becomes too long to read.
 
     Examples
     --------
-    >>> limits = Limits((2,), np.zeros(2), np.array([1.0, 2.0]), whole=True)
-    >>> every_observation(limits).tolist()
-    [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    >>> shortened({"age": 3}), len(shortened(list(range(1000))))
+    ("{'age': 3}", 60)
     """
-    size = float(np.prod(limits.high - limits.low + 1.0)) if limits.whole else np.inf
-    if size > MOST_LISTED_OBSERVATIONS:
-        return None
-    axes = [np.arange(low, high + 1) for low, high in zip(limits.low.flat, limits.high.flat, strict=True)]
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).astype(np.int64)
-    return grid.reshape(-1, *limits.shape)
+    words = str(observation)
+    return words if len(words) <= MOST_LETTERS else f"{words[: MOST_LETTERS - 3]}..."
 
 
-def with_interval(middle: float, interval: Sequence[float | None], confidence: float) -> str:
+def with_interval(middle: float, interval: Sequence[float | None], confidence: float, per: str = STEP) -> str:
     """Return a gain in words, with as many digits as its interval is worth; nan or None is no interval.
 
     Examples
@@ -242,9 +257,9 @@ def with_interval(middle: float, interval: Sequence[float | None], confidence: f
     """
     low, high = (np.nan if end is None else end for end in interval)
     if np.isnan(low) or np.isnan(high):
-        return f"{middle:.6g} per step, no interval"
+        return f"{middle:.6g} per {per}, no interval"
     digits = digits_for(high - low)
-    return f"{middle:.{digits}f} per step, {confidence:.0%} interval {low:.{digits}f} to {high:.{digits}f}"
+    return f"{middle:.{digits}f} per {per}, {confidence:.0%} interval {low:.{digits}f} to {high:.{digits}f}"
 
 
 def digits_for(width: float) -> int:
@@ -277,7 +292,7 @@ class History:
 
 
 def gain_history(
-    rewards: BatchMeans, confidence: float, sequence: ConfidenceSequence | None = None
+    rewards: BatchMeans | RatioMeans, confidence: float, sequence: ConfidenceSequence | None = None
 ) -> History:
     """Return the history of a gain from batches of rewards; the last point is the estimate itself.
 
@@ -293,6 +308,8 @@ def gain_history(
     first = min(FEWEST_HISTORY_BATCHES, batches)
     counts = np.unique(np.geomspace(first, batches, POINTS).astype(int))[:-1]
     points = [rewards.first(int(count)) for count in counts if count * rewards.sums.size >= 2]
+    if isinstance(rewards, RatioMeans):  # before any time has passed there is no gain
+        points = [point for point in points if isinstance(point, RatioMeans) and point.bottoms.mean > 0.0]
     estimate = partial(estimate_gain, confidence=confidence) if sequence is None else sequence.estimate
     estimates = [estimate(point) for point in (*points, rewards)]
     steps = [point.steps for point in (*points, rewards)]

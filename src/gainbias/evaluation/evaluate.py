@@ -49,22 +49,27 @@ def evaluate(
     chains: int | None = None,
     seed: int = 0,
     on_termination: OnTermination = "zero",
+    duration: str | None = None,
     confidence: float = 0.95,
     time_limit: float | None = None,
+    deterministic: bool | None = None,
 ) -> Estimate:
     """Estimate what a policy earns per step in the long run, and which states are good, with intervals.
 
     Parameters
     ----------
-    env : gymnasium.Env, str, gymnasium.vector.VectorEnv or callable
-        An environment, its id, a vector environment, or a function without arguments that makes one of
-        these. Time limits are taken off: the policy is followed for ever.
+    env : gymnasium.Env, str, gymnasium.vector.VectorEnv, VecEnv or callable
+        An environment, its id, a vector environment of Gymnasium or Stable-Baselines3, or a function without
+        arguments that makes one of these. Time limits are taken off: the policy is followed for ever.
     policy : callable, object with a method predict, array_like or "random"
         A function from an observation to an action (for a vector environment: from all observations to all
-        actions); an agent, as Stable-Baselines3 makes them; for discrete observations the action of each, or
-        the probability of each action, (n, A); or ``"random"``.
+        actions); an agent, as Stable-Baselines3 makes them; a module of PyTorch, whose output is an action,
+        or logits of discrete actions; for discrete observations the action of each, or the probability of
+        each action, (n, A); or ``"random"``.
     features : str, FeatureMap, Tabular, callable, or (n, d) array or sparse array
-        ``"auto"`` makes discrete observations states and chooses a map for boxes. ``"tiles"``, ``"fourier"``,
+        ``"auto"`` makes discrete observations states and chooses a map for boxes; if there is none, as for
+        images, there is the gain alone, and a note says so. `Tabular` also makes states of the integers in a
+        box, of those that turn up. ``"tiles"``, ``"fourier"``,
         ``"radial"`` and ``"polynomial"`` name a map of the package, with bounds from the space; its settings
         may follow, as in ``"tiles,8,4"`` for 8 tiles in each of 4 tilings. A function takes
         observations (m, ...) and returns rows of features (m, d). A matrix has a row for each discrete
@@ -92,10 +97,16 @@ def evaluate(
     on_termination : {"zero", "reward"}
         Whether the end of an episode leads back to the start by a step of its own, with reward 0, or whether
         the last step does, with its reward.
+    duration : str, optional
+        Under which key the dictionary that `step` returns last says how long the step took. Then the answer
+        is per unit of time. The step of its own by which the end of an episode leads back takes none.
     confidence : float
         Nominal coverage of the intervals.
     time_limit : float, optional
         Seconds, after which the estimate is made of what there is.
+    deterministic : bool, optional
+        Whether an agent or a module takes its best action, which is the default, or draws one. A note says
+        what it did.
 
     Returns
     -------
@@ -129,6 +140,8 @@ def evaluate(
         on_termination=on_termination,
         confidence=confidence,
         anytime=anytime,
+        deterministic=deterministic,
+        duration=duration,
     )
     check_time_limit(time_limit)
     plan.check()
@@ -145,6 +158,11 @@ def evaluate_log(
     *,
     state: Name | None = None,
     reward: str | None = None,
+    reward_rate: str | None = None,
+    time: str | None = None,
+    duration: str | None = None,
+    end: Any = None,
+    per: str | float | None = None,
     columns: Columns | Mapping[str, Name] | None = None,
     features: Choice = "auto",
     algorithm: Learning | Algorithm | str = "auto",
@@ -156,8 +174,9 @@ def evaluate_log(
 ) -> Estimate:
     """Estimate gain and values from a log of what a policy did: the answer is for the policy that made it.
 
-    The gain is per row. Columns of times or durations are not used: a note names each, and a warning says if
-    rows are not evenly spaced by one, so that the mean per unit of time may be another.
+    The gain is per row, or with `time` or `duration` per unit of time. If neither is given, columns that look
+    like times are not used: a note names each, and a warning says if rows are not evenly spaced by one, so
+    that the mean per unit of time may be another.
 
     Parameters
     ----------
@@ -173,7 +192,21 @@ def evaluate_log(
         "state" or "observation". Without states there is the gain alone, and no values; see also
         `evaluate_series`.
     reward : str, optional
-        Column of rewards, by default "reward".
+        Column of rewards, by default "reward". With times it is what is paid at once, and need not be there
+        if there is a `reward_rate`.
+    reward_rate : str, optional
+        Column of rewards per unit of time, which is that of the answer: the rate of a row is paid for as long
+        as the row lasts.
+    time, duration : str, optional
+        Column that says when each row begins, which then lasts until the next row of the same episode begins;
+        or column that says how long each row lasts. One of them, of numbers, dates or ISO texts. A row counts
+        if it is known how long it lasts. An index of pandas that has no name is called "(index)".
+    end : number, date or str, optional
+        When the last row ended. Without it that row is not counted. It is also the end of the last row of
+        every episode behind which `time` starts anew.
+    per : str or number, optional
+        Unit of time. For dates "second", "minute", "hour", "day" or "week", by default "hour". For plain
+        numbers how many of their own units, by default one.
     columns : Columns or mapping, optional
         Columns of next states, episodes, their ends and steps, as in ``{"episode": "run"}``. Those with usual
         names, such as "next_state", "episode" and "terminated", are found by themselves, and none must be
@@ -200,6 +233,12 @@ def evaluate_log(
     >>> estimate = gb.evaluate_log({"state": states, "reward": 1.0 * states})
     >>> round(estimate.gain, 1), round(estimate.value(1) - estimate.value(0), 1)
     (0.5, 1.0)
+
+    A queue by its events: how many are there on average, not per row but over time?
+
+    >>> log = {"at": [0.0, 2.0, 3.0, 7.0, 8.0], "queue": [0, 1, 2, 1, 0]}
+    >>> gb.evaluate_log(log, time="at", reward_rate="queue", end=10.0).gain
+    1.0
     """
     check_confidence(confidence)
     check_time_limit(time_limit)
@@ -212,6 +251,11 @@ def evaluate_log(
                 features=features,
                 state=state,
                 reward=reward,
+                reward_rate=reward_rate,
+                time=time,
+                duration=duration,
+                end=end,
+                per=per,
                 num_states=num_states,
                 gaps=gaps,
                 on_termination=on_termination,
@@ -219,7 +263,8 @@ def evaluate_log(
             ),
         ) as stream:
             stream.notes.append("the answer is for the policy that made the log")
-            method = partial(value_method, learning, stream.observed) if stream.has_states else NoLearning
+            learned = partial(value_method, learning, stream.observed, stream.is_timed)
+            method = learned if stream.has_states else NoLearning
             display = Display(watch)
             collection = Collection(stream, method, interruptions, display.show)
             cut_short = read(collection, None, display)

@@ -1,25 +1,34 @@
 """How observations become features: one state for each discrete observation, a feature map for boxes.
 
 Start with `ObservationMap` and with `observation_map`, which makes one from what the user chose.
-`automatic_map` and `named_map` make feature maps for boxes. The functions at the end work on rows of
-features.
+`automatic_map` and `named_map` make feature maps for boxes. Where there are too many discrete observations
+for a table, `SeenStates` numbers those that turn up. The functions at the end work on rows of features.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gainbias.evaluation.sources.spaces import ANY_NUMBER, Limits, first_flaw
+from gainbias.evaluation.sources.spaces import (
+    ANY_NUMBER,
+    Limits,
+    Wrong,
+    first_flaw,
+    is_one,
+    observation_rows,
+    one_row,
+    structured,
+)
 from gainbias.evaluation.stream import ObservedSteps, OnTermination, Transitions
 from gainbias.features.maps import FeatureMap, FourierBasis, PolynomialBasis, RadialBasis, TileCoding
 from gainbias.features.matrix import Matrix, Tabular, as_features, row_norms
-from gainbias.types import Floats
+from gainbias.types import Floats, Ints
 
 MOST_AUTOMATIC_FEATURES = 1_500
 """Most features of a map that is chosen automatically: least squares takes seconds for them."""
@@ -42,10 +51,89 @@ NO_BOUND_BEYOND = 1e18
 MOST_TABLE_STATES = 2**24
 """Most discrete observations that can be states."""
 
+MOST_SEEN_STATES = 2_998
+"""Most states of observations that are numbered as they turn up: with two more, least squares takes them."""
+
+MOST_LISTED_OBSERVATIONS = 10_000
+"""Most discrete observations among which the best and the worst are looked for."""
+
 MEASURED = 1024
 """Rows from which the scale of the features of a function is found."""
 
-Choice: TypeAlias = "str | FeatureMap | Tabular | Matrix | Callable[[NDArray[Any]], Any]"
+Choice: TypeAlias = "str | FeatureMap | Tabular | Matrix | Callable[[Any], Any]"
+
+
+class NoFeaturesError(ValueError):
+    """No features could be chosen for these observations; the gain does not need any."""
+
+
+class SeenStates:
+    """Numbers observations in the order in which they turn up.
+
+    Parameters
+    ----------
+    known : (n, ...) array of int64
+        Observations that have turned up already.
+
+    Examples
+    --------
+    >>> seen = SeenStates(np.empty(0, dtype=np.int64))
+    >>> seen.learn(np.array([10**15, 7, 10**15, -3])), seen.find(np.array([-3, 8]))
+    (array([0, 1, 0, 2]), array([   2, 2998]))
+    """
+
+    other = MOST_SEEN_STATES
+    """The state that all observations share for which there was no number left."""
+
+    def __init__(self, known: NDArray[np.int64]) -> None:
+        self._shape = known.shape[1:]
+        self._numbers: dict[bytes, int] = {}
+        self._left_over = False
+        self.learn(known)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether some observations found no number left."""
+        return self._left_over
+
+    @property
+    def known(self) -> NDArray[np.int64]:
+        """The observations that have numbers, in their order, (n, ...)."""
+        found = np.frombuffer(b"".join(self._numbers), dtype=np.int64)
+        return found.reshape(len(self), *self._shape)
+
+    def learn(self, observations: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the states of observations, (m,) for (m, ...); new ones get numbers."""
+        if not len(observations):
+            return np.empty(0, dtype=np.int64)
+        keys, first, place = self._keys(observations)
+        for key in (keys[k] for k in np.argsort(first, kind="stable")):
+            if key not in self._numbers:
+                if len(self) == self.other:
+                    self._left_over = True
+                    break
+                self._numbers[key] = len(self)
+        return self._found(keys)[place]
+
+    def find(self, observations: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the states of observations, (m,) for (m, ...); those without a number share one."""
+        if not len(observations):
+            return np.empty(0, dtype=np.int64)
+        keys, _, place = self._keys(observations)
+        return self._found(keys)[place]
+
+    def _keys(self, observations: NDArray[Any]) -> tuple[list[bytes], Ints, Ints]:
+        """Return the different observations, where each is first, and which one stands where."""
+        rows = np.ascontiguousarray(observations, dtype=np.int64).reshape(len(observations), -1)
+        whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+        keys, first, place = np.unique(whole, return_index=True, return_inverse=True)
+        return [key.tobytes() for key in keys], first, place.ravel()
+
+    def _found(self, keys: list[bytes]) -> NDArray[np.int64]:
+        return np.array([self._numbers.get(key, self.other) for key in keys], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +163,8 @@ class ObservationMap:
         The state that stands for every end, if observations are discrete.
     is_sparse : bool
         Whether rows of features are sparse or tabular.
+    seen : SeenStates or None
+        Numbers of observations, if they are numbered as they turn up.
 
     Notes
     -----
@@ -93,11 +183,19 @@ class ObservationMap:
     table: Matrix | None = None
     end: int = 0
     is_sparse: bool = False
+    seen: SeenStates | None = None
 
     @property
     def is_tabular(self) -> bool:
         """Whether there is one feature for each state."""
         return self.rows is None and self.table is None
+
+    @property
+    def num_used(self) -> int:
+        """Number of features that are in use: fewer than all if states are numbered as they turn up."""
+        if self.seen is None:
+            return self.num_features
+        return len(self.seen) + self.seen.is_full + (self.num_features - self.end)
 
     def __call__(self, steps: ObservedSteps) -> Transitions:
         """Return steps between observations as transitions between features."""
@@ -116,25 +214,74 @@ class ObservationMap:
         if self.rows is not None:
             return self.rows(observations)
         assert self.states is not None
-        states = self.states(observations)
+        states = self.states(observations) if self.seen is None else self.seen.find(observations)
         if self.table is not None:
             return self.table[states]
         return one_hot(states, self.num_features)
 
     def checked(self, observations: Any) -> tuple[NDArray[Any], bool]:
         """Return observations as an array (m, ...), and whether a single one was given."""
-        given, shape = np.asarray(observations), self.limits.shape
-        if given.shape not in (shape, (len(given) if given.ndim else 0, *shape)):
-            raise ValueError(f"observations must have shape {shape} or (m, ...), found {given.shape}")
-        if given.dtype.kind not in "iuf" or (self.limits.whole and given.dtype.kind == "f"):
-            kind = "integers" if self.limits.whole else "numbers"
-            raise ValueError(f"observations must be {kind}, found {given.dtype}")
-        single = given.shape == shape
-        many = given[None] if single else given
+        many, single = self._as_rows(observations)
         flaw = first_flaw(many, self.limits)
         if flaw is not None:
             raise ValueError(f"observation {flaw.place} is {flaw.what}")
         return many, single
+
+    def _as_rows(self, observations: Any) -> tuple[NDArray[Any], bool]:
+        leaves, shape = self.limits.leaves, self.limits.shape
+        is_row = isinstance(observations, np.ndarray) and observations.dtype.kind in "iuf"
+        if leaves and not is_row:
+            try:
+                single = is_one(observations, leaves)
+                rows = one_row(observations, leaves) if single else observation_rows(observations, leaves)
+            except Wrong as error:
+                raise ValueError(f"observations must be in the form of the space, found {error}") from None
+            return (rows.astype(np.int64) if self.limits.whole else rows), single
+        given = np.asarray(observations)
+        if given.shape not in (shape, (len(given) if given.ndim else 0, *shape)):
+            raise ValueError(f"observations must have shape {shape} or (m, ...), found {given.shape}")
+        if given.dtype.kind not in "iufb" or (self.limits.whole and given.dtype.kind == "f"):
+            kind = "integers" if self.limits.whole else "numbers"
+            raise ValueError(f"observations must be {kind}, found {given.dtype}")
+        single = given.shape == shape
+        return (given[None] if single else given), single
+
+    def every(self) -> NDArray[np.int64] | None:
+        """Return all discrete observations, or those that turned up, (n, ...); ``None`` if too many."""
+        return every_observation(self.limits) if self.seen is None else self.seen.known
+
+    def settled(self) -> ObservationMap:
+        """Return the map after all was read, with a description that counts what turned up."""
+        if self.seen is None:
+            return self
+        return replace(self, description=self.description.format(len(self.seen)))
+
+    def notes(self) -> list[str]:
+        """Return what a user should know after all was read, in words."""
+        if self.seen is None or not self.seen.is_full:
+            return []
+        return [
+            f"more than {MOST_SEEN_STATES:,} different observations turned up: those after the first "
+            f"{MOST_SEEN_STATES:,} share one state, and one value; pass features, a function from "
+            "observations to rows of features, for values that tell them apart"
+        ]
+
+
+def every_observation(limits: Limits) -> NDArray[np.int64] | None:
+    """Return all discrete observations, (n, ...), the last number fastest; ``None`` if more than 10,000.
+
+    Examples
+    --------
+    >>> limits = Limits((2,), np.zeros(2), np.array([1.0, 2.0]), whole=True)
+    >>> every_observation(limits).tolist()
+    [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    """
+    size = float(np.prod(limits.high - limits.low + 1.0)) if limits.whole else np.inf
+    if size > MOST_LISTED_OBSERVATIONS:
+        return None
+    axes = [np.arange(low, high + 1) for low, high in zip(limits.low.flat, limits.high.flat, strict=True)]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).astype(np.int64)
+    return grid.reshape(-1, *limits.shape)
 
 
 def observation_map(
@@ -152,9 +299,11 @@ def observation_map(
         Of observations.
     features : str, FeatureMap, Tabular, callable, or (n, d) array or sparse array
         ``"auto"`` makes discrete observations states, and chooses a map for boxes: tile coding for up to
-        three numbers, polynomials for more. Other words name a map, see `named_map`. A callable takes
-        observations (m, ...) and returns rows of features (m, d), dense or sparse. A matrix has the features
-        of discrete observations.
+        three numbers, polynomials for more. Other words name a map, see `named_map`. `Tabular` is also for
+        boxes of integers: each observation that turns up is a state. A callable takes
+        observations (m, ...) and returns rows of features (m, d), dense or sparse; observations of several
+        parts come in the form of their space, with an array (m, ...) for each part. A matrix has the features
+        of discrete observations. Maps see discrete parts as indicators, and no texts.
     first : (m, ...) array
         Some observations. Where the space has no bounds, those of a map are twice as wide as these.
     on_termination : {"zero", "reward"}
@@ -165,6 +314,11 @@ def observation_map(
     Returns
     -------
     ObservationMap
+
+    Raises
+    ------
+    NoFeaturesError
+        If ``"auto"`` finds none.
 
     Examples
     --------
@@ -180,8 +334,12 @@ def observation_map(
         words = f"{type(features).__name__}: {features.num_features} features"
         return _mapped(features, words, limits)
     if limits.whole and isinstance(features, Tabular | str):
+        if _num_observations(limits) > MOST_TABLE_STATES:
+            return seen_states(limits, on_termination)
         return _tabular(limits, on_termination)
     if isinstance(features, Tabular):
+        if limits.integer:
+            return seen_states(limits, on_termination)
         raise ValueError("tabular features need discrete observations, found a box: use features='auto'")
     if callable(features):
         return _called(features, limits, first, scale)
@@ -196,6 +354,25 @@ def _tabular(limits: Limits, on_termination: OnTermination) -> ObservationMap:
     description = f"tabular: a state for each of {size} observations" + (", and one for ends" if ends else "")
     return ObservationMap(
         description, size + ends, limits, Tabular(), states=_numbering(limits), end=size, is_sparse=True
+    )
+
+
+def seen_states(
+    limits: Limits, on_termination: OnTermination, known: NDArray[np.int64] | None = None
+) -> ObservationMap:
+    """Return tabular features with a state for each observation that turns up."""
+    seen = SeenStates(np.empty((0, *limits.shape), dtype=np.int64) if known is None else known)
+    ends = on_termination == "zero"
+    return ObservationMap(
+        "tabular: a state for each of {:,} observations that turned up"
+        + (", and one for ends" if ends else ""),
+        seen.other + 1 + ends,
+        limits,
+        Tabular(),
+        states=seen.learn,
+        end=seen.other + 1,
+        is_sparse=True,
+        seen=seen,
     )
 
 
@@ -224,8 +401,23 @@ def _from_matrix(given: Any, limits: Limits) -> ObservationMap:
     )
 
 
+def check_automatic(limits: Limits, features: Choice) -> None:
+    """Raise `NoFeaturesError` if features are to be chosen for observations that are too many numbers."""
+    if isinstance(features, str) and features == "auto" and not limits.whole:
+        size = int(np.prod(_measured(limits).shape))
+        if size not in TILES and _polynomials(size, 1) > MOST_AUTOMATIC_FEATURES:
+            raise NoFeaturesError(
+                f"observations of {size} numbers are too many for features chosen by themselves: pass "
+                "features, a function from observations (m, ...) to rows of features (m, d)"
+            )
+
+
+def _num_observations(limits: Limits) -> float:
+    return float(np.prod(limits.high - limits.low + 1.0))
+
+
 def _num_states(limits: Limits) -> int:
-    size = float(np.prod(limits.high - limits.low + 1.0))
+    size = _num_observations(limits)
     if size > MOST_TABLE_STATES:
         raise ValueError(
             f"there are {size:.3g} different observations, at most {MOST_TABLE_STATES:,} can be states: pass "
@@ -246,7 +438,7 @@ def _numbering(limits: Limits) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
 
 
 def _mapped(chosen: FeatureMap, description: str, limits: Limits) -> ObservationMap:
-    size = int(np.prod(limits.shape))
+    size = int(np.prod(_measured(limits).shape))
     if chosen.num_dimensions != size:
         raise ValueError(
             f"the feature map is made for {chosen.num_dimensions} numbers, observations have {size}"
@@ -256,19 +448,71 @@ def _mapped(chosen: FeatureMap, description: str, limits: Limits) -> Observation
         chosen.num_features,
         limits,
         chosen,
-        rows=lambda seen: chosen(seen.reshape(len(seen), size)),
+        rows=lambda seen: chosen(_measures(seen, limits).reshape(len(seen), size)),
         is_sparse=not isinstance(chosen(np.asarray(chosen.low)[None]), np.ndarray),
     )
 
 
+def _measured(limits: Limits) -> Limits:
+    """Return the limits of what maps see: boxes as they are, discrete parts as indicators, no texts."""
+    if not limits.leaves:
+        return limits
+    low: list[Floats] = []
+    high: list[Floats] = []
+    for leaf in limits.leaves:
+        least, most = limits.low[leaf.columns], limits.high[leaf.columns]
+        if leaf.kind == "discrete":
+            count = int((most - least + 1.0).sum())
+            least, most = np.zeros(count), np.ones(count)
+        if leaf.kind != "text":
+            low.append(least)
+            high.append(most)
+    if not low:
+        raise ValueError("maps are for numbers, and observations are texts: use features='auto'")
+    least, most = np.concatenate(low), np.concatenate(high)
+    return Limits(least.shape, least, most, whole=False)
+
+
+def _measures(rows: NDArray[Any], limits: Limits) -> NDArray[Any]:
+    """Return what maps see of observations, (m, ...) for (m, ...)."""
+    if not limits.leaves:
+        return rows
+    columns: list[NDArray[Any]] = []
+    for leaf in limits.leaves:
+        part = rows[:, leaf.columns]
+        if leaf.kind == "discrete":
+            ends = zip(part.T, limits.low[leaf.columns], limits.high[leaf.columns], strict=True)
+            columns += [number[:, None] == np.arange(low, high + 1.0) for number, low, high in ends]
+        elif leaf.kind != "text":
+            columns.append(part)
+    return np.concatenate(columns, axis=1, dtype=np.float64)
+
+
+def unseen_texts(observed: ObservationMap) -> list[str]:
+    """Return a note if observations have texts that automatic or named features do not see."""
+    texts = [leaf.name for leaf in observed.limits.leaves if leaf.kind == "text"]
+    if not texts or not isinstance(observed.choice, FeatureMap):
+        return []
+    return [
+        f"the features do not see the texts at {', '.join(texts)}: if they matter for what comes, pass "
+        "features, a function that takes observations in the form of the space"
+    ]
+
+
 def _called(
-    function: Callable[[NDArray[Any]], Any], limits: Limits, first: NDArray[Any], scale: float | None
+    function: Callable[[Any], Any], limits: Limits, first: NDArray[Any], scale: float | None
 ) -> ObservationMap:
+    def made(seen: NDArray[Any]) -> Any:
+        return function(structured(seen, limits.leaves) if limits.leaves else seen)
+
+    what = f"an array of shape {first.shape}"
+    if limits.leaves:
+        what = f"{len(first)} of them, in the form of the space with an array for each part"
     try:
-        rows = checked_rows(function(first), len(first), None)
+        rows = checked_rows(made(first), len(first), None)
     except Exception as error:
         raise ValueError(
-            f"features failed on the first observations, an array of shape {first.shape}: "
+            f"features failed on the first observations, {what}: "
             f"{type(error).__name__}: {error}; it must take many observations at a time and return a row of "
             "features for each"
         ) from error
@@ -279,7 +523,7 @@ def _called(
         limits,
         function,
         scale,
-        rows=lambda seen: divided(checked_rows(function(seen), len(seen), width), scale),
+        rows=lambda seen: divided(checked_rows(made(seen), len(seen), width), scale),
         is_sparse=not isinstance(rows, np.ndarray),
     )
 
@@ -307,6 +551,7 @@ def automatic_map(limits: Limits, first: NDArray[Any]) -> tuple[FeatureMap, str]
     >>> chosen.num_features, words
     (56, 'polynomials of degree 3 of 5 numbers: 56 features')
     """
+    check_automatic(limits, "auto")
     low, high, guessed = _bounds(limits, first)
     size = len(low)
     chosen: FeatureMap
@@ -318,11 +563,6 @@ def automatic_map(limits: Limits, first: NDArray[Any]) -> tuple[FeatureMap, str]
         degree = HIGHEST_DEGREE
         while degree > 1 and _polynomials(size, degree) > MOST_AUTOMATIC_FEATURES:
             degree -= 1
-        if _polynomials(size, degree) > MOST_AUTOMATIC_FEATURES:
-            raise ValueError(
-                f"observations of {size} numbers are too many for features chosen by themselves: pass "
-                "features, a function from observations (m, ...) to rows of features (m, d)"
-            )
         chosen = PolynomialBasis(low, high, degree=degree)
         what = f"polynomials of degree {degree} of {size} numbers"
     return chosen, what + _size_in_words(chosen, guessed, len(first))
@@ -378,6 +618,7 @@ def _polynomials(size: int, degree: int) -> float:
 
 def _bounds(limits: Limits, first: NDArray[Any]) -> tuple[Floats, Floats, int]:
     """Return finite bounds of a box, and for how many numbers they had to be guessed."""
+    limits, first = _measured(limits), _measures(first, limits)
     low, high = limits.low.ravel().copy(), limits.high.ravel().copy()
     seen = first.reshape(len(first), -1).astype(np.float64)
     least, most = seen.min(axis=0), seen.max(axis=0)

@@ -37,7 +37,13 @@ from gainbias.evaluation.stream import (
     Stream,
     check_counts,
 )
-from gainbias.evaluation.values.methods import LearnedRecord, Learning, NoValues, value_method
+from gainbias.evaluation.values.methods import (
+    LearnedRecord,
+    Learning,
+    NoLearning,
+    NoValues,
+    value_method,
+)
 from gainbias.progress import Interruptions, OutOfTimeError, Watch
 from gainbias.types import Floats
 
@@ -61,7 +67,8 @@ class FollowingPlan:
         How values are learned.
     num_steps : int
         Transitions of all chains together; at most this many if there is a `target_half_width`.
-    features, target_half_width, anytime, chains, seed, on_termination, confidence
+    features, target_half_width, anytime, chains, seed, on_termination, confidence, deterministic,
+    duration
         The arguments of `evaluate`.
     """
 
@@ -74,6 +81,8 @@ class FollowingPlan:
     on_termination: OnTermination
     confidence: float
     anytime: bool = False
+    deterministic: bool | None = None
+    duration: str | None = None
 
     def sequence(self) -> ConfidenceSequence | None:
         """Return a new sequence of intervals, if the run is looked at more than once."""
@@ -93,12 +102,13 @@ def follow(
     plan: FollowingPlan,
     watch: Watch,
     interruptions: Interruptions,
-    hear: Callable[[Floats], None] | None = None,
+    hear: Callable[[Floats, Floats | None], None] | None = None,
     sequence: ConfidenceSequence | None = None,
 ) -> tuple[Collection, list[str]]:
     """Follow a policy; return what was read, and the reasons why reading ended before its goal.
 
-    All rewards are passed on to `hear`, (chains, count) at a time. A `sequence` is told its first look.
+    All rewards, and durations if there are any, are passed on to `hear`, (chains, count) at a time. A
+    `sequence` is told its first look.
     """
     plan.check()
     display = Display(watch)
@@ -111,13 +121,16 @@ def follow(
             copies=plan.chains,
             seed=plan.seed,
             on_termination=plan.on_termination,
+            duration=plan.duration,
             batch_size=BATCH,
             beat=display.beat,
+            deterministic=plan.deterministic,
         )
 
     with opened(interruptions, make) as stream:
         per_chain = max(FEWEST_STEPS, -(-plan.num_steps // stream.num_chains))
-        method = partial(value_method, plan.learning, stream.observed)
+        learned = partial(value_method, plan.learning, stream.observed, stream.is_timed)
+        method = learned if stream.has_states else NoLearning
         display.begin(per_chain, stream.num_chains)
         collection = Collection(stream, method, interruptions, display.show, hear)
         return collection, read(collection, per_chain, display, sequence, plan.target_half_width)
@@ -218,18 +231,21 @@ def estimate_of(
     rewards = collection.rewards
     gain = estimate_gain(rewards, confidence) if sequence is None else sequence.estimate(rewards)
     learned: LearnedRecord
+    observed = collection.stream.observed
     try:
         learned = collection.method.values(gain.transient, confidence)
     except ValueError as error:
-        learned = NoValues(collection.stream.observed.num_features, (f"there are no values: {error}",))
+        learned = NoValues(observed.num_features, (f"there are no values: {error}",))
+    collection.stream.notes.extend(note for note in observed.notes() if note not in collection.stream.notes)
     return Estimate(
         gain=gain.gain,
         gain_interval=gain.interval,
         confidence=confidence,
         diagnostics=diagnose(collection, gain, learned, cut_short),
         history=gain_history(rewards, confidence, sequence),
-        observed=collection.stream.observed,
+        observed=observed.settled(),
         learned=learned,
+        per=collection.stream.per,
     )
 
 

@@ -16,8 +16,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain, estimate_ratio
+from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
+from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.gain.quantiles import (
     SAMPLE,
     BinnedNumbers,
@@ -55,7 +55,7 @@ FAR_FROM_ZERO = 5.0
 """Standard errors that the mean of what is divided by must be away from zero."""
 
 MOST_GROUPS = 1_000
-"""Most groups in one file: each has batches of its own, 128 kB."""
+"""Most groups in one file: each has batches and first numbers of its own, 192 kB."""
 
 
 @overload
@@ -204,6 +204,8 @@ class _Gathered:
 
     Attributes
     ----------
+    pair : RatioMeans or None
+        Of the column and of a second one, for a ratio.
     numbers, beside : BatchMeans
         Of the column and, for a ratio, of the second one.
     held : list of (chains, count) arrays, or None if they were too many
@@ -214,8 +216,9 @@ class _Gathered:
     """
 
     def __init__(self, num_chains: int, has_ratio: bool, skip: int) -> None:
-        self.numbers = BatchMeans(num_chains)
-        self.beside = BatchMeans(num_chains) if has_ratio else None
+        self.pair = RatioMeans(num_chains) if has_ratio else None
+        self.numbers = BatchMeans(num_chains) if self.pair is None else self.pair.tops
+        self.beside = None if self.pair is None else self.pair.bottoms
         self.held: list[Floats] | None = []
         self.sample: RandomSample | None = None
         self.crossing: int | None = None
@@ -225,14 +228,15 @@ class _Gathered:
         """Add numbers, (chains, count), of some rows; a sample keeps at most `capacity`."""
         left, self._skip = self._skip, max(0, self._skip - numbers.shape[1])
         numbers = numbers[:, left:]
-        self.numbers.add(numbers)
+        if self.pair is None or beside is None:
+            self.numbers.add(numbers)
+        else:
+            self.pair.add(numbers, beside[:, left:])
+            self._watch_sign(beside[:, left:], rows[left:])
         if self.held is not None:
             self.held.append(numbers)
         elif self.sample is not None:
             self.sample.add(numbers[0], capacity)
-        if self.beside is not None and beside is not None:
-            self.beside.add(beside[:, left:])
-            self._watch_sign(beside[:, left:], rows[left:])
 
     def _watch_sign(self, beside: Floats, rows: NDArray[np.int64]) -> None:
         if self.crossing is not None:
@@ -310,16 +314,16 @@ def _gain(one: _Gathered, plan: _Plan) -> GainEstimate | None:
     """Return the estimate of the mean or of the ratio; None if there are too few numbers for one."""
     if one.numbers.steps < FEWEST_NUMBERS:
         return None
-    finds = plan.skip is None
-    if one.beside is None:
-        return estimate_gain(one.numbers, plan.confidence, finds)
+    finds, skipped = plan.skip is None, plan.skip or 0
+    if one.pair is None or one.beside is None:
+        return estimate_gain(one.numbers, plan.confidence, finds, skipped)
     below = estimate_gain(one.beside, plan.confidence, finds)
     if below.gain == 0.0 or one.beside.mean == 0.0:
         top = estimate_gain(one.numbers, plan.confidence, finds)
         return _without_interval(
             replace(top, gain=math.nan), "the numbers to divide by sum to zero: there is no ratio"
         )
-    found = estimate_ratio(one.numbers, one.beside, plan.confidence, finds)
+    found = estimate_gain(one.pair, plan.confidence, finds, skipped)
     errors = abs(below.gain) / below.standard_error if below.standard_error > 0.0 else math.inf
     if errors < FAR_FROM_ZERO:
         return _without_interval(
@@ -385,10 +389,11 @@ def _estimate(
     notes: list[str],
 ) -> SeriesEstimate:
     """Return the answer for one series."""
+    left_out = (plan.skip or 0) + (0 if gain is None else gain.transient)
     levels = tuple(
         QuantileEstimate(level, math.nan, None, "there are no numbers", 0.0)
         if counted is None
-        else estimate_quantile(counted, level, plan.confidence)
+        else estimate_quantile(counted, level, plan.confidence, left_out)
         for level in plan.levels
     )
     warnings = [f"{level_in_words(found.level)}: {found.words}" for found in levels if found.words]
@@ -411,7 +416,7 @@ def _estimate(
         interval=gain.interval if gain.has_interval else None,
         confidence=plan.confidence,
         verdict=gain.verdict,
-        warm_up=(plan.skip or 0) + gain.transient,
+        warm_up=left_out,
         levels=levels,
         diagnostics=SeriesDiagnostics(
             is_complete=not cut_short,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gainbias.evaluation.estimate import digits_for
-from gainbias.evaluation.gain.length import RunLength, length_for
+from gainbias.evaluation.gain.interval import RunLength, length_for
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.store import check_free, plain
@@ -113,6 +113,11 @@ class SeriesEstimate:
     is_ratio: bool = False
 
     @property
+    def name(self) -> str:
+        """What `mean` is: "mean" or "ratio"."""
+        return "ratio" if self.is_ratio else "mean"
+
+    @property
     def found_warm_up(self) -> int:
         """First numbers of each chain that were left out because they differ; 0 with `skip`.
 
@@ -171,6 +176,7 @@ class SeriesEstimate:
         """Return plain numbers, strings and lists, ready for JSON; ``None`` for infinite numbers and nan."""
         answer = {
             "mean": self.mean,
+            "is_ratio": self.is_ratio,
             "interval": self.interval,
             "confidence": self.confidence,
             "verdict": asdict(self.verdict),
@@ -192,8 +198,7 @@ class SeriesEstimate:
 
     def __repr__(self) -> str:
         facts = self.diagnostics
-        name = "ratio" if self.is_ratio else "mean"
-        lines = [(name, number_in_words(self.mean, self.interval, self.confidence))]
+        lines = [(self.name, number_in_words(self.mean, self.interval, self.confidence))]
         lines += [
             (
                 level_in_words(one.level),
@@ -260,10 +265,10 @@ class GroupedSeries(Mapping[Any, SeriesEstimate]):
         return {str(group): one.to_dict() for group, one in self.items()}
 
     def rows(self) -> list[dict[str, str]]:
-        """Return a row of words for each group: its name, numbers, mean, quantiles and verdict."""
+        """Return a row of words for each group: its name, numbers, mean or ratio, quantiles and verdict."""
         return [
             {"group": str(group), "numbers": f"{one.diagnostics.num_numbers:,}"}
-            | {"mean": number_in_words(one.mean, one.interval)}
+            | {one.name: number_in_words(one.mean, one.interval)}
             | {level_in_words(q.level): number_in_words(q.value, q.interval) for q in one.levels}
             | {"verdict": one.verdict.kind}
             for group, one in self.items()

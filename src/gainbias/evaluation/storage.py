@@ -20,10 +20,10 @@ from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.estimate import Estimate, History
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
 from gainbias.evaluation.gain.verdict import Verdict
-from gainbias.evaluation.observations import Choice, ObservationMap, observation_map
+from gainbias.evaluation.observations import Choice, ObservationMap, observation_map, seen_states
 from gainbias.evaluation.series_estimate import SeriesDiagnostics, SeriesEstimate
-from gainbias.evaluation.sources.spaces import Limits
-from gainbias.evaluation.stream import OnTermination
+from gainbias.evaluation.sources.spaces import Leaf, Limits
+from gainbias.evaluation.stream import STEP, OnTermination
 from gainbias.evaluation.values.learner import LearnedValues
 from gainbias.evaluation.values.least_squares import ValueEstimate
 from gainbias.evaluation.values.methods import NoValues
@@ -42,6 +42,7 @@ RECORDS = {
     for record in (
         Diagnostics,
         History,
+        Leaf,
         LearnedValues,
         Limits,
         NoValues,
@@ -65,6 +66,7 @@ def save_estimate(estimate: Estimate, path: Path) -> None:
         "gain": estimate.gain,
         "gain_interval": list(estimate.gain_interval),
         "confidence": estimate.confidence,
+        "per": estimate.per,
         **{
             name: _packed(getattr(estimate, name), name, arrays)
             for name in ("diagnostics", "history", "learned")
@@ -171,6 +173,7 @@ def _estimate(record: dict[str, Any], arrays: Arrays, observed: ObservationMap) 
         confidence=record["confidence"],
         **{name: _unpacked(record[name], arrays) for name in ("diagnostics", "history", "learned")},
         observed=observed,
+        per=record.get("per", STEP),
     )
 
 
@@ -274,6 +277,8 @@ def _packed_choice(observed: ObservationMap, arrays: Arrays) -> dict[str, Any]:
         "scale": observed.scale,
         "has_end": has_end,
     }
+    if observed.seen is not None:
+        return facts | {"kind": "seen", "known": _packed(observed.seen.known, "known", arrays)}
     if isinstance(choice, Tabular):
         return facts | {"kind": "tabular"}
     if isinstance(choice, FeatureMap) and type(choice).__name__ in MAPS:
@@ -285,6 +290,7 @@ def _packed_choice(observed: ObservationMap, arrays: Arrays) -> dict[str, Any]:
 
 def _observed(facts: dict[str, Any], limits: Limits, arrays: Arrays, features: Any) -> ObservationMap:
     choice: Choice
+    on_termination: OnTermination = "zero" if facts["has_end"] else "reward"
     if facts["kind"] == "function":
         if features is None:
             raise ValueError(
@@ -294,6 +300,9 @@ def _observed(facts: dict[str, Any], limits: Limits, arrays: Arrays, features: A
         choice = features
     elif features is not None:
         raise ValueError(f"the features are in the file ({facts['description']}): leave out features")
+    elif facts["kind"] == "seen":
+        observed = seen_states(limits, on_termination, _unpacked(facts["known"], arrays))
+        return replace(observed, description=facts["description"])
     elif facts["kind"] == "map":
         parts = facts["map"]["parts"]
         choice = MAPS[facts["map"]["record"]](**{key: _unpacked(part, arrays) for key, part in parts.items()})
@@ -301,7 +310,6 @@ def _observed(facts: dict[str, Any], limits: Limits, arrays: Arrays, features: A
         choice = Tabular() if facts["kind"] == "tabular" else _unpacked(facts["matrix"], arrays)
     example = np.clip(np.zeros((1, *limits.shape)), limits.low, limits.high)
     example = example.astype(np.int64 if limits.whole else np.float64)
-    on_termination: OnTermination = "zero" if facts["has_end"] else "reward"
     observed = observation_map(limits, choice, example, on_termination, facts["scale"])
     if observed.num_features != facts["num_features"]:
         raise ValueError(

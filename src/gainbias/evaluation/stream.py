@@ -10,12 +10,15 @@ batches out. `Aligner` cuts the batches of several chains so that all have the s
   nothing, and an observation in which episodes also go on is not confused with an end. Or at once: the last
   step of the episode, with its reward, leads to the start, and its last observation is not seen.
 - A cut (`truncated`, a gap in a log) leads nowhere: what comes next begins a new segment.
+- A stop leads nowhere either, but the step was seen to its end: it counts for the gain, not for values.
+
+Where time matters, steps have durations. The step of its own by which an end leads back takes no time.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -42,12 +45,21 @@ OBSERVATIONS_TO_JUDGE_ENDS = 100
 """Fewest observations from which it is concluded that all episodes end at their first step."""
 
 
+STEP = "step"
+"""What a gain is per if steps have no durations."""
+
+
 class Left(IntEnum):
-    """How an observation was left: by a step, by the end of an episode or by a cut."""
+    """How an observation was left: by a step, by the end of an episode, by a cut or by a stop."""
 
     BY_STEP = 0
     BY_END = 1
     BY_CUT = 2
+    BY_STOP = 3
+
+
+UNKNOWN_PLACE = -1
+"""In the place of the row to which a step led, if that is not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,19 +75,24 @@ class Path:
         How each observation was left, see `Left`.
     chain : int
         Number of the chain, among several independent ones.
+    durations : (k,) array or None
+        How long the step out of each observation took, in the unit of the stream; without meaning where there
+        was a cut. None if every step counts as one.
     """
 
     observations: NDArray[Any]
     rewards: Floats
     left: NDArray[np.int8]
     chain: int = 0
+    durations: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.rewards)
 
     def part(self, rows: slice) -> Path:
         """Return the path through some of the observations."""
-        return Path(self.observations[rows], self.rewards[rows], self.left[rows], self.chain)
+        durations = None if self.durations is None else self.durations[rows]
+        return Path(self.observations[rows], self.rewards[rows], self.left[rows], self.chain, durations)
 
     def then(self, other: Path) -> Path:
         """Return this path followed by another."""
@@ -84,7 +101,14 @@ class Path:
             np.concatenate([self.rewards, other.rewards]),
             np.concatenate([self.left, other.left]),
             other.chain,
+            joined_durations([self.durations, other.durations]),
         )
+
+
+def joined_durations(parts: Sequence[Floats | None]) -> Floats | None:
+    """Return durations one behind the other; None if there are none."""
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if known else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +119,8 @@ class Transitions:
     ----------
     rewards : (m,) array
     here, after : (m,) arrays of int64
-        From which row of features to which; the states themselves if features are tabular.
+        From which row of features to which; the states themselves if features are tabular. `UNKNOWN_PLACE` if
+        it is not known where a step led, see `known`.
     rows : (k, d) ndarray or csr_array, or None
         Features, of this batch alone or of all states; ``None`` if they are tabular.
     segments : (m,) array of int64
@@ -103,6 +128,8 @@ class Transitions:
         to batch.
     chain : int
         Number of the chain, among several independent ones.
+    durations : (m,) array or None
+        How long each step took; None if every step counts as one.
     """
 
     rewards: Floats
@@ -111,6 +138,7 @@ class Transitions:
     rows: Matrix | None
     segments: Ints
     chain: int = 0
+    durations: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -131,8 +159,8 @@ class Transitions:
             raise ValueError("tabular transitions have no rows of features: use here and after, the states")
         return self.rows
 
-    def part(self, steps: slice) -> Transitions:
-        """Return some of the transitions.
+    def part(self, steps: Any) -> Transitions:
+        """Return some of the transitions, chosen by a slice or by a truth value for each.
 
         Examples
         --------
@@ -142,7 +170,23 @@ class Transitions:
         array([1, 0])
         """
         kept = {name: getattr(self, name)[steps] for name in ("rewards", "here", "after", "segments")}
+        if self.durations is not None:
+            kept["durations"] = self.durations[steps]
         return replace(self, **kept)
+
+    def known(self) -> Transitions:
+        """Return the transitions without those that lead nowhere: only these teach values."""
+        is_known = self.after != UNKNOWN_PLACE
+        return self if is_known.all() else self.part(is_known)
+
+    def surplus(self, gain: float) -> Floats:
+        """Return what each step paid more than the gain would have paid meanwhile, (m,)."""
+        return self.rewards - (gain if self.durations is None else gain * self.durations)
+
+    @property
+    def length(self) -> float:
+        """How long all steps took together; their number if each counts as one."""
+        return float(len(self)) if self.durations is None else float(self.durations.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +210,8 @@ class Stream:
         Why the answer may be wrong, in words. It may grow, too.
     has_states : bool
         Whether there is anything to learn values of.
+    per : str
+        The unit that durations are counted in, in words, as in "hour"; `STEP` if there are none.
     """
 
     observed: Any
@@ -175,6 +221,12 @@ class Stream:
     source: Timed
     warnings: list[str] = field(default_factory=list)
     has_states: bool = True
+    per: str = STEP
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether steps have durations."""
+        return self.per != STEP
 
     def __iter__(self) -> Iterator[Transitions]:
         return self.batches
@@ -231,6 +283,9 @@ def transitions(
                 batch = observed(steps)
             except Exception as error:  # features of a user may do anything
                 raise BrokenStream(f"the features failed: {type(error).__name__}: {error}") from error
+            if steps.durations is not None:
+                after = np.where(steps.after == UNKNOWN_PLACE, UNKNOWN_PLACE, batch.after)
+                batch = replace(batch, after=after, durations=steps.durations)
             yield batch
 
 
@@ -262,12 +317,16 @@ def joined(
         if len(steps.rewards):
             yield steps
         waiting[piece.chain] = path.part(slice(len(path) - 1, None))
-        cuts = np.count_nonzero(path.left[:-1] == Left.BY_CUT)
+        cuts = np.count_nonzero(path.left[:-1] >= Left.BY_CUT)
         segment[piece.chain] = segment.get(piece.chain, 0) + int(cuts)
     for number, last in waiting.items():
-        if last.left[0] == Left.BY_END and on_termination == "zero":
-            to_end, here = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-            yield ObservedSteps(last.observations, here, to_end, last.rewards, here + segment[number], number)
+        stops = last.left[0] == Left.BY_STOP
+        if stops or (last.left[0] == Left.BY_END and on_termination == "zero"):
+            here = np.zeros(1, dtype=np.int64)
+            after, segments = here + (UNKNOWN_PLACE if stops else 1), here + segment[number]
+            yield ObservedSteps(
+                last.observations, here, after, last.rewards, segments, number, last.durations
+            )
 
 
 class Observer(Protocol):
@@ -285,12 +344,15 @@ class ObservedSteps:
     ----------
     observations : (k, ...) array
     here, after : (m,) arrays of int64
-        From which observation to which. The number k, one more than there are, stands for the end.
+        From which observation to which. The number k, one more than there are, stands for the end, and
+        `UNKNOWN_PLACE` for what is not known.
     rewards : (m,) array
     segments : (m,) array of int64
         Steps of one segment follow each other without a cut. Numbers grow along the chain.
     chain : int
         Number of the chain, among several independent ones.
+    durations : (m,) array or None
+        How long each step took; None if every step counts as one.
     """
 
     observations: NDArray[Any]
@@ -299,6 +361,7 @@ class ObservedSteps:
     rewards: Floats
     segments: Ints
     chain: int
+    durations: Floats | None = None
 
 
 def _steps(path: Path, on_termination: OnTermination, segment: int) -> ObservedSteps:
@@ -307,17 +370,24 @@ def _steps(path: Path, on_termination: OnTermination, segment: int) -> ObservedS
     left = path.left[:-1]
     here = np.arange(size - 1, dtype=np.int64)
     if not left.any():
+        durations = None if path.durations is None else path.durations[:-1]
+        segments = np.full(size - 1, segment)
         return ObservedSteps(
-            path.observations, here, here + 1, path.rewards[:-1], np.full(size - 1, segment), path.chain
+            path.observations, here, here + 1, path.rewards[:-1], segments, path.chain, durations
         )
-    segments = segment + np.cumsum(left == Left.BY_CUT)
+    segments = segment + np.cumsum(left >= Left.BY_CUT)
+    segments[left == Left.BY_STOP] -= 1  # its step belongs to what came before
     ended = left == Left.BY_END if on_termination == "zero" else np.zeros(size - 1, dtype=np.bool_)
     source = np.repeat(here, np.where(left == Left.BY_CUT, 0, 1 + ended))
     goes_back = np.flatnonzero(np.diff(source, prepend=-1) == 0)  # the second step out of the same place
     here, after, rewards = source.copy(), source + 1, path.rewards[source]
     here[goes_back] = after[goes_back - 1] = size
     rewards[goes_back] = 0.0
-    return ObservedSteps(path.observations, here, after, rewards, segments[source], path.chain)
+    after[left[source] == Left.BY_STOP] = UNKNOWN_PLACE
+    durations = None if path.durations is None else path.durations[source]
+    if durations is not None:
+        durations[goes_back] = 0.0
+    return ObservedSteps(path.observations, here, after, rewards, segments[source], path.chain, durations)
 
 
 def _speak_of_short_episodes(first: Path, notes: list[str]) -> None:
@@ -420,11 +490,16 @@ def _in_one(batches: list[Transitions]) -> Transitions:
     return Transitions(
         np.concatenate([batch.rewards for batch in batches]),
         np.concatenate([batch.here + shift for batch, shift in zip(batches, offsets, strict=True)]),
-        np.concatenate([batch.after + shift for batch, shift in zip(batches, offsets, strict=True)]),
+        np.concatenate([_moved(batch.after, shift) for batch, shift in zip(batches, offsets, strict=True)]),
         rows,
         np.concatenate([batch.segments for batch in batches]),
         batches[0].chain,
+        joined_durations([batch.durations for batch in batches]),
     )
+
+
+def _moved(after: Ints, shift: Any) -> Ints:
+    return np.where(after == UNKNOWN_PLACE, UNKNOWN_PLACE, after + shift)
 
 
 def _stacked(parts: list[Any]) -> Matrix:

@@ -161,8 +161,9 @@ class TestParts:
     def test_steps_left_out_by_hand_are_not_drawn(self):
         estimate = gb.evaluate_series(numbers_of("normal", 5_000), skip=1_000)
         view = series_view(estimate)
-        assert (view.warm_up, view.end, estimate.found_warm_up) == (0, 4_000, 0)
-        assert "Steps are counted after the first 1,000" in series_html(estimate, MADE)
+        assert (view.warm_up, view.end, estimate.found_warm_up) == (1_000, 5_000, 0)
+        assert "The first 1,000 numbers were to be left out" in series_html(estimate, MADE)
+        assert view.steps[0] > 1_000
 
     def test_a_ratio_is_called_one(self):
         hours = np.random.default_rng(0).exponential(2.0, 5_001)

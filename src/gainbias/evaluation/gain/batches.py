@@ -3,12 +3,16 @@
 `BatchSums` and `BatchMeans` keep the stream. It fills batches of one step each; when there is no room for
 another one, neighbours are added up and batches become twice as long. So there are always between
 `capacity / 2` and `capacity` batches, and how the stream was cut into pieces changes no bit.
+
+`RatioMeans` keeps two streams side by side, such as rewards and durations; what counts is the ratio of their
+sums. `RatioDifference` is the difference of two such ratios. Both can be read as `BatchMeans` can: near the
+ratio g, the mean of (r - g d) / (mean of d) moves as the ratio does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +20,8 @@ from numpy.typing import ArrayLike
 from gainbias.types import Floats
 
 CAPACITY = 8192
-"""Fewer batches than this are kept of a chain: 128 kB with the sums of squares."""
+"""Fewer batches than this are kept of a chain: 128 kB with the sums of squares. Of a longer chain this many
+first numbers are kept as well, in 64 kB."""
 
 BATCH_PIECE = 2**20
 """Numbers that are worked on at once, however many the caller brings."""
@@ -159,6 +164,9 @@ class BatchMeans:
     ----------
     largest : float
         Largest absolute reward so far, which says how far differences may be rounding.
+    head : (chains, 0 or `CAPACITY`) array
+        The first rewards of each chain, less its first one, if there are more than batches: what comes back
+        within a batch is seen in them alone. Before that all rewards are batches of their own.
 
     Examples
     --------
@@ -174,7 +182,7 @@ class BatchMeans:
             raise ValueError(f"num_chains must be at least 1, found {num_chains}")
         self.origin = np.zeros(num_chains)
         self.sums = BatchSums((2, num_chains))
-        self.largest = 0.0
+        self.largest, self.head = 0.0, np.zeros((num_chains, 0))
 
     @classmethod
     def of(cls, rewards: ArrayLike) -> Self:
@@ -221,18 +229,22 @@ class BatchMeans:
         width = max(1, BATCH_PIECE // self.num_chains)
         for begin in range(0, array.shape[1], width):
             shifted = array[:, begin : begin + width] - self.origin[:, None]
+            if self.steps < CAPACITY <= self.steps + shifted.shape[1]:  # so far a batch is a reward
+                self.head = np.concatenate([self.sums.complete[0], shifted], axis=1)[:, :CAPACITY]
             self.sums.add(np.stack([shifted, shifted**2]))
 
     def state(self) -> tuple[dict[str, int | float], dict[str, Floats]]:
         """Return all numbers and all arrays that `restored` needs."""
         numbers = {"size": self.sums.size, "steps": self.steps, "largest": self.largest}
-        return numbers, {"origin": self.origin, "complete": self.sums.complete, "rest": self.sums.rest}
+        arrays = {"origin": self.origin, "complete": self.sums.complete, "rest": self.sums.rest}
+        return numbers, arrays | {"head": self.head}
 
     @classmethod
     def restored(cls, numbers: Mapping[str, Any], arrays: Mapping[str, Floats]) -> Self:
         """Return what `state` was taken of, to the last bit."""
         made = cls(len(arrays["origin"]))
         made.origin, made.largest = arrays["origin"], numbers["largest"]
+        made.head = arrays.get("head", made.head)  # files of earlier versions have none
         made.sums = BatchSums.restored(arrays["complete"], arrays["rest"], numbers["size"], numbers["steps"])
         return made
 
@@ -262,6 +274,10 @@ class BatchMeans:
             return means
         rest = self.sums.rest[0] + self.sums.rest_steps * (self.origin - centre)
         return np.concatenate([means, rest[:, None] / self.sums.size], axis=1)
+
+    def head_about(self, centre: float) -> Floats:
+        """Return the first rewards, about any level."""
+        return self.head
 
     def groups_after(self, cut: int, count: int, centre: float) -> Floats:
         """Return means less `centre` over `count` groups of neighbouring batches, (chains, groups).
@@ -298,6 +314,7 @@ class BatchMeans:
         """Return the rewards as they were after the first `batches` batches; nothing can be added to them."""
         part = BatchMeans(self.num_chains)
         part.origin, part.sums, part.largest = self.origin, self.sums.first(batches), self.largest
+        part.head = self.head[:, : part.steps]
         return part
 
     def merge(self, other: BatchMeans) -> BatchMeans:
@@ -308,6 +325,7 @@ class BatchMeans:
         merged.origin = np.concatenate([self.origin, other.origin])
         merged.sums = self.sums.beside(other.sums)
         merged.largest = max(self.largest, other.largest)
+        merged.head = np.concatenate([self.head, other.head])
         return merged
 
     def _check_finite(self, rewards: Floats) -> None:
@@ -317,3 +335,210 @@ class BatchMeans:
                 f"rewards must be finite, found {rewards[chain, step]} in chain {chain} at step "
                 f"{self.steps + step}"
             )
+
+
+class RatioMeans:
+    """Two series of independent chains that were recorded together, as batch sums; its mean is their ratio.
+
+    Means less a centre g are those of (r - g d) / (mean of d), in which the error of the ratio is to first
+    order a mean like any other.
+
+    Parameters
+    ----------
+    num_chains : int
+        Number of chains.
+
+    Attributes
+    ----------
+    tops, bottoms : BatchMeans
+        What is divided, and by what.
+
+    Examples
+    --------
+    >>> earned = RatioMeans()
+    >>> earned.add([1.0, 2.0, 3.0], [1.0, 1.0, 2.0])
+    >>> earned.steps, earned.mean
+    (3, 1.5)
+    """
+
+    def __init__(self, num_chains: int = 1) -> None:
+        self.tops, self.bottoms = BatchMeans(num_chains), BatchMeans(num_chains)
+        self._products = BatchSums((num_chains,))
+
+    @property
+    def sums(self) -> BatchSums:
+        """Batch sums of the tops, for the size of batches."""
+        return self.tops.sums
+
+    @property
+    def num_chains(self) -> int:
+        """Number of chains."""
+        return self.tops.num_chains
+
+    @property
+    def steps(self) -> int:
+        """Steps of each chain."""
+        return self.tops.steps
+
+    @property
+    def mean(self) -> float:
+        """Ratio of the sums of both series."""
+        return self.mean_after(0)
+
+    @property
+    def rounding(self) -> float:
+        """A standard deviation up to this is that of rounding."""
+        below = self.bottoms.mean
+        return (self.tops.rounding + abs(self.tops.mean / below) * self.bottoms.rounding) / abs(below)
+
+    def add(self, tops: ArrayLike, bottoms: ArrayLike) -> None:
+        """Add the next steps of both, each of shape (chains, count), or (count,) for one chain."""
+        above, below = (np.atleast_2d(np.asarray(part, dtype=np.float64)) for part in (tops, bottoms))
+        if above.shape != below.shape:
+            raise ValueError(f"both series must have the same length, found {above.shape} and {below.shape}")
+        self.tops.add(above)
+        self.bottoms.add(below)
+        origins = self.tops.origin[:, None], self.bottoms.origin[:, None]
+        width = max(1, BATCH_PIECE // self.num_chains)
+        for begin in range(0, above.shape[1], width):
+            piece = slice(begin, begin + width)
+            self._products.add((above[:, piece] - origins[0]) * (below[:, piece] - origins[1]))
+
+    @classmethod
+    def of(cls, tops: ArrayLike, bottoms: ArrayLike) -> Self:
+        """Return the batches of two series in memory, each of shape (chains, steps) or (steps,)."""
+        made = cls(len(np.atleast_2d(np.asarray(tops))))
+        made.add(tops, bottoms)
+        return made
+
+    def head_about(self, centre: float) -> Floats:
+        """Return the first steps of r - centre d, about any level."""
+        return self.tops.head - centre * self.bottoms.head
+
+    def mean_after(self, cut: int) -> float:
+        """Ratio of the sums after the first `cut` batches."""
+        return self.tops.mean_after(cut) / self.below(cut)
+
+    def below(self, cut: int = 0) -> float:
+        """Mean of the bottoms after the first `cut` batches; of all if that is 0."""
+        return self.bottoms.mean_after(cut) or self.bottoms.mean
+
+    def about(self, centre: float, cut: int = 0) -> tuple[Floats, Floats]:
+        """Return means of (r - centre d) / (mean of d), and of the squares of that, each (chains, batches).
+
+        The first `cut` batches are left out.
+        """
+        parts = (self.tops.sums, self.bottoms.sums, self._products)
+        return self._squared(centre, cut, *(part.complete[..., cut:] / self.sums.size for part in parts))
+
+    def with_rest(self, centre: float, cut: int = 0) -> Floats:
+        """Return means of (r - centre d) / (mean of d), (chains, batches), as `BatchMeans.with_rest` does."""
+        below = self.below(cut)
+        above, under = self.tops.with_rest(centre * below, cut), self.bottoms.with_rest(below, cut)
+        return np.asarray((above - centre * under) / below)
+
+    def groups_after(self, cut: int, count: int, centre: float) -> Floats:
+        """Return means of (r - centre d) / (mean of d) over groups of batches, (chains, groups)."""
+        above, under = (part.groups_after(cut, count, 0.0) for part in (self.tops, self.bottoms))
+        return np.asarray((above - centre * under) / self.below(cut))
+
+    def variance_after(self, cut: int) -> float:
+        """Variance of (r - g d) / (mean of d) in one step, g the ratio; 0 if it is rounding alone."""
+        steps = self.steps - cut * self.sums.size
+        parts = (self.tops.sums, self.bottoms.sums, self._products)
+        totals = ((part.complete[..., cut:].sum(axis=-1) + part.rest)[..., None] / steps for part in parts)
+        variance = float(np.mean(self._squared(self.mean_after(cut), cut, *totals)[1]))
+        return variance if variance > self.rounding**2 else 0.0
+
+    def first(self, batches: int) -> RatioMeans:
+        """Return both as they were after the first `batches` batches; nothing can be added to them."""
+        part = RatioMeans(self.num_chains)
+        part.tops, part.bottoms = self.tops.first(batches), self.bottoms.first(batches)
+        part._products = self._products.first(batches)
+        return part
+
+    def _squared(
+        self, centre: float, cut: int, tops: Floats, bottoms: Floats, products: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return mean and mean square of (r - centre d) / (mean of d), from means about the origins."""
+        below = self.below(cut)
+        shift = (self.tops.origin - centre * self.bottoms.origin)[:, None]
+        mean = tops[0] - centre * bottoms[0]
+        square = tops[1] - 2.0 * centre * products + centre**2 * bottoms[1]
+        means, squares = mean + shift, square + shift * (2.0 * mean + shift)
+        is_kept = squares > LOST_SQUARES * (tops[1] + centre**2 * bottoms[1] + shift**2)
+        return means / below, np.where(is_kept, squares, means**2) / below**2
+
+
+class RatioDifference:
+    """The difference of the ratios of two runs that were paired step by step; it can be read as `BatchMeans`.
+
+    Parameters
+    ----------
+    first, second : RatioMeans
+        Of equal length.
+    """
+
+    def __init__(self, first: RatioMeans, second: RatioMeans) -> None:
+        self._first, self._second = first, second
+
+    @property
+    def sums(self) -> BatchSums:
+        """Batch sums of the first, for the size of batches."""
+        return self._first.sums
+
+    @property
+    def num_chains(self) -> int:
+        """Number of chains."""
+        return self._first.num_chains
+
+    @property
+    def steps(self) -> int:
+        """Steps of each chain."""
+        return self._first.steps
+
+    @property
+    def mean(self) -> float:
+        """Difference of both ratios."""
+        return self.mean_after(0)
+
+    @property
+    def rounding(self) -> float:
+        """A standard deviation up to this is that of rounding."""
+        return self._first.rounding + self._second.rounding
+
+    def mean_after(self, cut: int) -> float:
+        """Difference of both ratios after the first `cut` batches."""
+        return self._first.mean_after(cut) - self._second.mean_after(cut)
+
+    def about(self, centre: float, cut: int = 0) -> tuple[Floats, Floats]:
+        """Return by how much each batch moves the difference, less `centre`, and the squares of that."""
+        means = self._apart(lambda part, ratio: part.about(ratio, cut)[0], centre, cut)
+        return means, means**2
+
+    def with_rest(self, centre: float, cut: int = 0) -> Floats:
+        """Return by how much each batch moves the difference, less `centre`, also one that is not full."""
+        return self._apart(lambda part, ratio: part.with_rest(ratio, cut), centre, cut)
+
+    def head_about(self, centre: float) -> Floats:
+        """Return by how much each of the first steps moves the difference, about any level."""
+        first, second = (part.head_about(part.mean) / part.below() for part in (self._first, self._second))
+        return np.asarray(first - second)
+
+    def groups_after(self, cut: int, count: int, centre: float) -> Floats:
+        """Return by how much groups of batches move the difference, less `centre`."""
+        return self._apart(lambda part, ratio: part.groups_after(cut, count, ratio), centre, cut)
+
+    def variance_after(self, cut: int) -> float:
+        """Variance of one step, as if steps were independent within a batch; 0 if it is rounding alone."""
+        size = self.sums.size
+        variance = float(self.with_rest(self.mean_after(cut), cut).var()) * size
+        return variance if variance > size * self.rounding**2 else 0.0
+
+    def _apart(self, read: Callable[[RatioMeans, float], Floats], centre: float, cut: int) -> Floats:
+        first, second = (read(part, part.mean_after(cut)) for part in (self._first, self._second))
+        return first - second + (self.mean_after(cut) - centre)
+
+
+AnyMeans: TypeAlias = BatchMeans | RatioMeans | RatioDifference
+"""Whatever an interval can be made of."""

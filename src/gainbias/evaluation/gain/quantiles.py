@@ -5,9 +5,12 @@ says whether a number is at most the quantile: the long-run variance of that ser
 many independent numbers the series is worth there. With that many independent numbers the count below the
 true quantile has a binomial law, which gives an interval of ranks; the order statistics at its two ends are
 the interval of the quantile (Woodruff 1952). The variance is itself estimated, so Student's quantile takes
-the place of the normal one. The binomial law is skewed. If numbers beyond a quantile come in clusters, the
-variance grows with their count, which takes the skewness away; so each end is the further one of the binomial
-law and of a symmetric one.
+the place of the normal one. Three laws are asked how far each end reaches, and the furthest counts: the
+binomial law, which is skewed by the count itself; a symmetric one, because the variance of clusters grows
+with their count, which takes that skewness away; and Willink's, as for means, which knows how unequal
+clusters are. A run that lacks large clusters by chance has a quantile that is too low, and looks as if it had
+many small ones: the skewness of those that it has tells how far off it may be. If the furthest reach is
+beyond all numbers, there is no interval.
 
 Where numbers repeat, the interval may be one number, [v, v], and that is right: a share of numbers below v
 that is surely less than the level, and a share up to v that is surely more, leave no other quantile. Nothing
@@ -29,7 +32,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from gainbias.evaluation.gain.batches import CAPACITY, BatchSums
-from gainbias.evaluation.gain.length import steadier
+from gainbias.evaluation.gain.interval import SKEWNESS_GROUPS, skewness_of_mean, steadier, stretched
 from gainbias.evaluation.gain.spectrum import slow_waves
 from gainbias.evaluation.gain.verdict import Verdict, VerdictKind, judge
 from gainbias.evaluation.gain.warm_up import autocorrelation_time
@@ -53,6 +56,9 @@ UNSTEADY: tuple[VerdictKind, ...] = ("too short", "drifting", "level shift", "ch
 OF_THE_MEAN_ALONE: tuple[VerdictKind, ...] = ("heavy tails", "rare events", "constant")
 """Verdicts on a series that say nothing against a quantile that has an interval."""
 
+LONGER_FOR_UNEQUAL = 2.0
+"""How many times as long to run if clusters are too unequal for an interval."""
+
 MOST_WORTH = 100.0
 """A number is worth at most this many independent ones, however well neighbours make up for each other."""
 
@@ -65,7 +71,7 @@ SAMPLE = 2**16
 
 @dataclass(frozen=True)
 class QuantileEstimate:
-    """A quantile and how far it may be off.
+    """A quantile and how far it may be off; `SeriesEstimate.quantiles` has them by level.
 
     Attributes
     ----------
@@ -84,6 +90,16 @@ class QuantileEstimate:
     typical_half_width : float or None
         Half width that intervals of such series have on the whole: it differs less from one series to the
         next than the width of the interval does.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> import numpy as np
+    >>> waits = np.random.default_rng(0).exponential(3.0, 20_000)
+    >>> found = gb.evaluate_series(waits, 0.95).quantiles[0.95]
+    >>> low, high = found.interval
+    >>> low < 8.99 < high, found.exceedances > 500
+    (True, True)
     """
 
     level: float
@@ -145,7 +161,9 @@ class CountedNumbers(Protocol):
         """Return an interval that holds the numbers at two ranks, from 1 on."""
 
 
-def estimate_quantile(numbers: CountedNumbers, level: float, confidence: float = 0.95) -> QuantileEstimate:
+def estimate_quantile(
+    numbers: CountedNumbers, level: float, confidence: float = 0.95, skipped: int = 0
+) -> QuantileEstimate:
     """Estimate a quantile of a steady series.
 
     Parameters
@@ -156,6 +174,8 @@ def estimate_quantile(numbers: CountedNumbers, level: float, confidence: float =
         Between 0 and 1.
     confidence : float
         Nominal coverage of the interval.
+    skipped : int
+        Numbers of each chain that were left out before: where a step is named, they are counted.
 
     Returns
     -------
@@ -174,7 +194,7 @@ def estimate_quantile(numbers: CountedNumbers, level: float, confidence: float =
     n, thinner = numbers.count, min(level, 1.0 - level)
     rank = rank_of(level, n)
     value = float(numbers.values(np.array([rank]))[0])
-    worth = _worth(numbers, level)
+    worth = _worth(numbers, level, skipped)
     if worth is None:
         words = "the numbers are all equal, or too few, so there is no interval"
         return QuantileEstimate(level, value, None, words, 0.0)
@@ -189,17 +209,31 @@ def estimate_quantile(numbers: CountedNumbers, level: float, confidence: float =
     if worth.verdict.kind in UNSTEADY:
         words = f"there, {worth.verdict.words}"
         return QuantileEstimate(level, value, None, words, exceedances, worth.verdict.longer)
-    student = float(stats.t.ppf((1.0 + confidence) / 2.0, worth.degrees))
-    tails = float(stats.norm.sf(student)), float(stats.norm.cdf(student))
-    low, high = ((float(special.bdtrik(tail, worth.sure, level)) + 0.5) / worth.sure for tail in tails)
-    reach = student * np.sqrt(level * (1.0 - level) / worth.sure)
+    low, high = _shares(level, worth, confidence)
+    if not 0.0 < low < high < 1.0:
+        words = (
+            "the numbers beyond it come in clusters so unequal that it may be beyond all numbers, so there "
+            f"is no interval: run about {LONGER_FOR_UNEQUAL:.0f} times as long"
+        )
+        return QuantileEstimate(level, value, None, words, exceedances, LONGER_FOR_UNEQUAL)
     interval = numbers.around(
-        float(np.clip(np.ceil(min(low, level - reach) * n), 1.0, max(rank - 1.0, 1.0))),
-        float(np.clip(np.ceil(max(high, level + reach) * n), min(rank + 1.0, n), n)),
+        float(np.clip(np.ceil(low * n), 1.0, max(rank - 1.0, 1.0))),
+        float(np.clip(np.ceil(high * n), min(rank + 1.0, n), n)),
     )
     typical = (interval[1] - interval[0]) / 2.0
     typical *= steadier(1.0 / worth.sure, 1.0 / worth.counted, worth.degrees)
     return QuantileEstimate(level, value, interval, "", exceedances, typical_half_width=typical)
+
+
+def _shares(level: float, worth: _Worth, confidence: float) -> tuple[float, float]:
+    """Return the least and the largest share of the numbers that may be below the true quantile."""
+    student = float(stats.t.ppf((1.0 + confidence) / 2.0, worth.degrees))
+    tails = float(stats.norm.sf(student)), float(stats.norm.cdf(student))
+    low, high = ((float(special.bdtrik(tail, worth.sure, level)) + 0.5) / worth.sure for tail in tails)
+    error, bend = float(np.sqrt(level * (1.0 - level) / worth.sure)), np.asarray(worth.skewness / 6.0)
+    # The share below may be less than the true one by as much as a mean may be above its estimate.
+    less, more = (abs(float(stretched(sign * student, bend))) for sign in (-1.0, 1.0))
+    return min(low, level - error * max(less, student)), max(high, level + error * max(more, student))
 
 
 class _Worth(NamedTuple):
@@ -207,16 +241,18 @@ class _Worth(NamedTuple):
 
     `counted`, from the autocorrelation time, is steady from run to run, and decides whether there is an
     interval. `sure`, from the slowest waves, misses no slow part, and decides how wide it is. If one number
-    did both, intervals would be given most readily where they are too narrow by chance.
+    did both, intervals would be given most readily where they are too narrow by chance. `skewness` is that of
+    the share of numbers below the quantile.
     """
 
     sure: float
     counted: float
     degrees: int
+    skewness: float
     verdict: Verdict
 
 
-def _worth(numbers: CountedNumbers, level: float) -> _Worth | None:
+def _worth(numbers: CountedNumbers, level: float, skipped: int) -> _Worth | None:
     """Return what a series is worth at a quantile; None if that cannot be said.
 
     Numbers equal to the quantile may be on either side of it. If they are many, the side that is worth less
@@ -236,8 +272,17 @@ def _worth(numbers: CountedNumbers, level: float) -> _Worth | None:
         waves, alone = slow_waves(batches), share * (1.0 - share)
         times = (waves.long_run_variance * size, autocorrelation_time(batches) * float(batches.var()) * size)
         sure, counted = (numbers.count * min(alone / time, MOST_WORTH) for time in times)
-        found.append(_Worth(sure, counted, waves.degrees, judge(batches, waves, size, 0)[0]))
+        verdict = judge(batches, waves, size, 0, skipped=skipped)[0]
+        found.append(_Worth(sure, counted, waves.degrees, _skewness(batches), verdict))
     return min(found, key=lambda worth: worth.sure, default=None)
+
+
+def _skewness(batches: Floats) -> float:
+    """Return the skewness of the mean of batches, (chains, n), from means over groups of neighbours."""
+    chains, n = batches.shape
+    edges = np.linspace(0, n, min(-(-SKEWNESS_GROUPS // chains), n) + 1).astype(np.int64)
+    groups = np.add.reduceat(batches, edges[:-1], axis=1) / np.diff(edges)
+    return skewness_of_mean(groups.ravel())
 
 
 class OrderedNumbers:

@@ -15,6 +15,7 @@ likelihood weighs its members. Their weighted mean says by how much the average 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -267,15 +268,22 @@ FEWEST_PERIODS = 5
 """A season is one that came back at least this often."""
 
 
-def season_length(series: Floats) -> float:
+OVERTONES = 4
+"""The strongest frequency of a season may be its second, third or fourth: then the first is a season, too."""
+
+
+def season_length(series: Floats, longest: float = math.inf) -> float:
     """Return the period of the strongest season in entries; 0 if there is none.
 
     A season stands out from the power of frequencies around it, and is narrow: what only tends to come back
-    after some time has a broad peak.
+    after some time has a broad peak. If the strongest frequency is an overtone, the period is that of the
+    first one.
 
     Parameters
     ----------
     series : (chains, n) array
+    longest : float
+        The strongest frequency is looked for among shorter periods than this.
 
     Examples
     --------
@@ -292,12 +300,22 @@ def season_length(series: Floats) -> float:
         stats.gamma.median(chains) / chains
     )
     relative = np.divide(power, usual, out=np.zeros(len(power)), where=usual > 0.0)
-    relative[: FEWEST_PERIODS - 1] = 0.0
+    chances = len(power) * stats.gamma.sf(chains * relative, chains)
+    relative[: max(FEWEST_PERIODS - 1, math.floor(n / longest))] = 0.0
     strongest = int(np.argmax(relative))
-    chance = float(len(power) * stats.gamma.sf(chains * relative[strongest], chains))
-    if chance > SEASON_CHANCE or not _is_narrow(power, strongest):
+    if (
+        not relative[strongest] > 0.0
+        or chances[strongest] > SEASON_CHANCE
+        or not _is_narrow(power, strongest)
+    ):
         return 0.0
-    return float(n / _centre(power, strongest))
+    turns = _centre(power, strongest)
+    for overtone in range(OVERTONES, 1, -1):
+        near = np.unique(np.clip(np.array([-1, 0, 1]) + round(turns / overtone) - 1, 0, len(power) - 1))
+        first = int(near[np.argmax(power[near])])
+        if chances[first] <= SEASON_CHANCE and _is_narrow(power, first):
+            return float(n / _centre(power, first))
+    return float(n / turns)
 
 
 def _is_narrow(power: Floats, peak: int) -> bool:

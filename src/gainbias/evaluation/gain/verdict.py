@@ -11,11 +11,18 @@ together they raise a false alarm in fewer than one in twenty (`benchmarks/cover
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy import stats
 
-from gainbias.evaluation.gain.spectrum import LEAST_SQUARE, SURE_OF_DISAGREEMENT, Waves, season_length
+from gainbias.evaluation.gain.spectrum import (
+    LEAST_SQUARE,
+    OVERTONES,
+    SURE_OF_DISAGREEMENT,
+    Waves,
+    season_length,
+)
 from gainbias.types import Floats
 
 VerdictKind: TypeAlias = Literal[
@@ -71,11 +78,17 @@ FEWEST_OF_TAIL = 20
 TAIL_CONFIDENCE = 0.84
 """Standard errors by which the tail index must be below that."""
 
+IN_LINE = 0.05
+"""The largest entries are of another kind than the tail if chance makes them as large this rarely."""
+
 OUTER_SHARE = 0.25
 """Share of the tail that is its end."""
 
 SURE_OF_BEND = 1.3
 """Standard errors by which the end of a tail must fall off faster than its beginning: then it is no power."""
+
+SURE_OF_VARIANCE = 1.645
+"""The same, where a series is not flagged because of it: a missing flag costs more than a false one."""
 
 FINITE_VARIANCE = 2.0
 """Tail index from which on the variance is finite."""
@@ -97,7 +110,8 @@ class Verdict:
     words : str
         What was found, and what to do.
     at : float or None
-        A step or a period in steps, if the kind has one.
+        A step or a period in steps, if the kind has one. Steps count the numbers of the given series from its
+        beginning, with those that were left out.
     longer : float or None
         Run about this many times as long, if that helps.
     """
@@ -109,7 +123,9 @@ class Verdict:
     longer: float | None = None
 
 
-def judge(series: Floats, waves: Waves | None, size: int, cut: int) -> list[Verdict]:
+def judge(
+    series: Floats, waves: Waves | None, size: int, cut: int, head: Floats | None = None, skipped: int = 0
+) -> list[Verdict]:
     """Return all that was found about a series, the gravest first; at least one verdict.
 
     Parameters
@@ -122,6 +138,10 @@ def judge(series: Floats, waves: Waves | None, size: int, cut: int) -> list[Verd
         Steps in a batch.
     cut : int
         Batches of a warm-up that were left out.
+    head : (chains, first) array, optional
+        First numbers after the warm-up, one by one, in which a season shorter than two batches is looked for.
+    skipped : int
+        Steps before all that is known here: steps are counted with them.
 
     Examples
     --------
@@ -136,10 +156,10 @@ def judge(series: Floats, waves: Waves | None, size: int, cut: int) -> list[Verd
     found = [
         *_tails(series),
         *(_disagreement(waves) if waves else ()),
-        *(_slowness(waves, cut * size, series.shape[1] * size) if waves else ()),
+        *(_slowness(waves, skipped + cut * size, series.shape[1] * size) if waves else ()),
         *_brevity(series.size * size),
-        *_warm_up(cut, series.shape[1], size),
-        *_season(series, size),
+        *_warm_up(cut, series.shape[1], size, skipped),
+        *_seasons(series, size, head),
     ]
     steady = Verdict("steady", True, "steady: nothing speaks against the interval")
     return sorted(found, key=lambda verdict: verdict.is_trusted) or [steady]
@@ -219,44 +239,82 @@ def _brevity(steps: int) -> list[Verdict]:
     return [Verdict("too short", False, words, longer=longer)]
 
 
-def _warm_up(cut: int, left: int, size: int) -> list[Verdict]:
+def _warm_up(cut: int, left: int, size: int, skipped: int) -> list[Verdict]:
     if not cut:
         return []
+    at = skipped + cut * size
     if cut > LATE_CUT * (cut + left):
         words = "warming up: the numbers still drift in the second half of the run: run longer"
-        return [Verdict("warming up", False, words, at=cut * size, longer=2.0)]
+        return [Verdict("warming up", False, words, at=at, longer=2.0)]
     words = (
-        f"warming up until step {cut * size:,}, and steady from there on: what came before was left out, "
+        f"warming up until step {at:,}, and steady from there on: what came before was left out, "
         "because it was different"
     )
-    return [Verdict("warming up", True, words, at=cut * size)]
+    return [Verdict("warming up", True, words, at=at)]
 
 
-def _season(series: Floats, size: int) -> list[Verdict]:
-    period = season_length(series)
-    if not period:
-        return []
-    periods = series.shape[1] / period
-    steps = f"{period * size:.4g}"
+def _seasons(series: Floats, size: int, head: Floats | None) -> list[Verdict]:
+    """Return the season of the batches, and before it a shorter one of single numbers, if there is one."""
+    length = series.shape[1] * size
+    period = season_length(series) * size
+    short = 0.0 if size == 1 or head is None else season_length(head, 2.0 * size)
+    if head is None or not 0.0 < short < 2 * size:
+        return [_season(period, length, size)] if period else []
+    found = [_season(short, length)]
+    if period and not is_alias(short, head.shape[1], period, size):
+        found.append(_season(period, length, size))
+    return found
+
+
+def _season(period: float, length: int, size: int = 1) -> Verdict:
+    """Return the verdict on a season that was found in means over `size` steps."""
+    periods = length / period
+    steps = f"{period:.4g}"
     if periods < MANY_PERIODS:
         longer = MANY_PERIODS / periods
         words = (
             f"periodic: something comes back after about {steps} steps, but only {periods:.0f} times in the "
             f"run: make it about {longer:.1f} times as long"
         )
-        return [Verdict("periodic", False, words, at=period * size, longer=longer)]
+        return Verdict("periodic", False, words, at=period, longer=longer)
     words = (
         f"periodic with a period of about {steps} steps, and steady apart from that: the mean is over all of "
         f"{periods:.0f} periods"
     )
-    if size > 1:  # a shorter season would look like a longer one in means over batches
+    if size > 1:  # a weak one that does not show in the first numbers would look like a longer one
         words += f" (it was found in means over {size} steps, which cannot tell it from one below {2 * size})"
-    return [Verdict("periodic", True, words, at=period * size)]
+    return Verdict("periodic", True, words, at=period)
+
+
+def is_alias(short: float, seen: int, period: float, size: int) -> bool:
+    """Whether means over batches show a short season as one of this period.
+
+    Means over batches cannot tell a season from one that makes a whole number of turns more in each batch.
+    That also holds for the overtones of the short one.
+
+    Parameters
+    ----------
+    short, period : float
+        The short season and the one that was found in means over batches, in steps.
+    seen : int
+        Numbers in which the short season was found: they tell its frequency up to a quarter of a turn.
+    size : int
+        Numbers in a batch.
+
+    Examples
+    --------
+    >>> is_alias(24.0, 8192, 96.0, 32), is_alias(24.0, 8192, 5000.0, 32)
+    (True, False)
+    """
+    overtones = np.arange(1, OVERTONES + 1)
+    turns = overtones * size / short
+    apart = np.abs(np.abs(turns - np.rint(turns)) - size / period)
+    return bool((apart <= overtones * (0.25 * size / seen)).any())
 
 
 def _tails(series: Floats) -> list[Verdict]:
     events = events_behind(series)
-    if events < FEWEST_EVENTS:
+    if events < FEWEST_EVENTS and not is_end_of_a_tail(series):
         longer = ENOUGH_EVENTS / events
         words = (
             f"rare events: about {max(1.0, events):.0f} of them make up the variance, and how often they "
@@ -305,19 +363,65 @@ def has_infinite_variance(series: Floats) -> bool:
     >>> has_infinite_variance(rng.lognormal(size=(1, 8000)))
     False
     """
+    tail = _tail_of(series)
+    if tail is None:
+        return False
+    largest_index = (1.0 + TAIL_CONFIDENCE / np.sqrt(len(tail.steps))) / max(tail.inverse_index, LEAST_SQUARE)
+    return bool(largest_index < FINITE_VARIANCE and tail.bend < SURE_OF_BEND)
+
+
+def is_end_of_a_tail(series: Floats) -> bool:
+    """Whether the few largest entries are in line with a tail that has a variance.
+
+    Then they are no events of their own: how often one as large comes is told by those that are less large.
+    The steps of a power, and of tails that fall off faster, are no larger at the end than inside; events of
+    another size make one that is. The tail has a variance if its index is at least 2, or if it falls off
+    faster and faster.
+
+    Examples
+    --------
+    >>> series = np.random.default_rng(0).lognormal(size=(1, 8000))
+    >>> is_end_of_a_tail(series)
+    True
+    >>> series[0, 0] = 5000.0
+    >>> is_end_of_a_tail(series)
+    False
+    """
+    tail = _tail_of(series)
+    if tail is None:
+        return False
+    few = int(FEWEST_EVENTS)
+    largest, usual = float(tail.steps[:few].max()), max(float(tail.steps[few:].mean()), LEAST_SQUARE)
+    chance = few * float(stats.f.sf(largest / usual, 2, 2 * (len(tail.steps) - few)))
+    has_variance = tail.inverse_index * FINITE_VARIANCE < 1.0 or tail.bend > SURE_OF_VARIANCE
+    return chance > IN_LINE and has_variance
+
+
+class _Tail(NamedTuple):
+    """The largest distances from the median of a series.
+
+    For a power `steps`, weighted logarithms of the ratios of neighbours from the largest on, are independent
+    and exponential, with `inverse_index` as their mean. `bend` says by how many standard errors the end falls
+    off faster than what is inside.
+    """
+
+    steps: Floats
+    inverse_index: float
+    bend: float
+
+
+def _tail_of(series: Floats) -> _Tail | None:
+    """Return the tail of a series; None if it has too few entries, or ends with equal ones."""
     distances = np.sort(np.abs(series - np.median(series)), axis=None)[::-1]
     count = max(FEWEST_OF_TAIL, int(TAIL_SHARE * len(distances)))
     if len(distances) < FEWEST_FOR_TAIL or not distances[count] > 0.0:
-        return False
-    # For a power these are independent and exponential, with the inverse of the index as their mean.
+        return None
     steps = np.arange(1, count + 1) * np.log(distances[:count] / distances[1 : count + 1])
     outer = int(OUTER_SHARE * count)
     end, inside, both = (_mean_without_largest(part) for part in (steps[:outer], steps[outer:], steps))
-    largest_index = (1.0 + TAIL_CONFIDENCE / np.sqrt(count)) / max(both, LEAST_SQUARE)
-    if not (largest_index < FINITE_VARIANCE and end > 0.0 and inside > 0.0):
-        return False
-    bend = np.log(inside / end) / np.sqrt(1.0 / outer + 1.0 / (count - outer))
-    return bool(bend < SURE_OF_BEND)
+    if not (end > 0.0 and inside > 0.0):
+        return None
+    return _Tail(steps, both, float(np.log(inside / end) / np.sqrt(1.0 / outer + 1.0 / (count - outer))))
 
 
 def _mean_without_largest(steps: Floats) -> float:

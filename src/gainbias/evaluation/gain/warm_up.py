@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import fft, stats
 
+from gainbias.evaluation.gain.verdict import LATE_CUT
 from gainbias.types import Floats
 
 SIGNIFICANT = 4.0
@@ -33,6 +34,9 @@ FEWEST_TOGETHER = 2
 
 EARLY_SHARE = 0.01
 """The share of a run in which coincidences are looked for at a time."""
+
+WARM_UP_PIECES = 16
+"""Pieces of a warm-up in which it is looked for where it is back at the usual level."""
 
 UNLIKELY = 1e-5
 """A coincidence of chains less probable than this is no chance."""
@@ -123,7 +127,8 @@ def transient_length(series: Floats, rounding: float = 0.0) -> int:
     entries were independent. It is applied to ranks, in which a few extreme entries weigh no more than
     others. The cut is made only if the mean before it is further from the mean after it than `SIGNIFICANT`
     standard errors, now with autocorrelations, and than twice the distance of any other piece of the same
-    length; and if the difference is there from the first quarter on, unlike an event that comes early. In
+    length; and if the difference is there from the first quarter on, unlike an event that comes early. The
+    cut ends where the series is first back at the level of the rest: a later burst is not cut with it. In
     all these means the most extreme entries, a share of `FEW_ENTRIES` on each side and at least
     `FEWEST_ODD`, are replaced by the next ones. So a rare event in one chain is never taken for a transient,
     however large it is, and a stationary series is left as it is.
@@ -234,7 +239,25 @@ def _lasting_length(series: Floats, tolerance: float) -> int:
     begin = _with_few_replaced(series[:, : -(-cut // 4)].ravel(), FEW_ENTRIES).mean()
     is_there_at_once = (begin - usual) * np.sign(means[0] - usual) > first / 4.0
     is_cut = is_significant and is_there_at_once and first > max(2.0 * max(others), tolerance)
-    return cut if is_cut else 0
+    if not is_cut or cut > LATE_CUT * n:  # so late, it has perhaps not ended
+        return cut if is_cut else 0
+    return _first_return(series[:, :cut], float(usual), float(np.sqrt(variance)))
+
+
+def _first_return(start: Floats, usual: float, error: float) -> int:
+    """Return how many entries of a warm-up come before it first is back at the usual level.
+
+    What differs after that is a burst as any later one, and leaving it out would put the mean in error. The
+    start is looked at in `WARM_UP_PIECES` pieces: one is back if its mean is not beyond the usual level by
+    more than its standard error. `error` is that of the mean of one independent entry of all chains.
+    """
+    cut = start.shape[1]
+    size = -(-cut // WARM_UP_PIECES)
+    edges = np.arange(0, cut, size)
+    lengths = np.diff(edges, append=cut)
+    means = np.add.reduceat(start.mean(axis=0), edges) / lengths - usual
+    is_back = means * np.sign(means[0]) <= error / np.sqrt(lengths)
+    return int((edges + lengths)[np.argmax(is_back)]) if is_back.any() else cut
 
 
 def dominant_start(series: Floats, tolerance: float = 0.0) -> int:

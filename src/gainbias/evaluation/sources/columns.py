@@ -45,8 +45,14 @@ USUAL_NAMES = {
     "terminated": ("terminated",),
     "truncated": ("truncated",),
     "step": ("step",),
+    "time": (),
+    "duration": (),
+    "reward_rate": (),
 }
 """Names under which a column is found by itself, for each role."""
+
+OWN_ARGUMENTS = ("state", "reward", "reward_rate", "time", "duration")
+"""Roles of columns that are arguments of `evaluate_log` themselves."""
 
 NAMES_OF_ENDS = ("done", "dones", "terminal", "terminals", "timeout", "timeouts")
 """Columns under these names may mark ends or cuts of episodes: which of them, their names do not say."""
@@ -123,7 +129,7 @@ def as_columns(given: Columns | Mapping[str, Name] | None) -> Columns:
     if not isinstance(given, Mapping):
         raise ValueError(f"columns must be a mapping or gainbias.Columns, found {given!r}")
     for role in given:
-        if role in ("state", "reward"):
+        if role in OWN_ARGUMENTS:
             raise ValueError(f"{role} is an argument of its own: leave it out of columns, and say {role}=...")
         known = [one.name for one in fields(Columns)]
         if role not in known:
@@ -140,7 +146,7 @@ def argument(role: str, name: str) -> str:
     >>> argument("reward", "'earned'"), argument("episode", "'run'")
     ("reward='earned'", "columns={'episode': 'run'}")
     """
-    return f"{role}={name}" if role in ("state", "reward") else f"columns={{{role!r}: {name}}}"
+    return f"{role}={name}" if role in OWN_ARGUMENTS else f"columns={{{role!r}: {name}}}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +163,8 @@ class Table:
         Those of dates, times or durations by their type, among columns and index.
     index : list of str
         Levels of the index of a table of pandas, which are read like columns; `INDEX` if it has no name.
+    zoned : list of str
+        Those of `times` that have a time zone. They are read in universal time.
     fits : callable
         Whether a column, given its name, has a number or a text for each row of another one. True and
         false are no numbers here.
@@ -169,6 +177,7 @@ class Table:
     times: list[str] = field(default_factory=list)
     index: list[str] = field(default_factory=list)
     fits: Callable[[str, Name], bool] = lambda name, other: True
+    zoned: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -304,9 +313,11 @@ def _in_memory(log: Any, size: int) -> Table:
         found = column(name)
         return np.shape(found) == (rows,) and not _has_truths(found)
 
-    times = [name for name in (*names, *levels) if _is_time(getattr(column(name), "dtype", None))]
+    kinds = {name: getattr(column(name), "dtype", None) for name in (*names, *levels)}
+    times = [name for name, kind in kinds.items() if _is_time(kind)]
+    zoned = [name for name in times if getattr(kinds[name], "tz", None) is not None]
     notes = log.notes if isinstance(log, RecordList | RequestLog) else []
-    return Table(chunks, names, times, list(levels), fits, notes=notes)
+    return Table(chunks, names, times, list(levels), fits, zoned, notes)
 
 
 def _index_levels(frame: Any, names: list[str]) -> dict[str, Any]:
@@ -340,6 +351,8 @@ def _array(column_of: Callable[[str], Any], name: Name) -> NDArray[Any]:
     column = column_of(name)
     if isinstance(column, np.ma.MaskedArray) and np.ma.is_masked(column):
         return np.ma.filled(column.astype(np.float64), np.nan)
+    if getattr(getattr(column, "dtype", None), "tz", None) is not None:  # of pandas, which would give objects
+        return np.asarray(column.to_numpy(dtype="M8[ns]"))
     return np.asarray(column)
 
 
@@ -585,7 +598,8 @@ def _with_schema(chunks: Callable[[dict[str, Name]], Iterator[Chunk]], schema: A
 
     names = list(schema.names)
     times = [name for name in names if names.count(name) == 1 and types.is_temporal(schema.field(name).type)]
-    return Table(chunks, names, times, [], fits)
+    zoned = [name for name in times if getattr(schema.field(name).type, "tz", None) is not None]
+    return Table(chunks, names, times, [], fits, zoned)
 
 
 def parts_of(roles: dict[str, Name]) -> list[str]:

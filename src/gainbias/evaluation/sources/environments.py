@@ -1,9 +1,8 @@
 """An environment and a policy as a stream of transitions.
 
 Start with `environment_stream`. It works in three steps: `open_environments` opens an environment of any
-form, copies it where that is possible and takes off time limits; `single_path` steps one environment and
-records its path in pieces, and says in which step something went wrong; the pieces of all copies then take
-turns.
+form, copies it where that is possible and takes off time limits; `_Walk` steps one environment, records its
+path in pieces, and says in which step something went wrong; `single_paths` lets all copies advance in turns.
 
 Gymnasium is imported when a function is called: it is an optional dependency.
 """
@@ -21,12 +20,39 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gainbias.engine.paths import stream as random_stream
-from gainbias.evaluation.observations import Choice, observation_map
-from gainbias.evaluation.sources.policies import Act, Policy, acting
-from gainbias.evaluation.sources.spaces import FreeRecorder, Limits, Recorder, Wrong, limits_of, real_numbers
-from gainbias.evaluation.sources.vector import autoreset_mode, vector_paths
+from gainbias.evaluation.observations import (
+    Choice,
+    NoFeaturesError,
+    ObservationMap,
+    check_automatic,
+    observation_map,
+    unseen_texts,
+)
+from gainbias.evaluation.sources.policies import Act, Policy, acting, is_torch_module
+from gainbias.evaluation.sources.spaces import (
+    ONE_STATE,
+    BlindRecorder,
+    Flaw,
+    FreeRecorder,
+    Limits,
+    Recorder,
+    Wrong,
+    first_wrong_duration,
+    limits_of,
+    observation_limits,
+    real_numbers,
+)
+from gainbias.evaluation.sources.vector import (
+    BaselinesVector,
+    autoreset_mode,
+    is_baselines_vector,
+    no_duration,
+    normalizing_layers,
+    vector_paths,
+)
 from gainbias.evaluation.stream import (
     BEAT,
+    STEP,
     Beat,
     BrokenStream,
     Interrupted,
@@ -42,11 +68,15 @@ from gainbias.evaluation.stream import (
 )
 from gainbias.progress import OutOfTimeError
 from gainbias.tasks.gym.continuing import installed_id, optional
+from gainbias.types import Floats
 
 USUAL_COPIES = 4
 """Copies of an environment, unless the user says another number."""
 
 Environment: TypeAlias = "str | Any | Callable[[], Any]"
+
+TURNS = 16
+"""Environments that advance in turns make a sixteenth of the steps so far at once, or fewer."""
 
 SLOW_SECONDS = 0.1
 """Seconds. If the steps between two signs of life take longer, each step is followed by one."""
@@ -65,14 +95,16 @@ def environment_stream(
     on_termination: OnTermination = "zero",
     batch_size: int = 4096,
     beat: Beat = lambda steps: None,
+    deterministic: bool | None = None,
+    duration: str | None = None,
 ) -> Stream:
     """Return the endless stream of transitions of a policy in an environment.
 
     Parameters
     ----------
-    env : gymnasium.Env, str, gymnasium.vector.VectorEnv or callable
-        An environment, its id, a vector environment, whose copies are the chains, or a function without
-        arguments that makes one of these.
+    env : gymnasium.Env, str, gymnasium.vector.VectorEnv, VecEnv or callable
+        An environment, its id, a vector environment of Gymnasium or Stable-Baselines3, whose copies are the
+        chains, or a function without arguments that makes one of these.
     policy : callable, object with a method predict, array_like or "random"
         See `acting`. For a vector environment a function is given the observations of all copies.
     features : {"auto"}, FeatureMap, Tabular, callable, or (n, d) array or sparse array
@@ -91,11 +123,16 @@ def environment_stream(
         Steps of each chain in a batch; fewer if observations are large.
     beat : callable
         Called with the number of steps made since the last call, for signs of life.
+    deterministic : bool, optional
+        See `acting`.
+    duration : str, optional
+        Key of the dictionary that ``step`` returns under which it says how long the step took.
 
     Returns
     -------
     Stream
-        The first batch is made at once, the others when they are asked for.
+        The first batch is made at once, the others when they are asked for. It has no states, and a note
+        says why, if no features can be chosen for the observations: there is the gain alone then.
 
     Examples
     --------
@@ -109,63 +146,135 @@ def environment_stream(
     check_counts(copies=1 if copies is None else copies, batch_size=batch_size)
     with ExitStack() as stack:
         opened = open_some(env, policy, stack) if copies is None else open_environments(env, copies, stack)
-        limits = _numeric(opened.observation_space)
-        size = max(1, min(batch_size, PIECE_BYTES // (8 * max(1, int(np.prod(limits.shape))))))
+        limits, why = _seen_limits(opened.observation_space, features)
+        length = 1 if limits is None else int(np.prod(limits.shape))
+        size = max(1, min(batch_size, PIECE_BYTES // (8 * max(1, length))))
         paths = _vector_pieces if opened.is_vector else _single_pieces
-        walk = paths(opened, policy, limits, size, seed, beat)
+        walk = paths(opened, policy, limits, size, seed, beat, deterministic, duration)
         source = Timed(_kept_open(walk, stack.pop_all(), opened.notes))
         first, pieces = peeked(source)
-    observed = observation_map(limits, features, first.observations, on_termination)
-    batches = transitions(pieces, observed, on_termination, opened.notes)
-    return Stream(observed, batches, opened.num_chains, opened.notes, source)
-
-
-def _numeric(space: Any) -> Limits:
-    limits = limits_of(space)
     if limits is None:
-        advice = "gymnasium.wrappers.FlattenObservation"
-        if not space.is_np_flattenable:
-            advice = "gymnasium.wrappers.TransformObservation, with a function that makes numbers of them"
-        raise ValueError(
-            f"observations must be numbers, discrete or in a box, found the space {space}: wrap the "
-            f"environment in {advice}"
+        opened.notes.append(f"there is the gain alone, and no values: {why}")
+        observed = ObservationMap(f"none: {why}", 1, ONE_STATE, states=_nowhere)
+    else:
+        observed = observation_map(limits, features, first.observations, on_termination)
+        opened.notes.extend(unseen_texts(observed))
+    batches = transitions(pieces, observed, on_termination, opened.notes)
+    return Stream(
+        observed,
+        batches,
+        opened.num_chains,
+        opened.notes,
+        source,
+        has_states=limits is not None,
+        per=STEP if duration is None else f"unit of {duration!r}",
+    )
+
+
+def _nowhere(seen: Any) -> Any:
+    return np.zeros(len(seen), dtype=np.int64)
+
+
+def _seen_limits(space: Any, features: Choice) -> tuple[Limits | None, str]:
+    """Return the limits of observations, or ``None`` and in words why no values can be learned for them."""
+    limits = observation_limits(space)
+    if limits is None:
+        why = (
+            f"observations are no numbers, found the space {space}; wrap the environment in "
+            "gymnasium.wrappers.TransformObservation, with a function that makes numbers of them"
         )
-    return limits
+        if features != "auto":
+            raise ValueError(why)
+        return None, why
+    try:
+        check_automatic(limits, features)
+    except NoFeaturesError as error:
+        return None, str(error)
+    return limits, ""
 
 
 def _single_pieces(
-    opened: Opened, policy: Policy, limits: Limits, size: int, seed: int, beat: Beat
+    opened: Opened,
+    policy: Policy,
+    limits: Limits | None,
+    size: int,
+    seed: int,
+    beat: Beat,
+    deterministic: bool | None,
+    duration: str | None,
 ) -> Iterator[Path]:
-    paths = []
+    walks, seeds = [], []
     for copy, env in enumerate(opened.envs):
         draw = random_stream(seed, "evaluate", f"copy {copy}")
         env_seed, action_seed = (int(number) for number in draw.integers(2**31, size=2))
         env.action_space.seed(action_seed)
-        act = acting(policy, env.observation_space, env.action_space, draw)
-        paths.append(single_path(env, act, limits, size, env_seed, copy, beat))
-    return _in_turns(paths)
+        act = acting(
+            policy,
+            env.observation_space,
+            env.action_space,
+            draw,
+            deterministic=deterministic,
+            notes=opened.notes,
+        )
+        walks.append(_Walk(env, act, limits, size, beat, duration))
+        seeds.append(env_seed)
+    return single_paths(walks, seeds, size)
 
 
-def _in_turns(paths: list[Iterator[tuple[Path, Exception | None]]]) -> Iterator[Path]:
-    """Pass on pieces of all chains in turn; where one stops, all do, as Ctrl-C demands."""
+def single_paths(walks: list[_Walk], seeds: list[int], size: int) -> Iterator[Path]:
+    """Step several environments for ever, and yield pieces of `size` steps of each in turn.
+
+    They advance together, a few steps of one after a few of another, so that none is far behind when the run
+    is stopped: about a sixteenth of its steps at most. How many steps that are depends on nothing but the
+    number of steps so far, so that the same run is made again with the same seeds. Where one stops, all do,
+    as Ctrl-C demands.
+
+    Raises
+    ------
+    BrokenStream, OutOfTimeError
+        After last pieces with what came before.
+    """
+    for walk, seed in zip(walks, seeds, strict=True):
+        walk.begin(seed)
+    total = 0
     while True:
-        for path in paths:
-            piece, error = next(path)
-            if len(piece):
-                yield piece
+        made = 0
+        while made < size:
+            count = min(size - made, BEAT, max(1, total // TURNS))
+            if any(walk.advance(count) is not None for walk in walks):
+                break
+            made, total = made + count, total + count
+        taken = [walk.take(chain) for chain, walk in enumerate(walks)]
+        yield from (piece for piece, _ in taken if len(piece))
+        for _, error in taken:
             if error is not None:
                 raise error
 
 
 def _vector_pieces(
-    opened: Opened, policy: Policy, limits: Limits, size: int, seed: int, beat: Beat
+    opened: Opened,
+    policy: Policy,
+    limits: Limits | None,
+    size: int,
+    seed: int,
+    beat: Beat,
+    deterministic: bool | None,
+    duration: str | None,
 ) -> Iterator[Path]:
     [envs] = opened.envs
     draw = random_stream(seed, "evaluate", "vector")
     env_seed, action_seed = (int(number) for number in draw.integers(2**31, size=2))
     envs.action_space.seed(action_seed)
-    act = acting(policy, opened.observation_space, envs.action_space, draw, batched=True)
-    return vector_paths(envs, act, limits, size, env_seed, beat)
+    act = acting(
+        policy,
+        opened.observation_space,
+        envs.action_space,
+        draw,
+        batched=True,
+        deterministic=deterministic,
+        notes=opened.notes,
+    )
+    return vector_paths(envs, act, limits, size, env_seed, beat, duration)
 
 
 def _kept_open(pieces: Iterator[Path], stack: ExitStack, notes: list[str]) -> Iterator[Path]:
@@ -216,7 +325,8 @@ class Opened:
 def may_look(env: Environment, policy: Policy) -> bool:
     """Whether a policy may look at the environment it was given with: copies would mislead it."""
     is_made_here = isinstance(env, str | type) or not hasattr(env, "step")
-    return not is_made_here and callable(policy) and not hasattr(policy, "predict")
+    is_function = callable(policy) and not hasattr(policy, "predict") and not is_torch_module(policy)
+    return not is_made_here and is_function
 
 
 def open_some(env: Environment, policy: Policy, stack: ExitStack) -> Opened:
@@ -249,6 +359,7 @@ def open_environments(env: Environment, copies: int, stack: ExitStack) -> Opened
     """
     gymnasium = optional("gymnasium")
     notes: list[str] = []
+    vectors = gymnasium.vector.VectorEnv | BaselinesVector
     if isinstance(env, str):
         name = installed_id(env)
         if name != env:
@@ -256,25 +367,46 @@ def open_environments(env: Environment, copies: int, stack: ExitStack) -> Opened
         made = [_made(gymnasium, name, stack) for _ in range(copies)]
     elif isinstance(env, gymnasium.Env | gymnasium.vector.VectorEnv):
         made = [env]
+    elif is_baselines_vector(env):
+        made = [_opened_baselines(env, stack, notes)]
     elif callable(env):
         made = [_closed_later(_made_by(env), stack)]
-        if not isinstance(made[0], gymnasium.vector.VectorEnv):
+        if is_baselines_vector(made[0]):
+            made = [_opened_baselines(made[0], stack, notes)]
+        elif not isinstance(made[0], gymnasium.vector.VectorEnv):
             made += [_closed_later(_made_by(env), stack) for _ in range(copies - 1)]
         if len({id(one) for one in made}) < len(made):
             raise NoCopiesError("the function that makes environments must make a new one with each call")
     else:
         made = [env]
     for one in made:
-        if not isinstance(one, gymnasium.Env | gymnasium.vector.VectorEnv):
+        if not isinstance(one, gymnasium.Env | vectors):
             raise ValueError(
                 "env must be a gymnasium environment, its id, a vector environment or a function that makes "
                 f"one, found {type(one).__name__}"
             )
-    if isinstance(made[0], gymnasium.vector.VectorEnv):
+    if isinstance(made[0], vectors):
         return _opened_vector(made[0], copies, notes)
     made += [_copied(gymnasium, made[0], stack) for _ in range(copies - len(made))]
     envs = tuple(_without_time_limit(gymnasium, one, stack) for one in made)
     return _with_spaces(envs, False, "", notes)
+
+
+def _opened_baselines(envs: Any, stack: ExitStack, notes: list[str]) -> BaselinesVector:
+    """Return a vector environment of Stable-Baselines3; layers that normalise it pay what was earned."""
+    for layer in normalizing_layers(envs):
+        words = []
+        for name, done in (
+            ("norm_reward", "rewards are counted as the environment pays them, not as normalised"),
+            ("training", "the means and variances by which it normalises are left as they are"),
+        ):
+            if getattr(layer, name):
+                stack.callback(setattr, layer, name, getattr(layer, name))
+                setattr(layer, name, False)
+                words.append(f"{done} ({name}=False)")
+        if words:
+            notes.append(f"{type(layer).__name__}, for the time of this run: {'; '.join(words)}")
+    return BaselinesVector(envs)
 
 
 def _opened_vector(envs: Any, copies: int, notes: list[str]) -> Opened:
@@ -339,10 +471,11 @@ def _without_time_limit(gymnasium: Any, env: Any, stack: ExitStack) -> Any:
     return env
 
 
-def single_path(
-    env: Any, act: Act, limits: Limits, size: int, seed: int, chain: int, beat: Beat
-) -> Iterator[tuple[Path, Exception | None]]:
-    """Step one environment for ever, and yield its path in pieces.
+class _Walk:
+    """Steps one environment, and records what happens row by row, from piece to piece.
+
+    Observations, actions and rewards are recorded unchecked where that is safe, and checked a piece at a
+    time. A cut takes a row of its own, for the observation behind which nothing follows.
 
     Parameters
     ----------
@@ -350,36 +483,23 @@ def single_path(
         Reset with the seed at first, and without one after each episode, as Gymnasium prescribes.
     act : callable
         The policy.
-    limits : Limits
-        Of observations.
+    limits : Limits or None
+        Of observations; ``None`` if they are not looked at.
     size : int
-        Steps in each piece.
-    seed, chain : int
+        Steps in each piece, at most.
     beat : callable
         Called with the number of steps made since the last call; it may raise `OutOfTimeError`.
-
-    Yields
-    ------
-    Path
-    Exception or None
-        What went wrong behind this piece, which then is the last.
-    """
-    walk = _Walk(env, act, limits, size, beat)
-    walk.begin(seed)
-    while True:
-        yield walk.piece(chain)
-
-
-class _Walk:
-    """Steps one environment, and records what happens row by row, from piece to piece.
-
-    Observations, actions and rewards are recorded unchecked where that is safe, and checked a piece at a
-    time. A cut takes a row of its own, for the observation behind which nothing follows.
+    duration : str or None
+        Key of the dictionary that a step returns under which it says how long it took.
     """
 
-    def __init__(self, env: Any, act: Act, limits: Limits, size: int, beat: Beat) -> None:
-        self.env, self.act, self.size, self.beat = env, act, size, beat
-        self.seen = Recorder(limits, 2 * size)
+    def __init__(
+        self, env: Any, act: Act, limits: Limits | None, size: int, beat: Beat, duration: str | None
+    ) -> None:
+        self.env, self.act, self.beat, self.duration = env, act, beat, duration
+        self.durations: list[Any] = []
+        self.restart = getattr(act, "restart", None)
+        self.seen = BlindRecorder() if limits is None else Recorder(limits, 2 * size)
         of_actions = limits_of(env.action_space)
         self.done = FreeRecorder(env.action_space) if of_actions is None else Recorder(of_actions, 2 * size)
         self.rewards: list[Any] = []
@@ -387,6 +507,7 @@ class _Walk:
         self.cuts: list[int] = []
         self.steps_before, self.rhythm = 0, 1
         self.observation: Any = None
+        self.stop: Exception | None = None
 
     def begin(self, seed: int) -> None:
         """Reset the environment before the first step."""
@@ -406,28 +527,34 @@ class _Walk:
                 f"{_shortly(result)}: it is written for an old version of gym"
             )
         self.observation = result[0]
+        if self.restart is not None:
+            self.restart()
 
-    def piece(self, chain: int) -> tuple[Path, Exception | None]:
-        """Make the steps of a piece; return the path up to the first flaw, and what is wrong there."""
-        stop: Exception | None = None
+    def advance(self, steps: int) -> Exception | None:
+        """Make some steps; return what stopped them, if anything did."""
         try:
             made = 0
-            while made < self.size:
-                count, begun = min(self.rhythm, self.size - made), time.perf_counter()
+            while made < steps:
+                count, begun = min(self.rhythm, steps - made), time.perf_counter()
                 self._make_steps(count)
                 made += count
                 self.rhythm = 1 if time.perf_counter() - begun > SLOW_SECONDS else min(BEAT, 2 * self.rhythm)
                 self.beat(count)
         except (BrokenStream, OutOfTimeError) as error:
-            stop = error
+            self.stop = error
         except KeyboardInterrupt:
-            stop = Interrupted()
+            self.stop = Interrupted()
         except Exception as error:
-            stop = BrokenStream(self._what_failed(error))
-            stop.__cause__ = None if isinstance(error, Wrong) else error
+            self.stop = BrokenStream(self._what_failed(error))
+            self.stop.__cause__ = None if isinstance(error, Wrong) else error
+        return self.stop
+
+    def take(self, chain: int) -> tuple[Path, Exception | None]:
+        """Return the path since the last call up to the first flaw, and what is wrong there."""
         observations, wrong_observation = self.seen.take()
         wrong_action = self.done.take()[1]
         rewards, wrong_reward = real_numbers(self.rewards)
+        durations, wrong_duration = self._take_durations()
         size = min(len(observations), len(rewards))
         flaws = [
             (flaw.place, text.format(step=self._step(flaw.place), what=flaw.what))
@@ -435,25 +562,53 @@ class _Walk:
                 (wrong_observation, "the observation before step {step} is {what}"),
                 (wrong_action, "the policy chose {what}, in step {step}"),
                 (wrong_reward, "the reward of step {step} is {what}"),
+                (wrong_duration, "the duration of step {step} is {what}"),
             )
             if flaw is not None
         ]
         if flaws:  # they come before the step that failed, or are its reason
             place, text = min(flaws)
             size = min(size, place)
-            reason = None if stop is None else stop.__cause__
-            stop = BrokenStream(text)
-            stop.__cause__ = reason
+            reason = None if self.stop is None else self.stop.__cause__
+            self.stop = BrokenStream(text)
+            self.stop.__cause__ = reason
         left = np.zeros(len(self.rewards), dtype=np.int8)
         left[self.ends] = Left.BY_END
         left[self.cuts] = Left.BY_CUT
         self.steps_before = self._step(len(self.rewards))
         for record in (self.rewards, self.ends, self.cuts):
             record.clear()
-        return Path(observations[:size], rewards[:size], left[:size], chain), stop
+        durations = None if durations is None else durations[:size]
+        return Path(observations[:size], rewards[:size], left[:size], chain, durations), self.stop
+
+    def _take_durations(self) -> tuple[Floats | None, Flaw | None]:
+        """Return how long each row took, 0 for that of a cut, and the first that is wrong."""
+        if self.duration is None:
+            return None, None
+        numbers, flaw = real_numbers(self.durations[: len(self.rewards) - len(self.cuts)])
+        self.durations.clear()
+        behind = np.array(self.cuts, dtype=np.int64) - np.arange(len(self.cuts))
+        if flaw is None:
+            rows = np.insert(numbers, behind, 0.0)
+            return rows, first_wrong_duration(rows)
+        return np.insert(numbers, behind[behind <= len(numbers)], 0.0), Flaw(
+            flaw.place + int(np.count_nonzero(behind <= flaw.place)), flaw.what
+        )
+
+    def _timed_step(self, action: Any) -> Any:
+        """Make a step, and record how long it took."""
+        result = self.env.step(action)
+        if isinstance(result, tuple) and len(result) == 5:
+            try:
+                self.durations.append(result[4][self.duration])
+            except (KeyError, TypeError):
+                raise BrokenStream(
+                    no_duration(self.duration, self._step(len(self.rewards)), result[4])
+                ) from None
+        return result
 
     def _make_steps(self, count: int) -> None:
-        env_step, act = self.env.step, self.act
+        env_step, act = self.env.step if self.duration is None else self._timed_step, self.act
         see, do, rewards = self.seen.put, self.done.put, self.rewards
         for _ in range(count):
             observation = self.observation

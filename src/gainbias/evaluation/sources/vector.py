@@ -1,5 +1,8 @@
 """Paths of the copies inside a vector environment, in pieces, whatever its way to reset them.
 
+Start with `vector_paths`. Vector environments of Stable-Baselines3 go by way of `BaselinesVector`, which
+gives them the interface of Gymnasium's.
+
 Gymnasium knows three ways. After the end of an episode NEXT_STEP returns its last observation, and uses the
 next call for a reset, whose action and reward mean nothing. SAME_STEP resets within the step: it returns the
 first observation of the next episode, and the last of the old one in ``infos["final_obs"]``. DISABLED leaves
@@ -8,21 +11,40 @@ the reset to the caller, who says which copies need one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.sources.policies import Act
-from gainbias.evaluation.sources.spaces import ANY_REWARD, Flaw, Limits, first_flaw, limits_of, not_a_number
+from gainbias.evaluation.sources.spaces import (
+    ANY_REWARD,
+    ONE_STATE,
+    Flaw,
+    Limits,
+    Wrong,
+    first_flaw,
+    first_wrong_duration,
+    limits_of,
+    not_a_number,
+    observation_rows,
+)
 from gainbias.evaluation.stream import BEAT, Beat, BrokenStream, Interrupted, Left, Path
 from gainbias.progress import OutOfTimeError
 from gainbias.tasks.gym.continuing import optional
-from gainbias.types import Bools
+from gainbias.types import Bools, Floats
 
 
-def vector_paths(envs: Any, act: Act, limits: Limits, size: int, seed: int, beat: Beat) -> Iterator[Path]:
+def vector_paths(
+    envs: Any,
+    act: Act,
+    limits: Limits | None,
+    size: int,
+    seed: int,
+    beat: Beat,
+    duration: str | None = None,
+) -> Iterator[Path]:
     """Step a vector environment for ever, and yield the paths of its copies in pieces.
 
     Parameters
@@ -31,13 +53,15 @@ def vector_paths(envs: Any, act: Act, limits: Limits, size: int, seed: int, beat
         Reset with the seed at first; it gives each of its copies a seed of its own.
     act : callable
         The policy, from the observations of all copies to their actions.
-    limits : Limits
-        Of observations of one copy.
+    limits : Limits or None
+        Of observations of one copy; ``None`` if they are not looked at.
     size : int
         Calls of step in each piece.
     seed : int
     beat : callable
         Called with the number of steps made since the last call; it may raise `OutOfTimeError`.
+    duration : str, optional
+        Key of the dictionary that a step returns under which it says how long it took.
 
     Yields
     ------
@@ -49,7 +73,7 @@ def vector_paths(envs: Any, act: Act, limits: Limits, size: int, seed: int, beat
     BrokenStream
         After last pieces with what came before.
     """
-    walk = _VectorWalk(envs, act, limits, seed)
+    walk = _VectorWalk(envs, act, limits, seed, duration)
     while True:
         paths, error = walk.pieces(size, beat)
         yield from paths
@@ -70,6 +94,66 @@ def autoreset_mode(envs: Any) -> str:
         ) from None
 
 
+def is_baselines_vector(env: Any) -> bool:
+    """Whether this is a vector environment in the manner of Stable-Baselines3, a ``VecEnv``."""
+    names = ("num_envs", "step_async", "step_wait", "seed", "observation_space", "action_space")
+    return all(hasattr(env, name) for name in names) and not hasattr(env, "single_observation_space")
+
+
+OF_EACH = "infos of each copy"
+"""Key under which there is a dictionary for each copy, of the step that it made."""
+
+
+class BaselinesVector:
+    """A vector environment of Stable-Baselines3 with the interface of Gymnasium's.
+
+    Its ``step`` returns four values, its ``reset`` one, and it resets copies within the step: the last
+    observation of an episode is in ``infos[k]["terminal_observation"]``, and
+    ``infos[k]["TimeLimit.truncated"]`` tells a cut from an end.
+
+    Parameters
+    ----------
+    envs : stable_baselines3.common.vec_env.VecEnv
+        Written for version 2.9.2.
+    """
+
+    def __init__(self, envs: Any) -> None:
+        self._envs = envs
+        gymnasium = optional("gymnasium")
+        self.num_envs = int(envs.num_envs)
+        self.single_observation_space, self.single_action_space = envs.observation_space, envs.action_space
+        self.action_space = gymnasium.vector.utils.batch_space(envs.action_space, self.num_envs)
+        self.metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
+
+    def reset(self, *, seed: int) -> tuple[Any, dict[str, Any]]:
+        """Seed all copies, and return their first observations and an empty dictionary."""
+        self._envs.seed(seed)
+        return self._envs.reset(), {}
+
+    def step(self, actions: Any) -> Any:
+        """Return observations, rewards, what ended, what was cut, and last observations."""
+        result = self._envs.step(np.asarray(actions))
+        if not (isinstance(result, tuple) and len(result) == 4):
+            return result
+        observations, rewards, dones, infos = result
+        over = np.asarray(dones, dtype=np.bool_)
+        limited = np.array([bool(info.get("TimeLimit.truncated", False)) for info in infos], dtype=np.bool_)
+        finals = np.empty(self.num_envs, dtype=np.object_)
+        for k in np.flatnonzero(over & limited):
+            finals[k] = infos[k].get("terminal_observation")
+        told = {"final_obs": finals, OF_EACH: infos}
+        return observations, rewards, over & ~limited, over & limited, told
+
+
+def normalizing_layers(envs: Any) -> Iterator[Any]:
+    """Yield the layers of a vector environment of Stable-Baselines3 that normalise rewards or still learn."""
+    layer = envs
+    while layer is not None:
+        if hasattr(layer, "norm_reward") and hasattr(layer, "training"):
+            yield layer
+        layer = getattr(layer, "venv", None)
+
+
 class _Call(NamedTuple):
     """What one call of step did, in all n copies."""
 
@@ -80,18 +164,24 @@ class _Call(NamedTuple):
     cut: Bools
     finals: NDArray[Any]  # with the last observation of every episode that was cut
     resets: Bools  # copies in which the call was a reset
+    durations: Floats | None  # 0 where the call was a reset
 
 
 class _VectorWalk:
     """Steps a vector environment, from piece to piece."""
 
-    def __init__(self, envs: Any, act: Act, limits: Limits, seed: int) -> None:
-        self.envs, self.act, self.limits = envs, act, limits
+    def __init__(self, envs: Any, act: Act, limits: Limits | None, seed: int, duration: str | None) -> None:
+        self.envs, self.act, self.duration = envs, act, duration
+        self.limits, self.is_blind = limits or ONE_STATE, limits is None
+        self.restart = getattr(act, "restart", None)
         self.mode = autoreset_mode(envs)
         self.action_limits = limits_of(envs.single_action_space)
         self.num_calls = 0
         self.resets: Bools = np.zeros(envs.num_envs, dtype=np.bool_)
+        self.given: Any = None
         self.observations = self._reset({"seed": seed})
+        if self.restart is not None:
+            self.restart(np.ones(envs.num_envs, dtype=np.bool_))
 
     def pieces(self, size: int, beat: Beat) -> tuple[list[Path], Exception | None]:
         """Make the steps of a piece; return the path of each copy up to what is wrong, and what that is."""
@@ -117,7 +207,7 @@ class _VectorWalk:
         before, resets = self.observations, self.resets
         actions = self._attempt(
             "the policy failed in step {step}, given observations of all copies", self.act
-        )(before)
+        )(self.given)
         self._check_actions(actions)
         result = self._attempt("the environment failed in step {step}", self.envs.step)(actions)
         if not (isinstance(result, tuple) and len(result) == 5):
@@ -135,7 +225,34 @@ class _VectorWalk:
             if self.mode == "DISABLED":
                 self.observations = self._reset({"options": {"reset_mask": over}})
         self.resets = over if self.mode == "NEXT_STEP" else np.zeros_like(over)
-        return _Call(before, actions, np.array(rewards), ended, cut, finals, resets)
+        if self.restart is not None and (starts := resets if self.mode == "NEXT_STEP" else over).any():
+            self.restart(starts)
+        lasted = None if self.duration is None else self._durations(infos, over, resets)
+        return _Call(before, actions, np.array(rewards), ended, cut, finals, resets, lasted)
+
+    def _durations(self, infos: Any, over: Bools, resets: Bools) -> Floats:
+        """Return how long the step of each copy took; 0 where it was a reset."""
+        durations = np.zeros(self.envs.num_envs)
+        for k in np.flatnonzero(~resets):
+            found = self._duration_of(infos, int(k), bool(over[k]))
+            try:
+                durations[k] = float(found)
+            except (TypeError, ValueError):
+                what = not_a_number(found)
+                raise BrokenStream(
+                    f"the duration of step {self.num_calls - 1} of copy {k} is {what}"
+                ) from None
+        return durations
+
+    def _duration_of(self, infos: Any, copy: int, is_over: bool) -> Any:
+        """Return what the step of one copy said; if that also was a reset, it is among the final ones."""
+        key = self.duration
+        told = infos.get("final_info", infos) if is_over and self.mode == "SAME_STEP" else infos
+        if OF_EACH in infos and key in infos[OF_EACH][copy]:
+            return infos[OF_EACH][copy][key]
+        if key in told and told.get(f"_{key}", np.ones(self.envs.num_envs, dtype=np.bool_))[copy]:
+            return told[key][copy]
+        raise BrokenStream(no_duration(key, self.num_calls - 1, told, f" of copy {copy}"))
 
     def _reset(self, how: dict[str, Any]) -> NDArray[Any]:
         """Return the observations after a reset."""
@@ -168,12 +285,32 @@ class _VectorWalk:
             )
         finals = observations.copy()
         for k in np.flatnonzero(cut):
-            finals[k] = infos["final_obs"][k]
+            last = infos["final_obs"][k]
+            if self.limits.leaves:
+                finals[k] = self._rows([last])[0]
+            elif not self.is_blind:
+                finals[k] = last
         return finals
 
+    def _rows(self, observations: Any) -> NDArray[Any]:
+        """Return observations of several parts as rows of numbers."""
+        try:
+            return observation_rows(observations, self.limits.leaves, learn=True)
+        except Wrong as error:
+            raise BrokenStream(f"the observations before step {self.num_calls} are {error}") from None
+
     def _copied(self, given: Any) -> NDArray[Any]:
-        """Return observations as an array of the right shape that the environment will not change."""
-        observations = np.array(given)
+        """Return observations as an array of the right shape that the environment will not change.
+
+        The policy is given them as they came.
+        """
+        self.given = given
+        if self.is_blind:
+            return np.zeros(self.envs.num_envs, dtype=np.int64)
+        if self.limits.leaves:
+            observations = self._rows(given)
+        else:
+            self.given = observations = np.array(given)
         expected = (self.envs.num_envs, *self.limits.shape)
         if observations.shape != expected:
             raise BrokenStream(
@@ -221,6 +358,12 @@ class _VectorWalk:
             if flaw is not None:
                 call, copy = divmod(flaw.place, self.envs.num_envs)
                 flaws.append(Flaw(call, text.format(step=before + call, copy=copy, what=flaw.what)))
+        if self.duration is not None:
+            wrong = first_wrong_duration(np.array([call.durations for call in calls]).ravel())
+            if wrong is not None:
+                call, copy = divmod(wrong.place, self.envs.num_envs)
+                words = f"the duration of step {before + call} of copy {copy} is {wrong.what}"
+                flaws.append(Flaw(call, words))
         return min(flaws, default=None)
 
 
@@ -236,9 +379,20 @@ def _path(calls: list[_Call], copy: int) -> Path:
         part[steps] for part in (observations, rewards, left, cut, finals)
     )
     behind = np.flatnonzero(cut) + 1
+    durations = None
+    if calls[0].durations is not None:
+        own = np.array([call.durations[copy] for call in calls if call.durations is not None])
+        durations = np.insert(own[steps], behind, 0.0)
     return Path(
         np.insert(observations, behind, finals[cut], axis=0),
         np.insert(rewards.astype(np.float64), behind, 0.0),
         np.insert(left, behind, Left.BY_CUT),
         copy,
+        durations,
     )
+
+
+def no_duration(key: str | None, step: int, info: Any, where: str = "") -> str:
+    """Return in words that a step did not say how long it took."""
+    known = ", ".join(map(repr, info)) if isinstance(info, Mapping) and info else "nothing"
+    return f"step {step}{where} does not say how long it took: its dictionary has no {key!r}, it has {known}"

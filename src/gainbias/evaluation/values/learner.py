@@ -184,7 +184,11 @@ class Learner:
             self._steps = automatic_steps(self.algorithm, pilot, self._level)
         else:
             self._steps = StepSizes([self._given], [1.0], [], str(self._given))
-        bound = DIVERGED_BEYOND * pilot.reward_range if pilot.reward_range > 0.0 else np.inf
+        bound, longest = (
+            None if spread is None else DIVERGED_BEYOND * spread if spread > 0.0 else np.inf
+            for spread in (pilot.reward_range, pilot.duration_range)
+        )
+        assert bound is not None
         form = self.algorithm.form_for(self.kind)
         d = self.observed.num_features
         setting = Setting(
@@ -193,7 +197,7 @@ class Learner:
             max_abs_reward=pilot.max_abs_reward,
         )
         self._followers = [
-            Follower(self.algorithm, self.kind, setting, self._params, self._steps, bound)
+            Follower(self.algorithm, self.kind, setting, self._params, self._steps, bound, longest)
             for _ in self._teams
         ]
         self._learn(self._pilot)
@@ -268,7 +272,7 @@ class LearnedValues:
     offset : float
         What is added to phi^T theta so that values have mean 0 in the long run.
     gain : float
-        The algorithm's own estimate, or the mean of the rewards if it has none.
+        The algorithm's own estimate, or the mean of the rewards if it has none, or if steps have durations.
     step_size : str
         Step sizes in words.
     confidence : float

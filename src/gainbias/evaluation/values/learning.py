@@ -11,6 +11,11 @@ the copies differ says how much the answer would differ with other data: also in
 move so slowly that batches of them over time would all look the same. Blocks grow with the run, up to a
 hundredth of it, and so become longer than the memory of the chain.
 
+**Durations.** If steps take a time t, the values are those for rewards r - g t, with g the ratio of the sums
+of r and t. The algorithms that are let in are linear in the rewards. So each runs twice, once for r and once
+for t, and its answer is what it learned for r less g times what it learned for t. Each copy has its own g,
+from the data that it was given, so the error of g is in that of the values.
+
 **The automatic step sizes**, for features divided by the length of the longest row, are
 
     alpha_t = 1/2 (1 + t / c)^(-0.6),    c = 30 d / (mean squared length of the rows)
@@ -28,7 +33,7 @@ should be the same. No horizon is needed. `benchmarks/automatic_step.py` compare
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,10 +45,10 @@ from gainbias.engine.loop import Running
 from gainbias.engine.run import compile_errors_in_words
 from gainbias.engine.schedules import Constant, Polynomial, Schedule
 from gainbias.evaluation.gain.batches import BatchSums
-from gainbias.evaluation.stream import Transitions
+from gainbias.evaluation.stream import Transitions, joined_durations
 from gainbias.features.matrix import Matrix
 from gainbias.features.rows import DenseRows, Rows, SparseRows, TabularRows
-from gainbias.types import Floats
+from gainbias.types import Floats, Ints
 
 PILOT = 1_000
 """Transitions of each chain from which step sizes are chosen, before the first step."""
@@ -89,6 +94,8 @@ class Follower:
         Of the runs whose combination is the answer.
     largest_value : float
         Values larger than this times the number of steps have diverged.
+    longest : float, optional
+        The same for what is learned of durations; None if there are none.
     """
 
     def __init__(
@@ -99,22 +106,36 @@ class Follower:
         params: dict[str, float],
         steps: StepSizes,
         largest_value: float,
+        longest: float | None = None,
     ) -> None:
-        self.algorithm, self.step_sizes, self._largest_value = algorithm, steps, largest_value
+        self.algorithm, self.step_sizes = algorithm, steps
         d = setting.num_features
         lanes = [Lane(0, schedule, params) for schedule in steps.schedules]
         used = [lane for lane, share in zip(lanes, steps.coefficients, strict=True) if share != 0.0]
         self.groups = GROUPS if d <= MOST_COPIED else 1
         copies = self.groups if self.groups > 1 else 0
-        self.main = [Run(algorithm, kind, setting, lane) for lane in lanes]
-        self._copies = [[Run(algorithm, kind, setting, lane) for lane in used] for _ in range(copies)]
+        self._sides = [
+            Side(
+                [Run(algorithm, kind, setting, lane) for lane in lanes],
+                [[Run(algorithm, kind, setting, lane) for lane in used] for _ in range(copies)],
+                largest,
+            )
+            for largest in ([largest_value] if longest is None else [largest_value, longest])
+        ]
         self._sums = BatchSums((len(self._runs) + self.groups, d), BATCHES, FIRST_SIZE)
+        self._totals = BatchSums((2, self.groups), BATCHES, FIRST_SIZE)
         self._features, self.squares = np.zeros((self.groups, d)), np.zeros(d)
-        self.steps, self._reward_total = 0, 0.0
+        self._begun = np.zeros((2, self.groups))
+        self.steps = 0
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether steps have durations."""
+        return len(self._sides) > 1
 
     @property
     def _runs(self) -> list[Run]:
-        return [*self.main, *(run for copy in self._copies for run in copy)]
+        return [run for side in self._sides for run in side.runs]
 
     def advance(self, piece: MovePiece) -> None:
         """Make a step for each move of a piece; raises `Diverged`, perhaps some steps late."""
@@ -136,27 +157,53 @@ class Follower:
         ValueError
             If there are too few steps.
         """
-        sums, steps = self._tail(transient)
-        weights = [run.reported(sums[i] / steps.sum()) for i, run in enumerate(self._runs)]
-        own, copied, features = weights[: len(self.main)], weights[len(self.main) :], sums[len(weights) :]
+        sums, steps, lengths = self._tail(transient)
+        weights = [run.reported(sums[i] / steps) for i, run in enumerate(self._runs)]
+        features, totals = sums[len(weights) :], self._totals_after(transient)
+        everyone = np.ones(self.groups, dtype=np.bool_)
         choices = [self.step_sizes.coefficients, *self.step_sizes.checks]
+        ahead = len(self._sides[0].main)
         main = [
-            AveragedWeights(_combined(shares, own), features.sum(axis=0) / steps.sum()) for shares in choices
+            AveragedWeights(
+                self._less_gain(weights, shares, slice(ahead), totals, everyone),
+                features.sum(axis=0) / lengths.sum(),
+            )
+            for shares in choices
         ]
         shares = [share for share in self.step_sizes.coefficients if share != 0.0]
         copies = []
-        for b in range(len(self._copies)):
+        for b in range(len(self._sides[0].copies)):
             others = np.arange(self.groups) != b
-            kept = copied[len(shares) * b : len(shares) * (b + 1)]
+            places = slice(ahead + len(shares) * b, ahead + len(shares) * (b + 1))
             copies.append(
-                AveragedWeights(_combined(shares, kept), features[others].sum(axis=0) / steps[others].sum())
+                AveragedWeights(
+                    self._less_gain(weights, shares, places, totals, others),
+                    features[others].sum(axis=0) / lengths[others].sum(),
+                )
             )
         return main, copies
 
-    def _tail(self, transient: int) -> tuple[Floats, Floats]:
-        """Return sums over the last half of the steps, after a transient, and the steps of each group.
+    def _less_gain(
+        self, weights: list[Floats], shares: Sequence[float], places: slice, totals: Floats, chosen: Any
+    ) -> Floats:
+        """Return a combination of the weights of some runs, less the gain times that for durations."""
+        learned = _combined(shares, weights[places])
+        if not self.is_timed:
+            return learned
+        rewards, durations = totals[:, chosen].sum(axis=1)
+        lasting = _combined(shares, weights[len(weights) // 2 :][places])
+        return np.asarray(learned - rewards / durations * lasting)
 
-        A batch that is not complete counts if it is half full, so that copies have about their share of it.
+    def _totals_after(self, transient: int) -> Floats:
+        """Return sums of rewards and of durations after a transient, (2, groups)."""
+        first = -(-transient // self._totals.size)
+        return np.asarray(self._totals.complete[..., first:].sum(axis=-1) + self._begun)
+
+    def _tail(self, transient: int) -> tuple[Floats, float, Floats]:
+        """Return sums over the last half of the steps, after a transient; its steps; and the time by group.
+
+        Without durations the time is the number of steps. A batch that is not complete counts if it is half
+        full, so that copies have about their share of it.
         """
         count, size = self._sums.complete.shape[-1], self._sums.size
         first = max(count // 2, -(-transient // size))
@@ -166,48 +213,51 @@ class Follower:
                 f"steps, found {self.steps} steps: run longer"
             )
         sums = self._sums.complete[..., first:].sum(axis=-1)
-        steps = np.full(self.groups, (count - first) * size / self.groups)
+        steps = float((count - first) * size)
+        lengths = np.full(self.groups, steps / self.groups)
+        if self.is_timed:
+            lengths = self._totals.complete[1, :, first:].sum(axis=-1)
         rest = self.steps - count * size
         if 2 * rest >= size:
             means = [run.running.mean_weights().ravel() for run in self._runs]
             sums = sums + np.concatenate([rest * np.array(means), self._features])
-            steps = steps + np.bincount(self._group(count * size, self.steps), minlength=self.groups)
-        return sums, steps
+            steps += rest
+            own = np.bincount(self._group(count * size, self.steps), minlength=self.groups)
+            lengths = lengths + (self._begun[1] if self.is_timed else own)
+        return sums, steps, lengths
 
-    def _group(self, first: int, last: int) -> Floats:
+    def _group(self, first: int, last: int) -> Ints:
         """Return the groups to which steps number ``first`` to ``last - 1`` belong."""
         return np.asarray(np.arange(first, last) // (self._sums.size // BLOCKS) % self.groups)
 
     @property
     def gain(self) -> float:
-        """The gain of the run with the smallest steps, or the mean reward if it has none."""
-        gain = self.main[-1].running.answer().gain
-        return self._reward_total / self.steps if gain is None else float(gain[0])
+        """The gain of the run with the smallest steps; the mean reward if it has none, or if steps last."""
+        gain = None if self.is_timed else self._sides[0].main[-1].running.answer().gain
+        if gain is not None:
+            return float(gain[0])
+        rewards, durations = self._totals_after(0).sum(axis=1)
+        return float(rewards / durations)
 
     def _advance(self, part: MovePiece) -> None:
-        for run in self.main:
-            run.advance(part)
         group = self._group(self.steps, self.steps + len(part))
+        for side, own in zip(self._sides, part.sides(), strict=True):
+            side.advance(own, group)
         for b in range(self.groups):
             part.part(group == b).add_features(self._features[b], self.squares)
-            if self._copies:
-                kept = part.part(group != b)
-                for run in self._copies[b]:
-                    run.advance(kept)
+        lasted = np.ones(len(part)) if part.durations is None else part.durations
+        for row, numbers in zip(self._begun, (part.moves.reward, lasted), strict=True):
+            row += np.bincount(group, numbers, minlength=self.groups)
         self.steps += len(part)
-        self._reward_total += float(part.moves.reward.sum())
 
     def _close(self, part: MovePiece) -> None:
         """Close a batch, of which `part` is the last part."""
-        size, bound = self._sums.size, self._largest_value * self.steps
+        size = self._sums.size
         last = part.part(slice(-FIRST_SIZE, None))
-        means = [run.running.mean_weights().ravel() for run in self._runs]
-        for run, mean in zip(self._runs, means, strict=True):
-            if not (run.running.memory.is_finite and np.abs(last.values(mean)).max() <= bound):
-                raise Diverged
-            run.running.begin_average()
+        means = [mean for side in self._sides for mean in side.close(last, self.steps)]
         self._sums.add_sum(np.concatenate([size * np.array(means), self._features]), size)
-        self._features = np.zeros_like(self._features)
+        self._totals.add_sum(self._begun, size)
+        self._features, self._begun = np.zeros_like(self._features), np.zeros_like(self._begun)
 
 
 def _combined(shares: Sequence[float], weights: Sequence[Floats]) -> Floats:
@@ -237,6 +287,47 @@ class Run:
         """Return the weights that the algorithm reports, (d,), with `mean_weights` in place of its own."""
         shaped = mean_weights.reshape(self.running.setting.weights.shape)
         return self.running.reported(shaped).weights.ravel()
+
+
+class Side(NamedTuple):
+    """The runs that learn from rewards, or those that learn from durations.
+
+    Attributes
+    ----------
+    main : list of Run
+        One for each of the step sizes.
+    copies : list of lists of Run
+        Those that leave out a group of the data.
+    largest : float
+        Values larger than this times the number of steps have diverged.
+    """
+
+    main: list[Run]
+    copies: list[list[Run]]
+    largest: float
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs, those of copies last."""
+        return [*self.main, *(run for copy in self.copies for run in copy)]
+
+    def advance(self, part: MovePiece, group: Ints) -> None:
+        """Make a step for each move; copies leave out the moves of their group."""
+        for run in self.main:
+            run.advance(part)
+        for b, copy in enumerate(self.copies):
+            kept = part.part(group != b)
+            for run in copy:
+                run.advance(kept)
+
+    def close(self, last: MovePiece, steps: int) -> list[Floats]:
+        """Return the mean weights of a batch, and begin the next; raises `Diverged` if they are too large."""
+        means = [run.running.mean_weights().ravel() for run in self.runs]
+        for run, mean in zip(self.runs, means, strict=True):
+            if not (run.running.memory.is_finite and np.abs(last.values(mean)).max() <= self.largest * steps):
+                raise Diverged
+            run.running.begin_average()
+        return means
 
 
 class AveragedWeights(NamedTuple):
@@ -308,21 +399,26 @@ class Pilot:
     visits : float
         Transitions after which a feature has been visited once, on average.
     max_abs_reward, reward_range : float
+    duration_range : float or None
+        None if steps have no durations.
     """
 
     longest: float
     visits: float
     max_abs_reward: float
     reward_range: float
+    duration_range: float | None = None
 
     @classmethod
     def of(cls, batches: Sequence[Transitions], num_features: int) -> Pilot:
         """Return what some transitions say."""
         rewards = np.concatenate([batch.rewards for batch in batches])
         largest, spread = float(np.abs(rewards).max()), float(np.ptp(rewards))
+        lasted = joined_durations([batch.durations for batch in batches])
+        lengths_differ = None if lasted is None else float(np.ptp(lasted))
         if batches[0].rows is None:
             seen = len(np.unique(np.concatenate([batch.here for batch in batches])))
-            return cls(1.0, float(seen), largest, spread)
+            return cls(1.0, float(seen), largest, spread, lengths_differ)
         squares, seen_features = [], np.zeros(num_features, dtype=np.bool_)
         for batch in batches:
             rows: Any = batch.here_rows
@@ -331,7 +427,7 @@ class Pilot:
         lengths = np.concatenate(squares)
         longest = float(lengths.max()) or 1.0
         visits = float(np.count_nonzero(seen_features)) * longest / (float(lengths.mean()) or 1.0)
-        return cls(float(np.sqrt(longest)), max(visits, 1.0), largest, spread)
+        return cls(float(np.sqrt(longest)), max(visits, 1.0), largest, spread, lengths_differ)
 
 
 def first_of_each(batches: Sequence[Transitions], count: int = PILOT) -> list[Transitions]:
@@ -383,9 +479,8 @@ class Reader:
         if second is not first:
             other, other_after = _numbers(second.here + shift), _numbers(second.after + shift)
         largest = None if squares is None else 1.0 / np.maximum(squares[here], squares[other])
-        return MovePiece(
-            matrix, rows, Move(here, after, first.rewards, other, other_after, second.rewards), largest
-        )
+        moves = Move(here, after, first.rewards, other, other_after, second.rewards)
+        return MovePiece(matrix, rows, moves, largest, first.durations)
 
     def _scaled(self, given: Matrix | None) -> Kept:
         if given is None:
@@ -421,12 +516,15 @@ class MovePiece:
     moves : Move of (m,) arrays
     largest_steps : (m,) array or None
         Step sizes above these overshoot; None if none below 1 does.
+    durations : (m,) array or None
+        How long the moves of the first chain took.
     """
 
     matrix: Matrix | None
     rows: Rows
     moves: Move
     largest_steps: Floats | None
+    durations: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.moves.here)
@@ -437,17 +535,28 @@ class MovePiece:
         first = [array[chosen] for array in self.moves[:3]]
         alone = self.moves.other is self.moves.here
         second = first if alone else [array[chosen] for array in self.moves[3:]]
-        return MovePiece(self.matrix, self.rows, Move(*first, *second), largest)
+        durations = None if self.durations is None else self.durations[chosen]
+        return MovePiece(self.matrix, self.rows, Move(*first, *second), largest, durations)
+
+    def sides(self) -> list[MovePiece]:
+        """Return the moves with their rewards and, if there are any, with durations in the place of these."""
+        if self.durations is None:
+            return [self]
+        timed = self.moves._replace(reward=self.durations, other_reward=self.durations)
+        return [self, replace(self, moves=timed)]
 
     def add_features(self, sums: Floats, squares: Floats) -> None:
-        """Add the features of all moves to `sums`, and their squares to `squares`, both (d,)."""
+        """Add the features of all moves to `sums`, and their squares to `squares`, both (d,).
+
+        In `sums` they are weighted by durations, if there are any.
+        """
         here = self.moves.here
         if self.matrix is None:
-            np.add.at(sums, here, 1.0)
+            np.add.at(sums, here, 1.0 if self.durations is None else self.durations)
             np.add.at(squares, here, 1.0)
         else:
             rows = self.matrix[here]
-            sums += rows.sum(axis=0)
+            sums += rows.sum(axis=0) if self.durations is None else self.durations @ rows
             squares += (rows * rows).sum(axis=0)
 
     def values(self, weights: Floats) -> Floats:

@@ -13,6 +13,10 @@ up to terms of second order, with M = A + m m^T. So the means of u over few long
 inverse of M, give the covariance of theta and of every V(x) (the sandwich formula), and Student's quantiles
 the intervals. All that is needed are batch sums of one product, from which u follows at any theta.
 
+If a step takes a time t, the gain g is the ratio of the means of r and t, and g t takes the place of g: these
+are the values of a semi-Markov process. They are centred to have mean 0 over time: n, the mean of phi t over
+that of t, takes the place of m in V(x) and, times r - g t, in u.
+
 The intervals are for the projected fixed point: how far the features are from expressing the bias is another
 question.
 """
@@ -181,6 +185,8 @@ def estimate_values(sums: MomentSums, transient: int = 0, confidence: float = 0.
             f"after a transient of {transient}: run longer"
         )
     total, gram = sums.totals(skipped)
+    if not total.duration > 0.0:
+        raise ValueError("all steps together take no time")
     squares = gram if gram.ndim == 1 else np.diag(gram)
     if ((total.features != 0.0) & (squares < SMALLEST_SQUARE * squares.max())).any():
         raise ValueError("features differ too much in size: bring all to about the same, at most 1e100 apart")
@@ -189,7 +195,7 @@ def estimate_values(sums: MomentSums, transient: int = 0, confidence: float = 0.
     weights, offsets = fit.deviations(_grouped(batches, times / sums.num_chains))
     return ValueEstimate(
         weights=fit.weights,
-        offset=-float(fit.mean @ fit.weights),
+        offset=-float(fit.centre @ fit.weights),
         confidence=confidence,
         effective_sample_size=times,
         weight_deviations=weights,
@@ -205,25 +211,31 @@ class _Fit:
 
     weights: Floats
     mean: Floats
+    centre: Floats
     gain: float
+    duration: float
     solved: Callable[[Floats], Floats]
 
     @classmethod
     def of(cls, means: Moments, lengths: Floats) -> _Fit:
-        mean, gain = means.features, means.reward
+        mean, gain = means.features, means.reward / means.duration
         solved = _inverse(dense(means.matrix) + np.outer(mean, mean), lengths)
-        return cls(solved(means.reward_features - gain * mean), mean, gain, solved)
+        weights = solved(means.reward_features - gain * means.duration_features)
+        centre = means.duration_features / means.duration
+        return cls(weights, mean, centre, gain, means.duration, solved)
 
     def deviations(self, batches: list[Moments]) -> tuple[Floats, Floats]:
         """Return how weights, (k, d), and offset, (k,), would differ if only each batch's noise counted."""
-        theta, mean = self.weights, self.mean
+        theta, mean, centre, gain = self.weights, self.mean, self.centre, self.gain
         weights, offsets = [], []
         for own in (batch.means for batch in batches):
             shift = own.features - mean
-            noise = own.reward_features - self.gain * own.features - (own.reward - self.gain) * mean
+            moved = (own.duration_features - own.duration * centre) / self.duration
+            surplus = own.reward - gain * own.duration
+            noise = own.reward_features - gain * own.duration_features - surplus * centre
             noise = noise - own.matrix @ theta - own.features * (mean @ theta) - mean * (shift @ theta)
             weights.append(self.solved(noise))
-            offsets.append(-mean @ weights[-1] - shift @ theta)
+            offsets.append(-centre @ weights[-1] - moved @ theta)
         return _centred(np.array(weights)), _centred(np.array(offsets))
 
 

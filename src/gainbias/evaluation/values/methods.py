@@ -17,7 +17,7 @@ from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import as_algorithm
 from gainbias.engine.lanes import StepSize
 from gainbias.evaluation.observations import ObservationMap
-from gainbias.evaluation.stream import Transitions
+from gainbias.evaluation.stream import Transitions, joined_durations
 from gainbias.evaluation.values.learner import Learner
 from gainbias.evaluation.values.least_squares import ValueEstimate, dense, estimate_values
 from gainbias.evaluation.values.sums import (
@@ -75,13 +75,23 @@ def as_learning(given: Learning | Algorithm | str) -> Learning:
     return given if isinstance(given, Learning) else Learning(given)
 
 
-def value_method(learning: Learning, observed: ObservationMap, num_chains: int) -> ValueMethod:
+TIMED = ("lstd", "single-chain", "differential-td", "relative-td", "td-lambda")
+"""Algorithms that learn values where steps have durations: what they learn is linear in the rewards."""
+
+
+def value_method(
+    learning: Learning, observed: ObservationMap, is_timed: bool, num_chains: int
+) -> ValueMethod:
     """Return the method that learns values as asked; ``"auto"`` is least squares for few features."""
     most = most_for_least_squares(observed)
     algorithm, step_size, params = learning.algorithm, learning.step_size, learning.params
     if algorithm == "auto":
         algorithm = "lstd" if observed.num_features <= most else "single-chain"
     chosen = as_algorithm(algorithm)
+    if is_timed and chosen.name not in TIMED:
+        raise ValueError(
+            f"{chosen.name} does not know of durations of steps: use one of {', '.join(TIMED)}, or 'auto'"
+        )
     if chosen.name != "lstd":
         return Learner(chosen, observed, num_chains=num_chains, step_size=step_size, params=params)
     if not isinstance(step_size, str) or params:
@@ -166,7 +176,7 @@ class LeastSquares:
     @property
     def description(self) -> str:
         """The method in words."""
-        return f"average-reward least squares (lstd), {self._observed.num_features} features"
+        return f"average-reward least squares (lstd), {self._observed.num_used} features"
 
     def add(self, batch: Transitions) -> None:
         """Add the next batch of a chain; sums are taken when there are enough batches of all chains."""
@@ -199,20 +209,22 @@ class LeastSquares:
     def _add_to_sums(self, batches: list[Transitions]) -> None:
         """Add batches to the sums; those of one chain stand next to each other."""
         rewards = np.concatenate([batch.rewards for batch in batches]).reshape(self.sums.num_chains, -1)
+        lasted = joined_durations([batch.durations for batch in batches])
         if isinstance(self.sums, TabularValueSums):
             here, after = (
                 np.concatenate([getattr(batch, name) for batch in batches]).reshape(rewards.shape)
                 for name in ("here", "after")
             )
-            self.sums.add(here, rewards, after)
+            self.sums.add(here, rewards, after, lasted)
             return
         rows, next_rows = (
             [getattr(batch, name) for batch in batches] for name in ("here_rows", "after_rows")
         )
         if isinstance(self.sums, SparseValueSums):
-            self.sums.add(_below(rows), rewards, _below(next_rows))
+            self.sums.add(_below(rows), rewards, _below(next_rows), lasted)
         else:
-            self.sums.add(np.stack([*map(dense, rows)]), rewards, np.stack([*map(dense, next_rows)]))
+            before, behind = (np.stack([*map(dense, parts)]) for parts in (rows, next_rows))
+            self.sums.add(before, rewards, behind, lasted)
 
 
 def _below(parts: list[Any]) -> Any:

@@ -43,16 +43,18 @@ class Moments(NamedTuple):
     ----------
     matrix : (d, d) ndarray or csr_array
         Of phi (phi - phi')^T.
-    features, reward_features : (d,) arrays
-        Of phi and of phi r.
-    reward, steps : float
-        Of r and of 1.
+    features, reward_features, duration_features : (d,) arrays
+        Of phi, of phi r and of phi t, with t the duration of a step; it is 1 if there are no durations.
+    reward, duration, steps : float
+        Of r, of t and of 1.
     """
 
     matrix: Any
     features: Floats
     reward_features: Floats
+    duration_features: Floats
     reward: float
+    duration: float
     steps: float
 
     def plus(self, other: Moments) -> Moments:
@@ -105,7 +107,7 @@ class MomentSums(ABC):
         self._rest: list[Moments] = []
         self._rest_steps = 0
         self._gram: Any = 0.0
-        self._pending: tuple[Any, Any, Floats] | None = None
+        self._pending: tuple[Any, Any, Floats, Floats | None] | None = None
 
     @property
     def steps(self) -> int:
@@ -126,35 +128,36 @@ class MomentSums(ABC):
         total = reduce(Moments.plus, self._complete[skipped:] + last)
         return total, np.asarray(gram if isinstance(gram, np.ndarray) else gram.toarray())
 
-    def _add(self, here: Any, after: Any, rewards: Floats) -> None:
+    def _add(self, here: Any, after: Any, rewards: Floats, durations: ArrayLike | None) -> None:
         """Add transitions, given one chain below the other."""
         reward = rewards.ravel()
+        time = None if durations is None else np.asarray(durations, dtype=np.float64).ravel()
         if self.num_chains > 1:  # all chains of a step together
             in_time = np.arange(rewards.size).reshape(rewards.shape).T.ravel()
-            here, after, reward = here[in_time], after[in_time], reward[in_time]
+            here, after, reward, time = (_chosen(part, in_time) for part in (here, after, reward, time))
         begin = 0
         if self._pending is not None:  # it is filled up to a piece, so that no more than that is copied
             begin = min(self._piece_rows - len(self._pending[2]), len(reward))
-            head = (here[:begin], after[:begin], reward[:begin])
-            first, second, third = map(_joined, self._pending, head)
-            self._pending = (first, second, third)
+            head = (_chosen(part, slice(begin)) for part in (here, after, reward, time))
+            first, second, third, fourth = map(_joined, self._pending, head)
+            self._pending = (first, second, third, fourth)
             if len(third) < self._piece_rows:
                 return
-            self._take(first, second, third)
+            self._take(first, second, third, fourth)
         while begin + (rows := self._piece_rows) <= len(reward):
             piece = slice(begin, begin + rows)
-            self._take(here[piece], after[piece], reward[piece])
+            self._take(here[piece], after[piece], reward[piece], _chosen(time, piece))
             begin += rows
-        self._pending = (here[begin:], after[begin:], reward[begin:])
+        self._pending = (here[begin:], after[begin:], reward[begin:], _chosen(time, slice(begin, None)))
 
     @property
     def _piece_rows(self) -> int:
         return min(self.batch_size, self.piece) * self.num_chains
 
-    def _take(self, here: Any, after: Any, reward: Floats) -> None:
+    def _take(self, here: Any, after: Any, reward: Floats, time: Floats | None) -> None:
         """Add a piece, which does not reach beyond the end of a batch."""
         steps = len(reward) // self.num_chains
-        moments, squares = self._product(here, after, reward)
+        moments, squares = self._product(here, after, reward, time)
         self._gram = self._gram + squares
         self._rest = [reduce(Moments.plus, [*self._rest, moments])]
         length = min(steps, self.fine.size)  # both are powers of two
@@ -169,9 +172,23 @@ class MomentSums(ABC):
             self._complete = [one.plus(other) for one, other in pairs]
             self.batch_size *= 2
 
-    @abstractmethod
-    def _product(self, here: Any, after: Any, reward: Floats) -> tuple[Moments, Any]:
+    def _product(self, here: Any, after: Any, reward: Floats, time: Floats | None) -> tuple[Moments, Any]:
         """Return moments of transitions, and the sum of phi phi^T, or its diagonal if all else is 0."""
+        matrix, squares = self._matrices(here, after)
+        features, steps = self._weighted(here, None), float(len(reward))
+        earned, total = self._weighted(here, reward), float(reward.sum())
+        if time is None:
+            return Moments(matrix, features, earned, features, total, steps, steps), squares
+        lasted = self._weighted(here, time)
+        return Moments(matrix, features, earned, lasted, total, float(time.sum()), steps), squares
+
+    @abstractmethod
+    def _matrices(self, here: Any, after: Any) -> tuple[Any, Any]:
+        """Return the sums of phi (phi - phi')^T and of phi phi^T, or the latter's diagonal."""
+
+    @abstractmethod
+    def _weighted(self, here: Any, weights: Floats | None) -> Floats:
+        """Return the sum of phi, or of phi times a weight of each step, (d,)."""
 
     @abstractmethod
     def _sums(self, here: Any, groups: int, length: int) -> Floats:
@@ -191,15 +208,21 @@ class ValueSums(MomentSums):
 
     most_features, piece = MOST_LEAST_SQUARES_FEATURES, 512
 
-    def add(self, features: ArrayLike, rewards: ArrayLike, next_features: ArrayLike) -> None:
+    def add(
+        self,
+        features: ArrayLike,
+        rewards: ArrayLike,
+        next_features: ArrayLike,
+        durations: ArrayLike | None = None,
+    ) -> None:
         """Add the next transitions.
 
         Parameters
         ----------
         features, next_features : (chains, count, d) or (count, d) arrays
             Features of the states before and after each transition.
-        rewards : (chains, count) or (count,) array
-            Rewards of the transitions.
+        rewards, durations : (chains, count) or (count,) arrays
+            Rewards of the transitions, and how long they took: 1 if that is not said.
         """
         d = self.num_features
         here, after = self._rows(features, d, "features"), self._rows(next_features, d, "next_features")
@@ -209,13 +232,14 @@ class ValueSums(MomentSums):
                 "features, rewards and next_features must have equal lengths, found "
                 f"{here.shape[1]}, {reward.shape[1]} and {after.shape[1]}"
             )
-        self._add(here.reshape(-1, d), after.reshape(-1, d), reward[:, :, 0])
+        self._add(here.reshape(-1, d), after.reshape(-1, d), reward[:, :, 0], durations)
 
-    def _product(self, here: Any, after: Any, reward: Floats) -> tuple[Moments, Any]:
+    def _matrices(self, here: Any, after: Any) -> tuple[Any, Any]:
         squares = here.T @ here
-        sums, earned = np.ones(len(here)) @ here, reward @ here
-        change = squares - here.T @ after
-        return Moments(change, sums, earned, float(reward.sum()), float(len(reward))), squares
+        return squares - here.T @ after, squares
+
+    def _weighted(self, here: Any, weights: Floats | None) -> Floats:
+        return np.asarray((np.ones(len(here)) if weights is None else weights) @ here)
 
     def _sums(self, here: Any, groups: int, length: int) -> Floats:
         return np.asarray(here.reshape(groups, length, -1).sum(axis=1))
@@ -248,26 +272,28 @@ class SparseValueSums(MomentSums):
 
     most_features, piece = MOST_SPARSE_FEATURES, 4096
 
-    def add(self, features: Any, rewards: ArrayLike, next_features: Any) -> None:
+    def add(
+        self, features: Any, rewards: ArrayLike, next_features: Any, durations: ArrayLike | None = None
+    ) -> None:
         """Add the next transitions.
 
         Parameters
         ----------
         features, next_features : (chains * count, d) csr_array
             Features of the states before and after each transition, one chain below the other.
-        rewards : (chains, count) or (count,) array
-            Rewards of the transitions.
+        rewards, durations : (chains, count) or (count,) arrays
+            Rewards of the transitions, and how long they took: 1 if that is not said.
         """
         given = np.asarray(rewards, dtype=np.float64).reshape(self.num_chains, -1)
-        self._add(features, next_features, given)
+        self._add(features, next_features, given, durations)
 
-    def _product(self, here: Any, after: Any, reward: Floats) -> tuple[Moments, Any]:
+    def _matrices(self, here: Any, after: Any) -> tuple[Any, Any]:
         columns = here.T.tocsr()
-        features = columns @ np.stack([np.ones(len(reward)), reward], axis=1)
         squares = columns @ here
-        change = sparse.csr_array(squares - columns @ after)
-        total, steps = float(reward.sum()), float(len(reward))
-        return Moments(change, features[:, 0], features[:, 1], total, steps), squares
+        return sparse.csr_array(squares - columns @ after), squares
+
+    def _weighted(self, here: Any, weights: Floats | None) -> Floats:
+        return np.asarray(here.T @ (np.ones(here.shape[0]) if weights is None else weights))
 
     def _sums(self, here: Any, groups: int, length: int) -> Floats:
         group = np.repeat(np.arange(here.shape[0]) // length, np.diff(here.indptr))
@@ -287,36 +313,43 @@ class TabularValueSums(MomentSums):
 
     most_features, piece = MOST_SPARSE_FEATURES, 4096
 
-    def add(self, here: ArrayLike, rewards: ArrayLike, after: ArrayLike) -> None:
+    def add(
+        self, here: ArrayLike, rewards: ArrayLike, after: ArrayLike, durations: ArrayLike | None = None
+    ) -> None:
         """Add the next transitions.
 
         Parameters
         ----------
         here, after : (chains, count) or (count,) int arrays
             States before and after each transition.
-        rewards : array of the same shape
-            Rewards of the transitions.
+        rewards, durations : arrays of the same shape
+            Rewards of the transitions, and how long they took: 1 if that is not said.
         """
         given = np.asarray(rewards, dtype=np.float64).reshape(self.num_chains, -1)
-        self._add(np.asarray(here).ravel(), np.asarray(after).ravel(), given)
+        self._add(np.asarray(here).ravel(), np.asarray(after).ravel(), given, durations)
 
-    def _product(self, here: Any, after: Any, reward: Floats) -> tuple[Moments, Any]:
-        d = self.num_features
-        visits, earned = _counted(here, 1, d)[0], _counted(here, 1, d, reward)[0]
-        matrix: Any
+    def _matrices(self, here: Any, after: Any) -> tuple[Any, Any]:
+        d, visits = self.num_features, self._weighted(here, None)
         if d <= FEW_SUMMED_STATES:
-            matrix = np.diag(visits) - _counted(here * d + after, d, d)
-        else:
-            moves = sparse.coo_array((np.ones(len(here)), (here, after)), (d, d))
-            matrix = sparse.csr_array(sparse.diags_array(visits) - moves.tocsr())
-        return Moments(matrix, visits, earned, float(reward.sum()), float(len(reward))), visits
+            return np.diag(visits) - _counted(here * d + after, d, d), visits
+        moves = sparse.coo_array((np.ones(len(here)), (here, after)), (d, d))
+        return sparse.csr_array(sparse.diags_array(visits) - moves.tocsr()), visits
+
+    def _weighted(self, here: Any, weights: Floats | None) -> Floats:
+        return np.asarray(_counted(here, 1, self.num_features, weights)[0])
 
     def _sums(self, here: Any, groups: int, length: int) -> Floats:
         group = np.arange(len(here)) // length
         return _counted(group * self.num_features + here, groups, self.num_features)
 
 
+def _chosen(part: Any, rows: Any) -> Any:
+    return None if part is None else part[rows]
+
+
 def _joined(above: Any, below: Any) -> Any:
+    if above is None:
+        return None
     if isinstance(above, np.ndarray):
         return np.concatenate([above, below])
     return sparse.vstack([above, below], format="csr") if above.shape[0] else below

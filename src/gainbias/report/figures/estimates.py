@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gainbias.algorithms.registry import short_title
 from gainbias.engine.trace import Kind, Trace
-from gainbias.evaluation.estimate import Estimate, History, every_observation
+from gainbias.evaluation.estimate import Estimate, History
 from gainbias.evaluation.observations import NO_BOUND_BEYOND
 from gainbias.evaluation.series_estimate import GroupedSeries, SeriesEstimate
 from gainbias.evaluation.values.methods import NoValues
@@ -125,7 +125,7 @@ def _draw_gain(estimate: Estimate, panel: Axes, _: Kind) -> None:
     if span is not None:
         panel.set_ylim(*span)
     panel.set_xscale("log")
-    panel.set_title("Gain per step")
+    panel.set_title(f"Gain per {estimate.per}")
     panel.set_xlabel("transitions")
     panel.legend(loc="upper right")
 
@@ -222,6 +222,9 @@ SHOWN = 6
 """Number of the best, and of the worst, that are drawn instead."""
 
 ALONG = 200
+MOST_NUMBERS_SHOWN = 8
+"""Observations of more numbers have no place beside a point."""
+
 ACROSS = 60
 """Points along each axis of a box of one and of two numbers."""
 
@@ -277,8 +280,10 @@ def value_view(estimate: Estimate) -> ValueView | None:
         return None
     limits = estimate.observed.limits
     size = int(np.prod(limits.shape))
+    if estimate.observed.seen is not None:
+        return _extremes(estimate) if size <= MOST_NUMBERS_SHOWN else None
     if limits.whole:
-        every = every_observation(limits)
+        every = estimate.observed.every()
         if every is None:
             return None
         if size == 1 and len(every) <= MOST_DRAWN_OBSERVATIONS:
@@ -288,7 +293,7 @@ def value_view(estimate: Estimate) -> ValueView | None:
         axes = [np.arange(low, high + 1, dtype=np.int64) for low, high in _pairs(limits.low, limits.high)]
         return _view(estimate, "map", *axes)
     box = _box(estimate)
-    if size > 2 or box is None:
+    if size > 2 or box is None or limits.leaves:
         return None
     count = ALONG if size == 1 else ACROSS
     axes = [np.linspace(low, high, count) for low, high in _pairs(*box)]
@@ -315,8 +320,9 @@ def _view(estimate: Estimate, form: Form, *axes: NDArray[Any]) -> ValueView:
 
 def _extremes(estimate: Estimate) -> ValueView:
     """Return the worst, upwards, then the best."""
-    worst, best = estimate.extremes(SHOWN)
-    pairs = [*worst, *(pair for pair in best[::-1] if pair not in worst)]
+    worst, best = estimate.extreme_rows(SHOWN)
+    shown = {tuple(np.ravel(place)) for place, _ in worst}
+    pairs = [*worst, *(pair for pair in best[::-1] if tuple(np.ravel(pair[0])) not in shown)]
     seen = np.array([place for place, _ in pairs], dtype=np.int64)
     seen = seen.reshape(len(pairs), *estimate.observed.limits.shape)
     values = np.array([value for _, value in pairs])

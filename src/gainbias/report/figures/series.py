@@ -93,13 +93,13 @@ class SeriesView:
     Attributes
     ----------
     steps : (n,) array
-        The middle of each batch; numbers that `skip` left out are not counted.
+        The middle of each batch; numbers that `skip` left out are counted, but not drawn.
     lines : (chains, n) array
         Means over batches.
     size : int
         Numbers in a batch as it is drawn.
     warm_up : int
-        First steps that were found to be different.
+        First steps that were left out: because they were found to be different, or by `skip`.
     end : int
         Where the series ends.
     segments : tuple of Segment
@@ -145,16 +145,16 @@ def series_view(estimate: SeriesEstimate) -> SeriesView | None:
     starts = np.arange(0, batches, merged)
     counts = np.diff(starts, append=batches)
     lines = np.add.reduceat(estimate.batch_means[:MOST_CHAINS], starts, axis=1) / counts
-    steps = (starts + counts / 2.0) * estimate.batch_size
+    steps = (starts + counts / 2.0) * estimate.batch_size + (estimate.warm_up - estimate.found_warm_up)
     tested = judged_means(estimate)
     is_tested = tested.shape[1] >= FEWEST_TESTED and bool(np.ptp(tested) > 0.0)
     waves = slow_waves(tested) if is_tested and estimate.verdict.kind != "constant" else None
-    end = estimate.diagnostics.num_numbers // chains + estimate.found_warm_up
+    end = estimate.diagnostics.num_numbers // chains + estimate.warm_up
     return SeriesView(
         steps=steps,
         lines=lines,
         size=merged * estimate.batch_size,
-        warm_up=estimate.found_warm_up,
+        warm_up=estimate.warm_up,
         end=end,
         segments=tuple(_segments(estimate, tested, end)),
         shift_at=estimate.verdict.at if estimate.verdict.kind == "level shift" else None,
@@ -165,7 +165,7 @@ def series_view(estimate: SeriesEstimate) -> SeriesView | None:
 
 def _segments(estimate: SeriesEstimate, tested: Floats, end: int) -> list[Segment]:
     """Return lines that show what the verdict says."""
-    verdict, first, level = estimate.verdict, estimate.found_warm_up, tested + estimate.mean
+    verdict, first, level = estimate.verdict, estimate.warm_up, tested + estimate.mean
     if verdict.kind == "level shift" and verdict.at is not None:
         at = int(np.clip((verdict.at - first) // estimate.batch_size, 1, level.shape[1] - 1))
         before, after = float(level[:, :at].mean()), float(level[:, at:].mean())
@@ -185,7 +185,7 @@ def _segments(estimate: SeriesEstimate, tested: Floats, end: int) -> list[Segmen
 
 def _reason(estimate: SeriesEstimate, tested: Floats, waves: Waves) -> Reason:
     verdict = estimate.verdict
-    if verdict.kind == "periodic" and verdict.at is not None:
+    if verdict.kind == "periodic" and verdict.at is not None and verdict.at >= 2 * estimate.batch_size:
         return _period(tested + estimate.mean, verdict.at / estimate.batch_size, estimate.batch_size)
     if verdict.kind in ("heavy tails", "rare events"):
         return _tail(tested)
@@ -239,7 +239,7 @@ TITLES = {
 
 AXES = {
     "waves": ("half turns in the whole series", "square of the wave / level used"),
-    "period": ("steps", "mean"),
+    "period": ("steps", "level"),
     "tail": ("distance from the median", "share of batches that is further"),
 }
 
@@ -263,6 +263,7 @@ def draw_series(estimate: SeriesEstimate, view: SeriesView, panel: Axes) -> None
     if view.shift_at is not None:
         panel.axvline(view.shift_at, color=NEGATIVE, linewidth=1.0)
     panel.set_title(f"Verdict: {estimate.verdict.kind}")
+    panel.set_ylabel("ratio, and how far each batch moves it" if estimate.is_ratio else "mean")
     panel.set_xlabel(f"step (means over {view.size:,})" if view.size > 1 else "step")
 
 

@@ -9,13 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gainbias.evaluation.estimate import (
-    MOST_LISTED_OBSERVATIONS,
-    Estimate,
-    digits_for,
-    every_observation,
-    with_interval,
-)
+from gainbias.evaluation.estimate import Estimate, digits_for, shortened, with_interval
+from gainbias.evaluation.observations import MOST_LISTED_OBSERVATIONS
+from gainbias.evaluation.sources.spaces import plain_observation
 from gainbias.evaluation.values.methods import NoValues
 from gainbias.report.figures.estimates import ValueView, gain_range, has_varied, value_view
 from gainbias.report.figures.style import NEGATIVE, POSITIVE
@@ -73,7 +69,8 @@ def write_estimate_page(estimate: Estimate, path: Path, made: Mapping[str, str])
 
 def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
     """Return the interactive page of an estimate; ``made`` says how it came about, the main fact first."""
-    gain, interval = with_interval(estimate.gain, estimate.gain_interval, estimate.confidence).split(", ")
+    shown = with_interval(estimate.gain, estimate.gain_interval, estimate.confidence, estimate.per)
+    gain, interval = shown.rsplit(", ", 1)
     facts, view = estimate.diagnostics, value_view(estimate)
     return assembled(
         "estimate.html",
@@ -94,7 +91,7 @@ def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
 
 def about(estimate: Estimate) -> str:
     """Return a sentence on what the gain is, and which data it rests on."""
-    return f"Average reward per step in the long run, from {estimate.diagnostics.data_in_words()}."
+    return f"Average reward per {estimate.per} in the long run, from {estimate.diagnostics.data_in_words()}."
 
 
 def _values_section(estimate: Estimate, view: ValueView | None) -> str:
@@ -147,7 +144,8 @@ def how_to_read(view: ValueView, confidence: float) -> str:
 def no_picture(estimate: Estimate) -> str:
     """Return why values are not drawn, in words."""
     if isinstance(estimate.learned, NoValues):
-        return f"There are no values here: {'; '.join(estimate.learned.warnings)}."
+        why = "; ".join(estimate.learned.warnings) or estimate.features.removeprefix("none: ")
+        return f"There are no values here: {why}."
     if estimate.observed.limits.whole:
         return (
             f"There are more than {MOST_LISTED_OBSERVATIONS:,} different observations, too many to draw or "
@@ -162,24 +160,27 @@ def no_picture(estimate: Estimate) -> str:
 
 def value_rows(estimate: Estimate) -> tuple[list[list[Entry]], str]:
     """Return rows of a table of values, and what is left out; none for boxes, or without values."""
-    every = every_observation(estimate.observed.limits)
+    limits, every = estimate.observed.limits, estimate.observed.every()
     if every is None or isinstance(estimate.learned, NoValues):
         return [], ""
     left_out = ""
     if len(every) > MOST_ROWS:
-        worst, best = estimate.extremes(MOST_ROWS // 2)
-        listed = [seen for seen, _ in [*best, *(pair for pair in worst[::-1] if pair not in best)]]
+        worst, best = estimate.extreme_rows(MOST_ROWS // 2)
+        first = {tuple(np.ravel(seen)) for seen, _ in best}
+        listed = [seen for seen, _ in best]
+        listed += [seen for seen, _ in worst[::-1] if tuple(np.ravel(seen)) not in first]
         left_out = (
             f"{len(listed)} of {len(every):,} observations: the best and the worst of those that were seen "
             f"often enough for an interval. The other {len(every) - len(listed):,} are left out."
         )
         every = np.array(listed, dtype=np.int64).reshape(len(listed), *every.shape[1:])
-    found = zip(every.tolist(), estimate.value(every), estimate.value_interval(every), strict=True)
+    names = [plain_observation(row, limits) for row in every]
+    found = zip(names, estimate.value(every), estimate.value_interval(every), strict=True)
     return [_row(*one) for one in found], left_out
 
 
 def _row(seen: Any, value: float, ends: Any) -> list[Entry]:
-    name = Entry(str(seen), None if isinstance(seen, list) else seen)
+    name = Entry(shortened(seen), seen if isinstance(seen, int) else None)
     if np.isnan(value):
         return [name, Entry(NO_STEP), Entry("-"), Entry("-")]
     if not np.isfinite(ends).all():
@@ -226,6 +227,7 @@ def _gain_data(estimate: Estimate) -> dict[str, Any]:
         ],
         "last": _numbers([estimate.gain])[0],
         "range": gain_range(estimate),
+        "per": estimate.per,
         "colour": POSITIVE,
     }
 

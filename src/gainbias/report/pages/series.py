@@ -110,7 +110,7 @@ def _of_one(estimate: SeriesEstimate) -> dict[str, str]:
     value, _, interval = number_in_words(estimate.mean, estimate.interval, estimate.confidence).partition(
         ", "
     )
-    name = "Ratio" if estimate.is_ratio else "Mean"
+    name = estimate.name.capitalize()
     return {
         "title": f"{name} {escape(value)}",
         "verdict": _conclusion(estimate),
@@ -235,16 +235,16 @@ def how_to_read(estimate: SeriesEstimate, view: SeriesView) -> str:
         f"A point is the mean over {view.size:,} numbers." if view.size > 1 else "Each number is a point."
     ]
     if estimate.interval is None:
-        words.append("The dark line is the mean.")
+        words.append(f"The dark line is the {estimate.name}.")
     else:
         words.append(
-            f"The dark line is the {'ratio' if estimate.is_ratio else 'mean'}, the band around it is its "
+            f"The dark line is the {estimate.name}, the band around it is its "
             f"{estimate.confidence:.0%} interval."
         )
-    if view.warm_up:
+    if estimate.found_warm_up:
         words.append("What is shaded was left out, because it is different from the rest.")
-    elif estimate.warm_up:
-        words.append(f"Steps are counted after the first {estimate.warm_up:,}, which were to be left out.")
+    elif view.warm_up:
+        words.append(f"The first {view.warm_up:,} numbers were to be left out: they are shaded, not drawn.")
     found = {
         "level shift": "The other two lines are the means before and after the level shift.",
         "drifting": "The sloping line is the drift.",
@@ -290,10 +290,12 @@ def questions(estimate: SeriesEstimate, view: SeriesView) -> list[Question]:
         return []
     count, length = estimate.diagnostics.num_numbers, tested.shape[1] * size
     events, period = events_behind(tested), season_length(tested)
+    if estimate.verdict.kind == "periodic" and estimate.verdict.at is not None:
+        period = estimate.verdict.at / size  # it may be shorter than a batch
     periods = tested.shape[1] / period if period else math.inf
     is_asked = events < EVENTS_OF_HEAVY_TAILS
     is_infinite = is_asked and has_infinite_variance(tested)
-    left_out = view.warm_up / view.end
+    left_out = estimate.found_warm_up / (view.end - view.warm_up + estimate.found_warm_up)
     shift_at = view.warm_up + round(waves.shift_at * length)
     found = [
         Question(
@@ -340,7 +342,7 @@ def questions(estimate: SeriesEstimate, view: SeriesView) -> list[Question]:
         ),
         Question(
             "How much was left out as a warm-up?",
-            f"{left_out:.0%}" if view.warm_up else "nothing",
+            f"{left_out:.0%}" if left_out else "nothing",
             f"more than {LATE_CUT:.0%}",
             left_out > LATE_CUT,
         ),
@@ -405,7 +407,7 @@ def next_steps(estimate: SeriesEstimate) -> list[str]:
 
 def _about_the_mean(estimate: SeriesEstimate) -> list[str]:
     verdict, count = estimate.verdict, estimate.diagnostics.num_numbers
-    name, at = "ratio" if estimate.is_ratio else "mean", round(verdict.at or 0.0)
+    name, at = estimate.name, round(verdict.at or 0.0)
     if verdict.is_trusted:
         use = f"Use the {name} with its interval."
         steps = [

@@ -22,7 +22,7 @@
   }
 
   function drawGain(element) {
-    const { x, y, low, high, texts, last, range, colour } = data.gain;
+    const { x, y, low, high, texts, last, range, per, colour } = data.gain;
     const ink = readable(colour), alone = x.length === 1; // of one point neither line nor band can be seen
     const line = {
       x, y, mode: alone ? "markers" : "lines", line: { color: ink, width: 2 }, marker: { color: ink, size: 8 },
@@ -34,7 +34,7 @@
         line: { color: style("--soft"), width: 1, dash: "dot" } }],
       xaxis: { ...scale("Transitions"), showgrid: false,
         ...(alone ? { tickvals: x, tickformat: ",d" } : { type: "log", exponentformat: "power", dtick: 1 }) },
-      yaxis: { ...scale("Gain per step"), range: range ?? undefined },
+      yaxis: { ...scale(`Gain per ${per}`), range: range ?? undefined },
     });
   }
 

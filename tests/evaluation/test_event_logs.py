@@ -1,0 +1,535 @@
+"""Logs whose rows last for some time: gain per unit of time and semi-Markov values."""
+
+import json
+import tracemalloc
+from datetime import UTC, datetime, timedelta, timezone
+from types import SimpleNamespace
+
+import numpy as np
+import pandas
+import pyarrow
+import pytest
+from pyarrow import csv, dataset, parquet
+
+import gainbias as gb
+from gainbias import cli
+from gainbias.evaluation.gain.batches import RatioMeans
+from gainbias.evaluation.sources.logs import log_stream
+from tests.evaluation.test_logs_time import mm1
+
+START = np.datetime64("2024-01-01T00:00:00")
+SMALL = {
+    "at": np.array([0.0, 2.0, 3.0, 7.0, 8.0, 8.0, 9.5]),
+    "state": np.array([0, 1, 2, 1, 0, 1, 0]),
+    "reward": np.array([1.0, 0.0, 5.0, 0.0, 2.0, 4.0, 100.0]),
+    "rate": np.array([0.0, 1.0, 2.0, 1.0, 0.0, 7.0, 50.0]),
+}
+PAID = 1.0 + (0.0 + 1.0) + (5.0 + 8.0) + (0.0 + 1.0) + 2.0 + 4.0
+"""Of all rows but the last, in 9.5 units of time; the one before lasts for 1.5 units at rate 7."""
+GAIN = (PAID + 7.0 * 1.5) / 9.5
+
+
+def evaluated(log=SMALL, **how):
+    return gb.evaluate_log(log, **({"time": "at", "reward_rate": "rate"} | how))
+
+
+def dated(unit="s", scale=3_600, **changes):
+    times = START + (SMALL["at"] * scale).astype(np.int64).astype(f"timedelta64[{unit}]")
+    return SMALL | {"at": times} | changes
+
+
+class SemiMarkov:
+    """A process of four states with all that is true of it."""
+
+    moves = np.array([[0.1, 0.6, 0.3, 0.0], [0.5, 0.0, 0.2, 0.3], [0.0, 0.4, 0.2, 0.4], [0.7, 0.1, 0.1, 0.1]])
+    lasting = np.array([0.5, 2.0, 1.0, 4.0])
+    paid = np.array([1.0, -1.0, 3.0, 0.0])
+    rate = np.array([0.0, 2.0, -1.0, 0.5])
+
+    def __init__(self):
+        size = len(self.paid)
+        equations = np.vstack([self.moves.T - np.eye(size), np.ones(size)])
+        law = np.linalg.lstsq(equations, np.append(np.zeros(size), 1.0), rcond=None)[0]
+        total = self.paid + self.rate * self.lasting
+        self.gain = law @ total / (law @ self.lasting)
+        values = np.linalg.lstsq(np.eye(size) - self.moves, total - self.gain * self.lasting, rcond=None)[0]
+        self.values = values - (law * self.lasting) @ values / (law @ self.lasting)
+
+    def log(self, rows, seed=0):
+        rng = np.random.default_rng(seed)
+        cumulated, chance = self.moves.cumsum(axis=1), rng.random(rows)
+        states = np.zeros(rows, dtype=np.int64)
+        for k in range(1, rows):
+            states[k] = np.searchsorted(cumulated[states[k - 1]], chance[k])
+        durations = rng.gamma(2.0, self.lasting[states] / 2.0)
+        return {
+            "state": states,
+            "reward": self.paid[states],
+            "rate": self.rate[states],
+            "dt": durations,
+            "at": np.cumsum(durations) - durations,
+        }
+
+
+TRUTH = SemiMarkov()
+
+
+class TestByHand:
+    def test_a_row_lasts_until_the_next(self):
+        estimate = evaluated()
+        assert estimate.gain == pytest.approx(GAIN, rel=1e-14)
+        assert estimate.per == "unit of 'at'"
+        assert estimate.diagnostics.num_transitions == 6
+        assert estimate.diagnostics.duration == 9.5
+        assert any(
+            "the last row, or that of each trajectory, is not counted" in x
+            for x in estimate.diagnostics.notes
+        )
+        assert any("1 row lasts for no time, the first is row 4" in x for x in estimate.diagnostics.notes)
+
+    def test_until_the_end(self):
+        estimate = evaluated(end=11.5)
+        assert estimate.gain == pytest.approx((PAID + 10.5 + 100.0 + 100.0) / 11.5, rel=1e-14)
+        assert estimate.diagnostics.num_transitions == 7
+        assert not any("not counted" in note for note in estimate.diagnostics.notes)
+        [first] = log_stream(SMALL, time="at", reward_rate="rate")
+        batches = list(log_stream(SMALL, time="at", reward_rate="rate", end=11.5))
+        assert [batch.after.tolist() for batch in batches] == [first.after.tolist(), [-1]]
+        assert batches[1].durations.tolist() == [2.0]
+
+    def test_by_durations_all_rows_count(self):
+        durations = np.append(np.diff(SMALL["at"]), 2.0)
+        log = {name: column for name, column in SMALL.items() if name != "at"} | {"dt": durations}
+        estimate = evaluated(log, time=None, duration="dt")
+        assert estimate.gain == pytest.approx(evaluated(end=11.5).gain, rel=1e-14)
+        assert estimate.per == "unit of 'dt'"
+        without = evaluated(log | {"dt": np.append(durations[:-1], np.nan)}, time=None, duration="dt")
+        assert without.gain == pytest.approx(GAIN, rel=1e-14)
+
+    def test_rates_or_rewards_alone(self):
+        rates = {name: SMALL[name] for name in ("at", "state", "rate")}
+        assert evaluated(rates).gain == pytest.approx((1.0 + 8.0 + 1.0 + 10.5) / 9.5)
+        assert evaluated(rates | {"reward": rates.pop("rate")}, reward_rate="reward").gain == pytest.approx(
+            (1.0 + 8.0 + 1.0 + 10.5) / 9.5
+        )
+        assert evaluated(reward_rate=None).gain == pytest.approx(12.0 / 9.5)
+
+    def test_equal_durations_are_the_plain_answer(self):
+        rng = np.random.default_rng(0)
+        states = rng.integers(0, 3, 5_000)
+        log = {"state": states, "reward": rng.normal(size=5_000) + states, "at": 2.0 * np.arange(5_000)}
+        timed, plain = gb.evaluate_log(log, time="at"), gb.evaluate_log(log)
+        assert 2.0 * timed.gain == pytest.approx(plain.gain, rel=1e-13)
+        assert 2.0 * np.array(timed.gain_interval) == pytest.approx(plain.gain_interval, rel=1e-10)
+        assert timed.value([0, 1, 2]) == pytest.approx(plain.value([0, 1, 2]), rel=1e-10)
+        assert timed.value_interval([0, 1, 2]) == pytest.approx(plain.value_interval([0, 1, 2]), rel=1e-8)
+        assert timed.diagnostics.autocorrelation_time == pytest.approx(plain.diagnostics.autocorrelation_time)
+        assert timed.diagnostics.r_hat == pytest.approx(plain.diagnostics.r_hat)
+
+    @pytest.mark.parametrize("size", [1, 2, 3, 100])
+    def test_however_it_is_read(self, size, tmp_path):
+        table = pyarrow.table(SMALL)
+        parquet.write_table(table, tmp_path / "log.parquet", row_group_size=2)
+        csv.write_csv(table, tmp_path / "log.csv")
+        shared = SimpleNamespace(__arrow_c_stream__=table.__arrow_c_stream__)
+        frame = pandas.DataFrame(SMALL)
+        forms = [SMALL, frame, table, tmp_path / "log.parquet", tmp_path / "log.csv", shared]
+        forms += [dataset.dataset(tmp_path / "log.parquet"), frame.set_index("at")]
+        for form in forms:
+            for end, counted in ((None, 9.5), (12.0, 12.0)):
+                stream = log_stream(form, time="at", reward_rate="rate", end=end, batch_size=size)
+                batches = list(stream)
+                assert sum(batch.durations.sum() for batch in batches) == counted
+                assert sum(batch.rewards.sum() for batch in batches) == PAID + 10.5 + (
+                    0 if end is None else 225
+                )
+                assert stream.per == "unit of 'at'"
+
+
+class TestUnits:
+    @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+    def test_dates_are_per_hour(self, unit):
+        log = dated(unit, 3_600 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit])
+        estimate = evaluated(log)
+        assert estimate.per == "hour"
+        assert estimate.gain == pytest.approx(GAIN, rel=1e-14)
+        assert evaluated(log, per="day", reward_rate=None).gain == pytest.approx(24.0 * 12.0 / 9.5)
+        assert evaluated(log, per="minute").per == "minute"
+        assert evaluated(log, per="week", reward_rate="rate", reward=None).per == "week"
+
+    def test_a_rate_is_per_the_unit_of_the_answer(self):
+        rates = {name: column for name, column in dated().items() if name != "reward"}
+        gains = [evaluated(rates, per=per).gain for per in ("second", "hour", "day")]
+        assert gains == pytest.approx([gains[0]] * 3)
+
+    def test_all_forms_of_dates(self):
+        moments = [datetime(2024, 1, 1, tzinfo=UTC) + timedelta(hours=hours) for hours in SMALL["at"]]
+        zone = timezone(timedelta(hours=5))
+        naive = [moment.replace(tzinfo=None) for moment in moments]
+        forms = [
+            moments,
+            naive,
+            [moment.astimezone(zone) for moment in moments],
+            [moment.isoformat() for moment in moments],
+            [moment.isoformat() for moment in naive],
+            [moment.astimezone(zone if k % 2 else UTC).isoformat() for k, moment in enumerate(moments)],
+            pandas.Series(moments),
+            pandas.Series(moments).dt.tz_convert("Europe/Berlin"),
+            pandas.Series(naive),
+            pyarrow.array(moments),
+        ]
+        for form in forms:
+            log = {name: list(column) for name, column in SMALL.items()} | {"at": form}
+            assert evaluated(log).gain == pytest.approx(GAIN, rel=1e-14)
+        days = SMALL | {"at": START.astype("M8[D]") + np.arange(7)}
+        assert evaluated(days, reward_rate=None).gain == pytest.approx(12.0 / (6 * 24))
+
+    def test_durations_of_time(self):
+        lasting = (3_600 * np.append(np.diff(SMALL["at"]), 2.0)).astype(np.int64).astype("m8[s]")
+        for form in (lasting, list(lasting.astype("m8[us]").astype(object)), pandas.Series(lasting)):
+            log = {name: SMALL[name] for name in ("state", "reward", "rate")} | {"dt": form}
+            estimate = evaluated(log, time=None, duration="dt")
+            assert (estimate.per, estimate.gain) == ("hour", pytest.approx(evaluated(end=11.5).gain))
+
+    def test_numbers_of_units(self):
+        seconds = SMALL | {"at": 3_600 * SMALL["at"]}
+        estimate = evaluated(seconds, per=3_600)
+        assert (estimate.per, estimate.gain) == ("3600 units of 'at'", pytest.approx(GAIN))
+        nanoseconds = SMALL | {"at": 1_700_000_000 * 10**9 + (10**9 * SMALL["at"]).astype(np.int64)}
+        assert evaluated(nanoseconds, per=10**9).gain == pytest.approx(GAIN, rel=1e-14)
+
+    def test_an_index_of_dates(self):
+        frame = pandas.DataFrame(dated()).set_index("at").rename_axis(None)
+        assert evaluated(frame, time="(index)").gain == pytest.approx(GAIN)
+        assert evaluated(frame.tz_localize("Asia/Tokyo"), time="(index)").gain == pytest.approx(GAIN)
+
+    def test_the_end_is_a_date(self):
+        whole = evaluated(end=11.5).gain
+        end = START + np.timedelta64(11 * 3600 + 1800, "s")
+        for form in (end, end.item(), str(end), pandas.Timestamp(end)):
+            assert evaluated(dated(), end=form).gain == pytest.approx(whole)
+        zoned = pandas.DataFrame(dated()).assign(at=lambda table: table["at"].dt.tz_localize("UTC"))
+        assert evaluated(zoned, end="2024-01-01T12:30:00+01:00").gain == pytest.approx(whole)
+        with pytest.raises(ValueError, match="column 'at' has a time zone, and end has none"):
+            evaluated(zoned, end="2024-01-01T11:30:00")
+        with pytest.raises(ValueError, match="column 'at' has no time zone, and end has one"):
+            evaluated(dated(), end="2024-01-01T11:30:00Z")
+
+    def test_the_unit_is_named_everywhere(self, tmp_path, capsys):
+        log = TRUTH.log(3_000)
+        log["at"] = START + (3.6e6 * log["at"]).astype("m8[ms]")
+        pandas.DataFrame(log).to_csv(tmp_path / "log.csv", index=False)
+        words = [
+            "evaluate",
+            str(tmp_path / "log.csv"),
+            "--time",
+            "at",
+            "--reward-rate",
+            "rate",
+            "--per",
+            "day",
+        ]
+        assert (
+            cli.main([*words, "--save", str(tmp_path / "a.npz"), "--page", str(tmp_path / "a.html")])
+            == cli.DONE
+        )
+        assert " per day, 95% interval" in capsys.readouterr().out
+        assert cli.main([*words, "--json"]) == cli.DONE
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["per"] == "day"
+        again = gb.load_estimate(tmp_path / "a.npz")
+        assert (again.per, again.gain) == ("day", answer["gain"])
+        assert " per day, 95%" in repr(again)
+        page = (tmp_path / "a.html").read_text()
+        assert "Average reward per day in the long run" in page
+        assert '"per":"day"' in page.replace('": "', '":"')
+        assert gb.plot(again).axes[0].get_title(loc="left") == "Gain per day"
+        assert again.steps_for(again.diagnostics.standard_error).steps > 3_000
+
+
+class TestTrajectories:
+    def test_time_starts_anew_in_each(self):
+        log = {name: np.tile(column, 3) for name, column in SMALL.items()} | {
+            "episode": np.repeat([1, 2, 3], 7)
+        }
+        stream = log_stream(log, time="at", reward_rate="rate")
+        [batch] = stream
+        assert (batch.durations.sum(), batch.rewards.sum()) == (3 * 9.5, 3 * (PAID + 10.5))
+        assert np.unique(batch.segments).tolist() == [0, 1, 2]
+        ended = gb.evaluate_log(log, time="at", reward_rate="rate", end=11.5)
+        assert ended.gain == pytest.approx(evaluated(end=11.5).gain)
+        assert ended.diagnostics.num_transitions == 21
+        batches = list(log_stream(log, time="at", reward_rate="rate", end=11.5))
+        assert sum(batch.durations.sum() for batch in batches) == 3 * 11.5
+        assert [len(np.unique(batch.segments)) for batch in batches] == [3, 1]
+
+    def test_an_end_is_not_that_of_trajectories_before_it(self):
+        log = {name: np.concatenate([column, column]) for name, column in SMALL.items()}
+        log |= {"episode": np.repeat([1, 2], 7), "at": np.append(SMALL["at"], SMALL["at"] + 20.0)}
+        batches = list(log_stream(log, time="at", reward_rate="rate", end=31.5))
+        assert sum(batch.durations.sum() for batch in batches) == 9.5 + 11.5
+
+    def test_ends_of_episodes_take_no_time(self):
+        log = {"state": [0, 1, 0, 1, 0, 1], "reward": [0.0, 3.0] * 3, "at": [0.0, 1.0, 4.0, 5.0, 8.0, 9.0]}
+        log["terminated"] = [False, True] * 3
+        [batch] = log_stream(log, time="at")
+        assert batch.durations.tolist() == [1.0, 3.0, 0.0, 1.0, 3.0, 0.0, 1.0]
+        assert batch.after.tolist() == [1, 2, 0, 1, 2, 0, 1]
+        assert gb.evaluate_log(log, time="at").gain == pytest.approx(6.0 / 9.0)
+
+    def test_an_end_behind_which_the_clock_starts_anew(self):
+        log = {"state": [0, 1] * 6, "reward": [0.0, 3.0] * 6, "at": [0.0, 1.0, 4.0, 5.0, 8.0, 9.0] * 2}
+        log["terminated"] = [False] * 5 + [True] + [False] * 6
+        estimate = gb.evaluate_log(log, time="at")
+        assert (
+            "row 5 of the log: it ends an episode (terminated), and the clock starts anew"
+            in (estimate.diagnostics.warnings[0])
+        )
+        assert estimate.gain == pytest.approx(6.0 / 8.0)
+        log = log | {"dt": [1.0, 3.0] * 6}
+        assert gb.evaluate_log(log, duration="dt").gain == pytest.approx(18.0 / 24.0)
+
+    @pytest.mark.parametrize("has_next", [True, False])
+    def test_cuts(self, has_next):
+        log = SMALL | {"truncated": np.array([0, 0, 1, 0, 0, 0, 0], dtype=bool)}
+        if has_next:
+            log["next"] = np.append(SMALL["state"][1:], 2)
+            log["next"][2] = 0
+        batches = list(log_stream(log, time="at", reward_rate="rate"))
+        assert sum(batch.durations.sum() for batch in batches) == 9.5 - 4.0
+        log["dt"] = np.append(np.diff(SMALL["at"]), 2.0)
+        batches = list(log_stream(log, duration="dt", reward_rate="rate"))
+        assert sum(batch.durations.sum() for batch in batches) == 11.5
+        known = np.concatenate([batch.known().durations for batch in batches])
+        assert known.sum() == (11.5 if has_next else 11.5 - 4.0 - 2.0)
+
+
+class TestProcesses:
+    @pytest.mark.parametrize(
+        "algorithm", ["lstd", "single-chain", "differential-td", "relative-td", "td-lambda"]
+    )
+    def test_values_are_semi_markov(self, algorithm):
+        log = TRUTH.log(20_000 if algorithm == "lstd" else 10_000)
+        estimate = gb.evaluate_log(log, duration="dt", reward_rate="rate", algorithm=algorithm)
+        assert estimate.gain_interval[0] < TRUTH.gain < estimate.gain_interval[1]
+        low, high = estimate.value_interval(np.arange(4)).T
+        middle, width = (low + high) / 2.0, (high - low) / 2.0
+        assert (np.abs(middle - TRUTH.values) < 1.6 * width).all()  # one of four may miss by a little
+        assert width.max() < 0.6
+        assert estimate.diagnostics.predictable_share < 0.02
+        by_rows = gb.evaluate_log(log, algorithm=algorithm)
+        assert np.abs(by_rows.value(np.arange(4)) - TRUTH.values).max() > 0.5
+
+    def test_features_of_every_kind_give_the_same_values(self):
+        log = TRUTH.log(5_000)
+        how = {"duration": "dt", "reward_rate": "rate"}
+        tabular = gb.evaluate_log(log, **how)
+        dense = gb.evaluate_log(log, features=np.eye(4), **how)
+        wide = gb.evaluate_log(log, features=lambda seen: np.eye(4)[seen], **how)
+        for other in (dense, wide):
+            assert other.value(np.arange(4)) == pytest.approx(tabular.value(np.arange(4)), abs=1e-9)
+            assert other.value_interval(np.arange(4)) == pytest.approx(
+                tabular.value_interval(np.arange(4)), abs=1e-8
+            )
+
+    def test_other_learners_are_refused(self):
+        log = TRUTH.log(3_000)
+        for algorithm in ("double-chain", "implicit-td", "discounted-td", "lspe"):
+            with pytest.raises(ValueError, match=f"{algorithm} does not know of durations.*single-chain"):
+                gb.evaluate_log(log, duration="dt", algorithm=algorithm)
+
+    def test_a_queue_has_its_mean_length_over_time(self):
+        log = mm1(60_000)
+        log["length"] = log.pop("reward")
+        by_time = np.average(log["length"][:-1], weights=log["duration"][:-1])
+        estimate = gb.evaluate_log(log, time="time", reward_rate="length")
+        assert estimate.gain == pytest.approx(by_time, rel=1e-12)
+        low, high = estimate.gain_interval
+        assert low < 4.0 < high
+        assert not low < log["length"].mean() < high or log["length"].mean() - estimate.gain > 0.3
+        assert np.isfinite(estimate.history.gain).all()
+        assert estimate.history.gain[-1] == estimate.gain
+
+    def test_the_shift_by_cuts_is_per_unit_of_time(self):
+        from gainbias.evaluation.diagnostics import shift_by_cuts
+        from gainbias.evaluation.stream import Transitions
+
+        steps = np.arange(6)
+        cut = Transitions(np.zeros(6), steps % 3, steps % 3 + 1, None, steps // 3, 0, np.full(6, 2.0))
+        assert shift_by_cuts([cut] * 5, np.array([9.0, 5.0, 2.0, 0.0])) == 0.75
+
+    def test_the_variance_is_that_of_a_step_however_long_batches_are(self):
+        rng = np.random.default_rng(0)
+        rewards, durations = rng.normal(5.0, 1.0, 40_000), rng.exponential(2.0, 40_000)
+        means = RatioMeans()
+        for part in np.array_split(np.arange(40_000), 7):
+            means.add(rewards[part], durations[part])
+        ratio = rewards.sum() / durations.sum()
+        plain = (rewards - ratio * durations) / durations.mean()
+        assert means.sums.size == 8
+        assert means.mean == pytest.approx(ratio, rel=1e-12)
+        assert means.variance_after(0) == pytest.approx(np.mean(plain**2), rel=1e-9)
+        whole = plain[: len(plain) // 8 * 8].reshape(-1, 8)
+        found, squares = means.about(ratio)
+        assert found[0] == pytest.approx(whole.mean(axis=1), abs=1e-10)
+        assert squares[0] == pytest.approx((whole**2).mean(axis=1), abs=1e-9)
+
+    def test_memory_does_not_grow(self):
+        def peak(count):
+            log = {
+                "state": np.zeros(count, dtype=int),
+                "reward": np.ones(count),
+                "at": np.arange(count) ** 1.5,
+            }
+            stream = log_stream(log, num_states=1, time="at", batch_size=1000)
+            tracemalloc.start()
+            for _ in stream:
+                pass
+            highest = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            return highest
+
+        assert peak(200_000) < 1.5 * peak(20_000)
+
+
+def warned(log, **how):
+    """Return the estimate, its first warning, and the transitions behind it."""
+    estimate = evaluated(log, **how)
+    assert not estimate.diagnostics.is_complete
+    return estimate, estimate.diagnostics.warnings[0], estimate.diagnostics.num_transitions
+
+
+class TestBadInput:
+    def changed(self, place, value):
+        times = SMALL["at"].copy()
+        times[place] = value
+        return SMALL | {"at": times}
+
+    def test_out_of_order(self):
+        log = self.changed(5, 7.5)
+        estimate, words, made = warned(log)
+        assert "row 4 of the log: the time of the row behind it is earlier than its own" in words
+        assert "gaps='break'" in words
+        assert (made, estimate.diagnostics.duration) == (4, 8.0)
+        broken = evaluated(log, gaps="break")
+        assert broken.diagnostics.duration == 8.0 + 2.0
+        assert any("gaps in the log, the first behind row 4" in note for note in broken.diagnostics.notes)
+
+    def test_missing(self):
+        for log in (
+            self.changed(5, np.nan),
+            dated(at=np.where(np.arange(7) == 5, np.datetime64("NaT"), dated()["at"])),
+            SMALL | {"at": [*map(str, dated()["at"][:5]), None, str(dated()["at"][6])]},
+        ):
+            estimate, words, made = warned(log)
+            assert "row 5 of the log: the time is missing" in words
+            assert (made, estimate.diagnostics.duration) == (4, 8.0)
+        with pytest.raises(ValueError, match="row 0 of the log: the time is missing"):
+            evaluated(self.changed(0, np.nan))
+
+    def test_no_times(self):
+        def mixed(entry):
+            texts = [*map(str, dated()["at"][:5]), entry, str(dated()["at"][6])]
+            return SMALL | {"at": np.array(texts, dtype=object)}
+
+        for wrong in ("soon", True):
+            assert f"row 5 of the log: the time is {wrong!r}, which is no time" in warned(mixed(wrong))[1]
+        words = warned(mixed(17.5))[1]
+        assert "row 5 of the log: the time is 17.5, of another kind than those before it" in words
+        with pytest.raises(ValueError, match="column 'at' must have times or durations, found bool"):
+            evaluated(SMALL | {"at": SMALL["at"] > 1.0})
+
+    def test_mixed_zones(self):
+        times = [f"{one}+02:00" for one in dated()["at"]]
+        times[5] = times[5][:-6]
+        words = warned(SMALL | {"at": times})[1]
+        assert (
+            "row 5 of the log: the time '2024-01-01T08:00:00' has no time zone, unlike those before it"
+            in words
+        )
+
+    @pytest.mark.parametrize("wrong", [-1.0, np.nan])
+    def test_durations(self, wrong):
+        durations = np.append(np.diff(SMALL["at"]), 2.0)
+        log = {name: SMALL[name] for name in ("state", "reward", "rate")} | {"dt": durations}
+        log["dt"] = np.where(np.arange(7) == 5, wrong, durations)
+        words = warned(log, time=None, duration="dt")[1]
+        assert "row 5 of the log: the duration is" in words
+        assert ("-1.0, and must not be negative" in words) or "missing" in words
+
+    def test_no_time_at_all(self):
+        with pytest.raises(ValueError, match="durations, add up to 0"):
+            evaluated(SMALL | {"at": np.ones(7)})
+
+    def test_arguments_that_do_not_fit(self):
+        with pytest.raises(ValueError, match="time and duration both say how long a row lasts"):
+            evaluated(duration="at")
+        with pytest.raises(ValueError, match="reward_rate needs times: say which column has them, time="):
+            evaluated(time=None)
+        with pytest.raises(ValueError, match="per needs times"):
+            evaluated(time=None, reward_rate=None, per="hour")
+        with pytest.raises(ValueError, match="end is for a column of times"):
+            evaluated(time=None, reward_rate=None, end=3.0)
+        with pytest.raises(ValueError, match="no column 'when' for time, it has at, state, reward, rate"):
+            evaluated(time="when")
+        with pytest.raises(ValueError, match="no column 'pace', it has"):
+            evaluated(reward_rate="pace")
+        with pytest.raises(
+            ValueError, match=r"per must be a number of the units of column 'at'.*found 'hour'"
+        ):
+            evaluated(per="hour")
+        for wrong in (0.0, -1.0, float("inf"), float("nan")):
+            with pytest.raises(ValueError, match="per must be a number of the units"):
+                evaluated(per=wrong)
+        with pytest.raises(ValueError, match=r"one of microsecond, .*, week, found 'fortnight'"):
+            evaluated(dated(), per="fortnight")
+        with pytest.raises(ValueError, match=r"must be a unit of time for the dates .*found 60"):
+            evaluated(dated(), per=60)
+        with pytest.raises(ValueError, match="has dates, not durations: say time='at'"):
+            evaluated(dated(), time=None, duration="at")
+        with pytest.raises(ValueError, match="end must be a number, like column 'at', found 'noon'"):
+            evaluated(end="noon")
+        with pytest.raises(ValueError, match="end must be a date, like column 'at', found 7"):
+            evaluated(dated(), end=7)
+        with pytest.raises(ValueError, match="time is an argument of its own"):
+            evaluated(time=None, columns={"time": "at"})
+
+    def test_an_end_before_the_last_row(self):
+        estimate, words, made = warned(SMALL, end=9.0)
+        assert "row 6 of the log: its time is behind the end that was given" in words
+        assert (made, estimate.gain) == (5, pytest.approx(PAID / 8.0 - 4.0 / 8.0))
+
+    def test_a_rate_that_is_no_number(self):
+        words = warned(SMALL | {"rate": np.where(np.arange(7) == 5, np.nan, SMALL["rate"])})[1]
+        assert "row 5 of the log: the reward rate is nan, not a finite number" in words
+
+    def test_a_clock_that_jumps(self):
+        log = TRUTH.log(3_000)
+        late = log | {"at": log["at"] + np.where(np.arange(3_000) > 1_000, 1e6, 0.0)}
+        words = [word for word in evaluated(late).diagnostics.warnings if "did the clock jump?" in word]
+        assert words[0].startswith(
+            "row 1000 lasts 1e+06 times a unit of 'at', longer than all other 2,998 rows"
+        )
+        assert words[0] in evaluated(late).diagnostics.gain_warnings
+        assert not any("clock jump" in word for word in evaluated(log).diagnostics.warnings)
+
+    def test_a_dataset_of_minari(self):
+        with pytest.raises(ValueError, match="a Minari dataset has no column of times"):
+            gb.evaluate_log(SimpleNamespace(iterate_episodes=None), time="at")
+
+    def test_in_a_shell(self, tmp_path, capsys):
+        pandas.DataFrame(SMALL).to_csv(tmp_path / "log.csv", index=False)
+        log = str(tmp_path / "log.csv")
+        assert (
+            cli.main(["evaluate", log, "--time", "at", "--reward-rate", "rate", "--end", "11.5", "--json"])
+            == 0
+        )
+        assert json.loads(capsys.readouterr().out)["gain"] == pytest.approx(evaluated(end=11.5).gain)
+        assert cli.main(["evaluate", log, "--time", "at", "--per", "2", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["per"] == "2 units of 'at'"
+        assert cli.main(["evaluate", log, "--reward-rate", "rate"]) == cli.WRONG_INPUT
+        assert "reward_rate needs times" in capsys.readouterr().err
+        assert (
+            cli.main(["evaluate", "FrozenLake-v1", "--policy", "random", "--time", "at"]) == cli.WRONG_INPUT
+        )
+        assert "is no log: leave out --time" in capsys.readouterr().err
