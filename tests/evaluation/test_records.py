@@ -229,6 +229,10 @@ class TestRequests:
         found = gb.read_requests(written(tmp_path, "vllm", errors={3, 4}))
         assert (len(found["ttft"]), found.num_failed, min(found["ttft"]) > 0.0) == (58, 2, True)
         assert found.notes == ["2 of 60 requests failed and are left out"]
+        silent = vllm_result(REQUESTS, errors={3})
+        silent["errors"][3] = ""  # failed, and nothing was said: there is no token
+        (tmp_path / "silent.json").write_text(json.dumps(silent))
+        assert gb.read_requests(tmp_path / "silent.json").num_failed == 1
         assert gb.read_requests(written(tmp_path, "guidellm", errored=3)).num_failed == 3
         records = [aiperf_record(k, *one) for k, one in enumerate(REQUESTS)]
         records[5] = aiperf_record(5, *REQUESTS[5], error="gone")

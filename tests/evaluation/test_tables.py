@@ -61,6 +61,8 @@ def stored(frame, folder, kind):
             frame[250 * part : 250 * (part + 1)].to_parquet(path / f"part-{part}.parquet")
         (path / "_SUCCESS").touch()
         (path / ".part.crc").touch()
+        for name in ("_metadata.parquet", ".hidden.parquet"):
+            (path / name).write_text("not to be read")
     else:
         return {"pandas": frame, "arrow": pyarrow.table(frame), "shared": Shared(frame)}[kind]
     return path
@@ -199,7 +201,9 @@ class TestWrongFiles:
             with pytest.raises(ValueError, match=message):
                 gb.evaluate_log(tmp_path / name)
 
-    def test_rows_before_a_wrong_line_of_json_count(self, tmp_path):
+    def test_rows_before_a_wrong_line_of_json_count(self, tmp_path, blocks, monkeypatch):
+        if columns.BLOCK_OF_BYTES < 2**20:
+            monkeypatch.setattr(columns, "BLOCK_OF_BYTES", 2**8)
         lines = [json.dumps({"state": k % 2, "reward": 1.0}) for k in range(40)]
         (tmp_path / "x.jsonl").write_text("\n".join([*lines, "[1, 2]", *lines]))
         with pytest.raises(BrokenStream, match="row 40 is no object with named columns"):
