@@ -247,7 +247,7 @@ class TestEvaluate:
             (["gymnasium:FrozenLake-v7", "--policy", "random"], "only FrozenLake-v1"),
             (["none.parquet"], "there is no file none.parquet"),
             (["none.csv"], "there is no file none.csv"),
-            (["empty.csv"], "empty.csv is not a CSV file that can be read"),
+            (["empty.csv"], "empty.csv is empty"),
             (["log.csv", "--policy", "random"], "leave out --policy"),
             (["log.parquet"], "the log has no column state or observation or obs"),
             (["log.parquet", "--policy", "random"], "leave out --policy"),

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import weakref
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -32,12 +33,18 @@ class Shown:
     figures: list[Any]
 
 
+DATA = Path(__file__).parents[1] / "data"
+"""Files that pages read."""
+
+
 class Session:
-    """The names that the blocks of one page share, and a folder of their own to write to."""
+    """The names that the blocks of one page share, and a folder of their own with the files of `DATA`."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {"__name__": "__main__"}
         self.folder = tempfile.mkdtemp(prefix="page-")
+        for file in DATA.glob("*.csv"):
+            shutil.copy(file, self.folder)
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
     def run(self, code: str) -> Shown:

@@ -27,6 +27,9 @@ from gainbias.evaluation.series import evaluate_series as evaluate_series
 from gainbias.evaluation.series_estimate import GroupedSeries as GroupedSeries
 from gainbias.evaluation.series_estimate import SeriesEstimate as SeriesEstimate
 from gainbias.evaluation.sources.columns import Columns as Columns
+from gainbias.evaluation.sources.records import RequestLog as RequestLog
+from gainbias.evaluation.sources.records import number_in_system as number_in_system
+from gainbias.evaluation.sources.records import read_requests as read_requests
 from gainbias.evaluation.storage import load_estimate as load_estimate
 from gainbias.evaluation.storage import load_series as load_series
 from gainbias.evaluation.values.methods import Learning as Learning

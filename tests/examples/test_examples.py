@@ -24,6 +24,9 @@ ANSWERS |= {"sb3_agent": 1, "minigrid_task": 1, "mujoco_random": 1}
 NEEDS = {"sb3_agent": "stable_baselines3", "minigrid_task": "minigrid", "mujoco_random": "mujoco"}
 """Packages that are not installed with the tests: where one is missing, its example is left out."""
 
+SIMULATORS = {"ciw_network": ("ciw", 5), "simpy_queue": ("simpy", 2)}
+"""Examples for a package that tests do not need: which, and how many numbers they compare."""
+
 SLOW, PICTURES = {"pendulum", *NEEDS}, {"queue_admission", "inventory"}
 
 
@@ -56,6 +59,27 @@ def test_answers_agree_with_the_reference(name, tmp_path):
     assert all(map(agrees, compared)), printed
     pictures = [path.name for path in tmp_path.iterdir()]
     assert pictures == [f"{name}.png"] * (name in PICTURES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIMULATORS)
+def test_simulators_of_others_agree_with_theory(name, tmp_path):
+    package, count = SIMULATORS[name]
+    pytest.importorskip(package)
+    compared = output_of(name, tmp_path).splitlines()
+    assert len(compared) == count
+    assert all(map(agrees, compared)), compared
+    counts = re.findall(r"(\d+) of (\d+) intervals hold", output_of(name, tmp_path, "--check", "--runs", "4"))
+    assert len(counts) == count
+    assert all(int(held) >= 2 for held, _ in counts), counts
+
+
+@pytest.mark.slow
+def test_the_clinic_of_the_guide_is_that_of_the_example(tmp_path):
+    pytest.importorskip("ciw")
+    output_of("ciw_network", tmp_path, "--hours", "250", "--seed", "1", "--csv", "clinic.csv")
+    shipped = EXAMPLES.parent / "docs" / "data" / "clinic.csv"
+    assert (tmp_path / "clinic.csv").read_text() == shipped.read_text()
 
 
 def test_every_latency_of_the_load_test_is_in_its_file(tmp_path):
@@ -106,7 +130,7 @@ def answer_late(listener, count, pause):
 
 def test_every_example_is_tested_and_listed():
     found = {path.stem for path in EXAMPLES.glob("*.py")}
-    assert found == {*ANSWERS, "load_test"}
+    assert found == {*ANSWERS, *SIMULATORS, "load_test"}
     listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert all(f"({name}.py)" in listed for name in found)
 

@@ -37,7 +37,7 @@ def chosen_environment(options: argparse.Namespace) -> Any:
 def chosen_log(options: argparse.Namespace) -> str | None:
     """Return the path of a log; None if an environment was named."""
     source = str(options.source)
-    if not (source.lower().endswith((".csv", ".csv.gz", ".parquet")) or os.path.isfile(source)):
+    if not (source.lower().endswith((".csv", ".csv.gz", ".parquet")) or os.path.exists(source)):
         return None
     if options.policy is not None:
         raise ValueError("a log is of the policy that made it: leave out --policy")

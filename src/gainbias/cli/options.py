@@ -196,7 +196,8 @@ def _add_evaluate(verbs: Any) -> None:
     verb.add_argument(
         "source",
         metavar="ENV|LOG",
-        help="id of an environment or MODULE:NAME, or FILE.parquet, FILE.csv; with --column also FILE.jsonl",
+        help="id of an environment or MODULE:NAME; or FILE.parquet, FILE.csv, FILE.jsonl, a folder of "
+        "Parquet files, or a load generator's FILE.json",
     )
     verb.add_argument("--policy", help="of an environment: random, FILE.npy or MODULE:NAME")
     verb.add_argument(

@@ -180,9 +180,11 @@ def evaluate_log(
 
     Parameters
     ----------
-    log : mapping, tuple of arrays, table, path or dataset
-        Columns by name; ``(states, rewards)`` or ``(states, rewards, next)``; a table of pandas or PyArrow;
-        the path of a Parquet file, which may be larger than memory, or of a CSV file; or a Minari dataset.
+    log : mapping, tuple of arrays, list of records, table, path or dataset
+        Columns by name; ``(states, rewards)`` or ``(states, rewards, next)``; a list of named tuples, data
+        classes, dictionaries or (time, value) pairs; a table of pandas, polars or PyArrow; the path of a
+        Parquet file, of a folder of them, of a CSV file or of JSON lines (.jsonl, .ndjson), which may be
+        larger than memory, or of a file that `read_requests` reads; or a Minari dataset.
         Rows are in the order of time. A row has a state, the reward of the step out of it, and perhaps where
         that step led; otherwise it led to the state of the next row, unless an episode was over.
     state : str or tuple of str, optional

@@ -108,10 +108,11 @@ def evaluate_series(
 
     Parameters
     ----------
-    x : array_like, table, mapping or path
+    x : array_like, list of records, table, mapping or path
         Numbers in the order of time, (n,); or independent chains of equal length, (chains, n). Or a table of
-        pandas or PyArrow or a mapping of columns; or the path of a CSV file, of JSON lines (.jsonl, .ndjson)
-        or of a Parquet file, which may be larger than memory.
+        pandas, polars or PyArrow, a mapping of columns, or a list of named tuples, data classes, dictionaries
+        or (time, value) pairs; or the path of a CSV file, of JSON lines (.jsonl, .ndjson), of a Parquet file
+        or of a folder of them, which may be larger than memory, or of a file that `read_requests` reads.
     quantiles : float or sequence of float
         Levels between 0 and 1; ``()`` for none.
     ratio_to : str or array_like, optional
@@ -167,7 +168,7 @@ def evaluate_series(
     numbers = numbers_of(x, column, ratio_to if clock is None else clock.column, group)
     if clock is not None and not isinstance(clock.column, str):
         numbers = replace(numbers, names=numbers.names | {"ratio": f"the {clock.role}"})
-    notes: list[str] = [] if clock is None else [OVER_TIME]
+    notes = [*numbers.notes, *([] if clock is None else [OVER_TIME])]
     gathered, broken = _gather(numbers, plan, notes)
     made = sum(one.numbers.steps for one in gathered.values())
     enough = max((one.numbers.steps for one in gathered.values()), default=0)

@@ -5,6 +5,7 @@ Start reading in `environments` (`environment_stream`) or in `logs` (`log_stream
 arguments, and `Limits` from `spaces`.
 
 `policies` makes a function of every policy, `vector` steps vector environments, and `spaces` checks
-observations and actions. `columns` reads columns of arrays, tables and files, and `clocks` looks at columns
-that tell the time. `numbers` reads columns of numbers alone, for `evaluate_series`.
+observations and actions. `columns` reads columns of arrays, tables and files, `records` those of lists of
+records and of the files of load generators, and `clocks` looks at columns that tell the time. `numbers` reads
+columns of numbers alone, for `evaluate_series`.
 """

@@ -73,9 +73,11 @@ def log_stream(
 
     Parameters
     ----------
-    log : mapping, tuple of arrays, table, path or dataset
-        Columns by name; ``(states, rewards)`` or ``(states, rewards, next)``; a table of pandas or PyArrow;
-        the path of a Parquet file, which may be larger than memory, or of a CSV file; or a Minari dataset.
+    log : mapping, tuple of arrays, list of records, table, path or dataset
+        Columns by name; ``(states, rewards)`` or ``(states, rewards, next)``; a list of named tuples, data
+        classes, dictionaries or (time, value) pairs; a table of pandas, polars or PyArrow; the path of a
+        Parquet file, of a folder of them, of a CSV file or of JSON lines (.jsonl, .ndjson), which may be
+        larger than memory, or of a file that `read_requests` reads; or a Minari dataset.
     features : {"auto"}, FeatureMap, Tabular, callable, or (n, d) array or sparse array
         See `observation_map`. States that are single integers are discrete, from 0.
     state, next_state : str or tuple of str, optional
@@ -125,6 +127,7 @@ def log_stream(
         limits, pieces = found, episode_pieces(log.iterate_episodes(), found, batch_size)
     else:
         table = table_of(log, batch_size)
+        notes += table.notes
         given = {"state": state, "reward": reward, "next": next_state, "episode": episode}
         given |= {"terminated": terminated, "truncated": truncated, "step": step}
         given |= {"reward_rate": reward_rate}

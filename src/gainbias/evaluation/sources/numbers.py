@@ -2,38 +2,35 @@
 
 `numbers_of` takes an array, a table or the path of a file. Its answer, `NumberSource`, is read by `portions`,
 and stops with `BrokenStream` at the first row that is no number, after all before it were handed out. Files
-are never held as a whole: CSV and JSON lines are read a block at a time, Parquet some rows at a time.
-
-PyArrow is imported when a file is opened: it is an optional dependency.
+and tables come by way of `columns`.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.sources.columns import ENDS_OF_CSV, Chunk, Name, Table, table_of
+from gainbias.evaluation.sources.columns import (
+    ENDS_OF_CSV,
+    Chunk,
+    Name,
+    Table,
+    refuse_unread,
+    requests_in,
+    table_of,
+)
+from gainbias.evaluation.sources.records import BENCHMARK, RecordList, RequestLog, record_columns
 from gainbias.evaluation.stream import BrokenStream
-from gainbias.extras import require
 from gainbias.suggest import did_you_mean_or_known
-
-ENDS_OF_JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
-"""Files with names that end like this have a JSON object in each line."""
 
 ROWS = 2**18
 """Rows that are read at once."""
-
-BLOCK_OF_BYTES = 2**20
-"""Bytes of a CSV file or of JSON lines that are read at once; PyArrow holds about forty times as many."""
 
 TEXTS = "this column holds text: it was read as numbers"
 
@@ -57,6 +54,8 @@ class NumberSource:
         Whether all numbers are in memory anyway.
     is_text : bool
         Whether all that the source has is text, as in CSV, so that text is nothing to speak of.
+    notes : list of str
+        What was done to the source before it could be read, in words.
     """
 
     read: Reader
@@ -64,6 +63,7 @@ class NumberSource:
     num_chains: int
     is_held: bool
     is_text: bool = False
+    notes: list[str] = field(default_factory=list)
 
     def portions(self, notes: list[str]) -> Iterator[Chunk]:
         """Return the rows as finite floating-point numbers, with groups as they are, in the order of time.
@@ -99,9 +99,8 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any) -> NumberS
 
     Parameters
     ----------
-    x : array_like, table, mapping or path
-        Numbers (n,) or (chains, n); a pandas or Arrow table or a mapping of columns; or the path of a CSV
-        file, of JSON lines, or of a Parquet file.
+    x : array_like, list of records, table, mapping or path
+        Numbers (n,) or (chains, n); or what `table_of` takes, apart from a tuple.
     column : str or None
         Which column of a table or file; None if it has only one.
     ratio_to, group : str, array_like or None
@@ -118,8 +117,20 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any) -> NumberS
     gainbias.evaluation.stream.BrokenStream: row 2: ms is missing
     """
     if isinstance(x, str | os.PathLike):
-        return _of_file(os.fspath(x), column, ratio_to, group)
-    is_table = isinstance(x, Mapping) or (hasattr(x, "columns") and hasattr(x, "iloc"))
+        x = requests_in(x) or os.fspath(x)
+    if isinstance(x, str):
+        is_text = x.lower().endswith(ENDS_OF_CSV)
+        return _of_columns(table_of(x, ROWS), column, ratio_to, group, is_text)
+    x = record_columns(x) or x
+    if isinstance(x, RequestLog):
+        if BENCHMARK in x and group != BENCHMARK:
+            raise ValueError(
+                f"the file has several benchmarks, and each is a series of its own: say group={BENCHMARK!r}, "
+                f"or choose one, gainbias.read_requests(..., {BENCHMARK}=0)"
+            )
+        x = x.having((column, ratio_to, group))
+    refuse_unread(x)
+    is_table = isinstance(x, Mapping) or (hasattr(x, "iloc") and hasattr(x, "columns"))
     if not is_table and (hasattr(x, "to_batches") or hasattr(x, "__arrow_c_stream__")) and not _is_column(x):
         return _of_columns(table_of(x, ROWS), column, ratio_to, group)
     if is_table:
@@ -138,7 +149,8 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any) -> NumberS
             given[role], names[role] = x[named[_chosen(list(named), other)]], other
         elif other is not None:
             given[role], names[role] = other, words
-    return _of_arrays({role: _array(part, names[role]) for role, part in given.items()}, names)
+    notes = x.notes if isinstance(x, RecordList | RequestLog) else []
+    return _of_arrays({role: _array(part, names[role]) for role, part in given.items()}, names, notes)
 
 
 def _is_column(x: Any) -> bool:
@@ -159,11 +171,11 @@ def _array(column: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _of_arrays(arrays: dict[str, NDArray[Any]], names: dict[str, str]) -> NumberSource:
+def _of_arrays(arrays: dict[str, NDArray[Any]], names: dict[str, str], notes: list[str]) -> NumberSource:
     numbers = arrays["number"]
     if numbers.dtype.kind == "O" and numbers.ndim == 0:
         raise ValueError(
-            "numbers must be an array, a table or the path of a CSV, JSON-lines or Parquet file, found "
+            "numbers must be an array, a table, a list of records or the path of a file or a folder, found "
             f"{type(numbers[()]).__name__}"
         )
     if numbers.ndim not in (1, 2):
@@ -178,12 +190,23 @@ def _of_arrays(arrays: dict[str, NDArray[Any]], names: dict[str, str]) -> Number
         for start in range(0, numbers.shape[-1], ROWS):
             yield {role: array[..., start : start + ROWS] for role, array in arrays.items()}
 
-    return NumberSource(read, names, len(numbers) if numbers.ndim == 2 else 1, is_held=True)
+    num_chains = len(numbers) if numbers.ndim == 2 else 1
+    return NumberSource(read, names, num_chains, is_held=True, notes=notes)
 
 
-def _of_columns(table: Table, column: str | None, ratio_to: Any, group: Any) -> NumberSource:
+def _of_columns(
+    table: Table, column: str | None, ratio_to: Any, group: Any, is_text: bool = False
+) -> NumberSource:
     roles = _roles(table.names, column, ratio_to, group)
-    return NumberSource(lambda: table.chunks(dict[str, Name](roles)), roles, 1, is_held=False)
+
+    def read() -> Iterator[Chunk]:
+        for chunk in table.chunks(dict[str, Name](roles)):
+            for role, found in chunk.items():
+                if found.ndim > 1:
+                    raise ValueError(f"{roles[role]} holds lists, a number in each row is needed")
+            yield chunk
+
+    return NumberSource(read, roles, 1, is_held=False, is_text=is_text, notes=table.notes)
 
 
 def _roles(names: list[str], column: str | None, ratio_to: Any, group: Any) -> dict[str, str]:
@@ -206,147 +229,6 @@ def _chosen(names: list[str], column: str | None) -> str:
     if names.count(column) > 1:
         raise ValueError(f"there are several columns {column!r}: rename or drop all but one")
     return column
-
-
-def _of_file(path: str, column: str | None, ratio_to: Any, group: Any) -> NumberSource:
-    if not os.path.exists(path):
-        raise ValueError(f"there is no file {path}")
-    if path.lower().endswith(ENDS_OF_JSON_LINES):
-        first = _first_json_row(path)
-        roles = _roles(list(first), column, ratio_to, group)
-        return NumberSource(lambda: _json_chunks(path, roles, first), roles, 1, is_held=False)
-    if path.lower().endswith(ENDS_OF_CSV):
-        roles = _roles(_csv_names(path), column, ratio_to, group)
-        return NumberSource(lambda: _csv_chunks(path, roles), roles, 1, is_held=False, is_text=True)
-    return _of_columns(table_of(path, ROWS), column, ratio_to, group)
-
-
-def _csv_reader(path: str, columns: list[str] | None) -> Any:
-    """Open a CSV file to be read in blocks, with numbers still as they are written."""
-    require("data", "pyarrow")
-    import pyarrow
-    import pyarrow.csv
-
-    texts = dict.fromkeys(columns or (), pyarrow.string())
-    return pyarrow.csv.open_csv(
-        path,
-        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK_OF_BYTES),
-        convert_options=pyarrow.csv.ConvertOptions(
-            column_types=texts, include_columns=columns, strings_can_be_null=True
-        ),
-    )
-
-
-def _csv_names(path: str) -> list[str]:
-    import pyarrow
-
-    try:
-        with _csv_reader(path, None) as reader:
-            return list(reader.schema.names)
-    except pyarrow.ArrowInvalid as error:
-        if "Empty CSV" in str(error):
-            raise ValueError(f"{path} is empty") from None
-        raise ValueError(f"{path} is not a CSV file that can be read: {error}") from error
-
-
-def _csv_chunks(path: str, roles: dict[str, str]) -> Iterator[Chunk]:
-    import pyarrow
-    import pyarrow.compute
-
-    rows = 0
-    try:
-        with _csv_reader(path, list(dict.fromkeys(roles.values()))) as reader:
-            for batch in reader:
-                chunk: Chunk = {}
-                for role, name in roles.items():
-                    texts = batch.column(name)
-                    if role != "group":
-                        with suppress(pyarrow.ArrowInvalid):  # which row is no number is found later
-                            texts = pyarrow.compute.cast(texts, pyarrow.float64())
-                    chunk[role] = texts.to_numpy(zero_copy_only=False)
-                if batch.num_rows:
-                    yield chunk
-                rows += batch.num_rows
-    except pyarrow.ArrowInvalid as error:
-        raise BrokenStream(f"row {rows}, or one behind it, cannot be read: {error}") from error
-
-
-def _opened(path: str) -> Any:
-    return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
-
-
-def _first_json_row(path: str) -> dict[str, Any]:
-    with _opened(path) as file:
-        for line in file:
-            if line.strip():
-                return _json_row(line, 0)
-    raise ValueError(f"{path} is empty")
-
-
-def _json_row(line: bytes, row: int) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except ValueError as error:
-        raise BrokenStream(f"row {row} is no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise BrokenStream(f'row {row} is no object with named columns, as in {{"ms": 12.5}}')
-    return found
-
-
-def _json_chunks(path: str, roles: dict[str, str], first: dict[str, Any]) -> Iterator[Chunk]:
-    """Read blocks of lines: by PyArrow, or line by line if it finds something that is no number.
-
-    Groups are taken to be of the same kind as the one in the first row.
-    """
-    require("data", "pyarrow")
-    import pyarrow
-    import pyarrow.json
-
-    kinds = {name: pyarrow.float64() for role, name in roles.items() if role != "group"}
-    if "group" in roles:
-        known = {bool: pyarrow.bool_(), int: pyarrow.int64(), float: pyarrow.float64()}
-        kinds[roles["group"]] = known.get(type(first[roles["group"]]), pyarrow.string())
-    parsing = pyarrow.json.ParseOptions(pyarrow.schema(kinds.items()), unexpected_field_behavior="ignore")
-    rows = 0
-    with _opened(path) as file:
-        while block := file.read(BLOCK_OF_BYTES):
-            block += file.readline()
-            if not block.strip():
-                continue
-            try:
-                reading = pyarrow.json.ReadOptions(use_threads=False, block_size=len(block))
-                table = pyarrow.json.read_json(pyarrow.BufferReader(block), reading, parsing)
-                chunk = {role: table[name].to_numpy() for role, name in roles.items()}
-            except pyarrow.ArrowInvalid:
-                chunk, wrong = _json_lines(block, roles, rows)
-                if len(chunk["number"]):
-                    yield chunk
-                if wrong is not None:
-                    raise wrong from None
-            else:
-                yield chunk
-            rows += len(chunk["number"])
-
-
-def _json_lines(block: bytes, roles: dict[str, str], first: int) -> tuple[Chunk, BrokenStream | None]:
-    """Return rows read one by one, and what was wrong with the first that is no object."""
-    found: dict[str, list[Any]] = {role: [] for role in roles}
-    wrong = None
-    for line in filter(bytes.strip, block.splitlines()):
-        try:
-            row = _json_row(line, first + len(found["number"]))
-        except BrokenStream as error:
-            wrong = error
-            break
-        for role, name in roles.items():
-            found[role].append(row.get(name))
-    return {role: _objects(column) for role, column in found.items()}, wrong
-
-
-def _objects(column: list[Any]) -> NDArray[Any]:
-    array = np.empty(len(column), dtype=object)
-    array[:] = column
-    return array
 
 
 Found = tuple[int, str, str]
