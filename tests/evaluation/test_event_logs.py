@@ -14,6 +14,7 @@ from pyarrow import csv, dataset, parquet
 import gainbias as gb
 from gainbias import cli
 from gainbias.evaluation.gain.batches import RatioMeans
+from gainbias.evaluation.sources import columns
 from gainbias.evaluation.sources.logs import log_stream
 from tests.evaluation.test_logs_time import mm1
 
@@ -214,6 +215,68 @@ class TestUnits:
             evaluated(zoned, end="2024-01-01T11:30:00")
         with pytest.raises(ValueError, match="column 'at' has no time zone, and end has one"):
             evaluated(dated(), end="2024-01-01T11:30:00Z")
+
+    @pytest.mark.parametrize("end", ["csv", "jsonl"])
+    def test_parts_of_a_file_may_have_other_units(self, end, tmp_path, monkeypatch):
+        monkeypatch.setattr(columns, "BLOCK_OF_BYTES", 2_000)
+        hours = np.cumsum(np.random.default_rng(0).integers(1, 100, 300)) / 3_600
+        hours[150:] += 0.25 / 3_600  # from here on there are fractions of a second
+        rates = np.random.default_rng(1).random(300)
+        for zone in (None, UTC):
+            start = datetime(2024, 1, 1, tzinfo=zone)
+            times = [(start + timedelta(hours=hour)).isoformat() for hour in hours]
+            assert len(times[0]) < len(times[-1])
+            table = pandas.DataFrame({"at": times, "rate": rates})
+            path = tmp_path / f"log.{end}"
+            table.to_csv(path, index=False) if end == "csv" else table.to_json(
+                path, orient="records", lines=True
+            )
+            expected = rates[:-1] @ np.diff(hours) / (hours[-1] - hours[0])
+            assert evaluated(path).gain == pytest.approx(expected, rel=1e-9)
+
+    def test_files_of_a_folder_may_have_other_units(self, tmp_path):
+        for part, unit in enumerate(("us", "ns", "s")):
+            rows = slice(2 * part, 2 * part + 2 + (part == 2))
+            table = {name: column[rows] for name, column in dated().items()}
+            table["at"] = table["at"].astype(f"M8[{unit}]")
+            parquet.write_table(pyarrow.table(table), tmp_path / f"{part}.parquet")
+        assert evaluated(tmp_path).gain == pytest.approx(GAIN, rel=1e-14)
+
+    def test_later_parts_of_a_file_of_another_kind(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(columns, "BLOCK_OF_BYTES", 2_000)
+        dates = [f"2024-01-01T00:{k // 60:02}:{k % 60:02}" for k in range(600)]
+        for odd, words in (("7", "is '7', of another kind"), ("2024-01-02T00:00:00Z", "has a time zone")):
+            times = dates[:300] + [odd] * 300
+            pandas.DataFrame({"at": times, "rate": 1.0}).to_csv(tmp_path / "log.csv", index=False)
+            [broken, *_] = evaluated(tmp_path / "log.csv").diagnostics.warnings
+            assert words in broken
+            assert "row 300 of the log" in broken
+
+    def test_json_lines_keep_time_zones(self, tmp_path):
+        path = tmp_path / "log.jsonl"
+        texts = [f"{moment}+02:00" for moment in dated()["at"]]
+
+        def written(times):
+            rows = [{"at": time, "rate": rate} for time, rate in zip(times, SMALL["rate"], strict=True)]
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            return path
+
+        paid = GAIN * 9.5 - 12.0 + 50.0 * 2.0
+        assert evaluated(written(texts), end="2024-01-01T11:30:00+02:00").gain == pytest.approx(paid / 11.5)
+        with pytest.raises(ValueError, match="has a time zone, and end has none"):
+            evaluated(path, end="2024-01-01T11:30:00")
+        _, warning, _ = warned(written([*texts[:5], *dated()["at"][5:].astype(str)]))
+        assert "row 5 of the log: the time '2024-01-01T08:00:00' has no time zone" in warning
+
+    def test_an_end_within_a_second(self):
+        late = dated() | {"reward": np.zeros(7)}
+        end = START + np.timedelta64(int(9.5 * 3_600_000) + 900, "ms")
+        paid = GAIN * 9.5 - 12.0 + 50.0 * 0.9 / 3_600
+        assert evaluated(late, end=end).gain == pytest.approx(paid / (9.5 + 0.9 / 3_600), rel=1e-12)
+
+    def test_periods_count_from_their_start(self):
+        periods = pandas.PeriodIndex(pandas.to_datetime(dated()["at"]), freq="min")
+        assert evaluated(pandas.DataFrame(SMALL | {"at": periods})).gain == pytest.approx(GAIN)
 
     def test_the_unit_is_named_everywhere(self, tmp_path, capsys):
         log = TRUTH.log(3_000)
@@ -515,9 +578,7 @@ class TestBadInput:
         log = TRUTH.log(3_000)
         late = log | {"at": log["at"] + np.where(np.arange(3_000) > 1_000, 1e6, 0.0)}
         words = [word for word in evaluated(late).diagnostics.warnings if "did the clock jump?" in word]
-        assert words[0].startswith(
-            "row 1000 lasts 1e+06 times a unit of 'at', longer than all other 2,998 rows"
-        )
+        assert words[0].startswith("row 1000 lasts 1e+06 units of 'at', longer than all other 2,998 rows")
         assert words[0] in evaluated(late).diagnostics.gain_warnings
         assert not any("clock jump" in word for word in evaluated(log).diagnostics.warnings)
 

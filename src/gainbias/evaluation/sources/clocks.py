@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -141,7 +142,7 @@ class RowClock:
     ) -> None:
         self.role, self.name, self.unit = role, name, ""
         self._per, self._end, self._has_zone = per, end, has_zone
-        self._kind, self._ticks_per_unit = "", 1.0
+        self._kind, self._dates, self._ticks_per_unit = "", "", 1.0
         self.end: Any = None
         self._total = self._longest = 0.0
         self._rows = self._zeros = self._longest_row = self._zero_row = 0
@@ -165,7 +166,12 @@ class RowClock:
             column = _not_coarse(column)
         if not self._kind and len(column):
             self._begin(column.dtype)
+        if len(column) and (column.dtype.kind if column.dtype.kind in "Mm" else "") != self._dates[:1]:
+            return column[:0].astype(np.int64), Flaw(
+                0, f"the {self.role} is {column[0]}, of another kind than those before it"
+            )
         if column.dtype.kind in "Mm":
+            column = column.astype(self._dates or column.dtype)  # another part may have another unit
             missing = np.isnat(column)
             numbers: NDArray[Any] = column.astype(np.int64)
         else:
@@ -210,9 +216,15 @@ class RowClock:
             )
         if self._rows > FEW_ROWS and self._longest > self._total - self._longest:
             warnings.append(
-                f"row {self._longest_row} lasts {self._longest:.6g} times a {self.unit}, longer than all "
+                f"row {self._longest_row} lasts {self._in_words(self._longest)}, longer than all "
                 f"other {self._rows - 1:,} rows together: did the clock jump?"
             )
+
+    def _in_words(self, duration: float) -> str:
+        """Return a duration with its unit."""
+        if self._kind in "Mm":
+            return f"{duration:.6g} {self.unit}s"
+        return f"{duration * self._ticks_per_unit:.6g} units of {self.name!r}"
 
     def _begin(self, kind: Any) -> None:
         """Choose the unit, and read the end, once it is known what the column has."""
@@ -221,16 +233,18 @@ class RowClock:
             raise ValueError(f"column {self.name!r} has dates, not durations: say time={self.name!r}")
         per = self._per
         if self._kind in "Mm":
+            self._dates = kind.str[1:]
             chosen = USUAL_UNIT if per is None else per
-            if chosen not in SECONDS:
+            if not isinstance(chosen, str) or chosen not in SECONDS:
                 raise ValueError(
                     f"per must be a unit of time for the dates of column {self.name!r}, one of "
                     f"{', '.join(SECONDS)}, found {per!r}"
                 )
             ticks = float(np.timedelta64(1, "s") / np.ones((), f"m{kind.str[2:]}"))
-            self.unit, self._ticks_per_unit = str(chosen), SECONDS[str(chosen)] * ticks
+            self.unit, self._ticks_per_unit = chosen, SECONDS[chosen] * ticks
         else:
-            if isinstance(per, str) or not (per is None or 0.0 < float(per) < float("inf")):
+            is_number = isinstance(per, Real) and not isinstance(per, bool)
+            if not (per is None or (is_number and 0.0 < float(per) < float("inf"))):
                 raise ValueError(
                     f"per must be a number of the units of column {self.name!r}, which has plain numbers, as "
                     f"in per=3600 for hours if they are seconds, found {per!r}"
@@ -245,12 +259,10 @@ class RowClock:
         """Return the end like the numbers of a column of this kind."""
         given = self._end
         if self._kind not in "Mm":
-            try:
-                return float(given)
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"end must be a number, like column {self.name!r}, found {given!r}"
-                ) from None
+            with suppress(TypeError, ValueError):
+                if not isinstance(given, bool) and np.isfinite(found := float(given)):
+                    return found
+            raise ValueError(f"end must be a number, like column {self.name!r}, found {given!r}")
         try:
             entry = _moment(given)
         except (TypeError, ValueError):
@@ -319,6 +331,8 @@ def _moment(entry: Any) -> Any:
         return datetime.fromisoformat(text)
     if isinstance(entry, datetime | timedelta):
         return entry
+    if hasattr(entry, "ordinal") and hasattr(entry, "to_timestamp"):  # a period of pandas, from its start
+        return entry.to_timestamp()
     return datetime(entry.year, entry.month, entry.day) if isinstance(entry, date) else float(entry)
 
 
@@ -327,9 +341,12 @@ def _without_zone(moment: datetime) -> datetime:
 
 
 def _not_coarse(column: NDArray[Any]) -> NDArray[Any]:
-    """Return dates or durations in seconds, if their unit is a longer one, so that hours can be counted."""
-    is_coarse = np.datetime_data(column.dtype)[0] in ("Y", "M", "W", "D", "h", "m")
-    return column.astype(f"{column.dtype.kind}8[s]") if is_coarse else column
+    """Return dates or durations in microseconds, if their unit is a longer one.
+
+    Other parts of the same file may say fractions of a second, and so may the end.
+    """
+    is_coarse = np.datetime_data(column.dtype)[0] in ("Y", "M", "W", "D", "h", "m", "s", "ms")
+    return column.astype(f"{column.dtype.kind}8[us]") if is_coarse else column
 
 
 def clocked(chunks: Iterator[Chunk], clock: RowClock) -> Iterator[Chunk]:

@@ -195,7 +195,7 @@ def _with_clock(
         raise ValueError(f"the log has no column {name!r} for {role}, it has {known}")
     if table.names.count(name) > 1:
         raise ValueError(f"the log has several columns {name!r}: rename or drop all but one")
-    has_zone = True if name in table.zoned else None
+    has_zone = name in table.zoned if name in table.times else None
     return columns | {role: name}, RowClock(role, name, per, end, has_zone)
 
 

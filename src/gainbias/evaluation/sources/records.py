@@ -445,14 +445,24 @@ def _blocks(file: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 def _json_table(block: bytes, kinds: Any) -> Any:
-    """Return lines of JSON as a table, with columns of given kinds only, or all as they are."""
+    """Return lines of JSON as a table, with columns of given kinds only, or all as they are.
+
+    Dates stay texts: PyArrow would take those with a time zone for dates without one.
+    """
     import pyarrow
     import pyarrow.json
 
     reading = pyarrow.json.ReadOptions(use_threads=False, block_size=len(block))
     others = "infer" if kinds is None else "ignore"
     parsing = pyarrow.json.ParseOptions(kinds, unexpected_field_behavior=others)
-    return pyarrow.json.read_json(pyarrow.BufferReader(block), reading, parsing)
+    table = pyarrow.json.read_json(pyarrow.BufferReader(block), reading, parsing)
+    if kinds is not None or not any(pyarrow.types.is_timestamp(one.type) for one in table.schema):
+        return table
+    texts = [
+        one.with_type(pyarrow.string()) if pyarrow.types.is_timestamp(one.type) else one
+        for one in table.schema
+    ]
+    return _json_table(block, pyarrow.schema(texts))
 
 
 def _rows_of_lines(
