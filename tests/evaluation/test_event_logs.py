@@ -613,13 +613,20 @@ class TestSeries:
         dates = START + (3_600 * self.at).astype(np.int64).astype("m8[s]")
         frame = pandas.DataFrame({"x": self.x, "at": dates})
         zoned = frame.assign(at=frame["at"].dt.tz_localize("Asia/Tokyo"))
+        by_name = {"column": "x", "time": "at"}
         for series, how in (
             (self.x, {"time": self.at}),
             (self.x[:-1], {"duration": np.diff(self.at)}),
             ({"x": self.x, "at": self.at}, {"column": "x", "time": "at"}),
             (frame, {"column": "x", "time": "at"}),
             (zoned, {"column": "x", "time": "at"}),
+            (frame.set_index("at"), {"column": "x", "time": "at"}),
+            (pyarrow.table(zoned), {"column": "x", "time": "at"}),
+            ([{"x": x, "at": at} for x, at in zip(self.x, dates.tolist(), strict=True)], by_name),
             (self.x, {"time": dates}),
+            (self.x, {"time": dates.tolist()}),
+            (self.x, {"time": dates.astype(str)}),
+            (self.x, {"time": 1_700_000_000 * 10**9 + (100 * self.at).astype(np.int64)}),
             (np.stack([self.x, self.x]), {"time": np.stack([self.at, self.at + 5.0])}),
         ):
             found = gb.evaluate_series(series, (0.1, 0.4, 0.6, 0.9), **how)
@@ -627,6 +634,14 @@ class TestSeries:
             assert [one.value for one in found.levels] == [1.0, 3.0, 4.0, 9.0]
             assert not found.is_ratio
             assert "mean and quantiles are over time" in found.diagnostics.notes[0]
+
+    def test_dates_of_a_file_in_several_units(self, tmp_path):
+        for part, unit in enumerate(("ns", "s")):
+            dates = START + (3_600 * self.at[4 * part :][:4]).astype(np.int64).astype("m8[s]")
+            table = pyarrow.table({"x": self.x[4 * part :][:4], "at": dates.astype(f"M8[{unit}]")})
+            parquet.write_table(table, tmp_path / f"{part}.parquet")
+        found = gb.evaluate_series(tmp_path, (), column="x", time="at")
+        assert found.mean == pytest.approx(37.5 / 9.5, rel=1e-14)
 
     @pytest.mark.parametrize("rows", [1, 2, 3])
     def test_however_it_is_read(self, rows, tmp_path, monkeypatch):
@@ -670,15 +685,18 @@ class TestSeries:
             == "cut short after 4 numbers: row 5: the time is earlier than the one before"
         )
         found = gb.evaluate_series(self.x, (0.5,), duration=np.where(np.arange(7) == 5, -1.0, 1.0))
-        assert "cut short after 5 numbers: row 5: the duration is negative" in found.diagnostics.warnings[0]
+        assert (
+            "cut short after 5 numbers: row 5: the duration is -1.0, and must not be"
+            in found.diagnostics.warnings[0]
+        )
         found = gb.evaluate_series(self.x, (0.5,), time=np.where(np.arange(7) == 5, np.nan, self.at))
-        assert "row 5: the time is nan or missing" in found.diagnostics.warnings[0]
+        assert "row 5: the time is missing" in found.diagnostics.warnings[0]
         with pytest.raises(ValueError, match="time and duration both say how long a number holds"):
             gb.evaluate_series(self.x, time=self.at, duration=self.at)
         with pytest.raises(ValueError, match="a ratio is not over time"):
             gb.evaluate_series(self.x, time=self.at, ratio_to=self.at)
         nothing = gb.evaluate_series(self.x, (0.5,), time=np.ones(7))
-        assert "sum to zero" in nothing.diagnostics.warnings[0]
+        assert "durations sum to zero: there is no mean over time" in nothing.diagnostics.warnings[0]
         pandas.DataFrame({"x": self.x, "at": self.at}).to_csv(tmp_path / "log.csv", index=False)
         words = ["evaluate", str(tmp_path / "log.csv"), "--column", "x"]
         assert cli.main([*words, "--time", "at", "--json"]) == cli.DONE

@@ -116,6 +116,16 @@ class TestNumberInSystem:
         assert log["time"].tolist() == [0.0, 1.0, 3.0, 4.0]
         assert log["count"].tolist() == [1, 1, 2, 1]  # at 1 somebody came and left at once
 
+    def test_times_keep_their_unit_and_digits(self):
+        now = 1_700_000_000 * 10**9
+        log = gb.number_in_system(np.array([now, now + 1, now + 2]), np.array([now + 5, now + 6, now + 7]))
+        assert (log["time"] - now).tolist() == [0, 1, 2, 5, 6, 7]
+        assert log["count"].tolist() == [1, 2, 3, 2, 1, 0]
+        log = gb.number_in_system(np.array([1, 2], "m8[s]"), np.array([3_000, 1_500 + 500], "m8[ms]"))
+        assert log["time"].tolist() == np.array([1, 2, 3], "m8[s]").astype("m8[ms]").tolist()
+        dates = np.array(["2024-01-01", "2024-01-02"], "M8[D]")
+        assert gb.number_in_system(dates, [None, None])["count"].tolist() == [1, 2]
+
     def test_little(self):
         """The area below the count is the sum of all stays."""
         rng = np.random.default_rng(2)

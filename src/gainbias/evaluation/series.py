@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,6 @@ from gainbias.evaluation.series_estimate import (
     SeriesEstimate,
     level_in_words,
 )
-from gainbias.evaluation.sources.clocks import RowClock
 from gainbias.evaluation.sources.columns import Chunk
 from gainbias.evaluation.sources.numbers import NumberSource, numbers_of
 from gainbias.evaluation.stream import BrokenStream
@@ -121,7 +120,7 @@ def evaluate_series(
     time, duration : str or array_like, optional
         Since when each number holds, which then holds until the next one of the same group; or for how long
         it holds. Mean and quantiles are then over time: a number counts for as long as it holds. With `time`
-        the last number is not counted, because nothing says how long it holds. Dates must be in memory.
+        the last number is not counted, because nothing says how long it holds. Numbers or dates.
     group : str or array_like, optional
         Names of series that share the column: each gets an answer of its own.
     skip : int, optional
@@ -162,13 +161,12 @@ def evaluate_series(
     >>> list(by_server), by_server["a"].diagnostics.num_numbers
     (['a', 'b'], 25000)
     """
-    clock = _clock(x, ratio_to, time, duration)
+    clock = _clock(ratio_to, time, duration)
     plan = _Plan(_checked_levels(quantiles), _checked_skip(skip), confidence, clock)
     check_confidence(confidence)
-    numbers = numbers_of(x, column, ratio_to if clock is None else clock.column, group)
-    if clock is not None and not isinstance(clock.column, str):
-        numbers = replace(numbers, names=numbers.names | {"ratio": f"the {clock.role}"})
-    notes = [*numbers.notes, *([] if clock is None else [OVER_TIME])]
+    second = ratio_to if not clock else time if clock == "time" else duration
+    numbers = numbers_of(x, column, second, group, clock)
+    notes = [*numbers.notes, *([OVER_TIME] if clock else [])]
     gathered, broken = _gather(numbers, plan, notes)
     made = sum(one.numbers.steps for one in gathered.values())
     enough = max((one.numbers.steps for one in gathered.values()), default=0)
@@ -196,39 +194,18 @@ class _Plan:
     levels: tuple[float, ...]
     skip: int | None
     confidence: float
-    clock: _SeriesClock | None = None
+    clock: str = ""
 
 
-class _SeriesClock(NamedTuple):
-    """The column that says how long numbers hold: by times, or by durations."""
-
-    role: str
-    column: Any
-
-
-def _clock(x: Any, ratio_to: Any, time: Any, duration: Any) -> _SeriesClock | None:
-    """Return the column of times or durations, if one was given; that of dates in memory as numbers."""
+def _clock(ratio_to: Any, time: Any, duration: Any) -> str:
+    """Return whether "time" or "duration" says how long numbers hold; nothing if neither was given."""
     if time is None and duration is None:
-        return None
+        return ""
     if time is not None and duration is not None:
         raise ValueError("time and duration both say how long a number holds: leave out one of them")
     if ratio_to is not None:
         raise ValueError("a ratio is not over time: leave out ratio_to, or time and duration")
-    role, given = ("time", time) if duration is None else ("duration", duration)
-    is_table = isinstance(x, Mapping) or (hasattr(x, "columns") and hasattr(x, "iloc"))
-    found = x[given] if isinstance(given, str) and is_table and given in list(x) else given
-    if isinstance(found, str):
-        return _SeriesClock(role, found)
-    kind = getattr(found, "dtype", None)
-    if getattr(kind, "tz", None) is not None:
-        found = found.to_numpy(dtype="M8[ns]")
-    array = np.asarray(found)
-    if array.dtype.kind not in "Mm" or array.ndim != 1:
-        return _SeriesClock(role, given)
-    clock = RowClock(role, given if isinstance(given, str) else role)
-    ticks = clock.read(array)[0]  # what is wrong with one is found again when numbers are read
-    hours = ticks if role == "duration" or not len(ticks) else clock.between(ticks[0], ticks)
-    return _SeriesClock(role, np.append(hours, np.full(len(array) - len(hours), np.nan)))
+    return "time" if duration is None else "duration"
 
 
 def _checked_levels(quantiles: Any) -> tuple[float, ...]:
@@ -360,8 +337,9 @@ def _gather(
                             f"there are more than {MOST_GROUPS:,} groups: is {numbers.names['group']} the "
                             "right column?"
                         )
-                    role = "" if plan.clock is None else plan.clock.role
-                    found[name] = _Gathered(numbers.num_chains, "ratio" in portion, plan.skip or 0, role)
+                    found[name] = _Gathered(
+                        numbers.num_chains, "ratio" in portion, plan.skip or 0, plan.clock
+                    )
                     if not is_held:
                         found[name].let_go(SAMPLE)
                 columns = {role: _rows(portion[role], chosen) for role in portion if role != "group"}
@@ -401,18 +379,19 @@ def _gain(one: _Gathered, plan: _Plan) -> GainEstimate | None:
     if one.pair is None or one.beside is None:
         return estimate_gain(one.numbers, plan.confidence, finds, skipped)
     below = estimate_gain(one.beside, plan.confidence, finds)
+    divisor, answer = ("durations", "mean over time") if plan.clock else ("numbers to divide by", "ratio")
     if below.gain == 0.0 or one.beside.mean == 0.0:
         top = estimate_gain(one.numbers, plan.confidence, finds)
         return _without_interval(
-            replace(top, gain=math.nan), "the numbers to divide by sum to zero: there is no ratio"
+            replace(top, gain=math.nan), f"the {divisor} sum to zero: there is no {answer}"
         )
     found = estimate_gain(one.pair, plan.confidence, finds, skipped)
     errors = abs(below.gain) / below.standard_error if below.standard_error > 0.0 else math.inf
     if errors < FAR_FROM_ZERO:
         return _without_interval(
             found,
-            f"the mean of the numbers to divide by, {below.gain:.3g}, is only {errors:.1f} standard errors "
-            "away from zero, so the ratio could be anything: there is no interval",
+            f"the mean of the {divisor}, {below.gain:.3g}, is only {errors:.1f} standard errors "
+            f"away from zero, so the {answer} could be anything: there is no interval",
         )
     return found
 

@@ -294,7 +294,7 @@ def chosen_columns(names: list[str], given: Mapping[str, Name | None]) -> dict[s
 
 def _in_memory(log: Any, size: int) -> Table:
     names = [str(name) for name in log]  # a name may be a number
-    levels = _index_levels(log, names) if hasattr(log, "iloc") else {}
+    levels = index_levels(log, names) if hasattr(log, "iloc") else {}
     originals = {str(name): name for name in log}
 
     def column(name: str) -> Any:
@@ -320,7 +320,7 @@ def _in_memory(log: Any, size: int) -> Table:
     return Table(chunks, names, times, list(levels), fits, zoned, notes)
 
 
-def _index_levels(frame: Any, names: list[str]) -> dict[str, Any]:
+def index_levels(frame: Any, names: list[str]) -> dict[str, Any]:
     """Return the levels of the index of a table of pandas by name; without those named like a column."""
     index = frame.index
     found = {}

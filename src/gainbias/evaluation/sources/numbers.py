@@ -16,16 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainbias.evaluation.sources.clocks import RowClock
 from gainbias.evaluation.sources.columns import (
     ENDS_OF_CSV,
     Chunk,
     Name,
     Table,
+    index_levels,
     refuse_unread,
     requests_in,
     table_of,
 )
 from gainbias.evaluation.sources.records import BENCHMARK, RecordList, RequestLog, record_columns
+from gainbias.evaluation.sources.spaces import Flaw
 from gainbias.evaluation.stream import BrokenStream
 from gainbias.suggest import did_you_mean_or_known
 
@@ -56,6 +59,8 @@ class NumberSource:
         Whether all that the source has is text, as in CSV, so that text is nothing to speak of.
     notes : list of str
         What was done to the source before it could be read, in words.
+    clock : RowClock or None
+        If the second column says how long each number holds, by times or by durations, it is read by this.
     """
 
     read: Reader
@@ -64,27 +69,32 @@ class NumberSource:
     is_held: bool
     is_text: bool = False
     notes: list[str] = field(default_factory=list)
+    clock: RowClock | None = None
 
     def portions(self, notes: list[str]) -> Iterator[Chunk]:
         """Return the rows as finite floating-point numbers, with groups as they are, in the order of time.
+
+        Times are counted from the first where they are dates or whole numbers, which keeps their digits.
 
         Raises
         ------
         BrokenStream
             At the first row that is wrong, after all before it were handed out.
         """
-        offset = 0
+        offset, origin = 0, None
         for chunk in self.read():
             rows = chunk["number"].shape[-1]
             clean, flaw = {}, None
             for role, column in chunk.items():
                 if role == "group":
-                    clean[role], found = _groups(column)
+                    clean[role], found = _groups(column, self.names[role])
+                elif role == "ratio" and self.clock is not None and column.ndim == 1:
+                    clean[role], origin, found = _lasting(column, self.clock, origin)
                 else:
                     heard = [] if self.is_text else notes
                     clean[role], found = _floats(column, self.names[role], heard)
                 if found is not None and (flaw is None or found[0] < flaw[0]):
-                    flaw = (found[0], f"row {offset + found[0]}{found[2]}: {self.names[role]} is {found[1]}")
+                    flaw = (found[0], f"row {offset + found[0]}{found[2]}: {found[1]}")
             if flaw is None:
                 yield clean
             else:
@@ -94,7 +104,7 @@ class NumberSource:
             offset += rows
 
 
-def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any) -> NumberSource:
+def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any, lasting: str = "") -> NumberSource:
     """Return a column of numbers, and perhaps a second one and groups, as something that can be read.
 
     Parameters
@@ -105,6 +115,8 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any) -> NumberS
         Which column of a table or file; None if it has only one.
     ratio_to, group : str, array_like or None
         Columns by name, or as arrays beside arrays.
+    lasting : {"", "time", "duration"}
+        What the second column says, if it says how long each number holds.
 
     Examples
     --------
@@ -120,7 +132,7 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any) -> NumberS
         x = requests_in(x) or os.fspath(x)
     if isinstance(x, str):
         is_text = x.lower().endswith(ENDS_OF_CSV)
-        return _of_columns(table_of(x, ROWS), column, ratio_to, group, is_text)
+        return _of_columns(table_of(x, ROWS), column, ratio_to, group, lasting, is_text)
     x = record_columns(x) or x
     if isinstance(x, RequestLog):
         if BENCHMARK in x and group != BENCHMARK:
@@ -132,7 +144,7 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any) -> NumberS
     refuse_unread(x)
     is_table = isinstance(x, Mapping) or (hasattr(x, "iloc") and hasattr(x, "columns"))
     if not is_table and (hasattr(x, "to_batches") or hasattr(x, "__arrow_c_stream__")) and not _is_column(x):
-        return _of_columns(table_of(x, ROWS), column, ratio_to, group)
+        return _of_columns(table_of(x, ROWS), column, ratio_to, group, lasting)
     if is_table:
         name = _chosen(list(map(str, x)), column)
         named = {str(key): key for key in x}
@@ -142,15 +154,24 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any) -> NumberS
         if column is not None:
             raise ValueError(f"column={column!r} names a column of a table or file, and these are numbers")
         given, names, named = {"number": x}, {"number": "the number"}, {}
-    for role, other, words in (("ratio", ratio_to, "ratio_to"), ("group", group, "group")):
+    levels = index_levels(x, list(named)) if is_table and hasattr(x, "iloc") else {}
+    for role, other, words in (("ratio", ratio_to, lasting or "ratio_to"), ("group", group, "group")):
         if isinstance(other, str):
             if not is_table:
                 raise ValueError(f"{words}={other!r} names a column, and there is no table: pass an array")
-            given[role], names[role] = x[named[_chosen(list(named), other)]], other
+            found = levels.get(other)
+            given[role] = x[named[_chosen(list(named), other)]] if found is None else found
+            names[role] = other
         elif other is not None:
             given[role], names[role] = other, words
+    clock = RowClock(lasting, names["ratio"]) if lasting else None
+    if lasting and not isinstance(ratio_to, str):
+        names["ratio"] = f"the {lasting}"
+    arrays = {
+        role: _array(part, names[role], bool(lasting) and role == "ratio") for role, part in given.items()
+    }
     notes = x.notes if isinstance(x, RecordList | RequestLog) else []
-    return _of_arrays({role: _array(part, names[role]) for role, part in given.items()}, names, notes)
+    return _of_arrays(arrays, names, notes, clock)
 
 
 def _is_column(x: Any) -> bool:
@@ -158,20 +179,24 @@ def _is_column(x: Any) -> bool:
     return not (hasattr(x, "column_names") or hasattr(x, "columns") or hasattr(x, "schema"))
 
 
-def _array(column: Any, name: str) -> NDArray[Any]:
+def _array(column: Any, name: str, tells_time: bool) -> NDArray[Any]:
     try:
+        if tells_time and getattr(getattr(column, "dtype", None), "tz", None) is not None:
+            return np.asarray(column.to_numpy(dtype="M8[ns]"))  # pandas would give objects
         if isinstance(column, np.ma.MaskedArray):
             return np.ma.filled(column.astype(np.float64), np.nan)
         array = np.asarray(column)
     except ValueError:
         raise ValueError(f"{name}: chains must have equal lengths") from None
-    if array.dtype.kind in "Mm":
+    if array.dtype.kind in "Mm" and not (tells_time and array.ndim == 1):
         kind = "times" if array.dtype.kind == "M" else "durations"
         raise ValueError(f"{name}: found {kind}, numbers are needed: convert them, for example to seconds")
     return array
 
 
-def _of_arrays(arrays: dict[str, NDArray[Any]], names: dict[str, str], notes: list[str]) -> NumberSource:
+def _of_arrays(
+    arrays: dict[str, NDArray[Any]], names: dict[str, str], notes: list[str], clock: RowClock | None
+) -> NumberSource:
     numbers = arrays["number"]
     if numbers.dtype.kind == "O" and numbers.ndim == 0:
         raise ValueError(
@@ -191,13 +216,17 @@ def _of_arrays(arrays: dict[str, NDArray[Any]], names: dict[str, str], notes: li
             yield {role: array[..., start : start + ROWS] for role, array in arrays.items()}
 
     num_chains = len(numbers) if numbers.ndim == 2 else 1
-    return NumberSource(read, names, num_chains, is_held=True, notes=notes)
+    return NumberSource(read, names, num_chains, is_held=True, notes=notes, clock=clock)
 
 
 def _of_columns(
-    table: Table, column: str | None, ratio_to: Any, group: Any, is_text: bool = False
+    table: Table, column: str | None, ratio_to: Any, group: Any, lasting: str, is_text: bool = False
 ) -> NumberSource:
-    roles = _roles(table.names, column, ratio_to, group)
+    roles = _roles(table.names, column, ratio_to, group, lasting)
+    clock = None
+    if lasting:
+        has_zone = roles["ratio"] in table.zoned if roles["ratio"] in table.times else None
+        clock = RowClock(lasting, roles["ratio"], has_zone=has_zone)
 
     def read() -> Iterator[Chunk]:
         for chunk in table.chunks(dict[str, Name](roles)):
@@ -206,11 +235,11 @@ def _of_columns(
                     raise ValueError(f"{roles[role]} holds lists, a number in each row is needed")
             yield chunk
 
-    return NumberSource(read, roles, 1, is_held=False, is_text=is_text, notes=table.notes)
+    return NumberSource(read, roles, 1, is_held=False, is_text=is_text, notes=table.notes, clock=clock)
 
 
-def _roles(names: list[str], column: str | None, ratio_to: Any, group: Any) -> dict[str, str]:
-    for words, other in (("ratio_to", ratio_to), ("group", group)):
+def _roles(names: list[str], column: str | None, ratio_to: Any, group: Any, lasting: str) -> dict[str, str]:
+    for words, other in ((lasting or "ratio_to", ratio_to), ("group", group)):
         if other is not None and not isinstance(other, str):
             raise ValueError(f"{words} must be the name of a column, found {type(other).__name__}")
     roles = {"number": _chosen(names, column)}
@@ -255,7 +284,21 @@ def _floats(column: NDArray[Any], name: str, notes: list[str]) -> tuple[NDArray[
     value = numbers[place]
     missing = "nan or missing" if column.dtype.kind == "f" else "missing"
     what = odd.get(place) or (missing if math.isnan(value) else f"{value}, not a finite number")
-    return numbers, (row, what, chain)
+    return numbers, (row, f"{name} is {what}", chain)
+
+
+def _lasting(column: NDArray[Any], clock: RowClock, origin: Any) -> tuple[NDArray[Any], Any, Found | None]:
+    """Return times or durations as numbers, from where times are counted, and the first that is wrong."""
+    ticks, flaw = clock.read(column)
+    if clock.role == "duration":
+        missing = np.isnan(ticks)
+        if missing.any():
+            flaw = Flaw(int(np.argmax(missing)), "the duration is missing")
+        return ticks, origin, None if flaw is None else (flaw.place, flaw.what, "")
+    if origin is None and len(ticks):
+        origin = ticks[0] if ticks.dtype.kind == "i" else 0.0
+    numbers = clock.between(np.asarray(0.0 if origin is None else origin), ticks)
+    return numbers, origin, None if flaw is None else (flaw.place, flaw.what, "")
 
 
 def _parsed(column: NDArray[Any]) -> tuple[NDArray[Any], dict[tuple[int, ...], str], bool]:
@@ -282,7 +325,7 @@ def _parsed(column: NDArray[Any]) -> tuple[NDArray[Any], dict[tuple[int, ...], s
     return numbers, {}, is_text
 
 
-def _groups(column: NDArray[Any]) -> tuple[NDArray[Any], Found | None]:
+def _groups(column: NDArray[Any], name: str) -> tuple[NDArray[Any], Found | None]:
     """Return names of groups, and the first that is missing."""
     if column.dtype.kind == "O":
         missing = np.array([entry is None or entry != entry for entry in column.tolist()], dtype=np.bool_)
@@ -290,4 +333,4 @@ def _groups(column: NDArray[Any]) -> tuple[NDArray[Any], Found | None]:
         missing = np.isnan(column)
     else:
         return column, None
-    return (column, (int(np.argmax(missing)), "missing", "")) if missing.any() else (column, None)
+    return (column, (int(np.argmax(missing)), f"{name} is missing", "")) if missing.any() else (column, None)

@@ -204,7 +204,9 @@ def number_in_system(arrivals: ArrayLike, departures: ArrayLike) -> dict[str, ND
     came, left = _times(arrivals, "arrivals"), _times(departures, "departures")
     if came.shape != left.shape:
         raise ValueError(f"there are {len(came)} arrivals and {len(left)} departures: each needs its own")
-    if came.dtype.kind != left.dtype.kind and len(came):
+    if _kind_of_dates(came) and left.dtype.kind == "f" and np.isnan(left).all():  # nobody has left
+        left = np.full(left.shape, "NaT", dtype=came.dtype)
+    if _kind_of_dates(came) != _kind_of_dates(left) and len(came):
         raise ValueError("arrivals and departures must both be numbers, or both dates")
     missing = _is_missing(came)
     if missing.any():
@@ -222,11 +224,11 @@ def number_in_system(arrivals: ArrayLike, departures: ArrayLike) -> dict[str, ND
 
 
 def _times(given: ArrayLike, name: str) -> NDArray[Any]:
-    """Return times as floating-point numbers or as datetime64; what is missing becomes NaN or NaT."""
+    """Return times as numbers, dates or durations; what is missing becomes NaN or NaT."""
     array = np.asarray(given)
     if array.ndim != 1:
         raise ValueError(f"{name} must be a column of times, found an array with shape {array.shape}")
-    if array.dtype.kind == "M":
+    if array.dtype.kind in "Mmi":  # whole numbers may be nanoseconds, which have more digits than a float
         return array
     entries = array.tolist() if array.dtype.kind == "O" else []
     first = next((entry for entry in entries if entry is not None and entry == entry), None)
@@ -240,8 +242,13 @@ def _times(given: ArrayLike, name: str) -> NDArray[Any]:
         raise ValueError(f"{name} must be numbers, or dates and times without a time zone") from None
 
 
+def _kind_of_dates(times: NDArray[Any]) -> str:
+    """Return the kind of dates or durations; nothing for numbers."""
+    return times.dtype.kind if times.dtype.kind in "Mm" else ""
+
+
 def _is_missing(times: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.asarray(np.isnat(times) if times.dtype.kind == "M" else np.isnan(times), dtype=np.bool_)
+    return np.asarray(np.isnat(times) if _kind_of_dates(times) else np.isnan(times), dtype=np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
