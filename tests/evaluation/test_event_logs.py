@@ -177,11 +177,15 @@ class TestUnits:
             pandas.Series(moments),
             pandas.Series(moments).dt.tz_convert("Europe/Berlin"),
             pandas.Series(naive),
+            pandas.Series(moments).astype("timestamp[us, tz=UTC][pyarrow]"),
+            pandas.Series(naive).astype("timestamp[us][pyarrow]"),
             pyarrow.array(moments),
         ]
         for form in forms:
             log = {name: list(column) for name, column in SMALL.items()} | {"at": form}
             assert evaluated(log).gain == pytest.approx(GAIN, rel=1e-14)
+            timed = gb.evaluate_series(SMALL["rate"], (), time=form)
+            assert timed.mean == pytest.approx(20.5 / 9.5, rel=1e-14)
         days = SMALL | {"at": START.astype("M8[D]") + np.arange(7)}
         assert evaluated(days, reward_rate=None).gain == pytest.approx(12.0 / (6 * 24))
 
@@ -308,6 +312,13 @@ class TestUnits:
         assert '"per":"day"' in page.replace('": "', '":"')
         assert gb.plot(again).axes[0].get_title(loc="left") == "Gain per day"
         assert again.steps_for(again.diagnostics.standard_error).steps > 3_000
+
+    def test_masked_dates_are_missing(self):
+        masked = np.ma.masked_array(dated()["at"], np.arange(7) == 5)
+        estimate, warning, _ = warned(SMALL | {"at": masked})
+        assert (estimate.per, "row 5 of the log: the time is missing" in warning) == ("hour", True)
+        found = gb.evaluate_series(SMALL["rate"], (), time=masked)
+        assert "row 5: the time is missing" in found.diagnostics.warnings[0]
 
 
 class TestTrajectories:

@@ -315,7 +315,7 @@ def _in_memory(log: Any, size: int) -> Table:
 
     kinds = {name: getattr(column(name), "dtype", None) for name in (*names, *levels)}
     times = [name for name, kind in kinds.items() if _is_time(kind)]
-    zoned = [name for name in times if getattr(kinds[name], "tz", None) is not None]
+    zoned = [name for name in times if has_zone(kinds[name])]
     notes = log.notes if isinstance(log, RecordList | RequestLog) else []
     return Table(chunks, names, times, list(levels), fits, zoned, notes)
 
@@ -345,13 +345,28 @@ def _is_time(kind: Any) -> bool:
     return getattr(kind, "kind", "") in ("M", "m") or type(kind).__name__ == "PeriodDtype"
 
 
+def has_zone(kind: Any) -> bool:
+    """Whether a dtype is one of pandas, perhaps of its own kind, perhaps of PyArrow, with a time zone."""
+    return any(getattr(one, "tz", None) is not None for one in (kind, getattr(kind, "pyarrow_dtype", None)))
+
+
+def unmasked(column: Any) -> NDArray[Any]:
+    """Return a masked array with NaN, or NaT if it has dates, for what is missing."""
+    numbers = column if column.dtype.kind in "Mm" else column.astype(np.float64)
+    return np.where(
+        np.ma.getmaskarray(column),
+        np.array("NaT" if numbers.dtype.kind in "Mm" else "nan", dtype=numbers.dtype),
+        numbers.data,
+    )
+
+
 def _array(column_of: Callable[[str], Any], name: Name) -> NDArray[Any]:
     if isinstance(name, tuple):
         return np.stack([_array(column_of, part) for part in name], axis=1)
     column = column_of(name)
     if isinstance(column, np.ma.MaskedArray) and np.ma.is_masked(column):
-        return np.ma.filled(column.astype(np.float64), np.nan)
-    if getattr(getattr(column, "dtype", None), "tz", None) is not None:  # of pandas, which would give objects
+        return unmasked(column)
+    if has_zone(getattr(column, "dtype", None)):  # pandas would give objects
         return np.asarray(column.to_numpy(dtype="M8[ns]"))
     return np.asarray(column)
 

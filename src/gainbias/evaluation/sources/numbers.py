@@ -22,10 +22,12 @@ from gainbias.evaluation.sources.columns import (
     Chunk,
     Name,
     Table,
+    has_zone,
     index_levels,
     refuse_unread,
     requests_in,
     table_of,
+    unmasked,
 )
 from gainbias.evaluation.sources.records import BENCHMARK, RecordList, RequestLog, record_columns
 from gainbias.evaluation.sources.spaces import Flaw
@@ -181,11 +183,9 @@ def _is_column(x: Any) -> bool:
 
 def _array(column: Any, name: str, tells_time: bool) -> NDArray[Any]:
     try:
-        if tells_time and getattr(getattr(column, "dtype", None), "tz", None) is not None:
+        if tells_time and has_zone(getattr(column, "dtype", None)):
             return np.asarray(column.to_numpy(dtype="M8[ns]"))  # pandas would give objects
-        if isinstance(column, np.ma.MaskedArray):
-            return np.ma.filled(column.astype(np.float64), np.nan)
-        array = np.asarray(column)
+        array = unmasked(column) if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
     except ValueError:
         raise ValueError(f"{name}: chains must have equal lengths") from None
     if array.dtype.kind in "Mm" and not (tells_time and array.ndim == 1):
@@ -225,8 +225,8 @@ def _of_columns(
     roles = _roles(table.names, column, ratio_to, group, lasting)
     clock = None
     if lasting:
-        has_zone = roles["ratio"] in table.zoned if roles["ratio"] in table.times else None
-        clock = RowClock(lasting, roles["ratio"], has_zone=has_zone)
+        is_zoned = roles["ratio"] in table.zoned if roles["ratio"] in table.times else None
+        clock = RowClock(lasting, roles["ratio"], has_zone=is_zoned)
 
     def read() -> Iterator[Chunk]:
         for chunk in table.chunks(dict[str, Name](roles)):
