@@ -87,6 +87,11 @@ class TestAgents:
         assert set(agent.asked) == {True}
         assert "takes its best action (deterministic=True)" in notes_of(best)
         agent.asked.clear()
+        with pytest.raises(ValueError, match="deterministic must be True or False, found 'no'"):
+            gb.evaluate(Queue, agent, num_steps=400, deterministic="no")
+        assert "draws its actions" in notes_of(
+            gb.evaluate(Queue, agent, num_steps=400, deterministic=np.False_)
+        )
         drawn = gb.evaluate(Queue, agent, num_steps=400, deterministic=False)
         assert set(agent.asked) == {False}
         assert "draws its actions (deterministic=False)" in notes_of(drawn)

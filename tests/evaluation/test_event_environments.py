@@ -101,6 +101,8 @@ class TestWrong:
     def test_a_duration_that_is_wrong(self):
         for wrong, words in ((-1.0, "-1.0, it must be"), (np.nan, "nan"), ("long", "'long'"), (None, "None")):
             assert f"the duration of step 100 is {words}" in self.cut_short(wrong={100: wrong})
+        vector = self.cut_short(wrong={100: np.ones(2)})
+        assert "the duration of step 100 is array([1., 1.]), not a number" in vector
         assert "the duration of step 100 is -1.0" in self.cut_short(wrong={100: -1.0}, length=None)
 
     def test_none_at_all(self):

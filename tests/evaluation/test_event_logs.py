@@ -313,6 +313,20 @@ class TestUnits:
         assert gb.plot(again).axes[0].get_title(loc="left") == "Gain per day"
         assert again.steps_for(again.diagnostics.standard_error).steps > 3_000
 
+    def test_dates_and_numbers_far_away(self):
+        far = np.array(
+            ["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04", "2024-01-05", "9999-01-01"], "M8[us]"
+        )
+        days = float((far[-1] - far[0]) / np.timedelta64(1, "D"))
+        for zoned in (pandas.Series(far).dt.tz_localize("UTC"), pandas.Series(far)):
+            log = {"at": zoned, "reward": np.ones(6)}
+            assert evaluated(log, reward_rate=None, per="day").gain == pytest.approx(5.0 / days)
+        whole = np.array([-(2**63), 2**62, 2**62 + 2**61, 2**63 - 2**60, 2**63 - 2**59, 2**63 - 1])
+        log = {"at": whole, "reward": np.ones(6)}
+        assert evaluated(log, reward_rate=None).gain == pytest.approx(5.0 / 2.0**64)
+        log = {"at": np.arange(6, dtype=np.uint64) * 2**61, "reward": np.ones(6)}
+        assert evaluated(log, reward_rate=None).gain == pytest.approx(1.0 / 2.0**61)
+
     def test_masked_dates_are_missing(self):
         masked = np.ma.masked_array(dated()["at"], np.arange(7) == 5)
         estimate, warning, _ = warned(SMALL | {"at": masked})

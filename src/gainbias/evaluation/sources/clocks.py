@@ -175,10 +175,8 @@ class RowClock:
             missing = np.isnat(column)
             numbers: NDArray[Any] = column.astype(np.int64)
         else:
-            missing, numbers = (
-                ~np.isfinite(column),
-                column.astype(np.float64 if column.dtype.kind == "f" else np.int64),
-            )
+            is_whole = column.dtype.kind != "f" and not _may_overflow(column)
+            missing, numbers = ~np.isfinite(column), column.astype(np.int64 if is_whole else np.float64)
         if self.role == "duration":
             lasted = np.where(missing, np.nan, numbers / self._ticks_per_unit)
             wrong = lasted < 0.0
@@ -338,6 +336,11 @@ def _moment(entry: Any) -> Any:
 
 def _without_zone(moment: datetime) -> datetime:
     return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+
+
+def _may_overflow(column: NDArray[Any]) -> bool:
+    """Whether differences of whole numbers may be beyond those of 64 bits."""
+    return bool(len(column)) and not -(2**62) < int(column.min()) <= int(column.max()) < 2**62
 
 
 def _not_coarse(column: NDArray[Any]) -> NDArray[Any]:

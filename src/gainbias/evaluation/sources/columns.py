@@ -366,9 +366,13 @@ def _array(column_of: Callable[[str], Any], name: Name) -> NDArray[Any]:
     column = column_of(name)
     if isinstance(column, np.ma.MaskedArray) and np.ma.is_masked(column):
         return unmasked(column)
-    if has_zone(getattr(column, "dtype", None)):  # pandas would give objects
-        return np.asarray(column.to_numpy(dtype="M8[ns]"))
-    return np.asarray(column)
+    return without_zone(column) if has_zone(getattr(column, "dtype", None)) else np.asarray(column)
+
+
+def without_zone(column: Any) -> NDArray[Any]:
+    """Return dates of pandas with a time zone in universal time; NumPy would make objects of them."""
+    unit = getattr(getattr(column.dtype, "pyarrow_dtype", column.dtype), "unit", "ns")
+    return np.asarray(column.to_numpy(dtype=f"M8[{unit}]"))
 
 
 def _csv(path: str, size: int) -> Table:

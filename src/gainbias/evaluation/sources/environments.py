@@ -585,7 +585,7 @@ class _Walk:
         """Return how long each row took, 0 for that of a cut, and the first that is wrong."""
         if self.duration is None:
             return None, None
-        numbers, flaw = real_numbers(self.durations[: len(self.rewards) - len(self.cuts)])
+        numbers, flaw = real_numbers(self.durations[: len(self.rewards) - len(self.cuts)], False)
         self.durations.clear()
         behind = np.array(self.cuts, dtype=np.int64) - np.arange(len(self.cuts))
         if flaw is None:

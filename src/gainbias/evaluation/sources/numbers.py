@@ -28,6 +28,7 @@ from gainbias.evaluation.sources.columns import (
     requests_in,
     table_of,
     unmasked,
+    without_zone,
 )
 from gainbias.evaluation.sources.records import BENCHMARK, RecordList, RequestLog, record_columns
 from gainbias.evaluation.sources.spaces import Flaw
@@ -184,7 +185,7 @@ def _is_column(x: Any) -> bool:
 def _array(column: Any, name: str, tells_time: bool) -> NDArray[Any]:
     try:
         if tells_time and has_zone(getattr(column, "dtype", None)):
-            return np.asarray(column.to_numpy(dtype="M8[ns]"))  # pandas would give objects
+            return without_zone(column)
         array = unmasked(column) if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
     except ValueError:
         raise ValueError(f"{name}: chains must have equal lengths") from None

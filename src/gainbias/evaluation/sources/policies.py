@@ -78,6 +78,9 @@ def acting(
     is drawn by their softmax. Everything else is refused.
     """
     said = [] if notes is None else notes
+    if not (deterministic is None or isinstance(deterministic, bool | np.bool_)):
+        raise ValueError(f"deterministic must be True or False, found {deterministic!r}")
+    deterministic = None if deterministic is None else bool(deterministic)  # that of NumPy is another False
     if deterministic is not None and not has_choice(policy):
         raise ValueError(
             "deterministic is for agents with a method predict and for modules of PyTorch: other policies "

@@ -506,8 +506,8 @@ def whole_numbers(given: list[Any]) -> tuple[NDArray[np.int64], Flaw | None]:
     return values.astype(np.int64), Flaw(place, f"{given[place]!r}, not an integer")
 
 
-def real_numbers(given: list[Any]) -> tuple[Floats, Flaw | None]:
-    """Return a list of rewards as an array, up to the first element that is something else.
+def real_numbers(given: list[Any], are_rewards: bool = True) -> tuple[Floats, Flaw | None]:
+    """Return a list of rewards or durations as an array, up to the first element that is something else.
 
     Examples
     --------
@@ -519,7 +519,7 @@ def real_numbers(given: list[Any]) -> tuple[Floats, Flaw | None]:
     flaw = first_flaw(values, ANY_REWARD)
     if flaw is not None:
         return values[: flaw.place], flaw
-    return values, None if place is None else Flaw(place, not_a_number(given[place]))
+    return values, None if place is None else Flaw(place, not_a_number(given[place], are_rewards))
 
 
 def _uniform(given: list[Any], kinds: str) -> tuple[NDArray[Any], int | None]:
@@ -536,9 +536,9 @@ def _uniform(given: list[Any], kinds: str) -> tuple[NDArray[Any], int | None]:
     return values, None
 
 
-def not_a_number(value: Any) -> str:
-    """Return in words what was given in place of a reward."""
-    if np.ndim(value):
+def not_a_number(value: Any, is_reward: bool = True) -> str:
+    """Return in words what was given in place of a reward or of a duration."""
+    if np.ndim(value) and is_reward:
         return (
             f"{value!r}, a vector: choose a weight for each of its {np.size(value)} numbers, for example "
             "with gymnasium.wrappers.TransformReward(env, lambda reward: reward @ weights)"

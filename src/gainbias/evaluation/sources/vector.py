@@ -260,7 +260,7 @@ class _VectorWalk:
             try:
                 durations[k] = float(found)
             except (TypeError, ValueError):
-                what = not_a_number(found)
+                what = not_a_number(found, is_reward=False)
                 raise BrokenStream(
                     f"the duration of step {self.num_calls - 1} of copy {k} is {what}"
                 ) from None
