@@ -208,6 +208,14 @@ class TestUnits:
         assert evaluated(frame, time="(index)").gain == pytest.approx(GAIN)
         assert evaluated(frame.tz_localize("Asia/Tokyo"), time="(index)").gain == pytest.approx(GAIN)
 
+    def test_levels_of_an_index_are_columns(self):
+        times = np.tile(SMALL["at"], 2)
+        frame = pandas.DataFrame({"reward": np.tile(SMALL["reward"], 2), "rate": np.tile(SMALL["rate"], 2)})
+        for name, how in (("episode", {}), ("run", {"columns": {"episode": "run"}})):
+            index = pandas.MultiIndex.from_arrays([np.repeat([1, 2], 7), times], names=[name, "at"])
+            estimate = evaluated(frame.set_index(index), **how)
+            assert (estimate.gain, estimate.diagnostics.num_transitions) == (pytest.approx(GAIN), 12)
+
     def test_the_end_is_a_date(self):
         whole = evaluated(end=11.5).gain
         end = START + np.timedelta64(11 * 3600 + 1800, "s")
@@ -496,6 +504,17 @@ def warned(log, **how):
 
 
 class TestBadInput:
+    def test_times_are_named(self):
+        with pytest.raises(ValueError, match="time must be the name of a column, found ndarray"):
+            evaluated(time=SMALL["at"])
+
+    def test_ends_of_episodes_without_states(self):
+        rewards, ends = np.random.default_rng(0).random(400), np.arange(400) % 50 == 49
+        log = {"reward": rewards, "terminated": ends, "at": np.arange(400.0)}
+        assert evaluated(log, reward_rate=None, end=400.0).gain == pytest.approx(rewards.mean())
+        steps = gb.evaluate_log({"reward": rewards, "terminated": ends})  # an end takes a step of its own
+        assert steps.gain == pytest.approx(rewards.sum() / 408.0, rel=1e-2)
+
     def changed(self, place, value):
         times = SMALL["at"].copy()
         times[place] = value

@@ -359,8 +359,10 @@ def predictable_share(
         Between 0 and 1; 0 if nothing was found, or nothing that could not be chance; nan for too few steps,
         or weights that are not numbers.
     """
+    if not np.isfinite(weights).all():  # without values there may be fewer weights than states
+        return float("nan")
     parts = [part for batch in stretch for part in _regression(batch, weights, gain)]
-    if sum(len(errors) for errors, _, _ in parts) < FEWEST_RESIDUALS or not np.isfinite(weights).all():
+    if sum(len(errors) for errors, _, _ in parts) < FEWEST_RESIDUALS:
         return float("nan")
     errors, before, value = (np.concatenate([part[k] for part in parts]) for k in range(3))
     saved, whole = _saved_by_predicting(errors, np.column_stack([before, _levels(value)]))

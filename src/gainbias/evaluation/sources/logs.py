@@ -131,16 +131,17 @@ def log_stream(
         given = {"state": state, "reward": reward, "next": next_state, "episode": episode}
         given |= {"terminated": terminated, "truncated": truncated, "step": step}
         given |= {"reward_rate": reward_rate}
-        if reward is None and reward_rate is not None and not _has_rewards(table.names, reward_rate):
+        names = table.names + table.index
+        if reward is None and reward_rate is not None and not _has_rewards(names, reward_rate):
             del given["reward"]
-        has_states = _has_states(table.names, given)
+        has_states = _has_states(names, given)
         if not has_states:
             given = {role: name for role, name in given.items() if role not in ("state", "next")}
             notes.append(
                 f"the log has no column {' or '.join(USUAL_NAMES['state'])}, so there is the gain alone, and "
                 "no values: if another column is the state, say state=..."
             )
-        columns = chosen_columns(table.names, given)
+        columns = chosen_columns(names, given)
         if time is not None or duration is not None:
             columns, clock = _with_clock(table, columns, time, duration, end, per)
         unread = [name for name in NAMES_OF_ENDS if name in table.names and name not in columns.values()]
@@ -189,7 +190,8 @@ def _with_clock(
 ) -> tuple[dict[str, Name], RowClock]:
     """Return the columns with the one that tells how long rows last, and what reads that."""
     role, name = ("time", time) if duration is None else ("duration", duration)
-    assert name is not None
+    if not isinstance(name, str):
+        raise ValueError(f"{role} must be the name of a column, found {type(name).__name__}")
     if name not in table.names + table.index:
         known = ", ".join(table.names + table.index)
         raise ValueError(f"the log has no column {name!r} for {role}, it has {known}")

@@ -422,10 +422,7 @@ def json_blocks(path: str, kinds: dict[str, Any], size: int) -> Iterator[dict[st
         with _opened(path) as file:
             for block in _blocks(file, size):
                 found, wrong = None, None
-                for wanted in (
-                    pyarrow.schema(kinds.items()),
-                    None,
-                ):  # else with whatever kinds this block has
+                for wanted in (pyarrow.schema(kinds.items()), None):  # else with whatever kinds there are
                     with suppress(pyarrow.ArrowInvalid):
                         table = _json_table(block, wanted)
                         if all(name in table.column_names for name in names):
