@@ -180,6 +180,10 @@ class Table:
     zoned: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    def is_zoned(self, name: str) -> bool | None:
+        """Whether a column has a time zone; None if its type does not tell."""
+        return name in self.zoned if name in self.times else None
+
 
 def table_of(log: Any, size: int) -> Table:
     """Return a log as a table that is read `size` rows at a time.

@@ -197,8 +197,7 @@ def _with_clock(
         raise ValueError(f"the log has no column {name!r} for {role}, it has {known}")
     if table.names.count(name) > 1:
         raise ValueError(f"the log has several columns {name!r}: rename or drop all but one")
-    has_zone = name in table.zoned if name in table.times else None
-    return columns | {role: name}, RowClock(role, name, per, end, has_zone)
+    return columns | {role: name}, RowClock(role, name, per, end, table.is_zoned(name))
 
 
 def _with_rewards(chunks: Iterator[Chunk]) -> Iterator[Chunk]:

@@ -224,10 +224,8 @@ def _of_columns(
     table: Table, column: str | None, ratio_to: Any, group: Any, lasting: str, is_text: bool = False
 ) -> NumberSource:
     roles = _roles(table.names, column, ratio_to, group, lasting)
-    clock = None
-    if lasting:
-        is_zoned = roles["ratio"] in table.zoned if roles["ratio"] in table.times else None
-        clock = RowClock(lasting, roles["ratio"], has_zone=is_zoned)
+    second = roles.get("ratio", "")
+    clock = RowClock(lasting, second, has_zone=table.is_zoned(second)) if lasting else None
 
     def read() -> Iterator[Chunk]:
         for chunk in table.chunks(dict[str, Name](roles)):
