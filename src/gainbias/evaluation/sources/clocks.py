@@ -9,7 +9,7 @@ one pass, with a few numbers for each column.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -549,6 +549,22 @@ def clocks_of(table: Table, columns: dict[str, Name]) -> list[Clock]:
         if kind and name not in used and table.names.count(name) < 2 and table.fits(name, reward):
             found.append(Clock(name, True if kind == "duration" else None, is_sure))
     return found
+
+
+def unused_times(names: list[str], used: Collection[str]) -> list[str]:
+    """Return notes about columns that are times by their names, and that a series does not use.
+
+    Examples
+    --------
+    >>> unused_times(["at", "ms", "server"], ["ms"])
+    ["column 'at' looks like times, and is not used: every row counts once; time='at' gives a mean over time"]
+    """
+    return [
+        f"column {name!r} looks like times, and is not used: every row counts once; time={name!r} gives a "
+        "mean over time"
+        for name in names
+        if name not in used and _kind_by_name(name) == ("time", True)
+    ]
 
 
 def _kind_by_name(name: str) -> tuple[str, bool]:

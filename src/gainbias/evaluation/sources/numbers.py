@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainbias.evaluation.sources.clocks import unused_times
 from gainbias.evaluation.sources.columns import (
     ENDS_OF_CSV,
     Chunk,
@@ -149,7 +150,8 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any) -> NumberS
             given[role], names[role] = x[named[_chosen(list(named), other)]], other
         elif other is not None:
             given[role], names[role] = other, words
-    notes = x.notes if isinstance(x, RecordList | RequestLog) else []
+    notes = unused_times(list(named), names.values())
+    notes += x.notes if isinstance(x, RecordList | RequestLog) else []
     return _of_arrays({role: _array(part, names[role]) for role, part in given.items()}, names, notes)
 
 
@@ -206,7 +208,8 @@ def _of_columns(
                     raise ValueError(f"{roles[role]} holds lists, a number in each row is needed")
             yield chunk
 
-    return NumberSource(read, roles, 1, is_held=False, is_text=is_text, notes=table.notes)
+    notes = [*table.notes, *unused_times(table.names, roles.values())]
+    return NumberSource(read, roles, 1, is_held=False, is_text=is_text, notes=notes)
 
 
 def _roles(names: list[str], column: str | None, ratio_to: Any, group: Any) -> dict[str, str]:
