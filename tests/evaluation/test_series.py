@@ -243,6 +243,18 @@ class TestSources:
                 expected[name].quantiles[0.95].interval
             )
 
+    @pytest.mark.parametrize("kind", ["csv", "mapping"])
+    def test_a_column_of_times_that_is_not_used_has_a_note(self, frame, tmp_path, kind):
+        timed = frame.assign(at=np.cumsum(frame["items"]))
+        source = dict(timed) if kind == "mapping" else stored(timed, tmp_path, kind)
+        notes = gb.evaluate_series(source, column="ms").diagnostics.notes
+        assert [note for note in notes if "'at'" in note] == [
+            "column 'at' looks like times, and is not used: every row counts once; "
+            "time='at' gives a mean over time"
+        ]
+        over_time = gb.evaluate_series(source, column="ms", time="at", quantiles=())
+        assert not any("is not used" in note for note in over_time.diagnostics.notes)
+
     @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
     def test_large_files_take_two_readings(self, frame, tmp_path, kind, small_blocks, monkeypatch):
         exact = gb.evaluate_series(frame, column="ms", group="server")

@@ -39,6 +39,16 @@ def test_a_page_beside_the_file_or_elsewhere(stored, queue, capsys):
     assert other.exists()
 
 
+def test_without_values_nothing_is_said_about_how_they_were_learned(tmp_path):
+    states, rewards = np.arange(3_000) % 2, np.random.default_rng(0).normal(size=3_000)
+    for name, log in (("plain", {"reward": rewards}), ("states", {"state": states, "reward": rewards})):
+        gb.evaluate_log(log).save(tmp_path / f"{name}.npz")
+        assert cli.main(["report", str(tmp_path / f"{name}.npz"), "--quiet"]) == cli.DONE
+        text = text_of((tmp_path / f"{name}.html").read_text())
+        assert "Degrees of freedom" in text
+        assert ("Length for values" in text) == (name == "states")
+
+
 def test_features_that_are_not_in_the_file(tmp_path):
     estimate = gb.evaluate(Drift, "random", features=linear, num_steps=2_500)
     estimate.save(tmp_path / "drift.npz")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gainbias.evaluation.observations import Choice, observation_map
-from gainbias.evaluation.sources.clocks import RowClock, clocked, clocks_of, roles_of, watched
+from gainbias.evaluation.sources.clocks import clocks_of, roles_of, watched
 from gainbias.evaluation.sources.columns import (
     NAMES_OF_ENDS,
     USUAL_NAMES,
@@ -27,6 +27,7 @@ from gainbias.evaluation.sources.columns import (
 )
 from gainbias.evaluation.sources.rows import row_pieces
 from gainbias.evaluation.sources.spaces import ANY_REWARD, ONE_STATE, Limits, first_flaw, limits_of
+from gainbias.evaluation.sources.times import RowClock, clocked
 from gainbias.evaluation.stream import (
     STEP,
     BrokenStream,

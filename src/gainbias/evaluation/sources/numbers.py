@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.sources.clocks import RowClock
+from gainbias.evaluation.sources.clocks import unused_times
 from gainbias.evaluation.sources.columns import (
     ENDS_OF_CSV,
     Chunk,
@@ -32,6 +32,7 @@ from gainbias.evaluation.sources.columns import (
 )
 from gainbias.evaluation.sources.records import BENCHMARK, RecordList, RequestLog, record_columns
 from gainbias.evaluation.sources.spaces import Flaw
+from gainbias.evaluation.sources.times import RowClock
 from gainbias.evaluation.stream import BrokenStream
 from gainbias.suggest import did_you_mean_or_known
 
@@ -173,7 +174,8 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any, lasting: s
     arrays = {
         role: _array(part, names[role], bool(lasting) and role == "ratio") for role, part in given.items()
     }
-    notes = x.notes if isinstance(x, RecordList | RequestLog) else []
+    notes = [] if lasting else unused_times(list(named), names.values())
+    notes += x.notes if isinstance(x, RecordList | RequestLog) else []
     return _of_arrays(arrays, names, notes, clock)
 
 
@@ -234,7 +236,8 @@ def _of_columns(
                     raise ValueError(f"{roles[role]} holds lists, a number in each row is needed")
             yield chunk
 
-    return NumberSource(read, roles, 1, is_held=False, is_text=is_text, notes=table.notes, clock=clock)
+    notes = [*table.notes, *unused_times(table.names, roles.values())]
+    return NumberSource(read, roles, 1, is_held=False, is_text=is_text, notes=notes, clock=clock)
 
 
 def _roles(names: list[str], column: str | None, ratio_to: Any, group: Any, lasting: str) -> dict[str, str]:

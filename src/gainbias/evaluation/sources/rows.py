@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.sources.clocks import RowClock
 from gainbias.evaluation.sources.columns import Chunk
 from gainbias.evaluation.sources.spaces import ANY_REWARD, Flaw, Limits, first_flaw
+from gainbias.evaluation.sources.times import RowClock
 from gainbias.evaluation.stream import BrokenStream, Left, Path
 from gainbias.types import Bools, Floats
 

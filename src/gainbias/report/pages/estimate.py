@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.estimate import Estimate, digits_for, shortened, with_interval
 from gainbias.evaluation.observations import MOST_LISTED_OBSERVATIONS
 from gainbias.evaluation.sources.spaces import plain_observation
@@ -192,8 +193,7 @@ def _row(seen: Any, value: float, ends: Any) -> list[Entry]:
 def diagnostics(estimate: Estimate) -> dict[str, str]:
     """Return the diagnostics of an estimate in words, by their names."""
     facts = estimate.diagnostics
-    in_span = {True: "can be expressed by the features", False: "cannot be expressed by the features"}
-    return {
+    rows = {
         "Method": facts.algorithm,
         "Features": estimate.features,
         "Data": facts.data_in_words(),
@@ -201,7 +201,18 @@ def diagnostics(estimate: Estimate) -> dict[str, str]:
         "Standard error of the gain": known_number(facts.standard_error),
         "Autocorrelation time of rewards": known_steps(facts.autocorrelation_time),
         "Split R-hat": known_number(facts.r_hat, "; 1 if all halves of all chains agree"),
-        "Degrees of freedom": f"{facts.degrees:,} for the gain; values have {facts.value_batches:,} batches",
+        "Degrees of freedom": f"{facts.degrees:,} for the gain",
+    }
+    if not isinstance(estimate.learned, NoValues):
+        rows |= _diagnostics_of_values(facts)
+    seconds = f"{facts.source_seconds:.3g} s for the data, {facts.library_seconds:.3g} s in this library"
+    return rows | {"Time": seconds}
+
+
+def _diagnostics_of_values(facts: Diagnostics) -> dict[str, str]:
+    in_span = {True: "can be expressed by the features", False: "cannot be expressed by the features"}
+    return {
+        "Batches of values": f"{facts.value_batches:,}",
         "Autocorrelation time of values": known_steps(facts.mixing_time, ", the memory of the chain"),
         "Length for values": known_number(facts.value_effective_sample_size, " of these times"),
         "Smallest curvature in the weights": "not computed" if facts.eta is None else known_number(facts.eta),
@@ -209,7 +220,6 @@ def diagnostics(estimate: Estimate) -> dict[str, str]:
         "Predictable variance of TD errors": known_number(
             100.0 * facts.predictable_share, " % or more; 0 if the features express the bias"
         ),
-        "Time": f"{facts.source_seconds:.3g} s for the data, {facts.library_seconds:.3g} s in this library",
     }
 
 
