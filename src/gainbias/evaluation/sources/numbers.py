@@ -174,8 +174,10 @@ def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any, lasting: s
     arrays = {
         role: _array(part, names[role], bool(lasting) and role == "ratio") for role, part in given.items()
     }
-    notes = [] if lasting else unused_times(list(named), names.values())
-    notes += x.notes if isinstance(x, RecordList | RequestLog) else []
+    if isinstance(x, RecordList | RequestLog):  # a row for each customer or request, who all count the same
+        notes = x.notes
+    else:
+        notes = [] if lasting else unused_times(list(named), names.values())
     return _of_arrays(arrays, names, notes, clock)
 
 
