@@ -210,6 +210,14 @@ class TestEvaluating:
 
 
 class TestRunningMean:
+    def test_half_the_width_of_its_interval(self):
+        running = gb.RunningMean()
+        assert running.half_width == np.inf
+        running.update(np.random.default_rng(0).normal(size=20_000))
+        low, high = running.interval
+        assert low < running.mean < high
+        assert running.half_width == (high - low) / 2
+
     def test_the_same_bits_whoever_looks_and_stores(self, tmp_path):
         rng = np.random.default_rng(0)
         series = autoregressive(rng, 60_000, 0.8)

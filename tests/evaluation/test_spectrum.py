@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
+from gainbias.evaluation.gain.batches import BatchMeans, RatioDifference, RatioMeans
 from gainbias.evaluation.gain.interval import estimate_gain, skewness_of_mean, stretched
 from gainbias.evaluation.gain.spectrum import (
     LARGE_MISS,
@@ -461,3 +461,18 @@ class TestEstimates:
         process = PROCESSES[name]
         rows = process.generate(np.random.default_rng(9), int(10 * process.relaxation), 30)
         assert sum(estimate_gain(BatchMeans.of(row)).is_flagged for row in rows) >= 10
+
+
+def test_a_difference_of_ratios_about_any_centre():
+    rng = np.random.default_rng(3)
+    first, second = RatioMeans(), RatioMeans()
+    first.add(rng.normal(5.0, 1.0, 4_096), rng.exponential(size=4_096))
+    second.add(rng.normal(2.0, 1.0, 4_096), rng.exponential(size=4_096))
+    apart = RatioDifference(first, second)
+    for read in (
+        lambda centre: apart.about(centre)[0],
+        apart.with_rest,
+        lambda c: apart.groups_after(0, 8, c),
+    ):
+        assert np.mean(read(0.0)) == pytest.approx(first.mean - second.mean)
+        assert np.mean(read(apart.mean)) == pytest.approx(0.0, abs=1e-9)

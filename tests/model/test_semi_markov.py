@@ -13,6 +13,7 @@ import gainbias as gb
 from gainbias.cli.verbs import main
 from gainbias.engine.paths import Sampler
 from gainbias.model.process import read_process
+from gainbias.model.solve.semi_markov import earned_in_all
 from gainbias.model.solve.solve import poisson_solver
 from tests.oracles.exact import as_float, dot, exact_chain, fraction, solve_exactly
 
@@ -586,3 +587,13 @@ def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["solve", str(path), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["gain"], answer["per"], answer["asymptotic_variance"]) == (4.5, "unit of time", None)
+
+
+def test_what_a_step_earns_in_all():
+    mrp = gb.MarkovRewardProcess(
+        [[0.0, 1.0], [1.0, 0.0]], [1.0, 5.0], durations=[2.0, 4.0], reward_rates=[3.0, -1.0]
+    )
+    assert earned_in_all(mrp, mrp.rewards).tolist() == [7.0, 1.0]
+    assert earned_in_all(mrp, np.array([1.0, 2.0])).tolist() == [1.0, 2.0]  # other rewards have no rates
+    plain = mrp.embedded_chain()
+    assert earned_in_all(plain, plain.rewards).tolist() == [7.0, 1.0]
