@@ -321,7 +321,7 @@ class TestStopping:
         facts = estimate.diagnostics
         assert "time limit of 0.5 s" in facts.warnings[0]
         assert facts.num_chains == 4
-        assert 32 <= facts.num_transitions <= 600
+        assert 64 <= facts.num_transitions <= 600
         same = gb.evaluate(Queue, ALWAYS, num_steps=facts.num_transitions)
         assert estimate.gain == same.gain
 
@@ -333,7 +333,7 @@ class TestStopping:
 
         begun = time.monotonic()
         estimate = gb.evaluate(Slower, ALWAYS, time_limit=4.0)
-        assert time.monotonic() - begun < 6.0
+        assert time.monotonic() - begun < 5.5
         assert 16 <= estimate.diagnostics.num_transitions <= 26
 
     def test_an_interrupt_stops_all_chains(self):

@@ -149,8 +149,17 @@ def environment_stream(
         limits, why = _seen_limits(opened.observation_space, features)
         length = 1 if limits is None else int(np.prod(limits.shape))
         size = max(1, min(batch_size, PIECE_BYTES // (8 * max(1, length))))
-        paths = _vector_pieces if opened.is_vector else _single_pieces
-        walk = paths(opened, policy, limits, size, seed, beat, deterministic, duration)
+        prepared = partial(_prepared, opened, policy, seed, deterministic)
+        if opened.is_vector:
+            act, first_seed = prepared(opened.envs[0], "vector")
+            walk = vector_paths(opened.envs[0], act, limits, size, first_seed, beat, duration)
+        else:
+            walks, seeds = [], []
+            for copy, one in enumerate(opened.envs):
+                act, first_seed = prepared(one, f"copy {copy}")
+                walks.append(_Walk(one, act, limits, size, beat, duration))
+                seeds.append(first_seed)
+            walk = single_paths(walks, seeds, size)
         source = Timed(_kept_open(walk, stack.pop_all(), opened.notes))
         first, pieces = peeked(source)
     if limits is None:
@@ -193,32 +202,23 @@ def _seen_limits(space: Any, features: Choice) -> tuple[Limits | None, str]:
     return limits, ""
 
 
-def _single_pieces(
-    opened: Opened,
-    policy: Policy,
-    limits: Limits | None,
-    size: int,
-    seed: int,
-    beat: Beat,
-    deterministic: bool | None,
-    duration: str | None,
-) -> Iterator[Path]:
-    walks, seeds = [], []
-    for copy, env in enumerate(opened.envs):
-        draw = random_stream(seed, "evaluate", f"copy {copy}")
-        env_seed, action_seed = (int(number) for number in draw.integers(2**31, size=2))
-        env.action_space.seed(action_seed)
-        act = acting(
-            policy,
-            env.observation_space,
-            env.action_space,
-            draw,
-            deterministic=deterministic,
-            notes=opened.notes,
-        )
-        walks.append(_Walk(env, act, limits, size, beat, duration))
-        seeds.append(env_seed)
-    return single_paths(walks, seeds, size)
+def _prepared(
+    opened: Opened, policy: Policy, seed: int, deterministic: bool | None, env: Any, name: str
+) -> tuple[Act, int]:
+    """Return how the policy acts in one of the environments, and the seed with which that is to be reset."""
+    draw = random_stream(seed, "evaluate", name)
+    env_seed, action_seed = (int(number) for number in draw.integers(2**31, size=2))
+    env.action_space.seed(action_seed)
+    act = acting(
+        policy,
+        opened.observation_space,
+        env.action_space,
+        draw,
+        batched=opened.is_vector,
+        deterministic=deterministic,
+        notes=opened.notes,
+    )
+    return act, env_seed
 
 
 def single_paths(walks: list[_Walk], seeds: list[int], size: int) -> Iterator[Path]:
@@ -249,32 +249,6 @@ def single_paths(walks: list[_Walk], seeds: list[int], size: int) -> Iterator[Pa
         for _, error in taken:
             if error is not None:
                 raise error
-
-
-def _vector_pieces(
-    opened: Opened,
-    policy: Policy,
-    limits: Limits | None,
-    size: int,
-    seed: int,
-    beat: Beat,
-    deterministic: bool | None,
-    duration: str | None,
-) -> Iterator[Path]:
-    [envs] = opened.envs
-    draw = random_stream(seed, "evaluate", "vector")
-    env_seed, action_seed = (int(number) for number in draw.integers(2**31, size=2))
-    envs.action_space.seed(action_seed)
-    act = acting(
-        policy,
-        opened.observation_space,
-        envs.action_space,
-        draw,
-        batched=True,
-        deterministic=deterministic,
-        notes=opened.notes,
-    )
-    return vector_paths(envs, act, limits, size, env_seed, beat, duration)
 
 
 def _kept_open(pieces: Iterator[Path], stack: ExitStack, notes: list[str]) -> Iterator[Path]:
