@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 import gainbias as gb  # noqa: E402
 from gainbias.model import process  # noqa: E402
-from gainbias.model.solve import choice, iterative, solve  # noqa: E402
+from gainbias.model.solve import choice, iterative, semi_markov, solve  # noqa: E402
 from gainbias.model.solve.elimination import solver, symbolic  # noqa: E402
 from tests.oracles.expanders import random_dyadic_transitions  # noqa: E402
 from tests.oracles.lattices import grid_transitions  # noqa: E402
@@ -44,9 +44,9 @@ PARTS = {
     "eliminate": (solver, "eliminate_branches"),
     "law": (iterative, "prepare"),
     "polish": (iterative, "_polished"),
-    "certify": (choice, "solve_and_certify"),
+    "certify": (semi_markov, "solve_and_certify"),
     "variance": (solve, "asymptotic_variance"),
-    "law errors": (solve, "stationary_errors"),
+    "law errors": (semi_markov, "stationary_errors"),
 }
 """Names of parts, and the functions that are timed for them."""
 
