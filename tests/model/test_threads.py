@@ -213,9 +213,54 @@ def test_a_transpose_is_that_of_scipy(small_blocks) -> None:
         for count in (1, 3):
             with using_threads(count):
                 found = vectors.transposed(chain)
-            for name in ("indptr", "indices", "data"):
-                np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-                assert getattr(found, name).dtype == getattr(expected, name).dtype
+            assert_same_matrix(found, expected)
+
+
+def assert_same_matrix(found: sparse.csr_array, expected: sparse.csr_array) -> None:
+    assert found.shape == expected.shape
+    for name in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        assert getattr(found, name).dtype == getattr(expected, name).dtype
+
+
+def test_states_are_taken_out_as_scipy_does(small_blocks) -> None:
+    for chain in (random_graph(700).csr, grid(24).csr, two_classes(150).csr):
+        n = chain.shape[0]
+        for apart in (np.array([0]), np.array([n - 1, 3, 77])):
+            kept = np.setdiff1d(np.arange(n), apart)
+            rows = chain[kept]
+            for count in (1, 3):
+                with using_threads(count):
+                    inside, outside = vectors.separated(chain, kept, apart)
+                assert_same_matrix(inside, rows[:, kept].tocsr())
+                assert_same_matrix(outside, rows[:, apart].tocsr())
+
+
+def test_a_large_graph_has_the_pattern_of_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    directed = sparse.random_array((300, 300), density=0.01, rng=np.random.default_rng(2), format="csr")
+    nothing = sparse.csr_array((80, 80))
+    for chain in (random_graph(300).csr, grid(17).csr, sparse.csr_array(directed), nothing):
+        expected = symbolic.symmetric_pattern(chain)
+        with monkeypatch.context() as patch:
+            patch.setattr(threads, "STATES_TOGETHER", 32)
+            patch.setattr(threads, "GRAIN", 8)
+            for count in (1, 3):
+                with using_threads(count):
+                    assert_same_matrix(symbolic.symmetric_pattern(chain), expected)
+
+
+def test_totals_of_classes_do_not_depend_on_threads(small_blocks) -> None:
+    rng = np.random.default_rng(7)
+    values = rng.standard_normal(1001)
+    for num_classes in (1, 3):
+        class_of = rng.integers(-1, num_classes, 1001)
+        found = []
+        for count in (1, 2, 7):
+            with using_threads(count):
+                found.append(vectors.class_totals(class_of, num_classes, values))
+        expected = [values[class_of == k].sum() for k in range(num_classes)]
+        np.testing.assert_allclose(found[0], expected, rtol=1e-12)
+        np.testing.assert_array_equal(found[1:], [found[0]] * 2)
 
 
 def test_steps_of_methods_that_iterate_have_the_bits_of_numpy(small_blocks) -> None:
@@ -377,11 +422,13 @@ def test_compiled_and_python_forms_of_shared_work_agree_bit_for_bit(
         columns = vectors.transposed(chain)
         rows = residual.Sparse(chain.indptr, chain.indices, chain.data)
         steps += [columns.indptr, columns.indices, columns.data, residual.throughput(chain, leak)]
+        for part in vectors.separated(chain, np.arange(1, len(leak)), np.array([0])):
+            steps += [part.indptr, part.indices, part.data]
         steps += residual.balance_residual(
             rows, vectors.columns_of(rows), residual.Doubled(leak, 1e-17 * leak)
         )
         return [
-            orders.dissected_order(graph), factors.values, factors.solve(leak),
+            graph.indptr, graph.indices, orders.dissected_order(graph), factors.values, factors.solve(leak),
             factors.solve_transposed(leak), periods, lost, rounding, *sums, *steps,
         ]  # fmt: skip
 

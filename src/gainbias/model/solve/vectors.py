@@ -1,8 +1,9 @@
 """Products and sums of vectors by several threads, with the same bits whatever their number.
 
 `multiply` is the product of a matrix and a vector, `inner` that of two vectors. `combined`, `shifted`,
-`renewed` and `advanced` are the steps of methods that iterate; `transposed` turns a matrix over. Up to 65,536
-states one thread works with NumPy; a larger vector is worked on by kernels, which pass over it once.
+`renewed` and `advanced` are the steps of methods that iterate. `transposed` turns a matrix over, and
+`separated` takes states out of it. Up to 65,536 states one thread works with NumPy; a larger vector is worked
+on by kernels, which pass over it once.
 
 Linear algebra libraries share long sums among threads too, but then the last bits depend on the number of
 cores, and on a busy machine threads that wait for each other take many times as long as one.
@@ -258,6 +259,28 @@ def write_advanced(x: Floats, alpha: float, step: Floats, omega: float, other: F
         x[i] += alpha * step[i] + omega * other[i]
 
 
+def class_totals(class_of: Ints, num_classes: int, values: Floats) -> Floats:
+    """Return the sum of `values`, (n,), over the states of each class, (classes,); -1 is no class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class_totals(np.array([0, -1, 1, 0]), 2, np.array([1.0, 2.0, 3.0, 4.0]))
+    array([5., 3.])
+    """
+
+    def part(begin: int, end: int) -> Floats:
+        own = class_of[begin:end]
+        inside = own >= 0
+        return np.bincount(own[inside], values[begin:end][inside], num_classes).astype(np.float64)
+
+    # Where there are many classes, few states of each are in a block.
+    total, *others = share_blocks(part, len(class_of), None if num_classes == 1 else len(class_of))
+    for more in others:
+        total += more
+    return total
+
+
 def columns_of(rows: Sparse) -> Sparse:
     """Return the columns of a square matrix that is given by its rows, as the rows of its transpose."""
     n = len(rows.indptr) - 1
@@ -343,3 +366,72 @@ def sort_group(
         found.indices[place[j]] = source[entry]
         found.data[place[j]] = values[entry]
         place[j] += 1
+
+
+def separated(matrix: CsrArray, kept: Ints, apart: Ints) -> tuple[CsrArray, CsrArray]:
+    """Return the rows `kept` of a square matrix in two parts: columns `kept`, and columns `apart`.
+
+    Every state is in one of both, and `kept` is ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> inside, outside = separated(sparse.csr_array([[1.0, 2.0], [3.0, 4.0]]), np.array([1]), np.array([0]))
+    >>> inside.toarray(), outside.toarray()
+    (array([[4.]]), array([[3.]]))
+    """
+    n, count = matrix.shape[0], len(kept)
+    if not is_large(n):
+        rows = matrix[kept]
+        return rows[:, kept].tocsr(), rows[:, apart].tocsr()
+    place = np.empty(n, np.int32)
+    place[kept] = np.arange(count, dtype=np.int32)
+    place[apart] = -1 - np.arange(len(apart), dtype=np.int32)
+    whole = Sparse(matrix.indptr, matrix.indices, matrix.data)
+    parts = []
+    for sign, columns in ((1, count), (-1, len(apart))):
+        indptr = np.zeros(count + 1, matrix.indptr.dtype)
+        share_runs(
+            lambda begin, end, sign=sign, indptr=indptr: count_columns(  # type: ignore[misc]
+                whole, kept, place, sign, begin, end, indptr
+            ),
+            count,
+        )
+        np.cumsum(indptr, out=indptr)
+        part = Sparse(indptr, np.empty(indptr[-1], matrix.indices.dtype), np.empty(indptr[-1]))
+        share_runs(
+            lambda begin, end, sign=sign, part=part: write_columns(  # type: ignore[misc]
+                whole, kept, place, sign, begin, end, part
+            ),
+            count,
+        )
+        parts.append(sparse.csr_array((part.data, part.indices, part.indptr), (count, columns)))
+    return parts[0], parts[1]
+
+
+@bare_kernel
+def count_columns(
+    rows: Sparse, kept: Ints, place: Ints, sign: int, begin: int, end: int, counts: Ints
+) -> None:
+    """Write to ``counts[k + 1]`` how many entries of row ``kept[k]`` have a column on the side of `sign`."""
+    for k in range(begin, end):
+        count = 0
+        for entry in range(rows.indptr[kept[k]], rows.indptr[kept[k] + 1]):
+            if (place[rows.indices[entry]] >= 0) == (sign > 0):
+                count += 1
+        counts[k + 1] = count
+
+
+@bare_kernel
+def write_columns(
+    rows: Sparse, kept: Ints, place: Ints, sign: int, begin: int, end: int, part: Sparse
+) -> None:
+    """Write the entries that `count_columns` counts, with the new numbers of their columns."""
+    for k in range(begin, end):
+        at = part.indptr[k]
+        for entry in range(rows.indptr[kept[k]], rows.indptr[kept[k] + 1]):
+            to = place[rows.indices[entry]]
+            if (to >= 0) == (sign > 0):
+                part.indices[at] = to if to >= 0 else -1 - to
+                part.data[at] = rows.data[entry]
+                at += 1

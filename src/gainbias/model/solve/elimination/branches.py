@@ -229,6 +229,8 @@ def eliminate_branches(
 ) -> None:
     """Eliminate all states and fill `factors`, with the bits that `factorise` has (which see)."""
     rests: dict[int, Floats] = {}
+    # New memory would be cleared by the system while threads wait, so wide fronts share one piece of it.
+    wide_room = np.empty(max((sum(branch.sizes) for branch in branches.parts if branch.is_wide), default=0))
 
     def work(number: int) -> None:
         branch = branches.parts[number]
@@ -236,7 +238,8 @@ def eliminate_branches(
             return  # and so will all that come after it
         if branch.children or branch.end - branch.begin == 1:
             chain = rows, columns, leak
-            rests[number] = _eliminate_joint(branch, branches, rests, *chain, fronts, factors, progress)
+            room = wide_room if branch.is_wide else np.empty(sum(branch.sizes))
+            rests[number] = _eliminate_joint(branch, branches, rests, *chain, fronts, factors, room, progress)
             return
         stack, room = map(np.empty, branch.sizes)
         factorise(rows, columns, leak, fronts, branch.begin, branch.end, factors, stack, room, progress)
@@ -259,16 +262,18 @@ def _eliminate_joint(
     leak_in: Floats,
     fronts: Fronts,
     factors: Floats,
+    room: Floats,
     progress: Floats,
 ) -> Floats:
     """Eliminate the one front of a branch and return what is left of it, for its parent."""
     f, wide, rest = branch.begin, branch.high - branch.low, len(branch.outside)
     size = wide + rest
-    front, leak = np.zeros(size * size), np.zeros(size)
+    front, leak = room[: size * size], np.zeros(size)
     square = front.reshape(size, size)
+    together = ROWS_TOGETHER if branch.is_wide else size
+    share_blocks(lambda low, high: square[low:high].fill(0.0), size, together)
     where = np.empty(len(fronts.order), np.int32)
     assemble_front(square, leak, f, where, fronts, rows, columns, leak_in)
-    together = ROWS_TOGETHER if branch.is_wide else size
     # As in `factorise` the last child comes first.
     for child in reversed(branch.children):
         positions, handed = branches.parts[child].outside, rests.pop(child)

@@ -22,7 +22,7 @@ from gainbias.model.checks import EPSILON
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Fronts, Sparse
 from gainbias.model.solve.residual import balance_residual, class_sums
-from gainbias.model.solve.vectors import columns_of
+from gainbias.model.solve.vectors import class_totals, columns_of, constant
 from gainbias.types import Floats, Ints
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).smallest_normal)
@@ -180,18 +180,25 @@ def _measured(
     rounding: float,
     floor: float,
 ) -> Law:
-    inside = class_of >= 0
-    ones = Doubled(np.ones(len(stationary)))
+    ones = Doubled(constant(1.0, len(stationary)))
     columns = columns_of(rows)
-    moved = np.where(inside, solve(balance_residual(rows, columns, Doubled(stationary)).value), 0.0)
+
+    def at_recurrent(class_of: Ints, values: Floats) -> Floats:
+        return np.where(class_of >= 0, values, 0.0)
+
+    def with_rounding(class_of: Ints, values: Floats, moved: Floats) -> Floats:
+        return at_recurrent(class_of, values * (1.0 + 2.0 * rounding)) + 8.0 * EPSILON * np.abs(moved)
+
+    moved = by_blocks(
+        at_recurrent, class_of, solve(balance_residual(rows, columns, Doubled(stationary)).value)
+    )
     better = Doubled(stationary).plus(moved)
-    left = np.where(inside, solve(balance_residual(rows, columns, better).most) * (1.0 + 2.0 * rounding), 0.0)
-    left += 8.0 * EPSILON * np.abs(moved)
+    left = by_blocks(with_rounding, class_of, solve(balance_residual(rows, columns, better).most), moved)
     # Both are relative to the root's probability so far: now the classes are made to sum to one again.
     total = class_sums(class_of, len(roots), stationary, ones)
     more = class_sums(class_of, len(roots), moved, ones)
     beyond = (total.value - 1.0) + more.value
-    open_ = np.bincount(class_of[inside], left[inside], len(roots)).astype(np.float64)
+    open_ = class_totals(class_of, len(roots), left)
     open_ += total.rounding + more.rounding + 2.0 * EPSILON * np.abs(beyond)
     known = rounding + 0.5 * (len(stationary) + 4.0) * EPSILON
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import is_large, kernel
+from gainbias.kernels import by_blocks, is_large, kernel
 from gainbias.model.checks import CsrArray, row_sums
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.branches import Branches, eliminate_branches, find_branches
@@ -52,7 +52,17 @@ from gainbias.model.solve.elimination.symbolic import (
 from gainbias.model.solve.residual import Residual, class_sums
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.solve.turns import PER_ENTRY, PER_OPERATION
-from gainbias.model.solve.vectors import combined, constant, gathered, inner, largest_of, scatter, transposed
+from gainbias.model.solve.vectors import (
+    class_totals,
+    combined,
+    constant,
+    gathered,
+    inner,
+    largest_of,
+    scatter,
+    separated,
+    transposed,
+)
 from gainbias.model.structure import Structure
 from gainbias.types import Floats, Ints
 
@@ -172,10 +182,10 @@ class EliminationSolver:
         """Return the long-run average of `values` from each state."""
         if self._is_one_large_class:
             return constant(inner(self.stationary, values), len(values))
-        inside = np.flatnonzero(self._class_of >= 0)
-        weighted = self.stationary[inside] * values[inside]
-        means = np.bincount(self._class_of[inside], weighted, len(self._roots)).astype(np.float64)
-        return self.extend(means)
+        weighted = np.where(
+            self.is_recurrent, self.stationary * np.where(self.is_recurrent, values, 0.0), 0.0
+        )
+        return self.extend(class_totals(self._class_of, len(self._roots), weighted))
 
     def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0."""
@@ -277,9 +287,7 @@ def _eliminate_all_but(
     keep = np.ones(n, bool)
     keep[roots] = False
     others = np.flatnonzero(keep)
-    from_others = transitions[others]
-    to_roots = from_others[:, roots].tocsr()
-    inner = from_others[:, others].tocsr()
+    inner, to_roots = separated(transitions, others, roots)
     if dense or len(others) < 2:
         plan, order_name = plan_dense(np.zeros(len(others), np.intp)), "as given"
     else:
@@ -290,15 +298,13 @@ def _eliminate_all_but(
             again = plan_elimination(graph, place[before[keep[before]]], budget.max_memory / 8)
         plan, order_name = plan_sparse(graph, budget) if again is None else (again, "found for another root")
     factors = factorise_chain(inner, row_sums(to_roots), plan, budget)
-    mass = np.ones(n)
     # Expected visits between two visits of the root. No class reaches another, so one solve serves all.
-    mass[others] = factors.solve_transposed(
-        np.asarray(transitions[roots][:, others].sum(axis=0), dtype=np.float64)
-    )
-    inside = class_of >= 0
+    from_roots = np.asarray(transitions[roots][:, others].sum(axis=0), dtype=np.float64)
+    mass = constant(1.0, n)
+    scatter(factors.solve_transposed(from_roots), others, mass)
     with np.errstate(invalid="ignore", over="ignore"):
-        totals = np.bincount(class_of[inside], mass[inside], minlength=len(roots))
-        mass = np.where(inside, mass / totals[class_of], 0.0)
+        totals = class_totals(class_of, len(roots), mass)
+        mass = by_blocks(lambda own, mass: np.where(own >= 0, mass / totals[own], 0.0), class_of, mass)
     notes = () if dense else (f"order: {order_name}; {plan.factor_entries:,} numbers in the factors",)
     name = "dense-gth" if dense else "sparse-gth"
     return EliminationSolver(name, mass, notes, factors, class_of, roots, others, to_roots, transitions)

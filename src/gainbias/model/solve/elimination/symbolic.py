@@ -26,8 +26,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gainbias.kernels import is_large, kernel, share_out
-from gainbias.model.solve.elimination.numeric import Fronts
+from gainbias.kernels import bare_kernel, is_large, kernel, share_out, share_runs
+from gainbias.model.solve.elimination.numeric import Fronts, Sparse
 from gainbias.model.solve.elimination.orders import (
     dissected_order,
     level_by_level,
@@ -37,6 +37,7 @@ from gainbias.model.solve.elimination.orders import (
 )
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.solve.turns import PER_OPERATION, PER_ORDERED_ENTRY, PER_ORDERED_STATE
+from gainbias.model.solve.vectors import transposed
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats, Ints
 
@@ -209,14 +210,54 @@ def plan_dense(block_of: Ints) -> EliminationPlan:
 
 def symmetric_pattern(transitions: sp.csr_array) -> sp.csr_array:
     """Return the graph of a chain, (n, n), without directions and without self-loops, all weights one."""
-    ones = sp.csr_array(
-        (np.ones(transitions.nnz, np.int8), transitions.indices, transitions.indptr), transitions.shape
-    )
-    both = (ones + ones.T).tocsr()
-    both.setdiag(0)
-    both.eliminate_zeros()
-    both.sort_indices()
-    return both
+    n = transitions.shape[0]
+    if not is_large(n):
+        ones = sp.csr_array(
+            (np.ones(transitions.nnz, np.int8), transitions.indices, transitions.indptr), transitions.shape
+        )
+        both = (ones + ones.T).tocsr()
+        both.setdiag(0)
+        both.eliminate_zeros()
+        both.sort_indices()
+        both.data.fill(1)
+        return both
+    columns = transposed(transitions)
+    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    back = Sparse(columns.indptr, columns.indices, columns.data)
+    indptr = np.zeros(n + 1, transitions.indptr.dtype)
+    no_room = np.empty(0, transitions.indices.dtype)
+    share_runs(lambda begin, end: merge_patterns(rows, back, begin, end, indptr, no_room), n)
+    np.cumsum(indptr, out=indptr)
+    indices = np.empty(indptr[-1], transitions.indices.dtype)
+    share_runs(lambda begin, end: merge_patterns(rows, back, begin, end, indptr, indices), n)
+    return sp.csr_array((np.ones(len(indices), np.int8), indices, indptr), transitions.shape)
+
+
+@bare_kernel
+def merge_patterns(rows: Sparse, columns: Sparse, begin: int, end: int, indptr: Ints, indices: Ints) -> None:
+    """Write to `indices` what is in a row of either matrix and not on the diagonal, ascending.
+
+    If there is no room in `indices`, write to ``indptr[i + 1]`` how much that is in row i.
+    """
+    for i in range(begin, end):
+        at = indptr[i] if len(indices) > 0 else 0
+        a, a_end = rows.indptr[i], rows.indptr[i + 1]
+        b, b_end = columns.indptr[i], columns.indptr[i + 1]
+        while a < a_end or b < b_end:
+            if b == b_end or (a < a_end and rows.indices[a] <= columns.indices[b]):
+                j = rows.indices[a]
+                if b < b_end and columns.indices[b] == j:
+                    b += 1
+                a += 1
+            else:
+                j = columns.indices[b]
+                b += 1
+            if j != i:
+                if len(indices) > 0:
+                    indices[at] = j
+                at += 1
+        if len(indices) == 0:
+            indptr[i + 1] = at
 
 
 def plan_elimination(graph: sp.csr_array, order: Ints, most_entries: float) -> EliminationPlan | None:
