@@ -11,11 +11,11 @@ import gainbias as gb
 from benchmarks.error_bars import Chain, birth_death, covers, stopped, study
 from gainbias.evaluation.gain.batches import CAPACITY, BatchMeans, BatchSums
 from gainbias.evaluation.gain.interval import _transient_in_words, estimate_gain
+from gainbias.evaluation.gain.spectrum import autocorrelation_time
 from gainbias.evaluation.gain.verdict import ENOUGH_ENTRIES
 from gainbias.evaluation.gain.warm_up import (
     FEWEST_ODD,
     _with_few_replaced,
-    autocorrelation_time,
     coincidence_length,
     dominant_start,
     split_r_hat,

@@ -31,7 +31,7 @@ CASES = {
     "level shift": ("level-shift", 20_000, 1),
     "drifting": ("trend", 20_000, 1),
     "periodic": ("season-168", 9_000, 1),
-    "rare events": ("pareto-1.5", 20_000, 5),
+    "rare events": ("disasters", 20_000, 5),
     "chains disagree": ("never-mixing", 4_000, 1),
     "too short": ("waiting-0.95", 3_000, 2),
 }

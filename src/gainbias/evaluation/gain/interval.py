@@ -21,11 +21,10 @@ import numpy as np
 from scipy import stats
 
 from gainbias.evaluation.gain.batches import AnyMeans, RatioMeans
-from gainbias.evaluation.gain.spectrum import slow_waves
+from gainbias.evaluation.gain.spectrum import autocorrelation_time, slow_waves
 from gainbias.evaluation.gain.verdict import ENOUGH_ENTRIES, SURE_OF_SHIFT, Verdict, constant_verdict, judge
 from gainbias.evaluation.gain.warm_up import (
     LARGEST_CUT,
-    autocorrelation_time,
     dominant_start,
     split_r_hat,
     transient_length,

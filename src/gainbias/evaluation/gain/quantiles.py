@@ -37,9 +37,8 @@ from scipy import special, stats
 
 from gainbias.evaluation.gain.batches import CAPACITY, BatchSums
 from gainbias.evaluation.gain.interval import SKEWNESS_GROUPS, skewness_of_mean, steadier, stretched
-from gainbias.evaluation.gain.spectrum import slow_waves
+from gainbias.evaluation.gain.spectrum import autocorrelation_time, slow_waves
 from gainbias.evaluation.gain.verdict import Verdict, VerdictKind, judge
-from gainbias.evaluation.gain.warm_up import autocorrelation_time
 from gainbias.types import Floats
 
 FEWEST_EXCEEDANCES = 20

@@ -330,3 +330,43 @@ def _centre(power: Floats, peak: int) -> float:
     near = np.arange(max(peak - 1, 0), min(peak + 2, len(power)))
     amplitudes = np.sqrt(power[near])
     return float(amplitudes @ (near + 1.0) / amplitudes.sum())
+
+
+def autocorrelation_time(series: Floats) -> float:
+    """Return Geyer's initial monotone estimate of 1 + 2 (sum of all autocorrelations).
+
+    Sums of two neighbouring autocorrelations are added up until one is negative. Deviations are taken from
+    the mean of all chains: chains that do not agree count as correlated for ever.
+
+    Parameters
+    ----------
+    series : (chains, n) array
+        Stationary series, all of the same kind.
+
+    Returns
+    -------
+    float
+        In units of the series' own steps; 1 for a constant series.
+
+    Notes
+    -----
+    Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7 (1992), section 3.3. The sums are
+    positive for reversible chains; for other chains this is a rule that works well.
+
+    Examples
+    --------
+    >>> autocorrelation_time(np.array([[0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]]))
+    2.5
+    """
+    n = series.shape[1]
+    deviations = series - series.mean()
+    length = fft.next_fast_len(2 * n, real=True)
+    spectrum = np.abs(fft.rfft(deviations, length)) ** 2
+    covariances = fft.irfft(spectrum, length)[:, :n].mean(axis=0)
+    if not covariances[0] > 0.0 or n < 2:
+        return 1.0
+    pairs = (covariances[: n - 1 : 2] + covariances[1::2]) / covariances[0]
+    negative = np.flatnonzero(pairs <= 0.0)
+    positive = pairs[: negative[0]] if len(negative) else pairs
+    # A series that alternates has no positive pair; a tenth of a step keeps what is divided by it finite.
+    return float(max(2.0 * np.minimum.accumulate(positive).sum() - 1.0, 0.1)) if len(positive) else 0.1

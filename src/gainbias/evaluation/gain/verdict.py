@@ -2,7 +2,8 @@
 
 Start with `judge`, which asks one question after the other and returns a `Verdict`. The questions about slow
 parts, drifts, shifts and disagreeing chains are answered by the slow waves of the series (`spectrum`), those
-about rare events and heavy tails by its largest entries.
+about rare events and heavy tails by its largest entries: what exceeds a level has one law, a generalized
+Pareto law, whose index tells whether there is a variance.
 
 Each question says "no" of a steady series that is long enough in all but about one run in a hundred, and
 together they raise a false alarm in fewer than one in twenty (`benchmarks/coverage.py`).
@@ -10,6 +11,7 @@ together they raise a false alarm in fewer than one in twenty (`benchmarks/cover
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -21,6 +23,7 @@ from gainbias.evaluation.gain.spectrum import (
     OVERTONES,
     SURE_OF_DISAGREEMENT,
     Waves,
+    autocorrelation_time,
     season_length,
 )
 from gainbias.types import Floats
@@ -66,32 +69,33 @@ FEWEST_EVENTS = 3.0
 EVENTS_OF_HEAVY_TAILS = 30.0
 """Tails are looked at where fewer events than this make up the variance."""
 
-TAIL_SHARE = 0.02
-"""Share of the entries that are the tail."""
+TAIL_FACTOR = 2.0
+"""The tail is the largest ``TAIL_FACTOR n^(2/3)`` of n entries on one side: ever more of them, so that its
+index gets surer, and an ever smaller share of all, so that it is ever more a tail."""
 
-FEWEST_FOR_TAIL = 500
-"""Fewer entries do not tell a tail without a variance from one with a large one."""
+LARGEST_TAIL_SHARE = 0.4
+"""But never more than this share of all entries: a tail begins beyond the median."""
 
 FEWEST_OF_TAIL = 20
-"""Entries that the tail has at least."""
+"""Entries that a tail has at least."""
 
-TAIL_CONFIDENCE = 0.84
-"""Standard errors by which the tail index must be below that."""
+HARMLESS_INDEX = 2.5
+"""A tail with this index or a larger one is not called too heavy: intervals hold."""
 
-IN_LINE = 0.05
-"""The largest entries are of another kind than the tail if chance makes them as large this rarely."""
+SURE_OF_INDEX = 1.8
+"""Standard errors by which the index must be below that: one in 28 such tails seems too heavy by chance."""
 
-OUTER_SHARE = 0.25
-"""Share of the tail that is its end."""
-
-SURE_OF_BEND = 1.3
+SURE_OF_BEND = 1.5
 """Standard errors by which the end of a tail must fall off faster than its beginning: then it is no power."""
 
-SURE_OF_VARIANCE = 1.645
-"""The same, where a series is not flagged because of it: a missing flag costs more than a false one."""
+OF_ANOTHER_KIND = 0.01
+"""Entries are of another kind than the rest of a tail if chance makes a gap like theirs this rarely."""
 
 FINITE_VARIANCE = 2.0
 """Tail index from which on the variance is finite."""
+
+LEAST_SLOPE = 1e-9
+"""In the place of 0, where a power is an exponential and its formulas divide by 0."""
 
 
 @dataclass(frozen=True)
@@ -351,9 +355,10 @@ def events_behind(series: Floats) -> float:
 def has_infinite_variance(series: Floats) -> bool:
     """Whether the largest entries look like those of a law without a variance.
 
-    Hill's estimate of the tail index must be below 2 by nearly a standard error, and not much larger at the
-    very end than further inside: tails with a variance fall off faster and faster, and so do events of one
-    size, however rare.
+    What exceeds a level far out has about a generalized Pareto law, whatever the law of the entries is, and
+    wherever its zero is (Pickands 1975). Its index must be below 2, and surely below that of tails for which
+    intervals hold; neighbours in a cluster count as one. The law must also fit: tails with a variance may
+    fall off slowly at first and then faster and faster, and events of another size leave a gap.
 
     Examples
     --------
@@ -364,19 +369,22 @@ def has_infinite_variance(series: Floats) -> bool:
     False
     """
     tail = _tail_of(series)
-    if tail is None:
+    if tail is None or not tail.inverse_index > 1.0 / FINITE_VARIANCE:
         return False
-    largest_index = (1.0 + TAIL_CONFIDENCE / np.sqrt(len(tail.steps))) / max(tail.inverse_index, LEAST_SQUARE)
-    return bool(largest_index < FINITE_VARIANCE and tail.bend < SURE_OF_BEND)
+    clusters = len(tail.excesses) / max(1.0, autocorrelation_time(tail.exceeds))
+    inverse = 1.0 / HARMLESS_INDEX
+    if not tail.inverse_index > inverse + SURE_OF_INDEX * (1.0 + inverse) / math.sqrt(clusters):
+        return False
+    steps = _steps(tail.excesses, tail.inverse_index, tail.slope)
+    return bool(_bend(steps) < SURE_OF_BEND and _gap(steps, len(steps)) > OF_ANOTHER_KIND)
 
 
 def is_end_of_a_tail(series: Floats) -> bool:
-    """Whether the few largest entries are in line with a tail that has a variance.
+    """Whether the few largest entries are in line with the rest of a tail, were it as heavy as can be.
 
     Then they are no events of their own: how often one as large comes is told by those that are less large.
-    The steps of a power, and of tails that fall off faster, are no larger at the end than inside; events of
-    another size make one that is. The tail has a variance if its index is at least 2, or if it falls off
-    faster and faster.
+    The tail is taken for one with the index 2, from which on there is a variance, and with the median that it
+    has: between neighbours at its end there must be no gap that chance does not make.
 
     Examples
     --------
@@ -390,45 +398,81 @@ def is_end_of_a_tail(series: Floats) -> bool:
     tail = _tail_of(series)
     if tail is None:
         return False
-    few = int(FEWEST_EVENTS)
-    largest, usual = float(tail.steps[:few].max()), max(float(tail.steps[few:].mean()), LEAST_SQUARE)
-    chance = few * float(stats.f.sf(largest / usual, 2, 2 * (len(tail.steps) - few)))
-    has_variance = tail.inverse_index * FINITE_VARIANCE < 1.0 or tail.bend > SURE_OF_VARIANCE
-    return chance > IN_LINE and has_variance
+    inverse = 1.0 / FINITE_VARIANCE
+    slope = (2.0**inverse - 1.0) / float(np.median(tail.excesses))
+    return _gap(_steps(tail.excesses, inverse, slope), int(FEWEST_EVENTS)) > OF_ANOTHER_KIND
 
 
 class _Tail(NamedTuple):
-    """The largest distances from the median of a series.
+    """What exceeds a level, on the side of the median where the entry is that is furthest from it.
 
-    For a power `steps`, weighted logarithms of the ratios of neighbours from the largest on, are independent
-    and exponential, with `inverse_index` as their mean. `bend` says by how many standard errors the end falls
-    off faster than what is inside.
+    `excesses` are sorted, and the largest comes first; `exceeds`, (chains, n), says which entries they are.
+    The share of them that is larger than x is about ``(1 + slope x) ** (-1 / inverse_index)``.
     """
 
-    steps: Floats
+    excesses: Floats
+    exceeds: Floats
     inverse_index: float
-    bend: float
+    slope: float
 
 
 def _tail_of(series: Floats) -> _Tail | None:
-    """Return the tail of a series; None if it has too few entries, or ends with equal ones."""
-    distances = np.sort(np.abs(series - np.median(series)), axis=None)[::-1]
-    count = max(FEWEST_OF_TAIL, int(TAIL_SHARE * len(distances)))
-    if len(distances) < FEWEST_FOR_TAIL or not distances[count] > 0.0:
+    """Return the tail of a series; None if too few entries exceed its level."""
+    deviations = series - np.median(series)
+    if -float(deviations.min()) > float(deviations.max()):
+        deviations = -deviations
+    count = min(int(TAIL_FACTOR * series.size ** (2.0 / 3.0)), int(LARGEST_TAIL_SHARE * series.size))
+    ordered = np.sort(deviations, axis=None)[::-1]
+    level = max(float(ordered[count]), 0.0)
+    excesses = ordered[:count][ordered[:count] > level] - level
+    if len(excesses) < FEWEST_OF_TAIL:
         return None
-    steps = np.arange(1, count + 1) * np.log(distances[:count] / distances[1 : count + 1])
-    outer = int(OUTER_SHARE * count)
-    end, inside, both = (_mean_without_largest(part) for part in (steps[:outer], steps[outer:], steps))
-    if not (end > 0.0 and inside > 0.0):
-        return None
-    return _Tail(steps, both, float(np.log(inside / end) / np.sqrt(1.0 / outer + 1.0 / (count - outer))))
+    inverse_index, slope = _pareto_fit(excesses)
+    return _Tail(excesses, (deviations > level).astype(np.float64), inverse_index, slope)
 
 
-def _mean_without_largest(steps: Floats) -> float:
-    """Return the mean of exponential numbers from all but the largest.
+def _pareto_fit(excesses: Floats) -> tuple[float, float]:
+    """Return inverse index and slope of a generalized Pareto law, from excesses in falling order.
 
-    The gap between usual numbers and events of another size is one step, and must not make a tail.
+    The estimate of Zhang and Stephens (2009): given the slope, the likeliest inverse index is a mean of
+    logarithms; slopes on a grid are weighed by their likelihood.
     """
-    count = len(steps)
-    largest_expected = float((1.0 / np.arange(1, count + 1)).sum())
-    return float((steps.sum() - steps.max()) / (count - largest_expected))
+    count, unit = len(excesses), float(excesses.mean())
+    scaled = excesses / unit
+    points = 30 + math.isqrt(count)
+    quartile = float(scaled[-((count + 2) // 4)])
+    places = np.arange(1, points + 1) - 0.5
+    slopes = (np.sqrt(points / places) - 1.0) / (3.0 * quartile) - 1.0 / float(scaled[0])
+    slopes[slopes == 0.0] = LEAST_SLOPE
+    inverse = np.log1p(slopes[:, None] * scaled).mean(axis=1)
+    likelihoods = count * (np.log(slopes / inverse) - inverse)
+    weights = np.exp(likelihoods - likelihoods.max())
+    slope = float(slopes @ weights / weights.sum()) or LEAST_SLOPE
+    return float(np.log1p(slope * scaled).mean()), slope / unit
+
+
+def _steps(excesses: Floats, inverse_index: float, slope: float) -> Floats:
+    """Return independent exponential numbers of one mean, the outermost first, if this law fits."""
+    exponential = np.log1p(slope * excesses) / inverse_index
+    return np.asarray(np.arange(1, len(excesses) + 1) * -np.diff(exponential, append=0.0))
+
+
+def _bend(steps: Floats) -> float:
+    """Return by how many standard errors the end of a tail falls off faster than its beginning.
+
+    That is a score: the covariance of steps and of how far out they are, on the scale of logarithms. Where
+    the inverse index x is fitted as well, the variance x^2 / (1 + x)^2 is left of it; x is that of tails
+    whose variance is just infinite.
+    """
+    depths = -np.log(np.arange(1, len(steps) + 1) / (len(steps) + 1.0))
+    depths -= depths.mean()
+    score = -float(depths @ steps) / float(depths.std() * steps.mean() * math.sqrt(len(steps)))
+    return score * (1.0 + FINITE_VARIANCE)
+
+
+def _gap(steps: Floats, outer: int) -> float:
+    """Return how likely chance makes the largest of the outer steps as large as it is, beside the others."""
+    largest = int(np.argmax(steps[:outer]))
+    others = np.delete(steps, largest) if outer == len(steps) else steps[outer:]
+    ratio = float(steps[largest]) / max(float(others.mean()), LEAST_SQUARE)
+    return outer * float(stats.f.sf(ratio, 2, 2 * len(others)))

@@ -1,16 +1,16 @@
-"""Whether the beginning of a series differs from the rest, and how long a series remembers.
+"""Whether the beginning of a series differs from the rest, and whether its parts agree.
 
 All functions work on batch means, shape (chains, batches), in a time of order n log n. `transient_length`
 finds a warm-up that is to be left out, and never one that is made of a few extreme entries; `dominant_start`
-finds a few first entries that decide the answer, and are only spoken of. `autocorrelation_time` and
-`split_r_hat` describe memory and agreement.
+finds a few first entries that decide the answer, and are only spoken of. `split_r_hat` describes agreement.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy import fft, stats
+from scipy import stats
 
+from gainbias.evaluation.gain.spectrum import autocorrelation_time
 from gainbias.evaluation.gain.verdict import LATE_CUT
 from gainbias.types import Floats
 
@@ -43,46 +43,6 @@ UNLIKELY = 1e-5
 
 NEGLIGIBLE_SPREAD = 1e-12
 """A standard deviation this small, relative to the largest entry, is none."""
-
-
-def autocorrelation_time(series: Floats) -> float:
-    """Return Geyer's initial monotone estimate of 1 + 2 (sum of all autocorrelations).
-
-    Sums of two neighbouring autocorrelations are added up until one is negative. Deviations are taken from
-    the mean of all chains: chains that do not agree count as correlated for ever.
-
-    Parameters
-    ----------
-    series : (chains, n) array
-        Stationary series, all of the same kind.
-
-    Returns
-    -------
-    float
-        In units of the series' own steps; 1 for a constant series.
-
-    Notes
-    -----
-    Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7 (1992), section 3.3. The sums are
-    positive for reversible chains; for other chains this is a rule that works well.
-
-    Examples
-    --------
-    >>> autocorrelation_time(np.array([[0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]]))
-    2.5
-    """
-    n = series.shape[1]
-    deviations = series - series.mean()
-    length = fft.next_fast_len(2 * n, real=True)
-    spectrum = np.abs(fft.rfft(deviations, length)) ** 2
-    covariances = fft.irfft(spectrum, length)[:, :n].mean(axis=0)
-    if not covariances[0] > 0.0 or n < 2:
-        return 1.0
-    pairs = (covariances[: n - 1 : 2] + covariances[1::2]) / covariances[0]
-    negative = np.flatnonzero(pairs <= 0.0)
-    positive = pairs[: negative[0]] if len(negative) else pairs
-    # A series that alternates has no positive pair; a tenth of a step keeps what is divided by it finite.
-    return float(max(2.0 * np.minimum.accumulate(positive).sum() - 1.0, 0.1)) if len(positive) else 0.1
 
 
 def split_r_hat(means: Floats, mean_squares: Floats, size: int) -> float:

@@ -20,7 +20,7 @@ from gainbias.algorithms.algorithm import Algorithm, Setting
 from gainbias.algorithms.registry import as_algorithm
 from gainbias.engine.lanes import StepSize, make_lanes
 from gainbias.engine.schedules import as_schedule
-from gainbias.evaluation.gain.warm_up import autocorrelation_time
+from gainbias.evaluation.gain.spectrum import autocorrelation_time
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.stream import Transitions
 from gainbias.evaluation.values.learning import (

@@ -32,7 +32,7 @@ import numpy as np
 from scipy import linalg, stats
 
 from gainbias.evaluation.gain.interval import stretched
-from gainbias.evaluation.gain.warm_up import autocorrelation_time
+from gainbias.evaluation.gain.spectrum import autocorrelation_time
 from gainbias.evaluation.values.sums import Moments, MomentSums
 from gainbias.features.matrix import Matrix
 from gainbias.types import Floats, Ints

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from gainbias.evaluation.gain.spectrum import LEAST_SQUARE, Waves, slow_amplitudes, slow_waves
-from gainbias.evaluation.gain.verdict import FINITE_VARIANCE, TAIL_SHARE
+from gainbias.evaluation.gain.verdict import FINITE_VARIANCE
 from gainbias.evaluation.series_estimate import SeriesEstimate
 from gainbias.report.figures.style import FAINT, INK, NEGATIVE, OKABE_ITO, POSITIVE
 from gainbias.types import Floats
@@ -40,6 +40,9 @@ MOST_PHASES = 48
 
 MOST_OF_TAIL = 300
 """Points that a tail is drawn with."""
+
+TAIL_SHARE = 0.02
+"""Share of the batches beyond which a tail is compared with one whose variance is just infinite."""
 
 
 @dataclass(frozen=True)

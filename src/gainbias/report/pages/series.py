@@ -28,6 +28,7 @@ from gainbias.evaluation.gain.verdict import (
     Verdict,
     events_behind,
     has_infinite_variance,
+    is_end_of_a_tail,
 )
 from gainbias.evaluation.series_estimate import GroupedSeries, SeriesEstimate, level_in_words, number_in_words
 from gainbias.report.figures.series import AXES, Reason, SeriesView, judged_means, series_view
@@ -326,7 +327,7 @@ def questions(estimate: SeriesEstimate, view: SeriesView) -> list[Question]:
             "How many rare events make up the variance?",
             "no rare events" if math.isinf(events) else f"about {events:,.{int(events < 10)}f}",
             f"below {FEWEST_EVENTS:g}",
-            events < FEWEST_EVENTS,
+            events < FEWEST_EVENTS and not is_end_of_a_tail(tested),
         ),
         Question(
             "Does the variance look infinite?",
