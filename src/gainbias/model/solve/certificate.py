@@ -43,7 +43,7 @@ from gainbias.model.solve.residual import balance_residual, bellman_residual, bo
 from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.model.solve.vectors import columns_of, combined, constant, inner, largest_of
 from gainbias.progress import OutOfTimeError
-from gainbias.types import Floats
+from gainbias.types import Floats, Ints
 
 MOST_BIAS_REFINEMENTS = 30
 """Number of refinements after which the error is taken as it is."""
@@ -207,7 +207,7 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refin
 
 
 def stationary_errors(
-    transitions: CsrArray, solver: Solver, answer: Certified, rewards: Floats
+    transitions: CsrArray, transient: Ints, solver: Solver, answer: Certified, rewards: Floats
 ) -> tuple[Floats, float]:
     """Return the absolute error of each stationary probability, (n,), and of all together.
 
@@ -221,6 +221,9 @@ def stationary_errors(
     ----------
     transitions : (n, n) csr_array
         The chain.
+    transient : int array
+        Its transient states, whose probability is 0 without an error; that of others may be too small to be
+        a number, and then it has one.
     solver : Solver
         The chain, solved.
     answer : Certified
@@ -235,7 +238,7 @@ def stationary_errors(
     try:
         noise = answer.noise or _solved_noise(rows, solver)
     except (MethodError, OutOfTimeError):
-        return np.where(solver.stationary > 0.0, np.inf, 0.0), np.inf
+        return _alike(np.inf, transient, len(solver.stationary)), np.inf
     moved = balance_residual(rows, columns_of(rows), Doubled(solver.stationary))
     seen = abs(inner(moved.value, noise.solution)) + inner(moved.rounding, by_blocks(np.abs, noise.solution))
     apart = combined(rewards, -1.0, answer.gain)
@@ -246,7 +249,14 @@ def stationary_errors(
     total = float(np.sqrt(len(moved.value))) * (100.0 * seen + unseen) + float(moved.most.sum())
     # Probabilities are rounded, which need not show in the residual.
     total += abs(math.fsum(solver.stationary) - 1.0) + EPSILON
-    return np.where(solver.stationary > 0.0, total, 0.0), total
+    return _alike(total, transient, len(solver.stationary)), total
+
+
+def _alike(error: float, transient: Ints, num_states: int) -> Floats:
+    """Return one error for all recurrent states, (n,)."""
+    errors = constant(error, num_states)
+    errors[transient] = 0.0
+    return errors
 
 
 def solve_and_refine_once(transitions: CsrArray, rewards: Floats, solver: Solver) -> Floats:
