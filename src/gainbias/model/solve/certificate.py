@@ -48,6 +48,9 @@ from gainbias.types import Floats, Ints
 MOST_BIAS_REFINEMENTS = 30
 """Number of refinements after which the error is taken as it is."""
 
+LARGEST_REWARD = 850
+"""Rewards above 2 to this power are made smaller: products with twice the digits must not overflow."""
+
 NOISE_LEFT = 1e-4
 """Largest part of a random right side that may be left after it was solved for twice."""
 
@@ -134,6 +137,11 @@ def solve_and_certify(transitions: CsrArray, rewards: Floats | Expected, solver:
         rewards if isinstance(rewards, Expected) else Expected(Doubled(rewards), np.zeros(len(rewards)))
     )
     doubled, doubt = expected
+    power = max(0, int(np.frexp(largest_of(doubled.high))[1]) - LARGEST_REWARD)
+    if power > 0 and all(_can_be_smaller(part, power) for part in (*doubled, doubt)):
+        high, rest, smaller_doubt = (np.ldexp(part, -power) for part in (doubled.high, doubled.rest, doubt))
+        smaller = Expected(Doubled(high, rest), smaller_doubt)
+        return _larger(solve_and_certify(transitions, smaller, solver), power)
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
     if np.ptp(doubled.high) == np.ptp(doubled.rest) == 0.0:
         nothing = np.zeros(len(doubt))
@@ -145,6 +153,27 @@ def solve_and_certify(transitions: CsrArray, rewards: Floats | Expected, solver:
         else:
             answer = _estimated(rows, doubled, refined, solver)
     return _with_doubt(rows, expected, answer, solver) if doubt.any() else answer
+
+
+def _can_be_smaller(values: Floats | None, power: int) -> bool:
+    """Return whether no digit is lost when values are divided by 2 to this power."""
+    return values is None or bool((np.ldexp(np.ldexp(values, -power), power) == values).all())
+
+
+def _larger(answer: Certified, power: int) -> Certified:
+    """Return the answer for rewards that are larger by 2 to this power; a bias that overflows is not known."""
+    gain, bias, gain_error, bias_error = (
+        np.ldexp(part, power) for part in (answer.gain, answer.bias, answer.gain_error, answer.bias_error)
+    )
+    known = np.isfinite(bias)
+    return replace(
+        answer,
+        gain=gain,
+        bias=bias,
+        gain_error=gain_error,
+        bias_error=np.where(known, bias_error, np.inf),
+        error_bound=answer.error_bound if known.all() else np.inf,
+    )
 
 
 def _with_doubt(rows: Sparse, expected: Expected, answer: Certified, solver: Solver) -> Certified:
