@@ -161,7 +161,7 @@ def _can_be_smaller(values: Floats | None, power: int) -> bool:
 
 
 def _larger(answer: Certified, power: int) -> Certified:
-    """Return the answer for rewards that are larger by 2 to this power; a bias that overflows is not known."""
+    """Return the answer for rewards 2 to this power as large; a bias that overflows is not known."""
     gain, bias, gain_error, bias_error = (
         np.ldexp(part, power) for part in (answer.gain, answer.bias, answer.gain_error, answer.bias_error)
     )

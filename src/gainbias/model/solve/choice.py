@@ -276,7 +276,10 @@ def candidates(mrp: MarkovRewardProcess, method: str) -> list[Candidate]:
     direct = dense if n <= DENSE_SOLVE_STATES or full else gth
     if method in ELIMINATIONS:
         return [dense if method == "dense-gth" else gth]
-    if method == "auto" and (n <= DENSE_SOLVE_STATES or not mrp.is_unichain):
+    if method == "auto" and n <= DENSE_SOLVE_STATES:
+        # In another order, other products may leave the range of numbers.
+        return [replace(dense, trial=0.0), gth]
+    if method == "auto" and not mrp.is_unichain:
         return [direct]
     power = Candidate(
         "power", lambda budget: prepare_power(csr, recurrent, mrp.period, budget), slice_of_products
