@@ -196,19 +196,20 @@ def two_wells(n: int, back: float) -> gb.MarkovRewardProcess:
 
 
 @pytest.mark.filterwarnings("ignore::gainbias.AccuracyWarning")
-@pytest.mark.parametrize("n", [100, 320, 336, 400, 600])
-def test_wells_with_a_barrier_below_the_smallest_number(n: int) -> None:
-    """The barrier is crossed once in 1e98 to 1e586 steps. Each way the gain is known, or it is refused."""
-    for method in ("auto", "dense-gth", "sparse-gth"):
-        try:
-            found = gb.solve(two_wells(n, 0.01), method=method)
-        except gb.ConvergenceError as refusal:
-            assert "leave out the rarest transitions" in str(refusal)
-            assert n == 600 or (n > 300 and method == "dense-gth")
-        else:
-            assert abs(found.gain - 0.5) <= found.gain_error <= 1e-12
-            assert found.stationary_error_total <= 1e-12
-            assert n < 600
+@pytest.mark.parametrize("method", ["auto", "sparse-gth"])
+@pytest.mark.parametrize("n", [100, 320, 336, 400])
+def test_wells_with_a_barrier_below_the_smallest_number(n: int, method: str) -> None:
+    """The barrier is crossed once in 1e98 to 1e390 steps."""
+    found = gb.solve(two_wells(n, 0.01), method=method)
+    assert abs(found.gain - 0.5) <= found.gain_error <= 1e-12
+    assert found.stationary_error_total <= 1e-12
+
+
+@pytest.mark.parametrize(("n", "method"), [(320, "dense-gth"), (600, "dense-gth"), (600, "auto")])
+def test_wells_of_which_nothing_is_known_are_refused(n: int, method: str) -> None:
+    """From the left one, a dense elimination loses the way to the right one; 1e-586 is lost in any order."""
+    with pytest.raises(gb.ConvergenceError, match="leave out the rarest transitions"):
+        gb.solve(two_wells(n, 0.01), method=method)
 
 
 def test_rare_states_of_a_queue_below_the_smallest_number_cost_nothing() -> None:
