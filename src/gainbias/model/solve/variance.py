@@ -24,6 +24,7 @@ from gainbias.kernels import by_blocks, share_blocks
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, weighted_means
 from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.solve.bounds import MARGIN
 from gainbias.model.solve.certificate import Certified
 from gainbias.model.solve.elimination.law import SMALLEST_NORMAL
 from gainbias.model.solve.elimination.numeric import Sparse
@@ -162,6 +163,7 @@ def asymptotic_variance(
         with np.errstate(divide="ignore", invalid="ignore"):
             value = value / mean
             error = (error + value * off_mean) / np.maximum(mean - off_mean, 0.0) + 4.0 * EPSILON * value
+    error = error * MARGIN
     unit = float(mrp.rate or 1.0) if in_time else 1.0
     return Variance(unit * value, np.where(np.isfinite(error), unit * error, np.inf))
 
