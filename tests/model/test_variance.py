@@ -16,7 +16,6 @@ from gainbias.model.solve.variance import Variance, asymptotic_variance
 from gainbias.progress import Watch
 from tests.oracles.exact import exact_answer, fraction, rational_answer
 
-
 EPS = float(np.finfo(float).eps)
 
 
