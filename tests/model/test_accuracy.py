@@ -54,9 +54,10 @@ def test_what_it_says() -> None:
     assert table.to_frame().loc["gain", "error"] == solution.gain_error
 
 
-def test_methods_that_iterate_have_estimates() -> None:
+@pytest.mark.parametrize("method", ["power", "krylov", "incomplete-gth"])
+def test_methods_that_iterate_have_estimates(method: str) -> None:
     mrp = gb.MarkovRewardProcess(np.random.default_rng(0).dirichlet(np.ones(9), 9), np.arange(9.0))
-    solution = gb.solve(mrp, method="power")
+    solution = gb.solve(mrp, method=method)
     table = solution.accuracy()
     assert [row.kind for row in table.rows] == ["bound", "estimate", "estimate", "estimate"]
     assert table["stationary"].error == solution.stationary_error_total

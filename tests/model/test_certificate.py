@@ -104,7 +104,7 @@ def test_estimate_of_the_error_of_a_law(
     mrp, exact = slow_chain
     solver, n = Sloppy(exact, law_error, 0.0), mrp.num_states
     answer = solve_and_certify(mrp.csr, mrp.rewards, solver)
-    each, total = stationary_errors(mrp.csr, solver, answer, mrp.rewards)
+    each, total = stationary_errors(mrp.csr, mrp.structure.transient, solver, answer, mrp.rewards)
     off = solver.stationary - exact.stationary
     excess = mrp.rewards - answer.gain
     seen = abs(off @ np.random.default_rng(0).standard_normal(n)), abs(off @ excess) / np.std(excess)
@@ -194,6 +194,6 @@ def test_rewards_that_are_all_alike_say_nothing_about_the_law() -> None:
     solver = Strict(eliminate(mrp.csr, mrp.structure, True, Budget(1e9, Watch())), 1e-8, 0.0)
     answer = solve_and_certify(mrp.csr, mrp.rewards, solver)
     noise = replace(answer, bias=1e-17 * np.arange(8.0))
-    _, total = stationary_errors(mrp.csr, solver, noise, mrp.rewards)
-    assert total == stationary_errors(mrp.csr, solver, answer, mrp.rewards)[1]
+    _, total = stationary_errors(mrp.csr, mrp.structure.transient, solver, noise, mrp.rewards)
+    assert total == stationary_errors(mrp.csr, mrp.structure.transient, solver, answer, mrp.rewards)[1]
     assert 1e-8 < total < 1e-3

@@ -12,7 +12,7 @@ import gainbias as gb
 from gainbias.model.checks import EPSILON as EPS
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import busiest_states
-from tests.oracles.exact import distance, exact_answer, rational_answer
+from tests.oracles.exact import distance, exact_answer, fraction, rational_answer
 
 
 def stiff_birth_death(seed: int, n: int) -> tuple[gb.MarkovRewardProcess, np.ndarray, np.ndarray]:
@@ -256,3 +256,33 @@ def test_a_dense_front_can_be_stopped() -> None:
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     gb.solve(gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 2.0]))
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("method", ["auto", "sparse-gth", "incomplete-gth", "krylov", "power"])
+@pytest.mark.parametrize("size", [1e200, 1e300, 1e305, 1.5e308])
+def test_rewards_near_the_largest_number(size: float, method: str) -> None:
+    """Gain and bias have all of their digits, whatever the unit of the rewards is."""
+    chain, rewards = np.random.default_rng(0).dirichlet(np.ones(6), 6), np.linspace(-0.5, 1.0, 6) * size
+    mrp = gb.MarkovRewardProcess(chain, rewards)
+    exact, found = exact_answer(mrp), gb.solve(mrp, method=method)
+    assert abs(fraction(found.gain) - exact.gain[0]) <= fraction(found.gain_error) <= fraction(1e-15 * size)
+    assert (distance(found.bias, exact.bias) <= found.bias_error).all()
+    assert found.bias_error.max() <= 1e-12 * size
+    assert found.asymptotic_variance_error == np.inf
+
+
+def test_a_bias_beyond_the_largest_number_is_not_known() -> None:
+    mrp = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.7e308, -0.85e308])
+    with pytest.warns(gb.AccuracyWarning, match="at worst by inf in state 1"):
+        found = gb.solve(mrp)
+    exact = exact_answer(mrp)
+    assert abs(fraction(found.gain) - exact.gain[0]) <= fraction(found.gain_error) <= fraction(1e293)
+    assert abs(fraction(found.bias[0]) - exact.bias[0]) <= fraction(found.bias_error[0])
+    assert found.bias_error[1] == found.error_bound == np.inf
+
+
+def test_small_rewards_beside_huge_ones_keep_their_digits() -> None:
+    """A unit in which huge rewards are small would be one in which small ones are no numbers."""
+    chain = np.kron(np.eye(2), [[0.9, 0.1], [0.5, 0.5]])
+    found = gb.solve(gb.MarkovRewardProcess(chain, [1e300, 3e300, 1e-250, 4e-250]), multichain=True)
+    assert abs(found.class_gains[1] - 1.5e-250) <= 1e-15 * 1.5e-250

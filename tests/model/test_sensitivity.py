@@ -1,5 +1,7 @@
 """Derivatives of the gain: against differences of exact gains, in rational numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sparse
@@ -43,6 +45,23 @@ def slope(mrp, change, earned=None):
     return as_float((gain(step) - gain(-step)) / (2 * step))
 
 
+def exact_slope(mrp, change):
+    """Return the derivative in fractions, by the exact law and bias; staying is what a row leaves."""
+    exact, n = exact_answer(mrp), mrp.num_states
+    change = change.toarray() if sparse.issparse(change) else np.asarray(change)
+    earned = mrp.transition_rewards
+    earned = earned.toarray() if sparse.issparse(earned) else earned
+    total = fmpq(0)
+    for i in range(n):
+        for j in range(n):
+            if i != j:
+                gained = exact.bias[j] - exact.bias[i]
+                if earned is not None:
+                    gained += fraction(earned[i, j]) - fraction(earned[i, i])
+                total += exact.law[i] * fraction(change[i, j]) * gained
+    return total
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_along_any_change(seed):
     mrp, change = random_process(seed), random_change(seed)
@@ -51,6 +70,79 @@ def test_along_any_change(seed):
     assert effects.along(change) == pytest.approx(wanted, rel=1e-12)
     assert effects.along(sparse.csr_array(change)) == pytest.approx(wanted, rel=1e-12)
     assert effects.along(np.zeros((5, 5))) == 0.0
+
+
+def stiff(rng, n=8):
+    rows = 10.0 ** -rng.uniform(0, 12, (n, n)) * (rng.random((n, n)) < 0.5) + np.roll(np.eye(n), 1, axis=1)
+    return gb.MarkovRewardProcess(rows, rng.normal(size=n), renormalise=True)
+
+
+def earning(rng, n=6):
+    level = 10.0 ** rng.uniform(0, 5)
+    return gb.MarkovRewardProcess(
+        rng.dirichlet(np.ones(n), n), level + rng.normal(size=(n, n)), renormalise=True
+    )
+
+
+def in_time(rng, n=6):
+    rates = 10.0 ** rng.uniform(-8, 4, (n, n))
+    return gb.MarkovRewardProcess.from_rates(rates - np.diag(rates.sum(axis=1)), rng.normal(size=n))
+
+
+@pytest.mark.parametrize("method", ["auto", "sparse-gth", "krylov"])
+@pytest.mark.parametrize("make", [random_process, stiff, earning, in_time])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_derivative_is_outside_its_error(make, seed, method):
+    mrp = make(seed if make is random_process else np.random.default_rng(seed))
+    n = mrp.num_states
+    try:
+        effects = gb.solve(mrp, method=method).sensitivity()
+    except gb.ConvergenceError:
+        assert method == "krylov"
+        return
+    change = random_change(seed, n)
+    wanted, error = exact_slope(mrp, change), effects.along_error(change)
+    assert abs(fraction(effects.along(change)) - wanted) <= fraction(error)
+    if method != "krylov":
+        assert error <= 1e-9 * np.abs(change).sum() * np.ptp(effects.bias) + 1e-13 * mrp.max_abs_reward
+    found, off = effects.transitions(), effects.transitions_error()
+    for s in range(n):
+        for successor in found.indices[found.indptr[s] : found.indptr[s + 1]]:
+            # In fractions: to this successor from all others in proportion, or to it from staying.
+            alone = np.zeros((n, n))
+            alone[s, successor] = 1.0
+            wanted = exact_slope(mrp, alone)
+            if mrp.rate is None:
+                row = np.zeros((n, n))
+                row[s] = mrp.csr[[s]].toarray()[0]
+                wanted -= exact_slope(mrp, row)
+            error = abs(fraction(found[s, successor]) - wanted)
+            assert error <= fraction(off[s, successor])
+
+
+def test_the_error_of_a_derivative_is_that_of_law_and_bias():
+    """Where nothing is known of a bias, nothing is known of what leads there."""
+    solution = gb.solve(random_process())
+    off = solution.bias_error.copy()
+    off[2] = np.inf
+    effects = replace(solution.sensitivity(), bias_error=off)
+    away, there = np.zeros((2, 5, 5))
+    away[0, :2], there[0, [0, 2]] = (-1.0, 1.0), (-1.0, 1.0)
+    assert effects.along_error(away) < 1e-14
+    assert effects.along_error(there) == np.inf
+    assert effects.along_error(np.zeros((5, 5))) == 0.0
+    table = effects.largest(30)
+    assert np.isinf(table["error"]).any()
+    assert (table["error"] > 0.0).all()
+
+
+def test_a_derivative_with_an_unknown_bias_is_no_number():
+    solution = gb.solve(random_process())
+    bias = solution.bias.copy()
+    bias[:2] = np.inf, -np.inf
+    effects = replace(solution.sensitivity(), bias=bias, bias_error=np.where(np.isinf(bias), np.inf, 0.0))
+    assert np.isnan(effects.along(random_change(0)))
+    assert effects.along_error(random_change(0)) == np.inf
 
 
 def test_rewards():
@@ -98,7 +190,7 @@ def test_continuous_time_takes_changes_of_rates():
     assert single[0, 1] == pytest.approx(effects.along([[-1, 1, 0], [0, 0, 0], [0, 0, 0]]))
     assert not single.diagonal().any()
     table = effects.largest(100)
-    assert list(table.columns) == ["state", "successor", "rate", "effect"]
+    assert list(table.columns) == ["state", "successor", "rate", "effect", "error"]
     assert len(table) == 5
     assert sorted(table["rate"]) == pytest.approx([0.5, 1.0, 1.0, 2.0, 4.0])
 

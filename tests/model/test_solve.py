@@ -69,7 +69,9 @@ def test_method_fits_the_chain(mrp: gb.MarkovRewardProcess, method: str) -> None
 def test_up_to_which_size_a_chain_is_eliminated_at_once(more: int) -> None:
     names = [one.name for one in choice.candidates(expander(choice.DENSE_SOLVE_STATES + more), "auto")]
     assert names == (
-        ["power", "krylov", "incomplete-gth", "sparse-gth", "dense-gth"] if more else ["dense-gth"]
+        ["power", "krylov", "incomplete-gth", "sparse-gth", "dense-gth"]
+        if more
+        else ["dense-gth", "sparse-gth"]
     )
 
 

@@ -22,6 +22,7 @@ from gainbias.model.solve.solution import Budget
 from gainbias.model.solve.turns import Meter
 from gainbias.progress import Watch
 from tests.oracles.elimination import naive_elimination
+from tests.oracles.exact import distance, exact_answer, fraction
 
 PLENTY = Budget(max_memory=1e9, watch=Watch())
 
@@ -208,13 +209,49 @@ def queue(n: int, up: float, down: float) -> np.ndarray:
 
 def test_each_step_to_the_root_may_miss_a_lost_transition() -> None:
     """The chance counts for the steps that are expected, and for one more."""
-    assert not solver_of(queue(30, 0.2, 0.6)).lost.any()
-    chain = queue(30, 1e-12, 0.9)
+    assert not solver_of(queue(30, 1e-12, 0.9)).lost.any()
+    chain = np.full((4, 4), 0.1)
+    chain[3, 1] = chain[1, 2] = 1e-200
+    chain[2, 0] = 0.01
+    chain[2, 1] = chain[2, 3] = 0.0
+    chain[0, 0] = 100.0
+    chain /= chain.sum(axis=1, keepdims=True)
     found = solver_of(chain)
-    root = int(found.stationary.argmax())
-    others = np.delete(np.arange(30), root)
-    steps = np.linalg.solve((np.eye(30) - chain)[np.ix_(others, others)], np.ones(29))
-    np.testing.assert_allclose(found.lost, 4.0 * SMALLEST_NORMAL * (1.0 + steps.max()), rtol=1e-9)
+    assert found.stationary.argmax() == 0
+    steps = np.linalg.solve((np.eye(4) - chain)[1:, 1:], np.ones(3))
+    np.testing.assert_allclose(found.lost, 4.0 * SMALLEST_NORMAL * (1.0 + steps.max()), rtol=1e-6)
+    np.testing.assert_allclose(found.unseen[1:], SMALLEST_NORMAL * (1.0 + steps), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.filterwarnings("ignore::gainbias.AccuracyWarning")
+@pytest.mark.parametrize(
+    "rates", [(1e-200, 1.3e-124, 1e-305), (1e-160, 1e-160, 1e-300), (1e-300, 1e-250, 1e-305)]
+)
+def test_small_products_in_a_solve_are_numbers(rates: tuple[float, float, float], dense: bool) -> None:
+    """From the root to a state that is hardly ever left again, by two steps whose product is no number."""
+    first, second, back = rates
+    chain = np.array([[1 - first, first, 0.0], [0.5, 0.5 - second, second], [back, 0.0, 1 - back]])
+    mrp = gb.MarkovRewardProcess(chain, [0.0, 0.0, 1.0])
+    exact = exact_answer(mrp)
+    found = gb.solve(mrp, method="dense-gth" if dense else "sparse-gth")
+    off = distance(found.stationary, exact.law)
+    assert (off <= found.stationary_error).all()
+    assert (found.stationary_error <= 1e-14 * found.stationary + 1e-250).all()
+    assert abs(fraction(found.gain) - exact.gain[0]) <= fraction(found.gain_error)
+    assert found.gain_error <= 1e-13 * found.gain + 1e-250
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-290, 1e-315])
+def test_a_small_side_loses_nothing(size: float) -> None:
+    """Products of a side below the smallest number, in a state that is hardly ever left."""
+    chain = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 1e-12, 1.0]])
+    found = solver_of(chain)
+    assert found.stationary[2] == 0.0
+    sums = found.to_roots(np.array([size, size, 0.0]))
+    root = int(found._roots[0])
+    np.testing.assert_allclose(sums[1 - root], 2.0 * size, rtol=1e-8)
+    np.testing.assert_allclose(sums[2], sums[1], rtol=1e-8)
 
 
 @pytest.mark.parametrize("first", [True, False])

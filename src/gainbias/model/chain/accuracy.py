@@ -18,7 +18,7 @@ from gainbias.model.chain.mixing import gap_and_error, mixing_time_bounds
 from gainbias.model.checks import EPSILON
 from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.certificate import solve_and_certify
-from gainbias.model.solve.choice import DENSE_SOLVE_STATES
+from gainbias.model.solve.choice import DENSE_SOLVE_STATES, ELIMINATIONS
 from gainbias.model.solve.solution import ConvergenceError, Solution
 from gainbias.model.solve.solve import poisson_solver
 from gainbias.model.solve.variance import knows_no_variance
@@ -83,8 +83,7 @@ def accuracy_of(solution: Solution, *, derived: bool, eps: float) -> Accuracy:
 
 
 def _own(solution: Solution) -> Iterator[Known]:
-    # Only methods that iterate give one and the same error to all probabilities.
-    is_direct = solution.method.endswith("gth")
+    is_direct = solution.method in ELIMINATIONS
     kind = "bound" if is_direct else "estimate"
     yield Known("gain", solution.gain, solution.gain_error, "bound")
     worst = int(np.argmax(solution.bias_error))

@@ -29,6 +29,7 @@ from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
 from gainbias.model.solve.residual import bounded_residual
+from gainbias.model.solve.vectors import largest_of
 from gainbias.types import Floats
 
 POOR = 1e-10
@@ -131,6 +132,7 @@ def by_elimination(rows: Sparse, rewards: Doubled, solver: EliminationSolver) ->
     given = (solver.rounding + 2.0 * EPSILON) * np.abs(right) + EPSILON**2 * np.abs(rewards.high) + gain_error
     level = solver.extend(np.abs(solver.at_roots(bias)))
     slack = 4.0 * EPSILON * (np.abs(bias) + level) + _lost(solver.to_roots(np.abs(right)), solver)
+    slack += _unseen(right, solver)
     if solver.num_classes > 1:
         slack += 2.0 * solver.rounding * level
     bias_error = _bias_error(bias, Doubled(bias), given, slack, solver)
@@ -181,7 +183,7 @@ def _bias_error(
 
 def _summed(right: Floats, solver: EliminationSolver) -> Floats:
     sums = solver.to_roots(right)
-    return _enlarged(sums, _lost(sums, solver), solver)
+    return _enlarged(sums, _lost(sums, solver) + _unseen(right, solver), solver)
 
 
 def largest_bias(right: Floats, solver: EliminationSolver) -> Floats:
@@ -193,14 +195,21 @@ def largest_bias(right: Floats, solver: EliminationSolver) -> Floats:
 def largest_extended(at_roots: Floats, solver: EliminationSolver) -> Floats:
     """Return a bound on the expected number, not negative, of the class where the chain ends, (n,)."""
     extended = solver.extend(at_roots)
-    return _enlarged(extended, _lost(at_roots, solver) if solver.num_classes > 1 else 0.0, solver)
+    missed = _lost(at_roots, solver) + _unseen(at_roots, solver) if solver.num_classes > 1 else 0.0
+    return _enlarged(extended, missed, solver)
 
 
-def _enlarged(values: Floats, lost: float | Floats, solver: EliminationSolver) -> Floats:
-    """Return a bound on values that are not negative, from what elimination found and what it lost."""
+def _enlarged(values: Floats, missed: float | Floats, solver: EliminationSolver) -> Floats:
+    """Return a bound on values that are not negative, from what elimination found and what it missed."""
     rounding = solver.rounding
     bound = by_blocks(lambda part: part * (1.0 + 2.0 * rounding) * MARGIN, values)
-    return np.asarray(bound + lost if np.any(lost) else bound)
+    return np.asarray(bound + missed)
+
+
+def _unseen(right: Floats, solver: EliminationSolver) -> Floats:
+    """Return a bound on what a solve for a right side loses to products too small to be numbers, (n,)."""
+    part = min(1.0, 2.0 * largest_of(right))
+    return np.asarray(by_blocks(lambda unseen: part * unseen, solver.unseen))
 
 
 def _lost(values: Floats, solver: EliminationSolver) -> float | Floats:

@@ -43,10 +43,13 @@ from gainbias.model.solve.residual import balance_residual, bellman_residual, bo
 from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.model.solve.vectors import columns_of, combined, constant, inner, largest_of
 from gainbias.progress import OutOfTimeError
-from gainbias.types import Floats
+from gainbias.types import Floats, Ints
 
 MOST_BIAS_REFINEMENTS = 30
 """Number of refinements after which the error is taken as it is."""
+
+LARGEST_REWARD = 850
+"""Rewards above 2 to this power are made smaller: products with twice the digits must not overflow."""
 
 NOISE_LEFT = 1e-4
 """Largest part of a random right side that may be left after it was solved for twice."""
@@ -134,6 +137,11 @@ def solve_and_certify(transitions: CsrArray, rewards: Floats | Expected, solver:
         rewards if isinstance(rewards, Expected) else Expected(Doubled(rewards), np.zeros(len(rewards)))
     )
     doubled, doubt = expected
+    power = max(0, int(np.frexp(largest_of(doubled.high))[1]) - LARGEST_REWARD)
+    if power > 0 and all(_can_be_smaller(part, power) for part in (*doubled, doubt)):
+        high, rest, smaller_doubt = (np.ldexp(part, -power) for part in (doubled.high, doubled.rest, doubt))
+        smaller = Expected(Doubled(high, rest), smaller_doubt)
+        return _larger(solve_and_certify(transitions, smaller, solver), power)
     rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
     if np.ptp(doubled.high) == np.ptp(doubled.rest) == 0.0:
         nothing = np.zeros(len(doubt))
@@ -145,6 +153,27 @@ def solve_and_certify(transitions: CsrArray, rewards: Floats | Expected, solver:
         else:
             answer = _estimated(rows, doubled, refined, solver)
     return _with_doubt(rows, expected, answer, solver) if doubt.any() else answer
+
+
+def _can_be_smaller(values: Floats | None, power: int) -> bool:
+    """Return whether no digit is lost when values are divided by 2 to this power."""
+    return values is None or bool((np.ldexp(np.ldexp(values, -power), power) == values).all())
+
+
+def _larger(answer: Certified, power: int) -> Certified:
+    """Return the answer for rewards 2 to this power as large; a bias that overflows is not known."""
+    gain, bias, gain_error, bias_error = (
+        np.ldexp(part, power) for part in (answer.gain, answer.bias, answer.gain_error, answer.bias_error)
+    )
+    known = np.isfinite(bias)
+    return replace(
+        answer,
+        gain=gain,
+        bias=bias,
+        gain_error=gain_error,
+        bias_error=np.where(known, bias_error, np.inf),
+        error_bound=answer.error_bound if known.all() else np.inf,
+    )
 
 
 def _with_doubt(rows: Sparse, expected: Expected, answer: Certified, solver: Solver) -> Certified:
@@ -207,7 +236,7 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refin
 
 
 def stationary_errors(
-    transitions: CsrArray, solver: Solver, answer: Certified, rewards: Floats
+    transitions: CsrArray, transient: Ints, solver: Solver, answer: Certified, rewards: Floats
 ) -> tuple[Floats, float]:
     """Return the absolute error of each stationary probability, (n,), and of all together.
 
@@ -221,6 +250,9 @@ def stationary_errors(
     ----------
     transitions : (n, n) csr_array
         The chain.
+    transient : int array
+        Its transient states, whose probability is 0 without an error; that of others may be too small to be
+        a number, and then it has one.
     solver : Solver
         The chain, solved.
     answer : Certified
@@ -235,7 +267,7 @@ def stationary_errors(
     try:
         noise = answer.noise or _solved_noise(rows, solver)
     except (MethodError, OutOfTimeError):
-        return np.where(solver.stationary > 0.0, np.inf, 0.0), np.inf
+        return _alike(np.inf, transient, len(solver.stationary)), np.inf
     moved = balance_residual(rows, columns_of(rows), Doubled(solver.stationary))
     seen = abs(inner(moved.value, noise.solution)) + inner(moved.rounding, by_blocks(np.abs, noise.solution))
     apart = combined(rewards, -1.0, answer.gain)
@@ -246,7 +278,14 @@ def stationary_errors(
     total = float(np.sqrt(len(moved.value))) * (100.0 * seen + unseen) + float(moved.most.sum())
     # Probabilities are rounded, which need not show in the residual.
     total += abs(math.fsum(solver.stationary) - 1.0) + EPSILON
-    return np.where(solver.stationary > 0.0, total, 0.0), total
+    return _alike(total, transient, len(solver.stationary)), total
+
+
+def _alike(error: float, transient: Ints, num_states: int) -> Floats:
+    """Return one error for all recurrent states, (n,)."""
+    errors = constant(error, num_states)
+    errors[transient] = 0.0
+    return errors
 
 
 def solve_and_refine_once(transitions: CsrArray, rewards: Floats, solver: Solver) -> Floats:

@@ -38,6 +38,9 @@ from gainbias.types import Floats
 METHODS = ("dense-gth", "sparse-gth", "incomplete-gth", "power", "krylov", "aggregation")
 """Names that a user may ask for."""
 
+ELIMINATIONS = ("dense-gth", "sparse-gth")
+"""The methods whose errors are bounds; those of all others are estimates."""
+
 DENSE_SOLVE_STATES = 500
 """Up to this size one dense block is as quick as anything."""
 
@@ -271,9 +274,12 @@ def candidates(mrp: MarkovRewardProcess, method: str) -> list[Candidate]:
     gth = Candidate("sparse-gth", lambda budget: eliminate(csr, structure, False, budget), prediction, cheap)
     full = csr.nnz > 0.1 * float(n) ** 2
     direct = dense if n <= DENSE_SOLVE_STATES or full else gth
-    if method in ("dense-gth", "sparse-gth"):
+    if method in ELIMINATIONS:
         return [dense if method == "dense-gth" else gth]
-    if method == "auto" and (n <= DENSE_SOLVE_STATES or not mrp.is_unichain):
+    if method == "auto" and n <= DENSE_SOLVE_STATES:
+        # In another order, other products may leave the range of numbers.
+        return [replace(dense, trial=0.0), gth]
+    if method == "auto" and not mrp.is_unichain:
         return [direct]
     power = Candidate(
         "power", lambda budget: prepare_power(csr, recurrent, mrp.period, budget), slice_of_products

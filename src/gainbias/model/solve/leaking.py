@@ -245,7 +245,8 @@ def with_leaking_chain(
     raise ConvergenceError(
         f"no method found a useful digit of {what} over {len(states):,} states. Tried:{lines}\n"
         "What to do: use a machine with more memory, install the 'solvers' extra, or merge states that "
-        "hardly differ; if numbers leave the range of double precision, leave out the rarest transitions."
+        "hardly differ; if numbers leave the range of double precision, divide the rewards by a power of two "
+        "or leave out the rarest transitions."
     )
 
 

@@ -26,6 +26,7 @@ from gainbias.model.solve.bounds import MARGIN, BoundedAnswer, relative
 from gainbias.model.solve.certificate import Certified
 from gainbias.model.solve.choice import (
     DENSE_SOLVE_STATES,
+    ELIMINATIONS,
     LARGEST_GAIN_ERROR,
     first_that_meets,
 )
@@ -39,7 +40,7 @@ from gainbias.model.structure import Structure
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats, Ints
 
-DIRECT_METHODS = ("auto", "dense-gth", "sparse-gth")
+DIRECT_METHODS = ("auto", *ELIMINATIONS)
 """The methods under which small classes may be eliminated together."""
 
 MOST_TOGETHER = 100_000

@@ -198,13 +198,13 @@ def laws(mrp: MarkovRewardProcess, rewards: Floats, answer: Certified, solver: S
     solver : Solver
         The solver that found it.
     """
-    law = solver.stationary
+    law, transient = solver.stationary, mrp.structure.transient
     if mrp.mean_durations is None or answer.mean_duration is None:
-        error, total = stationary_errors(mrp.csr, solver, answer, rewards)
+        error, total = stationary_errors(mrp.csr, transient, solver, answer, rewards)
         return Laws(law, error, law, error, total)
     (tau, open_time), (mean, off) = mrp.mean_durations, answer.mean_duration
     in_steps = replace(answer, gain=answer.gain * tau.high)
-    law_error, _ = stationary_errors(mrp.csr, solver, in_steps, earned_in_all(mrp, rewards))
+    law_error, _ = stationary_errors(mrp.csr, transient, solver, in_steps, earned_in_all(mrp, rewards))
     part, part_error = np.zeros((2, mrp.num_states))
     shortest = _shortest(answer.mean_duration)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -218,7 +218,7 @@ def laws(mrp: MarkovRewardProcess, rewards: Floats, answer: Certified, solver: S
         return Laws(law, law_error, in_time, error, float(error.sum()))
     # What one state has too much, others have too little; and the errors of steps are one for all of them.
     total = 2.0 * float(error.max())
-    return Laws(law, law_error, in_time, np.where(in_time > 0.0, total, 0.0), total)
+    return Laws(law, law_error, in_time, np.where(law_error > 0.0, total, 0.0), total)
 
 
 class Jumps(NamedTuple):

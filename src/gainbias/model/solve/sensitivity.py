@@ -3,12 +3,16 @@
 `Sensitivity` is what `Solution.sensitivity` returns. A change of rewards by dR moves the gain by mu dR, with
 mu the stationary law, and a change of transitions by dP, whose rows sum to 0, by mu dP W, with W the bias.
 That is kept as the two vectors: nothing here is an (n, n) array unless the process is dense.
+
+As everywhere, what is stored for staying is not read: it is what the other entries of a row leave. So each
+transition counts by what it gains over staying. The errors of law and bias say how far that may be off.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,10 +26,20 @@ from gainbias.model.checks import (
     values_at,
 )
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.types import Floats
+from gainbias.types import Floats, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
+
+SMALLEST_NORMAL = float(np.finfo(np.float64).smallest_normal)
+"""More than what products that are too small to be numbers lose together."""
+
+
+class _Effects(NamedTuple):
+    """Numbers for the stored entries of a matrix, (m,), and their absolute errors."""
+
+    value: Floats
+    error: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +55,8 @@ class Sensitivity:
         by `from_rates`): the stationary law.
     bias : ndarray, shape (n,)
         What it is worth to be in each state.
+    stationary_error, bias_error : ndarray, shape (n,)
+        Their absolute errors, as in `Solution`.
     with_rewards : bool
         Whether rewards of transitions, r(s, s'), change with the transitions. They do not if the process has
         rewards of states only, or the solution answers one of `extra_rewards`.
@@ -54,11 +70,15 @@ class Sensitivity:
     [0.833333, 0.166667]
     >>> round(effects.along([[-1.0, 1.0], [0.0, 0.0]]), 6)
     4.166667
+    >>> effects.along_error([[-1.0, 1.0], [0.0, 0.0]]) < 1e-14
+    True
     """
 
     mrp: MarkovRewardProcess
     stationary: Floats = field(repr=False)
     bias: Floats = field(repr=False)
+    stationary_error: Floats = field(repr=False)
+    bias_error: Floats = field(repr=False)
     with_rewards: bool
 
     def along(self, change: Any) -> float:
@@ -87,6 +107,97 @@ class Sensitivity:
         >>> round(gb.solve(machine).sensitivity().along([[0.0, 0.0], [1.0, -1.0]]), 6)
         -0.833333
         """
+        return self._along(change)[0]
+
+    def along_error(self, change: Any) -> float:
+        """Return the absolute error of `along` for the same change.
+
+        It follows from the errors of law and bias, so that it is a bound for elimination, an estimate for
+        methods that iterate, and infinite where nothing is known.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> machine = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, 4.0])
+        >>> 0.0 < gb.solve(machine).sensitivity().along_error([[0.0, 0.0], [1.0, -1.0]]) < 1e-14
+        True
+        """
+        return self._along(change)[1]
+
+    def transitions(self) -> CsrArray:
+        """Return the effect of each transition on the gain, a csr_array (n, n) with the pattern of P.
+
+        The entry at (s, s') is the derivative of the gain as probability moves to s' from all successors of
+        s, in proportion to their probabilities. For a process made by `from_rates` it is the derivative with
+        respect to the rate from s to s', and 0 on the diagonal.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> machine = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, 4.0])
+        >>> gb.solve(machine).sensitivity().transitions().toarray().round(6).tolist()
+        [[-0.416667, 3.75], [-0.416667, 0.416667]]
+        """
+        return self._on_pattern(self._of_transitions().value)
+
+    def transitions_error(self) -> CsrArray:
+        """Return the absolute error of each entry of `transitions`, of the same pattern (see `along_error`).
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> machine = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, 4.0])
+        >>> bool(gb.solve(machine).sensitivity().transitions_error().max() < 1e-14)
+        True
+        """
+        return self._on_pattern(self._of_transitions().error)
+
+    def largest(self, count: int = 10) -> pd.DataFrame:
+        """Return a table of the transitions with the largest effect, by label, largest first (needs pandas).
+
+        Parameters
+        ----------
+        count : int
+            Number of rows at most.
+
+        Returns
+        -------
+        DataFrame
+            Columns: state, successor, probability (rate for a process made by `from_rates`), effect as in
+            `transitions`, and its error.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> machine = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, 4.0], labels=["up", "down"])
+        >>> gb.solve(machine).sensitivity().largest(2).round(3)
+          state successor  probability  effect  error
+        0    up      down          0.1   3.750    0.0
+        1    up        up          0.9  -0.417    0.0
+        """
+        import pandas as pd
+
+        is_whole = not (isinstance(count, bool | np.bool_) or not isinstance(count, int | np.integer))
+        if not is_whole or count < 1:
+            raise ValueError(f"count must be a whole number of at least 1, found {count!r}")
+        effects, rate = self._of_transitions(), self.mrp.rate
+        source, target = entry_rows(self.mrp.csr), self.mrp.csr.indices
+        # A state that stays longer is no transition of continuous time.
+        entries = np.arange(len(source)) if rate is None else np.flatnonzero(source != target)
+        order = entries[np.argsort(-np.abs(effects.value[entries]), kind="stable")[:count]]
+        names = self.mrp.labels if self.mrp.labels is not None else range(self.mrp.num_states)
+        return pd.DataFrame(
+            {
+                "state": [names[s] for s in source[order]],
+                "successor": [names[s] for s in target[order]],
+                "probability" if rate is None else "rate": self.mrp.csr.data[order] * (rate or 1.0),
+                "effect": effects.value[order],
+                "error": effects.error[order],
+            }
+        )
+
+    def _along(self, change: Any) -> tuple[float, float]:
+        """Return the derivative along a change, and its error."""
         moved = float_csr(change, "change")
         n = self.mrp.num_states
         if moved.shape != (n, n):
@@ -104,79 +215,66 @@ class Sensitivity:
                 f"row {row} of change sums to {sums[row]:g}, must be 0: what is added to some transitions of "
                 "a state is taken from others"
             )
-        source = entry_rows(moved)
-        return float(np.sum(self.stationary[source] * moved.data * self._gained(moved)))
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            gained, off = self._gained(moved)
+            source, size = entry_rows(moved), np.abs(moved.data)
+            value = _sum_of(self.stationary[source] * (moved.data * gained))
+            error = self._weighted(source, _Effects(size * np.abs(gained), size * off))
+            total = _sum_of(error + 4.0 * EPSILON * self.stationary[source] * size * np.abs(gained))
+        # A sum of nothing that may be off has no error.
+        bound = total * (1.0 + 2.0 * EPSILON) + SMALLEST_NORMAL if total != 0.0 else 0.0
+        return value, math.inf if math.isnan(bound) else bound
 
-    def transitions(self) -> CsrArray:
-        """Return the effect of each transition on the gain, a csr_array (n, n) with the pattern of P.
+    def _of_transitions(self) -> _Effects:
+        """Return what `transitions` does, entry by entry, with errors."""
+        pattern, n = self.mrp.csr, self.mrp.num_states
+        source, length = entry_rows(pattern), np.diff(pattern.indptr)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            gained, off = self._gained(pattern)
+            if self.mrp.rate is None:
 
-        The entry at (s, s') is the derivative of the gain as probability moves to s' from all successors of
-        s, in proportion to their probabilities. For a process made by `from_rates` it is the derivative with
-        respect to the rate from s to s', and 0 on the diagonal.
+                def mean(values: Floats) -> Floats:
+                    return np.bincount(source, pattern.data * values, n).astype(np.float64, copy=False)
 
-        Examples
-        --------
-        >>> import gainbias as gb
-        >>> machine = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, 4.0])
-        >>> gb.solve(machine).sensitivity().transitions().toarray().round(6).tolist()
-        [[-0.416667, 3.75], [-0.416667, 0.416667]]
-        """
-        pattern = self.mrp.csr
-        source = entry_rows(pattern)
-        gained = self._gained(pattern)
-        if self.mrp.rate is None:
-            mean = np.bincount(source, pattern.data * gained, minlength=self.mrp.num_states)
-            gained = gained - mean[source]
-        effects = pattern.copy()
-        effects.data = self.stationary[source] * gained
+                rounding = (length + 4.0) * EPSILON * mean(np.abs(gained))
+                gained, off = gained - mean(gained)[source], off + (mean(off) + rounding)[source]
+                off += EPSILON * np.abs(gained)
+            error = self._weighted(source, _Effects(np.abs(gained), off))
+            effects = self.stationary[source] * gained
+            error += 2.0 * EPSILON * np.abs(effects) + SMALLEST_NORMAL * (error > 0.0)
+        return _Effects(effects, np.where(np.isnan(error), np.inf, error))
+
+    def _weighted(self, source: Ints, sizes: _Effects) -> Floats:
+        """Return the errors of numbers of these sizes and errors, weighted with the law of their states."""
+        law, off = self.stationary[source], self.stationary_error[source]
+        return np.asarray(((law + off) * sizes.error + off * sizes.value) * (1.0 + 8.0 * EPSILON))
+
+    def _on_pattern(self, entries: Floats) -> CsrArray:
+        effects = self.mrp.csr.copy()
+        effects.data = entries
         return effects
 
-    def largest(self, count: int = 10) -> pd.DataFrame:
-        """Return a table of the transitions with the largest effect, by label, largest first (needs pandas).
+    def _gained(self, pattern: CsrArray) -> _Effects:
+        """Return what a step along each stored entry gains over staying, in value and perhaps in reward."""
+        source, target = entry_rows(pattern), pattern.indices
+        gained = self.bias[target] - self.bias[source]
+        off = self.bias_error[target] + self.bias_error[source] + EPSILON * np.abs(gained)
+        earned = self.mrp.transition_rewards
+        if self.with_rewards and earned is not None:
+            entries, staying = values_at(earned, pattern), earned.diagonal()[source]
+            more = entries - staying
+            gained = gained + more
+            off += EPSILON * (np.abs(more) + np.abs(gained))
+            if self.mrp.doubled_entries is not None and self.mrp.doubled_entries.rest.any():
+                # They are means of other rewards, rounded.
+                off += EPSILON * (np.abs(entries) + np.abs(staying))
+        moves = source != target
+        return _Effects(np.where(moves, gained, 0.0), np.where(moves, off, 0.0))
 
-        Parameters
-        ----------
-        count : int
-            Number of rows at most.
 
-        Returns
-        -------
-        DataFrame
-            Columns: state, successor, probability (rate for a process made by `from_rates`), effect as in
-            `transitions`.
-
-        Examples
-        --------
-        >>> import gainbias as gb
-        >>> machine = gb.MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1.0, 4.0], labels=["up", "down"])
-        >>> gb.solve(machine).sensitivity().largest(2).round(3)
-          state successor  probability  effect
-        0    up      down          0.1   3.750
-        1    up        up          0.9  -0.417
-        """
-        import pandas as pd
-
-        is_whole = not (isinstance(count, bool | np.bool_) or not isinstance(count, int | np.integer))
-        if not is_whole or count < 1:
-            raise ValueError(f"count must be a whole number of at least 1, found {count!r}")
-        effects, rate = self.transitions(), self.mrp.rate
-        source, target = entry_rows(effects), effects.indices
-        # A state that stays longer is no transition of continuous time.
-        entries = np.arange(effects.nnz) if rate is None else np.flatnonzero(source != target)
-        order = entries[np.argsort(-np.abs(effects.data[entries]), kind="stable")[:count]]
-        names = self.mrp.labels if self.mrp.labels is not None else range(self.mrp.num_states)
-        return pd.DataFrame(
-            {
-                "state": [names[s] for s in source[order]],
-                "successor": [names[s] for s in target[order]],
-                "probability" if rate is None else "rate": self.mrp.csr.data[order] * (rate or 1.0),
-                "effect": effects.data[order],
-            }
-        )
-
-    def _gained(self, pattern: CsrArray) -> Floats:
-        """Return what a step along each stored entry gains: in value, and in reward if that depends on it."""
-        gained = self.bias[pattern.indices] - self.bias[entry_rows(pattern)]
-        if self.with_rewards and self.mrp.transition_rewards is not None:
-            gained = gained + values_at(self.mrp.transition_rewards, pattern)
-        return gained
+def _sum_of(values: Floats) -> float:
+    """Return a sum, rounded once; one that is not known, or too large, is no number."""
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):
+        return math.nan

@@ -224,7 +224,7 @@ class Solution:
         return accuracy_of(self, derived=derived, eps=eps)
 
     def sensitivity(self) -> Sensitivity:
-        """Return how the gain reacts to small changes of rewards and transitions.
+        """Return how the gain reacts to small changes of rewards and transitions, each number with its error.
 
         Examples
         --------
@@ -235,7 +235,9 @@ class Solution:
         """
         refuse_durations(self.mrp, "sensitivity")
         with_rewards = self.mrp.transition_rewards is not None and self.rewards is self.mrp.rewards
-        return Sensitivity(self.mrp, self.stationary, self.bias, with_rewards)
+        return Sensitivity(
+            self.mrp, self.stationary, self.bias, self.stationary_error, self.bias_error, with_rewards
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from gainbias.kernels import by_blocks, share_blocks
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, weighted_means
 from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.solve.bounds import MARGIN
 from gainbias.model.solve.certificate import Certified
 from gainbias.model.solve.elimination.law import SMALLEST_NORMAL
 from gainbias.model.solve.elimination.numeric import Sparse
@@ -60,10 +61,17 @@ class Variance(NamedTuple):
 
 
 class _Classes(NamedTuple):
-    """The states that are visited for ever, the class of each of them, and one state of each class."""
+    """The states that count, the class of each of them, and one state of each class.
+
+    Elimination leaves out recurrent states whose probability is too small to be a number: there the bias may
+    be huge, and 0 times infinity is not 0. They are `hidden`, in the classes `class_of_hidden`. A method that
+    iterates knows too little about the law to leave any out.
+    """
 
     visited: NDArray[np.intp]
     class_of: NDArray[np.intp]
+    hidden: NDArray[np.intp]
+    class_of_hidden: NDArray[np.intp]
     first: NDArray[np.intp]
 
     def sums(self, weights: Floats, values: Floats) -> Floats:
@@ -71,6 +79,16 @@ class _Classes(NamedTuple):
         if len(self.first) == 1:
             return np.array([inner(weights, values)])
         return np.bincount(self.class_of, weights * values, len(self.first)).astype(np.float64, copy=False)
+
+    def sums_of_hidden(self, solver: Solver, values: Floats) -> Floats:
+        """Return what hidden states may add at most to a mean of values, (n,), in each class, (classes,)."""
+        if not self.hidden.size:
+            return np.zeros(len(self.first))
+        assert isinstance(solver, EliminationSolver)
+        weighted = solver.law.given_error[self.hidden] * values[self.hidden]
+        # What is not known there may be anything.
+        most = np.nan_to_num(weighted, nan=np.inf, posinf=np.inf)
+        return np.bincount(self.class_of_hidden, most, len(self.first)).astype(np.float64, copy=False)
 
     def most(self, values: Floats) -> Floats:
         """Return the largest of values, (n,), over the visited states of each class, (classes,)."""
@@ -116,8 +134,13 @@ def asymptotic_variance(
         )
         if timed is not None:
             squares, unsettled = squares + timed.spread, unsettled + timed.spread_error
-        # Only states that are visited: elsewhere the bias may be huge, and 0 times infinity is not 0.
-        classes = _visited_classes(mrp.structure, solver.stationary)
+        doubt = np.abs(mrp.expected.doubt) if mrp.expected is not None else None
+        if timed is not None:
+            doubt = timed.doubt
+        if own is not None and doubt is not None:
+            # What is left open about the rewards meets the bias too: rows sum to 1 up to rounding only.
+            unsettled = unsettled + 2.0 * np.abs(answer.bias) * doubt
+        classes = _classes(mrp.structure, solver)
         visited = classes.visited
         law = gathered(solver.stationary, visited)
         value, error = _refined_averages(mrp.csr, squares, classes, solver)
@@ -126,12 +149,7 @@ def asymptotic_variance(
         longest = float(np.diff(mrp.csr.indptr).max())
         error = error + (2.0 * np.sqrt(value) * off + off**2 + (longest + 8.0) * EPSILON * value)
         error += classes.sums(law, gathered(unsettled, visited))
-        doubt = np.abs(mrp.expected.doubt) if mrp.expected is not None else None
-        if timed is not None:
-            doubt = timed.doubt
-        if own is not None and doubt is not None:
-            # What is left open about the rewards meets the bias too: rows sum to 1 up to rounding only.
-            error += 2.0 * classes.sums(law, np.abs(answer.bias[visited]) * doubt[visited])
+        error += classes.sums_of_hidden(solver, 2.0 * (squares + slack) + unsettled)
         is_enough = (error <= ENOUGH_VARIANCE * value) & (value < np.inf)
         if own is None and isinstance(solver, EliminationSolver) and not is_enough.all():
             other = _covariances(rewards, answer, timed, solver, classes, in_time)
@@ -145,6 +163,7 @@ def asymptotic_variance(
         with np.errstate(divide="ignore", invalid="ignore"):
             value = value / mean
             error = (error + value * off_mean) / np.maximum(mean - off_mean, 0.0) + 4.0 * EPSILON * value
+    error = error * MARGIN
     unit = float(mrp.rate or 1.0) if in_time else 1.0
     return Variance(unit * value, np.where(np.isfinite(error), unit * error, np.inf))
 
@@ -154,13 +173,17 @@ def knows_no_variance(mrp: MarkovRewardProcess) -> bool:
     return mrp.durations is not None and mrp.duration_variances is None
 
 
-def _visited_classes(structure: Structure, law: Floats) -> _Classes:
+def _classes(structure: Structure, solver: Solver) -> _Classes:
     sizes = np.array([len(states) for states in structure.recurrent])
     members = np.concatenate(structure.recurrent)
-    class_of = np.empty(len(law), dtype=np.intp)
+    class_of = np.full(len(solver.stationary), -1)
     class_of[members] = np.repeat(np.arange(len(sizes)), sizes)
-    visited = np.flatnonzero(law > 0.0)
-    return _Classes(visited, class_of[visited], members[np.cumsum(sizes) - sizes])
+    counts = class_of >= 0
+    if isinstance(solver, EliminationSolver):
+        counts &= solver.stationary > 0.0
+    visited, hidden = np.flatnonzero(counts), np.flatnonzero((class_of >= 0) & ~counts)
+    first = members[np.cumsum(sizes) - sizes]
+    return _Classes(visited, class_of[visited], hidden, class_of[hidden], first)
 
 
 def _covariances(
@@ -177,20 +200,21 @@ def _covariances(
     """
     visited = classes.visited
     law, off_law = solver.stationary[visited], solver.law.given_error[visited]
-    excess, bias = (rewards - answer.gain)[visited], answer.bias[visited]
-    off_excess, off_bias = answer.gain_error[visited], answer.bias_error[visited]
+    excess, bias = rewards - answer.gain, answer.bias
+    off_excess, off_bias = answer.gain_error, answer.bias_error
     if timed is not None:
-        excess, off_excess = timed.excess[visited], timed.excess_error[visited]
+        excess, off_excess = timed.excess, timed.excess_error
     own = 0.0 if in_time else 1.0
     terms = excess * (2.0 * bias - own * excess)
     size = np.abs(excess) * (2.0 * np.abs(bias) + own * np.abs(excess))
     off = 2.0 * off_excess * (np.abs(bias) + np.abs(excess) + off_bias + off_excess)
     off += 2.0 * np.abs(excess) * off_bias
     if timed is not None:
-        spread = timed.spread[visited]
-        terms, size, off = terms + spread, size + spread, off + timed.spread_error[visited]
+        terms, size, off = terms + timed.spread, size + timed.spread, off + timed.spread_error
+    unseen = classes.sums_of_hidden(solver, size + off)
+    terms, size, off = terms[visited], size[visited], off[visited]
     rounding = (len(law) + 8.0) * EPSILON * classes.sums(law, size)
-    error = classes.sums(law + off_law, off) + classes.sums(off_law, size) + rounding
+    error = classes.sums(law + off_law, off) + classes.sums(off_law, size) + rounding + unseen
     return Variance(classes.sums(law, terms), error)
 
 

@@ -8,6 +8,30 @@ residual r' of the corrected law, entry by entry: that is another.
 
 On a chain that hardly moves between its parts this bound explodes, but the law does not: elimination has it
 right entry by entry whatever the chain is (O'Cinneide 1993). So the smaller of both bounds is taken.
+
+All of this holds for numbers with all digits. What smaller ones lose is bounded like this. Let u be half the
+smallest number, 2^-1075, by which a product that is too small to have all digits is rounded, and let N be the
+smallest number with all digits, 2^-1022 = 2^53 u. T(s) is the expected number of steps from s to a root.
+
+*In a solve* with a side of entries up to 1, at most n products are added to each entry of what is handed on,
+or of what is found. The first are side entries that are off by n u; so is the exit of a state times the
+second. Each entry of a side counts in the solution for s as often as the chain is in its state on the way to
+the root: x(s) is off by at most 2 n u T(s), which is less than N T(s). Transposed, an entry of a side may
+lead to T visits of any state with the largest T, so that each of the n entries of x is off by at most
+2 n^2 u (1 + T), less than 4 N (1 + T) up to 1e8 states. Sides are scaled to about 1 first; that of the law
+is the row of the root times 2^900, because no state is visited more than 1e9 times as often as the root.
+
+*While states are eliminated*, what is left is at any time the chain seen only at its later states, and a
+product that is too small is a transition of it from i to j whose chance is off by u: i is left too rarely or
+too often by that. Call it an event when the two chains differ for this reason. Each visit of i is seen in at
+most n chains, and up to n products are added to its row in each, so that a visit brings an event with a
+chance of at most n^2 u; and as long as there was none, both chains are in the same place. From s, an event
+happens before the root with a chance q of at most n^2 u T(s), and as T can be that of either chain it may be
+the one that was computed. What follows an event changes a sum x(s) by at most the largest of its class, in
+either chain. So where q is less than a half, the true largest sum is at most twice the computed one, and x(s)
+is off by at most 2 q times the computed one. Visits between two visits of the root are sums, too: relative to
+the length of the cycle the law is off by at most 2 q. With 4 N T in the place of q all factors are covered.
+`loses_products` tells whether any such product was too small. If none was, there is nothing to add.
 """
 
 from __future__ import annotations
@@ -22,7 +46,7 @@ from gainbias.model.checks import EPSILON
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Fronts, Sparse
 from gainbias.model.solve.residual import balance_residual, class_sums
-from gainbias.model.solve.vectors import class_totals, columns_of, constant
+from gainbias.model.solve.vectors import class_totals, columns_of, constant, largest_of
 from gainbias.types import Floats, Ints
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).smallest_normal)
@@ -145,7 +169,8 @@ def measure_law(
     roots: Ints,
     solve: Callable[[Floats], Floats],
     rounding: float,
-    lost: float = 0.0,
+    floor: float = SMALLEST_NORMAL,
+    unseen: float = 0.0,
 ) -> Law:
     """Return a law with twice the digits, with bounds on its error and on that of the law that is given.
 
@@ -163,12 +188,13 @@ def measure_law(
         From r, (n,), to ``r M^-1``, which is 0 at the roots.
     rounding : float
         Bound on the relative error of what `solve` returns for a side without negative entries.
-    lost : float
-        Bound on what products too small to be numbers add to the error of each probability.
+    floor : float
+        Bound on what products too small to be numbers add to the error of each given probability.
+    unseen : float
+        Bound on what they add to what `solve` returns, for a side with entries up to 1.
     """
-    floor = SMALLEST_NORMAL + lost
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return _measured(rows, stationary, class_of, roots, solve, rounding, floor)
+        return _measured(rows, stationary, class_of, roots, solve, rounding, floor, unseen)
 
 
 def _measured(
@@ -179,6 +205,7 @@ def _measured(
     solve: Callable[[Floats], Floats],
     rounding: float,
     floor: float,
+    unseen: float,
 ) -> Law:
     ones = Doubled(constant(1.0, len(stationary)))
     columns = columns_of(rows)
@@ -186,14 +213,18 @@ def _measured(
     def at_recurrent(class_of: Ints, values: Floats) -> Floats:
         return np.where(class_of >= 0, values, 0.0)
 
-    def with_rounding(class_of: Ints, values: Floats, moved: Floats) -> Floats:
-        return at_recurrent(class_of, values * (1.0 + 2.0 * rounding)) + 8.0 * EPSILON * np.abs(moved)
-
     moved = by_blocks(
         at_recurrent, class_of, solve(balance_residual(rows, columns, Doubled(stationary)).value)
     )
     better = Doubled(stationary).plus(moved)
-    left = by_blocks(with_rounding, class_of, solve(balance_residual(rows, columns, better).most), moved)
+    most = balance_residual(rows, columns, better).most
+    unseen_left = 2.0 * unseen * largest_of(most)
+
+    def with_rounding(class_of: Ints, values: Floats, moved: Floats) -> Floats:
+        inside = at_recurrent(class_of, values * (1.0 + 2.0 * rounding) + unseen_left)
+        return inside + 8.0 * EPSILON * np.abs(moved)
+
+    left = by_blocks(with_rounding, class_of, solve(most), moved)
     # Both are relative to the root's probability so far: now the classes are made to sum to one again.
     total = class_sums(class_of, len(roots), stationary, ones)
     more = class_sums(class_of, len(roots), moved, ones)

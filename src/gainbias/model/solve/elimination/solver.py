@@ -85,6 +85,9 @@ RARE_PROBABILITY = 1e-9
 MUCH_SMALLER = 2.0**-500
 """Right sides whose solution overflows are scaled by this."""
 
+MUCH_LARGER = 2.0**900
+"""Expected visits are found in this unit, so that those of rare states are numbers."""
+
 
 @dataclass(frozen=True)
 class EliminationSolver:
@@ -108,10 +111,15 @@ class EliminationSolver:
         rows = Sparse(self._transitions.indptr, self._transitions.indices, self._transitions.data)
 
         def solve(left: Floats) -> Floats:
-            return self._at_others(self._factors.solve_transposed(gathered(left, self._others)))
+            given = gathered(left, self._others)
+            return self._at_others(_solved_in_unit(self._factors.solve_transposed, given))
 
-        lost = float(self.lost[self.is_recurrent].max())
-        return measure_law(rows, self.stationary, self._class_of, self._roots, solve, self.rounding, lost)
+        inside = self.is_recurrent
+        lost, unseen = float(self.lost[inside].max()), 4.0 * float(self.unseen[inside].max())
+        floor = SMALLEST_NORMAL + lost + unseen / MUCH_LARGER
+        return measure_law(
+            rows, self.stationary, self._class_of, self._roots, solve, self.rounding, floor, unseen
+        )
 
     @cached_property
     def rounding(self) -> float:
@@ -119,22 +127,27 @@ class EliminationSolver:
         return elimination_rounding(self._factors.fronts, self._factors.values)
 
     @cached_property
+    def unseen(self) -> Floats:
+        """Bound on what `to_roots` loses to products too small to be numbers, (n,), for right sides up to 1.
+
+        It is the smallest number with all digits, once for each step before the chain is at a root; `law` has
+        the argument.
+        """
+        return SMALLEST_NORMAL + self.to_roots(constant(SMALLEST_NORMAL, len(self.stationary)))
+
+    @cached_property
     def lost(self) -> Floats:
         """Bound on how likely it is, from each state, to miss a transition that elimination has lost, (n,).
 
-        A transition is lost if it is a product too small to be a number. From each state there is at most one
-        such chance in each step until the chain is at a root. One half or more counts as infinite: then it is
-        not known where the chain is.
+        A transition is lost if it is a product too small to be a number; `law` has the argument. One half or
+        more counts as infinite: then it is not known where the chain is.
         """
         n, inside = len(self.stationary), self.is_recurrent
         leak = gathered(row_sums(self._to_roots), self._factors.fronts.order)
-        rarest = float(self.stationary[inside].min())
-        if rarest >= SMALLEST_NORMAL and not any(self._factors.go_up(loses_products, leak)):
+        if not any(self._factors.go_up(loses_products, leak)):
             return np.zeros(n)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            chance = 4.0 * SMALLEST_NORMAL * (1.0 + self.to_roots(np.ones(n)))
-            chance = np.maximum(chance, chance[inside].max())
-            chance[inside] = chance[inside].max()
+        chance = 4.0 * np.maximum(self.unseen, self.unseen[inside].max())
+        chance[inside] = chance[inside].max()
         return np.where(chance < 0.5, chance, np.inf)
 
     @property
@@ -165,12 +178,7 @@ class EliminationSolver:
         It solves ``x - P x = right`` with x = 0 at the roots. If no entry of `right` is negative, each number
         is right to a relative `rounding`; else to `rounding` times what the absolute values would give.
         """
-        given = gathered(right, self._others)
-        x = self._factors.solve(given)
-        if not np.isfinite(largest_of(x)):
-            # A number that overflows makes others undefined that do not depend on it.
-            x = self._factors.solve(given * MUCH_SMALLER) / MUCH_SMALLER
-        return self._at_others(x)
+        return self._at_others(_solved_in_unit(self._factors.solve, gathered(right, self._others)))
 
     def _at_others(self, values: Floats) -> Floats:
         """Return a vector with values at all states but the roots, (n,), where it is 0."""
@@ -196,10 +204,28 @@ class EliminationSolver:
         """Return, from each state, the expected number of the class where the chain ends, (n,)."""
         if len(at_roots) == 1:
             return constant(float(at_roots[0]), len(self.stationary))
-        x = np.empty(len(self.stationary))
+        unit = _unit_of(at_roots)
+        entering = np.asarray(self._to_roots @ (at_roots / unit))
+        x = self._at_others(_solved_in_unit(self._factors.solve, entering) * unit)
         x[self._roots] = at_roots
-        x[self._others] = self._factors.solve(np.asarray(self._to_roots @ at_roots))
         return x
+
+
+def _unit_of(values: Floats) -> float:
+    """Return the power of two, up to 1, in which the largest of some values is about 1."""
+    largest = largest_of(values)
+    return 2.0 ** max(int(np.frexp(largest)[1]), -1000) if 0.0 < largest < 1.0 else 1.0
+
+
+def _solved_in_unit(solve: Callable[[Floats], Floats], right: Floats) -> Floats:
+    """Return what `solve` makes of a side, in a unit in which its largest entry is about 1."""
+    unit = _unit_of(right)
+    scaled = right if unit == 1.0 else by_blocks(lambda part: part / unit, right)
+    x = solve(scaled)
+    if not np.isfinite(largest_of(x)):
+        # A number that overflows makes others undefined that do not depend on it.
+        x, unit = solve(scaled * MUCH_SMALLER), unit / MUCH_SMALLER
+    return x if unit == 1.0 else np.asarray(by_blocks(lambda part: part * unit, x))
 
 
 def eliminate(transitions: CsrArray, structure: Structure, dense: bool, budget: Budget) -> EliminationSolver:
@@ -299,9 +325,16 @@ def _eliminate_all_but(
         plan, order_name = plan_sparse(graph, budget) if again is None else (again, "found for another root")
     factors = factorise_chain(inner, row_sums(to_roots), plan, budget)
     # Expected visits between two visits of the root. No class reaches another, so one solve serves all.
-    from_roots = np.asarray(transitions[roots][:, others].sum(axis=0), dtype=np.float64)
-    mass = constant(1.0, n)
-    scatter(factors.solve_transposed(from_roots), others, mass)
+    entering = np.asarray(transitions[roots][:, others].sum(axis=0), dtype=np.float64)
+    unit = MUCH_LARGER
+    with np.errstate(invalid="ignore", over="ignore"):
+        visits = factors.solve_transposed(entering * unit)
+        if not np.isfinite(largest_of(visits)):
+            # The root is visited so rarely that another one will take its place.
+            unit = 1.0
+            visits = factors.solve_transposed(entering)
+    mass = constant(unit, n)
+    scatter(visits, others, mass)
     with np.errstate(invalid="ignore", over="ignore"):
         totals = class_totals(class_of, len(roots), mass)
         mass = by_blocks(lambda own, mass: np.where(own >= 0, mass / totals[own], 0.0), class_of, mass)
