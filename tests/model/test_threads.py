@@ -175,8 +175,18 @@ def test_dissected_order_puts_what_separates_parts_behind_them(kind: str, small_
     }[kind]
     graph = symbolic.symmetric_pattern(sparse.csr_array(graph, dtype=np.float64))
     with using_threads(2):
-        order = orders.dissected_order(graph)
+        order, parts = orders.dissected_order(graph)
     assert sorted(order.tolist()) == list(range(graph.shape[0]))
+    part_of = np.full(graph.shape[0], -1)
+    for number, (begin, end) in enumerate(parts):
+        assert (part_of[order[begin:end]] == -1).all()
+        part_of[order[begin:end]] = number
+    source, target = graph.nonzero()
+    of_two = (part_of[source] >= 0) & (part_of[target] >= 0)
+    np.testing.assert_array_equal(part_of[source][of_two], part_of[target][of_two])
+    tree = symbolic._elimination_tree(graph, order, [])
+    with using_threads(3):
+        np.testing.assert_array_equal(symbolic._elimination_tree(graph, order, parts), tree)
     plan = symbolic.plan_elimination(graph, order, 1e9)
     other = symbolic.plan_elimination(graph, orders.minimum_degree(graph), 1e9)
     assert plan is not None
@@ -428,8 +438,8 @@ def test_compiled_and_python_forms_of_shared_work_agree_bit_for_bit(
             rows, vectors.columns_of(rows), residual.Doubled(leak, 1e-17 * leak)
         )
         return [
-            graph.indptr, graph.indices, orders.dissected_order(graph), factors.values, factors.solve(leak),
-            factors.solve_transposed(leak), periods, lost, rounding, *sums, *steps,
+            graph.indptr, graph.indices, orders.dissected_order(graph)[0], factors.values,
+            factors.solve(leak), factors.solve_transposed(leak), periods, lost, rounding, *sums, *steps,
         ]  # fmt: skip
 
     compiled = everything()

@@ -143,7 +143,7 @@ def test_a_part_is_cut_along_the_level_of_the_plain_rule(name: str, graph: spars
     assert (expected is None) == (name == "full")
     for cut in both_forms(orders.cut_part):
         part, order, mark = part_before.copy(), order_before.copy(), np.full(n, -1, np.int32)
-        sizes = cut(graph.indptr, graph.indices, part, mark, order, own, 2, n - 2)
+        sizes = cut(graph.indptr, graph.indices, part, mark, order, own, 2, n - 2, -1)
         if expected is None:
             assert sizes == (0, 0)
             np.testing.assert_array_equal(order, order_before)
@@ -163,7 +163,7 @@ def test_levels_near_the_middle_leave_parts_of_like_size() -> None:
     for side in (9, 16):
         graph, n = grid(side), side**2
         room = [np.zeros(n, np.int32), np.full(n, -1, np.int32), np.arange(n, dtype=np.int32)]
-        low, high = orders.cut_part(graph.indptr, graph.indices, *room, 0, 0, n)
+        low, high = orders.cut_part(graph.indptr, graph.indices, *room, 0, 0, n, -1)
         assert min(low, high) >= 0.4 * n - side
         assert n - low - high <= side
 
@@ -249,14 +249,16 @@ def test_a_dissected_order_is_that_of_the_plain_rule(
         assert {part[state] for state in states} == {own}
         order[begin:end] = states[minimum_degree(graph[states][:, states].tocsr())].tolist()
     monkeypatch.setattr(orders, "SMALL_PART", small)
-    assert orders.dissected_order(graph).tolist() == order
+    assert orders.dissected_order(graph)[0].tolist() == order
+    rim = orders.widest_level(graph)[1]
+    assert orders.dissected_order(graph, rim)[0].tolist() == order
 
 
 def test_parts_of_the_usual_sizes_are_cut_as_far_as_the_smallest() -> None:
     graph = grid(18)
     order, part = list(range(324)), [0] * 324
     assert cut_up_by_the_plain_rule(lists_of(graph), order, part, (0, 0, 324), SMALLEST_PART, 28) == []
-    assert orders.dissected_order(graph).tolist() == order
+    assert orders.dissected_order(graph)[0].tolist() == order
 
 
 @pytest.mark.parametrize("seed", range(4))

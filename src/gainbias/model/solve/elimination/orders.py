@@ -26,24 +26,27 @@ MOST_CUTS = 28
 """A part is cut at most this often: marks of smaller parts would not be integers of 32 bits."""
 
 
-def widest_level(graph: sp.csr_array) -> int:
-    """Return the size of the largest breadth-first level from a state at the rim, after taking out hubs.
+def widest_level(graph: sp.csr_array) -> tuple[int, int]:
+    """Return the size of the largest breadth-first level from a state at the rim, and that state.
+
+    Hubs are taken out first; the state is -1 if there are any.
 
     Examples
     --------
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(9, 9)).tocsr()
     >>> widest_level(path)
-    1
+    (1, 8)
     """
     hubs = _hubs(graph)
     if hubs.any():
         # All that touch a hub would be one level, but a hub is eliminated last and separates nothing.
         others = np.flatnonzero(~hubs)
         if others.size == 0:
-            return len(hubs)
+            return len(hubs), -1
         graph = graph[others][:, others].tocsr()
     rim, _ = breadth_first(graph.indptr, graph.indices, 0)
-    return int(breadth_first(graph.indptr, graph.indices, rim)[1])
+    width = breadth_first(graph.indptr, graph.indices, rim)[1]
+    return int(width), -1 if hubs.any() else int(rim)
 
 
 @kernel
@@ -154,18 +157,33 @@ def nested_dissection(graph: sp.csr_array) -> Ints:
     return np.asarray(order, dtype=np.int32)
 
 
-def dissected_order(graph: sp.csr_array) -> Ints:
+def dissected_order(graph: sp.csr_array, rim: int = -1) -> tuple[Ints, list[tuple[int, int]]]:
     """Return an order in which parts of the graph come first, and what separates them comes last.
 
     The graph is cut along breadth-first levels, again and again, until parts are very small. Threads share
     the parts; one that is small is cut up by the thread that takes it. A part in which no level separates
     anything, because of a hub or because it is full, gets a minimum-degree order.
 
+    Parameters
+    ----------
+    graph : (n, n) csr_array
+        Symmetric pattern without diagonal.
+    rim : int
+        A state at the rim, from which the first levels are counted; -1 if none is known.
+
+    Returns
+    -------
+    (n,) int array
+        The order.
+    list of pairs of int
+        Where the parts that one thread has cut up begin and end in it. They do not touch each other.
+
     Examples
     --------
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(9, 9)).tocsr()
-    >>> sorted(dissected_order(path).tolist())
-    [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    >>> order, parts = dissected_order(path)
+    >>> sorted(order.tolist()), parts
+    ([0, 1, 2, 3, 4, 5, 6, 7, 8], [(0, 4), (4, 8)])
     """
     n = graph.shape[0]
     order, part, mark = np.arange(n, dtype=np.int32), np.zeros(n, np.int32), np.full(n, -1, np.int32)
@@ -176,7 +194,7 @@ def dissected_order(graph: sp.csr_array) -> Ints:
     while large:
 
         def cut(k: int, parts: list[tuple[int, int, int]] = large) -> tuple[int, int]:
-            return cut_part(*room, *parts[k])
+            return cut_part(*room, *parts[k], rim if parts[k][0] == 0 else -1)
 
         found = share_out(cut, len(large))
         smaller = []
@@ -199,7 +217,7 @@ def dissected_order(graph: sp.csr_array) -> Ints:
         order[begin:end] = states[minimum_degree(sp.csr_array((ones, targets, start), (end - begin,) * 2))]
 
     share_out(arrange, len(whole))
-    return order
+    return order, [(begin, end) for _, begin, end in small]
 
 
 @kernel
@@ -230,7 +248,7 @@ def cut_up(
             continue
         low, high = 0, 0
         if number < 2**MOST_CUTS:
-            low, high = cut_part(indptr, indices, part, mark, order, number, first, last)
+            low, high = cut_part(indptr, indices, part, mark, order, number, first, last, -1)
         if low > 0:
             middle = first + low
             waiting[count, 0], waiting[count, 1], waiting[count, 2] = 2 * number + 2, middle, middle + high
@@ -245,7 +263,15 @@ def cut_up(
 
 @kernel
 def cut_part(
-    indptr: Ints, indices: Ints, part: Ints, mark: Ints, order: Ints, own: int, begin: int, end: int
+    indptr: Ints,
+    indices: Ints,
+    part: Ints,
+    mark: Ints,
+    order: Ints,
+    own: int,
+    begin: int,
+    end: int,
+    known_rim: int,
 ) -> tuple[int, int]:
     """Cut a part of a graph in two along a breadth-first level, and return the sizes of both.
 
@@ -260,12 +286,14 @@ def cut_part(
     order : (n,) int array
         The states of part `own` are at `begin` to ``end - 1``. They are arranged anew: one part, the other
         part, and what separates them. Nothing is changed and 0 returned if there are too few levels.
+    known_rim : int
+        A state at the rim of the part, which is looked for if it is -1.
     """
     count = end - begin
     queue, level = np.empty(count, np.int32), np.empty(count + 1, np.int64)
-    rim = order[begin]
+    rim = order[begin] if known_rim < 0 else known_rim
     levels = 0
-    for sweep in range(2):
+    for sweep in range(0 if known_rim < 0 else 1, 2):
         stamp = 4 * own + sweep
         queue[0], mark[rim] = rim, stamp
         done, filled, levels, scanned = 0, 1, 0, begin

@@ -20,7 +20,9 @@ either, fills in about as little as METIS does, and several threads can work on 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -61,6 +63,10 @@ FLOPS_PER_CUBED_WIDTH = 20.0
 
 ENTRIES_PER_SQUARED_WIDTH = 4.5
 """Factors of flat graphs have about this many numbers per squared width each time that parts are halved."""
+
+
+Parts: TypeAlias = Sequence[tuple[int, int]]
+"""Where parts of an order begin and end."""
 
 
 @dataclass(frozen=True)
@@ -114,27 +120,28 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
     n = graph.shape[0]
     budget.watch.show(f"ordering {n:,} states")
     most_entries = budget.max_memory / 8
-    width = widest_level(graph)
+    width, rim = widest_level(graph)
     expands = n > SMALL and width > n / 10
     ordering = PER_ORDERED_STATE * n + PER_ORDERED_ENTRY * graph.nnz
     flops = predicted_flops(n, graph.nnz, width)
     budget.meter.predict(ordering, flops, predicted_entries(n, flops, width))
     _check_time(PER_OPERATION * FLOPS_PER_STATE_OF_METIS * n if expands else ordering, budget)
     plan, least_flops = None, 0.7 * (width / 4) ** 3
+    parts: Parts = []
     is_flat = n > LARGE and width <= FLAT * np.sqrt(n)
     if not expands:
         if width <= NARROW:
             order, name = level_by_level(graph), "breadth first"
         elif is_flat:
-            order, name = dissected_order(graph), "dissection by levels"
+            (order, parts), name = dissected_order(graph, rim), "dissection by levels"
         else:
             order, name = minimum_degree(graph), "minimum degree"
         pays = budget.meter.entries_that_pay(n)
-        plan = plan_elimination(graph, order, min(most_entries, pays))
+        plan = plan_elimination(graph, order, min(most_entries, pays), parts)
         if plan is None and pays < most_entries:
             # By the inequality of the means, factors with this many entries take at least this arithmetic.
             budget.meter.plan(pays**2 / n, int(pays))
-            plan = plan_elimination(graph, order, most_entries)
+            plan = plan_elimination(graph, order, most_entries, parts)
         if plan is not None:
             if is_flat or plan.flops < 3 * FLOPS_PER_STATE_OF_METIS * n:
                 return plan, name
@@ -260,7 +267,9 @@ def merge_patterns(rows: Sparse, columns: Sparse, begin: int, end: int, indptr: 
             indptr[i + 1] = at
 
 
-def plan_elimination(graph: sp.csr_array, order: Ints, most_entries: float) -> EliminationPlan | None:
+def plan_elimination(
+    graph: sp.csr_array, order: Ints, most_entries: float, parts: Parts = ()
+) -> EliminationPlan | None:
     """Return the plan of an elimination of the states of `graph` in an order equivalent to `order`.
 
     Parameters
@@ -271,6 +280,8 @@ def plan_elimination(graph: sp.csr_array, order: Ints, most_entries: float) -> E
         A fill-reducing order.
     most_entries : float
         Give up as soon as the factors are seen to need more numbers than this.
+    parts : sequence of pairs of int
+        Where parts of the graph that do not touch each other begin and end in the order, if any are known.
 
     Returns
     -------
@@ -279,11 +290,7 @@ def plan_elimination(graph: sp.csr_array, order: Ints, most_entries: float) -> E
     """
     n = graph.shape[0]
     indptr, indices = graph.indptr, graph.indices
-    parent = elimination_tree(indptr, indices, order, _inverse(order))
-    post = postorder(parent)
-    order = np.ascontiguousarray(order[post], dtype=np.int32)
-    place = _inverse(post)
-    parent = np.where(parent[post] < 0, -1, place[parent[post]]).astype(np.int32)
+    order, parent = _in_postorder(order, _elimination_tree(graph, order, parts))
     position = _inverse(order)
     counts = np.empty(n, np.int64)
     if not column_counts(indptr, indices, order, position, parent, most_entries / 2, counts):
@@ -314,17 +321,72 @@ def _plan(
 
 def _inverse(order: Ints) -> Ints:
     inverse = np.empty(len(order), np.int32)
-    inverse[order] = np.arange(len(order), dtype=np.int32)
+    share_runs(lambda begin, end: write_inverse(order, begin, end, inverse), len(order))
     return inverse
 
 
 @kernel
-def elimination_tree(indptr: Ints, indices: Ints, order: Ints, position: Ints) -> Ints:
-    """Return the parent position of each position, -1 at a root (Liu's algorithm with path compression)."""
-    n = len(order)
-    parent = np.full(n, -1, np.int32)
-    ancestor = np.full(n, -1, np.int32)
-    for j in range(n):
+def write_inverse(order: Ints, begin: int, end: int, inverse: Ints) -> None:
+    """Write the place in `order`, from `begin` to ``end - 1``, of each number there to `inverse`."""
+    for k in range(begin, end):
+        inverse[order[k]] = k
+
+
+def _in_postorder(order: Ints, parent: Ints) -> tuple[Ints, Ints]:
+    """Return order and parents, (n,), with positions numbered so that each subtree is contiguous."""
+    post = postorder(parent)
+    place = _inverse(post)
+    new_order, new_parent = np.empty((2, len(order)), np.int32)
+    share_runs(
+        lambda begin, end: write_numbered(order, parent, post, place, begin, end, new_order, new_parent),
+        len(order),
+    )
+    return new_order, new_parent
+
+
+@kernel
+def write_numbered(
+    order: Ints,
+    parent: Ints,
+    post: Ints,
+    place: Ints,
+    begin: int,
+    end: int,
+    new_order: Ints,
+    new_parent: Ints,
+) -> None:
+    """Write order and parents, from place `begin` to ``end - 1`` of the postorder."""
+    for k in range(begin, end):
+        new_order[k] = order[post[k]]
+        above = parent[post[k]]
+        new_parent[k] = place[above] if above >= 0 else -1
+
+
+def _elimination_tree(graph: sp.csr_array, order: Ints, parts: Parts) -> Ints:
+    """Return the parent position of each position, -1 at a root; threads share the parts."""
+    n, position = len(order), _inverse(order)
+    parent, ancestor = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    alone = np.ones(n, bool)
+    for begin, end in parts:
+        alone[begin:end] = False
+
+    def climb(positions: Ints) -> None:
+        climb_tree(graph.indptr, graph.indices, order, position, positions, parent, ancestor)
+
+    share_out(lambda k: climb(np.arange(*parts[k])), len(parts))
+    climb(np.flatnonzero(alone))
+    return parent
+
+
+@kernel
+def climb_tree(
+    indptr: Ints, indices: Ints, order: Ints, position: Ints, positions: Ints, parent: Ints, ancestor: Ints
+) -> None:
+    """Write to `parent` those of all positions below the given ones (Liu's algorithm with path compression).
+
+    The given positions are ascending, and what they touch before them was given earlier.
+    """
+    for j in positions:
         state = order[j]
         for entry in range(indptr[state], indptr[state + 1]):
             i = position[indices[entry]]
@@ -334,7 +396,6 @@ def elimination_tree(indptr: Ints, indices: Ints, order: Ints, position: Ints) -
                 if above == -1:
                     parent[i] = j
                 i = above
-    return parent
 
 
 @kernel
