@@ -183,12 +183,17 @@ class EliminationSolver:
         return combined(x, -1.0, self.average(x), out=x)
 
     def extend(self, at_roots: Floats) -> Floats:
-        """Return, from each state, the expected number of the class where the chain ends, (n,)."""
+        """Return, from each state, the expected number of the class where the chain ends, (n,).
+
+        States of a class have its number as it is: rounding that differs from state to state would pass for
+        rewards, which is much where all of them are large and differ by little.
+        """
         if len(at_roots) == 1:
             return constant(float(at_roots[0]), len(self.stationary))
         x = np.empty(len(self.stationary))
-        x[self._roots] = at_roots
         x[self._others] = self._factors.solve(np.asarray(self._to_roots @ at_roots))
+        inside = np.flatnonzero(self._class_of >= 0)
+        x[inside] = at_roots[self._class_of[inside]]
         return x
 
 
