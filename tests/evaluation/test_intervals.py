@@ -330,6 +330,9 @@ class TestDiagnostics:
         assert estimate.transient == 0
         assert estimate.gain == pytest.approx(rewards.mean())
 
+    def test_one_chain_has_no_coincidence_however_long_it_is(self):
+        assert coincidence_length(np.append(1e6, np.zeros(400_000))[None]) == 0
+
     @pytest.mark.parametrize("chains", [2, 4])
     @pytest.mark.parametrize("kind", ["iid", "slow", "skewed", "rare", "few values"])
     def test_chance_alone_is_no_coincidence(self, kind, chains):
