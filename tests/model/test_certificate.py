@@ -167,6 +167,20 @@ def test_what_an_iteration_leaves_grows_as_noise_or_as_the_bias_does(
     assert sure.error_bound < 0.1 * found.error_bound
 
 
+def test_a_gain_that_is_off_is_part_of_the_error(
+    slow_chain: tuple[MarkovRewardProcess, EliminationSolver],
+) -> None:
+    """It is as far off as the last correction moves it, and more by what that leaves."""
+    mrp, exact = slow_chain
+    rows, rewards = Sparse(mrp.csr.indptr, mrp.csr.indices, mrp.csr.data), Doubled(mrp.rewards)
+    solver = Strict(exact, 0.0, 1e-5)
+    refined = certificate._refined(mrp.csr, rewards, solver)
+    moved = refined.corrected._replace(gain=refined.corrected.gain.plus(np.full(mrp.num_states, 0.25)))
+    found = certificate._estimated(rows, rewards, replace(refined, corrected=moved), solver)
+    assert found.gain_error == pytest.approx(np.full(mrp.num_states, 0.5), rel=1e-9)
+    assert found.error_bound == pytest.approx(0.5 / mrp.rewards.max(), rel=1e-9)
+
+
 def test_an_error_of_the_solution_for_noise_makes_that_of_the_law_larger(
     slow_chain: tuple[MarkovRewardProcess, EliminationSolver],
 ) -> None:
