@@ -195,6 +195,15 @@ class TestEvaluate:
         assert cli.main([*words, "--overwrite"]) == cli.DONE
         assert b"years of work" not in Path("taken.png").read_bytes()
 
+    def test_a_figure_without_an_ending_is_a_png_that_is_not_overwritten(self, folder, capsys):
+        Path("taken.png").write_text("years of work")
+        assert cli.main([*self.LOG, "--plot", "taken"]) == cli.WRONG_INPUT
+        assert "taken.png exists already" in capsys.readouterr().err
+        assert Path("taken.png").read_text() == "years of work"
+        assert cli.main([*self.LOG, "--plot", "other"]) == cli.DONE
+        assert "figure: other.png" in capsys.readouterr().out.splitlines()
+        assert Path("other.png").read_bytes().startswith(b"\x89PNG")
+
     @pytest.mark.parametrize("place", ["taken", "log.csv/page.html"])
     def test_what_is_in_the_way_is_named_before_any_work(self, folder, capsys, place):
         Path("taken").mkdir()

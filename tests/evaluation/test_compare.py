@@ -56,7 +56,9 @@ class TestDifference:
         assert comparison.saving == np.inf
         assert not comparison.is_clear
         assert comparison.verdict == "not clear which is better"
-        assert comparison.warnings[-1].startswith("both policies earned the same in every step, so it has no")
+        assert comparison.warnings[-1].startswith(
+            "both policies earned the same in every step, so there is no interval"
+        )
         assert comparison.first.diagnostics.num_chains == comparison.second.diagnostics.num_chains == 1
         assert "both earned the same in every step" in repr(comparison)
         assert "+0.000000 per step, no interval: not clear" in repr(comparison)

@@ -245,6 +245,12 @@ class TestDiagnostics:
                 estimate.warnings
             )
 
+    def test_one_step_is_a_step(self):
+        rewards = np.full((3, 1_000), 0.25)
+        rewards[:, 0] = 5.0
+        [warning] = estimate_gain(BatchMeans.of(rewards)).warnings
+        assert warning.startswith("after the first step the numbers never change")
+
     @pytest.mark.parametrize("place", [20, 60, 150])
     @pytest.mark.parametrize("length", [10, 40, 200])
     def test_an_early_event_is_not_taken_off_a_constant(self, place, length):
@@ -323,6 +329,9 @@ class TestDiagnostics:
         estimate = estimate_gain(BatchMeans.of(rewards))
         assert estimate.transient == 0
         assert estimate.gain == pytest.approx(rewards.mean())
+
+    def test_one_chain_has_no_coincidence_however_long_it_is(self):
+        assert coincidence_length(np.append(1e6, np.zeros(400_000))[None]) == 0
 
     @pytest.mark.parametrize("chains", [2, 4])
     @pytest.mark.parametrize("kind", ["iid", "slow", "skewed", "rare", "few values"])

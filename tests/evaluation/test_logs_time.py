@@ -157,6 +157,19 @@ class TestUnevenTimes:
             ("start", POISSON),
             ("end", POISSON + GAPS.max()),
             ("hour", POISSON),
+            ("eventtime", POISSON),
+            ("unixtime", 1.7e9 + POISSON),
+            ("simtime", GAPS),
+            ("timestampms", 1e3 * POISSON),
+            ("elapsedSec", POISSON),
+            ("tstamp", POISSON),
+            ("wallclock", POISSON),
+            ("sec", POISSON),
+            ("nanoseconds", 1_700_000_000 * 10**9 + (1e9 * POISSON).astype(np.int64)),
+            ("∆t (s)", GAPS),
+            ("Arrival", POISSON),
+            ("t_start", POISSON),
+            ("ticks", POISSON),
             ("dt", [Decimal(f"{one:.6f}") for one in GAPS]),
             ("period", pandas.PeriodIndex(START + POISSON.astype("timedelta64[s]"), freq="s")),
             ("time", np.append(np.arange(ROWS - 1_000), ROWS - 1_000 + POISSON[:1_000])),  # late in the log
@@ -207,6 +220,19 @@ class TestUnevenTimes:
         parquet.write_table(table, tmp_path / "log.parquet")
         for form in (table, tmp_path / "log.parquet", table.to_pandas()):
             assert "by column 'time'" in found(form)[0][0]
+
+    @pytest.mark.parametrize("missing", [None, float("nan"), pandas.NaT, pandas.NA])
+    @pytest.mark.parametrize("kind", ["texts", "datetimes", "durations"])
+    def test_dates_as_texts_and_objects_under_any_name(self, kind, missing):
+        """Tables that pandas reads from CSV have texts."""
+        column = {
+            "texts": [f"{one}" for one in START + (1e6 * POISSON).astype("timedelta64[us]")],
+            "datetimes": [datetime(2024, 1, 1) + timedelta(seconds=one) for one in POISSON],
+            "durations": [timedelta(seconds=one) for one in GAPS],
+        }[kind]
+        for log in (BASE | {"x": column}, pandas.DataFrame(BASE).assign(x=column)):
+            assert "by column 'x'" in found(log)[0][0]
+        assert "by column 'x'" in found(BASE | {"x": [missing, *column[1:]]})[0][0]
 
     @pytest.mark.parametrize("name", ["interval", "wait", "gap", "gap_ms"])
     def test_names_that_may_mean_durations_get_an_if(self, name):
@@ -293,7 +319,8 @@ class TestColumnsThatAreNoTimes:
         assert [word.split("'")[1] for word in warnings + notes] == ["time", "t"]
 
     @pytest.mark.parametrize(
-        "name", ["timeout", "sentiment", "x", "attempt", "update", "estimate", "state_t1"]
+        "name",
+        ["timeout", "sentiment", "x", "attempt", "update", "estimate", "state_t1", "timeouts", "dose", "Ω"],
     )
     def test_other_names(self, name):
         assert found(BASE | {name: POISSON}) == ([], [])
@@ -314,10 +341,16 @@ class TestColumnsThatAreNoTimes:
             ("end", 1 * (RNG.random(ROWS) < 0.1)),
             ("start", RNG.normal(size=ROWS)),
             ("start", np.arange(ROWS)),
+            ("ticks", np.arange(ROWS)),
+            ("arrivals", RNG.poisson(2.0, ROWS)),
             ("epoch", np.arange(ROWS) // 100),
             ("epoch", np.cumsum(RNG.random(ROWS) < 0.3)),
             ("hour", np.arange(ROWS) % 24),
             ("gap", RNG.normal(size=ROWS)),
+            ("x", [f"{one}" for one in np.cumsum(RNG.poisson(2.0, ROWS))]),
+            ("x", [f"{20240101 + one}" for one in np.cumsum(RNG.poisson(0.01, ROWS))]),
+            ("x", ["a-b", "2024-01-01T00:00"] * (ROWS // 2)),
+            ("x", [pandas.NA] * ROWS),
             ("interval", np.full(ROWS, 0.5)),
         ],
     )

@@ -97,17 +97,20 @@ def test_error_of_the_law_is_seen(
 
 
 @pytest.mark.parametrize("law_error", [1e-4, 1e-8])
+@pytest.mark.parametrize("shows_in_rewards", [False, True])
 def test_estimate_of_the_error_of_a_law(
-    slow_chain: tuple[MarkovRewardProcess, EliminationSolver], law_error: float
+    slow_chain: tuple[MarkovRewardProcess, EliminationSolver], law_error: float, shows_in_rewards: bool
 ) -> None:
     """It is 100 sqrt(n) times what the error does to a random side, or to the rewards, and a little more."""
     mrp, exact = slow_chain
     solver, n = Sloppy(exact, law_error, 0.0), mrp.num_states
-    answer = solve_and_certify(mrp.csr, mrp.rewards, solver)
-    each, total = stationary_errors(mrp.csr, mrp.structure.transient, solver, answer, mrp.rewards)
     off = solver.stationary - exact.stationary
-    excess = mrp.rewards - answer.gain
+    rewards = off / np.abs(off).max() if shows_in_rewards else mrp.rewards
+    answer = solve_and_certify(mrp.csr, rewards, solver)
+    each, total = stationary_errors(mrp.csr, mrp.structure.transient, solver, answer, rewards)
+    excess = rewards - answer.gain
     seen = abs(off @ np.random.default_rng(0).standard_normal(n)), abs(off @ excess) / np.std(excess)
+    assert (seen[1] > 3.0 * seen[0]) == shows_in_rewards
     assert 0.98 <= total / (100 * n**0.5 * max(seen)) <= 1.5
     assert np.abs(off).sum() < total
     assert (each == total).all()
@@ -142,6 +145,54 @@ def test_the_error_of_the_solution_for_noise(
     left = noise - solver.average(noise) - (found.solution - mrp.csr @ found.solution)
     grown = (np.abs(left).max() / np.abs(noise).max() + EPS) * found.growth
     assert found.error == pytest.approx(grown * largest, rel=1e-2)
+
+
+@pytest.mark.parametrize(("waves", "is_slow"), [(200, False), (1, True)])
+def test_what_an_iteration_leaves_grows_as_noise_or_as_the_bias_does(
+    slow_chain: tuple[MarkovRewardProcess, EliminationSolver], waves: int, is_slow: bool
+) -> None:
+    """Two solvers that are alike, but one says that it may leave 1e15 times the right side."""
+    mrp, exact = slow_chain
+    rewards = np.cos(np.pi * waves * (np.arange(300) + 0.5) / 300)  # an eigenvector
+    strict, loose = Strict(exact, 0.0, 1e-5), Strict(exact, 0.0, 1e-5)
+    loose.tolerance = 1e15
+    sure, found = (solve_and_certify(mrp.csr, rewards, solver) for solver in (strict, loose))
+    assert sure.noise is not None
+    second = exact.solve(sure.bias - exact.average(sure.bias))
+    grown = np.abs(second).max() / np.abs(sure.bias).max()
+    assert (grown > 3.0 * sure.noise.growth) == is_slow
+    left = 1e15 * found.residual * max(np.abs(rewards).max() / np.ptp(sure.bias), 1.0)
+    growth = max(grown, sure.noise.growth)
+    assert found.error_bound == pytest.approx(1.05 * growth * left + sure.error_bound, rel=1e-3)
+    assert sure.error_bound < 0.1 * found.error_bound
+
+
+def test_a_gain_that_is_off_is_part_of_the_error(
+    slow_chain: tuple[MarkovRewardProcess, EliminationSolver],
+) -> None:
+    """It is as far off as the last correction moves it, and more by what that leaves."""
+    mrp, exact = slow_chain
+    rows, rewards = Sparse(mrp.csr.indptr, mrp.csr.indices, mrp.csr.data), Doubled(mrp.rewards)
+    solver = Strict(exact, 0.0, 1e-5)
+    refined = certificate._refined(mrp.csr, rewards, solver)
+    moved = refined.corrected._replace(gain=refined.corrected.gain.plus(np.full(mrp.num_states, 0.25)))
+    found = certificate._estimated(rows, rewards, replace(refined, corrected=moved), solver)
+    assert found.gain_error == pytest.approx(np.full(mrp.num_states, 0.5), rel=1e-9)
+    assert found.error_bound == pytest.approx(0.5 / mrp.rewards.max(), rel=1e-9)
+
+
+def test_an_error_of_the_solution_for_noise_makes_that_of_the_law_larger(
+    slow_chain: tuple[MarkovRewardProcess, EliminationSolver],
+) -> None:
+    """By that error times how far the law is from balance, in the same norm."""
+    mrp, exact = slow_chain
+    solver = Strict(exact, 1e-4, 0.0)
+    answer = solve_and_certify(mrp.csr, mrp.rewards, solver)
+    assert answer.noise is not None
+    less, more = (replace(answer, noise=answer.noise._replace(error=error)) for error in (0.0, 1e5))
+    totals = [stationary_errors(mrp.csr, solver, one, mrp.rewards)[1] for one in (less, more)]
+    moved = np.abs(solver.stationary @ mrp.csr - solver.stationary).sum()
+    assert totals[1] - totals[0] == pytest.approx(mrp.num_states**0.5 * moved * 1e5, rel=1e-6)
 
 
 def test_power_iteration_that_stalls_is_refused() -> None:

@@ -15,6 +15,7 @@ from gainbias.model.solve.certificate import solve_and_certify
 from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
 from gainbias.model.solve.iterative import (
     LOOK,
+    prepare,
     prepare_krylov,
     prepare_power,
 )
@@ -221,6 +222,24 @@ def test_a_right_side_of_zeros_has_the_solution_zero() -> None:
     chain, states = sparse.csr_array(two_blocks(2, 0.1)), np.arange(4)
     for solver in (prepare_power(chain, states, 1, PLENTY), prepare_krylov(chain, states, PLENTY)):
         assert solver.solve(np.zeros(4)).tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize(("cancels", "is_refused"), [(5e5, False), (2e6, True), (1e12, True)])
+def test_a_law_whose_entries_cancel_is_none(cancels: float, is_refused: bool) -> None:
+    """A correction adds much to one state and takes as much from the other: the sum stays 1."""
+    chain, states = sparse.csr_array([[0.9, 0.1], [0.2, 0.8]]), np.arange(2)
+
+    def far_off(*_: object) -> np.ndarray:
+        return np.array([cancels / 2.0, -cancels / 2.0])
+
+    def prepared() -> Solver:
+        return prepare("astray", chain, states, far_off, far_off, PLENTY, guess=np.array([0.5, 0.5]))
+
+    if is_refused:
+        with pytest.raises(MethodError, match="a search for the stationary law ended far from it"):
+            prepared()
+    else:  # it is swept until it is the law
+        assert prepared().stationary == pytest.approx([2 / 3, 1 / 3], rel=1e-9)
 
 
 class TestLaw:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.linalg as linalg
 import scipy.sparse as sparse
 
 import gainbias as gb
@@ -12,7 +13,7 @@ from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.solve import leaking, multichain, semi_markov
 from gainbias.model.solve.certificate import Certified, solve_and_certify
 from gainbias.model.solve.solution import MethodError
-from tests.oracles.exact import distance, exact_answer
+from tests.oracles.exact import distance, exact_answer, rational_answer
 
 ITERATING = ["incomplete-gth", "power", "krylov"]
 
@@ -154,6 +155,26 @@ def test_extra_rewards_and_variances_are_those_of_each_alone(make, largest, monk
             np.testing.assert_allclose(mine.bias[states], one.bias, rtol=0, atol=1e-11)
     left = extra.bias + extra.gain / (mrp.rate or 1.0) - mrp.csr @ extra.bias - extra.rewards
     assert np.abs(left).max() < 1e-13
+
+
+@pytest.mark.parametrize("method", ["dense-gth", "sparse-gth"])
+@pytest.mark.parametrize("levels", [(1e9, 1e9), (1e9, -1e8), (1e9, 0.0)])
+def test_a_large_level_in_each_class(levels, method):
+    """All states of a class have the same gain: an ulp between them is a tenth of what rewards differ by."""
+    rng = np.random.default_rng(3)
+    parts = [rng.dirichlet(np.ones(n), n) for n in (20, 15)]
+    rewards = [level + 1e-6 * rng.standard_normal(len(p)) for level, p in zip(levels, parts, strict=True)]
+    chain = linalg.block_diag(*parts)
+    found = gb.solve(
+        gb.MarkovRewardProcess(chain, np.concatenate(rewards)), multichain=True, method=method, tol=1e-6
+    )
+    classes = zip(parts, rewards, np.split(found.bias, [20]), np.split(found.bias_error, [20]), strict=True)
+    for k, (part, own, bias, error) in enumerate(classes):
+        exact = rational_answer(part, own)
+        assert (np.abs(bias - exact.bias) <= error).all()
+        assert error.max() <= 1e-7 * np.ptp(exact.bias)
+        variance = found.class_asymptotic_variances[k]
+        assert variance == pytest.approx(exact.asymptotic_variance, rel=1e-9)
 
 
 def test_a_bias_that_is_not_known_leaves_transient_states_unknown(monkeypatch):

@@ -221,6 +221,13 @@ class TestEfficiency:
         assert gb.efficiency("differential-td", problem, sampling="iid") < 0.95
         assert gb.efficiency("differential-td", problem) == pytest.approx(1.0, rel=1e-8)
 
+    def test_not_weighing_the_mean_may_help_where_features_span_the_constants(self):
+        rng = np.random.default_rng(5)
+        chain, features = rng.dirichlet(np.ones(7), 7), np.c_[np.ones(7), rng.standard_normal((7, 2))]
+        problem = gb.Problem(gb.MarkovRewardProcess(chain, rng.standard_normal(7)), features)
+        assert 0.7 < gb.efficiency("td-lambda", problem, sampling="iid") < 0.9
+        assert gb.efficiency("td-lambda", problem) == pytest.approx(1.0, rel=1e-8)
+
     def test_running_means_cost_an_average_more(self):
         """They have steps 1/t: their past noise is counted again and again."""
         assert gb.efficiency("relative-td", small_problem("dense", FEW)) > 1.5

@@ -216,6 +216,8 @@ def chosen_files(options: argparse.Namespace) -> dict[str, Path]:
     """Return the files to which an estimate goes, which are refused before any work where they are taken."""
     named = {"estimate": options.save, "figure": options.plot, "page": options.page}
     files = {what: Path(name) for what, name in named.items() if name}
+    if "figure" in files and not files["figure"].suffix:
+        files["figure"] = files["figure"].with_suffix(".png")  # what matplotlib would name it
     if os.path.exists(options.source) and os.path.realpath(options.source) in map(
         os.path.realpath, files.values()
     ):

@@ -332,7 +332,7 @@ def _same(paired: GainEstimate) -> str:
         "both policies earned the same in every step"
         if paired.gain == 0.0
         else "the difference was the same in every step"
-    ) + ", so it has no interval: how they compare where the run did not come is not known"
+    ) + ", so there is no interval: how they compare where the run did not come is not known"
 
 
 def _cuts_in_words(paired: GainEstimate, first: float, second: float) -> list[str]:

@@ -449,9 +449,9 @@ def efficiency(
     Along a chain 1 is the best for the errors "centred" and "quotient", to which a constant does not matter.
     In the "full" error, however transitions are drawn, differential-td and projected-td can score less than
     1: they settle on another constant than least squares, which gives values the mean 0, and chance moves
-    theirs less. They estimate another number there, not the same one better. With independent transitions,
-    and features that do not span the constants, differential-td can need fewer in all errors. Double-chain
-    methods count two transitions for each step.
+    theirs less. They estimate another number there, not the same one better. With independent transitions
+    some can need fewer in all errors: differential-td, and, where features span the constants, also
+    td-lambda. Double-chain methods count two transitions for each step.
 
     Parameters
     ----------

@@ -171,7 +171,8 @@ def judge(
 
 def constant_verdict(cut: int) -> Verdict:
     """Return the verdict on numbers that never change after the first `cut` steps."""
-    after = f"after the first {cut:,} steps the" if cut else "the"
+    steps = "step" if cut == 1 else f"{cut:,} steps"
+    after = f"after the first {steps} the" if cut else "the"
     return Verdict(
         "constant",
         False,

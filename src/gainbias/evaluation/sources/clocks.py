@@ -41,7 +41,13 @@ WORDS_OF_TIMES = {
 WORDS_OF_DURATIONS = {"duration", "durations", "dur", "sojourn", "dwell", "holding", "interarrival"}
 """A name with one of these words is that of a column of durations."""
 
-NAMES_OF_TIMES = {"t", "at", "when", "seconds", "secs", "minutes", "hours", "ms"}
+ENDS_OF_TIMES = ("time", "stamp", "clock")
+"""Words that end like this, as in "eventtime", are words of times, too."""
+
+NAMES_OF_TIMES = {
+    *("t", "at", "when", "ms", "sec", "secs", "seconds", "minutes", "hours"),
+    *("milliseconds", "microseconds", "nanoseconds"),
+}
 """A column with one of these names as a whole, perhaps with a unit behind it, is one of times."""
 
 NAMES_OF_DURATIONS = {"dt", "delta_t", "deltat", "time_delta", "timedelta"}
@@ -51,6 +57,7 @@ PERHAPS_TIMES = {
     *("epoch", "start", "end", "begin", "stop", "started", "ended", "finished"),
     *("created", "updated", "recorded", "logged", "occurred", "received"),
     *("second", "minute", "hour", "day", "week", "month", "year"),
+    *("arrival", "arrivals", "arrived", "departure", "departures", "departed", "sent", "tick", "ticks"),
 }
 """These names may mean something else: numbers that do not rise from row to row are no times."""
 
@@ -256,7 +263,7 @@ def _unit(gaps: Floats, largest: float) -> float:
 
 def _seconds(entry: Any) -> float:
     """Return a time that is an object or a text as a number."""
-    if entry is None:
+    if entry is None or type(entry).__name__ in ("NaTType", "NAType"):  # those of pandas
         return float("nan")
     if isinstance(entry, bool | np.bool_):
         raise TypeError("true and false are no times")
@@ -281,7 +288,7 @@ def clocks_of(table: Table, columns: dict[str, Name]) -> list[Clock]:
     found = []
     for name in table.names + table.index:
         kind, is_sure = _kind_by_name(name)
-        if name in table.times:
+        if name in table.times or name in table.dated:
             kind, is_sure = kind or "time", True
         if kind and name not in used and table.names.count(name) < 2 and table.fits(name, reward):
             found.append(Clock(name, True if kind == "duration" else None, is_sure))
@@ -311,20 +318,32 @@ def _kind_by_name(name: str) -> tuple[str, bool]:
     --------
     >>> [_kind_by_name(name)[0] for name in ("eventTime", "duration_ms", "created_at", "dt", "timeout", "x")]
     ['time', 'duration', 'time', 'duration', '', '']
+    >>> [_kind_by_name(name)[0] for name in ("eventtime", "timestampms", "tStart", "timeouts", "sentiment")]
+    ['time', 'time', 'time', '', '']
     >>> _kind_by_name("event_ts"), _kind_by_name("epoch"), _kind_by_name("epochMs"), _kind_by_name("gap_s")
     (('time', True), ('time', False), ('time', True), ('duration', False))
     """
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-    words = re.split(r"[^a-z0-9]+", snake)
+    latin = re.sub("[\N{GREEK CAPITAL LETTER DELTA}\N{INCREMENT}]", "d", name)
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", latin).lower()
+    words = re.findall(r"[a-z0-9]+", snake) or [""]
     has_unit = len(words) > 1 and words[-1] in UNITS
     whole = "_".join(words[:-1] if has_unit else words)
-    if WORDS_OF_DURATIONS & set(words) or whole in NAMES_OF_DURATIONS:
+    parts = {part for word in words for part in (word, *_without_unit(word))}
+    if WORDS_OF_DURATIONS & parts or whole in NAMES_OF_DURATIONS:
         return "duration", True
-    if WORDS_OF_TIMES & set(words) or whole in NAMES_OF_TIMES or words[-1] == "at":
+    is_time = WORDS_OF_TIMES & parts or any(part.endswith(ENDS_OF_TIMES) for part in parts)
+    if is_time or whole in NAMES_OF_TIMES or words[-1] == "at":
         return "time", True
     if whole in PERHAPS_DURATIONS:
         return "duration", False
-    return ("time", has_unit and whole == "epoch") if whole in PERHAPS_TIMES else ("", False)
+    if all(word in NAMES_OF_TIMES | PERHAPS_TIMES for word in whole.split("_")):
+        return "time", has_unit and whole == "epoch"
+    return "", False
+
+
+def _without_unit(word: str) -> list[str]:
+    """Return what is left of a word without a unit at its end, as of "timestampms"."""
+    return [word.removesuffix(unit) for unit in UNITS if word.endswith(unit)]
 
 
 def watched(

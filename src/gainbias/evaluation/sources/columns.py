@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from datetime import date, datetime, timedelta
+from itertools import islice
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -68,6 +70,9 @@ ENDS_OF_JSON = (".json", ".json.gz")
 
 ENDS_OF_PARQUET = (".parquet", ".parq", ".pq")
 """Files of a folder with names that end like this are read."""
+
+FIRST_ENTRIES = 1_000
+"""Whether a column of texts or objects has dates is found from this many entries."""
 
 BLOCK_OF_BYTES = 2**20
 """Bytes of a CSV file or of JSON lines that are read at once; PyArrow holds about forty times as many."""
@@ -170,6 +175,8 @@ class Table:
         false are no numbers here.
     notes : list of str
         What was done to the source before it could be read, in words.
+    dated : list of str
+        Columns of texts or objects, in memory, that begin with a date or a duration.
     """
 
     chunks: Callable[[dict[str, Name]], Iterator[Chunk]]
@@ -179,6 +186,7 @@ class Table:
     fits: Callable[[str, Name], bool] = lambda name, other: True
     zoned: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    dated: list[str] = field(default_factory=list)
 
     def is_zoned(self, name: str) -> bool | None:
         """Whether a column has a time zone; None if its type does not tell."""
@@ -321,7 +329,8 @@ def _in_memory(log: Any, size: int) -> Table:
     times = [name for name, kind in kinds.items() if _is_time(kind)]
     zoned = [name for name in times if has_zone(kinds[name])]
     notes = log.notes if isinstance(log, RecordList | RequestLog) else []
-    return Table(chunks, names, times, list(levels), fits, zoned, notes)
+    dated = [name for name, kind in kinds.items() if not _is_number(kind) and _begins_with_date(column(name))]
+    return Table(chunks, names, times, list(levels), fits, zoned, notes, dated)
 
 
 def index_levels(frame: Any, names: list[str]) -> dict[str, Any]:
@@ -347,6 +356,24 @@ def _has_truths(column: Any) -> bool:
 def _is_time(kind: Any) -> bool:
     """Whether a dtype of NumPy or pandas is that of dates, times, periods or durations."""
     return getattr(kind, "kind", "") in ("M", "m") or type(kind).__name__ == "PeriodDtype"
+
+
+def _is_number(kind: Any) -> bool:
+    """Whether a dtype of NumPy is that of numbers, or of true and false."""
+    return getattr(kind, "kind", "O") in "biufc"
+
+
+def _begins_with_date(column: Any) -> bool:
+    """Whether the first text or date among the first entries is a date, a duration, or a text with a date."""
+    if isinstance(column, str) or not hasattr(column, "__iter__") or getattr(column, "ndim", 1) != 1:
+        return False
+    kinds = (str, date, timedelta)
+    few = islice(column, FIRST_ENTRIES)
+    first = next((entry for entry in few if isinstance(entry, kinds) and entry == entry), None)
+    if isinstance(first, str):
+        with suppress(ValueError):
+            return "-" in first and bool(datetime.fromisoformat(first))
+    return isinstance(first, date | timedelta)
 
 
 def has_zone(kind: Any) -> bool:

@@ -201,13 +201,18 @@ class EliminationSolver:
         return combined(x, -1.0, self.average(x), out=x)
 
     def extend(self, at_roots: Floats) -> Floats:
-        """Return, from each state, the expected number of the class where the chain ends, (n,)."""
+        """Return, from each state, the expected number of the class where the chain ends, (n,).
+
+        States of a class have its number as it is: rounding that differs from state to state would pass for
+        rewards, which is much where all of them are large and differ by little.
+        """
         if len(at_roots) == 1:
             return constant(float(at_roots[0]), len(self.stationary))
         unit = _unit_of(at_roots)
         entering = np.asarray(self._to_roots @ (at_roots / unit))
         x = self._at_others(_solved_in_unit(self._factors.solve, entering) * unit)
-        x[self._roots] = at_roots
+        inside = np.flatnonzero(self._class_of >= 0)
+        x[inside] = at_roots[self._class_of[inside]]
         return x
 
 
