@@ -340,3 +340,14 @@ class TestFiniteHorizon:
         mrp = gb.MarkovRewardProcess.from_rates([[-2.0, 2.0], [1.0, -1.0]], [1.0, 0.0])
         with pytest.raises(ValueError, match="a step of a process made by from_rates has no fixed length"):
             gb.finite_horizon_values(mrp, 3)
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.5, 0.9])
+def test_states_whose_remainder_is_0_hide_no_other(discount: float) -> None:
+    """A cycle and two states that lead to it; rewards of some states are the gain."""
+    chain = np.zeros((5, 5))
+    chain[[0, 1, 2, 3, 4], [2, 4, 3, 0, 2]] = 1.0
+    mrp = gb.MarkovRewardProcess(chain, [3.0, 1.0, -5.0, 5.0, 1.0])
+    found = gb.discounted_values(mrp, discount)
+    _, remainder = exact_discounted(mrp, fraction(discount))
+    assert_within(found.remainder, found.remainder_error, remainder)

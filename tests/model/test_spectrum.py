@@ -3,6 +3,7 @@
 import flint
 import numpy as np
 import pytest
+from flint import acb_mat, arb, ctx
 from pydtmc import MarkovChain
 from scipy import sparse
 
@@ -12,6 +13,7 @@ from gainbias.model.chain.mixing import is_reversible
 from tests.oracles import groups
 from tests.oracles.birth_death import birth_death
 from tests.oracles.blocks import TINY, lumpable_blocks
+from tests.oracles.exact import exact_chain, fraction
 
 
 def process_of(transitions):
@@ -298,3 +300,29 @@ class TestLarge:
             gb.ConvergenceError, match=r"eigenvalues of 1 steps of the chain could not be told apart"
         ):
             gb.spectral_gap(process)
+
+
+def stiff_chain(seed: int) -> gb.MarkovRewardProcess:
+    """A few states whose rates span 300 decades, and which are left next to never."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 9))
+    moves = (rng.random((n, n)) < 0.5) | np.roll(np.eye(n, dtype=bool), 1, axis=1)
+    rates = np.where(moves, 10.0 ** -rng.uniform(0, 300, (n, n)), 0.0)
+    np.fill_diagonal(rates, 0.0)
+    rates /= 2.0 * rates.sum(axis=1).max()
+    return gb.MarkovRewardProcess(rates + np.diag(1.0 - rates.sum(axis=1)), np.arange(float(n)))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_gaps_far_below_the_unit_of_rounding_have_errors(seed: int) -> None:
+    """They are not seen in the modulus, which is 1 to all digits, and no gap is negative."""
+    mrp = stiff_chain(seed)
+    try:
+        gap, error = mixing.gap_and_error(mrp)
+    except gb.ConvergenceError:  # nothing else
+        return
+    with ctx.workprec(6000):
+        values = acb_mat([[arb(x) for x in row] for row in exact_chain(mrp)]).eig(nonstop=True)
+        exact = sorted((1 - abs(value)).mid().fmpq() for value in values)[1]
+    assert gap >= 0.0
+    assert abs(fraction(gap) - exact) <= fraction(error) + exact * fraction(1e-6)

@@ -231,7 +231,7 @@ def gap_and_error(mrp: MarkovRewardProcess) -> tuple[float, float]:
     """
     found = _second(mrp)
     is_exact = mrp.num_states == 1 or not mrp.is_unichain or mrp.period > 1
-    return found.gap, 0.0 if is_exact else max(found.error, AGREEMENT * found.gap)
+    return found.gap, 0.0 if is_exact else max(found.error, AGREEMENT * abs(found.gap))
 
 
 class _Second(NamedTuple):
@@ -260,7 +260,11 @@ def _second(mrp: MarkovRewardProcess) -> _Second:
     if is_reversible(mrp, poisson.stationary):
         return _of_reversible(mrp, poisson.stationary)
     found, moved = (_disturbed(poisson, size) for size in (0.0, STIR))
-    return found._replace(error=found.error + abs(moved.modulus - found.modulus))
+    # A gap far below the unit of rounding is not seen in the modulus, nor a small modulus in the gap.
+    apart = max(abs(moved.modulus - found.modulus), abs(moved.gap - found.gap))
+    # No gap is negative: one that was found so is only known not to be larger than that.
+    below = max(-found.gap, 0.0)
+    return _Second(found.modulus - below, found.gap + below, found.error + apart + below)
 
 
 def _of_reversible(mrp: MarkovRewardProcess, stationary: Floats) -> _Second:
@@ -367,8 +371,15 @@ def _all_eigenvalues(poisson: Poisson, matrix: Floats, stir: float) -> NDArray[n
     size, root, class_of = poisson.mrp.num_states, _weights(poisson), poisson.mrp.structure.class_of
     same = class_of[:, np.newaxis] == class_of
     weighted = np.where(same, matrix * (root[:, np.newaxis] / root), 0.0)
-    growth = max(np.linalg.norm(weighted @ _probe(size)) / np.linalg.norm(_probe(size)), LEAST_GROWTH)
-    return np.linalg.eigvals(weighted + growth * np.where(same, np.outer(*_disturbance(size, stir)), 0.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        growth = max(np.linalg.norm(weighted @ _probe(size)) / np.linalg.norm(_probe(size)), LEAST_GROWTH)
+        disturbed = weighted + growth * np.where(same, np.outer(*_disturbance(size, stir)), 0.0)
+    if not np.isfinite(disturbed).all():
+        raise ConvergenceError(
+            "the eigenvalues of this chain are not known: its values, or the weights of its rarest states, "
+            "leave the range of floating-point numbers: leave out the rarest transitions"
+        )
+    return np.linalg.eigvals(disturbed)
 
 
 def _weighted(poisson: Poisson, apply: Callable[[Floats], Floats], stir: float) -> Callable[[Floats], Floats]:

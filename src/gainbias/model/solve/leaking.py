@@ -32,7 +32,7 @@ from gainbias.model.solve.elimination.solver import factorise_chain
 from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, symmetric_pattern
 from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError, available_memory
 from gainbias.model.solve.turns import Meter
-from gainbias.model.solve.vectors import combined, inner, length, multiply
+from gainbias.model.solve.vectors import combined, inner, largest_of, length, multiply
 from gainbias.progress import Watch
 from gainbias.types import Floats, Ints
 
@@ -143,16 +143,19 @@ class LeakingChain:
         if outside is not None:
             high, low = outside.high.copy(), outside.rest.copy()
         high[self.states] = low[self.states] = 0.0
-        best = worst = np.inf
+        best = worst = least = largest = np.inf
         answer, wanted = Doubled(high, low), np.full(len(self.states), np.inf)
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             for _ in range(MOST_REFINEMENTS):
                 x = Doubled(high, low)
                 res, floor = self.residual(right, x)
                 last, worst = worst, float(np.max(np.abs(res) / floor))
-                if worst < best:
-                    best, answer, wanted = worst, x, np.abs(res) * (1.0 + EPSILON) + floor + doubt
-                if not 1.0 < worst <= 0.5 * last:
+                before, largest = largest, largest_of(res)
+                # Where a state is worth 0, any residual is large beside what its evaluation rounds.
+                if worst < best or (worst <= best and largest <= 0.5 * least):
+                    best, least, answer = worst, largest, x
+                    wanted = np.abs(res) * (1.0 + EPSILON) + floor + doubt
+                if not (worst > 1.0 and (worst <= 0.5 * last or largest <= 0.5 * before)):
                     break
                 high, low = self._corrected(x, (correct or self.solve)(res))
             if not np.isfinite(wanted).all():
