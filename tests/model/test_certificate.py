@@ -190,7 +190,8 @@ def test_an_error_of_the_solution_for_noise_makes_that_of_the_law_larger(
     answer = solve_and_certify(mrp.csr, mrp.rewards, solver)
     assert answer.noise is not None
     less, more = (replace(answer, noise=answer.noise._replace(error=error)) for error in (0.0, 1e5))
-    totals = [stationary_errors(mrp.csr, solver, one, mrp.rewards)[1] for one in (less, more)]
+    transient = mrp.structure.transient
+    totals = [stationary_errors(mrp.csr, transient, solver, one, mrp.rewards)[1] for one in (less, more)]
     moved = np.abs(solver.stationary @ mrp.csr - solver.stationary).sum()
     assert totals[1] - totals[0] == pytest.approx(mrp.num_states**0.5 * moved * 1e5, rel=1e-6)
 
