@@ -309,8 +309,8 @@ def table(entries: list[dict[str, Any]]) -> str:
         f"In %, of {min(runs):,} runs of each length for ours"
         + (f" and {min(theirs):,} for other methods" if theirs else "")
         + "; `-` was not measured or not given. The first columns are for the shortest length that expects "
-        "200 relaxation times and 20 rare events, the quantiles for the longest that was measured, if at least "
-        "half of its runs have an interval.",
+        "200 relaxation times and 20 rare events, the quantiles for the longest that was measured, if at "
+        "least half of its runs have an interval.",
     ]
     return "\n".join(lines)
 
