@@ -3,6 +3,7 @@
     python -m benchmarks.coverage --runs 1000 --workers 2 --output docs/data/coverage.json   # about two hours
     python -m benchmarks.coverage --runs 200 --shown --output docs/data/coverage.json \
         --methods independent batch-means-30 arviz-mcse hac pymbar   # only where the table shows them
+    python -m benchmarks.coverage --merge elsewhere.json --output docs/data/coverage.json
     python -m benchmarks.coverage --write
     python -m benchmarks.coverage --runs 20 --only normal waiting-0.8 --methods independent gainbias
 
@@ -274,7 +275,7 @@ def table(entries: list[dict[str, Any]]) -> str:
         "| 50 to 200 times: held | flagged | shortest: held | flagged |",
         "|---" * (10 + len(others)) + "|",
     ]
-    theirs = set[int]()
+    entries, theirs = [entry for entry in entries if "gainbias" in entry["methods"]], set[int]()
     for name in dict.fromkeys(entry["process"] for entry in entries):
         mine = [entry for entry in entries if entry["process"] == name and entry["times"] is not None]
         ample = next((entry for entry in mine if is_long_enough(entry)), None)
@@ -332,6 +333,7 @@ def main() -> None:
         "--shown", action="store_true", help="the length alone at which the table compares methods"
     )
     parser.add_argument("--held-out", action="store_true", help="the processes that are used once")
+    parser.add_argument("--merge", type=Path, help="put the results of this file into that of --output")
     parser.add_argument("--write", action="store_true", help="put stored figures into docs/series.md")
     options = parser.parse_args()
     if options.write:
@@ -349,6 +351,10 @@ def main() -> None:
     stored = []
     if options.output is not None and options.output.exists():
         stored = json.loads(options.output.read_text(encoding="utf-8"))
+    if options.merge:
+        whole = merged(stored, json.loads(options.merge.read_text(encoding="utf-8")))
+        write_whole(options.output, (json.dumps(whole, indent=1) + "\n").encode())
+        return
     for entry in study(
         [(process, shown_length(process) if options.shown else lengths(process)) for process in chosen],
         options.runs,

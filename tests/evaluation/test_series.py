@@ -354,11 +354,22 @@ class TestWrongInput:
         with pytest.raises(ValueError, match=message):
             gb.evaluate_series(x)
 
+    @pytest.mark.filterwarnings("error::RuntimeWarning")
+    @pytest.mark.parametrize("unit", [1e-310, 1e-200, 1e-110])
+    def test_numbers_whose_squares_are_lost_are_not_called_constant(self, unit):
+        found = gb.evaluate_series(unit * lognormal(900), 0.5)
+        assert found.interval is None
+        assert "their squares are lost" in found.verdict.words
+        assert found.quantiles[0.5].interval is not None
+        assert gb.evaluate_series(1e-90 * lognormal(900), ()).interval is not None
+        assert gb.evaluate_series(1e90 * lognormal(900), ()).interval is not None
+
     @pytest.mark.parametrize(
         ("wrong", "what"),
         [
             (np.nan, "nan or missing"),
             (np.inf, "inf, not a finite number"),
+            (-1e101, "-1e+101, beyond 1e+100: choose another unit"),
             (None, "missing"),
             ("12 ms", "the text '12 ms', not a number"),
             ("1_000", "the text '1_000', not a number"),
