@@ -386,6 +386,10 @@ class TestWrongInput:
         assert reason == f"cut short after 400 numbers: row 400: the number is {what}"
         assert found.mean == gb.evaluate_series(lognormal(500)[:400]).mean
 
+    def test_complex_numbers_do_not_lose_a_part(self):
+        with pytest.raises(ValueError, match=r"row 0: the number is .*1\+0j.*not a number"):
+            gb.evaluate_series(np.ones(50, dtype=complex))
+
     def test_a_wrong_row_of_one_chain(self):
         x = np.random.default_rng(0).normal(size=(3, 500))
         x[2, 300] = np.inf
@@ -434,7 +438,7 @@ class TestWrongInput:
         alone = found["b"]
         assert (alone.mean, alone.interval, alone.quantiles[0.5].value) == (7.5, None, 7.5)
         assert alone.verdict.kind == "too short"
-        assert "1 numbers" in alone.diagnostics.warnings[0]
+        assert "1 number," in alone.diagnostics.warnings[0]
         assert found["a"].mean == 2.0
 
     def test_a_missing_group(self):

@@ -527,7 +527,8 @@ def _of_hardly_any(one: _Gathered, confidence: float) -> GainEstimate:
     mean = one.numbers.mean if steps else math.nan
     if one.beside is not None and steps:
         mean = mean / one.beside.mean if one.beside.mean else math.nan
-    words = f"too short: {steps * chains} numbers, and an interval needs at least {FEWEST_NUMBERS}"
+    found = "1 number" if steps * chains == 1 else f"{steps * chains} numbers"
+    words = f"too short: {found}, and an interval needs at least {FEWEST_NUMBERS}"
     return GainEstimate(
         gain=mean,
         interval=(math.nan, math.nan),

@@ -325,6 +325,8 @@ def _parsed(column: NDArray[Any]) -> tuple[NDArray[Any], dict[tuple[int, ...], s
                 return numbers, {place: f"the text {words!r}, not a number"}, is_text
         else:
             try:
+                if isinstance(entry, np.complexfloating):
+                    raise TypeError  # a float of it would be its real part
                 numbers[place] = float(entry)
             except (TypeError, ValueError):
                 return numbers, {place: f"{entry!r} ({type(entry).__name__}), not a number"}, is_text
