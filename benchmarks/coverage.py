@@ -1,6 +1,9 @@
 """Do intervals for a column of numbers hold? Coverage of nominal 95 % intervals on random series.
 
     python -m benchmarks.coverage --runs 1000 --workers 2 --output docs/data/coverage.json   # about two hours
+    python -m benchmarks.coverage --runs 200 --shown --output docs/data/coverage.json \
+        --methods independent batch-means-30 arviz-mcse hac pymbar   # only where the table shows them
+    python -m benchmarks.coverage --merge elsewhere.json --output docs/data/coverage.json
     python -m benchmarks.coverage --write
     python -m benchmarks.coverage --runs 20 --only normal waiting-0.8 --methods independent gainbias
 
@@ -8,6 +11,8 @@ The series and what is true of them are in ``tests/oracles/series.py``; ``--held
 ``series_held_out.py``, once, when nothing is chosen any more. Lengths are 10 to 1,000 relaxation times; where
 there are rare events, also 2, 5, 20 and 60 of them; and where the 99 % quantile is known, one that expects 20
 exceedances if only one in a relaxation time counts. All are at least 200 and at most 400,000 steps.
+
+What the file of ``--output`` has of other methods, lengths and processes stays in it.
 
 A run without an interval counts as flagged. Widths are medians of half-widths in multiples of
 ``1.96 sqrt(long-run variance / steps)``. Seconds are of the processor, for one series. ``--write`` puts a
@@ -218,12 +223,12 @@ def line(entry: dict[str, Any], name: str, row: dict[str, Any]) -> str:
 
 
 def study(
-    chosen: list[Process], runs: int, methods: tuple[str, ...], workers: int
+    chosen: list[tuple[Process, list[int]]], runs: int, methods: tuple[str, ...], workers: int
 ) -> Iterator[dict[str, Any]]:
     """Results of one process and length after another."""
     with ProcessPoolExecutor(workers) as pool:
-        for process in chosen:
-            for steps in lengths(process):
+        for process, its_lengths in chosen:
+            for steps in its_lengths:
                 answers: dict[str, list[Answer]] = {name: [] for name in methods}
                 for portion in pool.map(work, tasks(process, steps, runs, methods)):
                     for name, found in portion.items():
@@ -238,6 +243,30 @@ def is_long_enough(entry: dict[str, Any]) -> bool:
     return entry["times"] >= LONG_ENOUGH and (entry["events"] or RARE_ENOUGH) >= RARE_ENOUGH
 
 
+def shown_length(process: Process) -> list[int]:
+    """The length at which the table compares methods, if there is one."""
+    if process.verdict not in ("steady", "periodic"):
+        return []
+    timed = [facts(process, steps) for steps in lengths(process) if process.relaxation is not None]
+    return [entry["steps"] for entry in timed if is_long_enough(entry)][:1]
+
+
+def merged(stored: list[dict[str, Any]], found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What is stored, with what was found in the place of the same methods."""
+    by_length = {(entry["process"], entry["steps"]): dict(entry) for entry in stored}
+    for entry in found:
+        old = by_length.get((entry["process"], entry["steps"]), {"methods": {}})
+        by_length[entry["process"], entry["steps"]] = entry | {"methods": old["methods"] | entry["methods"]}
+    order = {name: place for place, name in enumerate([*PROCESSES, *HELD_OUT])}
+    return sorted(by_length.values(), key=lambda entry: (order[entry["process"]], entry["steps"]))
+
+
+def by_most(row: dict[str, Any], level: float) -> float | None:
+    """Coverage of a quantile, if most runs have an interval for it: a few that have are chosen by chance."""
+    found = row["quantiles"].get(str(level))
+    return found["coverage"] if found is not None and found["given"] >= 0.5 else None
+
+
 def table(entries: list[dict[str, Any]]) -> str:
     """The table of the documentation: a line for each steady process, at three lengths."""
     others = [name for name in METHODS if name != "gainbias"]
@@ -246,12 +275,13 @@ def table(entries: list[dict[str, Any]]) -> str:
         "| 50 to 200 times: held | flagged | shortest: held | flagged |",
         "|---" * (10 + len(others)) + "|",
     ]
+    entries, theirs = [entry for entry in entries if "gainbias" in entry["methods"]], set[int]()
     for name in dict.fromkeys(entry["process"] for entry in entries):
         mine = [entry for entry in entries if entry["process"] == name and entry["times"] is not None]
         ample = next((entry for entry in mine if is_long_enough(entry)), None)
         if ample is None or ample["expected"] not in ("steady", "periodic"):
             continue
-        long = [entry for entry in mine if is_long_enough(entry)][-1]["methods"]["gainbias"]["quantiles"]
+        long = [entry for entry in mine if is_long_enough(entry)][-1]["methods"]["gainbias"]
         middle = next((entry for entry in mine if 50 <= entry["times"] < LONG_ENOUGH), None)
         found = ample["methods"]["gainbias"]
         rest = [
@@ -268,21 +298,20 @@ def table(entries: list[dict[str, Any]]) -> str:
             f"{ample['steps']:,}",
             _share(found["unflagged"]),
             _share(found["flagged"]),
-            *(_share(long.get(str(level), {}).get("coverage")) for level in (0.95, 0.99)),
+            *(_share(by_most(long, level)) for level in (0.95, 0.99)),
             *(_share(ample["methods"].get(other, {}).get("coverage")) for other in others),
             *rest,
         ]
         lines.append("| " + " | ".join(cells) + " |")
+        theirs |= {row["runs"] for name, row in ample["methods"].items() if name != "gainbias"}
     runs = {row["runs"] for entry in entries for name, row in entry["methods"].items() if name == "gainbias"}
-    theirs = {
-        row["runs"] for entry in entries for name, row in entry["methods"].items() if name != "gainbias"
-    }
     lines += [
         "",
         f"In %, of {min(runs):,} runs of each length for ours"
         + (f" and {min(theirs):,} for other methods" if theirs else "")
         + "; `-` was not measured or not given. The first columns are for the shortest length that expects "
-        "200 relaxation times and 20 rare events, the quantiles for the longest that was measured.",
+        "200 relaxation times and 20 rare events, the quantiles for the longest that was measured, if at "
+        "least half of its runs have an interval.",
     ]
     return "\n".join(lines)
 
@@ -300,7 +329,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="write the results into this JSON file")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these processes alone")
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument(
+        "--shown", action="store_true", help="the length alone at which the table compares methods"
+    )
     parser.add_argument("--held-out", action="store_true", help="the processes that are used once")
+    parser.add_argument("--merge", type=Path, help="put the results of this file into that of --output")
     parser.add_argument("--write", action="store_true", help="put stored figures into docs/series.md")
     options = parser.parse_args()
     if options.write:
@@ -314,8 +347,16 @@ def main() -> None:
         parser.error(f"no such process: {', '.join(sorted(unknown))}; there are {', '.join(listed)}")
     results = []
     print(HEADER)
+    chosen = [listed[name] for name in options.only or listed]
+    stored = []
+    if options.output is not None and options.output.exists():
+        stored = json.loads(options.output.read_text(encoding="utf-8"))
+    if options.merge:
+        whole = merged(stored, json.loads(options.merge.read_text(encoding="utf-8")))
+        write_whole(options.output, (json.dumps(whole, indent=1) + "\n").encode())
+        return
     for entry in study(
-        [listed[name] for name in options.only or listed],
+        [(process, shown_length(process) if options.shown else lengths(process)) for process in chosen],
         options.runs,
         tuple(options.methods),
         options.workers,
@@ -324,7 +365,8 @@ def main() -> None:
         for name, row in entry["methods"].items():
             print(line(entry, name, row), flush=True)
         if options.output is not None:
-            write_whole(options.output, (json.dumps(results, indent=1) + "\n").encode())
+            whole = merged(stored, results)
+            write_whole(options.output, (json.dumps(whole, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

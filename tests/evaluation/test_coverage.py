@@ -129,3 +129,28 @@ def test_the_table_of_the_documentation_has_the_stored_figures() -> None:
     assert coverage.table(stored) in page
     stored[4]["methods"]["gainbias"]["unflagged"] += 0.01
     assert coverage.table(stored) not in page
+
+
+def test_stored_results_stay_where_nothing_new_was_found() -> None:
+    def entry(name: str, steps: int, **methods: int) -> dict[str, object]:
+        return {"process": name, "steps": steps, "methods": methods}
+
+    stored = [entry("ar0.9", 200, hac=1, gainbias=1), entry("ar0.9", 300, gainbias=1)]
+    found = [entry("ar0.9", 300, hac=2), entry("ar0.9", 200, hac=2), entry("waiting-0.5", 200, hac=2)]
+    assert coverage.merged(stored, found) == [
+        entry("waiting-0.5", 200, hac=2),
+        entry("ar0.9", 200, hac=2, gainbias=1),
+        entry("ar0.9", 300, gainbias=1, hac=2),
+    ]
+    assert stored[0]["methods"] == {"hac": 1, "gainbias": 1}
+
+
+def test_methods_are_compared_at_the_shortest_length_that_is_long_enough() -> None:
+    assert coverage.shown_length(PROCESSES["ar0.9"]) == [2000]
+    assert coverage.shown_length(PROCESSES["disasters"]) == [200_000]
+    assert coverage.shown_length(PROCESSES["pareto-1.5"]) == coverage.shown_length(PROCESSES["trend"]) == []
+
+
+def test_a_quantile_that_few_runs_have_is_not_shown() -> None:
+    row = {"quantiles": {"0.95": {"coverage": 0.9, "given": 0.5}, "0.99": {"coverage": 0.1, "given": 0.4}}}
+    assert [coverage.by_most(row, level) for level in (0.5, 0.95, 0.99)] == [None, 0.9, None]

@@ -8,6 +8,7 @@ import pytest
 from gymnasium import spaces
 
 import gainbias as gb
+from benchmarks import event_coverage
 from gainbias import cli
 from gainbias.evaluation.gain.batches import BatchMeans, RatioDifference, RatioMeans
 from gainbias.evaluation.gain.interval import estimate_gain
@@ -175,3 +176,18 @@ def test_in_a_shell(capsys):
     words = ["compare", *words[1:], "--policy", "tests.evaluation.test_event_environments:still"]
     assert cli.main([*words, "--duration", "dt"]) == cli.DONE
     assert "per unit of 'dt'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["gamma", "mm1", "dependent"])
+def test_the_benchmark_has_one_process_for_logs_and_environments(name):
+    process = event_coverage.EVENT_PROCESSES[name]
+    env = event_coverage.Events(process, 200)
+    first, _ = env.reset(seed=3)
+    steps = [env.step(0) for _ in range(200)]
+    log = process.log(np.random.default_rng(np.random.PCG64(3)), 201)
+    lasted = np.diff(log["at"])
+    assert [info["dt"] for *_, info in steps] == pytest.approx(lasted)
+    paid = np.broadcast_to(log.get("reward", 0.0), 201)[:-1] + log["rate"][:-1] * lasted
+    assert [reward for _, reward, *_ in steps] == pytest.approx(paid)
+    assert [first, *(state for state, *_ in steps)] == np.broadcast_to(log.get("state", 0), 201).tolist()
+    assert event_coverage.estimated(name, 2_000, 0, "environment").per == "unit of 'dt'"

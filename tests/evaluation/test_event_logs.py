@@ -563,18 +563,38 @@ class TestBadInput:
             in words
         )
 
-    @pytest.mark.parametrize("wrong", [-1.0, np.nan])
+    @pytest.mark.parametrize("wrong", [-1.0, np.nan, 1e101])
     def test_durations(self, wrong):
         durations = np.append(np.diff(SMALL["at"]), 2.0)
         log = {name: SMALL[name] for name in ("state", "reward", "rate")} | {"dt": durations}
         log["dt"] = np.where(np.arange(7) == 5, wrong, durations)
         words = warned(log, time=None, duration="dt")[1]
         assert "row 5 of the log: the duration is" in words
-        assert ("-1.0, and must not be negative" in words) or "missing" in words
+        reasons = {
+            -1.0: "-1.0, and must not be negative",
+            1e101: "1e+101, beyond 1e+100: choose another unit",
+        }
+        assert reasons.get(wrong, "missing") in words
 
     def test_no_time_at_all(self):
         with pytest.raises(ValueError, match="durations, add up to 0"):
             evaluated(SMALL | {"at": np.ones(7)})
+
+    @pytest.mark.filterwarnings("error::RuntimeWarning")
+    @pytest.mark.parametrize("unit", [5e-324, 1e-300, 1e-120])
+    def test_hardly_any_time(self, unit):
+        """Squares of such durations are 0."""
+        rng = np.random.default_rng(0)
+        log = {"reward": rng.normal(size=900), "dt": unit * rng.integers(1, 4, 900)}
+        with pytest.raises(ValueError, match=r"too near to 0, .* choose a unit"):
+            gb.evaluate_log(log, duration="dt")
+        over_time = gb.evaluate_series(log["reward"], 0.5, duration=log["dt"])
+        assert over_time.interval is None
+        assert "too near to zero: there is no mean over time" in over_time.verdict.words
+        low, high = over_time.quantiles[0.5].interval
+        assert low < 0.0 < high
+        longer = gb.evaluate_log(log | {"dt": log["dt"] / unit * 1e-90}, duration="dt")
+        assert longer.gain_interval[0] < 0.0 < longer.gain_interval[1]
 
     def test_arguments_that_do_not_fit(self):
         with pytest.raises(ValueError, match="time and duration both say how long a row lasts"):

@@ -354,11 +354,22 @@ class TestWrongInput:
         with pytest.raises(ValueError, match=message):
             gb.evaluate_series(x)
 
+    @pytest.mark.filterwarnings("error::RuntimeWarning")
+    @pytest.mark.parametrize("unit", [1e-310, 1e-200, 1e-110])
+    def test_numbers_whose_squares_are_lost_are_not_called_constant(self, unit):
+        found = gb.evaluate_series(unit * lognormal(900), 0.5)
+        assert found.interval is None
+        assert "their squares are lost" in found.verdict.words
+        assert found.quantiles[0.5].interval is not None
+        assert gb.evaluate_series(1e-90 * lognormal(900), ()).interval is not None
+        assert gb.evaluate_series(1e90 * lognormal(900), ()).interval is not None
+
     @pytest.mark.parametrize(
         ("wrong", "what"),
         [
             (np.nan, "nan or missing"),
             (np.inf, "inf, not a finite number"),
+            (-1e101, "-1e+101, beyond 1e+100: choose another unit"),
             (None, "missing"),
             ("12 ms", "the text '12 ms', not a number"),
             ("1_000", "the text '1_000', not a number"),
@@ -374,6 +385,10 @@ class TestWrongInput:
         [reason, *_] = found.diagnostics.warnings
         assert reason == f"cut short after 400 numbers: row 400: the number is {what}"
         assert found.mean == gb.evaluate_series(lognormal(500)[:400]).mean
+
+    def test_complex_numbers_do_not_lose_a_part(self):
+        with pytest.raises(ValueError, match=r"row 0: the number is .*1\+0j.*not a number"):
+            gb.evaluate_series(np.ones(50, dtype=complex))
 
     def test_a_wrong_row_of_one_chain(self):
         x = np.random.default_rng(0).normal(size=(3, 500))
@@ -423,7 +438,7 @@ class TestWrongInput:
         alone = found["b"]
         assert (alone.mean, alone.interval, alone.quantiles[0.5].value) == (7.5, None, 7.5)
         assert alone.verdict.kind == "too short"
-        assert "1 numbers" in alone.diagnostics.warnings[0]
+        assert "1 number," in alone.diagnostics.warnings[0]
         assert found["a"].mean == 2.0
 
     def test_a_missing_group(self):

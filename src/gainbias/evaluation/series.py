@@ -16,7 +16,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
+from gainbias.evaluation.gain.batches import SMALLEST_NUMBER, BatchMeans, RatioMeans
 from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.gain.quantiles import (
     SAMPLE,
@@ -380,11 +380,11 @@ def _gain(one: _Gathered, plan: _Plan) -> GainEstimate | None:
         return estimate_gain(one.numbers, plan.confidence, finds, skipped)
     below = estimate_gain(one.beside, plan.confidence, finds)
     divisor, answer = ("durations", "mean over time") if plan.clock else ("numbers to divide by", "ratio")
-    if below.gain == 0.0 or one.beside.mean == 0.0:
+    least = min(abs(below.gain), abs(one.beside.mean))
+    if least < SMALLEST_NUMBER:
         top = estimate_gain(one.numbers, plan.confidence, finds)
-        return _without_interval(
-            replace(top, gain=math.nan), f"the {divisor} sum to zero: there is no {answer}"
-        )
+        why = "sum to zero" if least == 0.0 else f"are {least:.3g} on average, too near to zero"
+        return _without_interval(replace(top, gain=math.nan), f"the {divisor} {why}: there is no {answer}")
     found = estimate_gain(one.pair, plan.confidence, finds, skipped)
     errors = abs(below.gain) / below.standard_error if below.standard_error > 0.0 else math.inf
     if errors < FAR_FROM_ZERO:
@@ -527,7 +527,8 @@ def _of_hardly_any(one: _Gathered, confidence: float) -> GainEstimate:
     mean = one.numbers.mean if steps else math.nan
     if one.beside is not None and steps:
         mean = mean / one.beside.mean if one.beside.mean else math.nan
-    words = f"too short: {steps * chains} numbers, and an interval needs at least {FEWEST_NUMBERS}"
+    found = "1 number" if steps * chains == 1 else f"{steps * chains} numbers"
+    words = f"too short: {found}, and an interval needs at least {FEWEST_NUMBERS}"
     return GainEstimate(
         gain=mean,
         interval=(math.nan, math.nan),

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special, stats
 
-from gainbias.evaluation.gain.batches import AnyMeans, BatchMeans
+from gainbias.evaluation.gain.batches import LARGEST_NUMBER, AnyMeans, BatchMeans
 from gainbias.evaluation.gain.interval import (
     SKEWNESS_GROUPS,
     GainEstimate,
@@ -394,10 +394,12 @@ class RunningMean:
                 f"type {array.dtype}"
             )
         array = array.astype(np.float64, copy=False)
-        if not np.isfinite(array).all():
-            place = int(np.argmin(np.isfinite(array)))
+        right = np.abs(array) <= LARGEST_NUMBER  # which nan and infinity are not
+        if not right.all():
+            place = int(np.argmin(right))
+            must = f"at most {LARGEST_NUMBER:g}" if np.isfinite(array[place]) else "finite"
             raise ValueError(
-                f"numbers must be finite, found {array[place]} at place {place} of these, after "
+                f"numbers must be {must}, found {array[place]} at place {place} of these, after "
                 f"{self._skipped + self.steps:,} earlier ones: none of these was added"
             )
         return array

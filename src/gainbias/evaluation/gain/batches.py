@@ -26,6 +26,9 @@ first numbers are kept as well, in 64 kB."""
 BATCH_PIECE = 2**20
 """Numbers that are worked on at once, however many the caller brings."""
 
+SMALLEST_NUMBER, LARGEST_NUMBER = 1e-100, 1e100
+"""Sizes of numbers whose squares, and the squares of these, are numbers too."""
+
 NEGLIGIBLE_DEVIATION = 1e-13
 """A standard deviation this small, relative to the largest reward, is that of rounding."""
 

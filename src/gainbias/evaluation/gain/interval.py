@@ -20,7 +20,7 @@ from numbers import Real
 import numpy as np
 from scipy import stats
 
-from gainbias.evaluation.gain.batches import AnyMeans, RatioMeans
+from gainbias.evaluation.gain.batches import SMALLEST_NUMBER, AnyMeans, RatioMeans
 from gainbias.evaluation.gain.spectrum import autocorrelation_time, slow_waves
 from gainbias.evaluation.gain.verdict import ENOUGH_ENTRIES, SURE_OF_SHIFT, Verdict, constant_verdict, judge
 from gainbias.evaluation.gain.warm_up import (
@@ -179,8 +179,14 @@ def estimate_gain(
     True
     """
     _check(rewards.steps, confidence)
-    if isinstance(rewards, RatioMeans) and rewards.bottoms.mean == 0.0:
-        raise ValueError("the ratio has no meaning: the numbers to divide by, or durations, add up to 0")
+    if isinstance(rewards, RatioMeans) and abs(rewards.bottoms.mean) < SMALLEST_NUMBER:
+        raise ValueError(
+            "the ratio has no meaning: the numbers to divide by, or durations, add up to 0"
+            if rewards.bottoms.mean == 0.0
+            else "the numbers to divide by, or durations, are too near to 0, "
+            f"{rewards.bottoms.mean:.3g} on average: choose a unit that makes them larger than "
+            f"{SMALLEST_NUMBER:g}"
+        )
     cut = _warm_up_of(rewards.with_rest, rewards.mean_after, rewards.rounding) if find_warm_up else 0
     if isinstance(rewards, RatioMeans) and rewards.bottoms.mean_after(cut) == 0.0:
         cut = 0  # of what is left there would be no ratio
@@ -264,7 +270,9 @@ def _estimated(path: _Path, confidence: float, r_hat: float, whole: float, doubt
     steps = chains * (path.steps - transient)
     interval, error = (float("nan"), float("nan")), float("nan")
     time, degrees = 1.0, 0
-    if path.variance == 0.0:
+    if 0.0 < float(np.abs(path.means).max()) < SMALLEST_NUMBER:
+        verdicts = [_too_small()]
+    elif path.variance == 0.0:
         verdicts = [constant_verdict(transient and path.skipped + transient)]
     elif path.means.shape[1] < FEWEST_MEANS:
         verdicts = [_hardly_any(steps)]
@@ -311,6 +319,14 @@ def _estimated(path: _Path, confidence: float, r_hat: float, whole: float, doubt
 def _hardly_any(steps: int) -> Verdict:
     words = f"too short: {steps} numbers are too few for any interval"
     return Verdict("too short", False, words, longer=ENOUGH_ENTRIES / steps)
+
+
+def _too_small() -> Verdict:
+    words = (
+        f"the numbers differ by less than {SMALLEST_NUMBER:g}, so their squares are lost and there is no "
+        "interval: multiply them by a large number"
+    )
+    return Verdict("constant", False, words)
 
 
 def skewness_of_mean(groups: Floats) -> float:

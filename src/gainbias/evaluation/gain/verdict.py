@@ -66,7 +66,7 @@ LATE_CUT = 0.45
 FEWEST_EVENTS = 3.0
 """Fewer events than this, if they make up the variance, are too few for any interval."""
 
-EVENTS_OF_HEAVY_TAILS = 30.0
+EVENTS_OF_HEAVY_TAILS = 100.0
 """Tails are looked at where fewer events than this make up the variance."""
 
 TAIL_FACTOR = 2.0

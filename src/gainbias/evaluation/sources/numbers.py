@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainbias.evaluation.gain.batches import LARGEST_NUMBER
 from gainbias.evaluation.sources.clocks import unused_times
 from gainbias.evaluation.sources.columns import (
     ENDS_OF_CSV,
@@ -278,16 +279,17 @@ def _floats(column: NDArray[Any], name: str, notes: list[str]) -> tuple[NDArray[
         note = f"{name}: {TEXTS}"
         if is_text and note not in notes:
             notes.append(note)
-    finite = np.isfinite(numbers)
-    if finite.all():
+    right = np.abs(numbers) <= LARGEST_NUMBER  # which nan and infinity are not
+    if right.all():
         return numbers, None
-    rows = ~finite if numbers.ndim == 1 else ~finite.all(axis=0)
+    rows = ~right if numbers.ndim == 1 else ~right.all(axis=0)
     row = int(np.argmax(rows))
-    place = (row,) if numbers.ndim == 1 else (int(np.argmin(finite[:, row])), row)
+    place = (row,) if numbers.ndim == 1 else (int(np.argmin(right[:, row])), row)
     chain = f" of chain {place[0]}" if numbers.ndim == 2 else ""
     value = numbers[place]
     missing = "nan or missing" if column.dtype.kind == "f" else "missing"
-    what = odd.get(place) or (missing if math.isnan(value) else f"{value}, not a finite number")
+    far = f"beyond {LARGEST_NUMBER:g}: choose another unit" if math.isfinite(value) else "not a finite number"
+    what = odd.get(place) or (missing if math.isnan(value) else f"{value}, {far}")
     return numbers, (row, f"{name} is {what}", chain)
 
 
@@ -323,6 +325,8 @@ def _parsed(column: NDArray[Any]) -> tuple[NDArray[Any], dict[tuple[int, ...], s
                 return numbers, {place: f"the text {words!r}, not a number"}, is_text
         else:
             try:
+                if isinstance(entry, np.complexfloating):
+                    raise TypeError  # a float of it would be its real part
                 numbers[place] = float(entry)
             except (TypeError, ValueError):
                 return numbers, {place: f"{entry!r} ({type(entry).__name__}), not a number"}, is_text

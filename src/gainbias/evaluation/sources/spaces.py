@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gainbias.evaluation.gain.batches import LARGEST_NUMBER
 from gainbias.tasks.gym.continuing import optional
 from gainbias.types import Floats
 
@@ -108,7 +109,7 @@ ANY_NUMBER = Limits((), np.array(-np.inf), np.array(np.inf), whole=False)
 ONE_STATE = Limits((), np.array(0.0), np.array(0.0), whole=True)
 """Of observations that are not looked at."""
 
-ANY_REWARD = Limits((), np.array(-1e100), np.array(1e100), whole=False)
+ANY_REWARD = Limits((), np.array(-LARGEST_NUMBER), np.array(LARGEST_NUMBER), whole=False)
 """Squares of rewards must be numbers too."""
 
 
@@ -379,18 +380,21 @@ def first_flaw(values: NDArray[Any], limits: Limits) -> Flaw | None:
 
 
 def first_wrong_duration(durations: Floats) -> Flaw | None:
-    """Find the first duration that is negative or not finite.
+    """Find the first duration that is negative, far too large or not finite.
 
     Examples
     --------
     >>> first_wrong_duration(np.array([1.0, 0.0, -2.0]))
     Flaw(place=2, what='-2.0, it must be a number that is not negative')
     """
-    right = np.isfinite(durations) & (durations >= 0.0)
+    right = (durations >= 0.0) & (durations <= LARGEST_NUMBER)
     if right.all():
         return None
     place = int(np.argmin(right))
-    return Flaw(place, f"{durations[place]}, it must be a number that is not negative")
+    limit = (
+        f" and at most {LARGEST_NUMBER:g}" if np.isfinite(durations[place]) and durations[place] > 0 else ""
+    )
+    return Flaw(place, f"{durations[place]}, it must be a number that is not negative{limit}")
 
 
 class Wrong(Exception):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainbias.evaluation.gain.batches import LARGEST_NUMBER
 from gainbias.evaluation.sources.columns import Chunk
 from gainbias.evaluation.sources.spaces import Flaw
 from gainbias.evaluation.stream import BrokenStream
@@ -117,9 +118,16 @@ class RowClock:
             wrong = lasted < 0.0
         else:
             lasted, wrong = numbers, missing
+        far = np.abs(lasted) > LARGEST_NUMBER
+        wrong |= far
         if wrong.any():
             place = int(np.argmax(wrong))
-            what = "is missing" if missing[place] else f"is {column[place]}, and must not be negative"
+            how = (
+                f"beyond {LARGEST_NUMBER:g}: choose another unit"
+                if far[place]
+                else "and must not be negative"
+            )
+            what = "is missing" if missing[place] else f"is {column[place]}, {how}"
             return lasted[:place], Flaw(place, f"the {self.role} {what}")
         return lasted, flaw
 
