@@ -351,3 +351,17 @@ def test_states_whose_remainder_is_0_hide_no_other(discount: float) -> None:
     found = gb.discounted_values(mrp, discount)
     _, remainder = exact_discounted(mrp, fraction(discount))
     assert_within(found.remainder, found.remainder_error, remainder)
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.5, 1.0 - 2.0**-20])
+@pytest.mark.parametrize("seed", range(4))
+def test_chains_over_many_decades(seed: int, discount: float) -> None:
+    """The gain is known by elimination, where a residual with twice the digits says nothing about it."""
+    rng = np.random.default_rng(seed)
+    up, down = 10.0 ** -rng.uniform(0, 60, (2, 7)) / 2
+    chain = np.diag(up, 1) + np.diag(down, -1)
+    mrp = gb.MarkovRewardProcess(chain + np.diag(1 - chain.sum(axis=1)), rng.standard_normal(8))
+    found = gb.discounted_values(mrp, discount)
+    level, remainder = exact_discounted(mrp, fraction(discount))
+    assert abs(fraction(found.level) - level[0]) <= fraction(found.level_error)
+    assert_within(found.remainder, found.remainder_error, remainder, scale=1e3 / (1.0 - discount))

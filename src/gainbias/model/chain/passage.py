@@ -124,7 +124,7 @@ def hitting_times(mrp: MarkovRewardProcess, targets: Any) -> HittingTimes:
     ValueError
         If `targets` is empty, holds all states, or names something that is no state.
     ConvergenceError
-        If no method finds a useful digit, as where the targets are more than some 1e28 jumps away.
+        If no method finds a useful digit, as where the targets are more than some 1e300 jumps away.
 
     Examples
     --------

@@ -12,7 +12,8 @@ entry. Both the residual and M y are evaluated with twice the digits, and what t
 bound does not depend on how x and y were found: a factorisation, or a method that iterates.
 
 What twice the digits round grows with the number of jumps until the chain leaves: beyond some 1e28 of them
-an answer cannot be told from a wrong one and is refused, even where elimination has it right.
+an answer cannot be told from a wrong one in this way. There elimination is trusted without a residual: what
+it finds is right to a part of what absolute right sides would give, as in `gainbias.model.solve.bounds`.
 """
 
 from __future__ import annotations
@@ -22,17 +23,24 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+import scipy.sparse as sparse
 
 from gainbias.kernels import by_blocks, kernel
 from gainbias.model.checks import EPSILON, CsrArray, row_sums
 from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly, sum_of_parts
 from gainbias.model.solve.choice import DENSE_SOLVE_STATES
+from gainbias.model.solve.elimination.law import SMALLEST_NORMAL, elimination_rounding, loses_products
 from gainbias.model.solve.elimination.numeric import Sparse
-from gainbias.model.solve.elimination.solver import factorise_chain
-from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, symmetric_pattern
+from gainbias.model.solve.elimination.solver import Factors, factorise_chain
+from gainbias.model.solve.elimination.symbolic import (
+    EliminationPlan,
+    plan_dense,
+    plan_sparse,
+    symmetric_pattern,
+)
 from gainbias.model.solve.solution import Budget, ConvergenceError, MethodError, available_memory
 from gainbias.model.solve.turns import Meter
-from gainbias.model.solve.vectors import combined, inner, largest_of, length, multiply
+from gainbias.model.solve.vectors import combined, gathered, inner, largest_of, length, multiply
 from gainbias.progress import Watch
 from gainbias.types import Floats, Ints
 
@@ -85,14 +93,16 @@ class LeakingChain:
         What transitions are multiplied by.
     solve : callable
         From a right side, (m,), to an approximate solution that is 0 outside.
-    is_direct : bool
-        Whether `solve` keeps the digits of each entry for a right side that is not negative.
+    leaving : (m,) array
+        What leaves the states inside in a step, from each of them.
     exits : (m,) array
         The diagonal of M.
     method : str
         Name of the method.
     notes : tuple of str
         Remarks for the user.
+    factors : Factors, optional
+        What `solve` solves with if it keeps the digits of each entry for a right side that is not negative.
     """
 
     rows: Sparse
@@ -101,10 +111,16 @@ class LeakingChain:
     leak: tuple[float, float]
     scale: float
     solve: Callable[[Floats], Floats]
-    is_direct: bool
+    leaving: Floats
     exits: Floats
     method: str
     notes: tuple[str, ...] = ()
+    factors: Factors | None = None
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether `solve` keeps the digits of each entry for a right side that is not negative."""
+        return self.factors is not None
 
     def residual(self, right: Doubled, x: Doubled) -> tuple[Floats, Floats]:
         """Return the residual inside, evaluated with twice the digits, and a bound on its rounding, (m,)."""
@@ -158,9 +174,42 @@ class LeakingChain:
                 if not (worst > 1.0 and (worst <= 0.5 * last or largest <= 0.5 * before)):
                     break
                 high, low = self._corrected(x, (correct or self.solve)(res))
-            if not np.isfinite(wanted).all():
-                raise MethodError("numbers leave the range of double precision")
-            return BoundedSolution(answer, self.majorant(wanted))
+            try:
+                if not np.isfinite(wanted).all():
+                    raise MethodError("numbers leave the range of double precision")
+                return BoundedSolution(answer, self.majorant(wanted))
+            except MethodError:
+                if self.factors is None:
+                    raise
+                return self._eliminated(self.factors, right, answer, doubt)
+
+    def _eliminated(
+        self, factors: Factors, right: Doubled, outside: Doubled, doubt: Floats | float
+    ) -> BoundedSolution:
+        """Return the solution that elimination finds at once, and the bound that holds for it.
+
+        `law` of the elimination has the argument for products that are too small to be numbers.
+        """
+        values = outside.high.copy()
+        values[self.states] = 0.0
+        moves = sparse.csr_array(
+            (self.scale * self.rows.data, self.rows.indices, self.rows.indptr),
+            (len(self.states), self.num_states),
+        )
+        size = np.abs(right.high) + np.asarray(moves @ np.abs(values))
+        x, most = self.solve(right.high + np.asarray(moves @ values)), self.solve(size)
+        off = self.solve(doubt + (np.diff(self.rows.indptr) + 8.0) * EPSILON * size)
+        unseen = 4.0 * SMALLEST_NORMAL * (1.0 + self.solve(np.ones(len(size))))
+        # Transitions times the scale, and sums of what leaves, were rounded before.
+        given = 2.0 * EPSILON * (len(self.rows.data) + 4.0 * len(size))
+        rounding = elimination_rounding(factors.fronts, factors.values) + given
+        error = (off + 2.0 * rounding * most) * (1.0 + 4.0 * rounding) + unseen
+        if any(factors.go_up(loses_products, gathered(self.leaving, factors.fronts.order))):
+            error += np.max(unseen) * np.max(most)
+        if not (np.isfinite(error).all() and rounding < 0.1 and np.max(unseen) < 0.5):
+            raise MethodError("numbers leave the range of double precision")
+        values[self.states] = x
+        return BoundedSolution(Doubled(values), error * (1.0 + 1e-9))
 
     def _corrected(self, x: Doubled, correction: Floats) -> tuple[Floats, Floats]:
         high, low = x.high.copy(), x.rest.copy()
@@ -198,9 +247,7 @@ class LeakingChain:
                 # Where little is wanted beside a large y, rounding decides: there more is asked for.
                 lifted = np.maximum(wanted, 4.0 * (np.abs(res) + floor))
                 res, wanted = res + (lifted - wanted), lifted
-        raise MethodError(
-            "no bound on the error was found, as happens where more than some 1e28 jumps are made"
-        )
+        raise MethodError("no bound on the error was found: there are too many jumps until the chain leaves")
 
 
 def with_leaking_chain(
@@ -285,21 +332,21 @@ def _candidates(
     exits = leaving + np.maximum(row_sums(inner) - stay, 0.0)
     m = len(states)
 
-    def chain(solve: Callable[[Floats], Floats], method: str, *notes: str) -> LeakingChain:
+    def chain(solve: Callable[[Floats], Floats], method: str) -> LeakingChain:
         rows = Sparse(from_inside.indptr, from_inside.indices, from_inside.data)
-        is_direct = method != "krylov"
-        return LeakingChain(
-            rows, states, csr.shape[1], leak, scale, solve, is_direct, exits, method, tuple(notes)
-        )
+        return LeakingChain(rows, states, csr.shape[1], leak, scale, solve, leaving, exits, method)
+
+    def eliminated(plan: EliminationPlan, budget: Budget, method: str, *notes: str) -> LeakingChain:
+        factors = factorise_chain(inner, leaving, plan, budget)
+        return replace(chain(factors.solve, method), notes=notes, factors=factors)
 
     def dense() -> LeakingChain:
-        plan = plan_dense(np.zeros(m, np.intp))
-        return chain(factorise_chain(inner, leaving, plan, budget).solve, "dense-gth")
+        return eliminated(plan_dense(np.zeros(m, np.intp)), budget, "dense-gth")
 
     def by_fronts(budget: Budget) -> LeakingChain:
         plan, order = plan_sparse(symmetric_pattern(inner), budget)
         note = f"order: {order}; {plan.factor_entries:,} numbers in the factors"
-        return chain(factorise_chain(inner, leaving, plan, budget).solve, "sparse-gth", note)
+        return eliminated(plan, budget, "sparse-gth", note)
 
     def krylov() -> LeakingChain:
         moves = inner.copy()

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.kernels import by_blocks, is_large, kernel
-from gainbias.model.checks import CsrArray, row_sums
+from gainbias.model.checks import EPSILON, CsrArray, row_sums
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.branches import Branches, eliminate_branches, find_branches
 from gainbias.model.solve.elimination.law import (
@@ -124,7 +124,9 @@ class EliminationSolver:
     @cached_property
     def rounding(self) -> float:
         """Bound on the relative error of each number that comes from numbers which are not negative."""
-        return elimination_rounding(self._factors.fronts, self._factors.values)
+        # With several roots, what leads to them from a state is a sum that was rounded before.
+        sums = EPSILON * self._to_roots.nnz if self.num_classes > 1 else 0.0
+        return elimination_rounding(self._factors.fronts, self._factors.values) + sums
 
     @cached_property
     def unseen(self) -> Floats:
