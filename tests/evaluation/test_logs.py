@@ -14,6 +14,7 @@ import pytest
 from pyarrow import dataset, parquet
 
 import gainbias as gb
+from gainbias.evaluation.sources import columns
 from gainbias.evaluation.sources.environments import environment_stream
 from gainbias.evaluation.sources.logs import log_stream
 from tests.evaluation.chains import Walk, check_against, column, queue_process
@@ -476,8 +477,23 @@ class TestCsv:
         named = {"state": "x", "reward": "paid"}
         assert gb.evaluate_log(tmp_path / "log.csv", **named).gain == gb.evaluate_log(frame, **named).gain
 
-    @pytest.mark.parametrize("text", ["state,reward\n1,2\n1,2,3\n"])
-    def test_what_cannot_be_read_is_named(self, text, tmp_path):
-        (tmp_path / "log.csv").write_text(text)
-        with pytest.raises(ValueError, match=r"log.csv is not a CSV file that can be read"):
-            gb.evaluate_log(tmp_path / "log.csv")
+    @pytest.mark.parametrize("wrong", ["1", "1,2,3"])
+    @pytest.mark.parametrize("place", [0, 1, 700, 2_999])
+    def test_rows_before_one_with_another_number_of_fields_count(self, wrong, place, tmp_path, monkeypatch):
+        monkeypatch.setattr(columns, "BLOCK_OF_BYTES", 2_000)
+        rows = [f"{k % 3},{k % 7}" for k in range(3_000)]
+        rows[place] = wrong
+        rows.insert(place // 2, "")  # an empty line is no row
+        (tmp_path / "log.csv").write_text("state,reward\n" + "\n".join([*rows, "1,2,3"]))
+        message = (
+            f"row {place} has another number of fields \\({len(wrong.split(','))}\\) than the head \\(2\\)"
+        )
+        if place < 2:
+            with pytest.raises(ValueError, match=message):
+                gb.evaluate_log(tmp_path / "log.csv")
+        else:
+            known = gb.evaluate_log({"state": np.arange(place) % 3, "reward": np.arange(place) % 7})
+            found = gb.evaluate_log(tmp_path / "log.csv")
+            assert re.search(message, found.diagnostics.warnings[0])
+            assert found.diagnostics.num_transitions == known.diagnostics.num_transitions
+            assert found.gain == known.gain

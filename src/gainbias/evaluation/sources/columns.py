@@ -415,7 +415,7 @@ def _csv(path: str, size: int) -> Table:
     import pyarrow
 
     try:
-        with _csv_reader(path, None) as reader:
+        with _csv_reader(path, None, []) as reader:
             schema = reader.schema
     except (pyarrow.ArrowInvalid, OSError) as error:
         if "Empty CSV" in str(error):
@@ -427,23 +427,50 @@ def _csv(path: str, size: int) -> Table:
         kinds = {name: schema.field(name).type for name in names}
         if "group" in roles:  # a name, even if it looks like a number
             kinds[str(roles["group"])] = pyarrow.string()
-        with _csv_reader(path, names) as reader:
+        ragged: list[Any] = []
+        with _csv_reader(path, names, ragged) as reader:
+            rows = 0
             for batch in reader:
                 columns = [_of_kind(batch.column(name), kinds[name]) for name in names]
-                yield pyarrow.RecordBatch.from_arrays(columns, names)
+                block = pyarrow.RecordBatch.from_arrays(columns, names)
+                if ragged and rows + block.num_rows > _row_of(ragged[0]):
+                    yield block.slice(0, _row_of(ragged[0]) - rows)
+                    break
+                rows += block.num_rows
+                yield block
+        if ragged:
+            one = ragged[0]
+            raise BrokenStream(
+                f"row {_row_of(one)} has another number of fields ({one.actual_columns}) than the head "
+                f"({one.expected_columns}): {one.text[:60]!r}"
+            )
 
     return _with_schema(_chunks_of(batches, size), schema)
 
 
-def _csv_reader(path: str, columns: list[str] | None) -> Any:
-    """Open a CSV file to be read in blocks; columns that are named come as the texts that are there."""
+def _row_of(ragged: Any) -> int:
+    """Return the number of a row that PyArrow could not read; it counts from 1, and the head too."""
+    return int(ragged.number) - 2
+
+
+def _csv_reader(path: str, columns: list[str] | None, ragged: list[Any]) -> Any:
+    """Open a CSV file to be read in blocks; columns that are named come as the texts that are there.
+
+    Rows with more or fewer fields than the head are passed over; the first one is put into `ragged`.
+    """
     import pyarrow
     import pyarrow.csv
+
+    def passed_over(row: Any) -> str:
+        if not ragged:
+            ragged.append(row)
+        return "skip"
 
     texts = dict.fromkeys(columns or (), pyarrow.string())
     return pyarrow.csv.open_csv(
         path,
         read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK_OF_BYTES),
+        parse_options=pyarrow.csv.ParseOptions(invalid_row_handler=passed_over),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types=texts, include_columns=columns, strings_can_be_null=True
         ),
