@@ -26,13 +26,11 @@ from gainbias.model.checks import (
     values_at,
 )
 from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.solve.elimination.law import SMALLEST_NORMAL
 from gainbias.types import Floats, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SMALLEST_NORMAL = float(np.finfo(np.float64).smallest_normal)
-"""More than what products that are too small to be numbers lose together."""
 
 
 class _Effects(NamedTuple):
@@ -241,6 +239,7 @@ class Sensitivity:
                 off += EPSILON * np.abs(gained)
             error = self._weighted(source, _Effects(np.abs(gained), off))
             effects = self.stationary[source] * gained
+            # Products that are too small to be numbers lose less than the last.
             error += 2.0 * EPSILON * np.abs(effects) + SMALLEST_NORMAL * (error > 0.0)
         return _Effects(effects, np.where(np.isnan(error), np.inf, error))
 
