@@ -119,7 +119,7 @@ class TestLightWork:
         assert in_python == done.stdout.strip()
 
     def test_much_of_it_is_compiled_after_all(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(compile_module, "PYTHON_SECONDS", 0.02)
+        monkeypatch.setattr(compile_module, "PYTHON_SECONDS", 0.002)
         calls = []
 
         @kernel

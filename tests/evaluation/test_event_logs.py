@@ -14,7 +14,7 @@ from pyarrow import csv, dataset, parquet
 import gainbias as gb
 from gainbias import cli
 from gainbias.evaluation.gain.batches import RatioMeans
-from gainbias.evaluation.sources import columns
+from gainbias.evaluation.sources import readers
 from gainbias.evaluation.sources.logs import log_stream
 from tests.evaluation.test_logs_time import mm1
 
@@ -230,7 +230,7 @@ class TestUnits:
 
     @pytest.mark.parametrize("end", ["csv", "jsonl"])
     def test_parts_of_a_file_may_have_other_units(self, end, tmp_path, monkeypatch):
-        monkeypatch.setattr(columns, "BLOCK_OF_BYTES", 2_000)
+        monkeypatch.setattr(readers, "BLOCK_OF_BYTES", 2_000)
         hours = np.cumsum(np.random.default_rng(0).integers(1, 100, 300)) / 3_600
         hours[150:] += 0.25 / 3_600  # from here on there are fractions of a second
         rates = np.random.default_rng(1).random(300)
@@ -255,7 +255,7 @@ class TestUnits:
         assert evaluated(tmp_path).gain == pytest.approx(GAIN, rel=1e-14)
 
     def test_later_parts_of_a_file_of_another_kind(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(columns, "BLOCK_OF_BYTES", 2_000)
+        monkeypatch.setattr(readers, "BLOCK_OF_BYTES", 2_000)
         dates = [f"2024-01-01T00:{k // 60:02}:{k % 60:02}" for k in range(600)]
         for odd, words in (("7", "is '7', of another kind"), ("2024-01-02T00:00:00Z", "has a time zone")):
             times = dates[:300] + [odd] * 300

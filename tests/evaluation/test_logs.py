@@ -14,7 +14,7 @@ import pytest
 from pyarrow import dataset, parquet
 
 import gainbias as gb
-from gainbias.evaluation.sources import columns
+from gainbias.evaluation.sources import readers
 from gainbias.evaluation.sources.environments import environment_stream
 from gainbias.evaluation.sources.logs import log_stream
 from tests.evaluation.chains import Walk, check_against, column, queue_process
@@ -480,7 +480,7 @@ class TestCsv:
     @pytest.mark.parametrize("wrong", ["1", "1,2,3"])
     @pytest.mark.parametrize("place", [0, 1, 700, 2_999])
     def test_rows_before_one_with_another_number_of_fields_count(self, wrong, place, tmp_path, monkeypatch):
-        monkeypatch.setattr(columns, "BLOCK_OF_BYTES", 2_000)
+        monkeypatch.setattr(readers, "BLOCK_OF_BYTES", 2_000)
         rows = [f"{k % 3},{k % 7}" for k in range(3_000)]
         rows[place] = wrong
         rows.insert(place // 2, "")  # an empty line is no row

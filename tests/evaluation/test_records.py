@@ -12,7 +12,7 @@ import pytest
 
 import gainbias as gb
 from gainbias import cli
-from gainbias.evaluation.sources.columns import table_of
+from gainbias.evaluation.sources.readers import table_of
 from tests.evaluation.requests import aiperf_record, guidellm_report, guidellm_request, vllm_result
 
 Visit = namedtuple("Visit", ["arrived", "waited"])

@@ -19,8 +19,8 @@ from gainbias.evaluation.gain.quantiles import (
     estimate_quantile,
 )
 from gainbias.evaluation.gain.spectrum import slow_waves
-from gainbias.evaluation.sources import columns
 from gainbias.evaluation.sources import numbers as sources
+from gainbias.evaluation.sources import readers
 from tests.oracles.series import PROCESSES, autoregression
 
 LEVELS = (0.5, 0.95, 0.99)
@@ -34,7 +34,7 @@ def lognormal(length: int = 6000, seed: int = 0) -> np.ndarray:
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of a few thousand rows are too large to be held, and come in several blocks."""
     monkeypatch.setattr(series, "HELD", 1_000)
-    monkeypatch.setattr(columns, "BLOCK_OF_BYTES", 2**12)
+    monkeypatch.setattr(readers, "BLOCK_OF_BYTES", 2**12)
     monkeypatch.setattr(sources, "ROWS", 700)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import gainbias as gb
 from gainbias import cli
-from gainbias.evaluation.sources import columns
-from gainbias.evaluation.sources.columns import table_of
+from gainbias.evaluation.sources import readers
+from gainbias.evaluation.sources.readers import table_of
 from gainbias.evaluation.stream import BrokenStream
 
 pandas = pytest.importorskip("pandas")
@@ -33,7 +33,7 @@ def frame():
 
 @pytest.fixture(params=[2**20, 2**12], ids=["one block", "many blocks"])
 def blocks(request, monkeypatch):
-    monkeypatch.setattr(columns, "BLOCK_OF_BYTES", request.param)
+    monkeypatch.setattr(readers, "BLOCK_OF_BYTES", request.param)
 
 
 class Shared:
@@ -126,7 +126,7 @@ class TestTables:
         assert chunk["who"].tolist() == ["b", None, "a", "b"]
 
     def test_a_column_that_changes_its_kind_later(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(columns, "BLOCK_OF_BYTES", 64)
+        monkeypatch.setattr(readers, "BLOCK_OF_BYTES", 64)
         rows = [{"x": k, "y": k} for k in range(40)] + [{"x": k + 0.5, "y": f"t{k}"} for k in range(40)]
         (tmp_path / "x.csv").write_text("x,y\n" + "".join(f"{row['x']},{row['y']}\n" for row in rows))
         (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -176,7 +176,7 @@ class TestTables:
 class TestWrongFiles:
     @pytest.mark.parametrize("kind", ["csv.gz", "jsonl.gz"])
     def test_a_file_that_was_cut(self, tmp_path, kind, monkeypatch):
-        monkeypatch.setattr(columns, "BLOCK_OF_BYTES", 2**12)
+        monkeypatch.setattr(readers, "BLOCK_OF_BYTES", 2**12)
         rng = np.random.default_rng(0)
         long = pandas.DataFrame({"state": rng.integers(0, 3, 20_000), "reward": rng.random(20_000)})
         path = stored(long, tmp_path, kind)
@@ -202,8 +202,8 @@ class TestWrongFiles:
                 gb.evaluate_log(tmp_path / name)
 
     def test_rows_before_a_wrong_line_of_json_count(self, tmp_path, blocks, monkeypatch):
-        if columns.BLOCK_OF_BYTES < 2**20:
-            monkeypatch.setattr(columns, "BLOCK_OF_BYTES", 2**8)
+        if readers.BLOCK_OF_BYTES < 2**20:
+            monkeypatch.setattr(readers, "BLOCK_OF_BYTES", 2**8)
         lines = [json.dumps({"state": k % 2, "reward": 1.0}) for k in range(40)]
         (tmp_path / "x.jsonl").write_text("\n".join([*lines, "[1, 2]", *lines]))
         with pytest.raises(BrokenStream, match="row 40 is no object with named columns"):

@@ -23,8 +23,8 @@ from gainbias.evaluation.sources.columns import (
     Table,
     argument,
     chosen_columns,
-    table_of,
 )
+from gainbias.evaluation.sources.readers import table_of
 from gainbias.evaluation.sources.rows import row_pieces
 from gainbias.evaluation.sources.spaces import ANY_REWARD, ONE_STATE, Limits, first_flaw, limits_of
 from gainbias.evaluation.sources.times import RowClock, clocked

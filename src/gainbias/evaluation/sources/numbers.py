@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 
 from gainbias.evaluation.gain.batches import LARGEST_NUMBER
 from gainbias.evaluation.sources.clocks import unused_times
-from gainbias.evaluation.sources.columns import (
+from gainbias.evaluation.sources.columns import Chunk, Name, Table
+from gainbias.evaluation.sources.readers import (
     ENDS_OF_CSV,
-    Chunk,
-    Name,
-    Table,
     has_zone,
     index_levels,
     refuse_unread,
