@@ -21,6 +21,7 @@ from gainbias.model.solve.iterative import (
 )
 from gainbias.model.solve.solution import Budget, MethodError, Solver
 from gainbias.progress import Watch
+from tests.oracles.blocks import lumpable_blocks
 
 
 def two_blocks(size: int, coupling: float) -> np.ndarray:
@@ -176,6 +177,21 @@ class TestAggregation:
         found, truth = gb.solve(process, method="aggregation"), gb.solve(process)
         assert np.abs(found.bias - truth.bias).max() <= found.error_bound * np.ptp(truth.bias)
         assert found.error_bound < 1e-13
+
+    def test_states_that_hardly_move_are_blocks_of_their_own(self) -> None:
+        """Random steps inside blocks leave some states where they are: all transitions from there are weak."""
+        known = lumpable_blocks(120, 6, np.random.default_rng(3))
+        process = gb.MarkovRewardProcess(known.transitions, known.rewards)
+        alone = process.csr.diagonal() > 1.0 - 1e-9
+        assert alone.any()
+        for method in ("aggregation", "auto"):
+            found = gb.solve(process, method=method)
+            assert found.method == "aggregation"
+            assert abs(found.gain - known.gain) <= found.gain_error
+            assert np.abs(found.bias - known.bias).max() <= found.bias_error.max() + 1e-15 * np.ptp(
+                known.bias
+            )
+            assert found.error_bound < 1e-14
 
     @pytest.mark.parametrize("links", [0, 10, 40])
     def test_blocks_of_large_chains_are_the_same(self, links: int, monkeypatch: pytest.MonkeyPatch) -> None:

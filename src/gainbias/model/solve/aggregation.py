@@ -35,7 +35,7 @@ THRESHOLDS = (1e-2, 1e-3, 1e-6, 1e-9)
 """A transition weaker than this, relative to all that leaves its state, may separate two blocks."""
 
 MOST_COUPLING = 0.03
-"""All transitions from a state to other blocks may have this part together."""
+"""All transitions from a state to other blocks may have this part together, unless it is a block alone."""
 
 LARGEST_BLOCK = 5_000
 """Larger blocks are refused: they would take too long to factorise."""
@@ -81,9 +81,11 @@ def find_blocks(transitions: CsrArray) -> Blocks | None:
         )
         # Strong components: inside a block every state must reach every other without weak transitions.
         count, block_of = connected_components(graph, directed=True, connection="strong")
-        if not 1 < count <= n / 2 or np.bincount(block_of).max() > LARGEST_BLOCK:
+        sizes = np.bincount(block_of)
+        if not 1 < count <= n / 2 or sizes.max() > LARGEST_BLOCK:
             continue
-        across = block_of[source] != block_of[transitions.indices]
+        # A state that is a block of its own has nothing inside that would have to settle first.
+        across = (block_of[source] != block_of[transitions.indices]) & (sizes[block_of[source]] > 1)
         if np.bincount(source[across], strength[across], minlength=n).max() <= MOST_COUPLING:
             return np.asarray(block_of, dtype=np.intp)
     return None
@@ -183,7 +185,8 @@ def prepare_aggregation(
     law, change, cycles = np.full(n, 1.0 / n), np.inf, 0
     # What a cycle leaves of an error. A law that is easy to find may hide it, but not the coupling.
     inside = row_sums(_part(transitions, source, ~across & (source != transitions.indices)))
-    shrinks = float(np.max(leak / (leak + inside)))
+    has_company = np.bincount(block_of)[block_of] > 1
+    shrinks = float(np.max((leak / (leak + inside))[has_company]))
     while change > LAW_TOLERANCE:
         budget.watch.show(f"aggregation: cycle {cycles + 1}")
         shares = law / np.bincount(block_of, law)[block_of]
