@@ -179,7 +179,7 @@ class TestAggregation:
         assert found.error_bound < 1e-13
 
     def test_states_that_hardly_move_are_blocks_of_their_own(self) -> None:
-        """Random steps inside blocks leave some states where they are: all transitions from there are weak."""
+        """Random steps inside blocks leave some states where they are; all that leads away is weak."""
         known = lumpable_blocks(120, 6, np.random.default_rng(3))
         process = gb.MarkovRewardProcess(known.transitions, known.rewards)
         alone = process.csr.diagonal() > 1.0 - 1e-9
