@@ -146,6 +146,12 @@ def test_moments_are_those_of_an_independent_recursion():
     assert moments.independent(alpha, [0, 3, 6]) == pytest.approx([expected[t] for t in (0, 3, 6)], rel=1e-12)
 
 
+def test_lasting_errors_are_those_after_many_steps():
+    moments = PairMoments(edge_case("two states that swap"), np.zeros(2))
+    after = [moments.error(now) for now in moments.along(constant(0.3), 400, 0, 1)][-1]
+    assert moments.lasting(0.3) == pytest.approx(after, rel=1e-9)
+
+
 def test_noise_is_the_mean_over_all_paths():
     """Of two chains by moments, and listed path by path."""
     case, alpha = edge_case("one feature of one state"), 0.2

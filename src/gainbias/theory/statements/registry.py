@@ -225,6 +225,7 @@ _RESULTS = (
         BOUND,
         _below(two_chains.markov_constant_steps, "a thousandth of the bound", small=True),
         corrected="the bound holds as printed; its sample complexity has a factor tau_mix besides",
+        refuted=two_chains.noise_grows_with_mixing,
         findings=("finding-18", "finding-36"),
         note="The claim eta-order-markov measures the complexity and fails.",
     ),

@@ -13,11 +13,13 @@ from functools import cached_property
 
 import numpy as np
 
+from gainbias.model.problem import Problem
+from gainbias.model.process import MarkovRewardProcess
 from gainbias.theory.bounds import double_chain
 from gainbias.theory.bounds.facts import Facts
 from gainbias.theory.bounds.record import Bound, Decay
 from gainbias.theory.statements.cases import ChainCase
-from gainbias.theory.statements.statement import over
+from gainbias.theory.statements.statement import Refutation, over
 from gainbias.theory.statements.step_sums import enough_offset, exponents, sum_of_squares
 from gainbias.types import Floats
 
@@ -97,6 +99,23 @@ class PairMoments:
         start = self._start().ravel()
         found = [np.linalg.matrix_power(kernel, count) @ start for count in steps]
         return [float(np.trace(now.reshape(size, size)[:d, :d])) for now in found]
+
+    def lasting(self, alpha: float) -> float:
+        """Return the limit of E|theta_t - theta*|^2 with constant steps along two chains."""
+        n, size = self.case.n, self.case.d + 1
+        M, P = self._matrices(alpha), self.case.P
+        kernel = np.einsum("ac,bd,abcij,abckl->cdikabjl", P, P, M, M).reshape(n * n * size**2, -1)
+        known = np.zeros((n, n, size, size), dtype=bool)
+        known[..., -1, -1] = True
+        chosen = known.ravel()
+        law = np.outer(self.case.mu, self.case.mu).ravel()
+        rest = np.linalg.solve(
+            np.eye(int(np.sum(~chosen))) - kernel[np.ix_(~chosen, ~chosen)],
+            kernel[np.ix_(~chosen, chosen)] @ law,
+        )
+        found = np.zeros(len(chosen))
+        found[~chosen] = rest
+        return self.error(found.reshape(n, n, size, size))
 
     def noise(self, now: Floats) -> tuple[float, float]:
         """Return E[delta^T (g - mean g)] and E[delta^T (f - mean f)]."""
@@ -203,6 +222,27 @@ def markov_constant_steps(case: ChainCase, wrong: bool) -> float:
                 bound = double_chain.markov_constant(facts, alpha, t).theorem_value
                 worst = max(worst, over(moments.error(now), bound * (1e-3 if wrong else 1.0)))
     return worst
+
+
+def noise_grows_with_mixing() -> Refutation:
+    """Lasting errors in units of alpha (r_max + |theta*|)^2 / eta, at the largest step of the theorem.
+
+    An order eta^-2 of the samples needs them to be bounded. Two states swap ever more rarely, and rewards are
+    such that the fixed point stays as it is.
+    """
+    found = []
+    for p in (0.1, 0.001):
+        chain = MarkovRewardProcess([[1 - p, p], [p, 1 - p]], [p, -p])
+        case = ChainCase(f"swapping with {p}", Problem(chain, np.eye(2)))
+        facts = Facts(case.problem, np.zeros(2))
+        alpha = double_chain.largest_markov_step(facts)
+        size = alpha * (facts.r_max + facts.length) ** 2 / facts.eta
+        found.append(PairMoments(case, np.zeros(2)).lasting(alpha) / size)
+    return Refutation(
+        found[1],
+        found[0],
+        "the lasting error over alpha c^2 / eta if two states swap with probability 0.001, and with 0.1",
+    )
 
 
 def noise_of_decaying_steps(case: ChainCase, wrong: bool) -> float:
