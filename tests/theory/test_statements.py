@@ -178,7 +178,7 @@ def test_the_mean_of_features_by_moments_and_by_paths():
     away = case.mean * 0.0
     walk = one_chain.paths(case, away, 1.0, constant(0.3), 1.0, 1)
     listed = [float(now.chance @ np.sum((now.w - case.mean) ** 2, axis=1)) for now in walk]
-    assert listed == pytest.approx(list(one_chain.mean_errors(case, constant(0.3), len(listed) - 1, 1)))
+    assert listed == pytest.approx(list(one_chain.mean_errors(case, constant(0.3), len(listed) - 1, 1, away)))
 
 
 def test_paths_have_all_probability_and_stay_in_the_ball():
