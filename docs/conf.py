@@ -13,6 +13,7 @@ sys.path.insert(0, str(SOURCE.parent))
 from docs._ext.algorithm_pages import write_algorithm_pages  # noqa: E402
 from docs._ext.choice import write_choice_tables  # noqa: E402
 from docs._ext.series_pictures import write_series_pictures  # noqa: E402
+from docs._ext.statements import write_statement_tables  # noqa: E402
 from docs._ext.task_pages import write_task_pages  # noqa: E402
 
 project = "gainbias"
@@ -70,6 +71,7 @@ def write_pages(app: Any) -> None:
     write_task_pages(SOURCE)
     write_choice_tables(SOURCE)
     write_series_pictures(SOURCE)
+    write_statement_tables(SOURCE)
 
 
 def setup(app: Any) -> None:
