@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainbias.evaluation.another.record import Target
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.gain.anytime import ConfidenceSequence
 from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
@@ -61,6 +62,9 @@ class Estimate:
         The values as functions of features; if none could be learned, the reason is among the warnings.
     per : str
         What the gain is per: "step", or a unit of time such as "hour".
+    target : Target or None
+        If the answer is for another policy than the one that made the log: its action values, and how much of
+        the log speaks about it.
 
     Examples
     --------
@@ -83,6 +87,7 @@ class Estimate:
     observed: ObservationMap
     learned: LearnedRecord
     per: str = STEP
+    target: Target | None = None
 
     @property
     def weights(self) -> Floats:

@@ -30,7 +30,7 @@ COLUMN_KINDS = {
 }
 """Kinds of NumPy's dtypes that a column may have, for each role; 0 and 1 are true and false too."""
 
-BESIDE = ("action", "chance")
+BESIDE = ("action", "chance", "row")
 """Roles of columns that go along with the path as they are."""
 
 MOST_EPISODES = 100_000
@@ -87,6 +87,8 @@ def row_pieces(
         if behind is None and unreadable is None and offset + len(chunk["reward"]) < 2:
             raise ValueError(f"a log needs at least two rows, found {len(chunk['reward'])}")
         is_end = behind is None and unreadable is None
+        if "action" in chunk:  # what is wrong with actions may be found later, and is said with the row
+            chunk["row"] = offset + np.arange(len(chunk["reward"]))
         reader = _Reader(chunk, behind, limits, clock, is_end, actions)
         size, what = reader.sound_rows(gaps)
         back = _came_back(chunk["episode"], begun, offset) if "episode" in chunk and gaps == "error" else None
