@@ -39,11 +39,21 @@ def chosen_log(options: argparse.Namespace) -> str | None:
     source = str(options.source)
     if not (source.lower().endswith((".csv", ".csv.gz", ".parquet")) or os.path.exists(source)):
         return None
-    if options.policy is not None:
-        raise ValueError("a log is of the policy that made it: leave out --policy")
     if options.anytime:
         raise ValueError("a log does not grow while it is read: leave out --anytime")
     return source
+
+
+def target_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what is asked of a log about another policy; nothing if that is not asked."""
+    found = {name: getattr(options, name) for name in ("action", "behaviour", "discount")}
+    settings = {name: value for name, value in found.items() if value is not None}
+    if options.policy is not None:
+        settings["policy"] = read_policy(options.policy)
+        behaviour = options.behaviour
+        if behaviour is not None and (":" in behaviour or behaviour.endswith(".npy")):
+            settings["behaviour"] = _meant(behaviour)
+    return settings
 
 
 def series_settings(options: argparse.Namespace) -> dict[str, Any] | None:

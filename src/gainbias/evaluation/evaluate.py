@@ -11,6 +11,13 @@ from functools import partial
 from typing import Any, Literal
 
 from gainbias.algorithms.algorithm import Algorithm
+from gainbias.evaluation.another.answer import (
+    Asked,
+    LogReading,
+    check_question,
+    evaluate_targets,
+    refuse_unasked,
+)
 from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.observations import Choice
@@ -28,7 +35,7 @@ from gainbias.evaluation.sources.columns import Columns, Name, as_columns
 from gainbias.evaluation.sources.environments import Environment
 from gainbias.evaluation.sources.logs import log_stream
 from gainbias.evaluation.sources.policies import Policy
-from gainbias.evaluation.stream import OnTermination
+from gainbias.evaluation.stream import OnTermination, check_on_termination
 from gainbias.evaluation.values.methods import Learning, NoLearning, as_learning, value_method
 from gainbias.progress import Interruptions, Watch
 
@@ -166,13 +173,20 @@ def evaluate_log(
     columns: Columns | Mapping[str, Name] | None = None,
     features: Choice = "auto",
     algorithm: Learning | Algorithm | str = "auto",
+    action: str | None = None,
+    policy: Policy | None = None,
+    behaviour: Policy | str | None = None,
+    discount: float | None = None,
     num_states: int | None = None,
     gaps: Literal["error", "break"] = "error",
     on_termination: OnTermination = "zero",
     confidence: float = 0.95,
     time_limit: float | None = None,
 ) -> Estimate:
-    """Estimate gain and values from a log of what a policy did: the answer is for the policy that made it.
+    """Estimate gain and values from a log of what a policy did, of that policy or of another one.
+
+    With `policy` the answer is what that policy would have earned, though it never ran; otherwise it is for
+    the policy that made the log.
 
     The gain is per row, or with `time` or `duration` per unit of time. If neither is given, columns that look
     like times are not used: a note names each, and a warning says if rows are not evenly spaced by one, so
@@ -213,6 +227,17 @@ def evaluate_log(
         there.
     features, algorithm, on_termination, confidence, time_limit
         As for `evaluate`. States that are single integers are discrete, from 0.
+    action : str, optional
+        Column of what was done, integers from 0. Only the answer for another policy needs it.
+    policy : callable, object with a method predict, array_like or "random", optional
+        The policy that is asked about, as for `evaluate`; one that draws its actions is given as the
+        probabilities of all actions, (n, A), or a function that returns them. States must be discrete.
+    behaviour : str, callable, object with a method predict or array_like, optional
+        The policy that made the log, if it is known, or the column of the probabilities with which it took
+        its actions. It is only compared with the log: the answer does without it.
+    discount : float, optional
+        Between 0 and 1: values are then discounted sums of rewards, row by row, in which the end of an
+        episode is worth nothing. The gain stays what it is.
     num_states : int, optional
         Number of discrete states. Without it the log is read a first time to find the largest.
     gaps : {"error", "break"}
@@ -234,6 +259,15 @@ def evaluate_log(
     >>> round(estimate.gain, 1), round(estimate.value(1) - estimate.value(0), 1)
     (0.5, 1.0)
 
+    What would another policy have earned? The log takes both actions at random; the policy always takes 1.
+
+    >>> rng = np.random.default_rng(0)
+    >>> actions = rng.integers(0, 2, 10_000)
+    >>> log = {"state": states, "a": actions, "reward": states + 1.0 * actions}
+    >>> other = gb.evaluate_log(log, action="a", policy=[1, 1])
+    >>> other.gain_interval[0] < 1.5 < other.gain_interval[1], round(estimate.gain, 1)
+    (True, 0.5)
+
     A queue by its events: how many are there on average, not per row but over time?
 
     >>> log = {"at": [0.0, 2.0, 3.0, 7.0, 8.0], "queue": [0, 1, 2, 1, 0]}
@@ -243,6 +277,21 @@ def evaluate_log(
     check_confidence(confidence)
     check_time_limit(time_limit)
     learning, others = as_learning(algorithm), as_columns(columns)
+    if policy is not None:
+        check_on_termination(on_termination)
+        check_question(log, action, learning, duration if time is None else time, discount)
+        named = asdict(others)
+        named["next"] = named.pop("next_state")
+        given = {"state": state, "reward": reward, "reward_rate": reward_rate, "action": action, **named}
+        if isinstance(behaviour, str) and behaviour != "random":
+            given["chance"], behaviour = behaviour, None
+        options = {"columns": given, "time": time, "duration": duration, "end": end, "per": per}
+        options |= {"num_states": num_states, "gaps": gaps}
+        reading = LogReading(log, options, features, on_termination)
+        asked = Asked([policy], behaviour, discount, confidence, time_limit)
+        [estimate], _ = evaluate_targets(reading, asked)
+        return estimate
+    refuse_unasked(action=action, behaviour=behaviour, discount=discount)
     with Watch(time_limit) as watch, Interruptions() as interruptions:
         with opened(
             interruptions,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ import numpy as np
 from gainbias.evaluation.another.chances import Chances, chances_of, table_width
 from gainbias.evaluation.another.record import (
     FEW_VISITS,
+    FEWEST_TO_JUDGE,
+    UNKNOWN_SHARE,
     Alternative,
     NoAnswer,
     Overlap,
@@ -58,6 +61,7 @@ from gainbias.evaluation.stream import (
     peeked,
 )
 from gainbias.evaluation.values.least_squares import ValueEstimate
+from gainbias.evaluation.values.methods import Learning
 from gainbias.progress import Interruptions, OutOfTimeError, Watch
 from gainbias.types import Floats, Ints
 
@@ -294,6 +298,11 @@ def _counted(reading: LogReading, asked: Asked, passing: Passing) -> Counted:
     source = Timed(opened.pieces)
     first, pieces = peeked(source)
     observed = observation_map(opened.limits, reading.features, first.observations, reading.on_termination)
+    if not observed.is_tabular or observed.states is None:
+        raise ValueError(
+            "the answer for another policy needs discrete states, single integers from 0, and no other "
+            f"features, found {observed.description}: number the states, for example with pandas.factorize"
+        )
     numbering = Numbering(observed)
     sums = PairSums(observed.end + 1, int(actions.high) + 1)
     cut_short = passing.over(reading.steps(opened, pieces, notes), lambda steps: sums.add(numbering(steps)))
@@ -362,7 +371,7 @@ def _overlap(first: Counted, model: TableModel) -> Overlap:
         for name, k in zip(names(counts.of_pair[heavy]), heavy, strict=True)
     ]
     squares = counts.visits * model.ratio**2
-    rare = squares[counts.visits < FEW_VISITS].sum() / squares.sum()
+    rare = squares[counts.visits < FEWEST_TO_JUDGE].sum() / squares.sum()
     return Overlap(
         effective_sample_size=kish(model.ratio, counts.visits),
         steps=first.steps,
@@ -425,12 +434,14 @@ class _Answer:
         self._influence = TableInfluence(modelled.model, first.steps)
         self._means = BatchMeans()
         self._truncated: tuple[TableInfluence, BatchMeans, float] | None = None
-        if modelled.overlap.is_weak:
-            self._truncate()
+        self._truncate()
 
     def _truncate(self) -> None:
-        """Also ask about the policy that leaves out what was seen rarely."""
-        first, target = self._first, self._modelled.target
+        """Also ask about the policy that leaves out what was seen rarely, if that matters."""
+        first, target, model = self._first, self._modelled.target, self._modelled.model
+        squares = model.counts.visits * model.ratio**2
+        if not squares[model.counts.visits < FEW_VISITS].sum() > UNKNOWN_SHARE * squares.sum():
+            return
         try:
             model = TableModel(first.counts, target, _names(first), fewest=FEW_VISITS)
         except NoAnswer:
@@ -449,15 +460,15 @@ class _Answer:
 
     def estimate(self) -> Estimate:
         """Return the estimate after all steps."""
-        first, asked, overlap = self._first, self._asked, self._modelled.overlap
+        first, asked = self._first, self._asked
+        overlap = replace(self._modelled.overlap, terms=self._influence.terms())
         gain = _widened(
             estimate_gain(self._means, asked.confidence, find_warm_up=False), self._influence.widening()
         )
         states, pairs = self._influence.deviations()
-        truncated = self._alternative()
+        truncated = self._alternative() if overlap.is_weak else None
         model = self._modelled.model
-        span = float(np.ptp(model.residual_values))
-        warnings, notes = left_out_in_words(overlap, span, gain.standard_error)
+        warnings, notes = left_out_in_words(overlap, model.span(), gain.standard_error)
         warnings += weak_in_words(overlap, truncated)
         learned = self._values(states)
         target = Target(
@@ -572,3 +583,32 @@ def _widened(gain: GainEstimate, factor: float) -> GainEstimate:
     """Return an estimate whose interval and standard error are larger by a factor."""
     low, high = (gain.gain + factor * (end - gain.gain) for end in gain.interval)
     return replace(gain, interval=(low, high), standard_error=factor * gain.standard_error)
+
+
+def check_question(
+    log: Any, action: str | None, learning: Learning, clock: str | None, discount: float | None
+) -> None:
+    """Refuse a question about another policy that has no answer."""
+    if action is None and not hasattr(log, "iterate_episodes"):
+        raise ValueError(
+            "policy is another policy than the one that made the log, and what that one did must be known: "
+            "say which column has the actions, action=..."
+        )
+    if learning.algorithm != "auto":
+        raise ValueError("algorithm is for the policy that made the log: leave it out, or leave out policy")
+    if discount is None:
+        return
+    if not (isinstance(discount, Real) and 0.0 <= discount < 1.0):
+        raise ValueError(f"discount must be at least 0 and below 1, found {discount!r}")
+    if clock is not None:
+        raise ValueError("discount is per row, and rows last for different times: leave out one of them")
+
+
+def refuse_unasked(**arguments: Any) -> None:
+    """Refuse arguments that are for another policy where none is asked about."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} is for another policy than the one that made the log: say which, policy=..., or "
+                f"leave out {name}"
+            )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from gainbias.evaluation.values.least_squares import ValueEstimate
 from gainbias.store import plain
@@ -22,10 +23,16 @@ SHOWN_PLACES = 5
 FEW_VISITS = 20
 """A state-action that was seen less often tells little about its own noise."""
 
-WEAK_SHARE = 0.2
-"""Overlap is weak if state-actions that were seen rarely make up more than this of the squared weights."""
+FEWEST_TO_JUDGE = 5
+"""Of a state-action that was seen less often it is not known how much it varies."""
 
-FEWEST_EFFECTIVE = 100.0
+UNKNOWN_SHARE = 0.15
+"""Overlap is weak if such state-actions make up more than this of the squared weights."""
+
+FEWEST_TERMS = 25.0
+"""Overlap is weak if so few steps of the log make up the variance."""
+
+FEWEST_EFFECTIVE = 50.0
 """Overlap is weak if the log is worth fewer steps of the target than this."""
 
 SHIFT_WORTH_WARNING = 0.25
@@ -78,8 +85,10 @@ class Overlap:
     missing_share : float
         Share of the target's steps that were left out.
     rare_share : float
-        Share of the squared weights at state-actions that were seen fewer than 20 times; with features, of
-        the 20 largest weights.
+        Share of the squared weights at state-actions that were seen fewer than 5 times; 0 with features.
+    terms : float
+        Steps of the log that make up the variance of the gain: the square of the sum of squared errors over
+        the sum of their squares.
     """
 
     effective_sample_size: float
@@ -88,11 +97,16 @@ class Overlap:
     missing: tuple[Place, ...] = ()
     missing_share: float = 0.0
     rare_share: float = 0.0
+    terms: float = float("inf")
 
     @property
     def is_weak(self) -> bool:
         """Whether few steps of the log decide the answer."""
-        return self.rare_share > WEAK_SHARE or self.effective_sample_size < FEWEST_EFFECTIVE
+        return (
+            self.rare_share > UNKNOWN_SHARE
+            or self.terms < FEWEST_TERMS
+            or self.effective_sample_size < FEWEST_EFFECTIVE
+        )
 
 
 @dataclass(frozen=True)
@@ -141,6 +155,25 @@ class Target:
     disagreement: float = 0.0
     discount: float | None = None
 
+    def rows_of(self, states: Ints, actions: Ints) -> Any:
+        """Return rows of features of state-actions, (m, k); they are zeros where nothing was seen."""
+        assert self.pairs is not None
+        keys = states * self.num_actions + actions
+        place = np.minimum(np.searchsorted(self.pairs, keys), len(self.pairs) - 1)
+        seen = (self.pairs[place] == keys) & (actions < self.num_actions)
+        rows = np.arange(len(keys))[seen]
+        ones = np.ones(len(rows))
+        return sparse.csr_array((ones, (rows, place[seen])), (len(keys), len(self.pairs)))
+
+    def in_words(self) -> str:
+        """Return what the answer rests on."""
+        overlap = self.overlap
+        heavy = f", largest weight {overlap.largest[0].weight:.3g}" if overlap.largest else ""
+        return (
+            f"{overlap.steps:,} steps of the log are worth {overlap.effective_sample_size:,.0f} of the policy"
+            f"{heavy}{', weak' if overlap.is_weak else ''}"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists; ``None`` for infinite numbers and nan."""
         overlap = self.overlap
@@ -151,6 +184,7 @@ class Target:
             "missing": [vars(place) for place in overlap.missing],
             "missing_share": overlap.missing_share,
             "rare_share": overlap.rare_share,
+            "terms": overlap.terms,
             "truncated": None if self.truncated is None else vars(self.truncated),
             "disagreement": self.disagreement,
             "discount": self.discount,
@@ -184,8 +218,8 @@ def weak_in_words(overlap: Overlap, truncated: Alternative | None) -> list[str]:
         return []
     words = (
         f"weak overlap: the {overlap.steps:,} steps of the log are worth "
-        f"{overlap.effective_sample_size:,.0f} steps of the target, and {100 * overlap.rare_share:.0f} % of "
-        f"its squared weights stand on few of them: {_heaviest(overlap)}. Intervals may be too narrow"
+        f"{overlap.effective_sample_size:,.0f} steps of the target, and about {overlap.terms:,.0f} of them "
+        f"decide how wide the interval is: {_heaviest(overlap)}. Intervals may be too narrow"
     )
     if truncated is not None:
         low, high = truncated.interval
@@ -208,7 +242,8 @@ def left_out_in_words(overlap: Overlap, span: float, error: float) -> tuple[list
     ----------
     overlap : Overlap
     span : float
-        Range of the action values: so much may be lost or won in a step that was left out.
+        How far values of the actions of a state are apart at most: so much may be lost or won in a step that
+        was left out.
     error : float
         Standard error of the gain.
     """
@@ -216,8 +251,9 @@ def left_out_in_words(overlap: Overlap, span: float, error: float) -> tuple[list
         return [], []
     words = (
         f"truncated: {100 * overlap.missing_share:.2g} % of the target's steps are at state-actions that the "
-        f"log lacks, and were left out: {places_in_words(overlap.missing)}. Within the range of the other "
-        f"values that moves the gain by at most about {overlap.missing_share * span:.2g}"
+        f"log lacks, and were left out: {places_in_words(overlap.missing)}. If these actions are not further "
+        "from the others of their states than any in the log are, that moves the gain by at most "
+        f"{overlap.missing_share * span:.2g}"
     )
     is_small = overlap.missing_share * span <= SHIFT_WORTH_WARNING * error
     return ([], [words]) if is_small else ([words], [])

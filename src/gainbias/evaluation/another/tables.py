@@ -346,6 +346,15 @@ class TableModel:
         self._discounted_kernel = kernel
         self.pair_values = np.asarray(self.counts.rewards + self.discount * (kernel @ self.state_values))
 
+    def span(self) -> float:
+        """Return how far the values of two actions of a state are apart at most; of any if none has two."""
+        values, of_pair = self.residual_values, self.counts.of_pair
+        high, low = (np.full(len(self.counts.states), sign * -np.inf) for sign in (1.0, -1.0))
+        np.maximum.at(high, of_pair, values)
+        np.minimum.at(low, of_pair, values)
+        several = np.bincount(of_pair, minlength=len(high)) > 1
+        return float((high - low)[several].max()) if several.any() else float(np.ptp(values))
+
     def influence(self, steps: int) -> TableInfluence:
         """Return what evaluates the error at each step of the log, given their number."""
         return TableInfluence(self, steps)
@@ -383,6 +392,8 @@ class TableInfluence:
         Sums of residuals of values over batches, for each state-action.
     squares : (k,) array
         Sums of squares of the residuals of the gain.
+    fourth : float
+        Sum of the fourth powers of the errors of the gain.
     """
 
     def __init__(self, model: TableModel, steps: int) -> None:
@@ -392,7 +403,7 @@ class TableInfluence:
         self.model, self._steps, self._made = model, steps, 0
         pairs = len(counts.visits)
         self.noise, self.squares = np.zeros((self.num_batches, pairs)), np.zeros(pairs)
-        self.centre = np.zeros(self.num_batches)
+        self.centre, self.fourth = np.zeros(self.num_batches), 0.0
         self._larger = np.sqrt(counts.visits / np.maximum(counts.visits - 1.0, 1.0))
         self._place = np.full(int(counts.states[-1]) + 1, -1, dtype=np.int64)
         self._place[counts.states[model.kept]] = np.arange(len(model.kept))
@@ -418,6 +429,7 @@ class TableInfluence:
         residual = steps.rewards - model.gain * steps.durations + relative - model.residual_values[pair]
         residual *= known * self._larger[pair]
         terms = model.ratio[pair] * residual / model.mean_duration
+        self.fourth += float((terms**4).sum())
         self.squares += np.bincount(pair, residual**2, minlength=len(self.squares))
         self._add_noise(steps, pair, after, known, residual, centre)
         return np.asarray(model.gain + terms)
@@ -447,6 +459,11 @@ class TableInfluence:
         """Return what each batch says about values, less these, of states and of state-actions."""
         noise = self.noise / self.model.counts.visits * self.num_batches
         return self.model.moved(noise, self.centre * self.num_batches)
+
+    def terms(self) -> float:
+        """Return how many steps make up the variance of the gain."""
+        total = float((self.model.ratio**2 * self.squares).sum()) / self.model.mean_duration**2
+        return total**2 / self.fourth if self.fourth > 0.0 else float(self._steps)
 
     def widening(self) -> float:
         """Return by how much state-actions that were seen once make the standard error larger."""
