@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "ALGORITHMS": "gainbias.algorithms.registry",
     "AccuracyWarning": "gainbias.model.solve.solution",
+    "ActionFeatures": "gainbias.evaluation.another.pairs",
     "Algorithm": "gainbias.algorithms.algorithm",
     "Bound": "gainbias.theory.bounds.record",
     "Checkpoints": "gainbias.engine.work",

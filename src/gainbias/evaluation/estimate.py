@@ -197,11 +197,20 @@ class Estimate:
     def _action_rows(self, observations: Any, actions: Any) -> tuple[Any, bool]:
         target = self._target
         many, single = self.observed.checked(observations)
+        if target.pairs is None and target.pair_rows is None:
+            raise ValueError(
+                "the features of state-actions are a function, which a file of an estimate does not hold: "
+                "ask the estimate that was made"
+            )
+        if target.num_actions == 0 and target.pair_rows is not None:  # continuous actions
+            return target.pair_rows(many, np.broadcast_to(np.asarray(actions), (len(many),))), single
         given = np.broadcast_to(np.asarray(actions), (len(many),))
         if given.dtype.kind not in "iu" or (given < 0).any() or (given >= target.num_actions).any():
             raise ValueError(
                 f"actions must be integers from 0 to {target.num_actions - 1}, found {actions!r}"
             )
+        if target.pair_rows is not None:
+            return target.pair_rows(many, given), single
         states = self.observed.states_at(many)
         return target.rows_of(states, given.astype(np.int64)), single
 

@@ -11,13 +11,9 @@ from functools import partial
 from typing import Any, Literal
 
 from gainbias.algorithms.algorithm import Algorithm
-from gainbias.evaluation.another.answer import (
-    Asked,
-    LogReading,
-    check_question,
-    evaluate_targets,
-    refuse_unasked,
-)
+from gainbias.evaluation.another.answer import check_question, evaluate_targets, refuse_unasked
+from gainbias.evaluation.another.pairs import ActionFeatures
+from gainbias.evaluation.another.passes import Asked, LogReading
 from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.observations import Choice
@@ -171,11 +167,12 @@ def evaluate_log(
     end: Any = None,
     per: str | float | None = None,
     columns: Columns | Mapping[str, Name] | None = None,
-    features: Choice = "auto",
+    features: Choice | ActionFeatures = "auto",
     algorithm: Learning | Algorithm | str = "auto",
     action: str | None = None,
     policy: Policy | None = None,
     behaviour: Policy | str | None = None,
+    ratio_features: Choice | ActionFeatures | None = None,
     discount: float | None = None,
     num_states: int | None = None,
     gaps: Literal["error", "break"] = "error",
@@ -231,10 +228,15 @@ def evaluate_log(
         Column of what was done, integers from 0. Only the answer for another policy needs it.
     policy : callable, object with a method predict, array_like or "random", optional
         The policy that is asked about, as for `evaluate`; one that draws its actions is given as the
-        probabilities of all actions, (n, A), or a function that returns them. States must be discrete.
+        probabilities of all actions, (n, A), or a function that returns them.
     behaviour : str, callable, object with a method predict or array_like, optional
         The policy that made the log, if it is known, or the column of the probabilities with which it took
         its actions. It is only compared with the log: the answer does without it.
+    ratio_features : as features, or ActionFeatures, optional
+        Where the answer for another policy is by features: those of the density ratio, by default the same as
+        those of values. The answer is right if either are rich enough, so other ones are a second chance.
+        Features of observations become features of actions by a block for each action; `ActionFeatures` are
+        functions of both, and the only way for continuous actions.
     discount : float, optional
         Between 0 and 1: values are then discounted sums of rewards, row by row, in which the end of an
         episode is worth nothing. The gain stays what it is.
@@ -288,10 +290,12 @@ def evaluate_log(
         options = {"columns": given, "time": time, "duration": duration, "end": end, "per": per}
         options |= {"num_states": num_states, "gaps": gaps}
         reading = LogReading(log, options, features, on_termination)
-        asked = Asked([policy], behaviour, discount, confidence, time_limit)
+        asked = Asked([policy], behaviour, ratio_features, discount, confidence, time_limit)
         [estimate], _ = evaluate_targets(reading, asked)
         return estimate
-    refuse_unasked(action=action, behaviour=behaviour, discount=discount)
+    refuse_unasked(action=action, behaviour=behaviour, ratio_features=ratio_features, discount=discount)
+    if isinstance(features, ActionFeatures):
+        raise ValueError("ActionFeatures are for another policy than the one that made the log: policy=...")
     with Watch(time_limit) as watch, Interruptions() as interruptions:
         with opened(
             interruptions,

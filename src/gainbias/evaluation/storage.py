@@ -66,6 +66,8 @@ Arrays = dict[str, Any]
 def save_estimate(estimate: Estimate, path: Path) -> None:
     """Write an estimate to a file, whole or not at all."""
     arrays: Arrays = {}
+    if estimate.target is not None:  # no file holds a function
+        estimate = replace(estimate, target=replace(estimate.target, pair_rows=None))
     observed = estimate.observed
     record = {
         "gain": estimate.gain,

@@ -6,7 +6,7 @@ that into warnings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,10 @@ from gainbias.types import Floats, Ints
 
 SHOWN_PLACES = 5
 """State-actions that are listed or named at most."""
+
+MOST_MISSING = 0.05
+"""Up to this share of its steps, what the target needs and the log lacks may be left out; beyond, there is no
+answer."""
 
 FEW_VISITS = 20
 """A state-action that was seen less often tells little about its own noise."""
@@ -145,6 +149,8 @@ class Target:
         With features: standard errors by which richer features would move the gain; 0 for tables.
     discount : float or None
         If values are discounted.
+    pair_rows : callable or None
+        With features: from observations and actions to rows of features. It is not kept in files.
     """
 
     num_actions: int
@@ -154,6 +160,7 @@ class Target:
     truncated: Alternative | None = None
     disagreement: float = 0.0
     discount: float | None = None
+    pair_rows: Callable[[Any, Any], Floats] | None = None
 
     def rows_of(self, states: Ints, actions: Ints) -> Any:
         """Return rows of features of state-actions, (m, k); they are zeros where nothing was seen."""

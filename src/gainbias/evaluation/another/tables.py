@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gainbias.evaluation.another.record import NoAnswer
+from gainbias.evaluation.another.record import SHOWN_PLACES, NoAnswer
 from gainbias.evaluation.stream import UNKNOWN_PLACE
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solve import Poisson, poisson_solver
@@ -43,13 +43,6 @@ INFLUENCE_BATCHES = 32
 
 MOST_DEVIATIONS = 2**23
 """Numbers that are kept for the intervals of values: 64 MB."""
-
-MOST_MISSING = 0.05
-"""Up to this share of its steps, what the target needs and the log lacks may be left out; beyond, there is no
-answer."""
-
-SHOWN_PLACES = 5
-"""State-actions that are named at most."""
 
 FULL = 1e-12
 """A state where the target's probabilities without data are below this lacks nothing."""
@@ -354,6 +347,13 @@ class TableModel:
         np.minimum.at(low, of_pair, values)
         several = np.bincount(of_pair, minlength=len(high)) > 1
         return float((high - low)[several].max()) if several.any() else float(np.ptp(values))
+
+    def memory(self) -> float:
+        """Return the autocorrelation time of the values along the policy's path, in steps; at least 1."""
+        again = self.poisson.solve(self.relative)  # the values' own Poisson equation
+        centred = self.relative - float(self.law @ self.relative)
+        variance = float(self.law @ centred**2)
+        return max(1.0, 2.0 * float((self.law * centred) @ again) / variance - 1.0) if variance else 1.0
 
     def influence(self, steps: int) -> TableInfluence:
         """Return what evaluates the error at each step of the log, given their number."""
