@@ -67,6 +67,7 @@ _HOMES = {
     "bernoulli_features": "gainbias.tasks.paper",
     "bound": "gainbias.theory.bounds.bound",
     "compare": "gainbias.evaluation.compare",
+    "compare_policies_on_log": "gainbias.evaluation.compare",
     "continuing": "gainbias.tasks.gym.continuing",
     "deviation": "gainbias.model.chain.deviation",
     "deviation_matrix": "gainbias.model.chain.deviation",

@@ -17,6 +17,7 @@ from gainbias.engine.work import Checkpoints as Checkpoints
 from gainbias.evaluation.another.pairs import ActionFeatures as ActionFeatures
 from gainbias.evaluation.compare import Comparison as Comparison
 from gainbias.evaluation.compare import compare as compare
+from gainbias.evaluation.compare import compare_policies_on_log as compare_policies_on_log
 from gainbias.evaluation.diagnostics import Diagnostics as Diagnostics
 from gainbias.evaluation.estimate import Estimate as Estimate
 from gainbias.evaluation.evaluate import evaluate as evaluate

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import gainbias as gb
+from gainbias.evaluation.another.alone import Products
 from gainbias.evaluation.another.chances import Chances
 from gainbias.evaluation.another.tables import Counts, NumberedSteps, PairSums, TableModel
 from tests.oracles.decisions import DECISIONS, Decisions, Logs
@@ -324,18 +325,15 @@ class TestBadInput:
         assert low < found.target.truncated.gain < high
         assert "leaves out what was seen fewer than 20 times" in " ".join(found.diagnostics.warnings)
 
-    def test_observations_that_are_no_states(self):
-        log = {"state": np.random.default_rng(0).normal(size=400), "a": SMALL["a"], "reward": SMALL["reward"]}
-        with pytest.raises(ValueError, match="needs discrete states"):
-            answer(log, lambda seen: 0)
-
     @pytest.mark.parametrize("discount", [1.0, -0.1, "much"])
     def test_discounts(self, discount: Any):
         with pytest.raises(ValueError, match="discount must be at least 0 and below 1"):
             answer(SMALL, "random", discount=discount)
 
     def test_algorithms_are_for_the_policy_of_the_log(self):
-        with pytest.raises(ValueError, match="algorithm is for the policy that made the log"):
+        with pytest.raises(
+            ValueError, match="for another policy algorithm must be one of 'auto', 'model', 'ratio'"
+        ):
             answer(SMALL, "random", algorithm="td-lambda")
 
 
@@ -380,3 +378,70 @@ class TestAnswer:
     def test_interrupted_by_its_time(self):
         found = answer(LONG, "random", time_limit=1e-9)
         assert "cut short after" in found.diagnostics.warnings[0]
+
+
+class TestAlone:
+    """The simpler methods that can be asked for by name."""
+
+    def test_model_and_ratio_have_the_gain_of_the_whole(self):
+        made, log = drawn("random", 5_000)
+        whole = answer(log, made.target)
+        for method in ("model", "ratio"):
+            alone = answer(log, made.target, algorithm=method)
+            assert alone.gain == pytest.approx(whole.gain, abs=1e-12)
+            assert method in alone.diagnostics.algorithm
+        width = whole.gain_interval[1] - whole.gain_interval[0]
+        alone = answer(log, made.target, algorithm="ratio")
+        assert alone.gain_interval[1] - alone.gain_interval[0] > width
+
+    def test_importance_sampling_follows_the_behaviour_that_is_given(self):
+        """In one state, where nothing depends on what was done before, one ratio is enough."""
+        rng = np.random.default_rng(0)
+        actions = (rng.random(20_000) < 0.2).astype(int)
+        log = {
+            "state": np.zeros(20_000, dtype=int),
+            "a": actions,
+            "reward": rng.normal(size=20_000) + actions,
+        }
+        found = answer(log, [[0.5, 0.5]], algorithm="importance-sampling", behaviour=[[0.8, 0.2]])
+        assert found.gain_interval[0] < 0.5 < found.gain_interval[1]
+        assert "importance sampling over" in found.diagnostics.algorithm
+
+    def test_products_do_not_reach_across_cuts_and_do_in_parts_as_in_one(self):
+        rng = np.random.default_rng(0)
+        ratios, segments = rng.uniform(0.5, 2.0, 500), np.repeat([0, 1], [200, 300])
+        whole, parts = Products(), Products()
+        whole.add(ratios, segments, np.ones(500), np.ones(500))
+        for piece in np.split(np.arange(500), [3, 50, 260]):
+            parts.add(ratios[piece], segments[piece], np.ones(len(piece)), np.ones(len(piece)))
+        expected = [
+            np.prod(ratios[max(0 if k < 200 else 200, k - 3) : k + 1]) for k in range(500)
+        ]  # up to four steps
+        assert whole.sums[2][0] == pytest.approx(np.sum(expected))
+        np.testing.assert_allclose(parts.sums, whole.sums)
+
+
+class TestComparison:
+    def test_the_difference_is_that_of_both_answers_and_narrower(self):
+        made, log = drawn("random", 10_000)
+        close = 0.9 * made.target + 0.1 * made.behaviour
+        found = gb.compare_policies_on_log(log, made.target, close, action="a")
+        first, second = answer(log, made.target), answer(log, close)
+        assert found.difference == pytest.approx(first.gain - second.gain, abs=1e-12)
+        assert found.first.to_dict()["gain"] == first.gain
+        apart = np.hypot(first.diagnostics.standard_error, second.diagnostics.standard_error)
+        assert found.standard_error < 0.3 * apart
+        assert found.saving > 9.0
+        assert "on the same rows" in str(found)
+
+    @pytest.mark.slow
+    def test_it_holds(self):
+        """Nominal 95 % in 200 logs, 4 standard errors."""
+        made = DECISIONS["random"]()
+        logs = made.logs(np.random.default_rng(3), 3_000, 200)
+        truth = made.gain - (made.behaviour_law[:, None] * made.behaviour * made.rewards).sum()
+        held = []
+        for number in range(200):
+            found = gb.compare_policies_on_log(log_of(logs, number), made.target, made.behaviour, action="a")
+            held.append(found.interval[0] < truth < found.interval[1])
+        assert 0.89 <= np.mean(held) <= 0.995

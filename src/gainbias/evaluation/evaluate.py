@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any, Literal
 
 from gainbias.algorithms.algorithm import Algorithm
-from gainbias.evaluation.another.answer import check_question, evaluate_targets, refuse_unasked
+from gainbias.evaluation.another.answer import check_question, evaluate_targets, reading_of, refuse_unasked
 from gainbias.evaluation.another.pairs import ActionFeatures
-from gainbias.evaluation.another.passes import Asked, LogReading
+from gainbias.evaluation.another.passes import Asked
 from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.observations import Choice
@@ -31,7 +31,7 @@ from gainbias.evaluation.sources.columns import Columns, Name, as_columns
 from gainbias.evaluation.sources.environments import Environment
 from gainbias.evaluation.sources.logs import log_stream
 from gainbias.evaluation.sources.policies import Policy
-from gainbias.evaluation.stream import OnTermination, check_on_termination
+from gainbias.evaluation.stream import OnTermination
 from gainbias.evaluation.values.methods import Learning, NoLearning, as_learning, value_method
 from gainbias.progress import Interruptions, Watch
 
@@ -223,7 +223,8 @@ def evaluate_log(
         names, such as "next_state", "episode" and "terminated", are found by themselves, and none must be
         there.
     features, algorithm, on_termination, confidence, time_limit
-        As for `evaluate`. States that are single integers are discrete, from 0.
+        As for `evaluate`. States that are single integers are discrete, from 0. For another policy
+        `algorithm` is ``"auto"``, or for comparison ``"model"``, ``"ratio"`` or ``"importance-sampling"``.
     action : str, optional
         Column of what was done, integers from 0. Only the answer for another policy needs it.
     policy : callable, object with a method predict, array_like or "random", optional
@@ -280,17 +281,26 @@ def evaluate_log(
     check_time_limit(time_limit)
     learning, others = as_learning(algorithm), as_columns(columns)
     if policy is not None:
-        check_on_termination(on_termination)
         check_question(log, action, learning, duration if time is None else time, discount)
-        named = asdict(others)
-        named["next"] = named.pop("next_state")
-        given = {"state": state, "reward": reward, "reward_rate": reward_rate, "action": action, **named}
-        if isinstance(behaviour, str) and behaviour != "random":
-            given["chance"], behaviour = behaviour, None
-        options = {"columns": given, "time": time, "duration": duration, "end": end, "per": per}
-        options |= {"num_states": num_states, "gaps": gaps}
-        reading = LogReading(log, options, features, on_termination)
-        asked = Asked([policy], behaviour, ratio_features, discount, confidence, time_limit)
+        reading, made_by = reading_of(
+            log,
+            action=action,
+            behaviour=behaviour,
+            state=state,
+            reward=reward,
+            reward_rate=reward_rate,
+            time=time,
+            duration=duration,
+            end=end,
+            per=per,
+            columns=columns,
+            features=features,
+            num_states=num_states,
+            gaps=gaps,
+            on_termination=on_termination,
+        )
+        chosen = str(learning.algorithm)
+        asked = Asked([policy], made_by, ratio_features, discount, chosen, confidence, time_limit)
         [estimate], _ = evaluate_targets(reading, asked)
         return estimate
     refuse_unasked(action=action, behaviour=behaviour, ratio_features=ratio_features, discount=discount)

@@ -6,33 +6,40 @@ Start with `evaluate_targets`.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from numbers import Real
-from typing import Any
+from typing import Any, get_args
 
 from numpy.typing import NDArray
 
+from gainbias.evaluation.another.alone import Alone
 from gainbias.evaluation.another.chances import Chances, chances_of, table_width
-from gainbias.evaluation.another.counted import Counting
+from gainbias.evaluation.another.counted import Counting, widened
 from gainbias.evaluation.another.linear import Fitting, durations_of
 from gainbias.evaluation.another.pairs import MOST_PAIR_FEATURES, ActionFeatures, PairFeatures
 from gainbias.evaluation.another.passes import Asked, FirstReading, LogReading, Passing
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.gain.batches import BatchMeans
+from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import ObservationMap, observation_map
 from gainbias.evaluation.reading import Display
+from gainbias.evaluation.sources.columns import Columns, Name, as_columns
 from gainbias.evaluation.sources.logs import OpenLog
 from gainbias.evaluation.sources.spaces import Limits
-from gainbias.evaluation.stream import ObservedSteps, Timed, peeked
+from gainbias.evaluation.stream import ObservedSteps, OnTermination, Timed, check_on_termination, peeked
 from gainbias.evaluation.values.methods import Learning
 from gainbias.progress import Interruptions, Watch
+
+METHODS = ("auto", *get_args(Alone))
+"""How the answer is found; all but the first are for comparison."""
 
 AUTOMATIC_PAIR_FEATURES = 300
 """Most features of state-actions that are chosen automatically."""
 
 
-def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate], BatchMeans | None]:
-    """Return an estimate for each policy, and the difference of the gains of the first two at each step."""
+def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate], GainEstimate | None]:
+    """Return an estimate for each policy, and one of the difference of the gains of the first two."""
     half = None if asked.time_limit is None else asked.time_limit / 2.0
     with Interruptions() as interruptions:
         with Watch(half) as watch:
@@ -51,7 +58,11 @@ def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate],
             again = reading.steps(opened, source, [], first.steps)
             Passing(interruptions, Display(watch)).over(again, take)
         first.seconds.append(source.seconds)
-    return [answer.estimate() for answer in answers], difference
+    estimates = [answer.estimate() for answer in answers]
+    if difference is None:
+        return estimates, None
+    apart = estimate_gain(difference, asked.confidence, find_warm_up=False)
+    return estimates, widened(apart, max(answer.widening() for answer in answers[:2]))
 
 
 def _first_reading(
@@ -171,6 +182,36 @@ def _fitting(
     return Fitting(values, ratios, num_actions, behaviour)
 
 
+def reading_of(
+    log: Any,
+    *,
+    action: str | None,
+    behaviour: Any = None,
+    state: Name | None = None,
+    reward: str | None = None,
+    reward_rate: str | None = None,
+    time: str | None = None,
+    duration: str | None = None,
+    end: Any = None,
+    per: str | float | None = None,
+    columns: Columns | Mapping[str, Name] | None = None,
+    features: Any = "auto",
+    num_states: int | None = None,
+    gaps: str = "error",
+    on_termination: OnTermination = "zero",
+) -> tuple[LogReading, Any]:
+    """Return how a log is read, and the behaviour if it is a policy, given arguments of `evaluate_log`."""
+    check_on_termination(on_termination)
+    named = asdict(as_columns(columns))
+    named["next"] = named.pop("next_state")
+    given = {"state": state, "reward": reward, "reward_rate": reward_rate, "action": action, **named}
+    if isinstance(behaviour, str) and behaviour != "random":
+        given["chance"], behaviour = behaviour, None
+    options = {"columns": given, "time": time, "duration": duration, "end": end, "per": per}
+    options |= {"num_states": num_states, "gaps": gaps}
+    return LogReading(log, options, features, on_termination), behaviour
+
+
 def check_question(
     log: Any, action: str | None, learning: Learning, clock: str | None, discount: float | None
 ) -> None:
@@ -180,8 +221,11 @@ def check_question(
             "policy is another policy than the one that made the log, and what that one did must be known: "
             "say which column has the actions, action=..."
         )
-    if learning.algorithm != "auto":
-        raise ValueError("algorithm is for the policy that made the log: leave it out, or leave out policy")
+    if learning.algorithm not in METHODS:
+        raise ValueError(
+            f"for another policy algorithm must be one of {', '.join(map(repr, METHODS))}, found "
+            f"{learning.algorithm!r}"
+        )
     if discount is None:
         return
     if not (isinstance(discount, Real) and 0.0 <= discount < 1.0):

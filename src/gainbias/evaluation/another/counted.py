@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gainbias.evaluation.another.alone import AloneAnswer
 from gainbias.evaluation.another.chances import Chances, chances_of
 from gainbias.evaluation.another.passes import Asked, FirstReading, LogReading, diagnosed
 from gainbias.evaluation.another.record import (
@@ -122,8 +123,8 @@ class Counting:
         """
         counted = Counted(first, Counts.of(self._sums, first.observed.end), self._numbering)
         models = [_model(counted, asked, policy) for policy in asked.policies]
-        _check_behaviour(counted, asked, reading)
-        return [CountedAnswer(counted, model, asked) for model in models]
+        behaviour = _check_behaviour(counted, asked, reading)
+        return [CountedAnswer(counted, model, asked, behaviour) for model in models]
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,14 +199,18 @@ def _overlap(counted: Counted, model: TableModel) -> Overlap:
     )
 
 
-def _check_behaviour(counted: Counted, asked: Asked, reading: LogReading) -> None:
-    """Refuse a behaviour that cannot have made the log, and doubt one that hardly can."""
-    if asked.behaviour is None or isinstance(asked.behaviour, str):
-        return
+def _check_behaviour(counted: Counted, asked: Asked, reading: LogReading) -> Floats:
+    """Return the probabilities of the behaviour: refuse one that cannot have made the log, or doubt it.
+
+    Without one they are the frequencies of the log.
+    """
     counts = counted.counts
+    if asked.behaviour is None:
+        return counts.frequencies()
     limits = counted.numbering.observed.limits
     chances = chances_of(asked.behaviour, limits, counts.num_actions, "the behaviour", counted.first.notes)
-    given = _probabilities(counted, chances)[counts.of_pair, counts.actions]
+    probabilities = _probabilities(counted, chances)
+    given = probabilities[counts.of_pair, counts.actions]
     never = np.flatnonzero(given <= 0.0)
     if len(never):
         raise ValueError(_impossible(counted, int(never[0]), reading))
@@ -220,6 +225,7 @@ def _check_behaviour(counted: Counted, asked: Asked, reading: LogReading) -> Non
             f"action {counts.actions[worst]} with probability {given[worst]:.3g}, the log in a share of "
             f"{share:.3g}, {abs(apart[worst]):.0f} standard errors apart. The answer does not use it"
         )
+    return probabilities
 
 
 def _impossible(counted: Counted, pair: int, reading: LogReading) -> str:
@@ -245,11 +251,14 @@ def _impossible(counted: Counted, pair: int, reading: LogReading) -> str:
 class CountedAnswer:
     """The answer for one policy, as the second reading goes on."""
 
-    def __init__(self, counted: Counted, modelled: _Modelled, asked: Asked) -> None:
+    def __init__(self, counted: Counted, modelled: _Modelled, asked: Asked, behaviour: Floats) -> None:
         self._counted, self._modelled, self._asked = counted, modelled, asked
         self._influence = TableInfluence(modelled.model, counted.first.steps)
         self._means = BatchMeans()
         self._truncated: tuple[TableInfluence, BatchMeans, float] | None = None
+        self._alone: AloneAnswer | None = None
+        if asked.method != "auto":
+            self._alone = AloneAnswer(asked.method, modelled.model, self._influence, behaviour)
         self._truncate()
 
     def _truncate(self) -> None:
@@ -273,18 +282,29 @@ class CountedAnswer:
         self._means.add(terms)
         if self._truncated is not None:
             self._truncated[1].add(self._truncated[0].add(steps))
+        if self._alone is not None:
+            self._alone.add(steps, observed.segments)
         return terms
+
+    def widening(self) -> float:
+        """Return by how much errors are larger than the terms say."""
+        return self._influence.widening()
 
     def estimate(self) -> Estimate:
         """Return the estimate after all steps."""
         first, asked = self._counted.first, self._asked
-        overlap = replace(self._modelled.overlap, terms=self._influence.terms())
-        gain = _widened(
-            estimate_gain(self._means, asked.confidence, find_warm_up=False), self._influence.widening()
+        model = self._modelled.model
+        method = (
+            f"the policy's chain by the transitions of the log, {len(model.counts.states):,} states and "
+            f"{len(model.counts.visits):,} state-actions, solved exactly"
         )
+        overlap = replace(self._modelled.overlap, terms=self._influence.terms())
+        gain = widened(estimate_gain(self._means, asked.confidence, find_warm_up=False), self.widening())
+        if self._alone is not None:
+            middle, interval, method = self._alone.answer(asked.confidence)
+            gain = replace(gain, gain=middle, interval=interval)
         states, pairs = self._influence.deviations()
         truncated = self._alternative() if overlap.is_weak else None
-        model = self._modelled.model
         warnings, notes = left_out_in_words(overlap, model.span(), gain.standard_error)
         warnings += weak_in_words(overlap, truncated)
         learned = self._values(states)
@@ -305,10 +325,7 @@ class CountedAnswer:
                 gain,
                 warnings,
                 notes,
-                algorithm=(
-                    f"the policy's chain by the transitions of the log, {len(model.counts.states):,} states "
-                    f"and {len(model.counts.visits):,} state-actions, solved exactly"
-                ),
+                algorithm=method,
                 value_batches=self._influence.num_batches,
                 value_effective_sample_size=overlap.effective_sample_size,
                 mixing_time=model.memory(),
@@ -326,7 +343,7 @@ class CountedAnswer:
         if self._truncated is None:
             return None
         influence, means, share = self._truncated
-        found = _widened(
+        found = widened(
             estimate_gain(means, self._asked.confidence, find_warm_up=False), influence.widening()
         )
         words = (
@@ -367,7 +384,7 @@ class CountedAnswer:
         )
 
 
-def _widened(gain: GainEstimate, factor: float) -> GainEstimate:
+def widened(gain: GainEstimate, factor: float) -> GainEstimate:
     """Return an estimate whose interval and standard error are larger by a factor."""
     low, high = (gain.gain + factor * (end - gain.gain) for end in gain.interval)
     return replace(gain, interval=(low, high), standard_error=factor * gain.standard_error)

@@ -178,6 +178,7 @@ class LinearModel:
         solution = inverse @ (basis.T @ sums.rewards / n)
         self.values, self.of_values = basis @ solution[:-1], float(solution[-1])
         self.inverse = basis @ inverse[:-1] @ basis.T
+        self.gain_row = basis @ inverse[-1]
         if not np.abs(inverse[-1]).max() > 0.0:
             raise ValueError("the features do not tell the gain: they are 0 wherever the log was")
         stays = (sums.ratio_gram - sums.ratio_cross) / n
@@ -250,6 +251,12 @@ class LinearInfluence:
         self.ratio_squares += float(weights @ weights)
         self._add_noise(values, rewards, durations, weights, led)
         return np.asarray(model.gain + terms), weights
+
+    def by_values_alone(self, values: Rows, rewards: Floats, durations: Floats) -> Floats:
+        """Return terms whose mean is the gain by the model of values alone."""
+        model = self.model
+        residual = rewards + (values.after - values.done) @ model.values - model.of_values * durations
+        return np.asarray(model.of_values + (values.done @ model.gain_row) * residual)
 
     def _add_noise(
         self, values: Rows, rewards: Floats, durations: Floats, weights: Floats, led: Floats
@@ -411,6 +418,11 @@ class LinearAnswer:
         self._means, self._clipped = BatchMeans(), RatioMeans()
         self._most = float(np.sqrt(first.steps)) / CLIPPED_AT
         self._cut = 0.0
+        self._alone: BatchMeans | RatioMeans | None = None
+        if asked.method == "importance-sampling":
+            raise ValueError("importance sampling is for states that are counted: leave out features")
+        if asked.method != "auto":
+            self._alone = BatchMeans() if asked.method == "model" else RatioMeans()
         self._heaviest: list[Place] = []
         self._check = Disagreement(ratio.richer(_basis(model.sums.ratio_gram / first.steps)), first.steps)
 
@@ -423,6 +435,10 @@ class LinearAnswer:
         phi, psi = both_rows(self._values, self._ratio, steps)
         terms, weights = self._influence.add(phi, psi, steps.rewards, lasted)
         self._means.add(terms)
+        if isinstance(self._alone, RatioMeans):
+            self._alone.add(weights * steps.rewards, weights * lasted)
+        elif self._alone is not None:
+            self._alone.add(self._influence.by_values_alone(phi, steps.rewards, lasted))
         led = steps.rewards + (phi.after - phi.done) @ model.values
         kept = np.minimum(weights, self._most)
         self._cut += float((weights - kept).sum())
@@ -439,10 +455,15 @@ class LinearAnswer:
             self._heaviest.append(replace(place, share=place.share / self._first.steps))
         self._heaviest = sorted(self._heaviest, key=lambda place: -place.weight)[:SHOWN_PLACES]
 
+    def widening(self) -> float:
+        """Return by how much errors are larger than the terms say."""
+        return 1.0
+
     def estimate(self) -> Estimate:
         """Return the estimate after all steps."""
         first, asked, model, influence = self._first, self._asked, self._model, self._influence
-        gain = estimate_gain(self._means, asked.confidence, find_warm_up=False)
+        means = self._means if self._alone is None else self._alone
+        gain = estimate_gain(means, asked.confidence, find_warm_up=False)
         overlap = Overlap(
             influence.effective_sample_size(),
             first.steps,
@@ -545,7 +566,8 @@ class Disagreement:
         if self._richer is None:
             return
         own = slice(int(np.ceil(self._share * len(residual))))
-        rich = rows_of_steps(self._richer, part_of(steps, own))
+        [kept] = pieces_of(part_of(steps, own))  # with their own observations alone
+        rich = rows_of_steps(self._richer, kept)
         done = np.concatenate([psi.done[own], rich.done], axis=1)
         after = np.concatenate([psi.after[own], rich.after], axis=1)
         self._kept.append((done, after, residual[own], weights[own]))

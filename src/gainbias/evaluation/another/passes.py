@@ -46,6 +46,8 @@ class Asked:
     ratio_features : features or None
         Of the density ratio, if they are others than those of values.
     discount : float or None
+    method : {"auto", "model", "ratio", "importance-sampling"}
+        The last three are for comparison.
     confidence : float
     time_limit : float or None
         Seconds. The first reading may take half of them, and the second then takes as long.
@@ -55,6 +57,7 @@ class Asked:
     behaviour: Policy | None = None
     ratio_features: Choice | ActionFeatures | None = None
     discount: float | None = None
+    method: str = "auto"
     confidence: float = 0.95
     time_limit: float | None = None
 

@@ -419,10 +419,21 @@ class TableInfluence:
         of_state[self.model.kept] = values
         return np.asarray(of_state[self.model.counts.of_pair])
 
+    def pairs_of(self, steps: NumberedSteps) -> Ints:
+        """Return the places of state-actions, (m,)."""
+        keys = steps.here * self.model.counts.num_actions + steps.actions
+        return np.searchsorted(self._pair_keys, keys)
+
+    def independent_error(self) -> float:
+        """Return the standard error as if the steps from each state-action were independent draws."""
+        model = self.model
+        variance = float((model.shares**2 * self.squares / model.counts.visits**2).sum())
+        return self.widening() * float(np.sqrt(variance)) / model.mean_duration
+
     def add(self, steps: NumberedSteps) -> Floats:
         """Return the terms of the next steps, (m,), whose mean over all is the gain."""
-        model, counts = self.model, self.model.counts
-        pair = np.searchsorted(self._pair_keys, steps.here * counts.num_actions + steps.actions)
+        model = self.model
+        pair = self.pairs_of(steps)
         after = self._place[steps.after]
         known = after != UNKNOWN_PLACE
         relative, centre = (np.where(known, part[after], 0.0) for part in (model.relative, model._centre))
