@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import gainbias as gb
+from gainbias.cli import verbs as cli
 from gainbias.evaluation.another.alone import Products
 from gainbias.evaluation.another.chances import Chances
 from gainbias.evaluation.another.tables import Counts, NumberedSteps, PairSums, TableModel
@@ -38,6 +39,7 @@ def answer(log: Log, policy: Any, **settings: Any) -> gb.Estimate:
 SMALL = {"state": np.array([0, 0, 1, 1] * 100), "a": np.array([0, 1, 0, 1] * 100), "reward": np.arange(400.0)}
 
 
+ONE_HOT_ROWS = np.eye(20)
 LONG = {name: np.tile(column, 500) for name, column in SMALL.items()}
 
 
@@ -367,6 +369,36 @@ class TestAnswer:
         told = json.loads(json.dumps(found.to_dict()))
         assert told["target"]["effective_sample_size"] > 100.0
         assert "overlap   2,999 steps of the log are worth" in str(found)
+
+    def test_in_a_shell(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any):
+        pandas = pytest.importorskip("pandas")
+        monkeypatch.chdir(tmp_path)
+        made, log = drawn("random", 3_000)
+        pandas.DataFrame(log).to_csv("log.csv", index=False)
+        np.save("new.npy", made.target)
+        np.save("old.npy", made.behaviour)
+        words = ["evaluate", "log.csv", "--action", "a", "--policy", "new.npy", "--behaviour", "old.npy"]
+        assert cli.main([*words, "--discount", "0.9", "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["gain"] == pytest.approx(answer(log, made.target).gain, abs=1e-12)
+        assert told["target"]["discount"] == 0.9
+        assert cli.main([*words, "--page", "new.html"]) == 0
+        assert "the policy that was asked about" in capsys.readouterr().out
+        np.save("rows.npy", ONE_HOT_ROWS)
+        words = [*words[:6], "--features", "rows.npy", "--ratio-features", "rows.npy", "--json"]
+        assert cli.main(words) == 0
+        found = json.loads(capsys.readouterr().out)["gain"]
+        assert found == pytest.approx(told["gain"], abs=1e-9)
+
+    def test_a_log_that_changes_between_its_readings(self):
+        log = dict(SMALL)
+
+        def policy(states: Any) -> Any:  # it is asked between the readings
+            log.update({name: column[:200] for name, column in SMALL.items()})
+            return np.full((np.size(states), 2), 0.5) if np.ndim(states) else np.full(2, 0.5)
+
+        with pytest.raises(ValueError, match="the second reading of the log ended after 199 of 399"):
+            answer(log, policy)
 
     def test_action_values_ask_for_actions_that_there_are(self):
         found = answer(SMALL, "random")

@@ -56,7 +56,13 @@ def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate],
             opened = reading.opened([], [], num_actions=first.num_actions or None)
             source = Timed(opened.pieces)
             again = reading.steps(opened, source, [], first.steps)
-            Passing(interruptions, Display(watch)).over(again, take)
+            second = Passing(interruptions, Display(watch))
+            second.over(again, take)
+            if second.steps != first.steps:  # interrupted, or another log
+                raise ValueError(
+                    f"the second reading of the log ended after {second.steps:,} of {first.steps:,} "
+                    "transitions, and there is no interval without it: let it end, and let the log be"
+                )
         first.seconds.append(source.seconds)
     estimates = [answer.estimate() for answer in answers]
     if difference is None:
