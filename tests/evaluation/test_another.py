@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,27 @@ class TestByHand:
         log |= {"reward": 1.0 * log["state"], "run": np.repeat(np.arange(100), 2)}
         with pytest.raises(ValueError, match=r"falls apart into 2 recurrent classes: \{0\}, \{1\}"):
             gb.evaluate_log(log, action="a", policy="random", columns={"episode": "run"})
+
+    def test_a_dataset_of_minari_has_its_actions(self):
+        gymnasium = pytest.importorskip("gymnasium")
+        made, log = drawn("random", 1_000)
+        episodes = [
+            SimpleNamespace(
+                id=0,
+                observations=log["state"],
+                actions=log["a"][:-1],
+                rewards=log["reward"][:-1],
+                terminations=np.zeros(999, dtype=bool),
+                truncations=np.arange(999) == 998,
+            )
+        ]
+        dataset = SimpleNamespace(
+            observation_space=gymnasium.spaces.Discrete(20),
+            action_space=gymnasium.spaces.Discrete(3),
+            iterate_episodes=lambda: iter(episodes),
+        )
+        found = gb.evaluate_log(dataset, policy=made.target)
+        assert found.gain == pytest.approx(answer(log, made.target).gain, abs=1e-12)
 
     def test_in_parts_as_in_one(self, tmp_path: Path):
         pandas = pytest.importorskip("pandas")

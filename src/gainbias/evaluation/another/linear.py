@@ -570,7 +570,7 @@ class Disagreement:
         rich = rows_of_steps(self._richer, kept)
         done = np.concatenate([psi.done[own], rich.done], axis=1)
         after = np.concatenate([psi.after[own], rich.after], axis=1)
-        self._kept.append((done, after, residual[own], weights[own]))
+        self._kept.append((done, after, residual[own].copy(), weights[own].copy()))  # not their bases
 
     def found(self, mean_duration: float) -> tuple[float, float]:
         """Return by how much richer features would move the gain, and that in standard errors."""

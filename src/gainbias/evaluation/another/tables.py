@@ -35,7 +35,7 @@ from gainbias.model.solve.solve import Poisson, poisson_solver
 from gainbias.model.structure import Structure
 from gainbias.types import Bools, Floats, Ints
 
-BUFFERED = 2**20
+BUFFERED = 2**18
 """Transitions that are kept until they are counted."""
 
 INFLUENCE_BATCHES = 32

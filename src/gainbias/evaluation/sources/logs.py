@@ -212,7 +212,7 @@ def open_log(
         found = limits_of(log.observation_space)
         if found is None:
             raise ValueError(f"observations must be numbers, found the space {log.observation_space}")
-        actions = limits_of(log.action_space) if given.get("action") is not None else None
+        actions = limits_of(log.action_space) if "action" in given else None
         return OpenLog(episode_pieces(log.iterate_episodes(), found, batch_size), found, actions=actions)
     table, clock = table_of(log, batch_size), None
     notes += table.notes
