@@ -116,8 +116,8 @@ class AloneAnswer:
         elif self._method == "importance-sampling":
             self._products.add(self._ratios[pair], segments, steps.rewards, steps.durations)
 
-    def answer(self, confidence: float) -> tuple[float, tuple[float, float], str]:
-        """Return the gain, its interval and the method in words."""
+    def answer(self, confidence: float) -> tuple[float, tuple[float, float], float, str]:
+        """Return the gain, its interval, its standard error and the method in words."""
         if self._method == "model":
             error = self._influence.independent_error()
             half = error * float(stats.norm.ppf((1.0 + confidence) / 2.0))
@@ -125,15 +125,17 @@ class AloneAnswer:
             return (
                 gain,
                 (gain - half, gain + half),
+                error,
                 "the model alone, as if steps were independent",
             )
         if self._method == "ratio":
             found = estimate_gain(self._weighed, confidence, find_warm_up=False)
-            return found.gain, found.interval, "the ratio alone, as if it were known"
+            return found.gain, found.interval, found.standard_error, "the ratio alone, as if it were known"
         place = self._products.chosen()
         total, squares = self._products.sums[place]
         if not total > 0.0:
-            return float("nan"), (float("nan"), float("nan")), "importance sampling: all weights are 0"
+            nan = float("nan")
+            return nan, (nan, nan), nan, "importance sampling: all weights are 0"
         found = estimate_gain(self._products.means[place], confidence, find_warm_up=False)
         words = f"per-step importance sampling over {HORIZONS[place]} steps, worth {total**2 / squares:,.0f}"
-        return found.gain, found.interval, words
+        return found.gain, found.interval, found.standard_error, words

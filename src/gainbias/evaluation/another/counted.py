@@ -292,51 +292,56 @@ class CountedAnswer:
 
     def estimate(self) -> Estimate:
         """Return the estimate after all steps."""
-        first, asked = self._counted.first, self._asked
-        model = self._modelled.model
-        method = (
-            f"the policy's chain by the transitions of the log, {len(model.counts.states):,} states and "
-            f"{len(model.counts.visits):,} state-actions, solved exactly"
-        )
-        overlap = replace(self._modelled.overlap, terms=self._influence.terms())
-        gain = widened(estimate_gain(self._means, asked.confidence, find_warm_up=False), self.widening())
-        if self._alone is not None:
-            middle, interval, method = self._alone.answer(asked.confidence)
-            gain = replace(gain, gain=middle, interval=interval)
-        states, pairs = self._influence.deviations()
+        first, model, influence = self._counted.first, self._modelled.model, self._influence
+        overlap = replace(self._modelled.overlap, terms=influence.terms())
+        gain, method = self._gain()
+        states, pairs = influence.deviations()
         truncated = self._alternative() if overlap.is_weak else None
         warnings, notes = left_out_in_words(overlap, model.span(), gain.standard_error)
-        warnings += weak_in_words(overlap, truncated)
-        learned = self._values(states)
-        target = Target(
-            model.counts.num_actions,
-            overlap,
-            self._action_values(pairs),
-            model.counts.states[model.counts.of_pair] * model.counts.num_actions + model.counts.actions,
-            truncated,
-            discount=asked.discount,
-        )
         return Estimate(
             gain=gain.gain,
             gain_interval=gain.interval,
-            confidence=asked.confidence,
+            confidence=self._asked.confidence,
             diagnostics=diagnosed(
                 first,
                 gain,
-                warnings,
+                warnings + weak_in_words(overlap, truncated),
                 notes,
                 algorithm=method,
-                value_batches=self._influence.num_batches,
+                value_batches=influence.num_batches,
                 value_effective_sample_size=overlap.effective_sample_size,
                 mixing_time=model.memory(),
                 constant_in_span=True,
                 predictable_share=0.0,
             ),
-            history=gain_history(self._means, asked.confidence),
+            history=gain_history(self._means, self._asked.confidence),
             observed=first.observed.settled(),
-            learned=learned,
+            learned=self._values(states),
             per=first.unit,
-            target=target,
+            target=self._target(overlap, pairs, truncated),
+        )
+
+    def _gain(self) -> tuple[GainEstimate, str]:
+        """Return the gain, by the method that was asked for, and that in words."""
+        counts, confidence = self._modelled.model.counts, self._asked.confidence
+        gain = widened(estimate_gain(self._means, confidence, find_warm_up=False), self.widening())
+        if self._alone is None:
+            return gain, (
+                f"the policy's chain by the transitions of the log, {len(counts.states):,} states and "
+                f"{len(counts.visits):,} state-actions, solved exactly"
+            )
+        middle, interval, error, method = self._alone.answer(confidence)
+        return replace(gain, gain=middle, interval=interval, standard_error=error), method
+
+    def _target(self, overlap: Overlap, deviations: Floats, truncated: Alternative | None) -> Target:
+        counts = self._modelled.model.counts
+        return Target(
+            counts.num_actions,
+            overlap,
+            self._action_values(deviations),
+            counts.states[counts.of_pair] * counts.num_actions + counts.actions,
+            truncated,
+            discount=self._asked.discount,
         )
 
     def _alternative(self) -> Alternative | None:

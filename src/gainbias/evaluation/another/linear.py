@@ -45,9 +45,10 @@ from gainbias.evaluation.another.record import (
     heaviest_first,
     weak_in_words,
 )
+from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.estimate import Estimate, gain_history
 from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
-from gainbias.evaluation.gain.interval import estimate_gain
+from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.stream import ObservedSteps
 from gainbias.evaluation.values.least_squares import ValueEstimate
@@ -461,7 +462,7 @@ class LinearAnswer:
 
     def estimate(self) -> Estimate:
         """Return the estimate after all steps."""
-        first, asked, model, influence = self._first, self._asked, self._model, self._influence
+        first, asked, influence = self._first, self._asked, self._influence
         means = self._means if self._alone is None else self._alone
         gain = estimate_gain(means, asked.confidence, find_warm_up=False)
         overlap = Overlap(
@@ -472,66 +473,65 @@ class LinearAnswer:
             float(sum(place.share for place in self._missing)),
             terms=influence.terms(),
         )
+        shift, errors = self._check.found(self._model.mean_duration)
         truncated = self._truncated() if overlap.is_weak else None
-        deviations, offset, offsets = influence.deviations()
-        learned = ValueEstimate(
-            weights=model.shown,
-            offset=offset,
-            confidence=asked.confidence,
-            effective_sample_size=overlap.effective_sample_size,
-            weight_deviations=deviations,
-            offset_deviations=offsets,
-            gram=model.sums.gram,
-            warnings=(),
-        )
-        shift, errors = self._check.found(model.mean_duration)
         warnings = weak_in_words(overlap, truncated)
         warnings += disagreement_in_words(shift, errors, gain.standard_error)
-        notes = [
-            f"the gain by the values alone is {model.of_values:.5g}, by the ratio alone {model.of_ratio:.5g}"
-        ]
-        notes += [
-            f"left out, because the log never does it: action {place.action}" for place in self._missing
-        ]
+        learned = self._learned(overlap)
+        rows = self._values.rows
         return Estimate(
             gain=gain.gain,
             gain_interval=gain.interval,
             confidence=asked.confidence,
-            diagnostics=diagnosed(
-                first,
-                gain,
-                warnings,
-                notes,
-                algorithm=(
-                    f"average-reward least squares for the policy's action values, {len(model.values)} "
-                    f"features, and a linear model of the density ratio, {len(model.ratio)} features"
-                ),
-                value_batches=influence.num_batches,
-                value_effective_sample_size=overlap.effective_sample_size,
-                mixing_time=float("nan"),
-                constant_in_span=True,
-                predictable_share=float("nan"),
-            ),
+            diagnostics=self._diagnostics(gain, overlap, warnings),
             history=gain_history(self._means, asked.confidence),
-            observed=ObservationMap(
-                self._values.description,
-                len(model.values),
-                first.observed.limits,
-                self._values.expected,
-                rows=self._values.expected,
-            ),
+            observed=self._observed(),
             learned=learned,
             per=first.unit,
-            target=Target(
-                self._first.num_actions,
-                overlap,
-                learned,
-                None,
-                truncated,
-                errors,
-                asked.discount,
-                self._values.rows,
+            target=Target(first.num_actions, overlap, learned, None, truncated, errors, asked.discount, rows),
+        )
+
+    def _learned(self, overlap: Overlap) -> ValueEstimate:
+        deviations, offset, offsets = self._influence.deviations()
+        return ValueEstimate(
+            weights=self._model.shown,
+            offset=offset,
+            confidence=self._asked.confidence,
+            effective_sample_size=overlap.effective_sample_size,
+            weight_deviations=deviations,
+            offset_deviations=offsets,
+            gram=self._model.sums.gram,
+            warnings=(),
+        )
+
+    def _observed(self) -> ObservationMap:
+        """Return the way from observations to the features that are expected under the policy."""
+        expected = self._values.expected
+        words, width = self._values.description, len(self._model.values)
+        return ObservationMap(words, width, self._first.observed.limits, expected, rows=expected)
+
+    def _diagnostics(self, gain: GainEstimate, overlap: Overlap, warnings: list[str]) -> Diagnostics:
+        model = self._model
+        alone = {"auto": "combined", "model": "the first alone", "ratio": "the second alone"}
+        notes = [
+            f"the gain by the values alone is {model.of_values:.5g}, by the ratio alone {model.of_ratio:.5g}"
+        ]
+        notes += [f"left out, because the log never does it: action {one.action}" for one in self._missing]
+        return diagnosed(
+            self._first,
+            gain,
+            warnings,
+            notes,
+            algorithm=(
+                f"average-reward least squares for the policy's action values, {len(model.values)} features, "
+                f"and a linear model of the density ratio, {len(model.ratio)} features: "
+                f"{alone[self._asked.method]}"
             ),
+            value_batches=self._influence.num_batches,
+            value_effective_sample_size=overlap.effective_sample_size,
+            mixing_time=float("nan"),
+            constant_in_span=True,
+            predictable_share=float("nan"),
         )
 
     def _truncated(self) -> Alternative:

@@ -398,7 +398,7 @@ class TableInfluence:
 
     def __init__(self, model: TableModel, steps: int) -> None:
         counts = model.counts
-        most = MOST_DEVIATIONS // max(1, len(counts.visits))
+        most = MOST_DEVIATIONS // max(len(counts.visits), counts.end)
         self.num_batches = int(np.clip(min(INFLUENCE_BATCHES, most), 2, max(2, steps)))
         self.model, self._steps, self._made = model, steps, 0
         pairs = len(counts.visits)
