@@ -171,6 +171,17 @@ class TestForms:
             again.action_value([0.5, 0.5], 1)
         gb.write_page(tmp_path / "other.npz", tmp_path / "other.html")
 
+    def test_weak_overlap_has_a_truncated_answer(self):
+        made = DECISIONS["weak-overlap"]()
+        log = log_of(made.logs(np.random.default_rng(3), 10_000, 8), 1)
+        found = answer(log, made.target, features=np.eye(5))
+        assert found.target is not None
+        assert found.target.overlap.is_weak
+        assert found.target.truncated is not None
+        low, high = found.target.truncated.interval
+        assert low < found.target.truncated.gain < high
+        assert "with weights cut at 25, which takes" in " ".join(found.diagnostics.warnings)
+
     def test_wrong_arguments(self):
         made, log = drawn("random", 1_000)
         with pytest.raises(ValueError, match="ratio_features are for features, and states are counted"):
