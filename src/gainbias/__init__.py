@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "ALGORITHMS": "gainbias.algorithms.registry",
     "AccuracyWarning": "gainbias.model.solve.solution",
-    "ActionFeatures": "gainbias.evaluation.another.pairs",
+    "ActionFeatures": "gainbias.evaluation.another.chances",
     "Algorithm": "gainbias.algorithms.algorithm",
     "Bound": "gainbias.theory.bounds.record",
     "Checkpoints": "gainbias.engine.work",

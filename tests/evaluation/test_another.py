@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import gainbias as gb
 from gainbias.cli import verbs as cli
-from gainbias.evaluation.another.alone import Products
 from gainbias.evaluation.another.chances import Chances
+from gainbias.evaluation.another.counted import Products
 from gainbias.evaluation.another.tables import Counts, NumberedSteps, PairSums, TableModel
 from tests.oracles.decisions import DECISIONS, Decisions, Logs
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.evaluation.another.answer import check_question, evaluate_targets, reading_of
-from gainbias.evaluation.another.pairs import ActionFeatures
+from gainbias.evaluation.another.chances import ActionFeatures
 from gainbias.evaluation.another.passes import Asked
 from gainbias.evaluation.diagnostics import shift_by_cuts
 from gainbias.evaluation.estimate import Estimate, digits_for

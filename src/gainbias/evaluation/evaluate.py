@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.evaluation.another.answer import check_question, evaluate_targets, reading_of, refuse_unasked
-from gainbias.evaluation.another.pairs import ActionFeatures
+from gainbias.evaluation.another.chances import ActionFeatures
 from gainbias.evaluation.another.passes import Asked
 from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.estimate import Estimate

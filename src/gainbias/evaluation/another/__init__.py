@@ -1,7 +1,6 @@
 """What another policy would have earned, from the log of one that did.
 
-Start with `evaluate_targets` in `answer`: it reads the log twice and makes estimates. `counted` and
-`tables` are for states and actions that can be counted, `linear` and `pairs` for features. `alone` has simple
-methods for comparison. `passes` reads the log, `chances` makes probabilities of actions of every form of
-policy, and `record` is what such an answer has besides an estimate.
+Start with `evaluate_targets` in `answer`: it reads the log twice. `counted` and `tables` are
+for states and actions that can be counted, `linear` for features. `passes` reads the log, `chances` makes
+probabilities of actions of every form of policy, and `record` is what such an answer has besides an estimate.
 """

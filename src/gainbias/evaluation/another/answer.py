@@ -13,11 +13,16 @@ from typing import Any, get_args
 
 from numpy.typing import NDArray
 
-from gainbias.evaluation.another.alone import Alone
-from gainbias.evaluation.another.chances import Chances, chances_of, table_width
-from gainbias.evaluation.another.counted import Counting, widened
+from gainbias.evaluation.another.chances import (
+    MOST_PAIR_FEATURES,
+    ActionFeatures,
+    Chances,
+    PairFeatures,
+    chances_of,
+    table_width,
+)
+from gainbias.evaluation.another.counted import Alone, Counting, widened
 from gainbias.evaluation.another.linear import Fitting, durations_of
-from gainbias.evaluation.another.pairs import MOST_PAIR_FEATURES, ActionFeatures, PairFeatures
 from gainbias.evaluation.another.passes import Asked, FirstReading, LogReading, Passing
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.gain.batches import BatchMeans
@@ -31,7 +36,7 @@ from gainbias.evaluation.stream import ObservedSteps, OnTermination, Timed, chec
 from gainbias.evaluation.values.methods import Learning
 from gainbias.progress import Interruptions, Watch
 
-METHODS = ("auto", *get_args(Alone))
+TARGET_METHODS = ("auto", *get_args(Alone))
 """How the answer is found; all but the first are for comparison."""
 
 AUTOMATIC_PAIR_FEATURES = 300
@@ -227,9 +232,9 @@ def check_question(
             "policy is another policy than the one that made the log, and what that one did must be known: "
             "say which column has the actions, action=..."
         )
-    if learning.algorithm not in METHODS:
+    if learning.algorithm not in TARGET_METHODS:
         raise ValueError(
-            f"for another policy algorithm must be one of {', '.join(map(repr, METHODS))}, found "
+            f"for another policy algorithm must be one of {', '.join(map(repr, TARGET_METHODS))}, found "
             f"{learning.algorithm!r}"
         )
     if discount is None:

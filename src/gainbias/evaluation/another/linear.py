@@ -31,8 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from gainbias.evaluation.another.chances import Chances
-from gainbias.evaluation.another.pairs import PairFeatures, with_end
+from gainbias.evaluation.another.chances import Chances, PairFeatures, with_end
 from gainbias.evaluation.another.passes import Asked, FirstReading, LogReading, diagnosed, part_of
 from gainbias.evaluation.another.record import (
     MOST_MISSING,
@@ -72,7 +71,7 @@ KEPT_FOR_CHECK, CHECK_BLOCKS = 20_000, 32
 FEWEST_FOR_CHECK = 1_000
 """From fewer steps nothing is concluded about features."""
 
-SURE_OF_DISAGREEMENT = 4.0
+SURE_OF_MOVE = 4.0
 """Standard errors by which richer features must move the gain."""
 
 
@@ -205,8 +204,7 @@ class LinearModel:
         by_values = (x @ moved) / self.mean_duration
         self.by_values = by_values @ self.inverse
         surplus = (paid + moved @ theta - self.gain * sums.ratio_durations / n) / self.mean_duration
-        by_ratio = surplus @ self._backwards
-        self.by_stays, self.by_level = by_ratio[:-1], float(by_ratio[-1])
+        self.by_stays = (surplus @ self._backwards)[:-1]  # how large weights are on the whole does not matter
 
     def influence(self, steps: int) -> LinearInfluence:
         """Return what evaluates the error at each step of the log, given their number."""
@@ -246,7 +244,6 @@ class LinearInfluence:
         terms = weights * (led - model.gain * durations) / model.mean_duration
         terms += (values.done @ model.by_values) * (led - model.of_values * durations)
         terms -= weights * ((ratio.done - ratio.after) @ model.by_stays)
-        terms += model.by_level * (1.0 - weights)
         self.squares += float(terms @ terms)
         self.fourth += float((terms**4).sum())
         self.ratio_squares += float(weights @ weights)
@@ -626,7 +623,7 @@ def pieces_of(steps: ObservedSteps) -> Iterator[ObservedSteps]:
 
 def disagreement_in_words(shift: float, errors: float, error: float) -> list[str]:
     """Return a warning if richer features would move the gain surely, and by more than its standard error."""
-    if errors < SURE_OF_DISAGREEMENT or not abs(shift) > error:
+    if errors < SURE_OF_MOVE or not abs(shift) > error:
         return []
     return [
         "the features do not express what they should: on held-out blocks of the log richer ones would move "

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gainbias.evaluation.another.pairs import ActionFeatures
+from gainbias.evaluation.another.chances import ActionFeatures
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.gain.interval import GainEstimate
 from gainbias.evaluation.observations import Choice, ObservationMap
@@ -89,13 +89,14 @@ class LogReading:
     def steps(
         self, opened: OpenLog, pieces: Iterator[Path], notes: list[str], limit: int | None = None
     ) -> Iterator[ObservedSteps]:
-        """Yield steps between observations, at most `limit`, of which it is known where they led."""
+        """Yield steps between observations of which it is known where they led; stop after `limit` of them.
+
+        Every reading comes in the same batches, so the limit is the end of one if an earlier one ended there.
+        """
         made = 0
         with closing(pieces):  # type: ignore[type-var]  # they come from a generator
             for steps in joined(pieces, self.on_termination, notes):
                 known = steps.after != UNKNOWN_PLACE
-                if limit is not None:
-                    known &= made + np.cumsum(known) <= limit
                 made += int(np.count_nonzero(known))
                 if known.any():
                     yield steps if known.all() else part_of(steps, known)
