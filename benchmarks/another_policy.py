@@ -127,6 +127,7 @@ def summary(made: Decisions, answers: list[Said], usual: float) -> dict[str, Any
     known = [one for one in answers if one.covered is not None]
     values = [one.values for one in answers if one.values is not None]
     return {
+        "runs": len(answers),
         "coverage": _share([one.covered for one in known]),
         "unflagged": _share([one.covered for one in known if not one.flagged]),
         "flagged": _share([one.flagged for one in answers]),
@@ -207,8 +208,15 @@ def written() -> str:
         runs = min(entry["runs"] for entry in entries)
         which = "Held out, used once" if is_held_out else "Used while the method was made"
         error = 100 * float(np.sqrt(0.95 * 0.05 / runs))
+        fewer = [
+            row.get("runs", runs)
+            for entry in entries
+            for name, row in entry["methods"].items()
+            if name != "auto"
+        ]
+        others = f", simpler methods of {min(fewer)}" if fewer and min(fewer) < runs else ""
         parts.append(
-            f"{which}, in % of {runs:,} logs of each length (standard error {error:.1f} %):\n\n"
+            f"{which}, in % of {runs:,} logs of each length (standard error {error:.1f} %){others}:\n\n"
             f"{table(entries)}"
         )
     return "\n\n".join(parts)

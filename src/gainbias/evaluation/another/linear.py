@@ -72,7 +72,10 @@ FEWEST_FOR_CHECK = 1_000
 """From fewer steps nothing is concluded about features."""
 
 SURE_OF_MOVE = 4.0
-"""Standard errors by which richer features must move the gain."""
+"""Standard errors by which richer features must move the gain, as if their weights were known."""
+
+FITS_MAY_MOVE = 2.0
+"""Standard errors of the gain by which the noise of these weights may move it."""
 
 
 class Rows(NamedTuple):
@@ -473,7 +476,8 @@ class LinearAnswer:
         shift, errors = self._check.found(self._model.mean_duration)
         truncated = self._truncated() if overlap.is_weak else None
         warnings = weak_in_words(overlap, truncated)
-        warnings += disagreement_in_words(shift, errors, gain.standard_error)
+        of_fits = gain.standard_error * np.sqrt(max(1.0, first.steps / KEPT_FOR_CHECK))
+        warnings += disagreement_in_words(shift, errors, float(of_fits))
         learned = self._learned(overlap)
         rows = self._values.rows
         return Estimate(
@@ -622,8 +626,16 @@ def pieces_of(steps: ObservedSteps) -> Iterator[ObservedSteps]:
 
 
 def disagreement_in_words(shift: float, errors: float, error: float) -> list[str]:
-    """Return a warning if richer features would move the gain surely, and by more than its standard error."""
-    if errors < SURE_OF_MOVE or not abs(shift) > error:
+    """Return a warning if richer features would move the gain surely, and by more than noise of their fit.
+
+    Parameters
+    ----------
+    shift, errors : float
+        By how much they would move it, and that in standard errors for weights that are given.
+    error : float
+        Standard error of the gain from as many steps as they were fitted to.
+    """
+    if errors < SURE_OF_MOVE or not abs(shift) > FITS_MAY_MOVE * error:
         return []
     return [
         "the features do not express what they should: on held-out blocks of the log richer ones would move "
