@@ -264,8 +264,7 @@ def evaluate_log(
 
     What would another policy have earned? The log takes both actions at random; the policy always takes 1.
 
-    >>> rng = np.random.default_rng(0)
-    >>> actions = rng.integers(0, 2, 10_000)
+    >>> actions = np.random.default_rng(1).integers(0, 2, 10_000)
     >>> log = {"state": states, "a": actions, "reward": states + 1.0 * actions}
     >>> other = gb.evaluate_log(log, action="a", policy=[1, 1])
     >>> other.gain_interval[0] < 1.5 < other.gain_interval[1], round(estimate.gain, 1)
