@@ -257,9 +257,12 @@ class TestEvaluate:
             (["none.parquet"], "there is no file none.parquet"),
             (["none.csv"], "there is no file none.csv"),
             (["empty.csv"], "empty.csv is empty"),
-            (["log.csv", "--policy", "random"], "leave out --policy"),
+            (["log.csv", "--policy", "random"], "say which column has the actions, action=..."),
+            (["log.csv", "--action", "x"], "action is for another policy"),
+            (["FrozenLake-v1", "--policy", "random", "--action", "a"], "is no log: leave out --action"),
+            (["log.csv", "--column", "x", "--discount", "0.9"], "leave out --discount"),
             (["log.parquet"], "the log has no column state or observation or obs"),
-            (["log.parquet", "--policy", "random"], "leave out --policy"),
+            (["log.parquet", "--policy", "random"], "say which column has the actions, action=..."),
         ],
     )
     def test_wrong_input(self, folder, capsys, words, message):

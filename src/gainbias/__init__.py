@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "ALGORITHMS": "gainbias.algorithms.registry",
     "AccuracyWarning": "gainbias.model.solve.solution",
+    "ActionFeatures": "gainbias.evaluation.another.chances",
     "Algorithm": "gainbias.algorithms.algorithm",
     "Bound": "gainbias.theory.bounds.record",
     "Checkpoints": "gainbias.engine.work",
@@ -66,6 +67,7 @@ _HOMES = {
     "bernoulli_features": "gainbias.tasks.paper",
     "bound": "gainbias.theory.bounds.bound",
     "compare": "gainbias.evaluation.compare",
+    "compare_policies_on_log": "gainbias.evaluation.compare",
     "continuing": "gainbias.tasks.gym.continuing",
     "deviation": "gainbias.model.chain.deviation",
     "deviation_matrix": "gainbias.model.chain.deviation",

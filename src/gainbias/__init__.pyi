@@ -14,8 +14,10 @@ from gainbias.engine.schedules import Polynomial as Polynomial
 from gainbias.engine.trace import Outcome as Outcome
 from gainbias.engine.trace import Trace as Trace
 from gainbias.engine.work import Checkpoints as Checkpoints
+from gainbias.evaluation.another.chances import ActionFeatures as ActionFeatures
 from gainbias.evaluation.compare import Comparison as Comparison
 from gainbias.evaluation.compare import compare as compare
+from gainbias.evaluation.compare import compare_policies_on_log as compare_policies_on_log
 from gainbias.evaluation.diagnostics import Diagnostics as Diagnostics
 from gainbias.evaluation.estimate import Estimate as Estimate
 from gainbias.evaluation.evaluate import evaluate as evaluate

@@ -19,8 +19,9 @@ from gainbias.store import check_free
 
 def chosen_environment(options: argparse.Namespace) -> Any:
     """Return an id, or a function that makes environments with the settings that were asked for."""
-    if options.verb == "evaluate" and (columns := log_columns(options)):
-        raise ValueError(f"{options.source} is no log: leave out --{next(iter(columns))}")
+    if options.verb == "evaluate" and (columns := log_columns(options) | _said_of_target(options)):
+        flag = next(iter(columns)).replace("_", "-")
+        raise ValueError(f"{options.source} is no log: leave out --{flag}")
     settings = read_settings(options.set)
     if options.source.partition(":")[2].isidentifier():  # otherwise Gymnasium's MODULE:ID-v0, or an id
         own = _meant(options.source)
@@ -39,11 +40,28 @@ def chosen_log(options: argparse.Namespace) -> str | None:
     source = str(options.source)
     if not (source.lower().endswith((".csv", ".csv.gz", ".parquet")) or os.path.exists(source)):
         return None
-    if options.policy is not None:
-        raise ValueError("a log is of the policy that made it: leave out --policy")
     if options.anytime:
         raise ValueError("a log does not grow while it is read: leave out --anytime")
     return source
+
+
+def _said_of_target(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what was said that is for a log and another policy alone."""
+    names = ("action", "behaviour", "ratio_features", "discount")
+    return {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+
+
+def target_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what is asked of a log about another policy; nothing if that is not asked."""
+    settings = _said_of_target(options)
+    if options.policy is not None:
+        settings["policy"] = read_policy(options.policy)
+        behaviour = options.behaviour
+        if behaviour is not None and (":" in behaviour or behaviour.endswith(".npy")):
+            settings["behaviour"] = _meant(behaviour)
+    if options.ratio_features is not None:
+        settings["ratio_features"] = _meant(options.ratio_features)
+    return settings
 
 
 def series_settings(options: argparse.Namespace) -> dict[str, Any] | None:
@@ -56,7 +74,7 @@ def series_settings(options: argparse.Namespace) -> dict[str, Any] | None:
         return None
     timed = time_settings(options)
     clock = {name: timed.pop(name) for name in ("time", "duration") if name in timed}
-    if columns := log_columns(options) | timed:
+    if columns := log_columns(options) | timed | _said_of_target(options):
         flag = next(iter(columns)).replace("_", "-")
         raise ValueError(f"--column is for numbers without states: leave out --{flag}")
     if options.policy is not None:

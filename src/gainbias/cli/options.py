@@ -62,6 +62,7 @@ examples:
   gainbias evaluate FrozenLake-v1 --policy left.npy --set is_slippery=false --steps 20000 --json
   gainbias evaluate Pendulum-v1 --policy random --features fourier,4 --steps 20000
   gainbias evaluate log.parquet --state position --reward earned --page answer.html
+  gainbias evaluate log.parquet --action a --policy new.npy
   gainbias evaluate latencies.csv --column ms --quantile 0.5 --quantile 0.99
 
 A policy is random, FILE.npy with the action of each discrete observation or the probabilities of all actions,
@@ -199,7 +200,9 @@ def _add_evaluate(verbs: Any) -> None:
         help="id of an environment or MODULE:NAME; or FILE.parquet, FILE.csv, FILE.jsonl, a folder of "
         "Parquet files, or a load generator's FILE.json",
     )
-    verb.add_argument("--policy", help="of an environment: random, FILE.npy or MODULE:NAME")
+    verb.add_argument(
+        "--policy", help="random, FILE.npy or MODULE:NAME; of a log: what it would have earned, with --action"
+    )
     verb.add_argument(
         "--target-half-width",
         type=float,
@@ -213,6 +216,12 @@ def _add_evaluate(verbs: Any) -> None:
         several = "; several for a state of several numbers" if "state" in role else ""
         verb.add_argument(f"--{role}", action="append", metavar="COLUMN", help=f"of a log{several}")
     _add_time_options(verb)
+    verb.add_argument("--action", metavar="COLUMN", help="of a log: what was done; --policy is another one")
+    verb.add_argument(
+        "--behaviour", metavar="POLICY", help="that made the log, as --policy; or a column of probabilities"
+    )
+    verb.add_argument("--ratio-features", help="of a log and another policy: of the ratio, as --features")
+    verb.add_argument("--discount", type=float, help="of a log and another policy: discounted values")
     verb.add_argument("--gaps", default="error", choices=["error", "break"], help="where rows are missing")
     _add_series_options(verb)
     verb.add_argument(

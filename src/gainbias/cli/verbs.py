@@ -130,7 +130,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     if (log := arguments.chosen_log(options)) is not None:
         columns = arguments.log_columns(options)
         named = {role: columns.pop(role, None) for role in ("state", "reward")}
-        named |= arguments.time_settings(options)
+        named |= arguments.time_settings(options) | arguments.target_settings(options)
         estimate = gainbias.evaluate_log(log, **named, columns=columns, gaps=options.gaps, **common)
     else:
         estimate = gainbias.evaluate(

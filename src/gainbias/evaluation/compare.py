@@ -15,12 +15,15 @@ from typing import Any, Self
 import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm
+from gainbias.evaluation.another.answer import check_question, evaluate_targets, reading_of
+from gainbias.evaluation.another.chances import ActionFeatures
+from gainbias.evaluation.another.passes import Asked
 from gainbias.evaluation.diagnostics import shift_by_cuts
 from gainbias.evaluation.estimate import Estimate, digits_for
 from gainbias.evaluation.gain.batches import BatchMeans, RatioDifference, RatioMeans
 from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import Choice
-from gainbias.evaluation.reading import FollowingPlan, check_time_limit, estimate_of, follow
+from gainbias.evaluation.reading import FollowingPlan, check_confidence, check_time_limit, estimate_of, follow
 from gainbias.evaluation.sources.environments import Environment, may_look
 from gainbias.evaluation.sources.policies import Policy, has_choice
 from gainbias.evaluation.stream import OnTermination
@@ -121,6 +124,58 @@ def compare(
     return _comparison(paired, shifts, *estimates)
 
 
+def compare_policies_on_log(
+    log: Any,
+    policy_a: Policy,
+    policy_b: Policy,
+    *,
+    action: str | None = None,
+    behaviour: Policy | str | None = None,
+    ratio_features: Choice | ActionFeatures | None = None,
+    features: Choice | ActionFeatures = "auto",
+    confidence: float = 0.95,
+    time_limit: float | None = None,
+    **columns: Any,
+) -> Comparison:
+    """Estimate by how much the gains of two policies differ, from the log of a third one.
+
+    Both answers are found from the same rows, and share much of their noise. So the interval is that of the
+    difference of their errors at each step, and often far narrower than two separate answers say.
+
+    Parameters
+    ----------
+    log, action, behaviour, ratio_features, features, confidence, time_limit
+        As for `evaluate_log`.
+    policy_a, policy_b : callable, object with a method predict, array_like or "random"
+        The policies.
+    **columns
+        Further arguments of `evaluate_log` about the log: `state`, `reward`, `reward_rate`, `time`,
+        `duration`, `end`, `per`, `columns`, `num_states`, `gaps` and `on_termination`.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> rng = np.random.default_rng(0)
+    >>> states, actions = rng.integers(0, 5, 20_000), rng.integers(0, 2, 20_000)
+    >>> log = {"state": states, "a": actions, "reward": states + 0.1 * actions}
+    >>> comparison = gb.compare_policies_on_log(log, [1] * 5, [0] * 5, action="a")
+    >>> comparison.verdict, round(comparison.difference, 1)
+    ('the first is better', 0.1)
+    """
+    check_confidence(confidence)
+    check_time_limit(time_limit)
+    check_question(log, action, Learning(), None, None)
+    reading, made_by = reading_of(log, action=action, behaviour=behaviour, features=features, **columns)
+    asked = Asked([policy_a, policy_b], made_by, ratio_features, confidence=confidence, time_limit=time_limit)
+    (first, second), apart = evaluate_targets(reading, asked)
+    assert apart is not None
+    return _comparison(apart, [0.0, 0.0], first, second)
+
+
 def _as_asked(plan: FollowingPlan, policy: Policy, other: Policy) -> FollowingPlan:
     """Return the plan for one of two policies: `deterministic` is for that which has the choice."""
     only_other = not has_choice(policy) and has_choice(other)
@@ -129,7 +184,7 @@ def _as_asked(plan: FollowingPlan, policy: Policy, other: Policy) -> FollowingPl
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """How much more one policy earns per step, or per unit of time, than another; made by `compare`.
+    """How much more one policy earns than another; made by `compare` and `compare_policies_on_log`.
 
     Attributes
     ----------
@@ -215,11 +270,12 @@ class Comparison:
         gains = (f"{estimate.gain:.{digits}f}" for estimate in (self.first, self.second))
         ends = f"{self.confidence:.0%} interval {low:+.{digits}f} to {high:+.{digits}f}"
         ends = "no interval" if np.isnan(low) else ends
+        how = "by common random numbers" if self.first.target is None else "on the same rows"
         verdict = self.verdict + doubt_in_words(self.verdict, self.doubts)
         lines = [
             f"difference  {self.difference:+.{digits}f} per {self.per}, {ends}: {verdict}",
             "gains       {} and {}".format(*gains),
-            f"pairing     by common random numbers: {saving_in_words(self.saving, self.difference)}",
+            f"pairing     {how}: {saving_in_words(self.saving, self.difference)}",
             *(f"warning     {warning}" for warning in self.warnings),
             *(f"note        {note}" for note in self.notes),
         ]

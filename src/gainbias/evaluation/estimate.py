@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainbias.evaluation.another.record import Target
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.gain.anytime import ConfidenceSequence
 from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
@@ -61,6 +62,9 @@ class Estimate:
         The values as functions of features; if none could be learned, the reason is among the warnings.
     per : str
         What the gain is per: "step", or a unit of time such as "hour".
+    target : Target or None
+        If the answer is for another policy than the one that made the log: its action values, and how much of
+        the log speaks about it.
 
     Examples
     --------
@@ -83,6 +87,7 @@ class Estimate:
     observed: ObservationMap
     learned: LearnedRecord
     per: str = STEP
+    target: Target | None = None
 
     @property
     def weights(self) -> Floats:
@@ -138,6 +143,77 @@ class Estimate:
             ends = np.tile([-np.inf, np.inf], (len(ends), 1))
         return (float(ends[0, 0]), float(ends[0, 1])) if single else ends
 
+    def action_value(self, observations: Any, actions: Any) -> Any:
+        """Relative value of an action: of taking it once, and following the policy from then on.
+
+        Only in the answer for another policy than the one that made a log, ``evaluate_log(..., policy=...)``.
+
+        Parameters
+        ----------
+        observations : int, array, list, dict or tuple
+            One observation, or many, as for `value`.
+        actions : int or (m,) array
+            The action at each.
+
+        Returns
+        -------
+        float, or (m,) array
+            nan where the log has nothing alike.
+        """
+        rows, single = self._action_rows(observations, actions)
+        learned = self._target.action_values
+        seen = learned.observations(rows) >= SOME_OBSERVATION
+        values = np.where(seen, learned.values(rows), np.nan)
+        return float(values[0]) if single else values
+
+    def action_value_interval(self, observations: Any, actions: Any) -> Any:
+        """Confidence interval of the relative value of an action.
+
+        Parameters
+        ----------
+        observations : int, array, list, dict or tuple
+            One observation, or many, as for `value`.
+        actions : int or (m,) array
+            The action at each.
+
+        Returns
+        -------
+        (float, float), or (m, 2) array
+            Infinite where too little was observed.
+        """
+        rows, single = self._action_rows(observations, actions)
+        ends = self._target.action_values.intervals(rows)
+        return (float(ends[0, 0]), float(ends[0, 1])) if single else ends
+
+    @property
+    def _target(self) -> Target:
+        if self.target is None:
+            raise ValueError(
+                "there are values of actions only in the answer for another policy than the one that made a "
+                "log: evaluate_log(log, action=..., policy=...)"
+            )
+        return self.target
+
+    def _action_rows(self, observations: Any, actions: Any) -> tuple[Any, bool]:
+        target = self._target
+        many, single = self.observed.checked(observations)
+        if target.pairs is None and target.pair_rows is None:
+            raise ValueError(
+                "the features of state-actions are a function, which a file of an estimate does not hold: "
+                "ask the estimate that was made"
+            )
+        if target.num_actions == 0 and target.pair_rows is not None:  # continuous actions
+            return target.pair_rows(many, np.broadcast_to(np.asarray(actions), (len(many),))), single
+        given = np.broadcast_to(np.asarray(actions), (len(many),))
+        if given.dtype.kind not in "iu" or (given < 0).any() or (given >= target.num_actions).any():
+            raise ValueError(
+                f"actions must be integers from 0 to {target.num_actions - 1}, found {actions!r}"
+            )
+        if target.pair_rows is not None:
+            return target.pair_rows(many, given), single
+        states = self.observed.states_at(many)
+        return target.rows_of(states, given.astype(np.int64)), single
+
     def steps_for(self, half_width: float) -> RunLength:
         """Return how many transitions of all chains give the gain an interval of this half width.
 
@@ -184,6 +260,8 @@ class Estimate:
             "diagnostics": self.diagnostics.to_dict(),
             "history": self.history.to_dict(),
         }
+        if self.target is not None:
+            answer["target"] = self.target.to_dict()
         return dict(plain(answer))
 
     def _with_intervals(self, pairs: list[Any]) -> list[dict[str, Any]]:
@@ -215,6 +293,7 @@ class Estimate:
             f"features  {self.features}",
             f"data      {facts.data_in_words()}",
             f"method    {facts.algorithm}",
+            *([] if self.target is None else [f"overlap   {self.target.in_words()}"]),
             *(f"warning   {warning}" for warning in facts.warnings),
             *(f"note      {note}" for note in facts.notes),
         ]

@@ -11,6 +11,9 @@ from functools import partial
 from typing import Any, Literal
 
 from gainbias.algorithms.algorithm import Algorithm
+from gainbias.evaluation.another.answer import check_question, evaluate_targets, reading_of, refuse_unasked
+from gainbias.evaluation.another.chances import ActionFeatures
+from gainbias.evaluation.another.passes import Asked
 from gainbias.evaluation.collection import Collection
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.observations import Choice
@@ -164,15 +167,23 @@ def evaluate_log(
     end: Any = None,
     per: str | float | None = None,
     columns: Columns | Mapping[str, Name] | None = None,
-    features: Choice = "auto",
+    features: Choice | ActionFeatures = "auto",
     algorithm: Learning | Algorithm | str = "auto",
+    action: str | None = None,
+    policy: Policy | None = None,
+    behaviour: Policy | str | None = None,
+    ratio_features: Choice | ActionFeatures | None = None,
+    discount: float | None = None,
     num_states: int | None = None,
     gaps: Literal["error", "break"] = "error",
     on_termination: OnTermination = "zero",
     confidence: float = 0.95,
     time_limit: float | None = None,
 ) -> Estimate:
-    """Estimate gain and values from a log of what a policy did: the answer is for the policy that made it.
+    """Estimate gain and values from a log of what a policy did, of that policy or of another one.
+
+    With `policy` the answer is what that policy would have earned, though it never ran; otherwise it is for
+    the policy that made the log.
 
     The gain is per row, or with `time` or `duration` per unit of time. If neither is given, columns that look
     like times are not used: a note names each, and a warning says if rows are not evenly spaced by one, so
@@ -212,7 +223,24 @@ def evaluate_log(
         names, such as "next_state", "episode" and "terminated", are found by themselves, and none must be
         there.
     features, algorithm, on_termination, confidence, time_limit
-        As for `evaluate`. States that are single integers are discrete, from 0.
+        As for `evaluate`. States that are single integers are discrete, from 0. For another policy
+        `algorithm` is ``"auto"``, or for comparison ``"model"``, ``"ratio"`` or ``"importance-sampling"``.
+    action : str, optional
+        Column of what was done, integers from 0. Only the answer for another policy needs it.
+    policy : callable, object with a method predict, array_like or "random", optional
+        The policy that is asked about, as for `evaluate`; one that draws its actions is given as the
+        probabilities of all actions, (n, A), or a function that returns them.
+    behaviour : str, callable, object with a method predict or array_like, optional
+        The policy that made the log, if it is known, or the column of the probabilities with which it took
+        its actions. It is only compared with the log: the answer does without it.
+    ratio_features : as features, or ActionFeatures, optional
+        Where the answer for another policy is by features: those of the density ratio, by default the same as
+        those of values. The answer is right if either are rich enough, so other ones are a second chance.
+        Features of observations become features of actions by a block for each action; `ActionFeatures` are
+        functions of both, and the only way for continuous actions.
+    discount : float, optional
+        Between 0 and 1: values are then discounted sums of rewards, row by row, in which the end of an
+        episode is worth nothing. The gain stays what it is.
     num_states : int, optional
         Number of discrete states. Without it the log is read a first time to find the largest.
     gaps : {"error", "break"}
@@ -234,6 +262,14 @@ def evaluate_log(
     >>> round(estimate.gain, 1), round(estimate.value(1) - estimate.value(0), 1)
     (0.5, 1.0)
 
+    What would another policy have earned? The log takes both actions at random; the policy always takes 1.
+
+    >>> actions = np.random.default_rng(1).integers(0, 2, 10_000)
+    >>> log = {"state": states, "a": actions, "reward": states + 1.0 * actions}
+    >>> other = gb.evaluate_log(log, action="a", policy=[1, 1])
+    >>> other.gain_interval[0] < 1.5 < other.gain_interval[1], round(estimate.gain, 1)
+    (True, 0.5)
+
     A queue by its events: how many are there on average, not per row but over time?
 
     >>> log = {"at": [0.0, 2.0, 3.0, 7.0, 8.0], "queue": [0, 1, 2, 1, 0]}
@@ -243,6 +279,32 @@ def evaluate_log(
     check_confidence(confidence)
     check_time_limit(time_limit)
     learning, others = as_learning(algorithm), as_columns(columns)
+    if policy is not None:
+        check_question(log, action, learning, duration if time is None else time, discount)
+        reading, made_by = reading_of(
+            log,
+            action=action,
+            behaviour=behaviour,
+            state=state,
+            reward=reward,
+            reward_rate=reward_rate,
+            time=time,
+            duration=duration,
+            end=end,
+            per=per,
+            columns=columns,
+            features=features,
+            num_states=num_states,
+            gaps=gaps,
+            on_termination=on_termination,
+        )
+        chosen = str(learning.algorithm)
+        asked = Asked([policy], made_by, ratio_features, discount, chosen, confidence, time_limit)
+        [estimate], _ = evaluate_targets(reading, asked)
+        return estimate
+    refuse_unasked(action=action, behaviour=behaviour, ratio_features=ratio_features, discount=discount)
+    if isinstance(features, ActionFeatures):
+        raise ValueError("ActionFeatures are for another policy than the one that made the log: policy=...")
     with Watch(time_limit) as watch, Interruptions() as interruptions:
         with opened(
             interruptions,

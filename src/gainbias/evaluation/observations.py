@@ -214,10 +214,16 @@ class ObservationMap:
         if self.rows is not None:
             return self.rows(observations)
         assert self.states is not None
-        states = self.states(observations) if self.seen is None else self.seen.find(observations)
+        states = self.states_at(observations)
         if self.table is not None:
             return self.table[states]
         return one_hot(states, self.num_features)
+
+    def states_at(self, observations: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the states of discrete observations, (m,) for (m, ...)."""
+        if self.states is None:
+            raise ValueError("observations are no states: they are not discrete")
+        return self.states(observations) if self.seen is None else self.seen.find(observations)
 
     def checked(self, observations: Any) -> tuple[NDArray[Any], bool]:
         """Return observations as an array (m, ...), and whether a single one was given."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from gainbias.evaluation.another.record import Alternative, Overlap, Place, Target
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.estimate import Estimate, History
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
@@ -40,15 +41,19 @@ ARCHIVE = b"PK"
 RECORDS = {
     record.__name__: record
     for record in (
+        Alternative,
         Diagnostics,
         History,
         Leaf,
         LearnedValues,
         Limits,
         NoValues,
+        Overlap,
+        Place,
         QuantileEstimate,
         SeriesDiagnostics,
         SeriesEstimate,
+        Target,
         ValueEstimate,
         Verdict,
     )
@@ -61,6 +66,8 @@ Arrays = dict[str, Any]
 def save_estimate(estimate: Estimate, path: Path) -> None:
     """Write an estimate to a file, whole or not at all."""
     arrays: Arrays = {}
+    if estimate.target is not None:  # no file holds a function
+        estimate = replace(estimate, target=replace(estimate.target, pair_rows=None))
     observed = estimate.observed
     record = {
         "gain": estimate.gain,
@@ -69,7 +76,7 @@ def save_estimate(estimate: Estimate, path: Path) -> None:
         "per": estimate.per,
         **{
             name: _packed(getattr(estimate, name), name, arrays)
-            for name in ("diagnostics", "history", "learned")
+            for name in ("diagnostics", "history", "learned", "target")
         },
         "limits": _packed(observed.limits, "limits", arrays),
         "features": _packed_choice(observed, arrays),
@@ -174,6 +181,7 @@ def _estimate(record: dict[str, Any], arrays: Arrays, observed: ObservationMap) 
         **{name: _unpacked(record[name], arrays) for name in ("diagnostics", "history", "learned")},
         observed=observed,
         per=record.get("per", STEP),
+        target=_unpacked(record.get("target"), arrays),
     )
 
 

@@ -58,6 +58,9 @@ class Left(IntEnum):
     BY_STOP = 3
 
 
+Beside: TypeAlias = dict[str, NDArray[Any]]
+"""Columns by their roles."""
+
 UNKNOWN_PLACE = -1
 """In the place of the row to which a step led, if that is not known."""
 
@@ -78,6 +81,8 @@ class Path:
     durations : (k,) array or None
         How long the step out of each observation took, in the unit of the stream; without meaning where there
         was a cut. None if every step counts as one.
+    beside : dict of arrays (k, ...)
+        Further columns by their roles, such as what was done at each observation.
     """
 
     observations: NDArray[Any]
@@ -85,6 +90,7 @@ class Path:
     left: NDArray[np.int8]
     chain: int = 0
     durations: Floats | None = None
+    beside: Beside = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -92,7 +98,10 @@ class Path:
     def part(self, rows: slice) -> Path:
         """Return the path through some of the observations."""
         durations = None if self.durations is None else self.durations[rows]
-        return Path(self.observations[rows], self.rewards[rows], self.left[rows], self.chain, durations)
+        beside = chosen_rows(self.beside, rows)
+        return Path(
+            self.observations[rows], self.rewards[rows], self.left[rows], self.chain, durations, beside
+        )
 
     def then(self, other: Path) -> Path:
         """Return this path followed by another."""
@@ -102,7 +111,13 @@ class Path:
             np.concatenate([self.left, other.left]),
             other.chain,
             joined_durations([self.durations, other.durations]),
+            {name: np.concatenate([self.beside[name], column]) for name, column in other.beside.items()},
         )
+
+
+def chosen_rows(beside: Beside, rows: Any) -> Beside:
+    """Return some rows of columns."""
+    return {name: column[rows] for name, column in beside.items()}
 
 
 def joined_durations(parts: Sequence[Floats | None]) -> Floats | None:
@@ -325,7 +340,7 @@ def joined(
             here = np.zeros(1, dtype=np.int64)
             after, segments = here + (UNKNOWN_PLACE if stops else 1), here + segment[number]
             yield ObservedSteps(
-                last.observations, here, after, last.rewards, segments, number, last.durations
+                last.observations, here, after, last.rewards, segments, number, last.durations, last.beside
             )
 
 
@@ -353,6 +368,8 @@ class ObservedSteps:
         Number of the chain, among several independent ones.
     durations : (m,) array or None
         How long each step took; None if every step counts as one.
+    beside : dict of arrays (m, ...)
+        Further columns by their roles; without meaning for steps out of the end.
     """
 
     observations: NDArray[Any]
@@ -362,6 +379,7 @@ class ObservedSteps:
     segments: Ints
     chain: int
     durations: Floats | None = None
+    beside: Beside = field(default_factory=dict)
 
 
 def _steps(path: Path, on_termination: OnTermination, segment: int) -> ObservedSteps:
@@ -372,8 +390,9 @@ def _steps(path: Path, on_termination: OnTermination, segment: int) -> ObservedS
     if not left.any():
         durations = None if path.durations is None else path.durations[:-1]
         segments = np.full(size - 1, segment)
+        beside = chosen_rows(path.beside, slice(-1))
         return ObservedSteps(
-            path.observations, here, here + 1, path.rewards[:-1], segments, path.chain, durations
+            path.observations, here, here + 1, path.rewards[:-1], segments, path.chain, durations, beside
         )
     segments = segment + np.cumsum(left >= Left.BY_CUT)
     segments[left == Left.BY_STOP] -= 1  # its step belongs to what came before
@@ -387,7 +406,16 @@ def _steps(path: Path, on_termination: OnTermination, segment: int) -> ObservedS
     durations = None if path.durations is None else path.durations[source]
     if durations is not None:
         durations[goes_back] = 0.0
-    return ObservedSteps(path.observations, here, after, rewards, segments[source], path.chain, durations)
+    return ObservedSteps(
+        path.observations,
+        here,
+        after,
+        rewards,
+        segments[source],
+        path.chain,
+        durations,
+        chosen_rows(path.beside, source),
+    )
 
 
 def _speak_of_short_episodes(first: Path, notes: list[str]) -> None:

@@ -24,10 +24,12 @@ USUAL_NAMES = {
     "time": (),
     "duration": (),
     "reward_rate": (),
+    "action": (),
+    "chance": (),
 }
 """Names under which a column is found by itself, for each role."""
 
-OWN_ARGUMENTS = ("state", "reward", "reward_rate", "time", "duration")
+OWN_ARGUMENTS = ("state", "reward", "reward_rate", "time", "duration", "action", "behaviour")
 """Roles of columns that are arguments of `evaluate_log` themselves."""
 
 NAMES_OF_ENDS = ("done", "dones", "terminal", "terminals", "timeout", "timeouts")

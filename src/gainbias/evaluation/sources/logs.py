@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -108,15 +108,102 @@ def log_stream(
     >>> batch.here, batch.after, batch.rewards
     (array([0, 1, 0]), array([1, 0, 0]), array([1., 2., 3.]))
     """
+    notes: list[str] = []
+    warnings: list[str] = []
     check_on_termination(on_termination)
+    opened = open_log(
+        log,
+        notes,
+        warnings,
+        columns={
+            "state": state,
+            "reward": reward,
+            "next": next_state,
+            "episode": episode,
+            "terminated": terminated,
+            "truncated": truncated,
+            "step": step,
+            "reward_rate": reward_rate,
+        },
+        time=time,
+        duration=duration,
+        end=end,
+        per=per,
+        num_states=num_states,
+        gaps=gaps,
+        batch_size=batch_size,
+    )
+    source = Timed(opened.pieces)
+    first, pieces = peeked(source)
+    observed = observation_map(opened.limits, features, first.observations, on_termination)
+    if not opened.has_states:
+        observed = replace(observed, description="none: the log has no states")
+    batches = _not_empty(transitions(pieces, observed, on_termination, notes))
+    return Stream(observed, batches, 1, notes, source, warnings, opened.has_states, opened.unit)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenLog:
+    """A log whose rows can be read once.
+
+    Attributes
+    ----------
+    pieces : iterator of Path
+    limits : Limits
+        Of states.
+    has_states : bool
+    clock : RowClock or None
+        Tells how long rows last; None if every row is one step.
+    actions : Limits or None
+        Of actions, if a column of them was named.
+    """
+
+    pieces: Iterator[Path]
+    limits: Limits
+    has_states: bool = True
+    clock: RowClock | None = None
+    actions: Limits | None = None
+
+    @property
+    def unit(self) -> str:
+        """What durations are counted in, which is known once a row was read; `STEP` if there are none."""
+        return STEP if self.clock is None else self.clock.unit
+
+
+def open_log(
+    log: Any,
+    notes: list[str],
+    warnings: list[str],
+    *,
+    columns: Mapping[str, Name | None],
+    time: str | None = None,
+    duration: str | None = None,
+    end: Any = None,
+    per: str | float | None = None,
+    num_states: int | None = None,
+    num_actions: int | None = None,
+    gaps: Literal["error", "break"] = "error",
+    batch_size: int = 65_536,
+) -> OpenLog:
+    """Open a log to be read once; what is said of it in words is added to `notes` and `warnings`.
+
+    Parameters
+    ----------
+    log, time, duration, end, per, gaps, batch_size
+        As for `log_stream`.
+    notes, warnings : list of str
+    columns : mapping
+        The name of the column for each role, or None where it is to be found by itself.
+    num_states, num_actions : int, optional
+        Without them the log is read a first time to find the largest.
+    """
     if gaps not in ("error", "break"):
         raise ValueError(f"gaps must be 'error' or 'break', found {gaps!r}")
     if num_states is not None:
         check_counts(num_states=num_states)
+    given = dict(columns)
+    reward, reward_rate = given.get("reward"), given.get("reward_rate")
     _check_time(time, duration, end, per, reward_rate)
-    notes: list[str] = []
-    warnings: list[str] = []
-    has_states, clock = True, None
     if hasattr(log, "iterate_episodes"):
         if time is not None or duration is not None:
             raise ValueError(
@@ -125,49 +212,40 @@ def log_stream(
         found = limits_of(log.observation_space)
         if found is None:
             raise ValueError(f"observations must be numbers, found the space {log.observation_space}")
-        limits, pieces = found, episode_pieces(log.iterate_episodes(), found, batch_size)
-    else:
-        table = table_of(log, batch_size)
-        notes += table.notes
-        given = {"state": state, "reward": reward, "next": next_state, "episode": episode}
-        given |= {"terminated": terminated, "truncated": truncated, "step": step}
-        given |= {"reward_rate": reward_rate}
-        names = table.names + table.index
-        if reward is None and reward_rate is not None and not _has_rewards(names, reward_rate):
-            del given["reward"]
-        has_states = _has_states(names, given)
-        if not has_states:
-            given = {role: name for role, name in given.items() if role not in ("state", "next")}
-            notes.append(
-                f"the log has no column {' or '.join(USUAL_NAMES['state'])}, so there is the gain alone, and "
-                "no values: if another column is the state, say state=..."
-            )
-        columns = chosen_columns(names, given)
-        if time is not None or duration is not None:
-            columns, clock = _with_clock(table, columns, time, duration, end, per)
-        unread = [name for name in NAMES_OF_ENDS if name in table.names and name not in columns.values()]
-        notes += [
-            f"column {name} is not read: if it marks ends of episodes say "
-            f"{argument('terminated', repr(name))}, if it marks cuts {argument('truncated', repr(name))}"
-            for name in unread
-        ]
-        limits = _state_limits(table, columns, num_states) if has_states else ONE_STATE
-        if clock is None:
-            clocks = clocks_of(table, columns)
-            chunks = watched(table.chunks(columns | roles_of(clocks)), clocks, notes, warnings)
-        else:
-            chunks = clocked(_with_rewards(table.chunks(columns)), clock)
-        if not has_states:
-            chunks = _in_one_state(chunks)
-        pieces = row_pieces(chunks, limits, gaps, notes, warnings, clock)
-    source = Timed(pieces)
-    first, pieces = peeked(source)
-    observed = observation_map(limits, features, first.observations, on_termination)
+        actions = limits_of(log.action_space) if "action" in given else None
+        return OpenLog(episode_pieces(log.iterate_episodes(), found, batch_size), found, actions=actions)
+    table, clock = table_of(log, batch_size), None
+    notes += table.notes
+    names = table.names + table.index
+    if reward is None and reward_rate is not None and not _has_rewards(names, str(reward_rate)):
+        del given["reward"]
+    has_states = _has_states(names, given)
     if not has_states:
-        observed = replace(observed, description="none: the log has no states")
-    batches = _not_empty(transitions(pieces, observed, on_termination, notes))
-    unit = STEP if clock is None else clock.unit
-    return Stream(observed, batches, 1, notes, source, warnings, has_states, unit)
+        given = {role: name for role, name in given.items() if role not in ("state", "next")}
+        notes.append(
+            f"the log has no column {' or '.join(USUAL_NAMES['state'])}, so there is the gain alone, and "
+            "no values: if another column is the state, say state=..."
+        )
+    chosen = chosen_columns(names, given)
+    if time is not None or duration is not None:
+        chosen, clock = _with_clock(table, chosen, time, duration, end, per)
+    unread = [name for name in NAMES_OF_ENDS if name in table.names and name not in chosen.values()]
+    notes += [
+        f"column {name} is not read: if it marks ends of episodes say "
+        f"{argument('terminated', repr(name))}, if it marks cuts {argument('truncated', repr(name))}"
+        for name in unread
+    ]
+    limits = _limits(table, chosen, "state", num_states) if has_states else ONE_STATE
+    actions = _limits(table, chosen, "action", num_actions) if "action" in chosen else None
+    if clock is None:
+        clocks = clocks_of(table, chosen)
+        chunks = watched(table.chunks(chosen | roles_of(clocks)), clocks, notes, warnings)
+    else:
+        chunks = clocked(_with_rewards(table.chunks(chosen)), clock)
+    if not has_states:
+        chunks = _in_one_state(chunks)
+    pieces = row_pieces(chunks, limits, gaps, notes, warnings, clock, actions)
+    return OpenLog(pieces, limits, has_states, clock, actions)
 
 
 def _check_time(time: Any, duration: Any, end: Any, per: Any, reward_rate: Any) -> None:
@@ -231,28 +309,28 @@ def _not_empty(batches: Iterator[Transitions]) -> Iterator[Transitions]:
         raise BrokenStream("no row of the log leads to another one: each is an episode of its own")
 
 
-def _state_limits(table: Table, columns: dict[str, Name], num_states: int | None) -> Limits:
-    """Return the limits of states: from 0 to the largest if they are single integers."""
-    chunks = table.chunks({"state": columns["state"]})
-    states = next(chunks, {"state": np.empty(0)})["state"]
-    if not len(states):
+def _limits(table: Table, columns: dict[str, Name], role: str, count: int | None) -> Limits:
+    """Return the limits of states or actions: from 0 to the largest if they are single integers."""
+    chunks = table.chunks({role: columns[role]})
+    found = next(chunks, {role: np.empty(0)})[role]
+    if not len(found):
         raise ValueError("the log is empty: at least two rows are needed")
-    if states.dtype.kind not in "iufb" or states.ndim > 2:
+    if found.dtype.kind not in "iufb" or found.ndim > 2:
         raise ValueError(
-            f"states have dtype {states.dtype} and shape {states.shape}, they must be integers or numbers: "
+            f"{role}s have dtype {found.dtype} and shape {found.shape}, they must be integers or numbers: "
             "number other things, for example with pandas.factorize"
         )
-    whole = states.ndim == 1 and states.dtype.kind in "iub"
+    whole = found.ndim == 1 and found.dtype.kind in "iub"
     if not whole:
-        shape = states.shape[1:]
+        shape = found.shape[1:]
         return Limits(shape, np.full(shape, -np.inf), np.full(shape, np.inf), whole=False)
-    if num_states is None:
-        largest = float(states.max())
+    if count is None:
+        largest = float(found.max())
         with suppress(BrokenStream):  # what is wrong with later ones is spoken of when they are read
             for chunk in chunks:
-                largest = float(np.fmax.reduce(chunk["state"], initial=largest))
-        num_states = max(1, int(largest) + 1)
-    return Limits((), np.array(0.0), np.array(float(num_states - 1)), whole=True)
+                largest = float(np.fmax.reduce(chunk[role], initial=largest))
+        count = max(1, int(largest) + 1)
+    return Limits((), np.array(0.0), np.array(float(count - 1)), whole=True)
 
 
 def episode_pieces(episodes: Iterable[Any], limits: Limits, size: int) -> Iterator[Path]:
@@ -293,6 +371,7 @@ def _in_one(paths: list[Path]) -> Path:
         np.concatenate([path.observations for path in paths]),
         np.concatenate([path.rewards for path in paths]),
         np.concatenate([path.left for path in paths]),
+        beside={name: np.concatenate([path.beside[name] for path in paths]) for name in paths[0].beside},
     )
 
 
@@ -312,9 +391,12 @@ def _checked(episode: Any, limits: Limits) -> Path:
     wrong = first_flaw(rewards, ANY_REWARD)
     if wrong is not None:
         raise BrokenStream(f"reward {wrong.place} is {wrong.what}")
+    actions = np.asarray(getattr(episode, "actions", ()))
+    has_actions = len(actions) == len(rewards)
     left = np.zeros(len(observations), dtype=np.int8)
     if len(rewards) and episode.terminations[-1]:
         left[-2] = Left.BY_END
-        return Path(observations[:-1], rewards, left[:-1])
+        return Path(observations[:-1], rewards, left[:-1], beside={"action": actions} if has_actions else {})
     left[-1] = Left.BY_CUT
-    return Path(observations, np.append(rewards, 0.0), left)
+    beside = {"action": np.concatenate([actions, actions[-1:]])} if has_actions and len(actions) else {}
+    return Path(observations, np.append(rewards, 0.0), left, beside=beside)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from gainbias.evaluation.sources.columns import Chunk
 from gainbias.evaluation.sources.spaces import ANY_REWARD, Flaw, Limits, first_flaw
 from gainbias.evaluation.sources.times import RowClock
-from gainbias.evaluation.stream import BrokenStream, Left, Path
-from gainbias.types import Bools, Floats
+from gainbias.evaluation.stream import Beside, BrokenStream, Left, Path
+from gainbias.types import Bools, Floats, Ints
 
 COLUMN_KINDS = {
     "state": "iufb",
@@ -25,8 +25,13 @@ COLUMN_KINDS = {
     "terminated": "b",
     "truncated": "b",
     "step": "iuf",
+    "action": "iufb",
+    "chance": "iuf",
 }
 """Kinds of NumPy's dtypes that a column may have, for each role; 0 and 1 are true and false too."""
+
+BESIDE = ("action", "chance", "row")
+"""Roles of columns that go along with the path as they are."""
 
 MOST_EPISODES = 100_000
 """Most episodes that are remembered, to notice one that comes back."""
@@ -42,6 +47,7 @@ def row_pieces(
     notes: list[str],
     warnings: list[str],
     clock: RowClock | None = None,
+    actions: Limits | None = None,
 ) -> Iterator[Path]:
     """Turn rows of a log into pieces of a path.
 
@@ -57,6 +63,8 @@ def row_pieces(
         What was left out, and what is odd, is said here.
     clock : RowClock, optional
         Tells how long each row lasts; otherwise each is one step.
+    actions : Limits, optional
+        Of actions, if there are any.
 
     Yields
     ------
@@ -79,7 +87,9 @@ def row_pieces(
         if behind is None and unreadable is None and offset + len(chunk["reward"]) < 2:
             raise ValueError(f"a log needs at least two rows, found {len(chunk['reward'])}")
         is_end = behind is None and unreadable is None
-        reader = _Reader(chunk, behind, limits, clock, is_end)
+        if "action" in chunk:  # what is wrong with actions may be found later, and is said with the row
+            chunk["row"] = offset + np.arange(len(chunk["reward"]))
+        reader = _Reader(chunk, behind, limits, clock, is_end, actions)
         size, what = reader.sound_rows(gaps)
         back = _came_back(chunk["episode"], begun, offset) if "episode" in chunk and gaps == "error" else None
         if back is not None and back.place < size:
@@ -147,8 +157,10 @@ class _Reader:
         limits: Limits,
         clock: RowClock | None = None,
         is_end: bool = True,
+        actions: Limits | None = None,
     ) -> None:
         self.chunk, self.behind, self.limits = chunk, behind, limits
+        self.actions = actions
         self.size = len(chunk["reward"])
         none = np.zeros(self.size, dtype=np.bool_)
         self.ended = self._flags("terminated")
@@ -238,6 +250,7 @@ class _Reader:
             flaw = first_flaw(chunk[role], limits) if role in chunk else None
             if flaw is not None:
                 found.append(Flaw(flaw.place, f"the {role.replace('_', ' ')} is {flaw.what}"))
+        found += self._flaws_of_actions()
         if "next" in chunk:
             used = np.flatnonzero(~self.ended)  # where episodes end it does not matter, and often is missing
             flaw = first_flaw(chunk["next"][used], self.limits)
@@ -249,6 +262,21 @@ class _Reader:
             if first is None or row + 1 < first.place:
                 return row + 1, Flaw(row, self._gap_in_words(row))
         return (self.size, None) if first is None else (first.place, first)
+
+    def _flaws_of_actions(self) -> list[Flaw]:
+        """Return the first action that the policy does not know, and the first probability that is none."""
+        found = []
+        if self.actions is not None and "action" in self.chunk:
+            flaw = first_flaw(self.chunk["action"], self.actions)
+            if flaw is not None:
+                found.append(Flaw(flaw.place, f"the action is {flaw.what}"))
+        if "chance" in self.chunk:
+            chances = self.chunk["chance"]
+            [wrong] = np.nonzero(~((chances > 0.0) & (chances <= 1.0)))
+            if len(wrong):
+                words = f"the probability of its action is {chances[wrong[0]]}, must be above 0 and at most 1"
+                found.append(Flaw(int(wrong[0]), words))
+        return found
 
     def _gap_in_words(self, row: int) -> str:
         chunk = self.chunk
@@ -285,7 +313,7 @@ class _Reader:
         stops = (self.leaves | self.gap)[:size] & counts & ~self.ended[:size]
         if "next" not in chunk or not stops.any():
             left[stops] = Left.BY_STOP
-            return Path(states, rewards, left, 0, durations)
+            return Path(states, rewards, left, 0, durations, self._beside(size))
         behind = np.flatnonzero(stops) + 1
         return Path(
             np.insert(states, behind, chunk["next"][:size][stops], axis=0),
@@ -293,7 +321,15 @@ class _Reader:
             np.insert(left, behind, Left.BY_CUT),
             0,
             np.insert(durations, behind, 0.0),
+            self._beside(size, behind),
         )
+
+    def _beside(self, size: int, behind: Ints | None = None) -> Beside:
+        """Return columns that go along; where a row is inserted, with what is in the row before it."""
+        columns = {role: self.chunk[role][:size] for role in BESIDE if role in self.chunk}
+        if behind is None:
+            return columns
+        return {role: np.insert(part, behind, part[behind - 1], axis=0) for role, part in columns.items()}
 
     def _path(self, size: int) -> Path:
         chunk = self.chunk
@@ -303,14 +339,15 @@ class _Reader:
         states, rewards = chunk["state"][:size], chunk["reward"][:size].astype(np.float64)
         if "next" not in chunk:
             left[cut] = Left.BY_CUT
-            return Path(states, rewards, left)
+            return Path(states, rewards, left, beside=self._beside(size))
         if not cut.any():
-            return Path(states, rewards, left)
+            return Path(states, rewards, left, beside=self._beside(size))
         behind = np.flatnonzero(cut) + 1
         return Path(
             np.insert(states, behind, chunk["next"][:size][cut], axis=0),
             np.insert(rewards, behind, 0.0),
             np.insert(left, behind, Left.BY_CUT),
+            beside=self._beside(size, behind),
         )
 
 

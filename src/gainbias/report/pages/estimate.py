@@ -203,6 +203,8 @@ def diagnostics(estimate: Estimate) -> dict[str, str]:
         "Split R-hat": known_number(facts.r_hat, "; 1 if all halves of all chains agree"),
         "Degrees of freedom": f"{facts.degrees:,} for the gain",
     }
+    if estimate.target is not None:
+        rows["Overlap"] = estimate.target.in_words()
     if not isinstance(estimate.learned, NoValues):
         rows |= _diagnostics_of_values(facts)
     seconds = f"{facts.source_seconds:.3g} s for the data, {facts.library_seconds:.3g} s in this library"

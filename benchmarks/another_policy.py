@@ -1,0 +1,256 @@
+"""What would another policy have earned? Coverage of nominal 95 % intervals from logs of one that ran.
+
+    python -m benchmarks.another_policy --runs 500 --workers 2 --output docs/data/another_policy.json
+    python -m benchmarks.another_policy --write
+    python -m benchmarks.another_policy --runs 20 --only random kinds --methods auto ratio
+
+The processes and what is true of them are in ``tests/oracles/decisions.py``; ``--held-out`` takes those of
+``decisions_held_out.py``, once, when nothing is chosen any more. Beside the answer by default there are the
+simpler methods that can be asked for by name: the model alone, the ratio alone, and per-step importance
+sampling, which knows the behaviour. Peers: no package with intervals for average rewards was found that
+installs; these three are re-derivations of what packages for off-policy evaluation have.
+
+A run without an answer or without an interval counts as flagged, and so does one with a warning that puts the
+gain in doubt. Coverage in 500 runs has a standard error of 1 %. Widths are medians of half-widths, in
+multiples of 1.96 root mean squared errors of the default answer. ``--write`` puts a table of the stored
+figures into docs/another-policy.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import gainbias as gb
+from gainbias.store import write_whole
+from tests.oracles.decisions import DECISIONS, Decisions
+from tests.oracles.decisions_held_out import HELD_OUT_DECISIONS
+
+METHODS = ("auto", "model", "ratio", "importance-sampling")
+STORED = {
+    False: Path("docs/data/another_policy.json"),
+    True: Path("docs/data/another_policy_held_out.json"),
+}
+PAGE = Path("docs/another-policy.md")
+BEGIN, END = (f"<!-- {which} of what benchmarks.another_policy writes -->" for which in ("beginning", "end"))
+TOGETHER = 25
+"""Logs that are drawn at once."""
+
+
+class Said(NamedTuple):
+    """What a method said about one log; `covered` is None where there is no interval."""
+
+    covered: bool | None
+    flagged: bool
+    gain: float
+    half_width: float
+    values: float | None
+    seconds: float
+
+
+class Portion(NamedTuple):
+    """Logs of one process and one length."""
+
+    process: str
+    rows: int
+    first_run: int
+    runs: int
+    methods: tuple[str, ...]
+
+
+def find(name: str) -> Decisions:
+    return {**DECISIONS, **HELD_OUT_DECISIONS}[name]()
+
+
+def asked(made: Decisions, log: dict[str, Any], method: str) -> gb.Estimate:
+    """The answer of a method; only importance sampling is told what the behaviour was."""
+    settings: dict[str, Any] = {"num_states": made.num_states}
+    if "dt" in log:
+        settings["duration"] = "dt"
+    if made.features is not None and method != "importance-sampling":
+        tables = {"features": made.features, "ratio_features": made.ratio_features}
+        for name, table in tables.items():
+            settings[name] = gb.ActionFeatures(lambda seen, done, table=table: table[seen, done])
+    if method == "importance-sampling":
+        settings["behaviour"] = made.behaviour
+    return gb.evaluate_log(log, action="a", policy=made.target, algorithm=method, **settings)
+
+
+def said(made: Decisions, log: dict[str, Any], method: str) -> Said:
+    start = time.process_time()
+    try:
+        found = asked(made, log, method)
+    except ValueError:
+        return Said(None, True, float("nan"), float("nan"), None, time.process_time() - start)
+    seconds = time.process_time() - start
+    low, high = found.gain_interval
+    has_interval = bool(np.isfinite(low))
+    values = None
+    if method == "auto":
+        ends = found.value_interval(np.arange(made.num_states))
+        known = np.isfinite(ends).all(axis=1)
+        right = (ends[:, 0] < made.values) & (made.values < ends[:, 1])
+        values = float(right[known].mean()) if known.any() else None
+    return Said(
+        bool(low < made.gain < high) if has_interval else None,
+        bool(found.diagnostics.gain_warnings) or not has_interval,
+        found.gain,
+        (high - low) / 2.0,
+        values,
+        seconds,
+    )
+
+
+def work(portion: Portion) -> dict[str, list[Said]]:
+    made = find(portion.process)
+    seed = [zlib.crc32(portion.process.encode()), portion.rows, portion.first_run]
+    logs = made.logs(np.random.default_rng(seed), portion.rows, portion.runs)
+    found: dict[str, list[Said]] = {method: [] for method in portion.methods}
+    for number in range(portion.runs):
+        log = {"state": logs.states[number], "a": logs.actions[number], "reward": logs.rewards[number]}
+        if logs.durations is not None:
+            log["dt"] = logs.durations[number]
+        for method in portion.methods:
+            found[method].append(said(made, log, method))
+    return found
+
+
+def summary(made: Decisions, answers: list[Said], usual: float) -> dict[str, Any]:
+    known = [one for one in answers if one.covered is not None]
+    values = [one.values for one in answers if one.values is not None]
+    return {
+        "runs": len(answers),
+        "coverage": _share([one.covered for one in known]),
+        "unflagged": _share([one.covered for one in known if not one.flagged]),
+        "flagged": _share([one.flagged for one in answers]),
+        "width": round(float(np.median([one.half_width for one in known]) / usual), 2) if known else None,
+        "error": round(_error(made, answers) / usual * 1.96, 2) if known else None,
+        "values": round(float(np.mean(values)), 4) if values else None,
+        "seconds": round(float(np.mean([one.seconds for one in answers])), 4),
+    }
+
+
+def _error(made: Decisions, answers: list[Said]) -> float:
+    return float(np.sqrt(np.nanmean([(one.gain - made.gain) ** 2 for one in answers])))
+
+
+def _share(truths: list[Any]) -> float | None:
+    return round(float(np.mean(truths)), 4) if truths else None
+
+
+def study(names: list[str], runs: int, methods: tuple[str, ...], workers: int) -> Iterator[dict[str, Any]]:
+    with ProcessPoolExecutor(workers) as pool:
+        for name in names:
+            made = find(name)
+            for rows in made.lengths:
+                portions = [
+                    Portion(name, rows, first, min(TOGETHER, runs - first), methods)
+                    for first in range(0, runs, TOGETHER)
+                ]
+                answers: dict[str, list[Said]] = {method: [] for method in methods}
+                for found in pool.map(work, portions):
+                    for method, part in found.items():
+                        answers[method] += part
+                usual = 1.96 * _error(made, answers[methods[0]])
+                yield {
+                    "process": name,
+                    "kind": made.kind,
+                    "overlap": made.overlap,
+                    "rows": rows,
+                    "runs": runs,
+                    "methods": {method: summary(made, part, usual) for method, part in answers.items()},
+                }
+
+
+def table(entries: list[dict[str, Any]]) -> str:
+    """The table of the documentation."""
+    lines = [
+        "| process | rows | it held | unflagged, it held | flagged | values | model alone | ratio alone "
+        "| importance sampling | its error |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    last = ""
+    for entry in entries:
+        own = entry["methods"]["auto"]
+        others = [entry["methods"].get(name, {}) for name in METHODS[1:]]
+        name = f"{entry['process']} ({entry['kind']})" if entry["process"] != last else ""
+        last = entry["process"]
+        cells = [
+            name,
+            f"{entry['rows']:,}",
+            *(_percent(own[key]) for key in ("coverage", "unflagged", "flagged", "values")),
+            *(_percent(other.get("coverage")) for other in others),
+            "-" if others[-1].get("error") is None else f"{others[-1]['error']:.1f}",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f}"
+
+
+def written() -> str:
+    """All stored tables, with what was done."""
+    parts = []
+    for is_held_out, stored in STORED.items():
+        if not stored.exists():
+            continue
+        entries = json.loads(stored.read_text(encoding="utf-8"))
+        runs = min(entry["runs"] for entry in entries)
+        which = "Held out, used once" if is_held_out else "Used while the method was made"
+        error = 100 * float(np.sqrt(0.95 * 0.05 / runs))
+        fewer = [
+            row.get("runs", runs)
+            for entry in entries
+            for name, row in entry["methods"].items()
+            if name != "auto"
+        ]
+        others = f", simpler methods of {min(fewer)}" if fewer and min(fewer) < runs else ""
+        parts.append(
+            f"{which}, in % of {runs:,} logs of each length (standard error {error:.1f} %){others}:\n\n"
+            f"{table(entries)}"
+        )
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--output", type=Path, help="write the results into this JSON file")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these processes alone")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--held-out", action="store_true", help="the processes that are used once")
+    parser.add_argument("--write", action="store_true", help=f"put stored figures into {PAGE}")
+    options = parser.parse_args()
+    if options.write:
+        page = PAGE.read_text(encoding="utf-8")
+        before, after = page.partition(BEGIN)[0], page.partition(END)[2]
+        write_whole(PAGE, f"{before}{BEGIN}\n\n{written()}\n\n{END}{after}".encode())
+        return
+    listed = HELD_OUT_DECISIONS if options.held_out else DECISIONS
+    if unknown := set(options.only or ()) - set(listed):
+        parser.error(f"no such process: {', '.join(sorted(unknown))}; there are {', '.join(listed)}")
+    results = []
+    names = options.only or list(listed)
+    for entry in study(names, options.runs, tuple(options.methods), options.workers):
+        results.append(entry)
+        for method, row in entry["methods"].items():
+            print(f"{entry['process']:20s} {entry['rows']:7d} {method:20s} {row}", flush=True)
+        if options.output is not None:
+            write_whole(options.output, (json.dumps(results, indent=1) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,393 @@
+"""Policies as probabilities of actions, and features of state-actions with their means under a policy.
+
+`chances_of` makes a `Chances` of every form of policy that `evaluate` takes: given observations, it returns
+the probabilities of all actions at each. A function is asked for many observations at a time where that gives
+the same as asking for each.
+
+`PairFeatures` is what the linear answer reads: rows of features of what was done, and rows that are expected
+where the policy is followed. Features of observations alone become features of state-actions by a block for
+each action. `ActionFeatures` is how users give others, also for continuous actions.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainbias.evaluation.observations import ObservationMap, checked_rows
+from gainbias.evaluation.sources.policies import Policy, is_torch_module, without_tensor
+from gainbias.evaluation.sources.spaces import Limits
+from gainbias.evaluation.values.least_squares import dense
+from gainbias.types import Floats
+
+ROUNDING_OF_SUMS = 1e-6
+"""Probabilities of actions may add up to 1 with this error: those of networks come in single precision."""
+
+MOST_CHECKED_PAIRS = 300
+"""Most state-actions that are told apart when it is asked what features do not express."""
+
+COSINES = 60
+"""Features that are asked instead."""
+
+MOST_PAIR_FEATURES = 1_000
+"""Most features of state-actions: sums of d x d products and dense equations are kept for them."""
+
+TRIED = 8
+"""Observations on which it is tried whether a function takes many at a time."""
+
+
+class Chances:
+    """The probabilities of a policy's actions at observations.
+
+    Parameters
+    ----------
+    ask : function
+        From observations (m, ...) to actions (m,), or to probabilities (m, A).
+    name : str
+        What the policy is called in messages, as in "the policy".
+    num_actions : int
+        Actions that there are at least.
+
+    Examples
+    --------
+    >>> chances = Chances(lambda seen: seen % 2, "the policy", 3)
+    >>> chances(np.array([4, 5]))
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[NDArray[Any]], NDArray[Any]],
+        name: str,
+        num_actions: int,
+        width: int | None = None,
+    ) -> None:
+        self._ask, self.name, self.num_actions, self.width = ask, name, num_actions, width
+
+    def __call__(self, observations: NDArray[Any]) -> Floats:
+        """Return the probabilities of all actions, (m, A) for (m, ...); A may grow with what was asked."""
+        try:
+            found = np.asarray(self._ask(observations))
+        except Exception as error:
+            raise ValueError(f"{self.name} failed: {type(error).__name__}: {error}") from error
+        if found.ndim == 1 and len(found) == len(observations):
+            return self._certain(found, observations)
+        if found.ndim != 2 or len(found) != len(observations):
+            raise ValueError(
+                f"{self.name} must return an action, or the probability of each action, for every "
+                f"observation, found shape {found.shape} for {len(observations)} observations"
+            )
+        return self._checked(found.astype(np.float64), observations)
+
+    def _certain(self, actions: NDArray[Any], observations: NDArray[Any]) -> Floats:
+        """Return probabilities of 0 and 1, given one action for each observation."""
+        whole = actions.astype(np.int64) if actions.dtype.kind in "iubf" else None
+        if whole is None or (whole != actions).any() or (whole < 0).any():
+            bad = 0 if whole is None else int(np.argmax((whole != actions) | (whole < 0)))
+            raise ValueError(
+                f"{self.name} takes action {actions[bad]} at observation {_shown(observations[bad])}, "
+                "actions must be integers from 0: for continuous actions pass features=gb.ActionFeatures(...)"
+            )
+        self.num_actions = max(self.num_actions, int(whole.max(initial=0)) + 1)
+        return np.asarray(np.eye(self.num_actions)[whole])
+
+    def _checked(self, chances: Floats, observations: NDArray[Any]) -> Floats:
+        right = np.isfinite(chances).all(axis=1) & (chances >= 0.0).all(axis=1)
+        right &= np.abs(chances.sum(axis=1) - 1.0) <= ROUNDING_OF_SUMS
+        if not right.all():
+            bad = int(np.argmin(right))
+            raise ValueError(
+                f"{self.name} gives actions the probabilities {chances[bad]} at observation "
+                f"{_shown(observations[bad])}: they must be at least 0, and sum to 1"
+            )
+        self.width = chances.shape[1]
+        self.num_actions = max(self.num_actions, chances.shape[1])
+        chances = chances / chances.sum(axis=1, keepdims=True)
+        return np.pad(chances, ((0, 0), (0, self.num_actions - chances.shape[1])))
+
+
+def _shown(observation: Any) -> str:
+    return str(observation.tolist() if isinstance(observation, np.ndarray) else observation)[:60]
+
+
+def table_width(policy: Any) -> int | None:
+    """Return the number of actions that an array of probabilities knows; None for any other policy."""
+    if callable(policy) or isinstance(policy, str) or hasattr(policy, "predict"):
+        return None
+    shape = np.shape(policy)
+    return int(shape[1]) if len(shape) == 2 else None
+
+
+def chances_of(policy: Policy, limits: Limits, num_actions: int, name: str, notes: list[str]) -> Chances:
+    """Return a policy as probabilities of discrete actions.
+
+    Parameters
+    ----------
+    policy : callable, object with a method predict, array_like or "random"
+        As for `evaluate`: a function from an observation to an action, or to the probabilities of all
+        actions; an agent, which takes its best action; a module of PyTorch, whose largest output is chosen;
+        the action of each discrete observation, or its probabilities; or ``"random"``.
+    limits : Limits
+        Of observations.
+    num_actions : int
+        Actions that the log knows.
+    name : str
+        What the policy is called in messages.
+    notes : list of str
+        What the policy was asked for is noted here.
+    """
+    if isinstance(policy, str):
+        if policy != "random":
+            raise ValueError(f"{name} must be 'random', a function, an agent or an array, found {policy!r}")
+        notes.append(f"{name} takes each of the {num_actions} actions of the log with the same probability")
+        return Chances(lambda seen: np.full((len(seen), num_actions), 1.0 / num_actions), name, num_actions)
+    if callable(getattr(policy, "predict", None)):
+        return Chances(_predicting(policy, name, notes), name, num_actions)
+    if is_torch_module(policy):
+        return Chances(_of_module(policy, name, notes), name, num_actions)
+    if callable(policy):
+        return Chances(_Function(policy), name, num_actions)
+    return _of_table(policy, limits, num_actions, name)
+
+
+def _of_table(policy: Any, limits: Limits, num_actions: int, name: str) -> Chances:
+    if not limits.whole or limits.shape:
+        raise ValueError(
+            f"{name}: an array is for discrete observations only, single integers: pass a function from "
+            "observations to actions or to their probabilities"
+        )
+    try:
+        table = np.asarray(policy)
+    except ValueError:
+        raise ValueError(f"{name}: an array must have rows of the same length") from None
+    size = int(limits.high) + 1
+    if table.ndim not in (1, 2) or table.dtype.kind not in ("iu" if table.ndim == 1 else "iufb"):
+        raise ValueError(
+            f"{name} must be integers of shape ({size},), an action for each state, or have shape "
+            f"({size}, A), the probability of each action, found shape {table.shape} and dtype {table.dtype}"
+        )
+    if len(table) < size:
+        raise ValueError(f"{name} has {len(table)} rows, and the log has states up to {size - 1}")
+    made = Chances(lambda seen: table[seen], name, num_actions)
+    made(np.arange(len(table)))  # all of it is checked, also where the log never was
+    made.num_actions = max(num_actions, table.shape[1]) if table.ndim == 2 else num_actions
+    return made
+
+
+class _Function:
+    """Asks a function, for many observations at a time if that makes no difference."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+        self._takes_many: bool | None = None
+
+    def __call__(self, observations: NDArray[Any]) -> NDArray[Any]:
+        if self._takes_many is None:
+            self._try(observations[:TRIED])
+        if self._takes_many:
+            return np.asarray(without_tensor(self._function(observations)))
+        return np.array([self._one(seen) for seen in observations])
+
+    def _one(self, seen: Any) -> Any:
+        return without_tensor(self._function(seen))
+
+    def _try(self, first: NDArray[Any]) -> None:
+        """Find out whether the function takes many observations, and whether it draws its actions."""
+        singly, again = (np.array([self._one(seen) for seen in first]) for _ in range(2))
+        if not np.array_equal(singly, again):
+            raise ValueError(
+                "it returns another action when it is asked again: a policy that draws its actions must "
+                "return the probabilities of all actions here"
+            )
+        try:
+            together = np.asarray(without_tensor(self._function(first)))
+        except Exception:  # it takes one at a time
+            self._takes_many = False
+        else:
+            self._takes_many = together.shape == singly.shape and bool(np.array_equal(together, singly))
+        if len(first) == 1:  # which tells nothing
+            self._takes_many = None if self._takes_many else False
+
+
+def _predicting(agent: Any, name: str, notes: list[str]) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    try:
+        has_choice = "deterministic" in inspect.signature(agent.predict).parameters
+    except ValueError:  # written in C
+        has_choice = False
+    if has_choice:
+        notes.append(
+            f"{name} is an agent that takes its best action; for one that draws its actions pass a function "
+            "that returns their probabilities"
+        )
+
+    def act(observation: Any) -> Any:
+        predicted = agent.predict(observation, **({"deterministic": True} if has_choice else {}))
+        actions, memory = predicted if isinstance(predicted, tuple) else (predicted, None)
+        if memory is not None:
+            raise ValueError(
+                "the agent remembers what it saw, and a log does not tell what it would remember"
+            )
+        return actions
+
+    return _Function(act)
+
+
+def _of_module(module: Any, name: str, notes: list[str]) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    torch = sys.modules["torch"]
+    notes.append(f"{name} is a module, whose outputs are taken for logits: the largest is chosen")
+
+    def ask(observations: NDArray[Any]) -> NDArray[Any]:
+        weight = next((one for one in module.parameters() if one.is_floating_point()), None)
+        kind = torch.float32 if weight is None else weight.dtype
+        with torch.no_grad():
+            output = module(torch.as_tensor(observations, dtype=kind)).detach().cpu().numpy()
+        return np.asarray(output.argmax(axis=1))
+
+    return ask
+
+
+@dataclass(frozen=True, eq=False)
+class ActionFeatures:
+    """Features of observations with actions, for the answer for another policy by `evaluate_log`.
+
+    Parameters
+    ----------
+    features : callable
+        From observations (m, ...) and actions (m, ...) to rows of features, (m, d).
+    expected : callable, optional
+        From observations (m, ...) to rows of features, (m, d), averaged over the actions that the policy
+        takes there. Continuous actions need it; for discrete ones the average is taken here.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> rng = np.random.default_rng(0)
+    >>> states, actions = rng.normal(size=5_000), rng.normal(size=5_000)
+    >>> log = {"state": states, "a": actions, "reward": states - (actions - 1.0) ** 2}
+    >>> def features(states, actions):
+    ...     return np.stack([np.ones(len(states)), states, actions, actions**2], axis=1)
+    >>> def expected(states):  # of the policy that always does 1
+    ...     return features(states, np.ones(len(states)))
+    >>> pairs = gb.ActionFeatures(features, expected)
+    >>> estimate = gb.evaluate_log(log, action="a", policy=lambda state: 1.0, features=pairs)
+    >>> low, high = estimate.gain_interval
+    >>> low < 0.0 < high
+    True
+    """
+
+    features: Callable[[Any, Any], Any]
+    expected: Callable[[Any], Any] | None = None
+
+
+class PairFeatures:
+    """Rows of features of state-actions, and their means under a policy.
+
+    The last column is 1 at ends alone, the one before it everywhere else: so constants are always in the
+    span.
+
+    Parameters
+    ----------
+    observed : ObservationMap
+        Features of observations.
+    given : ActionFeatures or None
+        Features of observations with actions; None for a block of those of observations for each action.
+    chances : Chances or None
+        The policy; None for continuous actions.
+    num_actions : int
+        0 for continuous actions.
+    """
+
+    def __init__(
+        self,
+        observed: ObservationMap,
+        given: ActionFeatures | None,
+        chances: Chances | None,
+        num_actions: int,
+    ) -> None:
+        self.observed, self.given, self.chances, self.num_actions = observed, given, chances, num_actions
+        if given is None and observed.num_features * num_actions + 2 > MOST_PAIR_FEATURES:
+            raise ValueError(
+                f"{observed.num_features} features for each of {num_actions} actions are more than "
+                f"{MOST_PAIR_FEATURES}: pass fewer, such as features='polynomial,2'"
+            )
+
+    @property
+    def description(self) -> str:
+        """The features in words."""
+        if self.given is not None:
+            return "the given function of observations and actions"
+        return f"{self.observed.description}, for each of {self.num_actions} actions"
+
+    def rows(self, observations: NDArray[Any], actions: NDArray[Any]) -> Floats:
+        """Return the features of state-actions, (m, d)."""
+        if self.given is not None:
+            made = dense(checked_rows(self.given.features(observations, actions), len(observations), None))
+            return _with_constants(made)
+        seen = dense(self.observed.rows_at(observations))
+        blocks = np.zeros((len(seen), self.num_actions, seen.shape[1]))
+        blocks[np.arange(len(seen)), actions.astype(np.int64)] = seen
+        return _with_constants(blocks.reshape(len(seen), -1))
+
+    def expected(self, observations: NDArray[Any]) -> Floats:
+        """Return the features that are expected under the policy, (m, d)."""
+        if self.given is not None and self.given.expected is not None:
+            made = dense(checked_rows(self.given.expected(observations), len(observations), None))
+            return _with_constants(made)
+        assert self.chances is not None
+        chances = self.chances(observations)[:, : self.num_actions]
+        if self.given is None:
+            seen = dense(self.observed.rows_at(observations))
+            return _with_constants((chances[:, :, None] * seen[:, None, :]).reshape(len(seen), -1))
+        total: Floats = np.zeros((len(observations), 1))
+        for action in range(self.num_actions):
+            rows = self.given.features(observations, np.full(len(observations), action))
+            total = total + chances[:, [action]] * dense(checked_rows(rows, len(observations), None))
+        return _with_constants(total)
+
+    def richer(self, basis: Floats) -> PairFeatures | None:
+        """Return richer features of the same policy; None where their mean under it is not known.
+
+        For few discrete observations one for each state-action; otherwise cosines of random combinations of
+        the features that are there.
+
+        Parameters
+        ----------
+        basis : (d, k) array
+            Combinations that are orthonormal along the log.
+        """
+        if self.chances is None or self.num_actions == 0:
+            return None
+        limits, count = self.observed.limits, self.num_actions
+        if limits.whole and not limits.shape and (int(limits.high) + 1) * count <= MOST_CHECKED_PAIRS:
+            every = np.eye((int(limits.high) + 1) * count)
+            one_for_each = ActionFeatures(
+                lambda seen, actions: every[seen * count + actions.astype(np.int64)]
+            )
+            return PairFeatures(self.observed, one_for_each, self.chances, count)
+        rng = np.random.default_rng(0)
+        turns, starts = rng.normal(size=(basis.shape[1], COSINES)), rng.uniform(0.0, 2.0 * np.pi, COSINES)
+        turns /= np.sqrt(basis.shape[1])
+
+        def cosines(seen: NDArray[Any], actions: NDArray[Any]) -> Floats:
+            return np.asarray(np.cos(self.rows(seen, actions) @ basis @ turns + starts))
+
+        return PairFeatures(self.observed, ActionFeatures(cosines), self.chances, count)
+
+
+def _with_constants(rows: Floats) -> Floats:
+    ones = np.ones((len(rows), 1))
+    return np.concatenate([rows, ones, 0.0 * ones], axis=1)
+
+
+def with_end(rows: Floats) -> Floats:
+    """Return rows with one more, which is that of the end."""
+    end = np.zeros((1, rows.shape[1]))
+    end[0, -1] = 1.0
+    return np.concatenate([rows, end])

@@ -1,0 +1,219 @@
+"""A log that is read twice, in bounded memory, and what both kinds of answers share.
+
+The first reading gathers what a model is made of, the second evaluates the error of its answers along the
+path of the log: so intervals come from the same batch means as those of any other series.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from gainbias.evaluation.another.chances import ActionFeatures
+from gainbias.evaluation.diagnostics import Diagnostics
+from gainbias.evaluation.gain.interval import GainEstimate
+from gainbias.evaluation.observations import Choice, ObservationMap
+from gainbias.evaluation.reading import FEWEST_STEPS, Display
+from gainbias.evaluation.sources.logs import OpenLog, open_log
+from gainbias.evaluation.sources.policies import Policy
+from gainbias.evaluation.stream import (
+    STEP,
+    UNKNOWN_PLACE,
+    BrokenStream,
+    Interrupted,
+    ObservedSteps,
+    OnTermination,
+    Path,
+    joined,
+)
+from gainbias.progress import Interruptions, OutOfTimeError
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is asked of a log about other policies.
+
+    Attributes
+    ----------
+    policies : list of policies
+    behaviour : policy or None
+        That made the log; if it is known.
+    ratio_features : features or None
+        Of the density ratio, if they are others than those of values.
+    discount : float or None
+    method : {"auto", "model", "ratio", "importance-sampling"}
+        The last three are for comparison.
+    confidence : float
+    time_limit : float or None
+        Seconds. The first reading may take half of them, and the second then takes as long.
+    """
+
+    policies: list[Policy]
+    behaviour: Policy | None = None
+    ratio_features: Choice | ActionFeatures | None = None
+    discount: float | None = None
+    method: str = "auto"
+    confidence: float = 0.95
+    time_limit: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LogReading:
+    """A log that is read several times, always in the same way.
+
+    Attributes
+    ----------
+    log : object
+        As for `evaluate_log`.
+    options : mapping
+        Further arguments of `open_log`.
+    features : object
+        As for `evaluate_log`.
+    on_termination : {"zero", "reward"}
+    """
+
+    log: Any
+    options: Mapping[str, Any]
+    features: Choice | ActionFeatures
+    on_termination: OnTermination
+
+    def opened(self, notes: list[str], warnings: list[str], num_actions: int | None = None) -> OpenLog:
+        """Open the log anew."""
+        return open_log(self.log, notes, warnings, num_actions=num_actions, **self.options)
+
+    def steps(
+        self, opened: OpenLog, pieces: Iterator[Path], notes: list[str], limit: int | None = None
+    ) -> Iterator[ObservedSteps]:
+        """Yield steps between observations of which it is known where they led; stop after `limit` of them.
+
+        Every reading comes in the same batches, so the limit is the end of one if an earlier one ended there.
+        """
+        made = 0
+        with closing(pieces):  # type: ignore[type-var]  # they come from a generator
+            for steps in joined(pieces, self.on_termination, notes):
+                known = steps.after != UNKNOWN_PLACE
+                made += int(np.count_nonzero(known))
+                if known.any():
+                    yield steps if known.all() else part_of(steps, known)
+                if made == limit:
+                    return
+
+
+def part_of(steps: ObservedSteps, rows: Any) -> ObservedSteps:
+    """Return some of the steps, chosen by a slice or by a truth value for each."""
+    return replace(
+        steps,
+        here=steps.here[rows],
+        after=steps.after[rows],
+        rewards=steps.rewards[rows],
+        segments=steps.segments[rows],
+        durations=None if steps.durations is None else steps.durations[rows],
+        beside={name: column[rows] for name, column in steps.beside.items()},
+    )
+
+
+class Passing:
+    """Passes over a log, with a line on the screen, until its end, Ctrl-C or the time limit."""
+
+    def __init__(self, interruptions: Interruptions, display: Display) -> None:
+        self._interruptions, self._display = interruptions, display
+        self.steps = 0
+
+    def over(self, steps: Iterator[ObservedSteps], take: Callable[[ObservedSteps], None]) -> list[str]:
+        """Take all steps; return why they ended before their end, if they did."""
+        try:
+            while (batch := self._next(steps)) is not None:
+                take(batch)
+                self.steps += len(batch.here)
+                self._display.show(self.steps)
+        except (BrokenStream, OutOfTimeError) as error:
+            if self.steps < FEWEST_STEPS:
+                if isinstance(error, Interrupted):
+                    raise KeyboardInterrupt from None
+                raise ValueError(str(error)) from None
+            return [f"cut short after {self.steps:,} transitions: {error}"]
+        if self.steps < FEWEST_STEPS:
+            raise ValueError(f"an estimate needs at least {FEWEST_STEPS} transitions, found {self.steps}")
+        return []
+
+    def _next(self, steps: Iterator[ObservedSteps]) -> ObservedSteps | None:
+        try:
+            with self._interruptions.waiting():
+                return next(steps, None)
+        except KeyboardInterrupt:
+            raise Interrupted from None
+
+
+@dataclass(frozen=True, eq=False)
+class FirstReading:
+    """What the first reading of a log was like.
+
+    Attributes
+    ----------
+    observed : ObservationMap
+        How observations become states or features.
+    num_actions : int
+        Actions of the log; 0 if they are continuous.
+    steps : int
+        Transitions that were read.
+    cut_short : list of str
+        Why reading ended before the end, if it did.
+    notes, warnings : list of str
+    unit : str
+        What the gain is per.
+    seconds : list of float
+        Spent on waiting for the log, in each reading.
+    duration : float
+        How long all steps took.
+    started : float
+        When it began.
+    """
+
+    observed: ObservationMap
+    num_actions: int
+    steps: int
+    cut_short: list[str]
+    notes: list[str]
+    warnings: list[str]
+    unit: str
+    duration: float
+    seconds: list[float] = field(default_factory=list)
+    started: float = 0.0
+
+
+def diagnosed(
+    first: FirstReading,
+    gain: GainEstimate,
+    warnings: list[str],
+    notes: list[str],
+    about_values: list[str] | None = None,
+    **facts: Any,
+) -> Diagnostics:
+    """Return the diagnostics of an answer; `facts` are those that depend on the kind of its model."""
+    of_gain = (*first.cut_short, *gain.warnings, *first.warnings, *warnings)
+    said = ["the answer is for the policy that was asked about, from the log of another one"]
+    return Diagnostics(
+        is_complete=not first.cut_short,
+        num_chains=1,
+        num_transitions=gain.num_steps,
+        transient=0,
+        effective_sample_size=gain.effective_sample_size,
+        autocorrelation_time=gain.autocorrelation_time,
+        standard_error=gain.standard_error,
+        r_hat=gain.r_hat,
+        degrees=gain.degrees,
+        verdict=gain.verdict,
+        eta=None,
+        source_seconds=sum(first.seconds),
+        library_seconds=max(0.0, time.perf_counter() - first.started - sum(first.seconds)),
+        notes=(*said, *first.notes, *gain.notes, *notes),
+        warnings=(*of_gain, *(about_values or ())),
+        gain_warnings=of_gain,
+        duration=None if first.unit == STEP else first.duration,
+        **facts,
+    )

@@ -1,0 +1,271 @@
+"""What an answer for another policy has besides an `Estimate`: its action values, and what it rests on.
+
+`Target` is kept by the estimate. `Overlap` says how much of the log speaks about the target; `judged` turns
+that into warnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from gainbias.evaluation.values.least_squares import ValueEstimate
+from gainbias.store import plain
+from gainbias.types import Floats, Ints
+
+SHOWN_PLACES = 5
+"""State-actions that are listed or named at most."""
+
+MOST_MISSING = 0.05
+"""Up to this share of its steps, what the target needs and the log lacks may be left out; beyond, there is no
+answer."""
+
+FEW_VISITS = 20
+"""A state-action that was seen less often tells little about its own noise."""
+
+FEWEST_TO_JUDGE = 5
+"""Of a state-action that was seen less often it is not known how much it varies."""
+
+UNKNOWN_SHARE = 0.15
+"""Overlap is weak if such state-actions make up more than this of the squared weights."""
+
+FEWEST_TERMS = 25.0
+"""Overlap is weak if so few steps of the log make up the variance."""
+
+FEWEST_EFFECTIVE = 50.0
+"""Overlap is weak if the log is worth fewer steps of the target than this."""
+
+SHIFT_WORTH_WARNING = 0.25
+"""What was left out is worth a warning if it may move the gain by more than this many standard errors."""
+
+
+class NoAnswer(ValueError):
+    """The log does not tell what was asked, or not to everyone; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A state-action and what it counts.
+
+    Attributes
+    ----------
+    state : object
+        The observation; a number with features.
+    action : int
+    weight : float
+        Share of the target's steps over that of the log's; infinite if the log never did it.
+    visits : float
+        Steps of the log from there.
+    share : float
+        Of the target's steps.
+    """
+
+    state: Any
+    action: int
+    weight: float
+    visits: float
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Overlap:
+    """How much of a log speaks about another policy.
+
+    Attributes
+    ----------
+    effective_sample_size : float
+        Steps of the target that the log is worth: the square of the sum of the weights over the sum of their
+        squares (Kish).
+    steps : int
+        Steps of the log.
+    largest : tuple of Place
+        State-actions with the largest weights.
+    missing : tuple of Place
+        State-actions that the target needs most and the log lacks, which were left out.
+    missing_share : float
+        Share of the target's steps that were left out.
+    rare_share : float
+        Share of the squared weights at state-actions that were seen fewer than 5 times; 0 with features.
+    terms : float
+        Steps of the log that make up the variance of the gain: the square of the sum of squared errors over
+        the sum of their squares.
+    """
+
+    effective_sample_size: float
+    steps: int
+    largest: tuple[Place, ...]
+    missing: tuple[Place, ...] = ()
+    missing_share: float = 0.0
+    rare_share: float = 0.0
+    terms: float = float("inf")
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether few steps of the log decide the answer."""
+        return (
+            self.rare_share > UNKNOWN_SHARE
+            or self.terms < FEWEST_TERMS
+            or self.effective_sample_size < FEWEST_EFFECTIVE
+        )
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A gain and its interval, of a method that can be asked for by name.
+
+    Attributes
+    ----------
+    gain : float
+    interval : (float, float)
+    words : str
+        How it came about.
+    """
+
+    gain: float
+    interval: tuple[float, float]
+    words: str
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The policy that an estimate is about, if it is not the one that made the log.
+
+    Attributes
+    ----------
+    num_actions : int
+    overlap : Overlap
+        How much of the log speaks about it.
+    action_values : ValueEstimate
+        Values of actions, linear in features of state-actions, or one for each that was seen.
+    pairs : (k,) array or None
+        For tables: which state-actions were seen, ``state * num_actions + action``.
+    truncated : Alternative or None
+        If overlap is weak: the answer for a target that leaves out what was seen rarely.
+    disagreement : float
+        With features: standard errors by which richer features would move the gain; 0 for tables.
+    discount : float or None
+        If values are discounted.
+    pair_rows : callable or None
+        With features: from observations and actions to rows of features. It is not kept in files.
+    """
+
+    num_actions: int
+    overlap: Overlap
+    action_values: ValueEstimate
+    pairs: Ints | None
+    truncated: Alternative | None = None
+    disagreement: float = 0.0
+    discount: float | None = None
+    pair_rows: Callable[[Any, Any], Floats] | None = None
+
+    def rows_of(self, states: Ints, actions: Ints) -> Any:
+        """Return rows of features of state-actions, (m, k); they are zeros where nothing was seen."""
+        assert self.pairs is not None
+        keys = states * self.num_actions + actions
+        place = np.minimum(np.searchsorted(self.pairs, keys), len(self.pairs) - 1)
+        seen = (self.pairs[place] == keys) & (actions < self.num_actions)
+        rows = np.arange(len(keys))[seen]
+        ones = np.ones(len(rows))
+        return sparse.csr_array((ones, (rows, place[seen])), (len(keys), len(self.pairs)))
+
+    def in_words(self) -> str:
+        """Return what the answer rests on."""
+        overlap = self.overlap
+        heavy = f", largest weight {overlap.largest[0].weight:.3g}" if overlap.largest else ""
+        return (
+            f"{overlap.steps:,} steps of the log are worth {overlap.effective_sample_size:,.0f} of the policy"
+            f"{heavy}{', weak' if overlap.is_weak else ''}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists; ``None`` for infinite numbers and nan."""
+        overlap = self.overlap
+        answer = {
+            "num_actions": self.num_actions,
+            "effective_sample_size": overlap.effective_sample_size,
+            "largest_weights": [vars(place) for place in overlap.largest],
+            "missing": [vars(place) for place in overlap.missing],
+            "missing_share": overlap.missing_share,
+            "rare_share": overlap.rare_share,
+            "terms": overlap.terms,
+            "truncated": None if self.truncated is None else vars(self.truncated),
+            "disagreement": self.disagreement,
+            "discount": self.discount,
+        }
+        return dict(plain(answer))
+
+
+def places_in_words(places: Sequence[Place]) -> str:
+    """Return state-actions in words.
+
+    Examples
+    --------
+    >>> places_in_words([Place(3, 1, 2.5, 40.0, 0.2)])
+    'action 1 in state 3 (20 % of its steps)'
+    """
+    return ", ".join(
+        f"action {place.action} in state {place.state} ({100 * place.share:.2g} % of its steps)"
+        for place in places
+    )
+
+
+def kish(weights: Floats, counts: Floats) -> float:
+    """Return how many equal weights are worth as much as `counts` times each of these."""
+    squares = float((counts * weights**2).sum())
+    return float((counts * weights).sum()) ** 2 / squares if squares > 0.0 else 0.0
+
+
+def weak_in_words(overlap: Overlap, truncated: Alternative | None) -> list[str]:
+    """Return a warning if overlap is weak, with the answer that leaves out what was seen rarely."""
+    if not overlap.is_weak:
+        return []
+    words = (
+        f"weak overlap: the {overlap.steps:,} steps of the log are worth "
+        f"{overlap.effective_sample_size:,.0f} steps of the target, and about {overlap.terms:,.0f} of them "
+        f"decide how wide the interval is: {_heaviest(overlap)}. Intervals may be too narrow"
+    )
+    if truncated is not None:
+        low, high = truncated.interval
+        words += f"; {truncated.words}, it is {truncated.gain:.5g} ({low:.5g} to {high:.5g})"
+    return [words]
+
+
+def _heaviest(overlap: Overlap) -> str:
+    return ", ".join(
+        f"weight {place.weight:.3g} at action {place.action} in state {place.state}, seen "
+        f"{place.visits:,.0f} time{'s' if place.visits != 1 else ''}"
+        for place in overlap.largest[:3]
+    )
+
+
+def left_out_in_words(overlap: Overlap, span: float, error: float) -> tuple[list[str], list[str]]:
+    """Return warnings and notes about what the target needs and the log lacks.
+
+    Parameters
+    ----------
+    overlap : Overlap
+    span : float
+        How far values of the actions of a state are apart at most: so much may be lost or won in a step that
+        was left out.
+    error : float
+        Standard error of the gain.
+    """
+    if not overlap.missing_share > 0.0:
+        return [], []
+    words = (
+        f"truncated: {100 * overlap.missing_share:.2g} % of the target's steps are at state-actions that the "
+        f"log lacks, and were left out: {places_in_words(overlap.missing)}. If these actions are not further "
+        "from the others of their states than any in the log are, that moves the gain by at most "
+        f"{overlap.missing_share * span:.2g}"
+    )
+    is_small = overlap.missing_share * span <= SHIFT_WORTH_WARNING * error
+    return ([], [words]) if is_small else ([words], [])
+
+
+def heaviest_first(weights: Floats, most: int = SHOWN_PLACES) -> Ints:
+    """Return the places of the largest weights."""
+    return np.argsort(-weights, kind="stable")[:most].astype(np.int64)

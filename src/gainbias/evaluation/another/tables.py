@@ -1,0 +1,512 @@
+"""What another policy would have earned, for states and actions that are few enough to be counted.
+
+The log is read twice. `PairSums` counts in the first pass where each state-action led, and what it paid. With
+these counts as its kernel the target is a chain like any other, which is solved exactly: `TableModel` has its
+gain g, its values W and Q, and the ratio w(s, a) of the shares that state-actions have among the steps of the
+target and among those of the log.
+
+The error of that gain is to first order the mean, along the path of the log, of
+
+    w(s, a) (r - g t + W(s') - Q(s, a)) / (mean of w t)
+
+with t = 1 if steps have no durations (the efficient influence function; Kallus and Uehara 2020, Liao, Klasnja
+and Murphy 2019). The second pass, `TableInfluence`, evaluates it at each step. In the same way each batch of
+the log says how far it moves every W and Q: the noise of state-actions, sent through the Poisson equation.
+
+Residuals of a state-action that was seen N times are too small by the factor sqrt(1 - 1 / N), because its own
+mean was subtracted, and are made larger by that. Of what was seen once nothing is known: its noise is taken
+to be like that of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from gainbias.evaluation.another.record import SHOWN_PLACES, NoAnswer
+from gainbias.evaluation.stream import UNKNOWN_PLACE
+from gainbias.model.process import MarkovRewardProcess
+from gainbias.model.solve.solve import Poisson, poisson_solver
+from gainbias.model.structure import Structure
+from gainbias.types import Bools, Floats, Ints
+
+BUFFERED = 2**18
+"""Transitions that are kept until they are counted."""
+
+INFLUENCE_BATCHES = 32
+"""Batches of the log that say how far values may be off."""
+
+MOST_DEVIATIONS = 2**23
+"""Numbers that are kept for the intervals of values: 64 MB."""
+
+FULL = 1e-12
+"""A state where the target's probabilities without data are below this lacks nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class NumberedSteps:
+    """Steps between numbered states, with what was done: arrays (m,)."""
+
+    here: Ints
+    actions: Ints
+    after: Ints
+    rewards: Floats
+    durations: Floats
+
+    def __len__(self) -> int:
+        return len(self.here)
+
+
+class PairSums:
+    """How often each state-action led where, and what it paid in all.
+
+    Parameters
+    ----------
+    num_states : int
+        With the state that stands for ends.
+    num_actions : int
+
+    Examples
+    --------
+    >>> sums = PairSums(2, 2)
+    >>> ones = np.ones(3)
+    >>> sums.add(NumberedSteps(np.array([0, 1, 0]), np.array([1, 0, 1]), np.array([1, 0, 1]), ones, ones))
+    >>> sums.counted()[0].tolist()  # (0, 1) to 1, twice, and (1, 0) to 0
+    [3, 4]
+    """
+
+    def __init__(self, num_states: int, num_actions: int) -> None:
+        self.num_states, self.num_actions = num_states, num_actions
+        self._keys: Ints = np.empty(0, dtype=np.int64)
+        self._sums: Floats = np.empty((3, 0))
+        self._waiting: list[tuple[Ints, Floats]] = []
+
+    def add(self, steps: NumberedSteps) -> None:
+        """Count the next steps."""
+        keys = (steps.here * self.num_actions + steps.actions) * self.num_states + steps.after
+        self._waiting.append((keys, np.stack([np.ones(len(steps)), steps.rewards, steps.durations])))
+        if sum(len(keys) for keys, _ in self._waiting) >= BUFFERED:
+            self._count()
+
+    def counted(self) -> tuple[Ints, Floats]:
+        """Return the moves that were seen, (k,), as numbers, and count, rewards and durations, (3, k)."""
+        self._count()
+        return self._keys, self._sums
+
+    def _count(self) -> None:
+        if not self._waiting:
+            return
+        keys = np.concatenate([self._keys, *(keys for keys, _ in self._waiting)])
+        sums = np.concatenate([self._sums, *(sums for _, sums in self._waiting)], axis=1)
+        self._waiting = []
+        self._keys, place = np.unique(keys, return_inverse=True)
+        self._sums = np.stack([np.bincount(place, part, minlength=len(self._keys)) for part in sums])
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """The counts of a log, with numbers for those states and state-actions alone that were seen.
+
+    Attributes
+    ----------
+    states : (n,) array
+        The states that were seen, in the numbers of the log.
+    of_pair, actions : (k,) arrays
+        The place in `states`, and the action, of each state-action from which a step was seen.
+    visits, rewards, durations : (k,) arrays
+        Number of steps from each, and their mean reward and duration.
+    kernel : (k, n) csr_array
+        Where each led.
+    end : int
+        The number of the state that stands for ends.
+    """
+
+    states: Ints
+    of_pair: Ints
+    actions: Ints
+    visits: Floats
+    rewards: Floats
+    durations: Floats
+    kernel: Any
+    num_actions: int
+    end: int
+
+    @classmethod
+    def of(cls, sums: PairSums, end: int) -> Counts:
+        """Return the counts of all steps so far."""
+        keys, (count, paid, lasted) = sums.counted()
+        moves, after = np.divmod(keys, sums.num_states)
+        pairs, of_move = np.unique(moves, return_inverse=True)
+        here, actions = np.divmod(pairs, sums.num_actions)
+        states = np.union1d(here, after)
+        visits, rewards, durations = (
+            np.bincount(of_move, part).astype(np.float64) for part in (count, paid, lasted)
+        )
+        entries = count / visits[of_move]
+        kernel = sparse.csr_array(
+            (entries, (of_move, np.searchsorted(states, after))), (len(pairs), len(states))
+        )
+        return cls(
+            states,
+            np.searchsorted(states, here),
+            actions,
+            visits,
+            rewards / visits,
+            durations / visits,
+            kernel,
+            sums.num_actions,
+            end,
+        )
+
+    @property
+    def steps(self) -> float:
+        """Number of steps."""
+        return float(self.visits.sum())
+
+    @cached_property
+    def seen(self) -> Floats:
+        """Number of steps from each state, (n,)."""
+        return np.bincount(self.of_pair, self.visits, minlength=len(self.states)).astype(np.float64)
+
+    def spread(self, pairs: Floats) -> Floats:
+        """Return a number of each state-action as a table, (n, A); 0 where nothing was seen."""
+        table = np.zeros((len(self.states), self.num_actions))
+        table[self.of_pair, self.actions] = pairs
+        return table
+
+    def frequencies(self) -> Floats:
+        """Return how often each action was taken in each state, (n, A)."""
+        return self.spread(self.visits / np.maximum(self.seen, 1.0)[self.of_pair])
+
+    def probabilities(self, chances: Callable[[Ints], Floats]) -> Floats:
+        """Return the probabilities of a policy's actions at the states that were seen, (n, A).
+
+        Ends are left by the first action, whatever the policy.
+        """
+        is_end = self.states == self.end
+        known = chances(self.states[~is_end])
+        table = np.zeros((len(self.states), known.shape[1]))
+        table[~is_end] = known
+        table[is_end, 0] = 1.0
+        return table
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """What of a target the log can tell.
+
+    Attributes
+    ----------
+    chances : (k,) array
+        Probability of each state-action that was seen, where what was not seen is left out.
+    kept : (n,) array of bool
+        States that remain.
+    missing : (n, A) array
+        Probabilities of actions that were left out.
+    """
+
+    chances: Floats
+    kept: Bools
+    missing: Floats
+
+    @classmethod
+    def of(cls, counts: Counts, target: Floats, fewest: float) -> Support:
+        """Return what of the target's probabilities (n, A) was seen at least `fewest` times."""
+        width = counts.num_actions
+        there = target[:, :width] * (counts.spread(counts.visits) >= fewest)
+        missing = target.copy()
+        missing[:, :width] -= there
+        total = there.sum(axis=1)
+        there[total < FULL] = counts.frequencies()[total < FULL]  # as the log does, where nothing is left
+        there /= np.maximum(there.sum(axis=1), FULL)[:, None]
+        return cls(there[counts.of_pair, counts.actions], counts.seen > 0.0, missing)
+
+
+class TableModel:
+    """The target's chain by the counts of a log, and its solution.
+
+    Parameters
+    ----------
+    counts : Counts
+    target : (n, A) array
+        Probabilities of the target's actions at the states that were seen.
+    fewest : float
+        State-actions that were seen less often are left out.
+    names : function
+        From places in `Counts.states` to what users call these states.
+
+    Attributes
+    ----------
+    gain : float
+    values : (n,) array
+        Relative values of the states that were seen; nan where no step was seen.
+    action_values, ratio : (k,) arrays
+        Of the state-actions that were seen.
+    left_out : (n, A) array
+        Share of the target's steps at each state-action that was left out.
+
+    Raises
+    ------
+    NoAnswer
+        If the chain has several recurrent classes, or too much is missing.
+    """
+
+    def __init__(
+        self,
+        counts: Counts,
+        target: Floats,
+        names: Callable[[Ints], list[Any]],
+        fewest: float = 1.0,
+        discount: float | None = None,
+    ) -> None:
+        self.counts, self.discount, self.names = counts, discount, names
+        self.support = Support.of(counts, target, fewest)
+        self.kept = np.flatnonzero(self.support.kept)
+        self._average = self._averages()
+        process = MarkovRewardProcess(*self._followed())
+        if len(process.structure.recurrent) > 1:
+            raise NoAnswer(_falls_apart(process.structure, self.kept, target, counts, names))
+        self.poisson: Poisson = poisson_solver(process)
+        self._solve()
+
+    def _averages(self) -> Any:
+        """Return the matrix that averages state-actions over the policy's actions, (kept, k)."""
+        of_state = np.full(len(self.counts.states), -1)
+        of_state[self.kept] = np.arange(len(self.kept))
+        chances = self.support.chances
+        rows = of_state[self.counts.of_pair]
+        return sparse.csr_array((chances, (rows, np.arange(len(chances)))), (len(self.kept), len(chances)))
+
+    def _followed(self) -> tuple[Any, Floats]:
+        """Return transitions between the kept states, and mean rewards.
+
+        Steps to a state from which no step was seen lead to the others in proportion.
+        """
+        kernel = self.counts.kernel[:, self.kept]
+        stays = np.asarray(kernel.sum(axis=1)).ravel()
+        lost = np.flatnonzero(stays <= 0.0)  # they only ever led there: as if to where the log began
+        if len(lost):
+            ones, first = np.ones(len(lost)), np.zeros(len(lost), dtype=np.int64)
+            kernel = kernel + sparse.csr_array((ones, (lost, first)), kernel.shape)
+            stays[lost] = 1.0
+        self.kernel = sparse.csr_array(sparse.diags_array(1.0 / stays) @ kernel)
+        moves = sparse.csr_array(self._average @ self.kernel)
+        moves.eliminate_zeros()
+        moves = sparse.csr_array(sparse.diags_array(1.0 / np.asarray(moves.sum(axis=1)).ravel()) @ moves)
+        return moves, np.asarray(self._average @ self.counts.rewards)
+
+    def _solve(self) -> None:
+        counts, law = self.counts, self.poisson.stationary
+        paid, lasted = self._average @ counts.rewards, self._average @ counts.durations
+        self.law = law
+        self.mean_duration = float(law @ lasted)
+        if not self.mean_duration > 0.0:
+            raise NoAnswer("the target's steps take no time at all, so there is no gain per unit of time")
+        self.gain = float(law @ paid) / self.mean_duration
+        self.shares = np.asarray(law @ self._average)
+        self.ratio = self.shares / (counts.visits / counts.steps)
+        in_time = law * lasted / self.mean_duration
+        relative = self.poisson.solve(paid - self.gain * lasted)
+        relative -= in_time @ relative
+        self.relative = relative
+        self.residual_values = self._action_values(relative)
+        # How the centre of the values moves with the kernel and with durations.
+        self._centre = self.poisson.solve(lasted * relative / self.mean_duration)
+        self._in_time = in_time
+        if self.discount is None:
+            self.state_values, self.pair_values = relative, self.residual_values
+        else:
+            self._discount_values(paid)
+        n, a = len(counts.states), self.support.missing.shape[1]
+        self.left_out = np.zeros((n, a))
+        self.left_out[self.kept] = law[:, None] * self.support.missing[self.kept]
+
+    def _action_values(self, values: Floats) -> Floats:
+        return np.asarray(self.counts.rewards - self.gain * self.counts.durations + self.kernel @ values)
+
+    def _discount_values(self, paid: Floats) -> None:
+        """Solve for discounted values; an end of an episode is worth nothing."""
+        goes_on = (self.counts.states[self.kept] != self.counts.end).astype(np.float64)
+        kernel = sparse.csr_array(self.kernel @ sparse.diags_array(goes_on))
+        moves = sparse.csc_array(sparse.eye_array(len(self.kept)) - self.discount * (self._average @ kernel))
+        self._solver = sparse.linalg.splu(moves)
+        self.state_values = self._solver.solve(paid) * goes_on
+        self._discounted_kernel = kernel
+        self.pair_values = np.asarray(self.counts.rewards + self.discount * (kernel @ self.state_values))
+
+    def span(self) -> float:
+        """Return how far the values of two actions of a state are apart at most; of any if none has two."""
+        values, of_pair = self.residual_values, self.counts.of_pair
+        high, low = (np.full(len(self.counts.states), sign * -np.inf) for sign in (1.0, -1.0))
+        np.maximum.at(high, of_pair, values)
+        np.minimum.at(low, of_pair, values)
+        several = np.bincount(of_pair, minlength=len(high)) > 1
+        return float((high - low)[several].max()) if several.any() else float(np.ptp(values))
+
+    def memory(self) -> float:
+        """Return the autocorrelation time of the values along the policy's path, in steps; at least 1."""
+        again = self.poisson.solve(self.relative)  # the values' own Poisson equation
+        centred = self.relative - float(self.law @ self.relative)
+        variance = float(self.law @ centred**2)
+        return max(1.0, 2.0 * float((self.law * centred) @ again) / variance - 1.0) if variance else 1.0
+
+    def influence(self, steps: int) -> TableInfluence:
+        """Return what evaluates the error at each step of the log, given their number."""
+        return TableInfluence(self, steps)
+
+    def moved(self, noise: Floats, centre: Floats) -> tuple[Floats, Floats]:
+        """Return how noise of state-actions, (K, k), moves the values of states and of state-actions.
+
+        `centre` (K,) is how much it moves the mean of the values for all that is known already.
+        """
+        at_states = noise @ self._average.T
+        if self.discount is None:
+            gains = at_states @ self.law / self.mean_duration
+            lasted = self._average @ self.counts.durations
+            right = at_states - gains[:, None] * lasted
+            states = np.asarray(self.poisson.solve(right.T)).T
+            states = states - (states @ self._in_time + centre)[:, None]
+            pairs = noise - gains[:, None] * self.counts.durations + (self.kernel @ states.T).T
+            return states, pairs
+        states = self._solver.solve(at_states.T).T
+        return states, noise + self.discount * (self._discounted_kernel @ states.T).T
+
+
+class TableInfluence:
+    """The error of a gain at each step of the log, and what each batch says about values.
+
+    Parameters
+    ----------
+    model : TableModel
+    steps : int
+        Steps of the log in all.
+
+    Attributes
+    ----------
+    noise : (K, k) array
+        Sums of residuals of values over batches, for each state-action.
+    squares : (k,) array
+        Sums of squares of the residuals of the gain.
+    fourth : float
+        Sum of the fourth powers of the errors of the gain.
+    """
+
+    def __init__(self, model: TableModel, steps: int) -> None:
+        counts = model.counts
+        most = MOST_DEVIATIONS // max(len(counts.visits), counts.end)
+        self.num_batches = int(np.clip(min(INFLUENCE_BATCHES, most), 2, max(2, steps)))
+        self.model, self._steps, self._made = model, steps, 0
+        pairs = len(counts.visits)
+        self.noise, self.squares = np.zeros((self.num_batches, pairs)), np.zeros(pairs)
+        self.centre, self.fourth = np.zeros(self.num_batches), 0.0
+        self._larger = np.sqrt(counts.visits / np.maximum(counts.visits - 1.0, 1.0))
+        self._place = np.full(int(counts.states[-1]) + 1, -1, dtype=np.int64)
+        self._place[counts.states[model.kept]] = np.arange(len(model.kept))
+        self._pair_keys = counts.states[counts.of_pair] * counts.num_actions + counts.actions
+        kernel = model.kernel if model.discount is None else model._discounted_kernel
+        self._per_time = self._of_pairs(model.relative) / model.mean_duration
+        self._centres = model.kernel @ model._centre + counts.durations * self._per_time
+        self._factor = 1.0 if model.discount is None else model.discount
+        self._next_values = kernel @ model.state_values
+
+    def _of_pairs(self, values: Floats) -> Floats:
+        of_state = np.zeros(len(self.model.counts.states))
+        of_state[self.model.kept] = values
+        return np.asarray(of_state[self.model.counts.of_pair])
+
+    def pairs_of(self, steps: NumberedSteps) -> Ints:
+        """Return the places of state-actions, (m,)."""
+        keys = steps.here * self.model.counts.num_actions + steps.actions
+        return np.searchsorted(self._pair_keys, keys)
+
+    def independent_error(self) -> float:
+        """Return the standard error as if the steps from each state-action were independent draws."""
+        model = self.model
+        variance = float((model.shares**2 * self.squares / model.counts.visits**2).sum())
+        return self.widening() * float(np.sqrt(variance)) / model.mean_duration
+
+    def add(self, steps: NumberedSteps) -> Floats:
+        """Return the terms of the next steps, (m,), whose mean over all is the gain."""
+        model = self.model
+        pair = self.pairs_of(steps)
+        after = self._place[steps.after]
+        known = after != UNKNOWN_PLACE
+        relative, centre = (np.where(known, part[after], 0.0) for part in (model.relative, model._centre))
+        residual = steps.rewards - model.gain * steps.durations + relative - model.residual_values[pair]
+        residual *= known * self._larger[pair]
+        terms = model.ratio[pair] * residual / model.mean_duration
+        self.fourth += float((terms**4).sum())
+        self.squares += np.bincount(pair, residual**2, minlength=len(self.squares))
+        self._add_noise(steps, pair, after, known, residual, centre)
+        return np.asarray(model.gain + terms)
+
+    def _add_noise(
+        self, steps: NumberedSteps, pair: Ints, after: Ints, known: Bools, residual: Floats, centre: Floats
+    ) -> None:
+        """Add up residuals of values by batches and state-actions."""
+        model = self.model
+        if model.discount is not None:
+            led = np.where(known, model.state_values[after], 0.0)
+            is_end = steps.after == model.counts.end
+            led = np.where(is_end, 0.0, led)
+            expected = model.counts.rewards + self._factor * self._next_values
+            residual = (steps.rewards + self._factor * led - expected[pair]) * known * self._larger[pair]
+        moved = centre + steps.durations * self._per_time[pair] - self._centres[pair]
+        moved = moved * known * model.ratio[pair] / model.counts.steps
+        batch = (self._made + np.arange(len(steps))) * self.num_batches // self._steps
+        self._made += len(steps)
+        batch = np.minimum(batch, self.num_batches - 1)
+        for number in np.unique(batch):
+            own = batch == number
+            self.noise[number] += np.bincount(pair[own], residual[own], minlength=self.noise.shape[1])
+            self.centre[number] += moved[own].sum()
+
+    def deviations(self) -> tuple[Floats, Floats]:
+        """Return what each batch says about values, less these, of states and of state-actions."""
+        noise = self.noise / self.model.counts.visits * self.num_batches
+        return self.model.moved(noise, self.centre * self.num_batches)
+
+    def terms(self) -> float:
+        """Return how many steps make up the variance of the gain."""
+        total = float((self.model.ratio**2 * self.squares).sum()) / self.model.mean_duration**2
+        return total**2 / self.fourth if self.fourth > 0.0 else float(self._steps)
+
+    def widening(self) -> float:
+        """Return by how much state-actions that were seen once make the standard error larger."""
+        visits, shares = self.model.counts.visits, self.model.shares
+        often = visits >= 2.0
+        if not often.any() or not self.squares[often].any():
+            return 1.0
+        usual = float(self.squares[often].sum() / visits[often].sum())
+        known = float((shares[often] ** 2 * self.squares[often] / visits[often] ** 2).sum())
+        once = float((shares[~often] ** 2).sum()) * usual
+        return float(np.sqrt(1.0 + once / known)) if known > 0.0 else 1.0
+
+
+def _falls_apart(
+    structure: Structure, kept: Ints, target: Floats, counts: Counts, names: Callable[[Ints], list[Any]]
+) -> str:
+    classes = [kept[states] for states in structure.recurrent]
+    words = []
+    for states in classes[:3]:
+        listed = ", ".join(map(str, names(states[:4]))) + (", ..." if len(states) > 4 else "")
+        words.append(f"{{{listed}}}")
+    lacking = target.copy()
+    lacking[:, : counts.num_actions] *= counts.spread(counts.visits) == 0.0
+    inside = np.concatenate(classes)
+    pairs = [(states, action) for states, action in zip(*np.nonzero(lacking[inside]), strict=True)][
+        :SHOWN_PLACES
+    ]
+    missing = ", ".join(f"action {action} in state {names(inside[[place]])[0]}" for place, action in pairs)
+    more = f" What the target does there and the log never did may lead out: {missing}." if missing else ""
+    return (
+        f"by this log the target's chain falls apart into {len(classes)} recurrent classes: "
+        f"{', '.join(words)}. No transition of the log under the target's actions leads from one to another, "
+        f"so there is no single answer.{more} Use a longer log, or one of another policy, or ask about each "
+        "class by itself"
+    )

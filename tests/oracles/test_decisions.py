@@ -1,0 +1,71 @@
+"""The judges of answers for other policies are judged: by simulation and by other formulas."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.oracles.decisions import DECISIONS, Decisions, under
+from tests.oracles.decisions_held_out import HELD_OUT_DECISIONS
+
+ALL = {**DECISIONS, **HELD_OUT_DECISIONS}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_is_given_is_a_decision_process(name: str):
+    made = ALL[name]()
+    for law in (made.kernel, made.behaviour, made.target):
+        assert law.min() >= 0.0
+        np.testing.assert_allclose(law.sum(axis=-1), 1.0, atol=1e-12)
+    assert ((made.target > 0.0) <= (made.behaviour > 0.0)).all()
+    assert list(made.lengths) == sorted(made.lengths)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_truth_solves_the_equations_of_the_target(name: str):
+    made = ALL[name]()
+    paid, lasting = ((made.target * part).sum(axis=1) for part in (made.paid, made.lasting))
+    moves = under(made.kernel, made.target)
+    np.testing.assert_allclose(
+        made.values, paid - made.gain * lasting + moves @ made.values, atol=1e-9 * np.ptp(made.values)
+    )
+    np.testing.assert_allclose((made.target * made.action_values).sum(axis=1), made.values, atol=1e-9)
+    of_log = made.behaviour_law[:, None] * made.behaviour
+    assert (of_log * made.ratio).sum() == pytest.approx(1.0)
+    reweighted = (of_log * made.ratio * made.paid).sum() / (of_log * made.ratio * made.lasting).sum()
+    assert reweighted == pytest.approx(made.gain, rel=1e-9)
+    start = made.target_law @ made.discounted_values(0.999)
+    assert start * 0.001 == pytest.approx(made.target_law @ paid, rel=1e-6)
+
+
+def moments(made: Decisions, policy: str) -> tuple[float, float]:
+    """Gain of a policy in a simulation, and its standard error over independent logs."""
+    followed = made if policy == "behaviour" else replace(made, behaviour=made.target)
+    logs = followed.logs(np.random.default_rng(0), 2_000, 400)
+    lasted = np.ones_like(logs.rewards) if logs.durations is None else logs.durations
+    gain = logs.rewards.sum() / lasted.sum()
+    apart = (logs.rewards - gain * lasted).mean(axis=1) / lasted.mean()
+    return float(gain), float(apart.std() / np.sqrt(len(apart)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALL)
+def test_who_follows_the_target_earns_its_gain(name: str):
+    """Four standard errors: chance alone fails one of 16,000."""
+    made = ALL[name]()
+    gain, error = moments(made, "target")
+    assert abs(gain - made.gain) < 4.0 * error
+
+
+@pytest.mark.parametrize("name", ["kinds", "kinds-values", "kinds-ratio"])
+def test_features_express_what_they_say(name: str):
+    made = DECISIONS[name]()
+    assert made.features is not None
+    assert made.ratio_features is not None
+    for features, truth, can in (
+        (made.features, made.action_values, made.expressible in ("both", "values")),
+        (made.ratio_features, made.ratio, made.expressible in ("both", "ratio")),
+    ):
+        rows = features.reshape(-1, features.shape[2])
+        left = np.linalg.lstsq(rows, truth.ravel(), rcond=None)[0] @ rows.T - truth.ravel()
+        assert (np.abs(left).max() < 1e-9) == can
