@@ -277,7 +277,7 @@ def verify(
     records, found = results.log.records(), dict[str, str]()
     with Watch() as watch, opened(engine, workers, address) as where:
         for finished in execute([replace(units[name], code=code_version()) for name in chosen], where):
-            for answer in finished.answers:
+            for answer in finished.units:
                 name = again[answer.id]
                 found[name] = _compared(records[name].read(), answer.payload)
                 watch.show("computing units again", len(found), count)

@@ -106,7 +106,12 @@ def _sources(without: tuple[str, ...]) -> list[bytes]:
     """
     sources = [path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".csv")]
     kept = [path for path in sources if path.relative_to(PACKAGE).parts[0] not in without]
-    return sorted(hashlib.sha256(_meaning(path)).digest() for path in kept)
+    return sorted(map(_digest, kept))
+
+
+@cache
+def _digest(source: Path) -> bytes:
+    return hashlib.sha256(_meaning(source)).digest()
 
 
 def _meaning(source: Path) -> bytes:
