@@ -157,7 +157,7 @@ def check_environment(codes: set[str]) -> None:
     """Refuse to compute with other sources or versions, or with more threads, than was planned."""
     fault = environment_fault(codes)
     if fault:
-        raise WrongEnvironmentError(fault)
+        raise WrongEnvironmentError(f"a worker {fault}")
 
 
 def environment_fault(codes: set[str]) -> str:
