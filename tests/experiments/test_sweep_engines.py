@@ -243,7 +243,9 @@ class TestBlame:
 
 class TestEnvironment:
     def test_other_sources_are_refused(self) -> None:
-        with pytest.raises(WrongEnvironmentError, match=r"a worker has gainbias .* was planned with 0\.0\.1: install"):
+        with pytest.raises(
+            WrongEnvironmentError, match=r"a worker has gainbias .* was planned with 0\.0\.1: install"
+        ):
             answer_of(Trivial(0, code="0.0.1"))
 
     def test_many_threads_are_refused(self, monkeypatch) -> None:

@@ -504,7 +504,11 @@ def show_verification(answer: dict[str, Any]) -> None:
     for label in answer["different"]:
         console.print(f"[bold]DIFFERENT[/bold] {escape(label)}")
     for words in answer["damaged"][:MOST_FAILURES]:
-        console.print(f"[bold]DAMAGED[/bold] {escape(words)}; --resume mends it")
+        console.print(f"[bold]DAMAGED[/bold] {escape(words)}")
+    if answer["damaged"]:
+        console.print("what is damaged or missing is mended by --resume; what is in its way, remove")
+    for path in answer["foreign"][:MOST_FAILURES]:
+        console.print(f"none of the study's, and left alone: {escape(path)}")
 
 
 def _show_failures(console: Console, failures: list[dict[str, str]]) -> None:

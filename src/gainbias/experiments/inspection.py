@@ -19,7 +19,7 @@ import numpy as np
 from gainbias.experiments.cell import Cell, exact_errors
 from gainbias.experiments.engines import EngineName, opened
 from gainbias.experiments.provenance import code_version, machine
-from gainbias.experiments.results import FAILURE, MACHINE, Layout, Results
+from gainbias.experiments.results import FAILURE, MACHINE, MADE_WITH, Layout, Results
 from gainbias.experiments.runner import execute
 from gainbias.experiments.study import Study
 from gainbias.experiments.units import unpacked
@@ -144,7 +144,7 @@ class Status:
     damaged_files : list of str
         Parts of the log with bytes that belong to no whole record; whoever is killed leaves some, too.
     quiet_seconds : float or None
-        Since something was stored; None if nothing was.
+        Since something was stored, 0 if the clock went back; None if nothing was.
     code : str
         Version of the sources that the folder was begun with.
     failures : list of dict
@@ -186,7 +186,7 @@ def status(folder: str | Path) -> Status:
         failed=len(failures),
         damaged=len(damaged),
         damaged_files=[segment.name for segment in results.log.damaged_segments],
-        quiet_seconds=round(time.time() - max(times), 1) if times else None,
+        quiet_seconds=round(max(0.0, time.time() - max(times)), 1) if times else None,
         code=results.note["code"],
         failures=failures,
         tables="none" if not has_tables else "earlier" if results.outdated else "current",
@@ -222,6 +222,8 @@ class Verification:
         The others.
     damaged : list of str
         Stored units that are damaged or missing, and files that are not as they were written.
+    foreign : list of str
+        What lies among the units and is none of the study's; it does no harm, and is left alone.
     exact : bool
         Whether bits must be the same: same sources, and one kind of machine, which is this one.
     """
@@ -231,6 +233,7 @@ class Verification:
     close: int
     different: list[str]
     damaged: list[str]
+    foreign: list[str]
     exact: bool
 
     @property
@@ -289,6 +292,7 @@ def verify(
         close=words.count("close"),
         different=[units[name].label for name in found if found[name] == "different"],
         damaged=_damage(results, every, stored),
+        foreign=[str(path) for path in results.log.foreign()],
         exact=results.note["code"] == code_version() and machines == {machine()},
     )
 
@@ -297,14 +301,18 @@ def _damage(results: Results, units: list[Cell], stored: set[str]) -> list[str]:
     """Return what is damaged or missing in a folder, in words."""
     records = results.log.records()
     lost = [unit for unit in units if unit.id in records and unit.id not in stored]
-    found = [f"{unit.label}: its record is damaged" for unit in lost]
-    if results.outdated or not (results.folder / "manifest.json").exists():
+    found = [f"{unit.label}: its record is damaged" for unit in lost] + results.odd_files()
+    if not results.is_readable(MADE_WITH):
+        found.append(f"{MADE_WITH}: is damaged")
+    if not (results.folder / "manifest.json").exists():
+        return found + ["manifest.json: is missing"] * bool(results.note.get("finished"))
+    if results.outdated:
         return found
     gone = [unit for unit in units if not {unit.id, FAILURE + unit.id} & records.keys()]
     found += [f"{unit.label}: its record is missing" for unit in gone]
     try:
-        written = results.manifest.get("tables", {})
-    except (ValueError, AttributeError):
+        written = dict(results.manifest.get("tables", {}))
+    except (ValueError, TypeError):
         return [*found, "manifest.json: is damaged"]
     now = results.checksums(Layout("sweep", {"runs": []}))
     return found + [f"{name}: is not as it was written" for name in written if now.get(name) != written[name]]
