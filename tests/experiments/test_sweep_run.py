@@ -368,6 +368,8 @@ class TestEstimate:
         assert (found.steps, found.lane_steps) == (18 * 500, 42 * 500)
         assert (found.tried, found.kinds) == (9, 9)
         assert 0.0 < found.seconds < 60.0
+        rows = 42 * 3 * 5  # lanes, metrics, checkpoints
+        assert found.reporting == pytest.approx(1.0 + 3 * (0.6 + 3 * 0.33) + 1e-6 * rows)
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -400,7 +402,9 @@ class TestCommandLine:
         assert cli.main([*run, "--dry-run", "--json"]) == cli.DONE
         assert json.loads(capsys.readouterr().out)["units"] == 2
         assert cli.main([*run, "--dry-run"]) == cli.DONE
-        assert "calibrated on" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "calibrated on" in said
+        assert "tables, report" in said
         assert not Path(folder).exists()
         assert cli.main([*run, "--json"]) == cli.DONE
         assert json.loads(capsys.readouterr().out)["units"] == 2

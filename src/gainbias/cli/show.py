@@ -465,6 +465,7 @@ def show_calibration(answer: dict[str, Any]) -> None:
         table.add_row(words, f"{answer[name]:,}")
     table.add_row("steps of sample paths", f"{answer['steps']:,}")
     table.add_row("time here", f"{duration(answer['seconds'])} with {answer['workers']} workers")
+    table.add_row("tables, report", f"about {duration(answer['reporting'])}, afterwards")
     table.add_row("compilation", f"{duration(answer['compiling'])}, once")
     table.add_row("calibrated on", f"{answer['tried']} of {answer['kinds']} pairs of task and algorithm")
     Console().print(table)

@@ -32,6 +32,12 @@ MOST_SECONDS = 20.0
 TRIAL_STEPS = 2000
 """Steps of a trial: enough to forget how a run begins."""
 
+REPORT_SECONDS, METRIC_SECONDS, PANEL_SECONDS, ROW_SECONDS = 1.0, 0.6, 0.33, 1e-6
+"""Rough times of tables and the report: for itself, each metric, each task of each, and each row."""
+
+MOST_PANELS = 30
+"""Most tasks that a figure of a report has; the page has all, and costs little beside figures."""
+
 MACHINE_TOLERANCE = 1e-9
 """Between kinds of machines, results agree to this."""
 
@@ -51,6 +57,8 @@ class TimeEstimate:
         On this machine, with the workers below, after kernels are compiled.
     compiling : float
         Seconds for compilation, once on each machine.
+    reporting : float
+        Seconds for tables and the report, afterwards; rough.
     workers : int
     tried : int
         How many kinds of units (a task and an algorithm) were tried, of `kinds`.
@@ -63,6 +71,7 @@ class TimeEstimate:
     lane_steps: int
     seconds: float
     compiling: float
+    reporting: float
     workers: int
     tried: int
     kinds: int
@@ -100,10 +109,19 @@ def estimate(study: Study, workers: int | None = None) -> TimeEstimate:
         lane_steps=each * sum(cell.lane_steps for cell in kinds),
         seconds=each * (taken + left) / count,
         compiling=compiling,
+        reporting=_reporting(kinds, each),
         workers=count,
         tried=len(measured),
         kinds=len(kinds),
     )
+
+
+def _reporting(kinds: list[Cell], each: int) -> float:
+    """Return how long tables and the report take, from the numbers of tasks, metrics and rows."""
+    tasks, metrics = len({(cell.task, cell.settings) for cell in kinds}), len(kinds[0].metrics)
+    rows = each * sum(cell.lanes * len(cell.checkpoints) for cell in kinds) * metrics
+    panels = metrics * min(tasks, MOST_PANELS)
+    return REPORT_SECONDS + METRIC_SECONDS * metrics + PANEL_SECONDS * panels + ROW_SECONDS * rows
 
 
 def _seconds(cell: Cell) -> tuple[float, float]:

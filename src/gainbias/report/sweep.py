@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pandas import DataFrame
 
+from gainbias.experiments.inspection import MOST_PANELS
 from gainbias.experiments.results import Results, disk_full_in_words
 from gainbias.experiments.study import Study
 from gainbias.progress import Watch
@@ -335,9 +336,6 @@ def _curve(rows: DataFrame) -> dict[str, Any]:
     numbers = {name: [short(number) for number in rows[name]] for name in kinds}
     return {**numbers, "steps": rows["step"].tolist(), "transitions": rows["transitions"].tolist()}
 
-
-MOST_PANELS = 30
-"""Most tasks that a figure has; the page has all."""
 
 MOST_RATIO = 1000.0
 """Of the largest error that is shown to the smallest."""
