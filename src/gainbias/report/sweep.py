@@ -250,6 +250,10 @@ def _best_table(best: DataFrame) -> str:
     )
 
 
+MOST_LISTED, LISTS = 100, ("failures", "diverged_units")
+"""So many entries of lists in a manifest, one for each bad unit, are on the page; the file has all."""
+
+
 def _what_was_run(manifest: Mapping[str, Any]) -> str:
     facts = {
         "Command": manifest["command"],
@@ -259,8 +263,11 @@ def _what_was_run(manifest: Mapping[str, Any]) -> str:
         "Machines": ", ".join(manifest["machines"]),
         "gainbias": manifest["code"],
     }
-    whole = escape(json.dumps(manifest, indent=1, ensure_ascii=False))
-    details = f'<summary>The whole manifest</summary><pre tabindex="0">{whole}</pre>'
+    short = {name: listed[:MOST_LISTED] for name in LISTS if len(listed := manifest[name]) > MOST_LISTED}
+    left_out = [f"{MOST_LISTED} of {len(manifest[name]):,} in {name.replace('_', ' ')}" for name in short]
+    title = f"The manifest, {' and '.join(left_out)}" if left_out else "The whole manifest"
+    text = escape(json.dumps({**manifest, **short}, indent=1, ensure_ascii=False))
+    details = f'<summary>{title}</summary><pre tabindex="0">{text}</pre>'
     return f"{definitions(facts)}<details>{details}</details>"
 
 
