@@ -176,7 +176,7 @@ class TestBlame:
         assert errors[3].startswith("its worker was killed by SIGKILL, perhaps because memory ran out")
         assert " GB when last looked at (for the third time, the last two alone)" in errors[3]
         assert set(processes) == set(range(200)) - {3}
-        assert len(set(processes.values())) == 3  # one had to be replaced for those after the killer
+        assert processes[0] == processes[2] != processes[4]  # of one batch, in which another had to go on
 
     @pytest.mark.slow
     def test_the_others_do_not_wait_for_it(self) -> None:

@@ -25,8 +25,8 @@ from typing import Any
 from gainbias.experiments.provenance import THREADS, code_version
 from gainbias.experiments.units import Limits, Unit, UnitAnswer, answer_of
 
-LOOK_SECONDS = 0.1
-"""So often a process is looked at, for its memory and its limits."""
+FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.1, 0.5
+"""After this time a process at work is looked at, for its memory and its limits, and then so often."""
 
 IDLE_SECONDS = 60.0
 """A process that has had nothing to do for this time ends."""
@@ -200,9 +200,10 @@ class Worker:
         return result
 
     def _received(self, limits: Limits) -> Any:
-        began = time.monotonic()
+        began, pause = time.monotonic(), FIRST_LOOK_SECONDS
         try:
-            while not self._pipe.poll(LOOK_SECONDS):
+            while not self._pipe.poll(pause):
+                pause = LOOK_SECONDS
                 self._memory = resident_bytes(self._process.pid) or self._memory
                 self._check(limits, time.monotonic() - began)
             return self._pipe.recv()
