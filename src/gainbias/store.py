@@ -35,7 +35,7 @@ MAGIC = b"gainbias record 1 "
 HEAD_BYTES = 2**16
 """The first line of a record is shorter than this."""
 
-MOST_RECORD_BYTES = 2**28
+MOST_STORED_BYTES = 2**28
 """A record that says it is longer is damaged, and after so many bytes without any, no other is looked for."""
 
 MOST_FILE_BYTES = 2**28
@@ -44,7 +44,7 @@ MOST_FILE_BYTES = 2**28
 SEGMENT = re.compile(r"segment-(\d{6,18})\.log")
 """Names of segments."""
 
-HELD = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
+LOCKED_ERRORS = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
 """What a system says of a lock that another process has; anything else means that there are no locks."""
 
 SEGMENT_BYTES = 256 * 2**20
@@ -318,7 +318,7 @@ class Log:
             with open(path, "rb") as file:  # read, as those may who must not write
                 _lock(file)
         except OSError as error:
-            return error.errno in HELD
+            return error.errno in LOCKED_ERRORS
         return False
 
     def segments(self) -> list[Path]:
@@ -380,7 +380,7 @@ class Lock:
         try:
             _lock(self._file)
         except OSError as error:
-            if error.errno not in HELD:
+            if error.errno not in LOCKED_ERRORS:
                 words = f"the file system of {path.parent} has no locks: let no other process write there"
                 warnings.warn(words, UserWarning, stacklevel=3)
                 return
@@ -398,10 +398,10 @@ def _scan(segment: Path) -> Iterator[StoredRecord | None]:
     """Yield the records of a segment, and None once if it has bytes that belong to no whole record."""
     size, whole, end = segment.stat().st_size, True, 0
     with open(segment, "rb") as file:
-        while (line := file.readline(HEAD_BYTES)) and file.tell() - end <= MOST_RECORD_BYTES:
+        while (line := file.readline(HEAD_BYTES)) and file.tell() - end <= MOST_STORED_BYTES:
             head = _head(line)
             start = file.tell()
-            if head is None or head["length"] > min(MOST_RECORD_BYTES, size - start - 1):
+            if head is None or head["length"] > min(MOST_STORED_BYTES, size - start - 1):
                 if whole:
                     yield None
                 whole = False
@@ -412,8 +412,8 @@ def _scan(segment: Path) -> Iterator[StoredRecord | None]:
 
 def _framed(name: str, payload: bytes) -> bytes:
     """Return the bytes of a record: a line with its name, length and checksum, and the payload."""
-    if len(payload) > MOST_RECORD_BYTES:
-        raise ValueError(f"record {name!r} has {len(payload):,} bytes, more than {MOST_RECORD_BYTES:,}")
+    if len(payload) > MOST_STORED_BYTES:
+        raise ValueError(f"record {name!r} has {len(payload):,} bytes, more than {MOST_STORED_BYTES:,}")
     head = {"name": name, "length": len(payload), "checksum": _checksum(payload)}
     return MAGIC + json.dumps(head).encode() + b"\n" + payload + b"\n"
 

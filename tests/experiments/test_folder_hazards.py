@@ -42,7 +42,7 @@ def never_waits_nor_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> Iterato
         raise AssertionError("it waits")
 
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-    for name in ("MOST_RECORD_BYTES", "MOST_FILE_BYTES"):
+    for name in ("MOST_STORED_BYTES", "MOST_FILE_BYTES"):
         monkeypatch.setattr(store, name, 2**22)  # so that tests are short
     before, held = signal.signal(signal.SIGALRM, late), resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (resident() + MOST_MEMORY, held[1]))

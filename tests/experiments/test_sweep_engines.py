@@ -21,7 +21,7 @@ from gainbias.experiments.engines import Here, opened
 from gainbias.experiments.provenance import THREADS
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import execute
-from gainbias.experiments.units import Limits, WrongEnvironmentError, answer_of, unpacked
+from gainbias.experiments.units import UnitLimits, WrongEnvironmentError, answer_of, unpacked
 from tests.experiments.cluster import children, cluster
 from tests.experiments.trivial import Trivial
 
@@ -200,7 +200,7 @@ class TestBlame:
     def test_limits(self) -> None:
         """Of time for each unit; of memory for its process, tried again if others left their share in it."""
         slow, large = Trivial(0, "sleep", takes=60.0), Trivial(900, "hoard", takes=30.0)
-        errors, processes = self.computed([slow, large, Trivial(1)], limits=Limits(3.0, 600e6))
+        errors, processes = self.computed([slow, large, Trivial(1)], limits=UnitLimits(3.0, 600e6))
         assert errors[0] == "its worker was ended: it took longer than its limit of 3 s"
         assert errors[900].startswith("its worker was ended: it held ")
         assert errors[900].endswith(" GB, more than its limit of 0.6 GB")
@@ -232,10 +232,10 @@ class TestBlame:
     @pytest.mark.slow
     def test_one_that_has_nothing_to_do_ends_and_is_replaced(self, monkeypatch) -> None:
         crew = workers.Crew()
-        first = unpacked(crew.answer(Trivial(0), Limits(), False).payload)["runs"]["process"][0].as_py()
+        first = unpacked(crew.answer(Trivial(0), UnitLimits(), False).payload)["runs"]["process"][0].as_py()
         os.kill(first, signal.SIGKILL)
         time.sleep(0.2)
-        again = crew.answer(Trivial(1), Limits(), False)
+        again = crew.answer(Trivial(1), UnitLimits(), False)
         crew.end()
         assert not again.error
         assert unpacked(again.payload)["runs"]["process"][0].as_py() != first

@@ -18,10 +18,10 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from gainbias.experiments.provenance import code_version, has_one_thread, machine
 from gainbias.experiments.units import (
-    Limits,
     StoppedError,
     Unit,
     UnitAnswer,
+    UnitLimits,
     WrongEnvironmentError,
     answer_of,
     code_fault,
@@ -46,7 +46,7 @@ class Answers(NamedTuple):
     machine: str
 
 
-class Running(NamedTuple):
+class UnderWay(NamedTuple):
     """What runs, in a few words, and for how many seconds."""
 
     label: str
@@ -73,7 +73,7 @@ class Engine(Protocol):
     def is_busy(self) -> bool:
         """Whether a worker is busy; False only if it is known that none is."""
 
-    def running(self) -> list[Running]:
+    def running(self) -> list[UnderWay]:
         """Return what is known to run now, what has run longest first."""
 
 
@@ -93,7 +93,7 @@ class Here:
             done.set_exception(error)
         return done
 
-    def running(self) -> list[Running]:
+    def running(self) -> list[UnderWay]:
         """Return nothing: who asks is who computes."""
         return []
 
@@ -104,7 +104,7 @@ class Local:
     name = "local"
     is_busy = True  # those that are lost say so
 
-    def __init__(self, workers: int, limits: Limits = NO_LIMITS) -> None:
+    def __init__(self, workers: int, limits: UnitLimits = NO_LIMITS) -> None:
         self.workers, self.ahead, self._limits = workers, 2 * workers, limits
         self._crew, self._threads = Crew(), ThreadPoolExecutor(workers)
 
@@ -116,7 +116,7 @@ class Local:
         """Have a function called in a process."""
         return self._threads.submit(self._crew.call, function, *args)
 
-    def running(self) -> list[Running]:
+    def running(self) -> list[UnderWay]:
         """Return what the processes do."""
         return _longest_first(self._crew.doing.copy().values())
 
@@ -128,23 +128,23 @@ class Local:
         self._crew.end()
 
 
-def _computed_by(crew: Crew, units: Sequence[Unit], limits: Limits, alone: bool) -> Answers:
+def _computed_by(crew: Crew, units: Sequence[Unit], limits: UnitLimits, alone: bool) -> Answers:
     return Answers([crew.answer(unit, limits, alone) for unit in units], machine())
 
 
-def _longest_first(begun: Iterable[tuple[str, float]]) -> list[Running]:
+def _longest_first(begun: Iterable[tuple[str, float]]) -> list[UnderWay]:
     """Return what runs, from labels and clocks."""
     now = time.monotonic()
-    return [Running(label, now - since) for label, since in sorted(begun, key=lambda one: one[1])]
+    return [UnderWay(label, now - since) for label, since in sorted(begun, key=lambda one: one[1])]
 
 
-_CREW = Crew()
+_BESIDE = Crew()
 """The processes beside this one, if it is a Dask worker; they end with it, or when there is nothing to do."""
 
 
-def _compute_beside(units: Sequence[Unit], limits: Limits, alone: bool) -> Answers:
+def _compute_beside(units: Sequence[Unit], limits: UnitLimits, alone: bool) -> Answers:
     """Compute units for a Dask worker, which no unit can take with it."""
-    return _computed_by(_CREW, units, limits, alone)
+    return _computed_by(_BESIDE, units, limits, alone)
 
 
 class Dask:
@@ -152,7 +152,7 @@ class Dask:
 
     name = "dask"
 
-    def __init__(self, client: Any, limits: Limits = NO_LIMITS) -> None:
+    def __init__(self, client: Any, limits: UnitLimits = NO_LIMITS) -> None:
         self._client, self._limits = client, limits
         self._executor = client.get_executor(pure=False)
         self._asked, self._seen, self._count, self._busy = 0.0, time.monotonic(), 1, True
@@ -166,7 +166,7 @@ class Dask:
         future.add_done_callback(lambda _: self._labels.pop(key))
         return future
 
-    def running(self) -> list[Running]:
+    def running(self) -> list[UnderWay]:
         """Return what has been with a worker, and since when, as far as the scheduler was asked."""
         known = self._labels.copy()
         return _longest_first((known[key], since) for key, since in self._since.items() if key in known)
@@ -228,7 +228,7 @@ def opened(
     name: EngineName,
     workers: int | None = None,
     address: str | None = None,
-    limits: Limits = NO_LIMITS,
+    limits: UnitLimits = NO_LIMITS,
 ) -> Iterator[Engine]:
     """Open an engine for a ``with`` block, and close it at the end.
 
@@ -239,7 +239,7 @@ def opened(
         Processes on this machine, by default one for each core.
     address : str or None
         Of the scheduler of a cluster.
-    limits : Limits
+    limits : UnitLimits
         What each unit may take.
     """
     check_choice(name, workers, address)

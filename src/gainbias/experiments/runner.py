@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from gainbias.experiments.engines import Answers, Engine, Running
+from gainbias.experiments.engines import Answers, Engine, UnderWay
 from gainbias.experiments.provenance import made_with
 from gainbias.experiments.results import FAILURE, MACHINE, Results, disk_full_in_words
 from gainbias.experiments.units import BATCH_SECONDS, StoppedError, Unit, UnitAnswer
@@ -50,7 +50,7 @@ class Progress:
         Steps of lanes that were made by this process.
     foreseen, left : float
         Rough seconds of all units, and of those that are not finished.
-    running : list of Running
+    running : list of UnderWay
         What is known to run.
     began : float
         Clock when the first unit was.
@@ -64,7 +64,7 @@ class Progress:
     lane_steps: int = 0
     foreseen: float = 0.0
     left: float = 0.0
-    running: list[Running] = field(default_factory=list)
+    running: list[UnderWay] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
     @property

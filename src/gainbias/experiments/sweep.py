@@ -14,7 +14,7 @@ from gainbias.experiments.provenance import circumstances, code_version
 from gainbias.experiments.results import MACHINE, Results
 from gainbias.experiments.runner import Progress, complete
 from gainbias.experiments.study import MOST_UNITS, Study, as_study
-from gainbias.experiments.units import Limits, Unit
+from gainbias.experiments.units import Unit, UnitLimits
 from gainbias.extras import require
 from gainbias.progress import Watch
 from gainbias.tasks.registry import task
@@ -95,7 +95,7 @@ def sweep(
     require("data", "pandas", "pyarrow")
     study = as_study(study, max_units)
     check_choice(engine, workers, address)
-    limits = Limits(unit_seconds, unit_memory)
+    limits = UnitLimits(unit_seconds, unit_memory)
     limits.check()
     results, started = Results(folder or Path("results") / study.name), time.monotonic()
     results.check("sweep", {"name": study.name}, overwrite=overwrite, resume=resume)

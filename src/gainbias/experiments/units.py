@@ -71,7 +71,7 @@ class UnitAnswer(NamedTuple):
     was_lost: bool = False
 
 
-class Limits(NamedTuple):
+class UnitLimits(NamedTuple):
     """What a unit may take: seconds, and bytes of memory of the process that computes it."""
 
     seconds: float | None = None

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from gainbias.experiments.provenance import THREADS, code_version
-from gainbias.experiments.units import Limits, Unit, UnitAnswer, answer_of
+from gainbias.experiments.units import Unit, UnitAnswer, UnitLimits, answer_of
 
 FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.1, 0.5
 """After this time a process at work is looked at, for its memory and its limits, and then so often."""
@@ -40,7 +40,7 @@ PROGRAM = "import sys; sys.path[:] = {}; from gainbias.experiments.workers impor
 BEGUN, RETURNED, RAISED = "begun", "returned", "raised"
 """What a process says: that all is there for the work, and what became of it."""
 
-NO_LIMITS = Limits()
+NO_LIMITS = UnitLimits()
 
 
 class WorkerLostError(RuntimeError):
@@ -65,13 +65,13 @@ class Crew:
         self._idle, self._all = list[Worker](), set[Worker]()
         self._lock, self._closed = threading.Lock(), False
 
-    def answer(self, unit: Unit, limits: Limits, alone: bool) -> UnitAnswer:
+    def answer(self, unit: Unit, limits: UnitLimits, alone: bool) -> UnitAnswer:
         """Compute a unit; that its worker was killed is an answer, too.
 
         Parameters
         ----------
         unit : Unit
-        limits : Limits
+        limits : UnitLimits
             What it may take.
         alone : bool
             Whether it has a process that has computed nothing before.
@@ -88,7 +88,7 @@ class Crew:
         function: Callable[..., Any],
         *args: Any,
         label: str = "",
-        limits: Limits = NO_LIMITS,
+        limits: UnitLimits = NO_LIMITS,
         alone: bool = False,
     ) -> Any:
         """Call a function in a process, and return what it returns or raise what it raises."""
@@ -179,7 +179,7 @@ class Worker:
             self._received(NO_LIMITS)
             self._greeted = True
 
-    def call(self, function: Callable[..., Any], args: Sequence[Any], limits: Limits) -> Any:
+    def call(self, function: Callable[..., Any], args: Sequence[Any], limits: UnitLimits) -> Any:
         """Call a function there, and return what it returns or raise what it raises.
 
         Raises
@@ -199,7 +199,7 @@ class Worker:
             raise result
         return result
 
-    def _received(self, limits: Limits) -> Any:
+    def _received(self, limits: UnitLimits) -> Any:
         began, pause = time.monotonic(), FIRST_LOOK_SECONDS
         try:
             while not self._pipe.poll(pause):
@@ -210,7 +210,7 @@ class Worker:
         except (EOFError, OSError):
             raise WorkerLostError(self._how_it_ended(), again=True) from None
 
-    def _check(self, limits: Limits, seconds: float) -> None:
+    def _check(self, limits: UnitLimits, seconds: float) -> None:
         """Kill the process if its work takes more than it may."""
         if limits.seconds is not None and seconds > limits.seconds:
             self.kill()
