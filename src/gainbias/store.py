@@ -2,7 +2,8 @@
 
 Three things, which can be read one by one:
 
-- single files: `check_free` refuses to replace one unasked, `write_whole` and `whole_file` never leave half;
+- single files: `check_free` refuses to replace one unasked, `write_whole` and `whole_file` never leave half,
+  `read_plain` and `read_object` read nothing but plain files of a possible size;
 - `Log`, a folder of segment files to which records are appended, each with a name and a checksum. A crash can
   cut the last record of a segment short; a reader sees that, and every other damage, and passes over it. So a
   record is either there with all its bytes or not there. `Lock` admits one writer at a time;
@@ -14,11 +15,14 @@ Nothing that could be executed is ever read.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import math
 import os
+import re
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import FileIO
@@ -27,6 +31,21 @@ from typing import Any, BinaryIO, Self
 
 MAGIC = b"gainbias record 1 "
 """Each record begins with this, its version included, then a line of JSON, the payload and a line break."""
+
+HEAD_BYTES = 2**16
+"""The first line of a record is shorter than this."""
+
+MOST_STORED_BYTES = 2**28
+"""A record that says it is longer is damaged, and after so many bytes without any, no other is looked for."""
+
+MOST_FILE_BYTES = 2**28
+"""A file that is read as a whole is not longer."""
+
+SEGMENT = re.compile(r"segment-(\d{6,18})\.log")
+"""Names of segments."""
+
+LOCKED_ERRORS = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
+"""What a system says of a lock that another process has; anything else means that there are no locks."""
 
 SEGMENT_BYTES = 256 * 2**20
 """A segment that has grown beyond this is followed by a new one."""
@@ -38,6 +57,56 @@ class DamagedError(ValueError):
 
 class LockedError(RuntimeError):
     """Another process is writing to this folder."""
+
+
+def read_plain(path: Path) -> bytes:
+    """Return what a plain file holds: never waits, as for a pipe, and never fills the memory.
+
+    Raises
+    ------
+    DamagedError
+        If there is something else than a plain file, or one of an impossible size.
+
+    Examples
+    --------
+    >>> read_plain(Path("/dev/zero"))
+    Traceback (most recent call last):
+    gainbias.store.DamagedError: /dev/zero is no plain file: remove it
+    """
+    check_plain(path)
+    with open(path, "rb") as file:
+        content = file.read(MOST_FILE_BYTES + 1)
+    if len(content) > MOST_FILE_BYTES:
+        raise DamagedError(f"{path} is damaged: it has more than {MOST_FILE_BYTES / 1e6:.0f} MB")
+    return content
+
+
+def check_plain(path: Path) -> None:
+    """Raise DamagedError if there is something of this name, and it is no plain file."""
+    if path.exists() and not path.is_file():
+        raise DamagedError(f"{path} is no plain file: remove it")
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return what a file of JSON holds, which must be an object; raises DamagedError if it is not.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "note.json").write_text("[" * 100_000)
+    ...     read_object(Path(folder, "note.json"))
+    Traceback (most recent call last):
+    gainbias.store.DamagedError: ...note.json is damaged: it holds no object of JSON
+    """
+    try:
+        read = json.loads(read_plain(path))
+    except (DamagedError, OSError):
+        raise
+    except (ValueError, RecursionError):
+        read = None
+    if not isinstance(read, dict):
+        raise DamagedError(f"{path} is damaged: it holds no object of JSON")
+    return read
 
 
 def check_free(path: Path, overwrite: bool = False) -> None:
@@ -193,6 +262,8 @@ class Log:
         self._file: FileIO | None = None
 
     def __enter__(self) -> Self:
+        if os.path.lexists(self.folder) and not self.folder.is_dir():
+            raise DamagedError(f"{self.folder} is no folder: remove it")
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self.folder / "lock")
         return self
@@ -240,32 +311,57 @@ class Log:
     @property
     def is_being_written(self) -> bool:
         """Whether a process has the log open for appending, this one or another."""
+        path = self.folder / "lock"
+        if not path.is_file():
+            return False
         try:
-            with open(self.folder / "lock", "rb") as file:  # read, as those may who must not write
+            with open(path, "rb") as file:  # read, as those may who must not write
                 _lock(file)
         except OSError as error:
-            return not isinstance(error, FileNotFoundError)
+            return error.errno in LOCKED_ERRORS
         return False
 
     def segments(self) -> list[Path]:
-        """Return the segment files, oldest first."""
-        return sorted(self.folder.glob("segment-*.log"))
+        """Return the segment files, oldest first; what has no such name or is no plain file is none."""
+        return [path for path in self._numbered() if path.is_file()]
+
+    def foreign(self) -> list[Path]:
+        """Return what else is in the folder, which is left alone; hidden files do not count."""
+        if not self.folder.is_dir():
+            return []
+        own = {*self.segments(), self.folder / "lock"}
+        found = (path for path in self.folder.iterdir() if not path.name.startswith("."))
+        return sorted(path for path in found if path not in own)
+
+    def _numbered(self) -> list[Path]:
+        """Return what has the name of a segment, by number."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(filter(_number, self.folder.iterdir()), key=_number)
 
     def _segment(self) -> FileIO:
         if self._file is None or self._file.tell() > SEGMENT_BYTES:
             if self._file is not None:
                 self._file.close()
             # Never after a record that may have been cut short: each process begins a segment of its own.
-            last = self.segments()[-1:]
-            number = int(last[0].stem.split("-")[1]) + 1 if last else 0
+            last = self._numbered()[-1:]
+            number = _number(last[0]) if last else 0
             # Without a buffer, which would keep what a full disk refused and write it later.
             self._file = open(self.folder / f"segment-{number:06d}.log", "xb", buffering=0)  # noqa: SIM115
             _sync_folder(self.folder)
         return self._file
 
 
+def _number(segment: Path) -> int:
+    """Return how many segments there may be up to this one; 0 if it has not the name of one."""
+    found = SEGMENT.fullmatch(segment.name)
+    return int(found[1]) + 1 if found else 0
+
+
 class Lock:
     """A lock on a file that only one process can hold and that ends with its process, however that ends.
+
+    Where the file system has no locks a warning says so, and nobody is kept out.
 
     Examples
     --------
@@ -279,10 +375,15 @@ class Lock:
     """
 
     def __init__(self, path: Path) -> None:
+        check_plain(path)
         self._file = open(path, "a+b")  # noqa: SIM115
         try:
             _lock(self._file)
         except OSError as error:
+            if error.errno not in LOCKED_ERRORS:
+                words = f"the file system of {path.parent} has no locks: let no other process write there"
+                warnings.warn(words, UserWarning, stacklevel=3)
+                return
             self._file.close()
             raise LockedError(
                 f"another process is writing to {path.parent}: wait for it, or choose another folder"
@@ -295,22 +396,24 @@ class Lock:
 
 def _scan(segment: Path) -> Iterator[StoredRecord | None]:
     """Yield the records of a segment, and None once if it has bytes that belong to no whole record."""
-    size, whole = segment.stat().st_size, True
+    size, whole, end = segment.stat().st_size, True, 0
     with open(segment, "rb") as file:
-        while line := file.readline():
+        while (line := file.readline(HEAD_BYTES)) and file.tell() - end <= MOST_STORED_BYTES:
             head = _head(line)
             start = file.tell()
-            if head is None or start + head["length"] + 1 > size:
+            if head is None or head["length"] > min(MOST_STORED_BYTES, size - start - 1):
                 if whole:
                     yield None
                 whole = False
                 continue  # at the next line: after a length that was altered, records may still be whole
             yield StoredRecord(head["name"], segment, start, head["length"], head["checksum"])
-            file.seek(start + head["length"] + 1)
+            end = file.seek(start + head["length"] + 1)
 
 
 def _framed(name: str, payload: bytes) -> bytes:
     """Return the bytes of a record: a line with its name, length and checksum, and the payload."""
+    if len(payload) > MOST_STORED_BYTES:
+        raise ValueError(f"record {name!r} has {len(payload):,} bytes, more than {MOST_STORED_BYTES:,}")
     head = {"name": name, "length": len(payload), "checksum": _checksum(payload)}
     return MAGIC + json.dumps(head).encode() + b"\n" + payload + b"\n"
 

@@ -138,7 +138,7 @@ def start_and_find_workers(folder: Path) -> tuple[subprocess.Popen[str], list[in
         text=True,
         check=True,
     ).stdout.splitlines()
-    return process, [int(line.split()[0]) for line in children if "LokyProcess" in line]
+    return process, [int(line.split()[0]) for line in children if "workers import serve" in line]
 
 
 @pytest.mark.slow

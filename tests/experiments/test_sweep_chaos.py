@@ -89,7 +89,7 @@ class Chaos:
 @pytest.mark.slow
 def test_on_this_machine(undisturbed: bytes, tmp_path: Path) -> None:
     folder = tmp_path / "results"
-    chaos = Chaos(folder, 7, ("--workers", "2"), lambda driver: children(driver, "LokyProcess"))
+    chaos = Chaos(folder, 7, ("--workers", "2"), lambda driver: children(driver, "workers import serve"))
     chaos.rage(10, ["worker", "worker", "worker", "driver", "group"])
     assert len(chaos.seen) >= 10
     assert any(0 < count < UNITS for count in chaos.seen)  # it was in the middle of the work

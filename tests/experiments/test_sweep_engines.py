@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 import gainbias
-from gainbias.experiments import engines, units
+from gainbias.experiments import engines, units, workers
 from gainbias.experiments import runner as execution
 from gainbias.experiments.engines import Here, opened
 from gainbias.experiments.provenance import THREADS
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import execute
-from gainbias.experiments.units import WrongEnvironmentError, compute_all
-from tests.experiments.cluster import cluster
+from gainbias.experiments.units import UnitLimits, WrongEnvironmentError, answer_of, unpacked
+from tests.experiments.cluster import children, cluster
 from tests.experiments.trivial import Trivial
 
 ROOT = str(Path(__file__).parents[2])
@@ -31,7 +31,7 @@ ROOT = str(Path(__file__).parents[2])
 def answers(units, engine) -> dict[str, str]:
     """Return the errors of all units, by their labels; empty where there is none."""
     labels = {unit.id: unit.label for unit in units}
-    found = [answer for finished in execute(units, engine) for answer in finished.answers]
+    found = [answer for finished in execute(units, engine) for answer in finished.units]
     assert len(found) == len({answer.id for answer in found})
     return {labels[answer.id]: answer.error for answer in found}
 
@@ -43,9 +43,9 @@ class TestBatches:
         def __init__(self) -> None:
             self.sizes: list[int] = []
 
-        def submit(self, fn, /, *args, **kwargs):
-            self.sizes.append(len(args[0]))
-            return super().submit(fn, *args, **kwargs)
+        def submit(self, units, alone):
+            self.sizes.append(len(units))
+            return super().submit(units, alone)
 
     def test_short_units_go_together_and_the_last_ones_do_not(self) -> None:
         engine = self.Counting()
@@ -78,7 +78,7 @@ def test_workers_that_are_lost_with_the_last_units_are_missed() -> None:
                 raise RuntimeError("no workers")
             return 2
 
-        def submit(self, fn, /, *args, **kwargs):
+        def submit(self, units, alone):
             return Future()
 
     with pytest.raises(RuntimeError, match="no workers"):
@@ -97,11 +97,11 @@ def test_work_that_a_cluster_has_lost_is_submitted_again(monkeypatch) -> None:
         def is_busy(self) -> bool:
             return False
 
-        def submit(self, fn, /, *args, **kwargs):
+        def submit(self, units, alone):
             if self.lost is None:
                 self.lost = Future()
                 return self.lost
-            return super().submit(fn, *args, **kwargs)
+            return super().submit(units, alone)
 
     engine = Forgetful()
     assert answers([Trivial(0), Trivial(1)], engine) == {"number 0": "", "number 1": ""}
@@ -112,11 +112,17 @@ def test_work_that_a_cluster_has_lost_is_submitted_again(monkeypatch) -> None:
 @pytest.mark.slow
 def test_a_cluster_knows_whether_it_is_busy(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(engines, "CONNECT_SECONDS", 20.0)
-    with cluster(tmp_path, workers=1) as dask, opened("dask", None, dask.address) as engine:
+    with (
+        cluster(tmp_path, workers=1, PYTHONPATH=os.pathsep.join([*sys.path, ROOT])) as dask,
+        opened("dask", None, dask.address) as engine,
+    ):
         assert not engine.is_busy
-        work_to_do = engine.executor.submit(time.sleep, 4.0)
+        work_to_do = engine.submit([Trivial(7, "sleep", takes=8.0)], alone=False)
         time.sleep(1.5)
         assert engine.is_busy
+        [(label, seconds)] = engine.running()
+        assert label == "number 7"
+        assert 0.0 <= seconds < 8.0
         work_to_do.result()
         time.sleep(1.5)
         assert not engine.is_busy
@@ -149,25 +155,103 @@ def test_a_number_of_workers_that_cannot_be_is_refused(workers: int) -> None:
         pass
 
 
-@pytest.mark.slow
-def test_a_unit_that_kills_its_worker_is_given_up_and_the_others_are_done() -> None:
-    units = [Trivial(number, "kill" if number == 3 else "nothing", takes=0.5) for number in range(8)]
-    with opened("local", 2) as engine:
-        found = answers(units, engine)
-    killed = found.pop("number 3")
-    assert killed == "its worker was killed each time, perhaps because memory ran out"
-    assert found == {f"number {number}": "" for number in range(8) if number != 3}
+class TestBlame:
+    """Who kills a worker is known, and nobody else has to wait or to be computed again."""
+
+    def computed(self, units, limits=workers.NO_LIMITS):
+        """Return answers by number of the unit, and the processes they come from."""
+        labels = {unit.id: unit.number for unit in units}
+        with opened("local", 2, limits=limits) as engine:
+            found = [answer for finished in execute(units, engine) for answer in finished.units]
+        assert len(found) == len({answer.id for answer in found}) == len(units)
+        rows = {labels[one.id]: unpacked(one.payload)["runs"] for one in found if one.payload}
+        errors = {labels[one.id]: one.error for one in found if one.error}
+        return errors, {number: row["process"][0].as_py() for number, row in rows.items()}
+
+    @pytest.mark.slow
+    def test_a_killer_is_tried_alone_and_given_up_and_its_neighbours_are_done_once(self) -> None:
+        units = [Trivial(number, "kill" if number == 3 else "nothing", takes=0.01) for number in range(200)]
+        errors, processes = self.computed(units)
+        assert list(errors) == [3]
+        assert errors[3].startswith("its worker was killed by SIGKILL, perhaps because memory ran out")
+        assert " GB when last looked at (for the third time, the last two alone)" in errors[3]
+        assert set(processes) == set(range(200)) - {3}
+        assert processes[0] == processes[2] != processes[4]  # of one batch, in which another had to go on
+
+    @pytest.mark.slow
+    def test_the_others_do_not_wait_for_it(self) -> None:
+        """On as many workers as there are other units, all end while the killer is still being tried."""
+        units = [Trivial(0, "kill"), *(Trivial(number, "sleep", takes=0.4) for number in range(1, 9))]
+        labels, order = {unit.id: unit.number for unit in units}, []
+        with opened("local", 3) as engine:
+            for finished in execute(units, engine):
+                order += [labels[answer.id] for answer in finished.units]
+        assert order.index(0) >= 3
+        assert sorted(order) == list(range(9))
+
+    @pytest.mark.slow
+    def test_one_that_ends_its_worker_itself(self) -> None:
+        errors, _ = self.computed([Trivial(0, "leave"), Trivial(1)])
+        assert errors == {
+            0: "its worker ended by itself, with exit code 3 (for the third time, the last two alone)"
+        }
+
+    @pytest.mark.slow
+    def test_limits(self) -> None:
+        """Of time for each unit; of memory for its process, tried again if others left their share in it."""
+        slow, large = Trivial(0, "sleep", takes=60.0), Trivial(900, "hoard", takes=30.0)
+        errors, processes = self.computed([slow, large, Trivial(1)], limits=UnitLimits(3.0, 600e6))
+        assert errors[0] == "its worker was ended: it took longer than its limit of 3 s"
+        assert errors[900].startswith("its worker was ended: it held ")
+        assert errors[900].endswith(" GB, more than its limit of 0.6 GB")
+        assert list(processes) == [1]
+
+    @pytest.mark.slow
+    def test_no_process_is_left(self) -> None:
+        before = children(os.getpid(), "workers import serve")
+
+        def fail() -> None:
+            with opened("local", 2) as engine:
+                engine.submit([Trivial(0, "sleep", takes=60.0)], alone=False)
+                while not engine.running():
+                    time.sleep(0.05)
+                raise KeyError
+
+        with pytest.raises(KeyError):
+            fail()
+        assert children(os.getpid(), "workers import serve") == before == []
+
+    def test_a_machine_that_can_start_none_says_so(self, monkeypatch) -> None:
+        monkeypatch.setattr(workers, "PROGRAM", "{} and {} and exit(7)")
+        with (
+            opened("local", 2) as engine,
+            pytest.raises(RuntimeError, match=r"no worker process can be started .*: the last one ended by"),
+        ):
+            answers([Trivial(0)], engine)
+
+    @pytest.mark.slow
+    def test_one_that_has_nothing_to_do_ends_and_is_replaced(self, monkeypatch) -> None:
+        crew = workers.Crew()
+        first = unpacked(crew.answer(Trivial(0), UnitLimits(), False).payload)["runs"]["process"][0].as_py()
+        os.kill(first, signal.SIGKILL)
+        time.sleep(0.2)
+        again = crew.answer(Trivial(1), UnitLimits(), False)
+        crew.end()
+        assert not again.error
+        assert unpacked(again.payload)["runs"]["process"][0].as_py() != first
 
 
 class TestEnvironment:
     def test_other_sources_are_refused(self) -> None:
-        with pytest.raises(WrongEnvironmentError, match=r"was planned with 0\.0\.1: install"):
-            compute_all([Trivial(0, code="0.0.1")])
+        with pytest.raises(
+            WrongEnvironmentError, match=r"a worker has gainbias .* was planned with 0\.0\.1: install"
+        ):
+            answer_of(Trivial(0, code="0.0.1"))
 
     def test_many_threads_are_refused(self, monkeypatch) -> None:
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", "8")
         with pytest.raises(WrongEnvironmentError, match="set OPENBLAS_NUM_THREADS=1 where it is started"):
-            compute_all([Trivial(0)])
+            answer_of(Trivial(0))
 
     def test_the_first_variable_that_is_set_counts(self, monkeypatch) -> None:
         for name in THREADS:
@@ -181,11 +265,14 @@ class TestEnvironment:
 class TestCluster:
     def test_it_computes_gives_up_killers_and_says_when_it_is_lost(self, tmp_path: Path) -> None:
         with cluster(tmp_path, workers=1, PYTHONPATH=os.pathsep.join([*sys.path, ROOT])) as dask:
+            before = dask.workers()
             with opened("dask", None, dask.address) as engine:
-                units = [Trivial(number, "raise" if number == 1 else "nothing") for number in range(4)]
-                found = answers(units, engine)
+                bad = {1: "raise", 2: "kill"}
+                found = answers([Trivial(number, bad.get(number, "nothing")) for number in range(5)], engine)
                 assert found.pop("number 1").startswith("ArithmeticError: number 1 is too large (trivial.py")
+                assert found.pop("number 2").startswith("its worker was killed by SIGKILL")
                 assert set(found.values()) == {""}
+            assert dask.workers() == before  # no unit kills what belongs to the cluster
             with opened("dask", None, dask.address) as engine:
                 asleep = [Trivial(number, "sleep", takes=30.0) for number in range(4)]  # two of them wait
                 threading.Timer(1.0, dask.scheduler.kill).start()
@@ -239,8 +326,11 @@ with opened("local", 2) as engine, results.log:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_once_finishes_what_runs_and_twice_does_not(times: int, tmp_path: Path) -> None:
+def test_a_signal_once_finishes_what_runs_and_twice_does_not(
+    times: int, sent: signal.Signals, tmp_path: Path
+) -> None:
     seconds = "1.0" if times == 1 else "60.0"
     process = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, str(tmp_path), seconds],
@@ -255,7 +345,9 @@ def test_ctrl_c_once_finishes_what_runs_and_twice_does_not(times: int, tmp_path:
         time.sleep(0.05)
     began = time.monotonic()
     for _ in range(times):
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        for each in (process.pid, *children(process.pid, "workers import serve")):  # as a queueing system
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each, sent)
         time.sleep(0.5)
     _, said = process.communicate(timeout=100)
     assert said.startswith("finishing the units that run; Ctrl-C again stops now\n")

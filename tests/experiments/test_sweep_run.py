@@ -13,6 +13,7 @@ import pytest
 
 import gainbias as gb
 from gainbias import cli
+from gainbias.experiments import sweep as sweep_module
 from gainbias.experiments.cell import Cell
 from gainbias.experiments.inspection import estimate, status, verify
 from gainbias.experiments.results import SCHEMA, Results
@@ -278,6 +279,19 @@ class TestFailures:
             f"td-lambda on boyan-chain, instance {number}, seed {number}" for number in range(2)
         ]
 
+    @pytest.mark.slow
+    def test_a_unit_that_takes_too_long_is_named_and_ended(self, tmp_path: Path, monkeypatch) -> None:
+        """A unit of 10**9 steps is ended after two seconds, and watched even if it is the only one."""
+        shown = []
+        monkeypatch.setattr(sweep_module, "LONG_SECONDS", 0.5)
+        monkeypatch.setattr(Watch, "show", lambda self, label, *_: shown.append(label))
+        study = {**STUDY, "tasks": ["boyan-chain"], "algorithms": ["td-lambda"], "instances": 1}
+        study |= {"num_steps": 10**9, "step_size": [0.1]}
+        results = gb.sweep(study, tmp_path / "results", workers=1, unit_seconds=2.0)
+        [failure] = results.manifest["failures"]
+        assert failure["error"] == "its worker was ended: it took longer than its limit of 2 s"
+        assert any("td-lambda on boyan-chain, instance 0, seed 0 for " in label for label in shown)
+
     def test_settings_that_a_task_refuses_are_refused_before_work_begins(self, tmp_path: Path) -> None:
         study = {**STUDY, "tasks": [{"id": "garnet", "num_states": -3}]}
         with pytest.raises(ValueError, match=r"tasks: garnet refuses the settings {'num_states': -3}"):
@@ -354,6 +368,8 @@ class TestEstimate:
         assert (found.steps, found.lane_steps) == (18 * 500, 42 * 500)
         assert (found.tried, found.kinds) == (9, 9)
         assert 0.0 < found.seconds < 60.0
+        rows = 42 * 3 * 5  # lanes, metrics, checkpoints
+        assert found.reporting == pytest.approx(1.0 + 3 * (0.6 + 3 * 0.33) + 1e-6 * rows)
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -386,7 +402,9 @@ class TestCommandLine:
         assert cli.main([*run, "--dry-run", "--json"]) == cli.DONE
         assert json.loads(capsys.readouterr().out)["units"] == 2
         assert cli.main([*run, "--dry-run"]) == cli.DONE
-        assert "calibrated on" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "calibrated on" in said
+        assert "tables, report" in said
         assert not Path(folder).exists()
         assert cli.main([*run, "--json"]) == cli.DONE
         assert json.loads(capsys.readouterr().out)["units"] == 2
@@ -420,6 +438,8 @@ class TestCommandLine:
             (["--address", "tcp://1.2.3.4:5"], "engine 'local' has no address"),
             (["--engine", "dask", "--address", "nonsense"], "no Dask scheduler answers at 'nonsense'"),
             (["--workers", "0"], "workers must be an integer of at least 1, found 0"),
+            (["--unit-seconds", "0"], "unit_seconds must be a positive number, found 0.0"),
+            (["--unit-memory", "-1"], "unit_memory must be a positive number, found -1.0"),
             (["--workers", "-3", "--dry-run"], "workers must be an integer of at least 1, found -3"),
         ],
     )

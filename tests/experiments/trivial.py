@@ -12,7 +12,10 @@ from gainbias.experiments.provenance import code_version, hash_of
 
 @dataclass(frozen=True)
 class Trivial:
-    """A number; `does` may be "nothing", "sleep", "raise" or "kill", which is what too much memory does."""
+    """A number; `does` may be "nothing", "sleep", "raise", "leave", "hoard" or "kill", as the system does.
+
+    Memory is hoarded in megabytes of the number.
+    """
 
     number: int
     does: str = "nothing"
@@ -39,9 +42,12 @@ class Trivial:
         if self.does == "kill":
             time.sleep(0.3)
             os.kill(os.getpid(), signal.SIGKILL)
-        if self.does == "sleep":
+        if self.does == "leave":
+            os._exit(3)
+        hoard = b"x" * (self.number * 10**6 * (self.does == "hoard"))
+        if self.does in ("sleep", "hoard"):
             time.sleep(self.takes)
         if self.does.startswith("touch "):
             Path(self.does.removeprefix("touch ")).touch()
             time.sleep(self.takes)
-        return {"runs": {"number": [self.number]}}
+        return {"runs": {"number": [self.number], "process": [os.getpid()], "hoarded": [len(hoard)]}}

@@ -255,7 +255,10 @@ def existing(path: str) -> str:
 
 
 def in_words(error: Exception) -> str:
-    """Return the message of an error; for a missing file, in our words."""
+    """Return the message of an error; for a file that is missing or protected, in our words."""
+    if isinstance(error, PermissionError) and error.filename is not None:
+        path = os.fsdecode(error.filename)
+        return f"{path} may not be used by this user: have its permissions changed, or name another place"
     if not isinstance(error, FileNotFoundError) or error.filename is None:
         return str(error)
     path = os.fsdecode(error.filename)

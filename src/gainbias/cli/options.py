@@ -347,6 +347,8 @@ def _add_sweep(verbs: Any) -> None:
     verb.add_argument("--address", help="of the scheduler of a Dask cluster")
     verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
     verb.add_argument("--max-units", type=int, default=100_000, help="refuse more (default: %(default)s)")
+    verb.add_argument("--unit-seconds", type=float, help="end a unit that takes longer, as failed")
+    verb.add_argument("--unit-memory", type=float, metavar="BYTES", help="the same for memory, such as 4e9")
     verb.add_argument("--sample", type=int, default=10, help="units to verify (default: %(default)s)")
 
 

@@ -465,6 +465,7 @@ def show_calibration(answer: dict[str, Any]) -> None:
         table.add_row(words, f"{answer[name]:,}")
     table.add_row("steps of sample paths", f"{answer['steps']:,}")
     table.add_row("time here", f"{duration(answer['seconds'])} with {answer['workers']} workers")
+    table.add_row("tables, report", f"about {duration(answer['reporting'])}, afterwards")
     table.add_row("compilation", f"{duration(answer['compiling'])}, once")
     table.add_row("calibrated on", f"{answer['tried']} of {answer['kinds']} pairs of task and algorithm")
     Console().print(table)
@@ -504,7 +505,11 @@ def show_verification(answer: dict[str, Any]) -> None:
     for label in answer["different"]:
         console.print(f"[bold]DIFFERENT[/bold] {escape(label)}")
     for words in answer["damaged"][:MOST_FAILURES]:
-        console.print(f"[bold]DAMAGED[/bold] {escape(words)}; --resume mends it")
+        console.print(f"[bold]DAMAGED[/bold] {escape(words)}")
+    if answer["damaged"]:
+        console.print("what is damaged or missing is mended by --resume; what is in its way, remove")
+    for path in answer["foreign"][:MOST_FAILURES]:
+        console.print(f"none of the study's, and left alone: {escape(path)}")
 
 
 def _show_failures(console: Console, failures: list[dict[str, str]]) -> None:

@@ -310,8 +310,9 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
     folder = Path(options.output or Path("results") / study.name)
     new = missing_folder(folder)
     again = {"resume": options.resume, "overwrite": options.overwrite, "command": options.command}
+    limits = {"unit_seconds": options.unit_seconds, "unit_memory": options.unit_memory}
     try:
-        results = gainbias.sweep(study, folder, max_units=options.max_units, **where, **again)
+        results = gainbias.sweep(study, folder, max_units=options.max_units, **where, **again, **limits)
         from gainbias.report.sweep import report_on_sweep
 
         start = time.perf_counter()

@@ -1,6 +1,7 @@
 """Where units are computed: in this process, in processes on this machine, or on a Dask cluster.
 
-Each engine is an executor as Python's own are, so everything else is the same for all.
+Each engine takes batches of units and gives futures as Python's own executors do, so everything else is the
+same for all. The last two compute in the processes of a `Crew`, here or beside each Dask worker.
 """
 
 from __future__ import annotations
@@ -9,13 +10,23 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
-from gainbias.experiments.provenance import THREADS, code_version, has_one_thread
-from gainbias.experiments.units import StoppedError, WrongEnvironmentError, be_a_worker, environment_fault
+from gainbias.experiments.provenance import code_version, has_one_thread, machine
+from gainbias.experiments.units import (
+    StoppedError,
+    Unit,
+    UnitAnswer,
+    UnitLimits,
+    WrongEnvironmentError,
+    answer_of,
+    code_fault,
+)
+from gainbias.experiments.workers import NO_LIMITS, Crew
 from gainbias.extras import require
 from gainbias.tasks.task import as_integer
 
@@ -28,14 +39,27 @@ NO_WORKERS_SECONDS = 30.0
 """A cluster that has had no workers for this time is given up."""
 
 
+class Answers(NamedTuple):
+    """Answers of a batch, and the kind of machine they come from."""
+
+    units: list[UnitAnswer]
+    machine: str
+
+
+class UnderWay(NamedTuple):
+    """What runs, in a few words, and for how many seconds."""
+
+    label: str
+    seconds: float
+
+
 class Engine(Protocol):
-    """A place where units are computed, behind an executor like those of Python."""
+    """A place where units are computed, in batches."""
 
     name: str
 
-    @property
-    def executor(self) -> Executor:
-        """The executor to submit work to now; after workers were lost, a new one."""
+    def submit(self, units: Sequence[Unit], alone: bool) -> Future[Answers]:
+        """Have a batch computed; `alone`: each unit in a process that has computed nothing before."""
 
     @property
     def workers(self) -> int:
@@ -49,54 +73,78 @@ class Engine(Protocol):
     def is_busy(self) -> bool:
         """Whether a worker is busy; False only if it is known that none is."""
 
+    def running(self) -> list[UnderWay]:
+        """Return what is known to run now, what has run longest first."""
 
-class Here(Executor):
+
+class Here:
     """The engine that computes in this process: for one worker, and for debugging."""
 
     name = "local"
     workers = ahead = 1
     is_busy = True
 
-    @property
-    def executor(self) -> Executor:
-        """The engine itself."""
-        return self
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Call the function now, and return a future that is done."""
-        done: Future[Any] = Future()
+    def submit(self, units: Sequence[Unit], alone: bool) -> Future[Answers]:
+        """Compute the units now, and return a future that is done."""
+        done: Future[Answers] = Future()
         try:
-            done.set_result(fn(*args, **kwargs))
+            done.set_result(Answers([answer_of(unit) for unit in units], machine()))
         except Exception as error:
             done.set_exception(error)
         return done
 
+    def running(self) -> list[UnderWay]:
+        """Return nothing: who asks is who computes."""
+        return []
+
 
 class Local:
-    """The engine of processes on this machine, each with one thread for linear algebra and for kernels."""
+    """The engine of processes on this machine, each watched by a thread."""
 
     name = "local"
     is_busy = True  # those that are lost say so
 
-    def __init__(self, workers: int) -> None:
-        self.workers, self.ahead = workers, 2 * workers
-        self._pool: Any = None
+    def __init__(self, workers: int, limits: UnitLimits = NO_LIMITS) -> None:
+        self.workers, self.ahead, self._limits = workers, 2 * workers, limits
+        self._crew, self._threads = Crew(), ThreadPoolExecutor(workers)
 
-    @property
-    def executor(self) -> Executor:
-        """The processes; new ones if some were lost."""
-        from joblib.externals.loky import get_reusable_executor
+    def submit(self, units: Sequence[Unit], alone: bool) -> Future[Answers]:
+        """Have a batch computed in a process."""
+        return self._threads.submit(_computed_by, self._crew, units, self._limits, alone)
 
-        one = dict.fromkeys((*THREADS, "MKL_NUM_THREADS", "GAINBIAS_THREADS"), "1")
-        self._pool = get_reusable_executor(
-            self.workers, timeout=3600, env=one, initializer=be_a_worker, initargs=(os.getpid(),)
-        )
-        return cast(Executor, self._pool)
+    def call(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Have a function called in a process."""
+        return self._threads.submit(self._crew.call, function, *args)
+
+    def running(self) -> list[UnderWay]:
+        """Return what the processes do."""
+        return _longest_first(self._crew.doing.copy().values())
 
     def close(self, now: bool) -> None:
         """End the processes, at once or when they have finished what they do."""
-        if self._pool is not None:
-            self._pool.shutdown(kill_workers=now)
+        if now:
+            self._crew.kill()
+        self._threads.shutdown(cancel_futures=True)
+        self._crew.end()
+
+
+def _computed_by(crew: Crew, units: Sequence[Unit], limits: UnitLimits, alone: bool) -> Answers:
+    return Answers([crew.answer(unit, limits, alone) for unit in units], machine())
+
+
+def _longest_first(begun: Iterable[tuple[str, float]]) -> list[UnderWay]:
+    """Return what runs, from labels and clocks."""
+    now = time.monotonic()
+    return [UnderWay(label, now - since) for label, since in sorted(begun, key=lambda one: one[1])]
+
+
+_BESIDE = Crew()
+"""The processes beside this one, if it is a Dask worker; they end with it, or when there is nothing to do."""
+
+
+def _compute_beside(units: Sequence[Unit], limits: UnitLimits, alone: bool) -> Answers:
+    """Compute units for a Dask worker, which no unit can take with it."""
+    return _computed_by(_BESIDE, units, limits, alone)
 
 
 class Dask:
@@ -104,10 +152,24 @@ class Dask:
 
     name = "dask"
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self.executor: Executor = client.get_executor(pure=False)
+    def __init__(self, client: Any, limits: UnitLimits = NO_LIMITS) -> None:
+        self._client, self._limits = client, limits
+        self._executor = client.get_executor(pure=False)
         self._asked, self._seen, self._count, self._busy = 0.0, time.monotonic(), 1, True
+        self._labels, self._since = dict[str, str](), dict[str, float]()
+
+    def submit(self, units: Sequence[Unit], alone: bool) -> Future[Answers]:
+        """Have a batch computed beside a worker of the cluster."""
+        key = f"gainbias-{uuid.uuid4()}"
+        future: Future[Answers] = self._executor.submit(_compute_beside, units, self._limits, alone, key=key)
+        self._labels[key] = units[0].label + (f" and {len(units) - 1} more" if len(units) > 1 else "")
+        future.add_done_callback(lambda _: self._labels.pop(key))
+        return future
+
+    def running(self) -> list[UnderWay]:
+        """Return what has been with a worker, and since when, as far as the scheduler was asked."""
+        known = self._labels.copy()
+        return _longest_first((known[key], since) for key, since in self._since.items() if key in known)
 
     @property
     def workers(self) -> int:
@@ -128,10 +190,12 @@ class Dask:
             return
         self._asked = now
         try:
-            found, busy = sum(self._client.nthreads().values()), self._client.processing()
+            threads, busy = self._client.nthreads(), self._client.processing()
         except OSError:  # the scheduler is lost, which those who wait for work are told
             return
-        self._busy = any(busy.values())
+        found, self._busy = sum(threads.values()), any(busy.values())
+        begun = [key for worker, keys in busy.items() for key in keys[: threads.get(worker, 0)]]
+        self._since = {key: self._since.get(key, now) for key in begun}
         if found:
             self._seen, self._count = now, found
         elif now - self._seen > NO_WORKERS_SECONDS:
@@ -151,7 +215,7 @@ class Dask:
             self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         except TimeoutError as error:
             raise RuntimeError("the cluster has no workers: start some, then try again") from error
-        faults = self._client.run(environment_fault, codes, on_error="return")
+        faults = self._client.run(code_fault, codes, on_error="return")
         for worker, fault in faults.items():
             if not isinstance(fault, str):
                 fault = f"cannot load gainbias ({fault}): install the same version there"
@@ -160,7 +224,12 @@ class Dask:
 
 
 @contextmanager
-def opened(name: EngineName, workers: int | None = None, address: str | None = None) -> Iterator[Engine]:
+def opened(
+    name: EngineName,
+    workers: int | None = None,
+    address: str | None = None,
+    limits: UnitLimits = NO_LIMITS,
+) -> Iterator[Engine]:
     """Open an engine for a ``with`` block, and close it at the end.
 
     Parameters
@@ -170,28 +239,29 @@ def opened(name: EngineName, workers: int | None = None, address: str | None = N
         Processes on this machine, by default one for each core.
     address : str or None
         Of the scheduler of a cluster.
+    limits : UnitLimits
+        What each unit may take.
     """
     check_choice(name, workers, address)
     if name == "dask":
         with _connected(str(address)) as client:
-            engine = Dask(client)
+            engine = Dask(client, limits)
             engine.check({code_version()})
             yield engine
         return
     count = workers or os.cpu_count() or 1
-    if count == 1 and has_one_thread():
+    if count == 1 and has_one_thread() and limits == NO_LIMITS:
         yield Here()
         return
-    require("cluster", "joblib")
-    with _closing(Local(count)) as local:
+    with _closing(Local(count, limits)) as local:
         yield local
 
 
 @contextmanager
-def helpers(count: int) -> Iterator[Executor]:
-    """Open an executor with this many processes, for work beside that of this process."""
+def helpers(count: int) -> Iterator[Callable[..., Future[Any]]]:
+    """Have this many processes for work beside that of this one: what is given calls functions in them."""
     with _closing(Local(count)) as local:
-        yield local.executor
+        yield local.call
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import numpy as np
 from gainbias.experiments.cell import Cell, exact_errors
 from gainbias.experiments.engines import EngineName, opened
 from gainbias.experiments.provenance import code_version, machine
-from gainbias.experiments.results import FAILURE, MACHINE, Layout, Results
+from gainbias.experiments.results import FAILURE, MACHINE, MADE_WITH, Layout, Results
 from gainbias.experiments.runner import execute
 from gainbias.experiments.study import Study
 from gainbias.experiments.units import unpacked
@@ -31,6 +31,12 @@ MOST_SECONDS = 20.0
 
 TRIAL_STEPS = 2000
 """Steps of a trial: enough to forget how a run begins."""
+
+REPORT_SECONDS, METRIC_SECONDS, PANEL_SECONDS, ROW_SECONDS = 1.0, 0.6, 0.33, 1e-6
+"""Rough times of tables and the report: for itself, each metric, each task of each, and each row."""
+
+MOST_PANELS = 30
+"""Most tasks that a figure of a report has; the page has all, and costs little beside figures."""
 
 MACHINE_TOLERANCE = 1e-9
 """Between kinds of machines, results agree to this."""
@@ -51,6 +57,8 @@ class TimeEstimate:
         On this machine, with the workers below, after kernels are compiled.
     compiling : float
         Seconds for compilation, once on each machine.
+    reporting : float
+        Seconds for tables and the report, afterwards; rough.
     workers : int
     tried : int
         How many kinds of units (a task and an algorithm) were tried, of `kinds`.
@@ -63,6 +71,7 @@ class TimeEstimate:
     lane_steps: int
     seconds: float
     compiling: float
+    reporting: float
     workers: int
     tried: int
     kinds: int
@@ -100,10 +109,19 @@ def estimate(study: Study, workers: int | None = None) -> TimeEstimate:
         lane_steps=each * sum(cell.lane_steps for cell in kinds),
         seconds=each * (taken + left) / count,
         compiling=compiling,
+        reporting=_reporting(kinds, each),
         workers=count,
         tried=len(measured),
         kinds=len(kinds),
     )
+
+
+def _reporting(kinds: list[Cell], each: int) -> float:
+    """Return how long tables and the report take, from the numbers of tasks, metrics and rows."""
+    tasks, metrics = len({(cell.task, cell.settings) for cell in kinds}), len(kinds[0].metrics)
+    rows = each * sum(cell.lanes * len(cell.checkpoints) for cell in kinds) * metrics
+    panels = metrics * min(tasks, MOST_PANELS)
+    return REPORT_SECONDS + METRIC_SECONDS * metrics + PANEL_SECONDS * panels + ROW_SECONDS * rows
 
 
 def _seconds(cell: Cell) -> tuple[float, float]:
@@ -144,7 +162,7 @@ class Status:
     damaged_files : list of str
         Parts of the log with bytes that belong to no whole record; whoever is killed leaves some, too.
     quiet_seconds : float or None
-        Since something was stored; None if nothing was.
+        Since something was stored, 0 if the clock went back; None if nothing was.
     code : str
         Version of the sources that the folder was begun with.
     failures : list of dict
@@ -186,7 +204,7 @@ def status(folder: str | Path) -> Status:
         failed=len(failures),
         damaged=len(damaged),
         damaged_files=[segment.name for segment in results.log.damaged_segments],
-        quiet_seconds=round(time.time() - max(times), 1) if times else None,
+        quiet_seconds=round(max(0.0, time.time() - max(times)), 1) if times else None,
         code=results.note["code"],
         failures=failures,
         tables="none" if not has_tables else "earlier" if results.outdated else "current",
@@ -222,6 +240,8 @@ class Verification:
         The others.
     damaged : list of str
         Stored units that are damaged or missing, and files that are not as they were written.
+    foreign : list of str
+        What lies among the units and is none of the study's; it does no harm, and is left alone.
     exact : bool
         Whether bits must be the same: same sources, and one kind of machine, which is this one.
     """
@@ -231,6 +251,7 @@ class Verification:
     close: int
     different: list[str]
     damaged: list[str]
+    foreign: list[str]
     exact: bool
 
     @property
@@ -277,7 +298,7 @@ def verify(
     records, found = results.log.records(), dict[str, str]()
     with Watch() as watch, opened(engine, workers, address) as where:
         for finished in execute([replace(units[name], code=code_version()) for name in chosen], where):
-            for answer in finished.answers:
+            for answer in finished.units:
                 name = again[answer.id]
                 found[name] = _compared(records[name].read(), answer.payload)
                 watch.show("computing units again", len(found), count)
@@ -289,6 +310,7 @@ def verify(
         close=words.count("close"),
         different=[units[name].label for name in found if found[name] == "different"],
         damaged=_damage(results, every, stored),
+        foreign=[str(path) for path in results.log.foreign()],
         exact=results.note["code"] == code_version() and machines == {machine()},
     )
 
@@ -297,14 +319,18 @@ def _damage(results: Results, units: list[Cell], stored: set[str]) -> list[str]:
     """Return what is damaged or missing in a folder, in words."""
     records = results.log.records()
     lost = [unit for unit in units if unit.id in records and unit.id not in stored]
-    found = [f"{unit.label}: its record is damaged" for unit in lost]
-    if results.outdated or not (results.folder / "manifest.json").exists():
+    found = [f"{unit.label}: its record is damaged" for unit in lost] + results.odd_files()
+    if not results.is_readable(MADE_WITH):
+        found.append(f"{MADE_WITH}: is damaged")
+    if not (results.folder / "manifest.json").exists():
+        return found + ["manifest.json: is missing"] * bool(results.note.get("finished"))
+    if results.outdated:
         return found
     gone = [unit for unit in units if not {unit.id, FAILURE + unit.id} & records.keys()]
     found += [f"{unit.label}: its record is missing" for unit in gone]
     try:
-        written = results.manifest.get("tables", {})
-    except (ValueError, AttributeError):
+        written = dict(results.manifest.get("tables", {}))
+    except (ValueError, TypeError):
         return [*found, "manifest.json: is damaged"]
     now = results.checksums(Layout("sweep", {"runs": []}))
     return found + [f"{name}: is not as it was written" for name in written if now.get(name) != written[name]]

@@ -106,14 +106,17 @@ def _sources(without: tuple[str, ...]) -> list[bytes]:
     """
     sources = [path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".csv")]
     kept = [path for path in sources if path.relative_to(PACKAGE).parts[0] not in without]
-    return sorted(hashlib.sha256(_meaning(path)).digest() for path in kept)
+    return sorted(_digest(path.read_bytes(), path.suffix == ".py") for path in kept)
 
 
-def _meaning(source: Path) -> bytes:
-    """Return the syntax tree of a module without docstrings and without places of own modules; else bytes."""
-    if source.suffix != ".py":
-        return source.read_bytes()
-    tree = ast.parse(source.read_bytes())
+@cache
+def _digest(content: bytes, is_code: bool) -> bytes:
+    return hashlib.sha256(_meaning(content) if is_code else content).digest()
+
+
+def _meaning(source: bytes) -> bytes:
+    """Return the syntax tree of a module without docstrings and without places of own modules."""
+    tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             node.body = [part for part in node.body if not _is_text(part)]

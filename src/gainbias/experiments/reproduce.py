@@ -106,9 +106,7 @@ def reproduce(
     ...     sorted(results.frame("runs").algorithm.unique())
     ['double-chain', 'implicit-td', 'lstd', 'single-chain', 'td-lambda', 'vrtd', 'vrtd-all-data']
     """
-    require(
-        "gym,mo,data,cluster,report", "gymnasium", "mo_gymnasium", "pandas", "pyarrow", "joblib", "matplotlib"
-    )
+    require("gym,mo,data,report", "gymnasium", "mo_gymnasium", "pandas", "pyarrow", "matplotlib")
     settings = _as_stored(settings or {})
     count = _number_of(workers)
     units = plan(protocols, tasks, instances, shorten, settings)

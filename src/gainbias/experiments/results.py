@@ -14,6 +14,7 @@ import hashlib
 import io
 import itertools
 import json
+import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,15 @@ from typing import TYPE_CHECKING, Any
 
 from gainbias.experiments.provenance import made_with
 from gainbias.experiments.units import Tables, Unit, unpacked
-from gainbias.store import DamagedError, Log, StoredRecord, whole_file, write_whole
+from gainbias.store import (
+    DamagedError,
+    Log,
+    StoredRecord,
+    check_plain,
+    read_object,
+    whole_file,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -117,8 +126,13 @@ class Results:
     @property
     def manifest(self) -> dict[str, Any]:
         """What was run and with which versions, from the file ``manifest.json``."""
-        read: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text())
-        return read
+        path = self.folder / "manifest.json"
+        if not path.exists():
+            raise ValueError(f"{self.folder} holds no manifest.json: finish the study with --resume")
+        try:
+            return read_object(path)
+        except DamagedError as error:
+            raise DamagedError(f"{error}, and write it again with --resume") from error
 
     @property
     def note(self) -> dict[str, Any]:
@@ -126,8 +140,9 @@ class Results:
         note = self.folder / "study.json"
         if not note.exists():
             raise ValueError(f"{self.folder} holds no study: name the folder of one")
+        check_plain(note)
         try:
-            found = json.loads(note.read_text())
+            found = read_object(note)
             found = {"kind": "reproduction", **found, "schema": int(found["schema"])}
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(
@@ -164,7 +179,11 @@ class Results:
         path = self.folder / f"{table}.parquet"
         if not path.exists():
             raise ValueError(f"{self.folder} holds no table {table!r}: finish the study with --resume")
-        return pandas.read_parquet(path)
+        check_plain(path)
+        try:
+            return pandas.read_parquet(path)
+        except (ValueError, OSError) as error:  # as pyarrow has it for bytes that are no table
+            raise DamagedError(f"{path} is damaged: write it again with --resume ({error})") from error
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the table "runs" of the finished study: a row for each lane, checkpoint and metric."""
@@ -192,6 +211,10 @@ class Results:
         """
         if overwrite and resume:
             raise ValueError("overwrite starts afresh and resume goes on: choose one")
+        if os.path.lexists(self.folder) and not self.folder.is_dir():
+            raise ValueError(f"{self.folder} is no folder: choose another one")
+        for odd in self.odd_files():
+            raise DamagedError(odd)
         if not (self.folder / "study.json").exists():
             if self.folder.exists() and self._holds_something() and not (resume and self.log.segments()):
                 raise ValueError(f"{self.folder} is not empty and holds no study: choose another folder")
@@ -210,6 +233,21 @@ class Results:
                     f"{self.folder} holds a study with {name} = {found[name]!r}, which cannot be resumed "
                     f"with {name} = {value!r}: choose another folder, or start afresh with --overwrite"
                 )
+
+    def odd_files(self) -> list[str]:
+        """Return what has a name of ours and cannot be ours, such as a pipe, in words: it is in the way."""
+        own = ["study.json", "manifest.json", MADE_WITH, "units/lock"]
+        tables = [path for ending in ("parquet", "csv.gz") for path in self.folder.glob(f"*.{ending}")]
+        found = [*(self.folder / name for name in own), *tables]
+        words = [
+            f"{path} is no plain file: remove it" for path in found if path.exists() and not path.is_file()
+        ]
+        folders = (self.log.folder, self.folder / "report")
+        return words + [
+            f"{path} is no folder: remove it"
+            for path in folders
+            if os.path.lexists(path) and not path.is_dir()
+        ]
 
     def _holds_something(self) -> bool:
         """Whether the folder holds more than a study leaves that ended before it was noted."""
@@ -265,10 +303,16 @@ class Results:
     def _read_json(self, name: str) -> dict[str, Any]:
         """Return what a file holds, nothing if it is missing or damaged."""
         try:
-            read = json.loads((self.folder / name).read_text())
-        except (OSError, ValueError):
+            return read_object(self.folder / name)
+        except (FileNotFoundError, DamagedError):
             return {}
-        return read if isinstance(read, dict) else {}
+
+    def is_readable(self, name: str) -> bool:
+        """Whether a file of JSON is whole, or not there."""
+        with contextlib.suppress(FileNotFoundError, DamagedError):
+            read_object(self.folder / name)
+            return True
+        return not (self.folder / name).exists()
 
     def note_made_with(self, codes: Iterable[str]) -> None:
         """Note that units with these codes are computed in this process."""
@@ -299,10 +343,10 @@ class Results:
 
     def _failure(self, unit: Unit, record: StoredRecord) -> dict[str, str]:
         try:
-            found: dict[str, str] = json.loads(record.read())
-        except DamagedError:
-            found = {"unit": unit.id, "what": unit.label, "error": "the record of the reason is damaged"}
-        return found
+            found = json.loads(record.read())
+            return {"unit": unit.id, "what": unit.label, "error": str(found["error"])}
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return {"unit": unit.id, "what": unit.label, "error": "the record of the reason is damaged"}
 
     def write_tables(self, units: Sequence[Unit], layout: Layout, look: Look = lambda *_: None) -> None:
         """Write the tidy tables of all units that are stored.
@@ -354,7 +398,7 @@ class Results:
         """Return a checksum of each table that is there."""
         found = {}
         for name in layout.files:
-            if (self.folder / name).exists():
+            if (self.folder / name).is_file():
                 with open(self.folder / name, "rb") as file:
                     found[name] = hashlib.file_digest(file, "sha256").hexdigest()
         return found

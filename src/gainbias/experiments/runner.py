@@ -13,23 +13,26 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
-from gainbias.experiments.engines import Engine
+from gainbias.experiments.engines import Answers, Engine, UnderWay
 from gainbias.experiments.provenance import made_with
 from gainbias.experiments.results import FAILURE, MACHINE, Results, disk_full_in_words
-from gainbias.experiments.units import BATCH_SECONDS, StoppedError, Unit, UnitAnswer, compute_all
+from gainbias.experiments.units import BATCH_SECONDS, StoppedError, Unit, UnitAnswer
 from gainbias.progress import Watch
 
 STALLED_SECONDS = 15.0
 """After this time without a busy worker, work in flight is submitted again."""
 
+TICK_SECONDS = 0.5
+"""So often, at least, progress is shown while units are waited for."""
+
 MOST_DEATHS = 3
-"""A unit is given up when this many workers were killed while it was alone with them."""
+"""A unit is given up when this many workers were killed while they computed it, all but the first alone."""
 
 
 @dataclass
@@ -47,6 +50,8 @@ class Progress:
         Steps of lanes that were made by this process.
     foreseen, left : float
         Rough seconds of all units, and of those that are not finished.
+    running : list of UnderWay
+        What is known to run.
     began : float
         Clock when the first unit was.
     """
@@ -59,6 +64,7 @@ class Progress:
     lane_steps: int = 0
     foreseen: float = 0.0
     left: float = 0.0
+    running: list[UnderWay] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -89,14 +95,15 @@ def complete(
     engine : Engine
         Where units are computed.
     show : callable
-        Called with the progress before the first and after every batch.
+        Called with the progress before the first batch, after every one, and while they are waited for.
     changes : str
         How the description of the study differs from the stored one.
 
     Raises
     ------
     StoppedError
-        After the first Ctrl-C, when what was in flight is kept. The second one raises KeyboardInterrupt.
+        After the first Ctrl-C or SIGTERM, when what was in flight is kept. The second one raises
+        KeyboardInterrupt.
     """
     stored, damaged = results.finished(units)
     waiting = {unit.id: unit for unit in units if unit.id not in stored}
@@ -118,16 +125,17 @@ def complete(
     with patient_interrupt() as stop:
         for finished in execute(list(waiting.values()), engine, stop):
             _keep(finished, results, progress, machines)
+            progress.running = engine.running()
             show(progress)
     if waiting:
         raise StoppedError
     return progress
 
 
-def _keep(finished: Finished, results: Results, progress: Progress, machines: set[str]) -> None:
+def _keep(finished: Answers, results: Results, progress: Progress, machines: set[str]) -> None:
     """Store the answers of a batch, all at once."""
     records = []
-    for answer in finished.answers:
+    for answer in finished.units:
         unit = progress.waiting.pop(answer.id)
         progress.left -= unit.seconds
         if answer.payload is None:
@@ -148,7 +156,7 @@ def _keep(finished: Finished, results: Results, progress: Progress, machines: se
 
 @contextmanager
 def patient_interrupt() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C in a ``with`` block into an event; the second one interrupts as usual."""
+    """Turn the first Ctrl-C or SIGTERM in a ``with`` block into an event; the second one interrupts."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -156,20 +164,25 @@ def patient_interrupt() -> Iterator[threading.Event]:
 
     def first(*_: Any) -> None:
         stop.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for each in before:
+            signal.signal(each, signal.default_int_handler)
         sys.stderr.write("finishing the units that run; Ctrl-C again stops now\n")
 
-    before = signal.signal(signal.SIGINT, first)
+    before = {each: signal.signal(each, first) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def show_labels(watch: Watch, progress: Progress, workers: int) -> None:
-    """Show the labels of the units that run: the first that wait, as units are begun in their order."""
-    running = [unit.label for unit in islice(progress.waiting.values(), workers)]
-    watch.show(", ".join(running) or "writing tables", progress.total - len(progress.waiting), progress.total)
+    """Show the labels of the units that run: those that are known, else the first that wait."""
+    known = [one.label for one in progress.running]
+    first = [unit.label for unit in islice(progress.waiting.values(), workers)]
+    watch.show(
+        ", ".join(known or first) or "writing tables", progress.total - len(progress.waiting), progress.total
+    )
 
 
 def refuse_failures(results: Results, units: Sequence[Unit]) -> None:
@@ -271,15 +284,8 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
-class Finished(NamedTuple):
-    """Answers of one batch, and the kind of machine they come from; empty for units that were given up."""
-
-    answers: list[UnitAnswer]
-    machine: str
-
-
-def execute(units: Sequence[Unit], engine: Engine, stop: threading.Event | None = None) -> Iterator[Finished]:
-    """Iterate over finished batches of units, which are begun in their order.
+def execute(units: Sequence[Unit], engine: Engine, stop: threading.Event | None = None) -> Iterator[Answers]:
+    """Iterate over the answers of batches of units, which are begun in their order.
 
     Parameters
     ----------
@@ -289,34 +295,36 @@ def execute(units: Sequence[Unit], engine: Engine, stop: threading.Event | None 
         Where.
     stop : threading.Event, optional
         Once it is set, nothing new is begun.
+
+    Yields
+    ------
+    Answers
+        Of a batch; none now and then while there is nothing but waiting.
     """
-    queue, flying = _Queue(units), dict[Future[Any], list[Unit]]()
+    queue, flying = _Queue(units), dict[Future[Answers], list[Unit]]()
     stop, active = stop or threading.Event(), time.monotonic()
     try:
         while flying or (queue and not stop.is_set()):
             ahead = engine.ahead  # asked also when nothing waits: an engine without workers says so
-            while queue and not stop.is_set() and queue.may_begin(len(flying), ahead):
-                batch = queue.next(engine.workers)
-                try:
-                    flying[engine.executor.submit(compute_all, batch)] = batch
-                except BrokenExecutor:  # what else was in flight will say so, too
-                    queue.put_back(batch)
-                    break
-            done, _ = wait(flying, timeout=0.5, return_when=FIRST_COMPLETED)
-            alone = len(flying) == 1
+            while queue and not stop.is_set() and len(flying) < ahead:
+                batch, alone = queue.next(engine.workers)
+                flying[engine.submit(batch, alone)] = batch
+            done, _ = wait(flying, timeout=TICK_SECONDS, return_when=FIRST_COMPLETED)
             for future in done:
-                yield queue.settle(flying.pop(future), future, alone)
+                yield queue.settle(flying.pop(future), future)
             if done or engine.is_busy:
                 active = time.monotonic()
             elif time.monotonic() - active > STALLED_SECONDS:
                 _take_back(flying, queue)
                 active = time.monotonic()
+            if not done:
+                yield Answers([], "")
     finally:
         for future in flying:
             future.cancel()
 
 
-def _take_back(flying: dict[Future[Any], list[Unit]], queue: _Queue) -> None:
+def _take_back(flying: dict[Future[Answers], list[Unit]], queue: _Queue) -> None:
     """Queue again what is in flight and has no worker: Dask may lose work with a worker that is killed."""
     for future, batch in flying.items():
         future.cancel()
@@ -325,25 +333,24 @@ def _take_back(flying: dict[Future[Any], list[Unit]], queue: _Queue) -> None:
 
 
 class _Queue:
-    """Units that wait. Those that were in flight twice when workers were lost are sent alone, one by one."""
+    """Units that wait. Those that lost a worker go first, each alone, and no other unit waits for them."""
 
     def __init__(self, units: Sequence[Unit]) -> None:
         self._waiting, self._suspects = deque(units), deque[Unit]()
-        self._lost, self._deaths = Counter[str](), Counter[str]()
+        self._deaths = Counter[str]()
         self._nominal = self._measured = 0.0
         self._left = sum(unit.seconds for unit in units)
 
     def __bool__(self) -> bool:
         return bool(self._waiting or self._suspects)
 
-    def may_begin(self, flying: int, ahead: int) -> bool:
-        """Whether a batch can be submitted now: a suspect only if nothing else runs."""
-        return flying == 0 if self._suspects else flying < ahead
+    def next(self, workers: int) -> tuple[list[Unit], bool]:
+        """Return units to be sent, and whether it is one that has to be alone.
 
-    def next(self, workers: int) -> list[Unit]:
-        """Return units for about `BATCH_SECONDS`, less near the end so that all workers have some."""
+        They are for about `BATCH_SECONDS`, less near the end so that all workers have some.
+        """
         if self._suspects:
-            return [self._suspects.popleft()]
+            return [self._suspects.popleft()], True
         slowness = self._measured / self._nominal if self._nominal else 1.0
         room = min(BATCH_SECONDS / max(slowness, 1e-3), self._left / (8 * workers))
         batch = [self._waiting.popleft()]
@@ -352,10 +359,10 @@ class _Queue:
             batch.append(self._waiting.popleft())
             seconds += batch[-1].seconds
         self._left -= seconds
-        return batch
+        return batch, False
 
-    def settle(self, batch: list[Unit], future: Future[Any], alone: bool) -> Finished:
-        """Return the answers of a batch, or queue it again if its worker was lost."""
+    def settle(self, batch: list[Unit], future: Future[Answers]) -> Answers:
+        """Return the answers of a batch, but of units that lost their worker and are to be tried again."""
         try:
             answers, machine = future.result()
         except CancelledError as error:
@@ -363,12 +370,12 @@ class _Queue:
                 "the connection to the cluster's scheduler was lost; what was finished is kept: go on with "
                 "--resume"
             ) from error
-        except BrokenExecutor:
-            return Finished(self._suspect(batch, deaths=int(alone)), "")
-        except _killed_worker():  # Dask has tried it several times by then, and knows whose fault it was
-            return Finished(self._suspect(batch, deaths=1), "")
+        except _killed_worker():  # not by a unit, which cannot do it, but with its machine, and several times
+            words = "the workers that it was sent to were lost, each with its machine or its memory"
+            answers, machine = [UnitAnswer(unit.id, None, words, was_lost=True) for unit in batch], ""
         self._learn(batch, answers)
-        return Finished(answers, machine)
+        settled = [self._settled(unit, answer) for unit, answer in zip(batch, answers, strict=True)]
+        return Answers([answer for answer in settled if answer], machine)
 
     def put_back(self, batch: list[Unit]) -> None:
         """Put units back at the head of the queue."""
@@ -380,20 +387,18 @@ class _Queue:
         self._nominal = 0.7 * self._nominal + sum(unit.seconds for unit in batch)
         self._measured = 0.7 * self._measured + sum(answer.seconds for answer in answers)
 
-    def _suspect(self, batch: list[Unit], deaths: int) -> list[UnitAnswer]:
-        """Queue the units of a lost batch again, or return why one of them is given up."""
-        self._lost.update(unit.id for unit in batch)
-        if len(batch) == 1:
-            self._deaths[batch[0].id] += deaths
-        if self._deaths[batch[0].id] >= MOST_DEATHS:
-            reason = "its worker was killed each time, perhaps because memory ran out"
-            return [UnitAnswer(batch[0].id, None, reason)]
-        self._suspects.extend(unit for unit in batch if self._lost[unit.id] > 1)
-        self.put_back([unit for unit in batch if self._lost[unit.id] == 1])
-        return []
+    def _settled(self, unit: Unit, answer: UnitAnswer) -> UnitAnswer | None:
+        """Return the answer of a unit, or None if it is queued again because its worker was lost."""
+        if not answer.was_lost:
+            return answer
+        self._deaths[unit.id] += 1
+        if self._deaths[unit.id] < MOST_DEATHS:
+            self._suspects.append(unit)
+            return None
+        return answer._replace(error=f"{answer.error} (for the third time, the last two alone)")
 
 
 def _killed_worker() -> type[BaseException]:
-    """Return what Dask raises for work that killed several workers; nothing if Dask is not in use."""
+    """Return what Dask raises for work that lost several workers; nothing new if Dask is not in use."""
     distributed = sys.modules.get("distributed")
-    return distributed.KilledWorker if distributed else BrokenExecutor
+    return distributed.KilledWorker if distributed else CancelledError

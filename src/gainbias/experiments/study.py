@@ -32,6 +32,9 @@ from gainbias.tasks.task import as_integer, as_number, as_seed
 MOST_UNITS = 100_000
 """A study with more units is refused unless `max_units` allows it: it is probably a mistake."""
 
+LONGEST_NAME = 200
+"""Bytes of the name of a study; file systems have room for 255, and temporary names are longer."""
+
 AS_IN_PAPER = "paper"
 """Instead of a number: what the paper has for the task."""
 
@@ -519,9 +522,16 @@ def a_list(value: Any, where: str) -> list[Any]:
 
 
 def folder_name(value: Any, where: str) -> None:
-    """Refuse a value that cannot be the name of a folder."""
-    if not isinstance(value, str) or not value.strip() or value in (".", "..") or set(value) & set("/\\\0\n"):
-        raise ValueError(f"{where}: must be a word, found {value!r}")
+    """Refuse a value that is no good name of a folder, for a file system or in a terminal."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable() or set(value) & set("/\\"):
+        words = "must be the name of a folder, printable and without / or \\"
+        raise ValueError(f"{where}: {words}, found {value!r:.100}")
+    if value[0] in ".- " or value[-1] in " .":
+        raise ValueError(
+            f"{where}: must not begin with . or - nor end with ., nor a space, found {value!r:.100}"
+        )
+    if len(value.encode()) > LONGEST_NAME:
+        raise ValueError(f"{where}: must have at most {LONGEST_NAME} bytes, found {len(value.encode())}")
 
 
 def flag(value: Any, where: str) -> None:

@@ -14,10 +14,13 @@ from gainbias.experiments.provenance import circumstances, code_version
 from gainbias.experiments.results import MACHINE, Results
 from gainbias.experiments.runner import Progress, complete
 from gainbias.experiments.study import MOST_UNITS, Study, as_study
-from gainbias.experiments.units import Unit
+from gainbias.experiments.units import Unit, UnitLimits
 from gainbias.extras import require
 from gainbias.progress import Watch
 from gainbias.tasks.registry import task
+
+LONG_SECONDS = 10.0
+"""What has run for longer is named beside the bar."""
 
 
 def sweep(
@@ -30,6 +33,8 @@ def sweep(
     overwrite: bool = False,
     resume: bool = False,
     max_units: int = MOST_UNITS,
+    unit_seconds: float | None = None,
+    unit_memory: float | None = None,
     command: str = "gainbias.sweep",
 ) -> Results:
     """Run a study and store it.
@@ -58,6 +63,9 @@ def sweep(
         are there, those from before stay, and `Results.outdated` says so.
     max_units : int
         A study with more units is refused.
+    unit_seconds, unit_memory : float, optional
+        Seconds and bytes that a unit may take, compilation included; one that takes more is ended, and
+        recorded as failed.
     command : str
         What is recorded as the command that was typed.
 
@@ -70,7 +78,8 @@ def sweep(
     Raises
     ------
     KeyboardInterrupt
-        After Ctrl-C: what was finished is kept. The first waits for units that run, the second does not.
+        After Ctrl-C or SIGTERM: what was finished is kept. The first waits for units that run, the second
+        does not.
 
     Examples
     --------
@@ -83,9 +92,11 @@ def sweep(
     >>> runs[runs.step == 1000].groupby("a").instance.count().to_dict()
     {0.1: 3, 0.5: 3}
     """
-    require("data,cluster", "pandas", "pyarrow", "joblib")
+    require("data", "pandas", "pyarrow")
     study = as_study(study, max_units)
     check_choice(engine, workers, address)
+    limits = UnitLimits(unit_seconds, unit_memory)
+    limits.check()
     results, started = Results(folder or Path("results") / study.name), time.monotonic()
     results.check("sweep", {"name": study.name}, overwrite=overwrite, resume=resume)
     with Watch() as watch:
@@ -94,7 +105,7 @@ def sweep(
         if resume:
             _refuse_another_study(results, units)
         _try_settings(study, watch)
-        with opened(engine, workers, address) as where, results.log:
+        with opened(engine, workers, address, limits) as where, results.log:
             note = {"name": study.name, "code": code_version(), "study": study.to_dict()}
             changes = _changes(results, study) if resume else ""
             results.begin(study.layout, note, overwrite=overwrite)
@@ -127,6 +138,9 @@ def _show(watch: Watch, progress: Progress) -> None:
     if progress.damaged:
         words.append(f"{progress.damaged} were damaged")
     words.append(f"{progress.failed} failed")
+    if progress.running and progress.running[0].seconds > LONG_SECONDS:
+        longest = progress.running[0]
+        words.append(f"{longest.label} for {longest.seconds:,.0f} s")
     watch.show(", ".join(words), progress.foreseen - progress.left, progress.foreseen)
 
 

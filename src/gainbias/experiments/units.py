@@ -1,23 +1,22 @@
-"""What a unit of work is, how a worker does several of them, and how its tables travel back.
+"""What a unit of work is, how it is computed, and how its tables travel back.
 
-A worker computes `Unit` after `Unit`, packs the tables of each into bytes (`packed`), and answers with them.
-What it may not do is compute with other sources, other versions or more threads than planned.
+`answer_of` computes a `Unit`, packs its tables into bytes (`packed`), and answers with them. What it may not
+do is compute with other sources, other versions or more threads than planned.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import threading
+import sys
 import time
 import traceback
-from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gainbias.experiments.provenance import code_version, has_one_thread, machine
+from gainbias.experiments.provenance import code_version, has_one_thread
 from gainbias.progress import Watch
 
 if TYPE_CHECKING:
@@ -63,12 +62,28 @@ class Unit(Protocol):
 
 
 class UnitAnswer(NamedTuple):
-    """What became of a unit: the packed tables, or why there are none."""
+    """What became of a unit: the packed tables, or why there are none; `was_lost` with its worker."""
 
     id: str
     payload: bytes | None
     error: str = ""
     seconds: float = 0.0
+    was_lost: bool = False
+
+
+class UnitLimits(NamedTuple):
+    """What a unit may take: seconds, and bytes of memory of the process that computes it."""
+
+    seconds: float | None = None
+    memory: float | None = None
+
+    def check(self) -> None:
+        """Refuse limits that are none, and one that cannot be watched on this system."""
+        for name, value in (("unit_seconds", self.seconds), ("unit_memory", self.memory)):
+            if value is not None and not (isinstance(value, Real) and value > 0.0):
+                raise ValueError(f"{name} must be a positive number, found {value!r}")
+        if self.memory is not None and not sys.platform.startswith("linux"):
+            raise ValueError("unit_memory works on Linux only: leave it out")
 
 
 class WrongEnvironmentError(RuntimeError):
@@ -79,29 +94,19 @@ class StoppedError(KeyboardInterrupt):
     """Ctrl-C was pressed once: what ran is finished and kept, the rest was not begun."""
 
 
-def compute_all(units: Sequence[Unit]) -> tuple[list[UnitAnswer], str]:
-    """Compute units in a worker, and return their answers and the kind of machine.
-
-    An error that a unit raises is its answer, too.
-    """
-    check_environment({unit.code for unit in units})
-    with Watch.silence():
-        return [_answer(unit) for unit in units], machine()
-
-
-def _answer(unit: Unit) -> UnitAnswer:
+def answer_of(unit: Unit) -> UnitAnswer:
+    """Compute a unit, and return its tables; an error that it raises is an answer, too."""
+    check_environment({unit.code})
     started = time.perf_counter()
-    try:
-        payload = packed(unit.compute())
-    except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{os.path.basename(last.filename)}, line {last.lineno}"
-        return UnitAnswer(unit.id, None, f"{type(error).__name__}: {error} ({where})", _since(started))
-    return UnitAnswer(unit.id, payload, seconds=_since(started))
-
-
-def _since(started: float) -> float:
-    return time.perf_counter() - started
+    with Watch.silence():
+        try:
+            payload = packed(unit.compute())
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{os.path.basename(last.filename)}, line {last.lineno}"
+            words = f"{type(error).__name__}: {error} ({where})"
+            return UnitAnswer(unit.id, None, words, time.perf_counter() - started)
+    return UnitAnswer(unit.id, payload, seconds=time.perf_counter() - started)
 
 
 def packed(tables: dict[str, Columns]) -> bytes:
@@ -152,17 +157,13 @@ def check_environment(codes: set[str]) -> None:
     """Refuse to compute with other sources or versions, or with more threads, than was planned."""
     fault = environment_fault(codes)
     if fault:
-        raise WrongEnvironmentError(fault)
+        raise WrongEnvironmentError(f"a worker {fault}")
 
 
 def environment_fault(codes: set[str]) -> str:
-    """Return what is wrong with this process as a worker, in words; empty if nothing is."""
-    own = {code_version(), code_version(())}
-    if not codes <= own:
-        return (
-            f"has gainbias {code_version()} with its dependencies, and the study was planned with "
-            f"{', '.join(sorted(codes - own))}: install the same versions everywhere, then start workers anew"
-        )
+    """Return what is wrong with computing in this process, in words; empty if nothing is."""
+    if fault := code_fault(codes):
+        return fault
     if not has_one_thread():
         return (
             "may use several threads for linear algebra, which changes last digits: set "
@@ -171,16 +172,15 @@ def environment_fault(codes: set[str]) -> str:
     return ""
 
 
-def be_a_worker(parent: int) -> None:
-    """Prepare a worker process: it leaves Ctrl-C to its parent, and ends when its parent does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+def code_fault(codes: set[str]) -> str:
+    """Return how sources or versions differ from those that were planned, in words; empty if they do not."""
+    own = {code_version(), code_version(())}
+    if codes <= own:
+        return ""
+    return (
+        f"has gainbias {code_version()} with its dependencies, and the study was planned with "
+        f"{', '.join(sorted(codes - own))}: install the same versions everywhere, then start workers anew"
+    )
 
 
 def refuse_interrupted(trace: Trace) -> None:

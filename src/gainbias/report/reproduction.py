@@ -43,8 +43,8 @@ def report_on(folder: Path) -> list[Path]:
 
     Figures take longer than all the rest, so processes of their own draw them meanwhile, one for each size.
     """
-    with helpers(len(SIZES)) as processes:
-        figures = [processes.submit(_draw, folder, size) for size in SIZES]
+    with helpers(len(SIZES)) as submit:
+        figures = [submit(_draw, folder, size) for size in SIZES]
         others = write_texts(
             read_results(folder), printed_numbers(), folder / "report", findings_from(folder)
         )

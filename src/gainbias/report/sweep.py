@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pandas import DataFrame
 
+from gainbias.experiments.inspection import MOST_PANELS
 from gainbias.experiments.results import Results, disk_full_in_words
 from gainbias.experiments.study import Study
 from gainbias.progress import Watch
@@ -114,8 +115,12 @@ NOTE = (
     "both. Intervals: 95 % of the mean over instances, each averaged over its paths first. One instance has "
     "no such interval; the one over its paths says nothing about other instances. Instances that are copies "
     "(the same problem along the same path) count once. At the edge: the best step size is the first or last "
-    "of the grid, and a better one may lie beyond."
+    "of the grid, and a better one may lie beyond. Only: a mean over fewer than five instances says too "
+    "little to be set in bold as the least of its task."
 )
+
+FEWEST_INSTANCES = 5
+"""A mean over fewer instances is not set in bold."""
 
 HEADER = ("Task", "Series", "Best step size", "Error at the end", "95 % interval")
 """Titles of the columns; those of `_counts` follow."""
@@ -133,15 +138,33 @@ def best_sheet(best: DataFrame, metric: str) -> Sheet:
                     TableCell(row.task),
                     TableCell(row.series),
                     TableCell(row.schedule + (" (at the edge)" if row.at_edge else "")),
-                    TableCell(number_text(row.mean), best=bool(row.mean == least and np.isfinite(least))),
+                    TableCell(number_text(row.mean), best=_is_best(row, least)),
                     TableCell(interval_words(row)),
-                    *(TableCell(str(getattr(row, count))) for count in counts.values()),
+                    *(TableCell(count_words(row, count)) for count in counts.values()),
                 ]
                 for row in rows.itertuples()
             ]
         )
     caption, header = f"Best step sizes: {metric}.", [*HEADER, *counts]
     return Sheet("best-steps", caption, header, groups, [NOTE], text_columns=3)
+
+
+def _is_best(row: Any, least: float) -> bool:
+    return bool(row.mean == least and np.isfinite(least) and row.instances >= FEWEST_INSTANCES)
+
+
+def count_words(row: Any, count: str) -> str:
+    """Return a count of a row; of instances, with a word where they are few.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> row = SimpleNamespace(instances=4, runs=20)
+    >>> count_words(row, "instances"), count_words(row, "runs")
+    ('only 4', '20')
+    """
+    few = count == "instances" and row.instances < FEWEST_INSTANCES
+    return f"{'only ' * few}{getattr(row, count)}"
 
 
 def _counts(best: DataFrame) -> dict[str, str]:
@@ -214,7 +237,7 @@ def _best_table(best: DataFrame) -> str:
     for row in best.itertuples():
         edge = " (at the edge of the grid)" if row.at_edge else ""
         texts = [row.series, row.schedule + edge, number_text(row.mean), interval_words(row)]
-        texts += [str(getattr(row, count)) for count in counts.values()]
+        texts += [count_words(row, count) for count in counts.values()]
         pairs = zip(kinds[1:], texts, strict=True)
         cells = "".join(f"<td{kind}>{escape(text)}</td>" for kind, text in pairs)
         marks = f'data-task="{escape(row.task)}" data-metric="{escape(row.metric)}"'
@@ -227,6 +250,10 @@ def _best_table(best: DataFrame) -> str:
     )
 
 
+MOST_LISTED, LISTS = 100, ("failures", "diverged_units")
+"""So many entries of lists in a manifest, one for each bad unit, are on the page; the file has all."""
+
+
 def _what_was_run(manifest: Mapping[str, Any]) -> str:
     facts = {
         "Command": manifest["command"],
@@ -236,8 +263,11 @@ def _what_was_run(manifest: Mapping[str, Any]) -> str:
         "Machines": ", ".join(manifest["machines"]),
         "gainbias": manifest["code"],
     }
-    whole = escape(json.dumps(manifest, indent=1, ensure_ascii=False))
-    details = f'<summary>The whole manifest</summary><pre tabindex="0">{whole}</pre>'
+    short = {name: listed[:MOST_LISTED] for name in LISTS if len(listed := manifest[name]) > MOST_LISTED}
+    left_out = [f"{MOST_LISTED} of {len(manifest[name]):,} in {name.replace('_', ' ')}" for name in short]
+    title = f"The manifest, {' and '.join(left_out)}" if left_out else "The whole manifest"
+    text = escape(json.dumps({**manifest, **short}, indent=1, ensure_ascii=False))
+    details = f'<summary>{title}</summary><pre tabindex="0">{text}</pre>'
     return f"{definitions(facts)}<details>{details}</details>"
 
 
@@ -313,9 +343,6 @@ def _curve(rows: DataFrame) -> dict[str, Any]:
     numbers = {name: [short(number) for number in rows[name]] for name in kinds}
     return {**numbers, "steps": rows["step"].tolist(), "transitions": rows["transitions"].tolist()}
 
-
-MOST_PANELS = 30
-"""Most tasks that a figure has; the page has all."""
 
 MOST_RATIO = 1000.0
 """Of the largest error that is shown to the smallest."""

@@ -78,6 +78,16 @@ def test_a_path_that_diverges_makes_the_mean_infinite(tmp_path: Path) -> None:
     assert np.isnan([row.low, row.high, row.path_low]).all()
 
 
+@pytest.mark.parametrize(("instances", "words"), [(4, "only 4"), (9, "only 4"), (10, "5")])
+def test_few_instances_set_nothing_in_bold_and_say_how_few_they_are(
+    tmp_path: Path, instances: int, words: str
+) -> None:
+    """From four on, half of them choose and half of them count."""
+    best = best_steps(summary_of(crossed(error_of, range(instances), [0], a=(0.1, 0.2)), tmp_path))
+    [[row]] = best_sheet(best, METRIC).groups
+    assert (row[3].best, row[5].text) == (words == "5", words if instances > 4 else "only 2")
+
+
 class TestOneInstance:
     @pytest.fixture
     def summary(self, tmp_path: Path) -> Summary:
@@ -97,7 +107,7 @@ class TestOneInstance:
         [row] = best.itertuples()
         over_paths = f"{row.path_low:.3g} to {row.path_high:.3g}"
         assert words["95 % interval"] == f"none: one instance (over its paths {over_paths})"
-        assert (words["Instances"], words["Runs"]) == ("1", "10")
+        assert (words["Instances"], words["Runs"]) == ("only 1", "10")
         assert not row.apart
 
     def test_charts_show_the_interval_over_paths_and_say_so(self, summary: Summary, tmp_path: Path) -> None:
@@ -112,7 +122,7 @@ class TestOneInstance:
         summary = summary_of(crossed(error_of, [0], [0]), tmp_path)
         assert summary.points[["low", "high", "path_low", "path_high"]].isna().all(axis=None)
         sheet = best_sheet(best_steps(summary), METRIC)
-        assert [cell.text for cell in sheet.groups[0][0]][4:] == ["none: one instance", "1"]
+        assert [cell.text for cell in sheet.groups[0][0]][4:] == ["none: one instance", "only 1"]
 
     def test_one_of_several_tasks(self, tmp_path: Path) -> None:
         rows = crossed(error_of, [0], range(3)) + [

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from gainbias.report.data.sweep_means import Summary, best_steps, common_schedule
-from gainbias.report.sweep import NOTE, best_sheet
+from gainbias.report.sweep import NOTE, best_sheet, sweep_page
 from tests.report.sweeps.stored import error_of, make_sweep
 
 METRIC = "distance to the bias, up to a constant"
@@ -59,7 +59,7 @@ def test_the_best_step_is_chosen_on_even_and_measured_on_odd_instances(summary: 
 def test_the_best_series_comes_first_and_is_marked(summary: Summary) -> None:
     best = best_steps(summary)
     assert best.groupby("task").series.first().tolist()[0] == "td-lambda, trace_decay 0"
-    sheet = best_sheet(best, METRIC)
+    sheet = best_sheet(best.assign(instances=5), METRIC)
     assert [row[3].best for row in sheet.groups[0]] == [True, False, False]
     assert sheet.notes == [NOTE]
 
@@ -79,3 +79,13 @@ def test_the_common_step_is_the_middle_of_those_that_most_series_have(summary: S
     points = summary.points
     assert common_schedule(points) == "0.2"
     assert common_schedule(points[points.series == "lstd"]) is None
+
+
+@pytest.mark.parametrize("count", [100, 5000])
+def test_a_page_lists_few_of_many_bad_units_and_says_so(summary: Summary, tmp_path: Path, count: int) -> None:
+    manifest = make_sweep(tmp_path / "results").manifest
+    manifest["failures"] = [{"what": f"unit {number}", "error": "no"} for number in range(count)]
+    page = sweep_page(summary.points, best_steps(summary), manifest)
+    assert page.count("&quot;unit ") == 100
+    assert ("The manifest, 100 of 5,000 in failures<" in page) == (count == 5000)
+    assert ("The whole manifest<" in page) == (count == 100)

@@ -8,7 +8,6 @@ chance to be better.
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Callable, Mapping
@@ -32,6 +31,7 @@ from gainbias.experiments.statistics import (
     probability_of_improvement,
     scores_by_algorithm,
 )
+from gainbias.store import DamagedError, read_object
 from gainbias.types import Floats
 
 PAPER_ALGORITHMS = ("double-chain", "single-chain")
@@ -373,8 +373,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
     One from before a resume that has not finished says so under "outdated".
     """
     try:
-        manifest: dict[str, Any] = {"schema": None, **json.loads(path.read_text(encoding="utf-8"))}
-    except (ValueError, TypeError) as error:
+        manifest: dict[str, Any] = {"schema": None, **read_object(path)}
+    except DamagedError as error:
         raise ValueError(f"{path} is damaged: write it again with --resume") from error
     if manifest["schema"] != SCHEMA:
         raise ValueError(

@@ -1,0 +1,284 @@
+"""Processes that compute for this one: each is watched from outside, so it is known what ended one.
+
+A `Crew` has as many processes as it is asked for work at a time. Each computes one unit at a time: if it is
+killed, that unit was with it and no other, and the units that were to follow go to a new process. The same
+processes serve on this machine and inside the workers of a cluster, which no unit can take with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from multiprocessing.connection import Connection, Pipe
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+from typing import Any
+
+from gainbias.experiments.provenance import THREADS, code_version
+from gainbias.experiments.units import Unit, UnitAnswer, UnitLimits, answer_of
+
+FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.1, 0.5
+"""After this time a process at work is looked at, for its memory and its limits, and then so often."""
+
+IDLE_SECONDS = 60.0
+"""A process that has had nothing to do for this time ends."""
+
+MOST_STARTS = 3
+"""So many processes in a row may end before they have begun to work."""
+
+PROGRAM = "import sys; sys.path[:] = {}; from gainbias.experiments.workers import serve; serve({})"
+"""What a process runs: unlike with multiprocessing, the main module of the user has no part in it."""
+
+BEGUN, RETURNED, RAISED = "begun", "returned", "raised"
+"""What a process says: that all is there for the work, and what became of it."""
+
+NO_LIMITS = UnitLimits()
+
+
+class WorkerLostError(RuntimeError):
+    """A process ended during work: `again` says whether the same work may have more luck in a new one."""
+
+    def __init__(self, words: str, again: bool) -> None:
+        super().__init__(words)
+        self.again = again
+
+
+class Crew:
+    """Processes with one thread each for linear algebra and for kernels; thread-safe.
+
+    Attributes
+    ----------
+    doing : dict of Worker to (str, float)
+        What runs, by label, and since when, by the monotonic clock.
+    """
+
+    def __init__(self) -> None:
+        self.doing: dict[Worker, tuple[str, float]] = {}
+        self._idle, self._all = list[Worker](), set[Worker]()
+        self._lock, self._closed = threading.Lock(), False
+
+    def answer(self, unit: Unit, limits: UnitLimits, alone: bool) -> UnitAnswer:
+        """Compute a unit; that its worker was killed is an answer, too.
+
+        Parameters
+        ----------
+        unit : Unit
+        limits : UnitLimits
+            What it may take.
+        alone : bool
+            Whether it has a process that has computed nothing before.
+        """
+        began = time.monotonic()
+        try:
+            found: UnitAnswer = self.call(answer_of, unit, label=unit.label, limits=limits, alone=alone)
+        except WorkerLostError as lost:
+            return UnitAnswer(unit.id, None, f"its worker {lost}", time.monotonic() - began, lost.again)
+        return found
+
+    def call(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        label: str = "",
+        limits: UnitLimits = NO_LIMITS,
+        alone: bool = False,
+    ) -> Any:
+        """Call a function in a process, and return what it returns or raise what it raises."""
+        process = self._started(alone)
+        self.doing[process] = label, time.monotonic()
+        try:
+            return process.call(function, args, limits)
+        except WorkerLostError:
+            if self._closed:
+                raise CancelledError from None
+            raise
+        finally:
+            del self.doing[process]
+            self._put_back(process)
+
+    def _started(self, new: bool) -> Worker:
+        """Return a process that is ready for work."""
+        for _ in range(MOST_STARTS):
+            process = self._taken(new)
+            try:
+                process.greet()
+            except WorkerLostError as lost:
+                words = str(lost)
+                self._put_back(process)
+            else:
+                return process
+        raise RuntimeError(f"no worker process can be started on this machine: the last one {words}")
+
+    def _taken(self, new: bool) -> Worker:
+        """Return an idle process; a new one if there is none that is alive, or if it must be new."""
+        with self._lock:
+            if self._closed:
+                raise CancelledError
+            while self._idle:
+                process = self._idle.pop()
+                if process.is_waiting and (process.is_new or not new):
+                    return process
+                self._all.remove(process)
+                process.end()
+            process = Worker()
+            self._all.add(process)
+            return process
+
+    def _put_back(self, process: Worker) -> None:
+        with self._lock:
+            self._idle.append(process)
+
+    def kill(self) -> None:
+        """End all processes at once; work that is lost with them is cancelled."""
+        with self._lock:
+            self._closed = True
+            for process in self._all:
+                process.kill()
+
+    def end(self) -> None:
+        """End all processes; none may be at work."""
+        self.kill()
+        while self._all:
+            self._all.pop().end()
+
+
+class Worker:
+    """A process that calls functions for this one, and ends when this one does."""
+
+    def __init__(self) -> None:
+        self._pipe, there = Pipe()
+        self.is_new, self._greeted, self._memory = True, False, 0
+        one = dict.fromkeys((*THREADS, "MKL_NUM_THREADS", "GAINBIAS_THREADS"), "1")
+        paths = [path or os.getcwd() for path in sys.path]
+        with there:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", PROGRAM.format(paths, there.fileno())],
+                env={**os.environ, **one},
+                pass_fds=[there.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # what a unit prints is no answer of ours
+                process_group=0,  # Ctrl-C is for this process to handle
+            )
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is alive and has nothing to say."""
+        return self._process.poll() is None and not self._pipe.poll()
+
+    def greet(self) -> None:
+        """Wait until it is ready to work."""
+        if not self._greeted:
+            self._received(NO_LIMITS)
+            self._greeted = True
+
+    def call(self, function: Callable[..., Any], args: Sequence[Any], limits: UnitLimits) -> Any:
+        """Call a function there, and return what it returns or raise what it raises.
+
+        Raises
+        ------
+        WorkerLostError
+            If the process was killed, or ended itself, or took more than the limits allow.
+        """
+        try:
+            self._pipe.send((function, args))
+        except OSError:
+            raise WorkerLostError(self._how_it_ended(), again=True) from None
+        what, result = self._received(NO_LIMITS)
+        if what == BEGUN:  # all is loaded there, which is not the fault of the work
+            what, result = self._received(limits)
+        self.is_new = False
+        if what == RAISED:
+            raise result
+        return result
+
+    def _received(self, limits: UnitLimits) -> Any:
+        began, pause = time.monotonic(), FIRST_LOOK_SECONDS
+        try:
+            while not self._pipe.poll(pause):
+                pause = LOOK_SECONDS
+                self._memory = resident_bytes(self._process.pid) or self._memory
+                self._check(limits, time.monotonic() - began)
+            return self._pipe.recv()
+        except (EOFError, OSError):
+            raise WorkerLostError(self._how_it_ended(), again=True) from None
+
+    def _check(self, limits: UnitLimits, seconds: float) -> None:
+        """Kill the process if its work takes more than it may."""
+        if limits.seconds is not None and seconds > limits.seconds:
+            self.kill()
+            raise WorkerLostError(
+                f"was ended: it took longer than its limit of {limits.seconds:g} s", again=False
+            )
+        if limits.memory is not None and self._memory > limits.memory:
+            self.kill()
+            held = f"held {self._memory / 1e9:.2g} GB, more than its limit of {limits.memory / 1e9:.2g} GB"
+            raise WorkerLostError(f"was ended: it {held}", again=not self.is_new)
+
+    def _how_it_ended(self) -> str:
+        code = self._process.wait()
+        if code >= 0:
+            return f"ended by itself, with exit code {code}"
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        perhaps = ", perhaps because memory ran out" if name == "SIGKILL" else ""
+        held = f"; it held {self._memory / 1e9:.2g} GB when last looked at" if self._memory else ""
+        return f"was killed by {name}{perhaps}{held}"
+
+    def kill(self) -> None:
+        """Kill it; who waits for it is told."""
+        self._process.kill()
+
+    def end(self) -> None:
+        """Kill it, and leave nothing of it."""
+        self.kill()
+        self._process.wait()
+        self._pipe.close()
+
+
+def resident_bytes(process: int) -> int:
+    """Return the memory that a process holds; 0 if that is not known, as on other systems than Linux.
+
+    Examples
+    --------
+    >>> resident_bytes(2**22 + 1)
+    0
+    """
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def serve(handle: int) -> None:
+    """Call what is asked for through a pipe; the process ends when whoever asks has ended."""
+    pipe, asked = Connection(handle), queue.SimpleQueue[bytes]()
+    for stopped in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stopped, signal.SIG_IGN)  # those who ask decide what is finished
+
+    def listen() -> None:
+        with contextlib.suppress(EOFError, OSError):
+            while True:
+                asked.put(pipe.recv_bytes())
+        os._exit(1)
+
+    threading.Thread(target=listen, daemon=True).start()
+    code_version()  # which all units are checked for, and takes a while
+    pipe.send("ready")
+    while True:
+        try:
+            what = asked.get(timeout=IDLE_SECONDS)
+        except queue.Empty:
+            return
+        try:
+            function, args = ForkingPickler.loads(what)
+            pipe.send((BEGUN, None))
+            answer = RETURNED, function(*args)
+        except Exception as error:
+            answer = RAISED, error
+        pipe.send(answer)
