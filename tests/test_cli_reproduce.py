@@ -84,5 +84,5 @@ class TestReproduce:
     def test_what_to_install(self, tmp_path, capsys, monkeypatch):
         monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "mo_gymnasium" else name)
         assert cli.main([*self.WORDS, "--output", str(tmp_path / "results")]) == cli.WRONG_INPUT
-        message = "this needs mo_gymnasium: pip install 'gainbias[gym,mo,data,cluster,report]'"
+        message = "this needs mo_gymnasium: pip install 'gainbias[gym,mo,data,report]'"
         assert message in capsys.readouterr().err
