@@ -36,7 +36,7 @@ HEAD_BYTES = 2**16
 """The first line of a record is shorter than this."""
 
 MOST_STORED_BYTES = 2**28
-"""A record that says it is longer is damaged, and after so many bytes without any, no other is looked for."""
+"""A record that says it is longer is damaged; if this many bytes have no record, no other is looked for."""
 
 MOST_FILE_BYTES = 2**28
 """A file that is read as a whole is not longer."""
