@@ -62,7 +62,7 @@ examples:
   gainbias evaluate FrozenLake-v1 --policy left.npy --set is_slippery=false --steps 20000 --json
   gainbias evaluate Pendulum-v1 --policy random --features fourier,4 --steps 20000
   gainbias evaluate log.parquet --state position --reward earned --page answer.html
-  gainbias evaluate log.parquet --action a --policy new.npy
+  gainbias evaluate log.parquet --state position --reward earned --action choice --policy new.npy
   gainbias evaluate latencies.csv --column ms --quantile 0.5 --quantile 0.99
 
 A policy is random, FILE.npy with the action of each discrete observation or the probabilities of all actions,
