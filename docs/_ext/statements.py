@@ -81,7 +81,8 @@ def _counts(found: dict[str, dict[str, Any]]) -> str:
 
 def _row(statement: Statement, row: dict[str, Any], lines: dict[str, int]) -> list[str]:
     links = ", ".join(
-        f"[{finding.removeprefix('finding-')}](paper.md#{finding})" for finding in statement.findings
+        f'<a href="paper.html#{finding}">{finding.removeprefix("finding-")}</a>'
+        for finding in statement.findings
     )
     reasons = [part for part in (statement.corrected, statement.untestable, statement.note) if part]
     said = plain(". ".join(reason.rstrip(".") for reason in reasons))
