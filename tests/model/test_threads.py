@@ -31,6 +31,8 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(threads, "GRAIN", 16)
     for name, value in (("LEAST_TO_SHARE", 0.0), ("BRANCHES", 8), ("WIDE_FRONT", 2e4), ("ROWS_TOGETHER", 4)):
         monkeypatch.setattr(branches, name, value)
+    for name, value in (("STRIP", 5), ("STRIP_ROWS", 3)):
+        monkeypatch.setattr(branches, name, value)
     for name, value in (("LARGE", 300), ("SUBTREES", 8), ("SMALL", 0)):
         monkeypatch.setattr(symbolic, name, value)
     monkeypatch.setattr(orders, "SMALL_PART", 60)

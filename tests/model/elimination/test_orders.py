@@ -65,9 +65,9 @@ def test_a_search_visits_level_by_level_and_then_what_it_has_not_reached(seed: i
     for start in (0, 7, 59):
         levels = levels_by_the_plain_rule(rows, start, list(range(60)))
         for search in both_forms(orders.breadth_first):
-            last, widest = search(graph.indptr, graph.indices, start)
-            assert last == levels[-1][-1]
-            assert widest == max(map(len, levels))
+            states, begins = search(graph.indptr, graph.indices, start)
+            assert [part.tolist() for part in np.split(states, begins[1:-1])] == levels
+            assert (begins[0], begins[-1]) == (0, 60)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -131,7 +131,9 @@ def graphs_to_cut() -> dict[str, sparse.csr_array]:
 
 
 @pytest.mark.parametrize(("name", "graph"), graphs_to_cut().items())
-def test_a_part_is_cut_along_the_level_of_the_plain_rule(name: str, graph: sparse.csr_array) -> None:
+def test_a_part_is_cut_along_the_level_of_the_plain_rule(
+    name: str, graph: sparse.csr_array, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows, n, own = lists_of(graph), graph.shape[0], 5
     part_before = np.full(n, own, np.int32)
     part_before[:4] = [3, 4, 6, -1]  # these states belong to other parts, and are at both ends of the order
@@ -141,9 +143,10 @@ def test_a_part_is_cut_along_the_level_of_the_plain_rule(name: str, graph: spars
         [[j for j in row if j in inside] for row in rows], order_before[2:-2].tolist()
     )
     assert (expected is None) == (name == "full")
-    for cut in both_forms(orders.cut_part):
+    for cut, between in zip(both_forms(orders.cut_part), both_forms(orders.cut_between), strict=True):
+        monkeypatch.setattr(orders, "cut_between", between)
         part, order, mark = part_before.copy(), order_before.copy(), np.full(n, -1, np.int32)
-        sizes = cut(graph.indptr, graph.indices, part, mark, order, own, 2, n - 2, -1)
+        sizes = cut(graph.indptr, graph.indices, part, mark, order, own, 2, n - 2)
         if expected is None:
             assert sizes == (0, 0)
             np.testing.assert_array_equal(order, order_before)
@@ -163,7 +166,7 @@ def test_levels_near_the_middle_leave_parts_of_like_size() -> None:
     for side in (9, 16):
         graph, n = grid(side), side**2
         room = [np.zeros(n, np.int32), np.full(n, -1, np.int32), np.arange(n, dtype=np.int32)]
-        low, high = orders.cut_part(graph.indptr, graph.indices, *room, 0, 0, n, -1)
+        low, high = orders.cut_part(graph.indptr, graph.indices, *room, 0, 0, n)
         assert min(low, high) >= 0.4 * n - side
         assert n - low - high <= side
 
@@ -222,6 +225,7 @@ def test_a_part_is_cut_up_by_the_plain_rule(
             if form is as_python:
                 patch.setattr(orders, "MOST_CUTS", most_cuts)
                 patch.setattr(orders, "cut_part", both_forms(orders.cut_part)[0])
+                patch.setattr(orders, "cut_between", both_forms(orders.cut_between)[0])
             found = form(graph.indptr, graph.indices, *room, 0, 0, n, SMALLEST_PART)
         assert room[2].tolist() == order
         assert room[0].tolist() == part
@@ -250,8 +254,8 @@ def test_a_dissected_order_is_that_of_the_plain_rule(
         order[begin:end] = states[minimum_degree(graph[states][:, states].tocsr())].tolist()
     monkeypatch.setattr(orders, "SMALL_PART", small)
     assert orders.dissected_order(graph)[0].tolist() == order
-    rim = orders.widest_level(graph)[1]
-    assert orders.dissected_order(graph, rim)[0].tolist() == order
+    levels = orders.widest_level(graph)[1]
+    assert orders.dissected_order(graph, levels)[0].tolist() == order
 
 
 def test_parts_of_the_usual_sizes_are_cut_as_far_as_the_smallest() -> None:

@@ -6,7 +6,8 @@ of threads, and what a branch hands to its parent is added up in a fixed order: 
 
 A branch is a front with all that is below it, if that is little work, or one single front above such
 branches. Branches of one level do not touch each other. Near the root there are few fronts and they are
-large: there threads share the rows of a front.
+large: there threads share the rows of a front. The solves go through such a front in strips of positions:
+those of a strip hand on to each other first, and then to all others, which threads share.
 """
 
 from __future__ import annotations
@@ -22,13 +23,19 @@ from gainbias.model.solve.elimination.numeric import (
     PANEL,
     Fronts,
     Sparse,
+    add_products,
     add_rest,
+    add_rows,
     assemble_front,
+    down_left_inside,
+    down_right_inside,
     eliminate_front,
     eliminate_panel,
     factorise,
     keep_front,
     pass_on,
+    up_left_inside,
+    up_right_inside,
 )
 from gainbias.model.solve.elimination.symbolic import cut_tree, work_sizes
 from gainbias.types import Floats, Ints
@@ -45,11 +52,21 @@ OPERATIONS_PER_FACTOR = 50.0
 WIDE_FRONT = 5e8
 """Threads share the rows of a front that takes more operations than this."""
 
-ROWS_TOGETHER = 64
+ROWS_TOGETHER = 32
 """Number of rows of a wide front that one thread works on at a time."""
+
+STRIP, STRIP_ROWS = 256, 128
+"""A solve goes through this many positions of a wide front together, and a thread takes this many others."""
+
+FEW_FRONTS = 4
+"""In a level with fewer branches than this threads share the rows of wide fronts when they solve, too."""
 
 FRONTS_AT_ONCE = 32
 """Memory is set aside for the fronts of this many threads."""
+
+
+InStrips = Callable[[Floats, int, Floats], None]
+"""Takes the factors of a front, the number of its own positions, and all its positions, which it changes."""
 
 
 class Branch(NamedTuple):
@@ -86,6 +103,10 @@ class Branch(NamedTuple):
     sizes: tuple[int, int]
     is_wide: bool
 
+    def own(self, values: Floats) -> Floats:
+        """Return the factors of the branch, of those of all."""
+        return values[self.fronts.offset[0] : self.fronts.offset[-1]]
+
 
 @dataclass(frozen=True)
 class Branches:
@@ -111,10 +132,16 @@ class Branches:
         boundary = sum(len(branch.fronts.boundary) for branch in self.parts)
         return 8 * (rests + FRONTS_AT_ONCE * own + wide) + 4 * boundary
 
-    def go_up(self, work: Callable[[Fronts, Floats, Floats], Any], values: Floats, x: Floats) -> list[Any]:
+    def go_up(
+        self,
+        work: Callable[[Fronts, Floats, Floats], Any],
+        values: Floats,
+        x: Floats,
+        in_strips: InStrips | None = None,
+    ) -> list[Any]:
         """Let `work` go up all branches: it changes `x`, by position, and hands on to later positions.
 
-        Returns what it returned for each branch.
+        `in_strips` does the same in a wide front. Returns what `work` returned for each branch.
         """
         handed: list[Floats] = [np.empty(0)] * len(self.parts)
         results: list[Any] = [None] * len(self.parts)
@@ -126,25 +153,46 @@ class Branches:
             y[:own] = x[branch.low : branch.high]
             for child, place in zip(branch.children, branch.places, strict=True):
                 y[place] += handed[child]
-            results[number] = work(branch.fronts, values, y)
+            if in_strips is None or not branch.is_wide:
+                results[number] = work(branch.fronts, values, y)
+            else:
+                in_strips(branch.own(values), own, y)
             x[branch.low : branch.high] = y[:own]
             handed[number] = y[own:]
 
         for level in self.levels:
-            share_out(lambda k, level=level: climb(level[k]), len(level))  # type: ignore[misc]
+            self._visit(climb, level)
         return results
 
-    def go_down(self, work: Callable[[Fronts, Floats, Floats], Any], values: Floats, x: Floats) -> None:
+    def go_down(
+        self,
+        work: Callable[[Fronts, Floats, Floats], Any],
+        values: Floats,
+        x: Floats,
+        in_strips: InStrips,
+    ) -> None:
         """Let `work` go down all branches: it changes `x`, by position, and looks at later positions."""
 
         def descend(number: int) -> None:
             branch = self.parts[number]
+            own = branch.high - branch.low
             y = np.concatenate([x[branch.low : branch.high], x[branch.outside]])
-            work(branch.fronts, values, y)
-            x[branch.low : branch.high] = y[: branch.high - branch.low]
+            if branch.is_wide:
+                in_strips(branch.own(values), own, y)
+            else:
+                work(branch.fronts, values, y)
+            x[branch.low : branch.high] = y[:own]
 
         for level in reversed(self.levels):
-            share_out(lambda k, level=level: descend(level[k]), len(level))  # type: ignore[misc]
+            self._visit(descend, level)
+
+    def _visit(self, work: Callable[[int], None], level: list[int]) -> None:
+        """Let threads share the branches of a level, or their rows if these are few and wide."""
+        if len(level) < FEW_FRONTS and all(self.parts[number].is_wide for number in level):
+            for number in level:
+                work(number)
+        else:
+            share_out(lambda k: work(level[k]), len(level))
 
 
 def find_branches(fronts: Fronts) -> Branches | None:
@@ -302,3 +350,66 @@ def _eliminate_joint(
     share_blocks(lambda low, high: keep_front(front, size, wide, leak, kept, left, low, high), size, together)
     progress[0] += 2.0 * (float(size) ** 3 - float(rest) ** 3) / 3.0
     return left
+
+
+def up_right_in_strips(kept: Floats, wide: int, x: Floats) -> None:
+    """Do in one front what `go_up_right` does in all."""
+    size = len(x)
+    for begin, end in _strips(wide):
+        up_right_inside(kept, size, x, begin, end)
+
+        def hand_on(low: int, high: int, begin: int = begin, end: int = end) -> None:
+            middle = min(max(low, wide), high)
+            add_products(kept, 0, size, x, begin, end, low, middle)
+            # The multipliers of the boundary have rows that are as long as the front is wide.
+            add_products(kept, wide * (size - wide), wide, x, begin, end, middle, high)
+
+        _share(hand_on, end, size)
+
+
+def down_right_in_strips(kept: Floats, wide: int, x: Floats) -> None:
+    """Do in one front what `go_down_right` does in all."""
+    size = len(x)
+    _share(lambda low, high: add_products(kept, 0, size, x, wide, size, low, high), 0, wide)
+    for begin, end in reversed(_strips(wide)):
+        down_right_inside(kept, size, x, begin, end)
+        _share(
+            lambda low, high, begin=begin, end=end: add_products(kept, 0, size, x, begin, end, low, high),  # type: ignore[misc]
+            0,
+            begin,
+        )
+
+
+def up_left_in_strips(kept: Floats, wide: int, x: Floats) -> None:
+    """Do in one front what `go_up_left` does in all."""
+    size = len(x)
+    for begin, end in _strips(wide):
+        up_left_inside(kept, size, x, begin, end)
+        _share(
+            lambda low, high, begin=begin, end=end: add_rows(kept, 0, size, x, begin, end, low, high),  # type: ignore[misc]
+            end,
+            size,
+        )
+
+
+def down_left_in_strips(kept: Floats, wide: int, x: Floats) -> None:
+    """Do in one front what `go_down_left` does in all."""
+    size = len(x)
+    place = wide * (size - wide)
+    _share(lambda low, high: add_rows(kept, place, wide, x, wide, size, low, high), 0, wide)
+    for begin, end in reversed(_strips(wide)):
+        down_left_inside(kept, size, x, begin, end)
+        _share(
+            lambda low, high, begin=begin, end=end: add_rows(kept, 0, size, x, begin, end, low, high),  # type: ignore[misc]
+            0,
+            begin,
+        )
+
+
+def _strips(wide: int) -> list[tuple[int, int]]:
+    return [(begin, min(begin + STRIP, wide)) for begin in range(0, wide, STRIP)]
+
+
+def _share(work: Callable[[int, int], None], begin: int, end: int) -> None:
+    """Let threads share the positions ``begin:end``."""
+    share_blocks(lambda low, high: work(begin + low, begin + high), end - begin, STRIP_ROWS)

@@ -404,3 +404,75 @@ def go_down_left(fronts: Fronts, factors: Floats, x: Floats) -> None:
             value = x[begin + p]
             for q in range(p):
                 x[begin + q] += value * rows[p, q]
+
+
+@bare_kernel
+def add_products(
+    kept: Floats, place: int, step: int, x: Floats, begin: int, end: int, low: int, high: int
+) -> None:
+    """Add to ``x[low:high]`` rows of factors times ``x[begin:end]``; row i begins at ``place + i * step``.
+
+    A sum cannot be made in another order, so that each addition waits for the one before. Four rows at a time
+    keep the processor busy meanwhile.
+    """
+    i = low
+    while i + 4 <= high:
+        row = place + i * step
+        r0, r1 = kept[row + begin : row + end], kept[row + step + begin : row + step + end]
+        row += 2 * step
+        r2, r3 = kept[row + begin : row + end], kept[row + step + begin : row + step + end]
+        y = x[begin:end]
+        a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]
+        for q in range(len(y)):
+            a += r0[q] * y[q]
+            b += r1[q] * y[q]
+            c += r2[q] * y[q]
+            d += r3[q] * y[q]
+        x[i], x[i + 1], x[i + 2], x[i + 3] = a, b, c, d
+        i += 4
+    while i < high:
+        value = x[i]
+        for q in range(begin, end):
+            value += kept[place + i * step + q] * x[q]
+        x[i] = value
+        i += 1
+
+
+@bare_kernel
+def add_rows(
+    kept: Floats, place: int, step: int, x: Floats, begin: int, end: int, low: int, high: int
+) -> None:
+    """Add to ``x[low:high]`` rows of factors times ``x[begin:end]``; row q begins at ``place + q * step``."""
+    for q in range(begin, end):
+        row = place + q * step
+        add_one_to_one(x[low:high], kept[row + low : row + high], x[q])
+
+
+@bare_kernel
+def up_right_inside(kept: Floats, size: int, x: Floats, begin: int, end: int) -> None:
+    """Let the positions ``begin:end`` of a front hand on to each other, for a right side."""
+    for p in range(begin + 1, end):
+        add_products(kept, 0, size, x, begin, p, p, p + 1)
+
+
+@bare_kernel
+def down_right_inside(kept: Floats, size: int, x: Floats, begin: int, end: int) -> None:
+    """Finish the positions ``begin:end`` of a front, to which others have been added, for a right side."""
+    for p in range(end - 1, begin - 1, -1):
+        add_products(kept, 0, size, x, p + 1, end, p, p + 1)
+        x[p] /= kept[p * size + p]
+
+
+@bare_kernel
+def up_left_inside(kept: Floats, size: int, x: Floats, begin: int, end: int) -> None:
+    """Let the positions ``begin:end`` of a front hand on to each other, for a left side."""
+    for p in range(begin, end):
+        x[p] /= kept[p * size + p]
+        add_rows(kept, 0, size, x, p, p + 1, p + 1, end)
+
+
+@bare_kernel
+def down_left_inside(kept: Floats, size: int, x: Floats, begin: int, end: int) -> None:
+    """Finish the positions ``begin:end`` of a front, to which others have been added, for a left side."""
+    for p in range(end - 1, begin, -1):
+        add_rows(kept, 0, size, x, p, p + 1, begin, p)

@@ -7,6 +7,8 @@ is, which tells what eliminating its states costs.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -26,48 +28,66 @@ MOST_CUTS = 28
 """A part is cut at most this often: marks of smaller parts would not be integers of 32 bits."""
 
 
-def widest_level(graph: sp.csr_array) -> tuple[int, int]:
-    """Return the size of the largest breadth-first level from a state at the rim, and that state.
+class Levels(NamedTuple):
+    """The breadth-first levels of a graph, from a state at its rim.
 
-    Hubs are taken out first; the state is -1 if there are any.
+    Attributes
+    ----------
+    states : (n,) int array
+        The states, level by level.
+    start : (levels + 1,) int array
+        Where each level begins in `states`, and the end.
+    """
+
+    states: Ints
+    start: Ints
+
+
+def widest_level(graph: sp.csr_array) -> tuple[int, Levels | None]:
+    """Return the size of the largest breadth-first level from a state at the rim, and all levels.
+
+    Hubs are taken out first; then the levels are not those of the graph, and None is returned for them.
 
     Examples
     --------
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(9, 9)).tocsr()
-    >>> widest_level(path)
-    (1, 8)
+    >>> width, levels = widest_level(path)
+    >>> width, levels.states.tolist()
+    (1, [8, 7, 6, 5, 4, 3, 2, 1, 0])
     """
     hubs = _hubs(graph)
     if hubs.any():
         # All that touch a hub would be one level, but a hub is eliminated last and separates nothing.
         others = np.flatnonzero(~hubs)
         if others.size == 0:
-            return len(hubs), -1
+            return len(hubs), None
         graph = graph[others][:, others].tocsr()
-    rim, _ = breadth_first(graph.indptr, graph.indices, 0)
-    width = breadth_first(graph.indptr, graph.indices, rim)[1]
-    return int(width), -1 if hubs.any() else int(rim)
+    states, _ = breadth_first(graph.indptr, graph.indices, 0)
+    levels = Levels(*breadth_first(graph.indptr, graph.indices, states[-1]))
+    return int(np.diff(levels.start).max()), None if hubs.any() else levels
 
 
 @kernel
-def breadth_first(indptr: Ints, indices: Ints, start: int) -> tuple[int, int]:
-    """Return the last state that a breadth-first search from `start` reaches, and its widest level.
+def breadth_first(indptr: Ints, indices: Ints, start: int) -> tuple[Ints, Ints]:
+    """Return the states in breadth-first order from `start`, (n,), and where each level begins, and the end.
 
     What is not reached is searched afterwards, part by part.
     """
-    queue = np.empty(len(indptr) - 1, np.int64)
-    seen = np.zeros(len(indptr) - 1, np.uint8)
+    n = len(indptr) - 1
+    queue, level, seen = np.empty(n, np.int32), np.empty(n + 1, np.int32), np.zeros(n, np.uint8)
     queue[0], seen[start] = start, 1
-    begin, end, widest, unseen = 0, 1, 1, 0
-    while end < len(seen) or begin < end:
+    begin, end, levels, unseen = 0, 1, 0, 0
+    while end < n or begin < end:
         if begin == end:
             while seen[unseen] != 0:
                 unseen += 1
             queue[end], seen[unseen] = unseen, 1
             end += 1
-        widest = max(widest, end - begin)
+        level[levels] = begin
+        levels += 1
         begin, end = end, next_level(indptr, indices, queue, seen, begin, end, np.inf)
-    return queue[end - 1], widest
+    level[levels] = n
+    return queue, level[: levels + 1].copy()
 
 
 @kernel
@@ -157,7 +177,7 @@ def nested_dissection(graph: sp.csr_array) -> Ints:
     return np.asarray(order, dtype=np.int32)
 
 
-def dissected_order(graph: sp.csr_array, rim: int = -1) -> tuple[Ints, list[tuple[int, int]]]:
+def dissected_order(graph: sp.csr_array, levels: Levels | None = None) -> tuple[Ints, list[tuple[int, int]]]:
     """Return an order in which parts of the graph come first, and what separates them comes last.
 
     The graph is cut along breadth-first levels, again and again, until parts are very small. Threads share
@@ -168,8 +188,8 @@ def dissected_order(graph: sp.csr_array, rim: int = -1) -> tuple[Ints, list[tupl
     ----------
     graph : (n, n) csr_array
         Symmetric pattern without diagonal.
-    rim : int
-        A state at the rim, from which the first levels are counted; -1 if none is known.
+    levels : Levels, optional
+        The levels along which the graph is cut first, if they are known.
 
     Returns
     -------
@@ -194,7 +214,10 @@ def dissected_order(graph: sp.csr_array, rim: int = -1) -> tuple[Ints, list[tupl
     while large:
 
         def cut(k: int, parts: list[tuple[int, int, int]] = large) -> tuple[int, int]:
-            return cut_part(*room, *parts[k], rim if parts[k][0] == 0 else -1)
+            own, begin, end = parts[k]
+            if own == 0 and levels is not None:
+                return cut_between(*room, own, begin, end, *levels)
+            return cut_part(*room, own, begin, end)
 
         found = share_out(cut, len(large))
         smaller = []
@@ -248,7 +271,7 @@ def cut_up(
             continue
         low, high = 0, 0
         if number < 2**MOST_CUTS:
-            low, high = cut_part(indptr, indices, part, mark, order, number, first, last, -1)
+            low, high = cut_part(indptr, indices, part, mark, order, number, first, last)
         if low > 0:
             middle = first + low
             waiting[count, 0], waiting[count, 1], waiting[count, 2] = 2 * number + 2, middle, middle + high
@@ -263,37 +286,14 @@ def cut_up(
 
 @kernel
 def cut_part(
-    indptr: Ints,
-    indices: Ints,
-    part: Ints,
-    mark: Ints,
-    order: Ints,
-    own: int,
-    begin: int,
-    end: int,
-    known_rim: int,
+    indptr: Ints, indices: Ints, part: Ints, mark: Ints, order: Ints, own: int, begin: int, end: int
 ) -> tuple[int, int]:
-    """Cut a part of a graph in two along a breadth-first level, and return the sizes of both.
-
-    Parameters
-    ----------
-    indptr, indices : int arrays
-        The graph.
-    part : (n,) int array
-        The part of each state; those that separate two parts get -1.
-    mark : (n,) int array
-        Room for marks.
-    order : (n,) int array
-        The states of part `own` are at `begin` to ``end - 1``. They are arranged anew: one part, the other
-        part, and what separates them. Nothing is changed and 0 returned if there are too few levels.
-    known_rim : int
-        A state at the rim of the part, which is looked for if it is -1.
-    """
+    """Cut a part of a graph in two along a breadth-first level from its rim, as `cut_between` does."""
     count = end - begin
-    queue, level = np.empty(count, np.int32), np.empty(count + 1, np.int64)
-    rim = order[begin] if known_rim < 0 else known_rim
+    queue, level = np.empty(count, np.int32), np.empty(count + 1, np.int32)
+    rim = order[begin]
     levels = 0
-    for sweep in range(0 if known_rim < 0 else 1, 2):
+    for sweep in range(2):
         stamp = 4 * own + sweep
         queue[0], mark[rim] = rim, stamp
         done, filled, levels, scanned = 0, 1, 0, begin
@@ -317,6 +317,39 @@ def cut_part(
             done = level_end
         level[levels] = count
         rim = queue[count - 1]
+    return cut_between(indptr, indices, part, mark, order, own, begin, end, queue, level[: levels + 1])
+
+
+@kernel
+def cut_between(
+    indptr: Ints,
+    indices: Ints,
+    part: Ints,
+    mark: Ints,
+    order: Ints,
+    own: int,
+    begin: int,
+    end: int,
+    queue: Ints,
+    level: Ints,
+) -> tuple[int, int]:
+    """Cut a part of a graph in two along the best of some levels, and return the sizes of both.
+
+    Parameters
+    ----------
+    indptr, indices : int arrays
+        The graph.
+    part : (n,) int array
+        The part of each state; those that separate two parts get -1.
+    mark : (n,) int array
+        Room for marks.
+    order : (n,) int array
+        The states of part `own` are at `begin` to ``end - 1``. They are arranged anew: one part, the other
+        part, and what separates them. Nothing is changed and 0 returned if there are too few levels.
+    queue, level : int arrays
+        The states of the part level by level, and where each level begins, and the end.
+    """
+    count, levels = end - begin, len(level) - 1
     if levels < 3:
         return 0, 0
     best, width = -1, count + 1

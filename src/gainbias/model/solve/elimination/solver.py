@@ -23,7 +23,16 @@ from numpy.typing import NDArray
 from gainbias.kernels import by_blocks, is_large, kernel
 from gainbias.model.checks import EPSILON, CsrArray, row_sums
 from gainbias.model.doubled import Doubled
-from gainbias.model.solve.elimination.branches import Branches, eliminate_branches, find_branches
+from gainbias.model.solve.elimination.branches import (
+    Branches,
+    InStrips,
+    down_left_in_strips,
+    down_right_in_strips,
+    eliminate_branches,
+    find_branches,
+    up_left_in_strips,
+    up_right_in_strips,
+)
 from gainbias.model.solve.elimination.law import (
     SMALLEST_NORMAL,
     Law,
@@ -372,29 +381,34 @@ class Factors:
     def solve(self, right: Floats) -> Floats:
         """Return x with ``M x = right``; a non-negative right side keeps relative accuracy entry by entry."""
         x = gathered(right, self.fronts.order)
-        self.go_up(go_up_right, x)
-        self._go_down(go_down_right, x)
+        self.go_up(go_up_right, x, up_right_in_strips)
+        self._go_down(go_down_right, x, down_right_in_strips)
         return gathered(x, self.fronts.position)
 
     def solve_transposed(self, left: Floats) -> Floats:
         """Return x with ``x M = left``; a non-negative left side keeps relative accuracy entry by entry."""
         x = gathered(left, self.fronts.order)
-        self.go_up(go_up_left, x)
-        self._go_down(go_down_left, x)
+        self.go_up(go_up_left, x, up_left_in_strips)
+        self._go_down(go_down_left, x, down_left_in_strips)
         return gathered(x, self.fronts.position)
 
-    def go_up(self, work: Callable[[Fronts, Floats, Floats], Any], x: Floats) -> list[Any]:
+    def go_up(
+        self,
+        work: Callable[[Fronts, Floats, Floats], Any],
+        x: Floats,
+        in_strips: InStrips | None = None,
+    ) -> list[Any]:
         """Let `work` change `x`, by position, from the first front to the last; return what it returns."""
         if self.branches is None:
             return [work(self.fronts, self.values, x)]
-        return self.branches.go_up(work, self.values, x)
+        return self.branches.go_up(work, self.values, x, in_strips)
 
-    def _go_down(self, work: Callable[[Fronts, Floats, Floats], Any], x: Floats) -> None:
+    def _go_down(self, work: Callable[[Fronts, Floats, Floats], Any], x: Floats, in_strips: InStrips) -> None:
         """Let `work` change `x`, by position, from the last front to the first."""
         if self.branches is None:
             work(self.fronts, self.values, x)
         else:
-            self.branches.go_down(work, self.values, x)
+            self.branches.go_down(work, self.values, x, in_strips)
 
 
 def factorise_chain(transitions: CsrArray, leak: Floats, plan: EliminationPlan, budget: Budget) -> Factors:

@@ -120,7 +120,7 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
     n = graph.shape[0]
     budget.watch.show(f"ordering {n:,} states")
     most_entries = budget.max_memory / 8
-    width, rim = widest_level(graph)
+    width, levels = widest_level(graph)
     expands = n > SMALL and width > n / 10
     ordering = PER_ORDERED_STATE * n + PER_ORDERED_ENTRY * graph.nnz
     flops = predicted_flops(n, graph.nnz, width)
@@ -133,7 +133,7 @@ def plan_sparse(graph: sp.csr_array, budget: Budget) -> tuple[EliminationPlan, s
         if width <= NARROW:
             order, name = level_by_level(graph), "breadth first"
         elif is_flat:
-            (order, parts), name = dissected_order(graph, rim), "dissection by levels"
+            (order, parts), name = dissected_order(graph, levels), "dissection by levels"
         else:
             order, name = minimum_degree(graph), "minimum degree"
         pays = budget.meter.entries_that_pay(n)
