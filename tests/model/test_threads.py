@@ -118,9 +118,12 @@ def test_blocks_change_last_digits_only(monkeypatch: pytest.MonkeyPatch, small_b
         assert np.all(off <= shared.bias_error + alone.bias_error)
 
 
+@pytest.mark.parametrize("many", [2, 8, 99])
 def test_branches_give_the_factors_of_one_thread_bit_for_bit(
-    monkeypatch: pytest.MonkeyPatch, small_blocks
+    many: int, monkeypatch: pytest.MonkeyPatch, small_blocks
 ) -> None:
+    """However many fronts of a level it takes until each is left to one thread."""
+    monkeypatch.setattr(branches, "MANY_FRONTS", many)
     chain = grid(24).csr[1:, 1:].tocsr()
     leak = np.maximum(1.0 - np.asarray(chain.sum(axis=1)), 0.0)
     plan, name = symbolic.plan_sparse(symbolic.symmetric_pattern(chain), PLENTY)
@@ -129,7 +132,9 @@ def test_branches_give_the_factors_of_one_thread_bit_for_bit(
         shared = solver.factorise_chain(chain, leak, plan, PLENTY)
     assert shared.branches is not None
     assert len(shared.branches.parts) > 8
-    assert any(branch.is_wide for branch in shared.branches.parts)
+    wide = [sum(shared.branches.parts[k].is_wide for k in level) for level in shared.branches.levels]
+    assert wide[-1] == 1
+    assert max(wide) < many
     monkeypatch.setattr(branches, "LEAST_TO_SHARE", 1e99)
     alone = solver.factorise_chain(chain, leak, plan, PLENTY)
     assert alone.branches is None

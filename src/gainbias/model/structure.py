@@ -73,9 +73,10 @@ def find_structure(csr: CsrArray) -> Structure:
     """
     num_classes, labels = csgraph.connected_components(csr, directed=True, connection="strong")
     class_of = _numbered_by_smallest_state(labels, num_classes)
-    class_of_row = np.repeat(class_of, np.diff(csr.indptr))
     is_open = np.zeros(num_classes, dtype=bool)
-    is_open[class_of_row[class_of_row != class_of[csr.indices]]] = True
+    if num_classes > 1:
+        class_of_row = np.repeat(class_of, np.diff(csr.indptr))
+        is_open[class_of_row[class_of_row != class_of[csr.indices]]] = True
 
     is_transient = is_open[class_of]
     recurrent_states = np.flatnonzero(~is_transient)

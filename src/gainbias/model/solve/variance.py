@@ -49,6 +49,9 @@ DIRECT_DIGITS = 1e-6
 ENOUGH_VARIANCE = 1e-9
 """A variance whose relative error is this small is not found in another way too."""
 
+STATES_AT_ONCE = 2**14
+"""Jumps from this many states are worked on together: threads that need new memory wait for each other."""
+
 FAR_BETTER = 1e3
 """The other way is taken if it brings this much."""
 
@@ -245,7 +248,7 @@ def _squared_jumps(
     def work(begin: int, end: int) -> None:
         out[:, begin:end] = _squared_jumps_from(csr, own, own_error, bias, bias_error, in_time, begin, end)
 
-    share_blocks(work, csr.shape[0])
+    share_blocks(work, csr.shape[0], STATES_AT_ONCE)
     return out[0], out[1], out[2]
 
 

@@ -49,13 +49,14 @@ BRANCHES, MOST_BRANCHES = 128, 5_000
 OPERATIONS_PER_FACTOR = 50.0
 """A number in the factors costs about as much as this many operations, because it is read in many solves."""
 
-WIDE_FRONT = 5e8
-"""Threads share the rows of a front that takes more operations than this."""
+WIDE_FRONT, MANY_FRONTS = 5e8, 8
+"""Threads share the rows of a front that takes more operations than the first, unless its level has as many
+branches as the second: then each thread takes a whole one, and need not wait for others after each panel."""
 
-ROWS_TOGETHER = 32
+ROWS_TOGETHER = 64
 """Number of rows of a wide front that one thread works on at a time."""
 
-STRIP, STRIP_ROWS = 256, 128
+STRIP, STRIP_ROWS = 1024, 64
 """A solve goes through this many positions of a wide front together, and a thread takes this many others."""
 
 FEW_FRONTS = 4
@@ -218,10 +219,12 @@ def find_branches(fronts: Fronts) -> Branches | None:
             children[over].append(child)
             level[over] = max(level[over], level[child] + 1)
 
+    is_wide = (operations[last] > WIDE_FRONT) & (np.bincount(level)[level] < MANY_FRONTS)
+
     def branch(k: int) -> Branch:
         end = int(last[k]) + 1
         begin = end - int(size[last[k]]) if is_low[last[k]] else end - 1
-        return _branch(fronts, begin, end, last[children[k]], tuple(children[k]), operations)
+        return _branch(fronts, begin, end, last[children[k]], tuple(children[k]), bool(is_wide[k]))
 
     parts = share_out(branch, len(last))
     done = np.append(0.0, np.cumsum(work))
@@ -232,7 +235,7 @@ def find_branches(fronts: Fronts) -> Branches | None:
 
 
 def _branch(
-    fronts: Fronts, begin: int, end: int, child_fronts: Ints, children: tuple[int, ...], operations: Floats
+    fronts: Fronts, begin: int, end: int, child_fronts: Ints, children: tuple[int, ...], is_wide: bool
 ) -> Branch:
     first, start = fronts.first[begin : end + 1], fronts.start[begin : end + 1]
     low, high = int(first[0]), int(first[-1])
@@ -260,10 +263,8 @@ def _branch(
     size = high - low + len(outside)
     is_joint = len(children) > 0 or end - begin == 1
     stack, largest, _ = work_sizes(first, start, counts) if not is_joint else (0, size**2, 0)
-    is_wide = is_joint and float(operations[begin]) > WIDE_FRONT
-    return Branch(
-        begin, end, low, high, local, outside, children, places, (int(stack), int(largest)), bool(is_wide)
-    )
+    sizes = int(stack), int(largest)
+    return Branch(begin, end, low, high, local, outside, children, places, sizes, is_joint and is_wide)
 
 
 def eliminate_branches(

@@ -451,16 +451,24 @@ def add_rows(
 @bare_kernel
 def up_right_inside(kept: Floats, size: int, x: Floats, begin: int, end: int) -> None:
     """Let the positions ``begin:end`` of a front hand on to each other, for a right side."""
-    for p in range(begin + 1, end):
-        add_products(kept, 0, size, x, begin, p, p, p + 1)
+    for low in range(begin, end, PANEL):
+        high = min(low + PANEL, end)
+        for p in range(low + 1, high):
+            add_products(kept, 0, size, x, low, p, p, p + 1)
+        add_products(kept, 0, size, x, low, high, high, end)
 
 
 @bare_kernel
 def down_right_inside(kept: Floats, size: int, x: Floats, begin: int, end: int) -> None:
     """Finish the positions ``begin:end`` of a front, to which others have been added, for a right side."""
-    for p in range(end - 1, begin - 1, -1):
-        add_products(kept, 0, size, x, p + 1, end, p, p + 1)
-        x[p] /= kept[p * size + p]
+    high = end
+    while high > begin:
+        low = max(high - PANEL, begin)
+        for p in range(high - 1, low - 1, -1):
+            add_products(kept, 0, size, x, p + 1, high, p, p + 1)
+            x[p] /= kept[p * size + p]
+        add_products(kept, 0, size, x, low, high, begin, low)
+        high = low
 
 
 @bare_kernel
