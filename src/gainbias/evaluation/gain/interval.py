@@ -195,7 +195,8 @@ def estimate_gain(
     groups = rewards.groups_after(cut, -(-SKEWNESS_GROUPS // rewards.num_chains), gain)
     r_hat = split_r_hat(means, squares, rewards.sums.size) if variance > 0.0 else 1.0
     size, steps, head = rewards.sums.size, rewards.steps, rewards.head_about(gain)
-    path = _Path(gain, rewards.with_rest(gain, cut), groups, head, variance, size, steps, cut, skipped)
+    whole, columns = rewards.with_rest(gain, cut), rewards.columns_after(cut)
+    path = _Path(gain, whole, columns, groups, head, variance, size, steps, cut, skipped)
     return _estimated(path, confidence, r_hat, rewards.mean, _start_in_words(rewards, means, cut))
 
 
@@ -238,6 +239,8 @@ class _Path:
         The estimate.
     means, groups : (chains, batches) and (chains, groups) arrays
         Means less the estimate after the warm-up, over batches and over groups of them.
+    columns : tuple of (chains, batches) arrays
+        The same of the columns of a ratio.
     head : (chains, first) array
         First numbers, with the warm-up and about any level; empty if each of all is a batch.
     variance : float
@@ -248,6 +251,7 @@ class _Path:
 
     gain: float
     means: Floats
+    columns: tuple[Floats, ...]
     groups: Floats
     head: Floats
     variance: float
@@ -291,10 +295,8 @@ def _estimated(path: _Path, confidence: float, r_hat: float, whole: float, doubt
             down, up = max(down, within), max(up, within)
         interval = path.gain - down, path.gain + up
         has_slow_part = long_run >= CANCELLED * path.variance
-        head = path.head[:, transient:]
-        verdicts = judge(
-            path.means, waves if has_slow_part else None, path.size, path.cut, head, path.skipped
-        )
+        slow, head = waves if has_slow_part else None, path.head[:, transient:]
+        verdicts = judge(path.means, slow, path.size, path.cut, head, path.skipped, path.columns)
     return GainEstimate(
         gain=path.gain,
         interval=interval,
