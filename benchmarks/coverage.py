@@ -331,7 +331,12 @@ def flags(entries: list[dict[str, Any]]) -> str:
     entries = [entry for entry in entries if entry["expected"] not in ("steady", "periodic")]
     for name in dict.fromkeys(entry["process"] for entry in entries):
         mine = [entry for entry in entries if entry["process"] == name]
-        shares = (f"{entry['steps']:,}: {_share(entry['methods']['gainbias']['flagged'])}" for entry in mine)
+        found = [(f"{entry['steps']:,}", entry["methods"]["gainbias"]) for entry in mine]
+        shares = (
+            f"{steps}: {_share(row['flagged'])}"
+            + (f" ({_share(row['unflagged'])})" if row["unflagged"] is not None else "")
+            for steps, row in found
+        )
         lines.append(f"| {name} | {mine[0]['expected']} | {', '.join(shares)} |")
     return "\n".join(lines)
 
