@@ -324,6 +324,7 @@ class TestWrongInput:
             ({"quantiles": 0.0}, "between 0 and 1, found 0.0"),
             ({"quantiles": (float("nan"),)}, "between 0 and 1, found nan"),
             ({"quantiles": "half"}, "between 0 and 1, found 'half'"),
+            ({"quantiles": None}, "between 0 and 1, found None"),
             ({"confidence": 95}, "confidence must be between 0 and 1"),
             ({"skip": -1}, "skip must be"),
             ({"skip": 1000}, "at least 4 numbers after the first 1,000, found 0"),
@@ -341,6 +342,7 @@ class TestWrongInput:
         [
             ([], "at least 4 numbers, found 0"),
             ([1.0], "at least 4 numbers, found 1"),
+            (np.zeros((50, 2)), "found 2 of each chain: these are 50 chains, and a chain is a row"),
             (np.zeros((2, 3, 4)), r"shape \(n,\) or \(chains, n\)"),
             ([[1.0, 2.0], [3.0]], "equal lengths"),
             (np.array(["2020-01-01"] * 9, dtype="M8[s]"), "found times"),
@@ -412,12 +414,24 @@ class TestWrongInput:
             ("empty.jsonl", "\n", "is empty"),
             ("list.jsonl", "[1, 2]\n", "row 0 is no object"),
             ("other.csv", "s\n1\n2\n", "there is no column 'ms'"),
+            ("bare.csv", "1.5\n2\n3\n", "the first line of the file is '1.5', and a name is needed there"),
+            (
+                "semicolon.csv",
+                "ms;k\n1;2\n",
+                "head of the file is 'ms;k': columns must be separated by commas",
+            ),
         ],
     )
     def test_files_without_an_answer(self, tmp_path, name, text, message):
         (tmp_path / name).write_text(text)
         with pytest.raises(ValueError, match=message):
             gb.evaluate_series(tmp_path / name, column="ms")
+
+    def test_a_column_may_be_called_a_number(self, tmp_path):
+        (tmp_path / "years.csv").write_text("2020\n1\n2\n3\n4\n")
+        with pytest.raises(ValueError, match="say column='2020'"):
+            gb.evaluate_series(tmp_path / "years.csv")
+        assert gb.evaluate_series(tmp_path / "years.csv", column="2020").mean == 2.5
 
     def test_a_missing_cell(self, tmp_path):
         (tmp_path / "x.csv").write_text("ms,n\n" + "1,1\n2,1\n" * 20 + ",1\n2,1\n")
@@ -470,6 +484,25 @@ class TestWrongInput:
         found = gb.evaluate_series(np.full(500, 3.0))
         assert (found.mean, found.interval, found.verdict.kind) == (3.0, None, "constant")
         assert found.quantiles[0.5].interval is None
+        late = gb.evaluate_series(np.append(lognormal(3000), np.full(9001, 0.1)), ())
+        assert late.verdict.words.startswith("after the first 3,000 steps the numbers never change")
+
+    def test_numbers_that_change_by_rounding_alone_are_not_said_to_never_change(self):
+        found = gb.evaluate_series(1e15 + lognormal(9000), 0.5)
+        assert (found.interval, found.verdict.kind) == (None, "constant")
+        assert "the rounding of numbers so large" in found.verdict.words
+        ratio = gb.evaluate_series(0.1 * lognormal(900), (), ratio_to=lognormal(900))
+        assert "never change" in ratio.verdict.words
+
+    @pytest.mark.parametrize("unit", [1e-30, 1e-14, 1e30])
+    def test_no_interval_looks_as_if_it_had_no_width(self, unit):
+        shown = repr(gb.evaluate_series(unit * lognormal(900), 0.5)).splitlines()
+        waits = gb.RunningMean(first_look=100)
+        waits.update(1e12 + lognormal(900))
+        for line in (*shown[:2], repr(waits).splitlines()[0]):
+            ends = re.search(r"(\S+), 95% interval (\S+) to ([^\s,]+)", line).groups()
+            value, low, high = map(float, ends)
+            assert low < value < high
 
 
 class TestQuantiles:

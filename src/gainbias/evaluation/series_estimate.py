@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gainbias.evaluation.estimate import digits_for
+from gainbias.evaluation.estimate import as_precise
 from gainbias.evaluation.gain.interval import RunLength, length_for
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
 from gainbias.evaluation.gain.verdict import Verdict
@@ -218,7 +218,7 @@ class SeriesEstimate:
         chains = "" if facts.num_chains == 1 else f" of {facts.num_chains} chains"
         worth = facts.effective_sample_size
         return (
-            f"{facts.num_numbers:,} numbers{chains}, worth "
+            f"{facts.num_numbers:,} number{'s' * (facts.num_numbers != 1)}{chains}, worth "
             f"{f'{worth:,.0f}' if np.isfinite(worth) else 'any number of'} independent ones for the mean"
             + (f"; first numbers left out: {self.warm_up:,}" if self.warm_up else "")
         )
@@ -311,8 +311,8 @@ def number_in_words(
     if interval is None:
         return f"{value:.6g}" + (", no interval" if confidence is not None else " (none)")
     low, high = interval
-    digits = digits_for(high - low)
-    shown, ends = f"{value:.{digits}f}", f"{low:.{digits}f} to {high:.{digits}f}"
+    shown, first, last = as_precise((value, low, high), high - low)
     if high == low:
-        shown, ends = f"{value:.6g}", f"{low:.6g} to {high:.6g}"
+        shown, first, last = f"{value:.6g}", f"{low:.6g}", f"{high:.6g}"
+    ends = f"{first} to {last}"
     return f"{shown} ({ends})" if confidence is None else f"{shown}, {confidence:.0%} interval {ends}"

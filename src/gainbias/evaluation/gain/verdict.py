@@ -181,15 +181,17 @@ def judge(
     return sorted(found, key=lambda verdict: verdict.is_trusted) or [steady]
 
 
-def constant_verdict(cut: int) -> Verdict:
-    """Return the verdict on numbers that never change after the first `cut` steps."""
+def constant_verdict(cut: int, by_rounding: bool = False) -> Verdict:
+    """Return the verdict on numbers that never change after the first `cut` steps, or by rounding alone."""
     steps = "step" if cut == 1 else f"{cut:,} steps"
     after = f"after the first {steps} the" if cut else "the"
-    return Verdict(
-        "constant",
-        False,
-        f"{after} numbers never change, so there is no interval: what was not seen cannot be estimated",
-    )
+    words = f"{after} numbers never change, so there is no interval: what was not seen cannot be estimated"
+    if by_rounding:
+        words = (
+            f"{after} numbers change by no more than the rounding of numbers so large, so there is no "
+            "interval: if they do change, subtract a constant from them"
+        )
+    return Verdict("constant", False, words)
 
 
 def _disagreement(waves: Waves) -> list[Verdict]:
@@ -251,7 +253,7 @@ def _brevity(steps: int) -> list[Verdict]:
     longer = ENOUGH_ENTRIES / steps
     words = (
         f"too short: {steps} numbers, and intervals can be trusted from {ENOUGH_ENTRIES} on, if these are "
-        f"independent: run at least {longer:.1f} times as long"
+        f"independent: run at least {math.ceil(10.0 * longer) / 10.0:.1f} times as long"
     )
     return [Verdict("too short", False, words, longer=longer)]
 
