@@ -189,6 +189,18 @@ class TestAnswers:
         assert "4,000" in repr(found)
         assert set(found.to_dict()) == {"a", "b"}
 
+    def test_groups_print_their_warnings(self):
+        numbers, names = lognormal(2000), np.array(["a", "b"] * 1000, dtype=object)
+        numbers[1000] = np.nan
+        both = repr(gb.evaluate_series(numbers, (), group=names))
+        assert both.count("cut short after 1,000 numbers: row 1000") == 1
+        names[900:1000] = [f"g{number}" for number in range(100)]
+        lines = repr(gb.evaluate_series(numbers[:1000], (), group=names[:1000])).splitlines()
+        assert lines[103] == "warning   g0: too short: 1 number, and an interval needs at least 4"
+        assert lines[-1] == "warning   and 88 more: see diagnostics.warnings of each group"
+        calm = repr(gb.evaluate_series(lognormal(2000), (), group=np.tile(["a", "b"], 1000)))
+        assert len(calm.splitlines()) == 3
+
     def test_skip_leaves_out_a_known_warm_up_and_looks_for_no_other(self):
         x = lognormal() + 50.0 * np.exp(-np.arange(6000) / 100)
         searched, skipped = gb.evaluate_series(x), gb.evaluate_series(x, skip=100)
@@ -218,6 +230,9 @@ class TestAnswers:
             found.save(tmp_path / "new" / "series.npz")
         with pytest.raises(ValueError, match="no estimate of gainbias"):
             gb.load_estimate(tmp_path / "new" / "series.npz")
+
+    def test_a_confidence_is_not_rounded(self):
+        assert "99.9% interval" in repr(gb.evaluate_series(lognormal(2000), (), confidence=0.999))
 
     def test_words(self):
         shown = repr(gb.evaluate_series(lognormal(600), confidence=0.9))
@@ -372,6 +387,7 @@ class TestWrongInput:
             (np.nan, "nan or missing"),
             (np.inf, "inf, not a finite number"),
             (-1e101, "-1e+101, beyond 1e+100: choose another unit"),
+            pytest.param(10**400, "inf, not a finite number", id="huge"),
             (None, "missing"),
             ("12 ms", "the text '12 ms', not a number"),
             ("1_000", "the text '1_000', not a number"),
@@ -382,7 +398,7 @@ class TestWrongInput:
         x = lognormal(500).astype(object)
         x[400] = wrong
         x[450] = "later"
-        found = gb.evaluate_series(x if isinstance(wrong, str | list | None) else x[:450].astype(float))
+        found = gb.evaluate_series(x if isinstance(wrong, str | list | int | None) else x[:450].astype(float))
         assert not found.diagnostics.is_complete
         [reason, *_] = found.diagnostics.warnings
         assert reason == f"cut short after 400 numbers: row 400: the number is {what}"

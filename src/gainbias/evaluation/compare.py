@@ -19,7 +19,7 @@ from gainbias.evaluation.another.answer import check_question, evaluate_targets,
 from gainbias.evaluation.another.chances import ActionFeatures
 from gainbias.evaluation.another.passes import Asked
 from gainbias.evaluation.diagnostics import shift_by_cuts
-from gainbias.evaluation.estimate import Estimate, as_precise
+from gainbias.evaluation.estimate import Estimate, as_precise, in_percent
 from gainbias.evaluation.gain.batches import BatchMeans, RatioDifference, RatioMeans
 from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import Choice
@@ -268,7 +268,7 @@ class Comparison:
         low, high = self.interval
         gains = as_precise((self.first.gain, self.second.gain), high - low)
         apart, first, last = as_precise((self.difference, low, high), high - low, sign="+")
-        ends = "no interval" if np.isnan(low) else f"{self.confidence:.0%} interval {first} to {last}"
+        ends = "no interval" if np.isnan(low) else f"{in_percent(self.confidence)} interval {first} to {last}"
         how = "by common random numbers" if self.first.target is None else "on the same rows"
         verdict = self.verdict + doubt_in_words(self.verdict, self.doubts)
         lines = [

@@ -348,7 +348,18 @@ def with_interval(middle: float, interval: Sequence[float | None], confidence: f
     if np.isnan(low) or np.isnan(high):
         return f"{middle:.6g} per {per}, no interval"
     shown, first, last = as_precise((middle, low, high), high - low)
-    return f"{shown} per {per}, {confidence:.0%} interval {first} to {last}"
+    return f"{shown} per {per}, {in_percent(confidence)} interval {first} to {last}"
+
+
+def in_percent(confidence: float) -> str:
+    """Return a confidence as people say it.
+
+    Examples
+    --------
+    >>> in_percent(0.95), in_percent(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100.0 * confidence:.10g}%"
 
 
 def as_precise(numbers: Sequence[float], width: float, sign: Literal["", "+"] = "") -> list[str]:

@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from gainbias.evaluation.estimate import as_precise
+from gainbias.evaluation.estimate import as_precise, in_percent
 from gainbias.evaluation.gain.interval import RunLength, length_for
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.store import check_free, plain
 from gainbias.types import Floats
+
+MOST_WARNINGS = 12
+"""Warnings of several groups that are printed together; each group has all of its own."""
 
 
 @dataclass(frozen=True)
@@ -279,8 +282,23 @@ class GroupedSeries(Mapping[Any, SeriesEstimate]):
         names = list(rows[0]) if rows else []
         widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in names}
         lines = [{name: name for name in names}, *rows]
-        shown = ("  ".join(f"{line[name]:{widths[name]}s}" for name in names) for line in lines)
-        return "\n".join(line.rstrip() for line in shown)
+        shown = ["  ".join(f"{line[name]:{widths[name]}s}" for name in names).rstrip() for line in lines]
+        return "\n".join([*shown, *self._warnings()])
+
+    def _warnings(self) -> list[str]:
+        """Return lines with the warnings of all groups; one that all groups have is told once."""
+        groups: dict[str, list[str]] = {}
+        for name, one in self.items():
+            for words in dict.fromkeys(one.diagnostics.warnings):
+                groups.setdefault(words, []).append(str(name))
+        told = [
+            f"warning   {words}" if len(names) == len(self) > 1 else f"warning   {name}: {words}"
+            for words, names in groups.items()
+            for name in (names[:1] if len(names) == len(self) else names)
+        ]
+        left = len(told) - MOST_WARNINGS
+        more = [f"warning   and {left:,} more: see diagnostics.warnings of each group"] if left > 0 else []
+        return told[:MOST_WARNINGS] + more
 
 
 def level_in_words(level: float) -> str:
@@ -315,4 +333,4 @@ def number_in_words(
     if high == low:
         shown, first, last = f"{value:.6g}", f"{low:.6g}", f"{high:.6g}"
     ends = f"{first} to {last}"
-    return f"{shown} ({ends})" if confidence is None else f"{shown}, {confidence:.0%} interval {ends}"
+    return f"{shown} ({ends})" if confidence is None else f"{shown}, {in_percent(confidence)} interval {ends}"

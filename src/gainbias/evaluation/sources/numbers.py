@@ -348,6 +348,8 @@ def _parsed(column: NDArray[Any]) -> tuple[NDArray[Any], dict[tuple[int, ...], s
                 if isinstance(entry, np.complexfloating):
                     raise TypeError  # a float of it would be its real part
                 numbers[place] = float(entry)
+            except OverflowError:
+                numbers[place] = math.inf
             except (TypeError, ValueError):
                 return numbers, {place: f"{entry!r} ({type(entry).__name__}), not a number"}, is_text
     return numbers, {}, is_text

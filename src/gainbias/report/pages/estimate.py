@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gainbias.evaluation.diagnostics import Diagnostics
-from gainbias.evaluation.estimate import Estimate, as_precise, shortened, with_interval
+from gainbias.evaluation.estimate import Estimate, as_precise, in_percent, shortened, with_interval
 from gainbias.evaluation.observations import MOST_LISTED_OBSERVATIONS
 from gainbias.evaluation.sources.spaces import plain_observation
 from gainbias.evaluation.values.methods import NoValues
@@ -139,7 +139,7 @@ def how_to_read(view: ValueView, confidence: float) -> str:
     }
     is_partial = {"points": view.rare.any(), "extremes": True}.get(view.form, not view.known.all())
     partly = unknown[view.form] if is_partial else ""
-    return f"{RELATIVE} Each has its own {confidence:.0%} interval.{partly}"
+    return f"{RELATIVE} Each has its own {in_percent(confidence)} interval.{partly}"
 
 
 def no_picture(estimate: Estimate) -> str:

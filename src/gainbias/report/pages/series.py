@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gainbias.evaluation.estimate import in_percent
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
 from gainbias.evaluation.gain.spectrum import SURE_OF_DISAGREEMENT, season_length
 from gainbias.evaluation.gain.verdict import (
@@ -240,7 +241,7 @@ def how_to_read(estimate: SeriesEstimate, view: SeriesView) -> str:
     else:
         words.append(
             f"The dark line is the {estimate.name}, the band around it is its "
-            f"{estimate.confidence:.0%} interval."
+            f"{in_percent(estimate.confidence)} interval."
         )
     if estimate.found_warm_up:
         words.append("What is shaded was left out, because it is different from the rest.")
@@ -262,7 +263,7 @@ def _quantiles(estimate: SeriesEstimate) -> str:
         return ""
     rows = [f'<th scope="row">{level_in_words(one.level)}</th>{_row(one)}' for one in estimate.levels]
     header = ["Level", "Value", "Interval from", "to", "Independent numbers beyond it"]
-    caption = f"Quantiles, each with its own {estimate.confidence:.0%} interval"
+    caption = f"Quantiles, each with its own {in_percent(estimate.confidence)} interval"
     return framed_table("quantiles", caption, header, rows, range(1, len(header)))
 
 
