@@ -4,19 +4,22 @@
     python -m benchmarks.coverage --runs 200 --shown --output docs/data/coverage.json \
         --methods independent batch-means-30 arviz-mcse hac pymbar   # only where the table shows them
     python -m benchmarks.coverage --merge elsewhere.json --output docs/data/coverage.json
+    python -m benchmarks.coverage --held-out --runs 1000 --workers 16 --methods gainbias \
+        --output docs/data/coverage_held_out.json   # once; other methods as above, with --held-out
     python -m benchmarks.coverage --write
     python -m benchmarks.coverage --runs 20 --only normal waiting-0.8 --methods independent gainbias
 
 The series and what is true of them are in ``tests/oracles/series.py``; ``--held-out`` takes those of
-``series_held_out.py``, once, when nothing is chosen any more. Lengths are 10 to 1,000 relaxation times; where
-there are rare events, also 2, 5, 20 and 60 of them; and where the 99 % quantile is known, one that expects 20
-exceedances if only one in a relaxation time counts. All are at least 200 and at most 400,000 steps.
+``series_held_out.py``, once, when nothing is chosen any more, and their results have a file of their own.
+Lengths are 10 to 1,000 relaxation times; where there are rare events, also 2, 5, 20 and 60 of them; and where
+the 99 % quantile is known, one that expects 20 exceedances if only one in a relaxation time counts. All are
+at least 200 and at most 400,000 steps.
 
 What the file of ``--output`` has of other methods, lengths and processes stays in it.
 
 A run without an interval counts as flagged. Widths are medians of half-widths in multiples of
-``1.96 sqrt(long-run variance / steps)``. Seconds are of the processor, for one series. ``--write`` puts a
-table of the stored figures into docs/series.md.
+``1.96 sqrt(long-run variance / steps)``. Seconds are of the processor, for one series. ``--write`` puts
+tables of the stored figures of both files into docs/series.md.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import json
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -196,7 +199,9 @@ def facts(process: Process, steps: int) -> dict[str, Any]:
 
 ROOT = Path(__file__).resolve().parent.parent
 STORED, PAGE = ROOT / "docs" / "data" / "coverage.json", ROOT / "docs" / "series.md"
+STORED_ONCE = STORED.with_name("coverage_held_out.json")
 BEGIN, END = "<!-- coverage: written by benchmarks.coverage --write -->", "<!-- end of coverage -->"
+BEGIN_ONCE, END_ONCE = BEGIN.replace("coverage:", "held out:"), END.replace("coverage", "held out")
 
 LONG_ENOUGH, RARE_ENOUGH = 200.0, 20.0
 """Relaxation times and rare events from which on intervals must hold."""
@@ -225,17 +230,19 @@ def line(entry: dict[str, Any], name: str, row: dict[str, Any]) -> str:
 def study(
     chosen: list[tuple[Process, list[int]]], runs: int, methods: tuple[str, ...], workers: int
 ) -> Iterator[dict[str, Any]]:
-    """Results of one process and length after another."""
+    """Results of one process and length after another; all are begun at once, so that no worker waits."""
+    cells = [(process, steps) for process, its_lengths in chosen for steps in its_lengths]
+    portioned = [tasks(process, steps, runs, methods) for process, steps in cells]
     with ProcessPoolExecutor(workers) as pool:
-        for process, its_lengths in chosen:
-            for steps in its_lengths:
-                answers: dict[str, list[Answer]] = {name: [] for name in methods}
-                for portion in pool.map(work, tasks(process, steps, runs, methods)):
-                    for name, found in portion.items():
-                        answers[name] += found
-                yield facts(process, steps) | {
-                    "methods": {name: summary(process, steps, found) for name, found in answers.items()}
-                }
+        done = pool.map(work, itertools.chain.from_iterable(portioned))
+        for (process, steps), portions in zip(cells, portioned, strict=True):
+            answers: dict[str, list[Answer]] = {name: [] for name in methods}
+            for portion in itertools.islice(done, len(portions)):
+                for name, found in portion.items():
+                    answers[name] += found
+            yield facts(process, steps) | {
+                "methods": {name: summary(process, steps, found) for name, found in answers.items()}
+            }
 
 
 def is_long_enough(entry: dict[str, Any]) -> bool:
@@ -316,11 +323,54 @@ def table(entries: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def flags(entries: list[dict[str, Any]]) -> str:
+    """The table of series that are not steady: how many runs of each length are flagged."""
+    header = "% of runs that are flagged, by steps; in brackets, in how many of the others the interval held"
+    lines = [f"| series | what it is | {header} |", "|---|---|---|"]
+    entries = [entry for entry in entries if "gainbias" in entry["methods"]]
+    entries = [entry for entry in entries if entry["expected"] not in ("steady", "periodic")]
+    for name in dict.fromkeys(entry["process"] for entry in entries):
+        mine = [entry for entry in entries if entry["process"] == name]
+        found = [(f"{entry['steps']:,}", entry["methods"]["gainbias"]) for entry in mine]
+        shares = (
+            f"{steps}: {_share(row['flagged'])}"
+            + (f" ({_share(row['unflagged'])})" if row["unflagged"] is not None else "")
+            for steps, row in found
+        )
+        lines.append(f"| {name} | {mine[0]['expected']} | {', '.join(shares)} |")
+    return "\n".join(lines)
+
+
+def page_with(page: str, stored: list[dict[str, Any]], once: list[dict[str, Any]]) -> str:
+    """The page of the documentation with both files of results in the places that are marked."""
+    for begin, end, entries in ((BEGIN, END, stored), (BEGIN_ONCE, END_ONCE, once)):
+        before, after = page.partition(begin)[0], page.partition(end)[2]
+        text = f"{table(entries)}\n\n{flags(entries)}" if entries else "They were not measured yet."
+        page = f"{before}{begin}\n\n{text}\n\n{end}{after}"
+    return page
+
+
+def results_of(path: Path | None) -> list[dict[str, Any]]:
+    """The results in a file; none if it is not there."""
+    return json.loads(path.read_text(encoding="utf-8")) if path is not None and path.exists() else []
+
+
+def misplaced(names: Iterable[str], output: Path | None) -> str:
+    """Why results of these processes must not go into this file; empty if they may."""
+    if output is None:
+        return "results of --held-out are made once: say with --output where to keep them" * any(
+            name in HELD_OUT for name in names
+        )
+    wrong = {STORED: HELD_OUT, STORED_ONCE: PROCESSES}.get(output.resolve(), {})
+    found = sorted(name for name in names if name in wrong)
+    return f"{output.name} is not for {', '.join(found)}" if found else ""
+
+
 def _share(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}"
 
 
-def main() -> None:
+def main(given: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -335,26 +385,25 @@ def main() -> None:
     parser.add_argument("--held-out", action="store_true", help="the processes that are used once")
     parser.add_argument("--merge", type=Path, help="put the results of this file into that of --output")
     parser.add_argument("--write", action="store_true", help="put stored figures into docs/series.md")
-    options = parser.parse_args()
+    options = parser.parse_args(given)
     if options.write:
         page = PAGE.read_text(encoding="utf-8")
-        before, after = page.partition(BEGIN)[0], page.partition(END)[2]
-        text = table(json.loads(STORED.read_text(encoding="utf-8")))
-        write_whole(PAGE, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}".encode())
+        write_whole(PAGE, page_with(page, results_of(STORED), results_of(STORED_ONCE)).encode())
         return
+    stored, found = results_of(options.output), results_of(options.merge)
     listed = HELD_OUT if options.held_out else PROCESSES
     if unknown := set(options.only or ()) - set(listed):
         parser.error(f"no such process: {', '.join(sorted(unknown))}; there are {', '.join(listed)}")
-    results = []
-    print(HEADER)
     chosen = [listed[name] for name in options.only or listed]
-    stored = []
-    if options.output is not None and options.output.exists():
-        stored = json.loads(options.output.read_text(encoding="utf-8"))
+    names = [entry["process"] for entry in found] if options.merge else [process.name for process in chosen]
+    if why_not := misplaced(names, options.output):
+        parser.error(why_not)
     if options.merge:
-        whole = merged(stored, json.loads(options.merge.read_text(encoding="utf-8")))
+        whole = merged(stored, found)
         write_whole(options.output, (json.dumps(whole, indent=1) + "\n").encode())
         return
+    results = []
+    print(HEADER)
     for entry in study(
         [(process, shown_length(process) if options.shown else lengths(process)) for process in chosen],
         options.runs,

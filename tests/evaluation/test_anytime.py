@@ -134,7 +134,7 @@ class TestSequence:
     def test_what_cannot_be_asked_for(self):
         with pytest.raises(ValueError, match="confidence must be between 0 and 1, found 95"):
             ConfidenceSequence(95)
-        with pytest.raises(ValueError, match="first_look must be at least 100, found 3"):
+        with pytest.raises(ValueError, match="first_look must be a number of steps, at least 100, found 3"):
             ConfidenceSequence(first_look=3)
 
 
@@ -299,8 +299,14 @@ class TestRunningMean:
         assert running.steps == 2
 
     def test_what_cannot_be_asked_for(self):
-        with pytest.raises(ValueError, match="skip must not be negative, found -1"):
-            gb.RunningMean(skip=-1)
+        for skip in (-1, 1.5, "few", True):
+            with pytest.raises(ValueError, match=f"skip must be a number of first .*, found {skip!r}"):
+                gb.RunningMean(skip=skip)
+        for first in (99, 100.5, "soon"):
+            with pytest.raises(ValueError, match=f"first_look must be a number .* 100, found {first!r}"):
+                gb.RunningMean(first_look=first)
+        with pytest.raises(ValueError, match="confidence must be between 0 and 1, found '95 %'"):
+            gb.RunningMean("95 %")
 
     def test_files(self, tmp_path):
         running, path = gb.RunningMean(), tmp_path / "running.npz"

@@ -1,6 +1,8 @@
 """The yardsticks of the coverage study, against what is known about them."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,10 +127,67 @@ def test_results_count_refusals_as_flagged_and_can_be_repeated() -> None:
 
 def test_the_table_of_the_documentation_has_the_stored_figures() -> None:
     stored = json.loads(coverage.STORED.read_text(encoding="utf-8"))
-    page = coverage.PAGE.read_text(encoding="utf-8")
+    page, once = coverage.PAGE.read_text(encoding="utf-8"), coverage.results_of(coverage.STORED_ONCE)
+    assert coverage.page_with(page, stored, once) == page
     assert coverage.table(stored) in page
     stored[4]["methods"]["gainbias"]["unflagged"] += 0.01
     assert coverage.table(stored) not in page
+    assert coverage.page_with(page, stored, once) != page
+
+
+def test_held_out_results_have_a_table_of_their_own(tmp_path: Path) -> None:
+    """With made-up figures: the processes themselves are run once, and not here."""
+
+    def entry(name: str, times: float, expected: str, flagged: float) -> dict[str, Any]:
+        answer = {"unflagged": 0.876, "flagged": flagged, "quantiles": {}, "runs": 7}
+        facts = {"process": name, "steps": int(10 * times), "times": times, "events": None}
+        return facts | {"expected": expected, "methods": {"gainbias": answer}}
+
+    once = [entry("work-and-time", 200.0, "steady", 0.012), entry("student-1.5", 200.0, "heavy tails", 0.34)]
+    once.append(entry("student-1.5", 400.0, "heavy tails", 0.45))
+    once[-1]["methods"]["gainbias"]["unflagged"] = None
+    page, stored = coverage.PAGE.read_text(encoding="utf-8"), coverage.results_of(coverage.STORED)
+    shown = coverage.page_with(page, stored, once)
+    kept, held = shown.partition(coverage.BEGIN_ONCE)[::2]
+    assert kept == page.partition(coverage.BEGIN_ONCE)[0]
+    assert "| work-and-time | 2,000 | 87.6 | 1.2 |" in held.partition(coverage.END_ONCE)[0]
+    assert "| student-1.5 | heavy tails | 2,000: 34.0 (87.6), 4,000: 45.0 |" in held
+    assert "work-and-time" not in kept
+    assert "They were not measured yet." in coverage.page_with(shown, stored, [])
+
+
+def test_held_out_results_and_others_are_kept_apart(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    elsewhere = tmp_path / "found.json"
+    assert coverage.misplaced(["normal"], None) == coverage.misplaced(["normal"], coverage.STORED) == ""
+    assert coverage.misplaced(["student-3"], coverage.STORED_ONCE) == ""
+    assert coverage.misplaced(["student-3"], elsewhere) == coverage.misplaced(["normal"], elsewhere) == ""
+    assert "once: say with --output" in coverage.misplaced(["student-3"], None)
+    assert coverage.misplaced(["student-3"], coverage.STORED) == "coverage.json is not for student-3"
+    assert coverage.misplaced(["normal"], coverage.STORED_ONCE) == "coverage_held_out.json is not for normal"
+    elsewhere.write_text(json.dumps([{"process": "student-3", "steps": 200, "methods": {}}]))
+    stored = coverage.STORED.read_bytes()
+    for given, message in (
+        (["--held-out"], "say with --output"),
+        (["--held-out", "--output", str(coverage.STORED)], "coverage.json is not for"),
+        (["--merge", str(elsewhere), "--output", str(coverage.STORED)], "is not for student-3"),
+        (["--held-out", "--only", "normal"], "no such process: normal; there are arma-complex"),
+    ):
+        with pytest.raises(SystemExit):
+            coverage.main(given)
+        assert message in capsys.readouterr().err
+    assert coverage.STORED.read_bytes() == stored
+
+
+def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
+    for workers in "12":
+        given = ["--runs", "4", "--workers", workers, "--output", str(tmp_path / workers)]
+        coverage.main([*given, "--only", "normal", "digits", "--methods", "independent"])
+    one, two = (coverage.results_of(tmp_path / workers) for workers in "12")
+    for entry in (*one, *two):
+        assert entry["methods"]["independent"].pop("seconds") >= 0.0
+    assert one == two
+    assert [entry["steps"] for entry in one if entry["process"] == "digits"] == [200, 400, 1000, 2000]
+    assert {entry["methods"]["independent"]["runs"] for entry in one} == {4}
 
 
 def test_stored_results_stay_where_nothing_new_was_found() -> None:

@@ -189,6 +189,18 @@ class TestAnswers:
         assert "4,000" in repr(found)
         assert set(found.to_dict()) == {"a", "b"}
 
+    def test_groups_print_their_warnings(self):
+        numbers, names = lognormal(2000), np.array(["a", "b"] * 1000, dtype=object)
+        numbers[1000] = np.nan
+        both = repr(gb.evaluate_series(numbers, (), group=names))
+        assert both.count("cut short after 1,000 numbers: row 1000") == 1
+        names[900:1000] = [f"g{number}" for number in range(100)]
+        lines = repr(gb.evaluate_series(numbers[:1000], (), group=names[:1000])).splitlines()
+        assert lines[103] == "warning   g0: too short: 1 number, and an interval needs at least 4"
+        assert lines[-1] == "warning   and 88 more: see diagnostics.warnings of each group"
+        calm = repr(gb.evaluate_series(lognormal(2000), (), group=np.tile(["a", "b"], 1000)))
+        assert len(calm.splitlines()) == 3
+
     def test_skip_leaves_out_a_known_warm_up_and_looks_for_no_other(self):
         x = lognormal() + 50.0 * np.exp(-np.arange(6000) / 100)
         searched, skipped = gb.evaluate_series(x), gb.evaluate_series(x, skip=100)
@@ -218,6 +230,9 @@ class TestAnswers:
             found.save(tmp_path / "new" / "series.npz")
         with pytest.raises(ValueError, match="no estimate of gainbias"):
             gb.load_estimate(tmp_path / "new" / "series.npz")
+
+    def test_a_confidence_is_not_rounded(self):
+        assert "99.9% interval" in repr(gb.evaluate_series(lognormal(2000), (), confidence=0.999))
 
     def test_words(self):
         shown = repr(gb.evaluate_series(lognormal(600), confidence=0.9))
@@ -324,6 +339,7 @@ class TestWrongInput:
             ({"quantiles": 0.0}, "between 0 and 1, found 0.0"),
             ({"quantiles": (float("nan"),)}, "between 0 and 1, found nan"),
             ({"quantiles": "half"}, "between 0 and 1, found 'half'"),
+            ({"quantiles": None}, "between 0 and 1, found None"),
             ({"confidence": 95}, "confidence must be between 0 and 1"),
             ({"skip": -1}, "skip must be"),
             ({"skip": 1000}, "at least 4 numbers after the first 1,000, found 0"),
@@ -341,6 +357,7 @@ class TestWrongInput:
         [
             ([], "at least 4 numbers, found 0"),
             ([1.0], "at least 4 numbers, found 1"),
+            (np.zeros((50, 2)), "found 2 of each chain: these are 50 chains, and a chain is a row"),
             (np.zeros((2, 3, 4)), r"shape \(n,\) or \(chains, n\)"),
             ([[1.0, 2.0], [3.0]], "equal lengths"),
             (np.array(["2020-01-01"] * 9, dtype="M8[s]"), "found times"),
@@ -370,6 +387,7 @@ class TestWrongInput:
             (np.nan, "nan or missing"),
             (np.inf, "inf, not a finite number"),
             (-1e101, "-1e+101, beyond 1e+100: choose another unit"),
+            pytest.param(10**400, "inf, not a finite number", id="huge"),
             (None, "missing"),
             ("12 ms", "the text '12 ms', not a number"),
             ("1_000", "the text '1_000', not a number"),
@@ -380,7 +398,7 @@ class TestWrongInput:
         x = lognormal(500).astype(object)
         x[400] = wrong
         x[450] = "later"
-        found = gb.evaluate_series(x if isinstance(wrong, str | list | None) else x[:450].astype(float))
+        found = gb.evaluate_series(x if isinstance(wrong, str | list | int | None) else x[:450].astype(float))
         assert not found.diagnostics.is_complete
         [reason, *_] = found.diagnostics.warnings
         assert reason == f"cut short after 400 numbers: row 400: the number is {what}"
@@ -412,12 +430,24 @@ class TestWrongInput:
             ("empty.jsonl", "\n", "is empty"),
             ("list.jsonl", "[1, 2]\n", "row 0 is no object"),
             ("other.csv", "s\n1\n2\n", "there is no column 'ms'"),
+            ("bare.csv", "1.5\n2\n3\n", "the first line of the file is '1.5', and a name is needed there"),
+            (
+                "semicolon.csv",
+                "ms;k\n1;2\n",
+                "head of the file is 'ms;k': columns must be separated by commas",
+            ),
         ],
     )
     def test_files_without_an_answer(self, tmp_path, name, text, message):
         (tmp_path / name).write_text(text)
         with pytest.raises(ValueError, match=message):
             gb.evaluate_series(tmp_path / name, column="ms")
+
+    def test_a_column_may_be_called_a_number(self, tmp_path):
+        (tmp_path / "years.csv").write_text("2020\n1\n2\n3\n4\n")
+        with pytest.raises(ValueError, match="say column='2020'"):
+            gb.evaluate_series(tmp_path / "years.csv")
+        assert gb.evaluate_series(tmp_path / "years.csv", column="2020").mean == 2.5
 
     def test_a_missing_cell(self, tmp_path):
         (tmp_path / "x.csv").write_text("ms,n\n" + "1,1\n2,1\n" * 20 + ",1\n2,1\n")
@@ -470,6 +500,25 @@ class TestWrongInput:
         found = gb.evaluate_series(np.full(500, 3.0))
         assert (found.mean, found.interval, found.verdict.kind) == (3.0, None, "constant")
         assert found.quantiles[0.5].interval is None
+        late = gb.evaluate_series(np.append(lognormal(3000), np.full(9001, 0.1)), ())
+        assert late.verdict.words.startswith("after the first 3,000 steps the numbers never change")
+
+    def test_numbers_that_change_by_rounding_alone_are_not_said_to_never_change(self):
+        found = gb.evaluate_series(1e15 + lognormal(9000), 0.5)
+        assert (found.interval, found.verdict.kind) == (None, "constant")
+        assert "the rounding of numbers so large" in found.verdict.words
+        ratio = gb.evaluate_series(0.1 * lognormal(900), (), ratio_to=lognormal(900))
+        assert "never change" in ratio.verdict.words
+
+    @pytest.mark.parametrize("unit", [1e-30, 1e-14, 1e30])
+    def test_no_interval_looks_as_if_it_had_no_width(self, unit):
+        shown = repr(gb.evaluate_series(unit * lognormal(900), 0.5)).splitlines()
+        waits = gb.RunningMean(first_look=100)
+        waits.update(1e12 + lognormal(900))
+        for line in (*shown[:2], repr(waits).splitlines()[0]):
+            ends = re.search(r"(\S+), 95% interval (\S+) to ([^\s,]+)", line).groups()
+            value, low, high = map(float, ends)
+            assert low < value < high
 
 
 class TestQuantiles:

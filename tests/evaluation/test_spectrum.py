@@ -253,6 +253,42 @@ class TestTails:
         cycles = [top[None] - 4.0 * bottom for top, bottom in zip(*pairs, strict=True)]
         assert np.mean([has_infinite_variance(series) for series in cycles]) <= 0.1
 
+    def test_a_column_of_a_ratio_shows_that_a_tail_ends(self):
+        """The sums of waiting times show more of the same cycles than their ratio does."""
+        pairs = PROCESSES["busy-cycles"].generate_pair(np.random.default_rng(1), 3240, 120)
+        alone, beside = [], []
+        for top, bottom in zip(*pairs, strict=True):
+            series, columns = top[None] - 4.0 * bottom, (bottom[None], top[None])
+            alone.append(has_infinite_variance(series))
+            beside.append(has_infinite_variance(series, columns))
+        assert np.mean(alone) > 0.1
+        assert np.mean(beside) <= 0.05
+
+    def test_columns_of_other_events_hide_no_infinite_variance(self):
+        """A column that bends counts only where it has the tail of the ratio in its own."""
+        rng = np.random.default_rng(2)
+        found = []
+        for _ in range(60):
+            heavy, light = rng.pareto(1.5, 2000), rng.lognormal(0.0, 2.0, 2000)
+            ratios = {  # numbers of the ratio, and its columns
+                "alone": (heavy, (heavy, np.ones(2000))),
+                "below": (-heavy, (np.ones(2000), heavy)),
+                "hidden": (heavy, (20.0 * light + heavy, light)),
+                "beside": (heavy - 20.0 * light.mean(), (heavy, light)),
+            }
+            found.append(
+                [
+                    [has_infinite_variance(series[None]), has_infinite_variance(series[None], columns)]
+                    for series, columns in (
+                        (series, tuple(column[None] for column in columns))
+                        for series, columns in ratios.values()
+                    )
+                ]
+            )
+        alone, beside = np.mean(found, axis=0).T
+        assert alone.min() > 0.7
+        assert (beside >= alone - 0.02).all()
+
     @pytest.mark.parametrize("inverse", [-0.2, 0.0, 0.4, 0.9])
     def test_the_fit_is_the_likeliest_pareto_law(self, inverse):
         excesses = np.sort(stats.genpareto(inverse, scale=3.0).rvs(2000, random_state=0))[::-1]

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from gainbias.engine.trace import Trace
 from gainbias.evaluation.compare import doubt_in_words, saving_in_words
-from gainbias.evaluation.estimate import with_interval
+from gainbias.evaluation.estimate import in_percent, with_interval
 from gainbias.evaluation.series_estimate import level_in_words, number_in_words
 from gainbias.experiments.claims.claim import ClaimResult, notice
 from gainbias.model.solve.solution import Solution
@@ -328,7 +328,7 @@ def show_groups(answer: dict[str, Any]) -> None:
 
 def _extremes(answer: dict[str, Any]) -> Table:
     """Return a table of the best observations, best first, then of the worst, worst first."""
-    interval = f"{answer['confidence']:.0%} interval"
+    interval = f"{in_percent(answer['confidence'])} interval"
     table = Table("observation", "value", interval, title="Best and worst observations")
     shown = []
     for name in ("best", "worst"):

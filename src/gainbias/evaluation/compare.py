@@ -19,7 +19,7 @@ from gainbias.evaluation.another.answer import check_question, evaluate_targets,
 from gainbias.evaluation.another.chances import ActionFeatures
 from gainbias.evaluation.another.passes import Asked
 from gainbias.evaluation.diagnostics import shift_by_cuts
-from gainbias.evaluation.estimate import Estimate, digits_for
+from gainbias.evaluation.estimate import Estimate, as_precise, in_percent
 from gainbias.evaluation.gain.batches import BatchMeans, RatioDifference, RatioMeans
 from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.observations import Choice
@@ -266,14 +266,13 @@ class Comparison:
 
     def __repr__(self) -> str:
         low, high = self.interval
-        digits = digits_for(high - low)
-        gains = (f"{estimate.gain:.{digits}f}" for estimate in (self.first, self.second))
-        ends = f"{self.confidence:.0%} interval {low:+.{digits}f} to {high:+.{digits}f}"
-        ends = "no interval" if np.isnan(low) else ends
+        gains = as_precise((self.first.gain, self.second.gain), high - low)
+        apart, first, last = as_precise((self.difference, low, high), high - low, sign="+")
+        ends = "no interval" if np.isnan(low) else f"{in_percent(self.confidence)} interval {first} to {last}"
         how = "by common random numbers" if self.first.target is None else "on the same rows"
         verdict = self.verdict + doubt_in_words(self.verdict, self.doubts)
         lines = [
-            f"difference  {self.difference:+.{digits}f} per {self.per}, {ends}: {verdict}",
+            f"difference  {apart} per {self.per}, {ends}: {verdict}",
             "gains       {} and {}".format(*gains),
             f"pairing     {how}: {saving_in_words(self.saving, self.difference)}",
             *(f"warning     {warning}" for warning in self.warnings),

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,15 @@ FEWEST_HISTORY_BATCHES = 8
 
 MOST_LETTERS = 60
 """Letters of an observation that are shown at most."""
+
+MOST_DIGITS = 12
+"""Digits after the point that are shown of small numbers; if more are needed, a power of ten is."""
+
+LARGEST_SMALL, LEAST_LONG = 1e-3, 1e15
+"""Numbers are small below the first, and from the second on they are too long without a power of ten."""
+
+DIGITS_OF_A_NUMBER = 16
+"""Digits that a number has after its first one."""
 
 SOME_OBSERVATION = 1e-3
 """Where the data weigh less than this, there is no value."""
@@ -337,15 +347,39 @@ def with_interval(middle: float, interval: Sequence[float | None], confidence: f
     low, high = (np.nan if end is None else end for end in interval)
     if np.isnan(low) or np.isnan(high):
         return f"{middle:.6g} per {per}, no interval"
-    digits = digits_for(high - low)
-    return f"{middle:.{digits}f} per {per}, {confidence:.0%} interval {low:.{digits}f} to {high:.{digits}f}"
+    shown, first, last = as_precise((middle, low, high), high - low)
+    return f"{shown} per {per}, {in_percent(confidence)} interval {first} to {last}"
 
 
-def digits_for(width: float) -> int:
-    """Return how many digits after the point are needed to show two digits of the width of an interval."""
-    if not (np.isfinite(width) and width > 0.0):
-        return 6
-    return int(np.clip(2 - np.ceil(np.log10(width)), 0, 12))
+def in_percent(confidence: float) -> str:
+    """Return a confidence as people say it.
+
+    Examples
+    --------
+    >>> in_percent(0.95), in_percent(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100.0 * confidence:.10g}%"
+
+
+def as_precise(numbers: Sequence[float], width: float, sign: Literal["", "+"] = "") -> list[str]:
+    """Return numbers with as many digits as show two digits of the width of an interval.
+
+    Examples
+    --------
+    >>> as_precise((12.3456, 12.1), 0.5), as_precise((2.34e-20, 2.3e-20), 3e-21, sign="+")
+    (['12.35', '12.10'], ['+2.34e-20', '+2.30e-20'])
+    """
+    largest = float(np.abs(numbers).max())
+    if not (np.isfinite(width) and width > 0.0 and np.isfinite(largest)):
+        return [f"{number:{sign}.6f}" for number in numbers]
+    digits = 2 - math.ceil(math.log10(width))
+    place = math.floor(math.log10(largest)) if largest > 0.0 else 0
+    if largest >= LEAST_LONG or (largest < LARGEST_SMALL and digits > MOST_DIGITS):
+        after = min(max(place + digits, 0), DIGITS_OF_A_NUMBER)
+        return [f"{number:{sign}.{after}e}" for number in numbers]
+    after = max(min(digits, DIGITS_OF_A_NUMBER - place), 0)
+    return [f"{number:{sign}.{after}f}" for number in numbers]
 
 
 @dataclass(frozen=True, eq=False)

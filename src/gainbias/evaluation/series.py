@@ -8,7 +8,7 @@ are too many, a random sample is kept, and quantiles take a second reading (`gai
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, overload
@@ -174,7 +174,12 @@ def evaluate_series(
         raise broken
     if group is None and enough < FEWEST_NUMBERS:
         left = f" after the first {skip:,}" if skip else ""
-        raise ValueError(f"a series needs at least {FEWEST_NUMBERS} numbers{left}, found {enough}")
+        chains = (
+            f" of each chain: these are {numbers.num_chains:,} chains, and a chain is a row"
+            if numbers.num_chains > 1
+            else ""
+        )
+        raise ValueError(f"a series needs at least {FEWEST_NUMBERS} numbers{left}, found {enough}{chains}")
     if not gathered:
         raise ValueError("there is no number in the data")
     cut_short = [] if broken is None else [f"cut short after {made * numbers.num_chains:,} numbers: {broken}"]
@@ -209,7 +214,9 @@ def _clock(ratio_to: Any, time: Any, duration: Any) -> str:
 
 
 def _checked_levels(quantiles: Any) -> tuple[float, ...]:
-    given = [quantiles] if isinstance(quantiles, Real | str) else list(quantiles)
+    given = (
+        list(quantiles) if isinstance(quantiles, Iterable) and not isinstance(quantiles, str) else [quantiles]
+    )
     levels = []
     for level in given:
         number = float(level) if isinstance(level, Real) else math.nan

@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from gainbias.evaluation.estimate import digits_for
+from gainbias.evaluation.estimate import as_precise, in_percent
 from gainbias.evaluation.gain.interval import RunLength, length_for
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.store import check_free, plain
 from gainbias.types import Floats
+
+MOST_WARNINGS = 12
+"""Warnings of several groups that are printed together; each group has all of its own."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,7 @@ class SeriesEstimate:
         chains = "" if facts.num_chains == 1 else f" of {facts.num_chains} chains"
         worth = facts.effective_sample_size
         return (
-            f"{facts.num_numbers:,} numbers{chains}, worth "
+            f"{facts.num_numbers:,} number{'s' * (facts.num_numbers != 1)}{chains}, worth "
             f"{f'{worth:,.0f}' if np.isfinite(worth) else 'any number of'} independent ones for the mean"
             + (f"; first numbers left out: {self.warm_up:,}" if self.warm_up else "")
         )
@@ -279,8 +282,23 @@ class GroupedSeries(Mapping[Any, SeriesEstimate]):
         names = list(rows[0]) if rows else []
         widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in names}
         lines = [{name: name for name in names}, *rows]
-        shown = ("  ".join(f"{line[name]:{widths[name]}s}" for name in names) for line in lines)
-        return "\n".join(line.rstrip() for line in shown)
+        shown = ["  ".join(f"{line[name]:{widths[name]}s}" for name in names).rstrip() for line in lines]
+        return "\n".join([*shown, *self._warnings()])
+
+    def _warnings(self) -> list[str]:
+        """Return lines with the warnings of all groups; one that all groups have is told once."""
+        groups: dict[str, list[str]] = {}
+        for name, one in self.items():
+            for words in dict.fromkeys(one.diagnostics.warnings):
+                groups.setdefault(words, []).append(str(name))
+        told = [
+            f"warning   {words}" if len(names) == len(self) > 1 else f"warning   {name}: {words}"
+            for words, names in groups.items()
+            for name in (names[:1] if len(names) == len(self) else names)
+        ]
+        left = len(told) - MOST_WARNINGS
+        more = [f"warning   and {left:,} more: see diagnostics.warnings of each group"] if left > 0 else []
+        return told[:MOST_WARNINGS] + more
 
 
 def level_in_words(level: float) -> str:
@@ -311,8 +329,8 @@ def number_in_words(
     if interval is None:
         return f"{value:.6g}" + (", no interval" if confidence is not None else " (none)")
     low, high = interval
-    digits = digits_for(high - low)
-    shown, ends = f"{value:.{digits}f}", f"{low:.{digits}f} to {high:.{digits}f}"
+    shown, first, last = as_precise((value, low, high), high - low)
     if high == low:
-        shown, ends = f"{value:.6g}", f"{low:.6g} to {high:.6g}"
-    return f"{shown} ({ends})" if confidence is None else f"{shown}, {confidence:.0%} interval {ends}"
+        shown, first, last = f"{value:.6g}", f"{low:.6g}", f"{high:.6g}"
+    ends = f"{first} to {last}"
+    return f"{shown} ({ends})" if confidence is None else f"{shown}, {in_percent(confidence)} interval {ends}"

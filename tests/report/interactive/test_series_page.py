@@ -10,6 +10,7 @@ import pytest
 import gainbias as gb
 from gainbias import cli
 from gainbias.evaluation.gain.spectrum import slow_waves
+from gainbias.evaluation.gain.verdict import has_infinite_variance
 from gainbias.report.figures.series import judged_means, series_view
 from gainbias.report.pages.series import next_steps, questions, series_html, write_series_page
 from tests.oracles.series import PROCESSES
@@ -179,6 +180,20 @@ class TestParts:
         estimate = gb.evaluate_series(2.0 * items + rng.normal(size=count), (), ratio_to=items)
         variance = slow_waves(judged_means(estimate)).long_run_variance * estimate.batch_size / count
         assert np.sqrt(variance) == pytest.approx(estimate.diagnostics.standard_error, rel=1e-9)
+
+    @pytest.mark.parametrize(("run", "kind"), [(0, "steady"), (10, "heavy tails")])
+    def test_the_columns_of_a_ratio_answer_for_its_tail(self, run, kind):
+        """Seen alone, both tails look as if the variance were infinite."""
+        pairs = PROCESSES["busy-cycles"].generate_pair(np.random.default_rng(1), 1620, 20)
+        tops, bottoms = (column[run] for column in pairs)
+        estimate = gb.evaluate_series(tops, (), ratio_to=bottoms)
+        assert estimate.verdict.kind == kind
+        assert has_infinite_variance(judged_means(estimate))
+        [asked] = [
+            one for one in questions(estimate, series_view(estimate)) if one.asked == ALARMS["heavy tails"]
+        ]
+        told = "no: the columns of the ratio show that its tail ends", "yes"
+        assert (asked.measured, asked.is_alarm) == (told[asked.is_alarm], kind == "heavy tails")
 
     def test_no_ratio_and_hardly_any_numbers(self):
         with_nothing = gb.evaluate_series(np.arange(100.0), (), ratio_to=np.zeros(100))

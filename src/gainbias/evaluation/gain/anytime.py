@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -120,10 +121,7 @@ class ConfidenceSequence:
     """
 
     def __init__(self, confidence: float = 0.95, first_look: int | None = None) -> None:
-        if not 0.0 < confidence < 1.0:
-            raise ValueError(f"confidence must be between 0 and 1, found {confidence}")
-        if first_look is not None and first_look < EARLIEST_LOOK:
-            raise ValueError(f"first_look must be at least {EARLIEST_LOOK}, found {first_look}")
+        _check_asked(confidence, first_look)
         self.confidence, self.first_look = confidence, first_look
 
     def next_check(self, steps: int) -> int | None:
@@ -209,6 +207,17 @@ class ConfidenceSequence:
         )
 
 
+def _check_asked(confidence: Any, first_look: Any, skip: Any = 0) -> None:
+    if not (isinstance(confidence, Real) and 0.0 < float(confidence) < 1.0):
+        raise ValueError(f"confidence must be between 0 and 1, found {confidence!r}")
+    if first_look is not None and not (isinstance(first_look, Integral) and int(first_look) >= EARLIEST_LOOK):
+        raise ValueError(
+            f"first_look must be a number of steps, at least {EARLIEST_LOOK}, found {first_look!r}"
+        )
+    if isinstance(skip, bool) or not isinstance(skip, Integral) or skip < 0:
+        raise ValueError(f"skip must be a number of first numbers to leave out, found {skip!r}")
+
+
 def is_enough(estimate: GainEstimate) -> bool:
     """Whether a run is long enough for a first look, and nothing speaks against its interval."""
     return (
@@ -258,8 +267,7 @@ class RunningMean:
     """
 
     def __init__(self, confidence: float = 0.95, *, skip: int = 0, first_look: int | None = None) -> None:
-        if skip < 0:
-            raise ValueError(f"skip must not be negative, found {skip}")
+        _check_asked(confidence, first_look, skip)
         self._sequence = ConfidenceSequence(confidence, first_look)
         self.confidence, self.skip = confidence, skip
         self._numbers, self._skipped = BatchMeans(), 0
@@ -369,11 +377,11 @@ class RunningMean:
         return made
 
     def __repr__(self) -> str:
-        ends = "no interval"
-        if (interval := self.interval) is not None:
-            ends = f"{self.confidence:.0%} interval {interval[0]:.6g} to {interval[1]:.6g}"
+        from gainbias.evaluation.series_estimate import number_in_words
+
+        shown = number_in_words(self.mean, self.interval, self.confidence)
         lines = [
-            f"mean      {self.mean:.6g} of {self.steps:,} numbers, {ends}",
+            f"mean      {shown}, of {self.steps:,} numbers",
             *(f"warning   {warning}" for warning in self.warnings),
             *(f"note      {note}" for note in self.notes),
         ]

@@ -282,6 +282,10 @@ class BatchMeans:
         """Return the first rewards, about any level."""
         return self.head
 
+    def columns_after(self, cut: int) -> tuple[Floats, ...]:
+        """Return nothing: this is no ratio, and has no columns beside itself."""
+        return ()
+
     def groups_after(self, cut: int, count: int, centre: float) -> Floats:
         """Return means less `centre` over `count` groups of neighbouring batches, (chains, groups).
 
@@ -418,6 +422,10 @@ class RatioMeans:
         """Return the first steps of r - centre d, about any level."""
         return self.tops.head - centre * self.bottoms.head
 
+    def columns_after(self, cut: int) -> tuple[Floats, ...]:
+        """Return means over batches of the tops and of the bottoms, each less its mean, (chains, batches)."""
+        return tuple(part.with_rest(part.mean_after(cut), cut) for part in (self.tops, self.bottoms))
+
     def mean_after(self, cut: int) -> float:
         """Ratio of the sums after the first `cut` batches."""
         return self.tops.mean_after(cut) / self.below(cut)
@@ -527,6 +535,10 @@ class RatioDifference:
         """Return by how much each of the first steps moves the difference, about any level."""
         first, second = (part.head_about(part.mean) / part.below() for part in (self._first, self._second))
         return np.asarray(first - second)
+
+    def columns_after(self, cut: int) -> tuple[Floats, ...]:
+        """Return means over batches of all four columns, each less its mean, (chains, batches)."""
+        return *self._first.columns_after(cut), *self._second.columns_after(cut)
 
     def groups_after(self, cut: int, count: int, centre: float) -> Floats:
         """Return by how much groups of batches move the difference, less `centre`."""

@@ -50,6 +50,9 @@ SHIFT_WORTH_SAYING = 1.0
 MANY_ERRORS = 1_000
 """Beyond this the number of standard errors is not told: it says nothing more."""
 
+OWN_ROUNDING = 0.01
+"""Means that differ by up to this, relative to the rounding of numbers, differ by that of our own sums."""
+
 SHORTEST_TIME = 1e-6
 """Rewards that cancel exactly, as in a cycle without chance, have no autocorrelation time at all."""
 
@@ -195,7 +198,8 @@ def estimate_gain(
     groups = rewards.groups_after(cut, -(-SKEWNESS_GROUPS // rewards.num_chains), gain)
     r_hat = split_r_hat(means, squares, rewards.sums.size) if variance > 0.0 else 1.0
     size, steps, head = rewards.sums.size, rewards.steps, rewards.head_about(gain)
-    path = _Path(gain, rewards.with_rest(gain, cut), groups, head, variance, size, steps, cut, skipped)
+    whole, columns = rewards.with_rest(gain, cut), rewards.columns_after(cut)
+    path = _Path(gain, whole, columns, groups, head, variance, rewards.rounding, size, steps, cut, skipped)
     return _estimated(path, confidence, r_hat, rewards.mean, _start_in_words(rewards, means, cut))
 
 
@@ -238,19 +242,25 @@ class _Path:
         The estimate.
     means, groups : (chains, batches) and (chains, groups) arrays
         Means less the estimate after the warm-up, over batches and over groups of them.
+    columns : tuple of (chains, batches) arrays
+        The same of the columns of a ratio.
     head : (chains, first) array
         First numbers, with the warm-up and about any level; empty if each of all is a batch.
     variance : float
         Of one step; 0 if nothing but rounding changes.
+    rounding : float
+        A standard deviation up to this is that of rounding.
     size, steps, cut, skipped : int
         Steps of a batch, steps of each chain, batches that were left out, and steps before all of them.
     """
 
     gain: float
     means: Floats
+    columns: tuple[Floats, ...]
     groups: Floats
     head: Floats
     variance: float
+    rounding: float
     size: int
     steps: int
     cut: int
@@ -273,7 +283,8 @@ def _estimated(path: _Path, confidence: float, r_hat: float, whole: float, doubt
     if 0.0 < float(np.abs(path.means).max()) < SMALLEST_NUMBER:
         verdicts = [_too_small()]
     elif path.variance == 0.0:
-        verdicts = [constant_verdict(transient and path.skipped + transient)]
+        by_rounding = bool(np.ptp(path.means) > OWN_ROUNDING * path.rounding)
+        verdicts = [constant_verdict(transient and path.skipped + transient, by_rounding)]
     elif path.means.shape[1] < FEWEST_MEANS:
         verdicts = [_hardly_any(steps)]
     else:
@@ -291,10 +302,8 @@ def _estimated(path: _Path, confidence: float, r_hat: float, whole: float, doubt
             down, up = max(down, within), max(up, within)
         interval = path.gain - down, path.gain + up
         has_slow_part = long_run >= CANCELLED * path.variance
-        head = path.head[:, transient:]
-        verdicts = judge(
-            path.means, waves if has_slow_part else None, path.size, path.cut, head, path.skipped
-        )
+        slow, head = waves if has_slow_part else None, path.head[:, transient:]
+        verdicts = judge(path.means, slow, path.size, path.cut, head, path.skipped, path.columns)
     return GainEstimate(
         gain=path.gain,
         interval=interval,

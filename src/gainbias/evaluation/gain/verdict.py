@@ -12,6 +12,7 @@ together they raise a false alarm in fewer than one in twenty (`benchmarks/cover
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -88,6 +89,9 @@ SURE_OF_INDEX = 1.8
 SURE_OF_BEND = 1.5
 """Standard errors by which the end of a tail must fall off faster than its beginning: then it is no power."""
 
+SAME_EVENTS = 0.95
+"""A column of a ratio tells what the tail of the ratio is like if it has this share of it in its own tail."""
+
 OF_ANOTHER_KIND = 0.01
 """Entries are of another kind than the rest of a tail if chance makes a gap like theirs this rarely."""
 
@@ -128,7 +132,13 @@ class Verdict:
 
 
 def judge(
-    series: Floats, waves: Waves | None, size: int, cut: int, head: Floats | None = None, skipped: int = 0
+    series: Floats,
+    waves: Waves | None,
+    size: int,
+    cut: int,
+    head: Floats | None = None,
+    skipped: int = 0,
+    columns: Sequence[Floats] = (),
 ) -> list[Verdict]:
     """Return all that was found about a series, the gravest first; at least one verdict.
 
@@ -146,6 +156,8 @@ def judge(
         First numbers after the warm-up, one by one, in which a season shorter than two batches is looked for.
     skipped : int
         Steps before all that is known here: steps are counted with them.
+    columns : sequence of (chains, n) arrays, optional
+        Means over batches of the columns that a ratio is made of.
 
     Examples
     --------
@@ -158,7 +170,7 @@ def judge(
     'drifting'
     """
     found = [
-        *_tails(series),
+        *_tails(series, columns),
         *(_disagreement(waves) if waves else ()),
         *(_slowness(waves, skipped + cut * size, series.shape[1] * size) if waves else ()),
         *_brevity(series.size * size),
@@ -169,15 +181,17 @@ def judge(
     return sorted(found, key=lambda verdict: verdict.is_trusted) or [steady]
 
 
-def constant_verdict(cut: int) -> Verdict:
-    """Return the verdict on numbers that never change after the first `cut` steps."""
+def constant_verdict(cut: int, by_rounding: bool = False) -> Verdict:
+    """Return the verdict on numbers that never change after the first `cut` steps, or by rounding alone."""
     steps = "step" if cut == 1 else f"{cut:,} steps"
     after = f"after the first {steps} the" if cut else "the"
-    return Verdict(
-        "constant",
-        False,
-        f"{after} numbers never change, so there is no interval: what was not seen cannot be estimated",
-    )
+    words = f"{after} numbers never change, so there is no interval: what was not seen cannot be estimated"
+    if by_rounding:
+        words = (
+            f"{after} numbers change by no more than the rounding of numbers so large, so there is no "
+            "interval: if they do change, subtract a constant from them"
+        )
+    return Verdict("constant", False, words)
 
 
 def _disagreement(waves: Waves) -> list[Verdict]:
@@ -239,7 +253,7 @@ def _brevity(steps: int) -> list[Verdict]:
     longer = ENOUGH_ENTRIES / steps
     words = (
         f"too short: {steps} numbers, and intervals can be trusted from {ENOUGH_ENTRIES} on, if these are "
-        f"independent: run at least {longer:.1f} times as long"
+        f"independent: run at least {math.ceil(10.0 * longer) / 10.0:.1f} times as long"
     )
     return [Verdict("too short", False, words, longer=longer)]
 
@@ -317,7 +331,7 @@ def is_alias(short: float, seen: int, period: float, size: int) -> bool:
     return bool((apart <= overtones * (0.25 * size / seen)).any())
 
 
-def _tails(series: Floats) -> list[Verdict]:
+def _tails(series: Floats, columns: Sequence[Floats]) -> list[Verdict]:
     events = events_behind(series)
     if events < FEWEST_EVENTS and not is_end_of_a_tail(series):
         longer = ENOUGH_EVENTS / events
@@ -326,7 +340,7 @@ def _tails(series: Floats) -> list[Verdict]:
             f"come cannot be told from these: run about {longer:.0f} times as long"
         )
         return [Verdict("rare events", False, words, longer=longer)]
-    if events < EVENTS_OF_HEAVY_TAILS and has_infinite_variance(series):
+    if events < EVENTS_OF_HEAVY_TAILS and has_infinite_variance(series, columns):
         words = (
             "heavy tails: the largest numbers are so large that the variance looks infinite, and no "
             "interval for the mean can be trusted: look at quantiles instead"
@@ -353,13 +367,23 @@ def events_behind(series: Floats) -> float:
     return series.size / excess if excess > 0.0 else float("inf")
 
 
-def has_infinite_variance(series: Floats) -> bool:
+def has_infinite_variance(series: Floats, columns: Sequence[Floats] = ()) -> bool:
     """Whether the largest entries look like those of a law without a variance.
 
     What exceeds a level far out has about a generalized Pareto law, whatever the law of the entries is, and
     wherever its zero is (Pickands 1975). Its index must be below 2, and surely below that of tails for which
     intervals hold; neighbours in a cluster count as one. The law must also fit: tails with a variance may
     fall off slowly at first and then faster and faster, and events of another size leave a gap.
+
+    For a ratio g the entries are r - g d, and events that are not large are on the other side of the median.
+    A column may show many more of the same kind. If it has nearly all of the tail in its own, and that falls
+    off faster and faster, then the tail must not do so at all to be taken for a power.
+
+    Parameters
+    ----------
+    series : (chains, n) array
+    columns : sequence of (chains, n) arrays, optional
+        The columns that a ratio is made of.
 
     Examples
     --------
@@ -377,7 +401,20 @@ def has_infinite_variance(series: Floats) -> bool:
     if not tail.inverse_index > inverse + SURE_OF_INDEX * (1.0 + inverse) / math.sqrt(clusters):
         return False
     steps = _steps(tail.excesses, tail.inverse_index, tail.slope)
-    return bool(_bend(steps) < SURE_OF_BEND and _gap(steps, len(steps)) > OF_ANOTHER_KIND)
+    bend = _bend(steps)
+    if not (bend < SURE_OF_BEND and _gap(steps, len(steps)) > OF_ANOTHER_KIND):
+        return False
+    return bend < 0.0 or not any(_bends_in(column, tail) for column in columns)
+
+
+def _bends_in(column: Floats, tail: _Tail) -> bool:
+    """Whether a column of a ratio has nearly all of the ratio's tail in its own, and that is no power."""
+    of_column = _tail_of(column)
+    if of_column is None:
+        return False
+    shared = float((of_column.exceeds * tail.exceeds).sum() / tail.exceeds.sum())
+    steps = _steps(of_column.excesses, of_column.inverse_index, of_column.slope)
+    return shared >= SAME_EVENTS and _bend(steps) >= SURE_OF_BEND
 
 
 def is_end_of_a_tail(series: Floats) -> bool:

@@ -38,6 +38,9 @@ from gainbias.suggest import did_you_mean_or_known
 ROWS = 2**18
 """Rows that are read at once."""
 
+SEPARATORS = ";\t|"
+"""What separates columns in files that are called CSV all the same."""
+
 TEXTS = "this column holds text: it was read as numbers"
 
 Reader = Callable[[], Iterator[Chunk]]
@@ -226,6 +229,8 @@ def _of_arrays(
 def _of_columns(
     table: Table, column: str | None, ratio_to: Any, group: Any, lasting: str, is_text: bool = False
 ) -> NumberSource:
+    if is_text and len(table.names) == 1 and column != table.names[0]:
+        _check_head(table.names[0])
     roles = _roles(table.names, column, ratio_to, group, lasting)
     second = roles.get("ratio", "")
     clock = RowClock(lasting, second, has_zone=table.is_zoned(second)) if lasting else None
@@ -239,6 +244,23 @@ def _of_columns(
 
     notes = [*table.notes, *unused_times(table.names, roles.values())]
     return NumberSource(read, roles, 1, is_held=False, is_text=is_text, notes=notes, clock=clock)
+
+
+def _check_head(only: str) -> None:
+    """Refuse the head of a CSV file that is a number, or has columns that no comma separates."""
+    if any(mark in only for mark in SEPARATORS):
+        raise ValueError(
+            f"the head of the file is {only!r}: columns must be separated by commas; if it is the name of a "
+            f"single column, say column={only!r}"
+        )
+    try:
+        float(only)
+    except ValueError:
+        return
+    raise ValueError(
+        f"the first line of the file is {only!r}, and a name is needed there: write one, such as x, into a "
+        f"line before the numbers; if it is the name of the column, say column={only!r}"
+    )
 
 
 def _roles(names: list[str], column: str | None, ratio_to: Any, group: Any, lasting: str) -> dict[str, str]:
@@ -326,6 +348,8 @@ def _parsed(column: NDArray[Any]) -> tuple[NDArray[Any], dict[tuple[int, ...], s
                 if isinstance(entry, np.complexfloating):
                     raise TypeError  # a float of it would be its real part
                 numbers[place] = float(entry)
+            except OverflowError:
+                numbers[place] = math.inf
             except (TypeError, ValueError):
                 return numbers, {place: f"{entry!r} ({type(entry).__name__}), not a number"}, is_text
     return numbers, {}, is_text

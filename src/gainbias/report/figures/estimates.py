@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gainbias.algorithms.registry import short_title
 from gainbias.engine.trace import Kind, Trace
-from gainbias.evaluation.estimate import Estimate, History
+from gainbias.evaluation.estimate import Estimate, History, in_percent
 from gainbias.evaluation.observations import NO_BOUND_BEYOND
 from gainbias.evaluation.series_estimate import GroupedSeries, SeriesEstimate
 from gainbias.evaluation.values.methods import NoValues
@@ -114,7 +114,7 @@ def _draw_gain(estimate: Estimate, panel: Axes, _: Kind) -> None:
     low, high = estimate.gain_interval
     panel.fill_between(
         history.transitions, history.low, history.high, where=has_varied(history).tolist(), color=colour,
-        alpha=BAND, linewidth=0, label=f"{estimate.confidence:.0%} interval",
+        alpha=BAND, linewidth=0, label=f"{in_percent(estimate.confidence)} interval",
     )  # fmt: skip
     panel.plot(history.transitions, history.gain, color=colour, linewidth=1.3, label="estimate")
     if len(history.gain) == 1:  # no line and no band can be seen

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gainbias.evaluation.diagnostics import Diagnostics
-from gainbias.evaluation.estimate import Estimate, digits_for, shortened, with_interval
+from gainbias.evaluation.estimate import Estimate, as_precise, in_percent, shortened, with_interval
 from gainbias.evaluation.observations import MOST_LISTED_OBSERVATIONS
 from gainbias.evaluation.sources.spaces import plain_observation
 from gainbias.evaluation.values.methods import NoValues
@@ -139,7 +139,7 @@ def how_to_read(view: ValueView, confidence: float) -> str:
     }
     is_partial = {"points": view.rare.any(), "extremes": True}.get(view.form, not view.known.all())
     partly = unknown[view.form] if is_partial else ""
-    return f"{RELATIVE} Each has its own {confidence:.0%} interval.{partly}"
+    return f"{RELATIVE} Each has its own {in_percent(confidence)} interval.{partly}"
 
 
 def no_picture(estimate: Estimate) -> str:
@@ -186,8 +186,9 @@ def _row(seen: Any, value: float, ends: Any) -> list[Entry]:
         return [name, Entry(NO_STEP), Entry("-"), Entry("-")]
     if not np.isfinite(ends).all():
         return [name, Entry(f"{value:+.4g}", float(value)), Entry(RARE), Entry("-")]
-    digits = digits_for(ends[1] - ends[0])
-    return [name, *(Entry(f"{number:+.{digits}f}", float(number)) for number in (value, *ends))]
+    numbers = value, *map(float, ends)
+    shown = as_precise(numbers, numbers[2] - numbers[1], sign="+")
+    return [name, *map(Entry, shown, numbers)]
 
 
 def diagnostics(estimate: Estimate) -> dict[str, str]:
@@ -277,8 +278,8 @@ def number_with_ends(middle: float, low: float, high: float) -> str:
     >>> number_with_ends(1.23456, 1.2, 1.29), number_with_ends(1.23456, -np.inf, np.inf)
     ('1.235 (1.200 to 1.290)', '1.234560 (-inf to inf)')
     """
-    digits = digits_for(high - low)
-    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+    shown, first, last = as_precise((middle, low, high), high - low)
+    return f"{shown} ({first} to {last})"
 
 
 def without_interval(gain: float) -> str:
@@ -304,5 +305,5 @@ def value_with_ends(value: float, low: float, high: float, unseen: str = UNSEEN)
         return unseen
     if not np.isfinite(high - low):
         return f"{value:+.4g}, {RARE}"
-    digits = digits_for(high - low)
-    return f"{value:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
+    shown, first, last = as_precise((value, low, high), high - low, sign="+")
+    return f"{shown} ({first} to {last})"

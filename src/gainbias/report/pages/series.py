@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gainbias.evaluation.estimate import in_percent
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
 from gainbias.evaluation.gain.spectrum import SURE_OF_DISAGREEMENT, season_length
 from gainbias.evaluation.gain.verdict import (
@@ -240,7 +241,7 @@ def how_to_read(estimate: SeriesEstimate, view: SeriesView) -> str:
     else:
         words.append(
             f"The dark line is the {estimate.name}, the band around it is its "
-            f"{estimate.confidence:.0%} interval."
+            f"{in_percent(estimate.confidence)} interval."
         )
     if estimate.found_warm_up:
         words.append("What is shaded was left out, because it is different from the rest.")
@@ -262,7 +263,7 @@ def _quantiles(estimate: SeriesEstimate) -> str:
         return ""
     rows = [f'<th scope="row">{level_in_words(one.level)}</th>{_row(one)}' for one in estimate.levels]
     header = ["Level", "Value", "Interval from", "to", "Independent numbers beyond it"]
-    caption = f"Quantiles, each with its own {estimate.confidence:.0%} interval"
+    caption = f"Quantiles, each with its own {in_percent(estimate.confidence)} interval"
     return framed_table("quantiles", caption, header, rows, range(1, len(header)))
 
 
@@ -289,13 +290,16 @@ def questions(estimate: SeriesEstimate, view: SeriesView) -> list[Question]:
     tested, waves, size = judged_means(estimate), view.waves, estimate.batch_size
     if waves is None:
         return []
-    count, length = estimate.diagnostics.num_numbers, tested.shape[1] * size
+    facts = estimate.diagnostics
+    count, length = facts.num_numbers, tested.shape[1] * size
     events, period = events_behind(tested), season_length(tested)
     if estimate.verdict.kind == "periodic" and estimate.verdict.at is not None:
         period = estimate.verdict.at / size  # it may be shorter than a batch
     periods = tested.shape[1] / period if period else math.inf
     is_asked = events < EVENTS_OF_HEAVY_TAILS
-    is_infinite = is_asked and has_infinite_variance(tested)
+    looks_infinite = is_asked and has_infinite_variance(tested)
+    is_named = any(words.startswith(("heavy tails", "rare events")) for words in facts.warnings)
+    is_infinite = looks_infinite and is_named
     left_out = estimate.found_warm_up / (view.end - view.warm_up + estimate.found_warm_up)
     shift_at = view.warm_up + round(waves.shift_at * length)
     found = [
@@ -331,7 +335,7 @@ def questions(estimate: SeriesEstimate, view: SeriesView) -> list[Question]:
         ),
         Question(
             "Does the variance look infinite?",
-            ("yes" if is_infinite else "no") if is_asked else "not asked: no rare events",
+            _about_the_variance(is_asked, is_infinite, looks_infinite),
             "yes",
             is_infinite,
         ),
@@ -352,6 +356,14 @@ def questions(estimate: SeriesEstimate, view: SeriesView) -> list[Question]:
         ),
     ]
     return [one for one in found if len(tested) > 1 or one.asked != "Do the chains agree?"]
+
+
+def _about_the_variance(is_asked: bool, is_infinite: bool, looks_infinite: bool) -> str:
+    if not is_asked:
+        return "not asked: no rare events"
+    if is_infinite or not looks_infinite:
+        return "yes" if is_infinite else "no"
+    return "no: the columns of the ratio show that its tail ends"
 
 
 def _asked(found: list[Question], verdict: Verdict) -> str:
