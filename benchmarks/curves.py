@@ -25,7 +25,7 @@ LARGEST = 0.15
 
 
 def problem(successors: int | None, tabular: bool) -> gb.Problem:
-    """Return a random chain in which each state has so many successors, or all states are."""
+    """Return a random chain in which each state has this many successors, or all states are."""
     rng = np.random.default_rng(0)
     transitions = np.zeros((STATES, STATES))
     for state in range(STATES):

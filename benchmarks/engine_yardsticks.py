@@ -38,7 +38,7 @@ def double_chain_in_numpy(features: Floats, moves: Move, sizes: Floats) -> Calla
 def multiply_and_add(chains: int, length: int = 100, rounds: int = 300) -> tuple[Callable[[], None], int]:
     """A loop of multiplications and additions on numbers in the first cache, and how many it makes.
 
-    It has the vector width that kernels get, and sums in so many independent chains, written out so that
+    It has the vector width that kernels get, and sums in independent chains, written out so that
     they stay in registers, that none waits for another: what is left is how fast the processor multiplies
     and adds, one after the other, as results without rounding surprises require.
     """

@@ -184,7 +184,7 @@ def study(chain: Chain, steps: int, replications: int, first_seed: int = 0) -> C
 def stopped(chain: Chain, times: float, replications: int, first_seed: int = 0) -> tuple[float, float, float]:
     """Coverage of stopped intervals, how many stopped, and their mean length in autocorrelation times.
 
-    The target is what a run of so many autocorrelation times would give if the variance were known.
+    The target is what a run of this many autocorrelation times would give if the variance were known.
     """
     solution = chain.problem.solution
     target = 1.96 * np.sqrt(solution.asymptotic_variance / (times * chain.slowest_time))
@@ -203,7 +203,7 @@ def stopped(chain: Chain, times: float, replications: int, first_seed: int = 0) 
 
 
 def reaching(more: Callable[[int], ArrayLike], num_chains: int = 1) -> Callable[[int], BatchMeans]:
-    """From a function that draws so many more rewards to one that goes on to so many steps."""
+    """Make a function that goes on to a number of steps from one that draws more rewards."""
     rewards = BatchMeans(num_chains)
 
     def reach(steps: int) -> BatchMeans:

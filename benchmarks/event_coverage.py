@@ -242,7 +242,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="write the results into this JSON file")
     parser.add_argument("--only", nargs="+", choices=list(EVENT_PROCESSES), default=list(EVENT_PROCESSES))
     parser.add_argument("--through", choices=("log", "environment"), default="log")
-    parser.add_argument("--lengths", type=int, choices=(1, 2), default=2, help="so many, the shortest first")
+    parser.add_argument("--lengths", type=int, choices=(1, 2), default=2, help="number of lengths")
     options = parser.parse_args()
     print("process       rows  runs  coverage  unflagged  flagged  width  values")
     results = []

@@ -42,7 +42,7 @@ def _run(engine: Engine, results: Results, units: list[Busy]) -> None:
 
 
 def planning(folder: Path, count: int) -> None:
-    """Print how long it takes to plan, store, index and look up so many units that do nothing."""
+    """Print how long it takes to plan, store, index and look up units that do nothing."""
     began = time.perf_counter()
     study = gb.Study(
         tasks=["boyan-chain", "two-loop"],

@@ -12,6 +12,7 @@ sys.path.insert(0, str(SOURCE.parent))
 
 from docs._ext.algorithm_pages import write_algorithm_pages  # noqa: E402
 from docs._ext.choice import write_choice_tables  # noqa: E402
+from docs._ext.notebooks import write_notebook  # noqa: E402
 from docs._ext.series_pictures import write_series_pictures  # noqa: E402
 from docs._ext.statements import write_statement_tables  # noqa: E402
 from docs._ext.task_pages import write_task_pages  # noqa: E402
@@ -78,4 +79,5 @@ def setup(app: Any) -> None:
     """Register the hooks above; formulas are escaped before the sections of a docstring are read."""
     app.connect("builder-inited", write_pages)
     app.connect("source-read", tidy_examples)
+    app.connect("doctree-read", write_notebook)
     app.connect("autodoc-process-docstring", escape_formulas, priority=400)

@@ -1,132 +1,72 @@
-"""The picture of the README: a policy's values in four rooms, learned and exact.
+"""The picture of the README: error bars of a queue's mean waiting time that hold, below usual ones.
 
 python -m docs._ext.hero
 """
 
 from __future__ import annotations
 
-from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import gainbias as gb
 from docs._ext.pictures import WEB, save_pair
-from gainbias.report.figures.style import INK, drawing, look_of, new_figure
+from gainbias.report.figures.style import INK, drawing, new_figure
+from gainbias.types import Floats
 
-SIDE = 33
-GOAL = (5, 26)
-CARE = 0.6
-"""How likely the policy is to take a step towards the goal; otherwise it steps anywhere."""
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-WAITS = (30_000, 300_000, 3_000_000)
-METHODS = ("double-chain", "single-chain", "td-lambda", "relative-td")
-STEPS = [gb.Harmonic(a, 2 * a) for a in (1e3, 1e4, 1e5)]
-END = 10_000_000
-SHOWN = "relative-td"
-
-
-def rooms() -> np.ndarray:
-    """Return where one can walk: four rooms with doors, as booleans of shape (side, side)."""
-    free = np.ones((SIDE, SIDE), dtype=bool)
-    middle = SIDE // 2
-    free[middle], free[:, middle] = False, False
-    for wall, door in (
-        ((middle, 5), (0, 1)),
-        ((middle, 27), (0, 1)),
-        ((8, middle), (1, 0)),
-        ((26, middle), (1, 0)),
-    ):
-        free[wall] = free[wall[0] + door[0], wall[1] + door[1]] = True
-    return free
+LOAD, CUSTOMERS, RUNS = 0.8, 50_000, 40
+MEAN = LOAD / (1 - LOAD) * LOAD  # of the waiting time, where a service takes 1: 3.2
+HOLDS, MISSES = "#0072B2", "#D55E00"
+LARGE = WEB._replace(letters=12.5)
+"""Letters that can still be read on a phone."""
 
 
-def policy_in(free: np.ndarray) -> gb.MarkovRewardProcess:
-    """Return the walk of a policy that makes for the goal, is paid there, and starts again anywhere."""
-    cells = [tuple(cell) for cell in np.argwhere(free)]
-    number = {cell: k for k, cell in enumerate(cells)}
-    distance, waiting = {GOAL: 0}, deque([GOAL])
-    while waiting:
-        cell = waiting.popleft()
-        for other in _neighbours(cell):
-            if other in number and other not in distance:
-                distance[other] = distance[cell] + 1
-                waiting.append(other)
-    transitions = np.zeros((len(cells), len(cells)))
-    for cell, k in number.items():
-        steps = [other if other in number else cell for other in _neighbours(cell)]
-        nearest = min(distance[other] for other in steps)
-        towards = [other for other in steps if distance[other] == nearest]
-        for other in steps:
-            transitions[k, number[other]] += (1 - CARE) / 4
-        for other in towards:
-            transitions[k, number[other]] += CARE / len(towards)
-    transitions[number[GOAL]] = 1 / len(cells)
-    rewards = np.zeros(len(cells))
-    rewards[number[GOAL]] = 1.0
-    return gb.MarkovRewardProcess(transitions, rewards)
+def waiting_times(seed: int) -> Floats:
+    """Return the waiting times of the customers of a single server that begins in its long run."""
+    rng = np.random.default_rng(seed)
+    first = rng.exponential(1 / (1 - LOAD)) if rng.random() < LOAD else 0.0
+    steps = rng.exponential(LOAD, CUSTOMERS) - rng.exponential(1.0, CUSTOMERS)
+    walk = first + np.cumsum(steps)
+    return walk - np.minimum.accumulate(np.minimum(walk, 0.0))
 
 
-def draw() -> Any:
-    """Draw the learned values after more and more transitions, the exact ones, and learning curves."""
-    free = rooms()
-    problem = gb.Problem(policy_in(free), gb.Tabular())
-    traces = {name: _run(name, problem) for name in METHODS}
-    shown = traces[SHOWN]
-    learned = dict(zip(shown.steps.tolist(), shown.weights[_best(shown)], strict=True))
-    maps = [(f"after {wait:,} steps", learned[wait]) for wait in WAITS]
-    maps.append(("exact", problem.solution.bias))
-    with drawing(WEB):
-        figure = new_figure(10.6, 2.5)
-        panels = figure.subplots(1, 5, width_ratios=[1, 1, 1, 1, 1.45])
-        for panel, (title, values) in zip(panels, maps, strict=False):
-            _draw_map(panel, title, free, values, problem.solution.bias)
-        _draw_curves(panels[-1], traces)
+def usual_interval(waits: Floats) -> tuple[float, float]:
+    """Return the interval for independent numbers."""
+    reach = 1.96 * waits.std() / np.sqrt(len(waits))
+    return float(waits.mean() - reach), float(waits.mean() + reach)
+
+
+def draw() -> Figure:
+    """Draw the intervals of runs of one queue: those for independent numbers, and ours."""
+    runs = [waiting_times(seed) for seed in range(RUNS)]
+    usual = [usual_interval(waits) for waits in runs]
+    ours = [gb.evaluate_series(waits).interval for waits in runs]
+    with drawing(LARGE):
+        figure = new_figure(6.4, 4.6)
+        panels = figure.subplots(2, 1, sharex=True, sharey=True)
+        for panel, name, intervals in zip(
+            panels, ("Usual error bars", "gainbias"), (usual, ours), strict=True
+        ):
+            _draw_runs(panel, name, np.array(intervals))
+        low, high = np.quantile(ours, [0.0, 1.0])
+        panels[0].set(ylim=(low - 0.1, high + 0.1), yticks=[3, 4, 5])
+        panels[1].set(xlabel=f"{RUNS} runs of the same queue, {CUSTOMERS:,} customers each", xticks=[])
+        figure.supylabel("Mean waiting time", fontsize=LARGE.letters)
     return figure
 
 
-def _run(name: str, problem: gb.Problem) -> gb.Trace:
-    steps = END // gb.ALGORITHMS[name].chains
-    wanted = {*WAITS, *np.geomspace(1000, steps, 40).astype(int).tolist()}
-    return gb.run(name, problem, steps, STEPS, checkpoints=sorted(wanted))
-
-
-def _best(trace: gb.Trace) -> int:
-    """Return the lane whose step size ends with the smallest error."""
-    return int(np.argmin(trace.errors("quotient", norm="stationary")[:, -1]))
-
-
-def _draw_map(panel: Any, title: str, free: np.ndarray, values: Any, bias: Any) -> None:
-    image = np.full(free.shape, np.nan)
-    image[free] = values
-    low, high = np.quantile(bias, [0.01, 1.0])
-    panel.imshow(image, cmap="viridis", vmin=low, vmax=high, interpolation="nearest")
-    panel.contour(image, levels=np.linspace(low, high, 12)[1:-1], colors="white", linewidths=0.4, alpha=0.6)
-    panel.set(title=title, xticks=[], yticks=[])
-    panel.spines[:].set_visible(False)
-
-
-def _draw_curves(panel: Any, traces: dict[str, gb.Trace]) -> None:
-    for name, trace in traces.items():
-        errors = trace.errors("quotient", norm="stationary")[_best(trace)]
-        panel.loglog(trace.transitions, errors, color=look_of(name).colour, linewidth=1.6)
-        panel.annotate(
-            name,
-            (trace.transitions[-1], errors[-1]),
-            xytext=(4, 0),
-            textcoords="offset points",
-            color=look_of(name).colour,
-            verticalalignment="center",
-        )
-    panel.set(title="error of four algorithms", xlabel="transitions", xlim=(1000, END))
-    panel.minorticks_off()
-    panel.grid(color=INK, alpha=0.12, linewidth=0.6)
-
-
-def _neighbours(cell: tuple[int, int]) -> list[tuple[int, int]]:
-    row, column = cell
-    return [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
+def _draw_runs(panel: Any, name: str, intervals: Floats) -> None:
+    holds = (intervals[:, 0] < MEAN) & (intervals[:, 1] > MEAN)
+    panel.axhline(MEAN, color=INK, linewidth=1.0)
+    for number, ((low, high), held) in enumerate(zip(intervals, holds, strict=True)):
+        colour = HOLDS if held else MISSES
+        panel.plot([number, number], [low, high], color=colour, linewidth=3.2, solid_capstyle="butt")
+    panel.set_title(f"{name}: {holds.sum()} of {len(holds)} contain the truth", loc="left", fontweight="bold")
+    panel.margins(x=0.02)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ class Run(SphinxDirective):
             shown = session.run(code)
         except Exception as error:
             raise self.error(f"this block failed: {type(error).__name__}: {error}") from error
+        self.env.temp_data.setdefault("shown", []).append(shown)
         if shown.figures and "alt" not in self.options:
             raise self.error("a block that draws must say in :alt: what is to be seen")
         parts: list[nodes.Node] = [nodes.literal_block(code, code, language="python")]

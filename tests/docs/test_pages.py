@@ -1,12 +1,14 @@
 """Every code block of the documentation runs, and every command in it is understood."""
 
+import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
-from docs._ext.execute import Session, blocks_of
+from docs._ext.execute import Session, Shown, blocks_of
+from docs._ext.notebooks import notebook_of
 from gainbias.cli.options import parser
 
 ROOT = Path(__file__).parents[2]
@@ -39,9 +41,38 @@ def commands(page):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page.read_text())], ids=name_of)
 def test_blocks_run(page):
-    session = Session()
-    for code in blocks_of(page.read_text(encoding="utf-8")):
-        session.run(code)
+    """And make a notebook of them, which holds what was run and nothing that only a page understands."""
+    session, text = Session(), page.read_text(encoding="utf-8")
+    shown = [session.run(code) for code in blocks_of(text)]
+    book = json.loads(json.dumps(notebook_of(text, shown, page.parent)))
+    cells = book["cells"]
+    assert [cell["source"] for cell in cells if cell["cell_type"] == "code"] == list(
+        map(str.strip, blocks_of(text))
+    )
+    assert [bool(cell["outputs"]) for cell in cells if cell["cell_type"] == "code"] == [
+        bool(one.text or one.figures) for one in shown
+    ]
+    if page.parent.name == "tutorials":
+        texts = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
+        assert "{" + "literalinclude" not in texts
+        assert not re.search(r"\]\((?!https?:)|\{\w+\}`", texts)
+
+
+def test_a_notebook_has_text_code_and_what_it_showed(tmp_path):
+    (tmp_path / "shop.py").write_text("X = 1\n\ndef sell(n):\n    return n\n")
+    page = (
+        "# A shop\n\nSee [there](../x.md), [Gym](https://g.org) and {download}`log <../a.csv>`.\n\n"
+        "```{literalinclude} shop.py\n:language: python\n:pyobject: sell\n```\n\n"
+        "```{run}\n:alt: nothing\n\nx = 1\n```\n\n```{run}\nprint(x)\n```\n"
+    )
+    cells = notebook_of(page, [Shown("", []), Shown("1\n", [])], tmp_path)["cells"]
+    assert [cell["cell_type"] for cell in cells] == ["markdown", "code", "code"]
+    assert cells[0]["source"] == (
+        "# A shop\n\nSee there, [Gym](https://g.org) and log.\n\n```python\ndef sell(n):\n    return n\n```"
+    )
+    assert [cell["source"] for cell in cells[1:]] == ["x = 1", "print(x)"]
+    assert cells[1]["outputs"] == []
+    assert cells[2]["outputs"] == [{"output_type": "stream", "name": "stdout", "text": "1\n"}]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
