@@ -72,7 +72,8 @@ def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate],
     estimates = [answer.estimate() for answer in answers]
     if difference is None:
         return estimates, None
-    apart = estimate_gain(difference, asked.confidence, find_warm_up=False)
+    plain = answers[0].unweighted
+    apart = estimate_gain(difference, asked.confidence, find_warm_up=False, unweighted=plain)
     return estimates, widened(apart, max(answer.widening() for answer in answers[:2]))
 
 

@@ -460,6 +460,11 @@ class LinearAnswer:
         """Return by how much errors are larger than the terms say."""
         return 1.0
 
+    @property
+    def unweighted(self) -> None:
+        """Nothing: how large a ratio is where the log was not is not known from features."""
+        return None
+
     def estimate(self) -> Estimate:
         """Return the estimate after all steps."""
         first, asked, influence = self._first, self._asked, self._influence

@@ -29,6 +29,7 @@ import numpy as np
 from scipy import sparse
 
 from gainbias.evaluation.another.record import SHOWN_PLACES, NoAnswer
+from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.stream import UNKNOWN_PLACE
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solve import Poisson, poisson_solver
@@ -394,6 +395,8 @@ class TableInfluence:
         Sums of squares of the residuals of the gain.
     fourth : float
         Sum of the fourth powers of the errors of the gain.
+    residuals : BatchMeans
+        Those of the gain at each step, before they are multiplied by the ratio.
     """
 
     def __init__(self, model: TableModel, steps: int) -> None:
@@ -403,7 +406,7 @@ class TableInfluence:
         self.model, self._steps, self._made = model, steps, 0
         pairs = len(counts.visits)
         self.noise, self.squares = np.zeros((self.num_batches, pairs)), np.zeros(pairs)
-        self.centre, self.fourth = np.zeros(self.num_batches), 0.0
+        self.centre, self.fourth, self.residuals = np.zeros(self.num_batches), 0.0, BatchMeans()
         self._larger = np.sqrt(counts.visits / np.maximum(counts.visits - 1.0, 1.0))
         self._place = np.full(int(counts.states[-1]) + 1, -1, dtype=np.int64)
         self._place[counts.states[model.kept]] = np.arange(len(model.kept))
@@ -439,6 +442,7 @@ class TableInfluence:
         relative, centre = (np.where(known, part[after], 0.0) for part in (model.relative, model._centre))
         residual = steps.rewards - model.gain * steps.durations + relative - model.residual_values[pair]
         residual *= known * self._larger[pair]
+        self.residuals.add(residual)
         terms = model.ratio[pair] * residual / model.mean_duration
         self.fourth += float((terms**4).sum())
         self.squares += np.bincount(pair, residual**2, minlength=len(self.squares))

@@ -20,7 +20,7 @@ from numbers import Real
 import numpy as np
 from scipy import stats
 
-from gainbias.evaluation.gain.batches import SMALLEST_NUMBER, AnyMeans, RatioMeans
+from gainbias.evaluation.gain.batches import SMALLEST_NUMBER, AnyMeans, BatchMeans, RatioMeans
 from gainbias.evaluation.gain.spectrum import autocorrelation_time, slow_waves
 from gainbias.evaluation.gain.verdict import ENOUGH_ENTRIES, SURE_OF_SHIFT, Verdict, constant_verdict, judge
 from gainbias.evaluation.gain.warm_up import (
@@ -139,7 +139,11 @@ class GainEstimate:
 
 
 def estimate_gain(
-    rewards: AnyMeans, confidence: float = 0.95, find_warm_up: bool = True, skipped: int = 0
+    rewards: AnyMeans,
+    confidence: float = 0.95,
+    find_warm_up: bool = True,
+    skipped: int = 0,
+    unweighted: BatchMeans | None = None,
 ) -> GainEstimate:
     """Estimate the gain from the rewards of one or several independent chains, or the mean of any series.
 
@@ -153,6 +157,9 @@ def estimate_gain(
         Whether a beginning that differs from the rest is looked for and left out.
     skipped : int
         Steps of each chain before these rewards: where the verdict names a step, they are counted.
+    unweighted : BatchMeans, optional
+        The numbers before they were multiplied by weights of which the largest is known. Tails must be heavy
+        in them, too: a mixture of numbers that differ in size looks as if it had heavy tails.
 
     Returns
     -------
@@ -195,7 +202,8 @@ def estimate_gain(
     groups = rewards.groups_after(cut, -(-SKEWNESS_GROUPS // rewards.num_chains), gain)
     r_hat = split_r_hat(means, squares, rewards.sums.size) if variance > 0.0 else 1.0
     size, steps, head = rewards.sums.size, rewards.steps, rewards.head_about(gain)
-    path = _Path(gain, rewards.with_rest(gain, cut), groups, head, variance, size, steps, cut, skipped)
+    plain = None if unweighted is None else unweighted.with_rest(unweighted.mean, cut)
+    path = _Path(gain, rewards.with_rest(gain, cut), groups, head, variance, size, steps, cut, skipped, plain)
     return _estimated(path, confidence, r_hat, rewards.mean, _start_in_words(rewards, means, cut))
 
 
@@ -244,6 +252,8 @@ class _Path:
         Of one step; 0 if nothing but rounding changes.
     size, steps, cut, skipped : int
         Steps of a batch, steps of each chain, batches that were left out, and steps before all of them.
+    unweighted : (chains, batches) array or None
+        Means of the numbers without their weights.
     """
 
     gain: float
@@ -255,6 +265,7 @@ class _Path:
     steps: int
     cut: int
     skipped: int
+    unweighted: Floats | None
 
 
 def _check(steps: int, confidence: float) -> None:
@@ -293,7 +304,13 @@ def _estimated(path: _Path, confidence: float, r_hat: float, whole: float, doubt
         has_slow_part = long_run >= CANCELLED * path.variance
         head = path.head[:, transient:]
         verdicts = judge(
-            path.means, waves if has_slow_part else None, path.size, path.cut, head, path.skipped
+            path.means,
+            waves if has_slow_part else None,
+            path.size,
+            path.cut,
+            head,
+            path.skipped,
+            path.unweighted,
         )
     return GainEstimate(
         gain=path.gain,

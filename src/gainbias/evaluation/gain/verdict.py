@@ -128,7 +128,13 @@ class Verdict:
 
 
 def judge(
-    series: Floats, waves: Waves | None, size: int, cut: int, head: Floats | None = None, skipped: int = 0
+    series: Floats,
+    waves: Waves | None,
+    size: int,
+    cut: int,
+    head: Floats | None = None,
+    skipped: int = 0,
+    unweighted: Floats | None = None,
 ) -> list[Verdict]:
     """Return all that was found about a series, the gravest first; at least one verdict.
 
@@ -146,6 +152,8 @@ def judge(
         First numbers after the warm-up, one by one, in which a season shorter than two batches is looked for.
     skipped : int
         Steps before all that is known here: steps are counted with them.
+    unweighted : (chains, n) array, optional
+        The same means without the weights that made them larger or smaller: tails must be heavy here, too.
 
     Examples
     --------
@@ -158,7 +166,7 @@ def judge(
     'drifting'
     """
     found = [
-        *_tails(series),
+        *_tails(series, series if unweighted is None else unweighted),
         *(_disagreement(waves) if waves else ()),
         *(_slowness(waves, skipped + cut * size, series.shape[1] * size) if waves else ()),
         *_brevity(series.size * size),
@@ -317,7 +325,7 @@ def is_alias(short: float, seen: int, period: float, size: int) -> bool:
     return bool((apart <= overtones * (0.25 * size / seen)).any())
 
 
-def _tails(series: Floats) -> list[Verdict]:
+def _tails(series: Floats, unweighted: Floats) -> list[Verdict]:
     events = events_behind(series)
     if events < FEWEST_EVENTS and not is_end_of_a_tail(series):
         longer = ENOUGH_EVENTS / events
@@ -326,7 +334,8 @@ def _tails(series: Floats) -> list[Verdict]:
             f"come cannot be told from these: run about {longer:.0f} times as long"
         )
         return [Verdict("rare events", False, words, longer=longer)]
-    if events < EVENTS_OF_HEAVY_TAILS and has_infinite_variance(series):
+    tails = (series, unweighted)
+    if events < EVENTS_OF_HEAVY_TAILS and all(map(has_infinite_variance, tails)):
         words = (
             "heavy tails: the largest numbers are so large that the variance looks infinite, and no "
             "interval for the mean can be trusted: look at quantiles instead"
