@@ -1,15 +1,14 @@
 """What would another policy have earned? Coverage of nominal 95 % intervals from logs of one that ran.
 
-    python -m benchmarks.another_policy --runs 500 --runs-others 100 --workers 2 \
-        --output docs/data/another_policy.json
+    python -m benchmarks.another_policy --runs-others 100 --workers 2 --output docs/data/another_policy.json
     python -m benchmarks.another_policy --write
     python -m benchmarks.another_policy --runs 20 --only random kinds --methods auto ratio
 
 The processes and what is true of them are in ``tests/oracles/decisions.py``; ``--held-out`` takes those of
 ``decisions_held_out.py``, once, when nothing is chosen any more. Beside the answer by default there are the
 simpler methods that can be asked for by name: the model alone, the ratio alone, and per-step importance
-sampling, which knows the behaviour. Peers: no package with intervals for average rewards was found that
-installs; these three are re-derivations of what packages for off-policy evaluation have.
+sampling, which knows the behaviour. No package was found that estimates average rewards of another policy
+(docs/another-policy.md says which were looked at): these three are re-derivations of what packages have.
 
 A run without an answer or without an interval counts as flagged, and so does one with a warning that puts the
 gain in doubt. Coverage in 500 runs has a standard error of 1 %. Widths are medians of half-widths, in
