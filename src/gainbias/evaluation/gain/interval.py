@@ -20,7 +20,14 @@ from numbers import Real
 import numpy as np
 from scipy import stats
 
-from gainbias.evaluation.gain.batches import SMALLEST_NUMBER, AnyMeans, BatchMeans, RatioMeans
+from gainbias.evaluation.gain.batches import (
+    LARGEST_NUMBER,
+    SMALLEST_NUMBER,
+    AnyMeans,
+    BatchMeans,
+    RatioMeans,
+    unit_of,
+)
 from gainbias.evaluation.gain.spectrum import autocorrelation_time, slow_waves
 from gainbias.evaluation.gain.verdict import ENOUGH_ENTRIES, SURE_OF_SHIFT, Verdict, constant_verdict, judge
 from gainbias.evaluation.gain.warm_up import (
@@ -186,14 +193,9 @@ def estimate_gain(
     True
     """
     _check(rewards.steps, confidence)
-    if isinstance(rewards, RatioMeans) and abs(rewards.bottoms.mean) < SMALLEST_NUMBER:
-        raise ValueError(
-            "the ratio has no meaning: the numbers to divide by, or durations, add up to 0"
-            if rewards.bottoms.mean == 0.0
-            else "the numbers to divide by, or durations, are too near to 0, "
-            f"{rewards.bottoms.mean:.3g} on average: choose a unit that makes them larger than "
-            f"{SMALLEST_NUMBER:g}"
-        )
+    if isinstance(rewards, RatioMeans):
+        check_divisor(rewards.bottoms.mean)
+        check_ratio(rewards.mean)
     cut = _warm_up_of(rewards.with_rest, rewards.mean_after, rewards.rounding) if find_warm_up else 0
     if isinstance(rewards, RatioMeans) and rewards.bottoms.mean_after(cut) == 0.0:
         cut = 0  # of what is left there would be no ratio
@@ -266,6 +268,27 @@ class _Path:
     cut: int
     skipped: int
     unweighted: Floats | None
+
+
+def check_divisor(mean: float) -> None:
+    """Refuse a mean of what is divided by that is 0, or so near to it that squares are lost."""
+    if abs(mean) >= SMALLEST_NUMBER:
+        return
+    raise ValueError(
+        "the ratio has no meaning: the numbers to divide by, or durations, add up to 0"
+        if mean == 0.0
+        else f"the numbers to divide by, or durations, are too near to 0, {mean:.3g} on average: choose a "
+        f"unit that makes them larger than {SMALLEST_NUMBER:g}"
+    )
+
+
+def check_ratio(ratio: float) -> None:
+    """Refuse a ratio whose square is no number."""
+    if not abs(ratio) <= LARGEST_NUMBER:
+        raise ValueError(
+            f"the ratio, or the gain per unit of time, is {ratio:.3g}, beyond {LARGEST_NUMBER:g}: choose "
+            "another unit"
+        )
 
 
 def _check(steps: int, confidence: float) -> None:
@@ -350,6 +373,7 @@ def skewness_of_mean(groups: Floats) -> float:
     """Return the skewness of a mean, from means over k independent groups, shape (k,)."""
     k = len(groups)
     deviations = groups - groups.mean()
+    deviations /= unit_of(deviations)
     spread = float(np.sqrt((deviations**2).sum() / (k - 1)))
     if k < 3 or not spread > 0.0:
         return 0.0
