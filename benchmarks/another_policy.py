@@ -1,14 +1,14 @@
 """What would another policy have earned? Coverage of nominal 95 % intervals from logs of one that ran.
 
-    python -m benchmarks.another_policy --runs 500 --workers 2 --output docs/data/another_policy.json
+    python -m benchmarks.another_policy --runs-others 100 --workers 2 --output docs/data/another_policy.json
     python -m benchmarks.another_policy --write
     python -m benchmarks.another_policy --runs 20 --only random kinds --methods auto ratio
 
 The processes and what is true of them are in ``tests/oracles/decisions.py``; ``--held-out`` takes those of
 ``decisions_held_out.py``, once, when nothing is chosen any more. Beside the answer by default there are the
 simpler methods that can be asked for by name: the model alone, the ratio alone, and per-step importance
-sampling, which knows the behaviour. Peers: no package with intervals for average rewards was found that
-installs; these three are re-derivations of what packages for off-policy evaluation have.
+sampling, which knows the behaviour. No package was found that estimates average rewards of another policy
+(docs/another-policy.md says which were looked at): these three are re-derivations of what packages have.
 
 A run without an answer or without an interval counts as flagged, and so does one with a warning that puts the
 gain in doubt. Coverage in 500 runs has a standard error of 1 %. Widths are medians of half-widths, in
@@ -64,6 +64,8 @@ class Portion(NamedTuple):
     first_run: int
     runs: int
     methods: tuple[str, ...]
+    others: int
+    """So many of the runs go to all methods, the rest to the first alone."""
 
 
 def find(name: str) -> Decisions:
@@ -118,7 +120,7 @@ def work(portion: Portion) -> dict[str, list[Said]]:
         log = {"state": logs.states[number], "a": logs.actions[number], "reward": logs.rewards[number]}
         if logs.durations is not None:
             log["dt"] = logs.durations[number]
-        for method in portion.methods:
+        for method in portion.methods[: None if number < portion.others else 1]:
             found[method].append(said(made, log, method))
     return found
 
@@ -146,14 +148,24 @@ def _share(truths: list[Any]) -> float | None:
     return round(float(np.mean(truths)), 4) if truths else None
 
 
-def study(names: list[str], runs: int, methods: tuple[str, ...], workers: int) -> Iterator[dict[str, Any]]:
+def study(
+    names: list[str], runs: range, methods: tuple[str, ...], others: int, workers: int
+) -> Iterator[dict[str, Any]]:
+    """Each process at each length; methods but the first get `others` of the runs."""
     with ProcessPoolExecutor(workers) as pool:
         for name in names:
             made = find(name)
             for rows in made.lengths:
                 portions = [
-                    Portion(name, rows, first, min(TOGETHER, runs - first), methods)
-                    for first in range(0, runs, TOGETHER)
+                    Portion(
+                        name,
+                        rows,
+                        first,
+                        min(TOGETHER, runs.stop - first),
+                        methods,
+                        others - first + runs.start,
+                    )
+                    for first in range(runs.start, runs.stop, TOGETHER)
                 ]
                 answers: dict[str, list[Said]] = {method: [] for method in methods}
                 for found in pool.map(work, portions):
@@ -165,7 +177,7 @@ def study(names: list[str], runs: int, methods: tuple[str, ...], workers: int) -
                     "kind": made.kind,
                     "overlap": made.overlap,
                     "rows": rows,
-                    "runs": runs,
+                    "runs": len(runs),
                     "methods": {method: summary(made, part, usual) for method, part in answers.items()},
                 }
 
@@ -227,6 +239,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("--runs-others", type=int, help="of the simpler methods, if they are to be fewer")
+    parser.add_argument("--first-run", type=int, default=0, help="another number draws other logs")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--output", type=Path, help="write the results into this JSON file")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these processes alone")
@@ -244,7 +258,9 @@ def main() -> None:
         parser.error(f"no such process: {', '.join(sorted(unknown))}; there are {', '.join(listed)}")
     results = []
     names = options.only or list(listed)
-    for entry in study(names, options.runs, tuple(options.methods), options.workers):
+    runs = range(options.first_run, options.first_run + options.runs)
+    others = options.runs if options.runs_others is None else options.runs_others
+    for entry in study(names, runs, tuple(options.methods), others, options.workers):
         results.append(entry)
         for method, row in entry["methods"].items():
             print(f"{entry['process']:20s} {entry['rows']:7d} {method:20s} {row}", flush=True)

@@ -259,12 +259,18 @@ class TestEvaluate:
             (["none.parquet"], "there is no file none.parquet"),
             (["none.csv"], "there is no file none.csv"),
             (["empty.csv"], "empty.csv is empty"),
-            (["log.csv", "--policy", "random"], "say which column has the actions, action=..."),
-            (["log.csv", "--action", "x"], "action is for another policy"),
+            (["log.csv", "--policy", "random"], "say which column has the actions, --action ..."),
+            (["log.csv", "--action", "x"], "--action is for another policy than the one that made the log"),
+            (["log.csv", "--action", "x"], "say which, --policy ..., or leave out --action"),
+            (["log.csv", "--ratio-features", "polynomial,2"], "or leave out --ratio-features"),
+            (
+                ["log.csv", "--action", "x", "--policy", "random", "--state", "y", "--reward", "earned"],
+                "for continuous actions pass --features MODULE:NAME, which names gb.ActionFeatures(",
+            ),
             (["FrozenLake-v1", "--policy", "random", "--action", "a"], "is no log: leave out --action"),
             (["log.csv", "--column", "x", "--discount", "0.9"], "leave out --discount"),
             (["log.parquet"], "the log has no column state or observation or obs"),
-            (["log.parquet", "--policy", "random"], "say which column has the actions, action=..."),
+            (["log.parquet", "--policy", "random"], "say which column has the actions, --action ..."),
         ],
     )
     def test_wrong_input(self, folder, capsys, words, message):
@@ -391,6 +397,60 @@ class TestCompare:
         answer = answer_of(capsys, *words, "--features", f"{folder}:line", "--steps", "20000")
         assert any(warning.startswith("first policy: after each cut") for warning in answer["warnings"])
         assert answer["is_clear"] is False
+
+    ON_LOG = (
+        *("compare", "log.parquet", "--state", "position", "--reward", "earned", "--action", "choice"),
+        *("--policy", "new.npy", "--policy", "random"),
+    )
+
+    def test_two_policies_on_a_log(self, folder, capsys):
+        answer = answer_of(capsys, *self.ON_LOG)
+        columns = {"state": "position", "reward": "earned", "action": "choice"}
+        comparison = gb.compare_policies_on_log("log.parquet", [0, 1, 1], "random", **columns)
+        assert answer["difference"] == comparison.difference
+        assert answer["interval"] == list(comparison.interval)
+        assert cli.main(self.ON_LOG) == cli.DONE
+        shown = " ".join(capsys.readouterr().out.split())
+        worth = comparison.first.target.overlap.effective_sample_size
+        assert f"overlap of the first │ 2,999 steps of the log are worth {worth:,.0f}" in shown
+        assert "overlap of the second" in shown
+
+    def test_how_a_log_is_read_and_what_made_it(self, folder, capsys):
+        """Every option of the log and of the question reaches the answer."""
+        random = np.random.default_rng(3)
+        states, actions = random.integers(0, 3, 4_000), random.integers(0, 2, 4_000)
+        log = {"here": states, "paid": 1.0 * states * actions, "done": actions, "dt": 1.0 + states}
+        with Path("timed.csv").open("w") as file:
+            print(*log, sep=",", file=file)
+            for row in zip(*log.values(), strict=True):
+                print(*row, sep=",", file=file)
+        np.save("half.npy", np.full((3, 2), 0.5))
+        words = ["compare", "timed.csv", "--state", "here", "--reward", "paid", "--action", "done"]
+        words += ["--duration", "dt", "--behaviour", "half.npy", "--policy", "new.npy", "--policy", "random"]
+        answer = answer_of(capsys, *words, "--features", "auto", "--per", "2", "--confidence", "0.9")
+        columns = {"state": "here", "reward": "paid", "action": "done", "duration": "dt", "per": 2.0}
+        made = {"behaviour": np.full((3, 2), 0.5), "confidence": 0.9}
+        comparison = gb.compare_policies_on_log("timed.csv", [0, 1, 1], "random", **columns, **made)
+        assert answer["interval"] == list(comparison.interval)
+        assert answer["per"] == comparison.per != "step"
+        np.save("half.npy", np.eye(2)[[0, 1, 1]])
+        assert cli.main(words) == cli.WRONG_INPUT
+        assert "it cannot have made this log" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            ((*ON_LOG, "--algorithm", "lstd"), "compared by the usual method: leave out --algorithm"),
+            ((*ON_LOG, "--policy", "random"), "two policies are compared, found 3"),
+            ((*ON_LOG[:6], *ON_LOG[8:]), "say which column has the actions, --action ..."),
+            (("compare", "FrozenLake-v1", *ON_LOG[2:]), "FrozenLake-v1 is no log: leave out --state"),
+            (("compare", "FrozenLake-v1", "--time", "t", *ON_LOG[8:]), "is no log: leave out --time"),
+            (("compare", "FrozenLake-v1", "--action", "a", *ON_LOG[8:]), "is no log: leave out --action"),
+        ],
+    )
+    def test_wrong_input_on_a_log(self, folder, capsys, words, message):
+        assert cli.main(words) == cli.WRONG_INPUT
+        assert message in capsys.readouterr().err
 
     def test_one_policy(self, capsys):
         assert cli.main(["compare", "FrozenLake-v1", "--policy", "random"]) == cli.WRONG_INPUT

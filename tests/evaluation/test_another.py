@@ -361,6 +361,24 @@ class TestBadInput:
             answer(SMALL, "random", algorithm="td-lambda")
 
 
+class TestTails:
+    """Tails are those of what was earned: weights have a largest value, however uneven they are."""
+
+    @pytest.mark.parametrize("seed", [2, 3])
+    def test_uneven_weights_are_no_heavy_tails(self, seed: int):
+        made, log = drawn("near-deterministic", 10_000, seed)
+        both = gb.compare_policies_on_log(log, made.target, made.behaviour, action="a")
+        for warnings in (both.first.diagnostics.gain_warnings, both.doubts):
+            assert not any("heavy tails" in words for words in warnings)
+
+    def test_heavy_tails_of_rewards_are_found_under_any_weights(self):
+        made, log = drawn("random", 10_000)
+        log["reward"] = log["reward"] + np.random.default_rng(1).pareto(1.3, 10_000)
+        both = gb.compare_policies_on_log(log, made.target, made.behaviour, action="a")
+        assert both.first.diagnostics.verdict.kind == "heavy tails"
+        assert any("heavy tails" in words for words in both.doubts)
+
+
 class TestDiscounted:
     def test_values_are_those_of_the_chain(self):
         made, log = drawn("random", 20_000)

@@ -4,6 +4,7 @@ import json
 import tracemalloc
 from datetime import UTC, datetime, timedelta, timezone
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pandas
@@ -767,3 +768,51 @@ class TestSeries:
         assert json.loads(capsys.readouterr().out)["mean"] == pytest.approx(37.5 / 9.5)
         assert cli.main([*words, "--reward-rate", "at"]) == cli.WRONG_INPUT
         assert "leave out --reward-rate" in capsys.readouterr().err
+
+
+class TestScales:
+    """However large or small the unit is: the same answer in another unit, or a refusal."""
+
+    RNG = np.random.default_rng(0)
+    STATES, ACTIONS = RNG.integers(0, 3, 4_000), RNG.integers(0, 2, 4_000)
+    LASTED = RNG.exponential(1.0 + STATES)
+    PAID = STATES + LASTED
+    ASKED: ClassVar = {
+        "own": {},
+        "counted": {"action": "a", "policy": [0, 1, 0]},
+        "features": {"action": "a", "policy": [0, 1, 0], "features": np.eye(3)},
+    }
+
+    def found(self, asked, pay=1.0, time=1.0):
+        log = {"state": self.STATES, "a": self.ACTIONS, "reward": pay * self.PAID, "dt": time * self.LASTED}
+        return gb.evaluate_log(log, duration="dt", **self.ASKED[asked])
+
+    @pytest.mark.parametrize("asked", ASKED)
+    @pytest.mark.parametrize(
+        ("pay", "time"), [(1e-90, 1.0), (1e90, 1.0), (1.0, 1e-90), (1.0, 1e90), (1e60, 1e30)]
+    )
+    def test_the_same_answer_in_another_unit(self, asked, pay, time):
+        usual, other = self.found(asked), self.found(asked, pay, time)
+        unit = pay / time
+        assert other.gain / unit == pytest.approx(usual.gain, rel=1e-9)
+        assert np.array(other.gain_interval) / unit == pytest.approx(np.array(usual.gain_interval), rel=1e-6)
+        assert other.value(0) / pay == pytest.approx(usual.value(0), rel=1e-6)
+        assert other.diagnostics.warnings == usual.diagnostics.warnings
+
+    @pytest.mark.parametrize("asked", ASKED)
+    def test_what_cannot_be_squared_is_refused(self, asked):
+        with pytest.raises(
+            ValueError, match=r"durations, are too near to 0, 1.95e-300 on average: choose a unit"
+        ):
+            self.found(asked, time=1e-300)
+        with pytest.raises(
+            ValueError, match=r"gain per unit of time, is \d.*e\+180, beyond 1e\+100: choose another"
+        ):
+            self.found(asked, pay=1e90, time=1e-90)
+
+    @pytest.mark.parametrize("asked", ASKED)
+    def test_numbers_that_are_too_small_have_no_interval_and_say_so(self, asked):
+        found = self.found(asked, pay=1e-300)
+        assert np.isnan(found.gain_interval).all()
+        [words] = found.diagnostics.gain_warnings
+        assert "their squares are lost" in words

@@ -25,10 +25,11 @@ ANSWERS = {
     "pendulum": 1,
     "other_rule": 3,
 }
-ANSWERS |= {"sb3_agent": 1, "minigrid_task": 1, "mujoco_random": 1}
+ANSWERS |= {"sb3_agent": 1, "sb3_other_agent": 2, "minigrid_task": 1, "mujoco_random": 1}
 """How many numbers each example compares with a reference."""
 
-NEEDS = {"sb3_agent": "stable_baselines3", "minigrid_task": "minigrid", "mujoco_random": "mujoco"}
+NEEDS = dict.fromkeys(["sb3_agent", "sb3_other_agent"], "stable_baselines3")
+NEEDS |= {"minigrid_task": "minigrid", "mujoco_random": "mujoco"}
 """Packages that are not installed with the tests: where one is missing, its example is left out."""
 
 SIMULATORS = {"ciw_network": ("ciw", 5), "simpy_queue": ("simpy", 2)}

@@ -8,6 +8,7 @@ import functools
 import importlib
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from gainbias.store import check_free
 
 def chosen_environment(options: argparse.Namespace) -> Any:
     """Return an id, or a function that makes environments with the settings that were asked for."""
-    if options.verb == "evaluate" and (columns := log_columns(options) | _said_of_target(options)):
+    if columns := log_columns(options) | _said_of_target(options):
         flag = next(iter(columns)).replace("_", "-")
         raise ValueError(f"{options.source} is no log: leave out --{flag}")
     settings = read_settings(options.set)
@@ -40,7 +41,7 @@ def chosen_log(options: argparse.Namespace) -> str | None:
     source = str(options.source)
     if not (source.lower().endswith((".csv", ".csv.gz", ".parquet")) or os.path.exists(source)):
         return None
-    if options.anytime:
+    if getattr(options, "anytime", False):
         raise ValueError("a log does not grow while it is read: leave out --anytime")
     return source
 
@@ -48,18 +49,28 @@ def chosen_log(options: argparse.Namespace) -> str | None:
 def _said_of_target(options: argparse.Namespace) -> dict[str, Any]:
     """Return what was said that is for a log and another policy alone."""
     names = ("action", "behaviour", "ratio_features", "discount")
-    return {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    return {name: said for name in names if (said := getattr(options, name, None)) is not None}
 
 
 def target_settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return what is asked of a log about another policy; nothing if that is not asked."""
-    settings = _said_of_target(options)
     if options.policy is not None:
-        settings["policy"] = read_policy(options.policy)
-        behaviour = options.behaviour
-        if behaviour is not None and (":" in behaviour or behaviour.endswith(".npy")):
-            settings["behaviour"] = _meant(behaviour)
-    if options.ratio_features is not None:
+        return asked_of_log(options) | {"policy": read_policy(options.policy)}
+    for name in _said_of_target(options):
+        flag = f"--{name.replace('_', '-')}"
+        raise ValueError(
+            f"{flag} is for another policy than the one that made the log: say which, --policy ..., or leave "
+            f"out {flag}"
+        )
+    return {}
+
+
+def asked_of_log(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what was said that is for a log and other policies, with objects in place of their names."""
+    settings = _said_of_target(options)
+    if "behaviour" in settings and (":" in options.behaviour or options.behaviour.endswith(".npy")):
+        settings["behaviour"] = _meant(options.behaviour)
+    if "ratio_features" in settings:
         settings["ratio_features"] = _meant(options.ratio_features)
     return settings
 
@@ -141,6 +152,13 @@ def log_columns(options: argparse.Namespace) -> dict[str, Any]:
     roles = ("state", "next_state", "reward", "episode", "terminated", "truncated", "step")
     named = {role: getattr(options, role) for role in roles if getattr(options, role)}
     return {role: names[0] if len(names) == 1 else tuple(names) for role, names in named.items()}
+
+
+def log_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return how a log is read."""
+    columns = log_columns(options)
+    named = {role: columns.pop(role, None) for role in ("state", "reward")}
+    return named | time_settings(options) | {"columns": columns, "gaps": options.gaps}
 
 
 def time_settings(options: argparse.Namespace) -> dict[str, Any]:
@@ -254,17 +272,28 @@ def existing(path: str) -> str:
     return path
 
 
-def in_words(error: Exception) -> str:
-    """Return the message of an error; for a file that is missing or protected, in our words."""
+def in_words(error: Exception, options: argparse.Namespace) -> str:
+    """Return the message of an error, with options in place of arguments of functions.
+
+    A file that is missing or protected is told in our words.
+    """
     if isinstance(error, PermissionError) and error.filename is not None:
         path = os.fsdecode(error.filename)
         return f"{path} may not be used by this user: have its permissions changed, or name another place"
     if not isinstance(error, FileNotFoundError) or error.filename is None:
-        return str(error)
+        names = "|".join(vars(options))
+        return re.sub(rf"\b({names})=(\.\.\.|'[^']*'|gb\.)", _as_option, str(error))
     path = os.fsdecode(error.filename)
     folder = os.path.dirname(path)
     is_folder_there = os.path.isdir(folder or ".")
     return f"there is no file {path}" if is_folder_there else f"there is no folder {folder}"
+
+
+def _as_option(said: re.Match[str]) -> str:
+    """Return an argument of a function as the option that stands for it."""
+    name, value = said.groups()
+    value = "MODULE:NAME, which names gb." if value == "gb." else value.strip("'")
+    return f"--{name.replace('_', '-')} {value}"
 
 
 def read_settings(pairs: list[str]) -> dict[str, Any]:

@@ -74,6 +74,8 @@ COMPARE_EXAMPLE = """\
 examples:
   python -c "import numpy; numpy.save('left.npy', [0] * 16)"
   gainbias compare FrozenLake-v1 --policy random --policy left.npy --steps 20000
+  gainbias compare log.parquet --state position --reward earned --action choice \\
+    --policy new.npy --policy random
 """
 
 
@@ -212,6 +214,18 @@ def _add_evaluate(verbs: Any) -> None:
     verb.add_argument("--anytime", action="store_true", help="intervals that hold however often you look")
     verb.add_argument("--max-steps", type=count, default=10_000_000, help="at most (default: %(default)s)")
     _add_evaluation_options(verb)
+    _add_log_options(verb)
+    verb.add_argument("--discount", type=float, help="of a log and another policy: discounted values")
+    _add_series_options(verb)
+    verb.add_argument(
+        "--save", metavar="FILE.npz", help="also keep the estimate, for load_estimate or load_series"
+    )
+    verb.add_argument("--plot", metavar="FILE.png", help="also draw the estimate")
+    verb.add_argument("--page", metavar="FILE.html", help="also write its interactive page, to open and send")
+    verb.add_argument("--overwrite", action="store_true", help="replace files that exist already")
+
+
+def _add_log_options(verb: argparse.ArgumentParser) -> None:
     for role in ("state", "next-state", "reward", "episode", "terminated", "truncated", "step"):
         several = "; several for a state of several numbers" if "state" in role else ""
         verb.add_argument(f"--{role}", action="append", metavar="COLUMN", help=f"of a log{several}")
@@ -221,15 +235,7 @@ def _add_evaluate(verbs: Any) -> None:
         "--behaviour", metavar="POLICY", help="that made the log, as --policy; or a column of probabilities"
     )
     verb.add_argument("--ratio-features", help="of a log and another policy: of the ratio, as --features")
-    verb.add_argument("--discount", type=float, help="of a log and another policy: discounted values")
     verb.add_argument("--gaps", default="error", choices=["error", "break"], help="where rows are missing")
-    _add_series_options(verb)
-    verb.add_argument(
-        "--save", metavar="FILE.npz", help="also keep the estimate, for load_estimate or load_series"
-    )
-    verb.add_argument("--plot", metavar="FILE.png", help="also draw the estimate")
-    verb.add_argument("--page", metavar="FILE.html", help="also write its interactive page, to open and send")
-    verb.add_argument("--overwrite", action="store_true", help="replace files that exist already")
 
 
 def _add_time_options(verb: argparse.ArgumentParser) -> None:
@@ -257,14 +263,19 @@ def _add_series_options(verb: argparse.ArgumentParser) -> None:
 
 
 def _add_compare(verbs: Any) -> None:
-    about = "how much more one policy earns per step than another, by common random numbers"
+    about = (
+        "how much more one policy earns per step than another, by common random numbers or from the log of "
+        "a third one"
+    )
     verb = _verb(verbs, "compare", about, COMPARE_EXAMPLE)
-    verb.add_argument("source", metavar="ENV", help="id of an environment, or MODULE:NAME")
+    verb.add_argument(
+        "source", metavar="ENV|LOG", help="id of an environment or MODULE:NAME; or a log, as for evaluate"
+    )
     verb.add_argument(
         "--policy", action="append", required=True, help="twice: random, FILE.npy or MODULE:NAME"
     )
-    verb.add_argument("--duration", metavar="KEY", help="of info, under which a step says how long it took")
     _add_evaluation_options(verb)
+    _add_log_options(verb)
 
 
 def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:

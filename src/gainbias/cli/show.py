@@ -276,6 +276,8 @@ def show_estimate(answer: dict[str, Any]) -> None:
     table.add_row("data", used + cut)
     worth = _shown(facts["effective_sample_size"], ",.0f")
     table.add_row("effective sample", f"{worth} independent rewards")
+    if "target" in answer:  # another policy than the one that made the log
+        table.add_row("overlap", answer["target"]["words"])
     table.add_row("split R-hat", _shown(facts["r_hat"], ".4f"))
     table.add_row("seconds", f"{facts['source_seconds']:.3g} for data, {facts['library_seconds']:.3g} here")
     console = Console()
@@ -358,6 +360,8 @@ def show_comparison(answer: dict[str, Any]) -> None:
         own = answer[name]
         shown = with_interval(own["gain"], own["gain_interval"], own["confidence"], per)
         table.add_row(f"gain of the {name}", escape(shown))
+        if "target" in own:
+            table.add_row(f"overlap of the {name}", own["target"]["words"])
     table.add_row("pairing", saving_in_words(answer["saving"], answer["difference"]))
     console = Console()
     console.print(table)

@@ -46,7 +46,7 @@ def main(typed: Sequence[str] | None = None) -> int:
         print(f"gainbias: not enough memory: {error}", file=sys.stderr)
         return FAILED
     except (ValueError, OSError, ImportError) as error:
-        print(f"gainbias: {arguments.in_words(error)}", file=sys.stderr)
+        print(f"gainbias: {arguments.in_words(error, options)}", file=sys.stderr)
         return FAILED if getattr(error, "errno", None) == errno.ENOSPC else WRONG_INPUT
     except (RuntimeError, KeyboardInterrupt) as error:  # ConvergenceError is one of the first
         print(f"gainbias: {str(error) or 'interrupted'}", file=sys.stderr)
@@ -128,10 +128,8 @@ def _evaluate(options: argparse.Namespace) -> int:
         return _evaluate_series(options, settings)
     common, files = arguments.evaluation_settings(options), arguments.chosen_files(options)
     if (log := arguments.chosen_log(options)) is not None:
-        columns = arguments.log_columns(options)
-        named = {role: columns.pop(role, None) for role in ("state", "reward")}
-        named |= arguments.time_settings(options) | arguments.target_settings(options)
-        estimate = gainbias.evaluate_log(log, **named, columns=columns, gaps=options.gaps, **common)
+        named = arguments.log_settings(options) | arguments.target_settings(options)
+        estimate = gainbias.evaluate_log(log, **named, **common)
     else:
         estimate = gainbias.evaluate(
             arguments.chosen_environment(options),
@@ -211,15 +209,24 @@ def _compare(options: argparse.Namespace) -> int:
 
     if len(options.policy) != 2:
         raise ValueError(f"two policies are compared, found {len(options.policy)}: say --policy twice")
-    comparison = gainbias.compare(
-        arguments.chosen_environment(options),
-        *map(arguments.read_policy, options.policy),
-        num_steps=options.steps,
-        chains=options.chains,
-        seed=options.seed,
-        duration=options.duration,
-        **arguments.evaluation_settings(options),
-    )
+    first, second = map(arguments.read_policy, options.policy)
+    common = arguments.evaluation_settings(options)
+    if (log := arguments.chosen_log(options)) is not None:
+        if common.pop("algorithm").algorithm != "auto":
+            raise ValueError("on a log policies are compared by the usual method: leave out --algorithm")
+        named = arguments.log_settings(options) | arguments.asked_of_log(options)
+        comparison = gainbias.compare_policies_on_log(log, first, second, **named, **common)
+    else:
+        comparison = gainbias.compare(
+            arguments.chosen_environment(options),
+            first,
+            second,
+            num_steps=options.steps,
+            chains=options.chains,
+            seed=options.seed,
+            duration=arguments.chosen_duration(options),
+            **common,
+        )
     _answer(options, comparison.to_dict(), show_comparison)
     complete = (one.diagnostics.is_complete for one in (comparison.first, comparison.second))
     return DONE if all(complete) else FAILED

@@ -30,7 +30,7 @@ import numpy as np
 from scipy import linalg
 
 from gainbias.evaluation.collection import Collection
-from gainbias.evaluation.gain.batches import RatioMeans
+from gainbias.evaluation.gain.batches import RatioMeans, unit_of
 from gainbias.evaluation.gain.interval import GainEstimate
 from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.stream import Transitions
@@ -370,9 +370,9 @@ def predictable_share(
         [batch.rewards if batch.durations is None else batch.surplus(gain) for batch in stretch]
     )
     rounding = NEGLIGIBLE_RESIDUAL * max(np.abs(rewards).max(), np.abs(value).max())
-    if not (
-        saved.sum() > SURE_OF_RESIDUALS * saved.std() * np.sqrt(len(saved)) and whole.mean() > rounding**2
-    ):
+    unit = unit_of(saved)
+    spread = float((saved / unit).std()) * unit
+    if not (saved.sum() > SURE_OF_RESIDUALS * spread * np.sqrt(len(saved)) and whole.mean() > rounding**2):
         return 0.0
     unseen = max(0.0, reward_variance - float(rewards.var()))
     return float(saved.mean() / (whole.mean() + unseen))

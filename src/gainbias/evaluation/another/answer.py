@@ -26,13 +26,13 @@ from gainbias.evaluation.another.linear import Fitting, durations_of
 from gainbias.evaluation.another.passes import Asked, FirstReading, LogReading, Passing
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
+from gainbias.evaluation.gain.interval import GainEstimate, check_divisor, estimate_gain
 from gainbias.evaluation.observations import ObservationMap, observation_map
 from gainbias.evaluation.reading import Display
 from gainbias.evaluation.sources.columns import Columns, Name, as_columns
 from gainbias.evaluation.sources.logs import OpenLog
 from gainbias.evaluation.sources.spaces import Limits
-from gainbias.evaluation.stream import ObservedSteps, OnTermination, Timed, check_on_termination, peeked
+from gainbias.evaluation.stream import STEP, ObservedSteps, OnTermination, Timed, check_on_termination, peeked
 from gainbias.evaluation.values.methods import Learning
 from gainbias.progress import Interruptions, Watch
 
@@ -49,6 +49,8 @@ def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate],
     with Interruptions() as interruptions:
         with Watch(half) as watch:
             first, gathering = _first_reading(reading, asked, Passing(interruptions, Display(watch)))
+            if first.unit != STEP:
+                check_divisor(first.duration / first.steps)
             answers: list[Any] = list(gathering.answers(first, asked, reading))
         with Watch() as watch:
             difference = BatchMeans() if len(answers) > 1 else None
@@ -72,7 +74,8 @@ def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate],
     estimates = [answer.estimate() for answer in answers]
     if difference is None:
         return estimates, None
-    apart = estimate_gain(difference, asked.confidence, find_warm_up=False)
+    plain = answers[0].unweighted
+    apart = estimate_gain(difference, asked.confidence, find_warm_up=False, unweighted=plain)
     return estimates, widened(apart, max(answer.widening() for answer in answers[:2]))
 
 

@@ -312,6 +312,11 @@ class CountedAnswer:
         """Return by how much errors are larger than the terms say."""
         return self._influence.widening()
 
+    @property
+    def unweighted(self) -> BatchMeans:
+        """The errors at each step before they are multiplied by the ratio, of which the largest is known."""
+        return self._influence.residuals
+
     def estimate(self) -> Estimate:
         """Return the estimate after all steps."""
         first, model, influence = self._counted.first, self._modelled.model, self._influence
@@ -346,7 +351,8 @@ class CountedAnswer:
     def _gain(self) -> tuple[GainEstimate, str]:
         """Return the gain, by the method that was asked for, and that in words."""
         counts, confidence = self._modelled.model.counts, self._asked.confidence
-        gain = widened(estimate_gain(self._means, confidence, find_warm_up=False), self.widening())
+        found = estimate_gain(self._means, confidence, find_warm_up=False, unweighted=self.unweighted)
+        gain = widened(found, self.widening())
         if self._alone is None:
             return gain, (
                 f"the policy's chain by the transitions of the log, {len(counts.states):,} states and "

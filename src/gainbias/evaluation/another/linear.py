@@ -46,8 +46,8 @@ from gainbias.evaluation.another.record import (
 )
 from gainbias.evaluation.diagnostics import Diagnostics
 from gainbias.evaluation.estimate import Estimate, gain_history
-from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans
-from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
+from gainbias.evaluation.gain.batches import BatchMeans, RatioMeans, unit_of
+from gainbias.evaluation.gain.interval import GainEstimate, check_ratio, estimate_gain
 from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.stream import ObservedSteps
 from gainbias.evaluation.values.least_squares import ValueEstimate
@@ -176,8 +176,11 @@ class LinearModel:
         n = sums.steps
         basis, other = _basis(sums.gram / n), _basis(sums.ratio_gram / n)
         difference = (sums.gram - sums.cross) / n
-        equations = np.column_stack([basis.T @ difference @ basis, basis.T @ sums.durations / n])
+        lasting = basis.T @ sums.durations / n
+        unit = unit_of(lasting)  # so that no unit of time decides what counts as unseen
+        equations = np.column_stack([basis.T @ difference @ basis, lasting / unit])
         inverse = linalg.pinv(equations, rtol=UNSEEN_BY_FEATURES)
+        inverse[-1] /= unit
         solution = inverse @ (basis.T @ sums.rewards / n)
         self.values, self.of_values = basis @ solution[:-1], float(solution[-1])
         self.inverse = basis @ inverse[:-1] @ basis.T
@@ -204,6 +207,7 @@ class LinearModel:
         paid = sums.ratio_rewards / n
         self.of_ratio = float(x @ paid) / self.mean_duration
         self.gain = float(x @ (paid + moved @ theta)) / self.mean_duration
+        check_ratio(self.gain)
         by_values = (x @ moved) / self.mean_duration
         self.by_values = by_values @ self.inverse
         surplus = (paid + moved @ theta - self.gain * sums.ratio_durations / n) / self.mean_duration
@@ -237,7 +241,7 @@ class LinearInfluence:
         self.noise = np.zeros((self.num_batches, len(model.values)))
         self.levels = np.zeros((self.num_batches, 2))
         self.mean_features = np.zeros(len(model.values))
-        self.squares = self.fourth = self.ratio_squares = 0.0
+        self.squares = self.fourth = self.ratio_squares = self._unit = 0.0
 
     def add(self, values: Rows, ratio: Rows, rewards: Floats, durations: Floats) -> tuple[Floats, Floats]:
         """Return the terms of the next steps, whose mean is the gain, and their ratios; (m,) each."""
@@ -247,8 +251,10 @@ class LinearInfluence:
         terms = weights * (led - model.gain * durations) / model.mean_duration
         terms += (values.done @ model.by_values) * (led - model.of_values * durations)
         terms -= weights * ((ratio.done - ratio.after) @ model.by_stays)
-        self.squares += float(terms @ terms)
-        self.fourth += float((terms**4).sum())
+        self._unit = self._unit or unit_of(terms)
+        in_unit = terms / self._unit
+        self.squares += float(in_unit @ in_unit)
+        self.fourth += float((in_unit**4).sum())
         self.ratio_squares += float(weights @ weights)
         self._add_noise(values, rewards, durations, weights, led)
         return np.asarray(model.gain + terms), weights
@@ -459,6 +465,11 @@ class LinearAnswer:
     def widening(self) -> float:
         """Return by how much errors are larger than the terms say."""
         return 1.0
+
+    @property
+    def unweighted(self) -> None:
+        """Nothing: how large a ratio is where the log was not is not known from features."""
+        return None
 
     def estimate(self) -> Estimate:
         """Return the estimate after all steps."""

@@ -186,6 +186,7 @@ class Target:
         overlap = self.overlap
         answer = {
             "num_actions": self.num_actions,
+            "words": self.in_words(),
             "effective_sample_size": overlap.effective_sample_size,
             "largest_weights": [vars(place) for place in overlap.largest],
             "missing": [vars(place) for place in overlap.missing],

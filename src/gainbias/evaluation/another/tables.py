@@ -29,6 +29,8 @@ import numpy as np
 from scipy import sparse
 
 from gainbias.evaluation.another.record import SHOWN_PLACES, NoAnswer
+from gainbias.evaluation.gain.batches import BatchMeans, unit_of
+from gainbias.evaluation.gain.interval import check_ratio
 from gainbias.evaluation.stream import UNKNOWN_PLACE
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.solve import Poisson, poisson_solver
@@ -308,6 +310,7 @@ class TableModel:
         if not self.mean_duration > 0.0:
             raise NoAnswer("the target's steps take no time at all, so there is no gain per unit of time")
         self.gain = float(law @ paid) / self.mean_duration
+        check_ratio(self.gain)
         self.shares = np.asarray(law @ self._average)
         self.ratio = self.shares / (counts.visits / counts.steps)
         in_time = law * lasted / self.mean_duration
@@ -393,7 +396,9 @@ class TableInfluence:
     squares : (k,) array
         Sums of squares of the residuals of the gain.
     fourth : float
-        Sum of the fourth powers of the errors of the gain.
+        Sum of the fourth powers of the errors of the gain, in a unit of their size.
+    residuals : BatchMeans
+        Those of the gain at each step, before they are multiplied by the ratio.
     """
 
     def __init__(self, model: TableModel, steps: int) -> None:
@@ -403,7 +408,8 @@ class TableInfluence:
         self.model, self._steps, self._made = model, steps, 0
         pairs = len(counts.visits)
         self.noise, self.squares = np.zeros((self.num_batches, pairs)), np.zeros(pairs)
-        self.centre, self.fourth = np.zeros(self.num_batches), 0.0
+        self.centre, self.fourth, self.residuals = np.zeros(self.num_batches), 0.0, BatchMeans()
+        self._unit = 0.0
         self._larger = np.sqrt(counts.visits / np.maximum(counts.visits - 1.0, 1.0))
         self._place = np.full(int(counts.states[-1]) + 1, -1, dtype=np.int64)
         self._place[counts.states[model.kept]] = np.arange(len(model.kept))
@@ -439,8 +445,10 @@ class TableInfluence:
         relative, centre = (np.where(known, part[after], 0.0) for part in (model.relative, model._centre))
         residual = steps.rewards - model.gain * steps.durations + relative - model.residual_values[pair]
         residual *= known * self._larger[pair]
+        self.residuals.add(residual)
         terms = model.ratio[pair] * residual / model.mean_duration
-        self.fourth += float((terms**4).sum())
+        self._unit = self._unit or unit_of(terms)
+        self.fourth += float(((terms / self._unit) ** 4).sum())
         self.squares += np.bincount(pair, residual**2, minlength=len(self.squares))
         self._add_noise(steps, pair, after, known, residual, centre)
         return np.asarray(model.gain + terms)
@@ -473,8 +481,9 @@ class TableInfluence:
 
     def terms(self) -> float:
         """Return how many steps make up the variance of the gain."""
-        total = float((self.model.ratio**2 * self.squares).sum()) / self.model.mean_duration**2
-        return total**2 / self.fourth if self.fourth > 0.0 else float(self._steps)
+        errors = np.sqrt(self.squares) / (self.model.mean_duration * (self._unit or 1.0))
+        total = float((self.model.ratio**2 * errors**2).sum())
+        return total**2 / self.fourth if total > 0.0 < self.fourth else float(self._steps)
 
     def widening(self) -> float:
         """Return by how much state-actions that were seen once make the standard error larger."""

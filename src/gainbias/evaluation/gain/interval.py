@@ -20,9 +20,23 @@ from numbers import Real
 import numpy as np
 from scipy import stats
 
-from gainbias.evaluation.gain.batches import SMALLEST_NUMBER, AnyMeans, RatioMeans
+from gainbias.evaluation.gain.batches import (
+    LARGEST_NUMBER,
+    SMALLEST_NUMBER,
+    AnyMeans,
+    BatchMeans,
+    RatioMeans,
+    unit_of,
+)
 from gainbias.evaluation.gain.spectrum import autocorrelation_time, slow_waves
-from gainbias.evaluation.gain.verdict import ENOUGH_ENTRIES, SURE_OF_SHIFT, Verdict, constant_verdict, judge
+from gainbias.evaluation.gain.verdict import (
+    ENOUGH_ENTRIES,
+    SURE_OF_SHIFT,
+    Parts,
+    Verdict,
+    constant_verdict,
+    judge,
+)
 from gainbias.evaluation.gain.warm_up import (
     LARGEST_CUT,
     dominant_start,
@@ -142,7 +156,11 @@ class GainEstimate:
 
 
 def estimate_gain(
-    rewards: AnyMeans, confidence: float = 0.95, find_warm_up: bool = True, skipped: int = 0
+    rewards: AnyMeans,
+    confidence: float = 0.95,
+    find_warm_up: bool = True,
+    skipped: int = 0,
+    unweighted: BatchMeans | None = None,
 ) -> GainEstimate:
     """Estimate the gain from the rewards of one or several independent chains, or the mean of any series.
 
@@ -156,6 +174,9 @@ def estimate_gain(
         Whether a beginning that differs from the rest is looked for and left out.
     skipped : int
         Steps of each chain before these rewards: where the verdict names a step, they are counted.
+    unweighted : BatchMeans, optional
+        The numbers before they were multiplied by weights of which the largest is known. Tails must be heavy
+        in them, too: a mixture of numbers that differ in size looks as if it had heavy tails.
 
     Returns
     -------
@@ -182,14 +203,9 @@ def estimate_gain(
     True
     """
     _check(rewards.steps, confidence)
-    if isinstance(rewards, RatioMeans) and abs(rewards.bottoms.mean) < SMALLEST_NUMBER:
-        raise ValueError(
-            "the ratio has no meaning: the numbers to divide by, or durations, add up to 0"
-            if rewards.bottoms.mean == 0.0
-            else "the numbers to divide by, or durations, are too near to 0, "
-            f"{rewards.bottoms.mean:.3g} on average: choose a unit that makes them larger than "
-            f"{SMALLEST_NUMBER:g}"
-        )
+    if isinstance(rewards, RatioMeans):
+        check_divisor(rewards.bottoms.mean)
+        check_ratio(rewards.mean)
     cut = _warm_up_of(rewards.with_rest, rewards.mean_after, rewards.rounding) if find_warm_up else 0
     if isinstance(rewards, RatioMeans) and rewards.bottoms.mean_after(cut) == 0.0:
         cut = 0  # of what is left there would be no ratio
@@ -198,8 +214,10 @@ def estimate_gain(
     groups = rewards.groups_after(cut, -(-SKEWNESS_GROUPS // rewards.num_chains), gain)
     r_hat = split_r_hat(means, squares, rewards.sums.size) if variance > 0.0 else 1.0
     size, steps, head = rewards.sums.size, rewards.steps, rewards.head_about(gain)
-    whole, columns = rewards.with_rest(gain, cut), rewards.columns_after(cut)
-    path = _Path(gain, whole, columns, groups, head, variance, rewards.rounding, size, steps, cut, skipped)
+    plain = None if unweighted is None else unweighted.with_rest(unweighted.mean, cut)
+    parts = Parts(rewards.columns_after(cut), plain)
+    whole = rewards.with_rest(gain, cut)
+    path = _Path(gain, whole, parts, groups, head, variance, rewards.rounding, size, steps, cut, skipped)
     return _estimated(path, confidence, r_hat, rewards.mean, _start_in_words(rewards, means, cut))
 
 
@@ -242,8 +260,8 @@ class _Path:
         The estimate.
     means, groups : (chains, batches) and (chains, groups) arrays
         Means less the estimate after the warm-up, over batches and over groups of them.
-    columns : tuple of (chains, batches) arrays
-        The same of the columns of a ratio.
+    parts : Parts
+        What the means were made of.
     head : (chains, first) array
         First numbers, with the warm-up and about any level; empty if each of all is a batch.
     variance : float
@@ -256,7 +274,7 @@ class _Path:
 
     gain: float
     means: Floats
-    columns: tuple[Floats, ...]
+    parts: Parts
     groups: Floats
     head: Floats
     variance: float
@@ -265,6 +283,27 @@ class _Path:
     steps: int
     cut: int
     skipped: int
+
+
+def check_divisor(mean: float) -> None:
+    """Refuse a mean of what is divided by that is 0, or so near to it that squares are lost."""
+    if abs(mean) >= SMALLEST_NUMBER:
+        return
+    raise ValueError(
+        "the ratio has no meaning: the numbers to divide by, or durations, add up to 0"
+        if mean == 0.0
+        else f"the numbers to divide by, or durations, are too near to 0, {mean:.3g} on average: choose a "
+        f"unit that makes them larger than {SMALLEST_NUMBER:g}"
+    )
+
+
+def check_ratio(ratio: float) -> None:
+    """Refuse a ratio whose square is no number."""
+    if not abs(ratio) <= LARGEST_NUMBER:
+        raise ValueError(
+            f"the ratio, or the gain per unit of time, is {ratio:.3g}, beyond {LARGEST_NUMBER:g}: choose "
+            "another unit"
+        )
 
 
 def _check(steps: int, confidence: float) -> None:
@@ -303,7 +342,7 @@ def _estimated(path: _Path, confidence: float, r_hat: float, whole: float, doubt
         interval = path.gain - down, path.gain + up
         has_slow_part = long_run >= CANCELLED * path.variance
         slow, head = waves if has_slow_part else None, path.head[:, transient:]
-        verdicts = judge(path.means, slow, path.size, path.cut, head, path.skipped, path.columns)
+        verdicts = judge(path.means, slow, path.size, path.cut, head, path.skipped, path.parts)
     return GainEstimate(
         gain=path.gain,
         interval=interval,
@@ -342,6 +381,7 @@ def skewness_of_mean(groups: Floats) -> float:
     """Return the skewness of a mean, from means over k independent groups, shape (k,)."""
     k = len(groups)
     deviations = groups - groups.mean()
+    deviations /= unit_of(deviations)
     spread = float(np.sqrt((deviations**2).sum() / (k - 1)))
     if k < 3 or not spread > 0.0:
         return 0.0

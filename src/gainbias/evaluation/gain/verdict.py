@@ -131,6 +131,24 @@ class Verdict:
     longer: float | None = None
 
 
+class Parts(NamedTuple):
+    """What a series was made of, as means over its batches.
+
+    Attributes
+    ----------
+    columns : sequence of (chains, n) arrays
+        The columns of a ratio.
+    unweighted : (chains, n) array or None
+        The same means without the weights that made them larger or smaller: tails must be heavy here, too.
+    """
+
+    columns: Sequence[Floats] = ()
+    unweighted: Floats | None = None
+
+
+NO_PARTS = Parts()
+
+
 def judge(
     series: Floats,
     waves: Waves | None,
@@ -138,7 +156,7 @@ def judge(
     cut: int,
     head: Floats | None = None,
     skipped: int = 0,
-    columns: Sequence[Floats] = (),
+    parts: Parts = NO_PARTS,
 ) -> list[Verdict]:
     """Return all that was found about a series, the gravest first; at least one verdict.
 
@@ -156,8 +174,8 @@ def judge(
         First numbers after the warm-up, one by one, in which a season shorter than two batches is looked for.
     skipped : int
         Steps before all that is known here: steps are counted with them.
-    columns : sequence of (chains, n) arrays, optional
-        Means over batches of the columns that a ratio is made of.
+    parts : Parts, optional
+        What the series was made of.
 
     Examples
     --------
@@ -170,7 +188,7 @@ def judge(
     'drifting'
     """
     found = [
-        *_tails(series, columns),
+        *_tails(series, parts),
         *(_disagreement(waves) if waves else ()),
         *(_slowness(waves, skipped + cut * size, series.shape[1] * size) if waves else ()),
         *_brevity(series.size * size),
@@ -331,7 +349,7 @@ def is_alias(short: float, seen: int, period: float, size: int) -> bool:
     return bool((apart <= overtones * (0.25 * size / seen)).any())
 
 
-def _tails(series: Floats, columns: Sequence[Floats]) -> list[Verdict]:
+def _tails(series: Floats, parts: Parts) -> list[Verdict]:
     events = events_behind(series)
     if events < FEWEST_EVENTS and not is_end_of_a_tail(series):
         longer = ENOUGH_EVENTS / events
@@ -340,7 +358,8 @@ def _tails(series: Floats, columns: Sequence[Floats]) -> list[Verdict]:
             f"come cannot be told from these: run about {longer:.0f} times as long"
         )
         return [Verdict("rare events", False, words, longer=longer)]
-    if events < EVENTS_OF_HEAVY_TAILS and has_infinite_variance(series, columns):
+    is_heavy = events < EVENTS_OF_HEAVY_TAILS and has_infinite_variance(series, parts.columns)
+    if is_heavy and (parts.unweighted is None or has_infinite_variance(parts.unweighted)):
         words = (
             "heavy tails: the largest numbers are so large that the variance looks infinite, and no "
             "interval for the mean can be trusted: look at quantiles instead"

@@ -174,7 +174,7 @@ def chosen_columns(names: list[str], given: Mapping[str, Name | None]) -> dict[s
                 raise ValueError(
                     f"the log has no column {' or '.join(USUAL_NAMES[role])}, it has {', '.join(names)}: say "
                     f"which is meant, {role}=...; if there are no states, but one column of numbers, use "
-                    "evaluate_series(..., column=...), on the command line --column"
+                    "evaluate_series, on the command line --column"
                 )
     twice = [part for part in parts_of(chosen) if names.count(part) > 1]
     if twice:
