@@ -96,8 +96,7 @@ def row_pieces(
             size, what = back.place, back
         path = reader.path(size)
         if clock is not None:
-            counted = np.flatnonzero(reader.counts[:size])
-            clock.count(reader.durations[counted], offset + counted)
+            clock.count(reader.durations[:size], reader.counts[:size], offset)
             told = size - (behind is None and not is_end)  # a wrong row is spoken of as such
             if not reader.counts[:told].all():
                 _note_once(notes, _not_counted(clock))
