@@ -207,3 +207,30 @@ class TestForms:
         row = int(np.argmax(log["a"] > 0))
         with pytest.raises(ValueError, match=f"row {row} of the log takes action"):
             answer(log, made.target, features=ONE_HOT, behaviour=behaviour)
+
+
+class TestFunctionsOfActions:
+    """What functions of the user may do, with continuous actions."""
+
+    @staticmethod
+    def ask(features, expected):
+        rng = np.random.default_rng(0)
+        log = {"state": rng.normal(size=300), "a": rng.normal(size=300), "reward": rng.normal(size=300)}
+        given = gb.ActionFeatures(features, expected)
+        return gb.evaluate_log(log, action="a", policy=lambda state: 0.1, features=given)
+
+    @staticmethod
+    def three(seen, actions):
+        return np.stack([np.ones(len(seen)), np.ravel(seen), np.ravel(actions)], axis=1)
+
+    def test_errors_are_said_in_words(self):
+        with pytest.raises(
+            ValueError, match="the expected features failed: ZeroDivisionError: division by zero"
+        ):
+            self.ask(self.three, lambda seen: 1 / 0)
+        with pytest.raises(ValueError, match="the features failed: ZeroDivisionError: division by zero"):
+            self.ask(lambda seen, actions: 1 / 0, lambda seen: np.ones((len(seen), 3)))
+
+    def test_both_must_have_the_same_columns(self):
+        with pytest.raises(ValueError, match="expected features must have the same columns, found 3 and 2"):
+            self.ask(self.three, lambda seen: np.ones((len(seen), 2)))

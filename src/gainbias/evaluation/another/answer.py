@@ -23,7 +23,7 @@ from gainbias.evaluation.another.chances import (
 )
 from gainbias.evaluation.another.counted import Alone, Counting, widened
 from gainbias.evaluation.another.linear import Fitting, durations_of
-from gainbias.evaluation.another.passes import Asked, FirstReading, LogReading, Passing
+from gainbias.evaluation.another.passes import Asked, FirstReading, GivenChances, LogReading, Passing
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import GainEstimate, check_divisor, estimate_gain
@@ -104,14 +104,19 @@ def _first_reading(
         gathering = Counting(observed, num_actions)
     else:
         gathering = _fitting(observed, opened.limits, reading, asked, num_actions, first.observations, notes)
+    column = reading.options["columns"].get("chance")
+    given = None if column is None or not num_actions else GivenChances(column, num_actions)
     duration = 0.0
 
     def take(steps: ObservedSteps) -> None:
         nonlocal duration
         gathering.add(steps)
+        if given is not None:
+            given.add(steps)
         duration += float(durations_of(steps).sum())
 
     cut_short = passing.over(reading.steps(opened, pieces, notes), take)
+    warnings += [] if given is None else given.warnings()
     record = FirstReading(
         observed,
         num_actions,

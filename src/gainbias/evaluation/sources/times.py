@@ -127,7 +127,8 @@ class RowClock:
                 if far[place]
                 else "and must not be negative"
             )
-            what = "is missing" if missing[place] else f"is {column[place]}, {how}"
+            is_missing = missing[place] and not (column.dtype.kind == "f" and np.isinf(column[place]))
+            what = "is missing" if is_missing else f"is {column[place]}, {how}"
             return lasted[:place], Flaw(place, f"the {self.role} {what}")
         return lasted, flaw
 

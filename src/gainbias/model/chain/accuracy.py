@@ -91,7 +91,7 @@ def accuracy_of_classes(solution: MultichainSolution) -> Accuracy:
         _worst("gain", mrp, solution.gain, solution.gain_error, "bound"),
         _worst("bias", mrp, solution.bias, solution.bias_error, kind),
     ]
-    law = np.asarray(solution.stationary.sum(axis=0))
+    law: Floats = np.asarray(solution.stationary.sum(axis=0))
     rows.append(_worst_part("stationary", mrp, law, solution.stationary_error, kind))
     if not knows_no_variance(mrp):
         off = solution.class_asymptotic_variance_errors
