@@ -42,6 +42,10 @@ TARGET_METHODS = ("auto", *get_args(Alone))
 AUTOMATIC_PAIR_FEATURES = 300
 """Most features of state-actions that are chosen automatically."""
 
+HIGH_DEGREE, HIGH_DEGREE_FEATURES = 5, 100
+"""Highest degree of polynomials that are chosen automatically, and most features for one above 3: a degree of
+3 is too poor for one or two numbers, and a higher one has too many features for four."""
+
 
 def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate], GainEstimate | None]:
     """Return an estimate for each policy, and one of the difference of the gains of the first two."""
@@ -157,9 +161,10 @@ def _observed(limits: Limits, reading: LogReading, num_actions: int, first: NDAr
 
 def _automatic(limits: Limits, reading: LogReading, num_actions: int, first: NDArray[Any]) -> ObservationMap:
     """Return polynomials of a degree for which the features of all actions are not too many."""
-    for degree in (3, 2, 1):
+    for degree in range(HIGH_DEGREE, 0, -1):
         made = observation_map(limits, f"polynomial,{degree}", first, reading.on_termination)
-        if made.num_features * num_actions <= AUTOMATIC_PAIR_FEATURES:
+        most = HIGH_DEGREE_FEATURES if degree > 3 else AUTOMATIC_PAIR_FEATURES
+        if made.num_features * num_actions <= most:
             return made
     if made.num_features * num_actions <= MOST_PAIR_FEATURES:
         return made
