@@ -1,11 +1,11 @@
 """Which algorithm to choose: all algorithms whose steps cost O(d), against least squares, on 24 tasks.
 
-    python -m benchmarks.choice --output docs/data/choice.json       # 10 minutes of processor time on one core
+    python -m benchmarks.choice --output docs/data/choice.json       # 10 minutes of processor time
     python -m benchmarks.choice --only costs                         # what a step costs, again
 
 The plan is `choice_plan.toml`: tasks, budgets, how steps are tuned, what is reported. It was committed before
-the first run. Results of each algorithm on each task are kept in `build/choice`, so that a run that was stopped
-goes on where it was; they belong to one plan.
+the first run. Results of each algorithm on each task are kept in `build/choice`, so that a run that was
+stopped goes on where it was; they belong to one plan.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def tuning(name: str, task: str) -> Any:
 
 
 def evaluation(name: str, task: str, tuned: list[int], one: int) -> Any:
-    """Squared errors, (budgets, 2, instances), tuned and one for all, and those of the level for the latter."""
+    """Squared errors, tuned and one for all, and those of the level of the latter: (budgets, 3, instances)."""
     seeds, found = range(PLAN["instances"]), []
     for budget, k in zip(BUDGETS, tuned, strict=True):
         both = [squares_of(name, task, budget, [choices_of(name)[i]], seeds) for i in (k, one)]

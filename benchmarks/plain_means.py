@@ -4,9 +4,9 @@ With V = theta^T phi and the means w of the features and rbar of the rewards so 
 
     theta <- theta + alpha ( (r - c rbar + V(s') - V(s)) phi(s)  -  (r - c rbar + V(s)) w )
 
-``single-chain-plain-means`` has c = 0: the paper's second method, but for the steps of w, which do not depend
-on alpha. ``single-chain-centred`` has c = 1; it differs from centred-td in V(s) where that has V(s'). They are
-made for dense rows.
+``single-chain-plain-means`` has c = 0: the paper's second method, but for the steps of w, which do not
+depend on alpha. ``single-chain-centred`` has c = 1; it differs from centred-td in V(s) where that has V(s').
+They are made for dense rows.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ PLAIN_MEANS = {
         name=name,
         form=gb.Form(init, step, laned=True),
         params=Params,
-        declared=gb.Declared(
-            limit=limit, rate=1.0, shift_invariant=False, trial_params={"centred": centred}
-        ),
+        declared=gb.Declared(limit=limit, rate=1.0, shift_invariant=False, trial_params={"centred": centred}),
     )
     for name, centred in (("single-chain-plain-means", 0.0), ("single-chain-centred", 1.0))
 }

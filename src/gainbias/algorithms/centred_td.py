@@ -28,9 +28,10 @@ so its last term, and the part delta m, move theta along theta_e only, that is t
 is delta phi, the noise of least squares. Hence averaged centred values have the asymptotic covariance of least
 squares, the smallest along a chain, divided by the share of the steps that the average keeps: keep the last
 half (``tail_average=0.5``) and the squared error is twice that of least squares in the end, keep three
-quarters and it is 4/3. Only if the share left out tends to zero as the run grows is the factor 1. For a run of
-given length a half or a quarter is the better choice all the same: what is left of the first weights costs
-more than that factor. `gb.efficiency("centred-td", problem, tail_average=...)` is the exact factor.
+quarters and it is 4/3 (`gb.efficiency`). Only if the share left out tends to zero as the run grows is the
+factor 1. Leave out no more than the first weights need to be forgotten: after 100,000 steps on six tasks, with
+a = 0.6 and the best of four lengths c, leaving out 2 % gave 1.00 to 1.07 times the squared error of least
+squares on four of them, and 2.7 and 5.7 on two slow ones; a quarter, 1.2 to 1.7, and 2.2 and 2.3.
 
 With a = 1/2 this does not hold. Along a chain, weights with steps alpha settle about alpha away from theta*,
 so an average over steps t^-a is off by about t^-a: squared t^-2a, which is as large as the variance 1/t for
@@ -43,7 +44,8 @@ In the end `single-chain`, `relative-td` and `td-lambda`, averaged, are as accur
 constants. They differ in how long the end takes, which no covariance says.
 
 **Without the constants in the span** E[V] need not be 0 at theta*. Then the error of w matters: averaged over
-time it counts twice, and the efficiency is above 1. Add the constant as a feature.
+time it counts twice, and the efficiency is above 1: 1.11 on a chain of 8 states, where `single-chain`, whose w
+has steps of its own, has 1. Add the constant as a feature.
 
 `double-chain-centred` takes rbar off the rewards too, but multiplies by phi(s^) of an independent second
 chain where this has w. Its noise does not cancel along the chain, and it pays two transitions for each step.
