@@ -154,7 +154,7 @@ def tuning(name: str, task: str) -> Any:
 
 
 def evaluation(name: str, task: str, tuned: list[int], one: int) -> Any:
-    """Squared errors, tuned and one for all, and those of the level of the latter: (budgets, 3, instances)."""
+    """Squared errors, tuned and one for all, and of the level of the latter: (budgets, 3, instances)."""
     seeds, found = range(PLAN["instances"]), []
     for budget, k in zip(BUDGETS, tuned, strict=True):
         both = [squares_of(name, task, budget, [choices_of(name)[i]], seeds) for i in (k, one)]

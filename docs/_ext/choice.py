@@ -32,17 +32,9 @@ def write_choice_tables(source: Path) -> None:
     """Write the tables of errors, of choices and of costs, and two pictures."""
     stored = read_choice(source)
     generated = source / "_generated"
-    budgets = [str(budget) for budget in stored["plan"]["budgets"]]
     for group in ("held_out", "choosing", "tables"):
         for way in WAYS:
-            summary = {budget: stored["summary"][group][budget] for budget in budgets}
-            rows = [
-                [_link(name), *(_ratio(summary[budget][name][way]["ratio"]) for budget in budgets)]
-                + [f"{summary[budgets[-1]][name][way]['rank'][0]:.1f}"]
-                for name in ranked(summary[budgets[-1]], way)
-            ]
-            header = ["Algorithm", *(f"{int(budget):,}" for budget in budgets), "Mean rank"]
-            text = table(header, rows, numbers=len(header) - 1)
+            text = errors_table(stored["summary"][group], way)
             (generated / f"choice-{group}-{way}.md").write_text(text, encoding="utf-8")
     rows = [
         [_link(name), f"`{found['one_for_all']}`", f"{found['level']:.3f}", _efficiency(found)]
@@ -58,6 +50,18 @@ def write_choice_tables(source: Path) -> None:
     (generated / "choice-costs.md").write_text(table(header, costs, numbers=3), encoding="utf-8")
     save_pair(draw_choice(stored), generated / "pictures" / "choice")
     save_pair(draw_profiles(stored), generated / "pictures" / "choice-profiles")
+
+
+def errors_table(summary: dict[str, Any], way: str) -> str:
+    """Return the errors of a group of tasks at all budgets, in the order of those at the last."""
+    *_, last = summary
+    rows = []
+    for name in ranked(summary[last], way):
+        rank = summary[last][name][way]["rank"][0]
+        ratios = [_ratio(found[name][way]["ratio"]) for found in summary.values()]
+        rows.append([_link(name), *ratios, f"{rank:.1f}"])
+    header = ["Algorithm", *(f"{int(budget):,}" for budget in summary), "Mean rank"]
+    return table(header, rows, numbers=len(header) - 1)
 
 
 def ranked(summary: dict[str, Any], way: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the page on choosing an algorithm says agrees with the stored measurements, and these with their plan."""
+"""What the page on choosing an algorithm says agrees with what is stored, and that with its plan."""
 
 import json
 from pathlib import Path

@@ -8,30 +8,30 @@ included, for each (s, r, s'):
 
 **Mean field.** With w and rbar at their limits m = Phi^T mu and g, the mean of the bracket is b - A theta:
 E[delta (phi - m)] = b - Phi^T D (I - P) Phi theta, because the mean of r - g + V(s') - V(s) is 0 in the
-stationary chain, and E[V] m = m m^T theta. So A = Phi^T D (I - P) Phi + m m^T and b = Phi^T D (R - g e), as for
-the two algorithms of the paper, and theta converges to their fixed point theta*.
+stationary chain, and E[V] m = m m^T theta. So A = Phi^T D (I - P) Phi + m m^T and b = Phi^T D (R - g e), as
+for the two algorithms of the paper, and theta converges to their fixed point theta*.
 
 **Errors of the means.** Let w be off by u and rbar by v. At theta* the mean of the bracket changes by
 
     -v E[phi - m]  -  u (E[delta] + E[V])  +  v u  =  -u E[V] + v u,        E[V] = m^T theta*
 
-Both errors shrink like t^-1/2, and the product v u like 1/t. If features span the constants, E[V] = 0 at theta*,
-and both drop out to first order.
+Both errors shrink like t^-1/2, and the product v u like 1/t. If features span the constants, E[V] = 0 at
+theta*, and both drop out to first order.
 
 **Averages.** Steps alpha_t of the order t^-a with 1/2 < a < 1 forget the first weights and make the mean of
-the weights over time as accurate as A^-1 times the mean of the noise (Polyak and Ruppert). Along a chain that
-noise sums up: with theta_e the weights of the constant value 1,
+the weights over time as accurate as A^-1 times the mean of the noise (Polyak and Ruppert). At theta*, with
+theta_e the weights of the constant value 1,
 
     noise  =  delta (phi - m) - V(s) m,        A theta_e = m
 
-so its last term, and the part delta m, move theta along theta_e only, that is the level of the values. The rest
-is delta phi, the noise of least squares. Hence averaged centred values have the asymptotic covariance of least
-squares, the smallest along a chain, divided by the share of the steps that the average keeps: keep the last
-half (``tail_average=0.5``) and the squared error is twice that of least squares in the end, keep three
+so its last term, and the part delta m, move theta along theta_e only, that is the level of the values. The
+rest is delta phi, the noise of least squares. Hence averaged centred values have the asymptotic covariance of
+least squares, the smallest along a chain, divided by the share of the steps that the average keeps: keep the
+last half (``tail_average=0.5``) and the squared error is twice that of least squares in the end, keep three
 quarters and it is 4/3 (`gb.efficiency`). Only if the share left out tends to zero as the run grows is the
-factor 1. Leave out no more than the first weights need to be forgotten: after 100,000 steps on six tasks, with
-a = 0.6 and the best of four lengths c, leaving out 2 % gave 1.00 to 1.07 times the squared error of least
-squares on four of them, and 2.7 and 5.7 on two slow ones; a quarter, 1.2 to 1.7, and 2.2 and 2.3.
+factor 1. Leave out no more than the first weights need to be forgotten: after 100,000 steps on six tasks,
+with a = 0.6 and the best of four lengths c, leaving out 2 % gave 1.00 to 1.07 times the squared error of
+least squares on four of them, and 2.7 and 5.7 on two slow ones; a quarter, 1.2 to 1.7, and 2.2 and 2.3.
 
 With a = 1/2 this does not hold. Along a chain, weights with steps alpha settle about alpha away from theta*,
 so an average over steps t^-a is off by about t^-a: squared t^-2a, which is as large as the variance 1/t for
@@ -44,8 +44,8 @@ In the end `single-chain`, `relative-td` and `td-lambda`, averaged, are as accur
 constants. They differ in how long the end takes, which no covariance says.
 
 **Without the constants in the span** E[V] need not be 0 at theta*. Then the error of w matters: averaged over
-time it counts twice, and the efficiency is above 1: 1.11 on a chain of 8 states, where `single-chain`, whose w
-has steps of its own, has 1. Add the constant as a feature.
+time it counts twice, and the efficiency is above 1: 1.11 on a chain of 8 states, where `single-chain`, whose
+w has steps of its own, has 1. Add the constant as a feature.
 
 `double-chain-centred` takes rbar off the rewards too, but multiplies by phi(s^) of an independent second
 chain where this has w. Its noise does not cancel along the chain, and it pays two transitions for each step.
@@ -93,7 +93,7 @@ SHARE, SUM_OF_SHARES, STEPS_AHEAD, COUNT, GAIN = range(5)
 
 
 class State(NamedTuple):
-    """State for dense features: weights, the two means, number of steps, and room for two numbers per lane."""
+    """State for dense features: weights, both means, number of steps, and room for three numbers per lane."""
 
     weights: Weights
     average_features: Weights
@@ -110,8 +110,8 @@ class SparseState(NamedTuple):
     Attributes
     ----------
     features : (d, 3) array
-        x and F of each feature, where its weight is ``x - q F``; and what makes its sum over the steps since an
-        average began ``TOTAL_WEIGHT + STEPS_AHEAD x - SUM_OF_SHARES F``.
+        x and F of each feature, where its weight is ``x - q F``; and what makes its sum over the steps since
+        an average began ``TOTAL_WEIGHT + STEPS_AHEAD x - SUM_OF_SHARES F``.
     numbers : (5,) array
         q, its sum over the steps since x last took q F over, the number of these steps, the number of all
         steps, and the mean reward.

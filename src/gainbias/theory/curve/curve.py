@@ -198,8 +198,8 @@ def exact_curve(
     params : mapping, optional
         Parameters by name, one value each.
     frozen : bool
-        For `single-chain`, `relative-td`, `centred-td` and `almost-sure-td`: the curve of the algorithm whose running means
-        are at their limits from the first step on.
+        For `single-chain`, `relative-td`, `centred-td` and `almost-sure-td`: the curve of the algorithm whose
+        running means are at their limits from the first step on.
     lanes : int, optional
         Take the mean over this many runs instead, for any algorithm; its error is in `standard_error`.
     time_limit : float, optional
