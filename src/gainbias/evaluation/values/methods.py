@@ -75,7 +75,7 @@ def as_learning(given: Learning | Algorithm | str) -> Learning:
     return given if isinstance(given, Learning) else Learning(given)
 
 
-TIMED = ("lstd", "single-chain", "differential-td", "relative-td", "td-lambda")
+TIMED = ("lstd", "single-chain", "differential-td", "relative-td", "centred-td", "td-lambda")
 """Algorithms that learn values where steps have durations: what they learn is linear in the rewards."""
 
 
