@@ -36,6 +36,8 @@ BUDGETS: list[int] = PLAN["budgets"]
 TASKS: list[str] = PLAN["tasks"]["choosing"] + PLAN["tasks"]["held_out"]
 NAMES: list[str] = [*PLAN["algorithms"], *PLAN["constant"]]
 CELLS = Path("build/choice")
+MOST_STATES = 50
+"""Largest number of states for which efficiencies are computed."""
 
 
 class Choice(NamedTuple):
@@ -275,14 +277,19 @@ def told(study: Study, name: str) -> dict[str, Any]:
     found = {"one_for_all": str(chosen), "level": float(np.median(levels))}
     efficiencies = []
     if name not in PLAIN_MEANS:
-        for task in tasks_of(name):
+        for task in few_states(name):
             try:
                 efficiencies.append(gb.efficiency(name, problem_of(task), params=chosen.params))
             except ValueError:  # not known for every algorithm and parameter
                 break
-    if len(efficiencies) == len(tasks_of(name)):
+    if len(efficiencies) == len(few_states(name)):
         found["efficiency"] = float(np.exp(np.mean(np.log(efficiencies))))
     return found
+
+
+def few_states(name: str) -> list[str]:
+    """The tasks on which efficiencies take no more than a moment."""
+    return [task for task in tasks_of(name) if problem_of(task).mrp.num_states <= MOST_STATES]
 
 
 def cells(ratios: Ratios) -> dict[str, Any]:
