@@ -48,8 +48,14 @@ class Choice(NamedTuple):
     params: dict[str, float]
 
     def __str__(self) -> str:
-        kept = "" if self.tail_average is None else f", mean of the last {1 - self.tail_average:.0%}"
-        return ", ".join([f"{self.step_size!r}{kept}", *(f"{k}={v:g}" for k, v in self.params.items())])
+        steps = self.step_size
+        if isinstance(steps, gb.Constant):
+            words = [f"{steps.a:g}"]
+        else:
+            words = [f"1/2 (1 + t/{steps.c0:g})^-{getattr(steps, 'xi', 1.0):g}"]
+        if self.tail_average is not None:
+            words.append(f"mean of the last {1 - self.tail_average:.0%}")
+        return ", ".join([*words, *(f"{k}={v:g}" for k, v in self.params.items())])
 
 
 def algorithm_of(name: str) -> gb.Algorithm:
@@ -280,9 +286,9 @@ def told(study: Study, name: str) -> dict[str, Any]:
         for task in few_states(name):
             try:
                 efficiencies.append(gb.efficiency(name, problem_of(task), params=chosen.params))
-            except ValueError:  # not known for every algorithm and parameter
-                break
-    if len(efficiencies) == len(few_states(name)):
+            except ValueError:  # not known for every algorithm and parameter, nor for two periodic chains
+                continue
+    if efficiencies:
         found["efficiency"] = float(np.exp(np.mean(np.log(efficiencies))))
     return found
 
@@ -302,7 +308,7 @@ def cells(ratios: Ratios) -> dict[str, Any]:
 
 
 def nanoseconds(algorithm: gb.Algorithm) -> dict[str, float]:
-    """Processor time of a step of one lane, its path included, best of three runs after a first one."""
+    """Processor time of a step of one lane, its path included, best of seven runs after a first one."""
     problems = {"tabular, 1000 states": tabular_problem(1000)}
     if not algorithm.declared.tabular_only:
         problems["20 dense features"] = random_problem(100, 20)
@@ -313,7 +319,7 @@ def nanoseconds(algorithm: gb.Algorithm) -> dict[str, float]:
             continue  # a matrix of 1000 by 1000
         steps, times = 100_000, []
         size = None if algorithm.declared.step_free else 0.1
-        for turn in range(4):
+        for turn in range(8):
             start = time.process_time()
             gb.run(algorithm, problem, steps, size, seeds=turn, checkpoints=1, threads=1)
             times.append(time.process_time() - start)

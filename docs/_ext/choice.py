@@ -95,22 +95,36 @@ def draw_choice(stored: dict[str, Any]) -> Any:
 
 
 def draw_profiles(stored: dict[str, Any]) -> Any:
-    """Draw for each way how often an algorithm is within a factor of the best on the held-out tasks."""
+    """Draw for each way how often an algorithm is within a factor of the best, and its mean ranks."""
     with drawing(WEB):
-        figure = new_figure(WEB.width, 2.9)
+        figure = new_figure(WEB.width, 5.2)
         for i, (way, (_, label)) in enumerate(WAYS.items()):
-            axes = figure.add_subplot(1, 2, i + 1)
+            axes = figure.add_subplot(2, 2, i + 1)
             profiles = profiles_of(stored, way)
             for name in SHOWN:
                 look = look_of(name)
                 axes.plot(WITHIN, 100.0 * profiles[name], color=look.colour, ls=look.dashes, label=name)
-            axes.set(xscale="log", xlabel="Factor", title=label, ylim=(0.0, 102.0))
+            axes.set(xscale="log", xlabel="Factor of the smallest error", title=label, ylim=(0.0, 102.0))
             axes.set_xticks([1, 2, 5, 10, 30], ["1", "2", "5", "10", "30"])
             axes.minorticks_off()
             if i == 0:
                 axes.set_ylabel("% of tasks and budgets within it")
                 axes.legend(loc="lower right")
+            _draw_ranks(figure.add_subplot(2, 2, i + 3), stored["summary"]["held_out"], way)
     return figure
+
+
+def _draw_ranks(axes: Any, summary: dict[str, Any], way: str) -> None:
+    """Draw mean ranks over tasks at each budget, with intervals."""
+    for k, name in enumerate(SHOWN):
+        look, ranks = look_of(name), [found[name][way]["rank"] for found in summary.values()]
+        places = np.arange(len(ranks)) + 0.05 * (k - len(SHOWN) / 2)
+        axes.plot(places, [middle for middle, *_ in ranks], color=look.colour, ls=look.dashes)
+        for place, (_, low, high) in zip(places, ranks, strict=True):
+            axes.plot([place, place], [low, high], color=look.colour, alpha=0.5, linewidth=2)
+    axes.set_xticks(range(len(summary)), [f"{int(budget):,}" for budget in summary])
+    axes.set(xlabel="Transitions", ylabel="Mean rank")
+    axes.invert_yaxis()
 
 
 def profiles_of(stored: dict[str, Any], way: str) -> dict[str, Any]:

@@ -37,6 +37,7 @@ def test_the_plan_gives_everybody_the_same(stored):
     assert left_out == {"lstd", "lspe", "projected-td"}
 
 
+@pytest.mark.slow
 def test_every_algorithm_is_measured_on_all_its_tasks(stored):
     for name in choice.NAMES:
         found = [task for task in choice.TASKS if name in stored["tasks"][task][LAST]]
@@ -48,7 +49,7 @@ def test_an_error_is_what_is_stored(stored):
     """Measured again, on a small task, and tuned again."""
     task, budget = "river-swim", choice.BUDGETS[0]
     seeds = range(1000, 1008), range(30)
-    for name in ("centred-td", "single-chain-plain-means"):
+    for name in ("centred-td", "td-lambda"):
         choices = choice.choices_of(name)
         tuned = int(np.argmin(choice.squares_of(name, task, budget, choices, seeds[0])[0].mean(axis=0)))
         squares = choice.squares_of(name, task, budget, [choices[tuned]], seeds[1])[0]
@@ -75,6 +76,71 @@ def test_profiles_say_how_often_an_algorithm_is_near_the_best(stored):
         assert sum(profile[0] for profile in profiles.values()) >= 1.0 - 1e-12
         for profile in profiles.values():
             assert (np.diff(profile) >= 0.0).all()
+
+
+def ratio(stored, group, way, name, budget=LAST):
+    return stored["summary"][group][budget][name][way]["ratio"]
+
+
+OURS = [
+    name
+    for name in choice.PLAN["algorithms"]
+    if name in gb.ALGORITHMS and not gb.ALGORITHMS[name].declared.tabular_only
+]
+
+
+def test_what_the_table_says(stored):
+    tuned, one = (ratio(stored, "held_out", way, "centred-td") for way in ("tuned", "one_for_all"))
+    assert (round(tuned[0], 1), round(one[0], 1)) == (1.5, 2.0)
+    for budget in map(str, choice.BUDGETS):
+        errors = {name: ratio(stored, "held_out", "one_for_all", name, budget)[0] for name in OURS}
+        assert min(errors, key=errors.get) == "centred-td"
+        next_best = sorted(errors.values())[1] / errors["centred-td"]
+        assert 1.03 <= round(next_best, 2) <= 1.06
+        on_tables = stored["summary"]["tables"][budget]
+        best = min(on_tables, key=lambda name: on_tables[name]["one_for_all"]["ratio"][0])
+        assert best == "differential-td"
+
+
+def test_where_it_is_worst(stored):
+    def worst(name):
+        cells = [stored["tasks"][task][LAST][name] for task in choice.PLAN["tasks"]["held_out"]]
+        return max(cell["one_for_all"][0] for cell in cells)
+
+    assert worst("centred-td") == pytest.approx(8.6, abs=0.05)
+    others = ("relative-td", "differential-td", "implicit-td", "single-chain", "td-lambda")
+    assert 13.0 < min(map(worst, others)) < max(map(worst, others)) < 23.0
+    assert stored["summary"]["held_out"][LAST]["centred-td"]["one_for_all"]["rank"][0] > 5.0
+
+
+def test_where_least_squares_is_not_the_best(stored):
+    better, least = [], []
+    for budget in map(str, choice.BUDGETS):
+        cells = {task: stored["tasks"][task][budget].values() for task in choice.TASKS}
+        better.append(sum(any(cell["tuned"][2] < 1.0 for cell in cells[task]) for task in choice.TASKS))
+        least.append(round(min(cell["tuned"][0] for cell in cells["taxi"]), 2))
+    assert (better, least) == ([6, 4, 1], [0.37, 0.49, 0.82])
+
+
+def test_what_hurts_single_chain(stored):
+    """A plain mean alone makes it worse; centred rewards as well make it as good as centred-td."""
+    for group in ("choosing", "held_out"):
+        plain, worse, centred, ours = (
+            ratio(stored, group, "tuned", name)
+            for name in ("single-chain", "single-chain-plain-means", "single-chain-centred", "centred-td")
+        )
+        assert worse[1] > plain[2]
+        assert centred[2] < plain[1]
+        assert abs(centred[0] / ours[0] - 1.0) < 0.03
+
+
+def test_double_chains_are_behind(stored):
+    for group in ("choosing", "held_out"):
+        both, centred, ours = (
+            ratio(stored, group, "tuned", name)
+            for name in ("double-chain-symmetric", "double-chain-centred", "centred-td")
+        )
+        assert 3.0 * ours[2] < both[1] < both[2] < centred[1]
 
 
 def test_least_squares_cost_more_with_more_features(stored):
