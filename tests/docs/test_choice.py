@@ -148,4 +148,4 @@ def test_least_squares_cost_more_with_more_features(stored):
         stored["nanoseconds"]["lstd"][kind] / stored["nanoseconds"]["centred-td"][kind]
         for kind in ("20 dense features", "100 dense features")
     ]
-    assert 1.0 < ratios[0] < ratios[1]
+    assert ratios == pytest.approx([1.5, 6.0], rel=0.15)
