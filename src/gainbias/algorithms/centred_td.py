@@ -1,4 +1,4 @@
-"""Centred TD: this package's own algorithm, with the accuracy of least squares at the cost of TD.
+"""Centred TD: this package's own algorithm, in the end as accurate as least squares, at the cost of TD.
 
 With V = theta^T phi, the plain means w of the features and rbar of the rewards so far, those of this step
 included, for each (s, r, s'):
@@ -6,19 +6,19 @@ included, for each (s, r, s'):
     delta = r - rbar + V(s') - V(s)
     theta <- theta + alpha [ delta (phi(s) - w)  -  V(s) w ]
 
-**Mean field.** With w and rbar at their limits m = Phi^T mu and g, the mean of the bracket is b - A theta:
+Mean field: with w and rbar at their limits m = Phi^T mu and g, the mean of the bracket is b - A theta:
 E[delta (phi - m)] = b - Phi^T D (I - P) Phi theta, because the mean of r - g + V(s') - V(s) is 0 in the
 stationary chain, and E[V] m = m m^T theta. So A = Phi^T D (I - P) Phi + m m^T and b = Phi^T D (R - g e), as
 for the two algorithms of the paper, and theta converges to their fixed point theta*.
 
-**Errors of the means.** Let w be off by u and rbar by v. At theta* the mean of the bracket changes by
+Errors of the means: let w be off by u and rbar by v. At theta* the mean of the bracket changes by
 
     -v E[phi - m]  -  u (E[delta] + E[V])  +  v u  =  -u E[V] + v u,        E[V] = m^T theta*
 
 Both errors shrink like t^-1/2, and the product v u like 1/t. If features span the constants, E[V] = 0 at
 theta*, and both drop out to first order.
 
-**Averages.** Steps alpha_t of the order t^-a with 1/2 < a < 1 forget the first weights and make the mean of
+Averages: steps alpha_t of the order t^-a with 1/2 < a < 1 forget the first weights and make the mean of
 the weights over time as accurate as A^-1 times the mean of the noise (Polyak and Ruppert). At theta*, with
 theta_e the weights of the constant value 1,
 
@@ -43,16 +43,16 @@ steps with a = 1/2 and 1.45 +- 0.04 after 200,000, of which 0.09 both times is t
 In the end `single-chain`, `relative-td` and `td-lambda`, averaged, are as accurate where features span the
 constants. They differ in how long the end takes, which no covariance says.
 
-**Without the constants in the span** E[V] need not be 0 at theta*. Then the error of w matters: averaged over
+Without the constants in the span, E[V] need not be 0 at theta*. Then the error of w matters: averaged over
 time it counts twice, and the efficiency is above 1: 1.11 on a chain of 8 states, where `single-chain`, whose
 w has steps of its own, has 1. Add the constant as a feature.
 
 `double-chain-centred` takes rbar off the rewards too, but multiplies by phi(s^) of an independent second
 chain where this has w. Its noise does not cancel along the chain, and it pays two transitions for each step.
 
-Cost of a step: all d features where they are dense. For sparse and tabular features, the entries of the
-rows that it touches: theta is kept as x - q F with the sum F of the features, in which only the number q
-changes for all features alike; every 4 d steps x takes q F over, so that rounding errors do not pile up.
+Cost of a step: all d features where they are dense. For sparse and tabular features, the entries of the rows
+that it touches: theta is kept as x - q F with the sum F of the features, in which only the number q changes
+for all features alike; every 4 d + 256 steps x takes q F over, so that rounding errors do not pile up.
 
 Not guaranteed: no finite-sample bound has been proved for it.
 """
