@@ -85,12 +85,19 @@ ALARMS = {
 
 class TestEveryVerdict:
     @pytest.mark.parametrize("kind", ADVICE)
-    def test_the_verdict_comes_first_with_what_to_do(self, found, kind):
+    def test_the_number_and_whether_to_trust_it_come_first(self, found, kind):
         estimate = found[kind]
         assert estimate.verdict.kind == kind
         text = text_of(series_html(estimate, MADE)).removeprefix("Skip to the content ")
         words = estimate.verdict.words
-        assert text.startswith(f"{words[0].upper()}{words[1:]}. What to do next")
+        name, value, *_ = text.split()
+        assert name == "Mean"
+        assert float(value) == pytest.approx(estimate.mean, rel=0.02, abs=0.06)
+        before, _, after = text.partition(f"{words[0].upper()}{words[1:]}. What to do next")
+        assert len(before.split()) <= 7, "only the mean and its interval stand before the verdict"
+        assert after
+        html = series_html(estimate, MADE)
+        assert ('class="headline untrusted"' in html) != estimate.verdict.is_trusted
         assert text.count(words[1:]) == 1 + sum(words in one.words for one in estimate.levels) * 2
         assert text.index("What to do next") < text.index(ADVICE[kind]) < text.index("The series")
         assert ('class="conclusion held"' in series_html(estimate, MADE)) == estimate.verdict.is_trusted
