@@ -252,7 +252,7 @@ class TestWhatAnEstimateMayLack:
         assert [band["x"] for band in bands] == [[40, 80, 80, 40]]
         assert line["text"][0] == "0; rewards did not vary, so there is no interval"
         pytest.importorskip("matplotlib")
-        [band] = gb.plot(early).axes[0].collections
+        [band] = gb.plot(early).collections
         assert band.get_paths()[0].vertices[:, 0].min() == 40
 
     @pytest.mark.parametrize(("time", "words"), [(1.0, "1 step "), (2.0, "2 steps ")])

@@ -148,10 +148,10 @@ class TestEveryVerdict:
     @pytest.mark.parametrize("kind", ADVICE)
     def test_a_figure(self, found, kind):
         pytest.importorskip("matplotlib")
-        figure = gb.plot(found[kind])
+        figure = gb.plot(found[kind]).figure
         assert figure.axes[0].get_title(loc="left") == f"Verdict: {kind}"
         assert len(figure.axes) == (1 if kind == "constant" else 2)
-        assert gb.plot(found[kind], ax=figure.axes[0]) is figure
+        assert gb.plot(found[kind], ax=figure.axes[0]) is figure.axes[0]
 
 
 class TestParts:
@@ -237,9 +237,9 @@ class TestGroups:
         for one in groups.values():
             assert one.verdict.words[1:] in text
 
-    def test_no_figure_of_groups(self, groups):
-        with pytest.raises(ValueError, match="found GroupedSeries: choose one of its groups"):
-            gb.plot(groups)
+    def test_a_figure_of_groups(self, groups):
+        pytest.importorskip("matplotlib")
+        assert [text.get_text() for text in gb.plot(groups).get_yticklabels()] == list(groups)
 
 
 class TestFromOutside:

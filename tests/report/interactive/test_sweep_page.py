@@ -178,7 +178,8 @@ class TestInABrowser:
             browser.open(f"view={view}&{TASK}")
             for axis in ("x", "y"):
                 shown = browser.run(
-                    f"return [...document.querySelectorAll('#chart .{axis}tick text')].map(e => e.textContent)"
+                    "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)",
+                    f"#chart .{axis}tick text",
                 )
                 assert 1 <= len(shown) <= 8, shown
 
