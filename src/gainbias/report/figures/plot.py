@@ -22,7 +22,17 @@ from gainbias.model.solve.solution import MultichainSolution, Solution
 from gainbias.report.data.results import tail_of
 from gainbias.report.figures.estimates import draw_gain, draw_values, value_view
 from gainbias.report.figures.series import draw_reason, draw_series, series_view
-from gainbias.report.figures.style import FAINT, INK, OKABE_ITO, POSITIVE, Size, drawing, look_of
+from gainbias.report.figures.style import (
+    FAINT,
+    INK,
+    OKABE_ITO,
+    POSITIVE,
+    Size,
+    drawing,
+    few_ticks,
+    look_of,
+    tick_text,
+)
 from gainbias.report.text import distinct_texts
 from gainbias.theory.bounds.record import WEIGHTS_ERROR, Bound
 from gainbias.theory.curve.curve import Curve
@@ -340,7 +350,7 @@ def draw_rows(found: Rows, panel: Axes) -> None:
         colour = POSITIVE if row.is_trusted else FAINT
         if row.interval is not None and np.isfinite(row.interval).all():
             panel.plot(row.interval, [height, height], color=colour, linewidth=1.6, solid_capstyle="butt")
-        fill = colour if row.is_trusted else "white"
+        fill = colour if row.is_trusted else "none"
         panel.plot([row.value], [height], "o", color=colour, markerfacecolor=fill, markersize=4.5)
         words = row.words or ("no interval" if row.interval is None else "")
         if words:
@@ -424,7 +434,7 @@ def _draw_bounds(items: Sequence[Named], panel: Axes) -> None:
             label = "before the first step" if height == len(items) else None
             panel.plot([without], [height], "|", color=INK, markersize=9, label=label)
         if bound.certified and bound.value > 0.0:
-            fill = POSITIVE if bound.informative else "white"
+            fill = POSITIVE if bound.informative else "none"
             panel.plot([bound.value], [height], "o", color=POSITIVE, markerfacecolor=fill, markersize=5)
         note = "" if bound.informative else "says nothing" if bound.certified else "not certified"
         at = bound.value if bound.certified else without
@@ -435,5 +445,8 @@ def _draw_bounds(items: Sequence[Named], panel: Axes) -> None:
     panel.tick_params(axis="y", length=0)
     panel.set_xscale("log")
     panel.margins(x=0.15)
+    panel.set_xticks(few_ticks(*panel.get_xlim()))
+    panel.xaxis.set_major_formatter(lambda value, _: tick_text(value))
+    panel.minorticks_off()
     panel.set_xlabel(items[0].result.quantity.replace(WEIGHTS_ERROR, r"$E\,|\theta_T - \theta^*|^2$"))
     panel.set_title("What is guaranteed")
