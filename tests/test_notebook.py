@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.notebook import MOST_ROWS, Card, InNotebooks, card_of
+from gainbias.notebook import SHOWN_ROWS, Card, InNotebooks, card_of
 
 CHAIN = [[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [0.0, 0.6, 0.4]]
 HOSTILE = "<b onmouseover=alert(1)>down</b>"
@@ -91,7 +91,7 @@ def test_a_solution(mrp):
 
 def test_a_large_solution_stays_small():
     solution = gb.solve(gb.task("boyan-chain", num_states=401).problem.mrp)
-    assert f"and {401 - MOST_ROWS} more" in read(solution)
+    assert f"and {401 - SHOWN_ROWS} more" in read(solution)
     assert len(solution._repr_html_()) < 12_000
 
 
@@ -161,7 +161,7 @@ def test_values_as_people_read_them():
     said = read(record)[2::2]
     assert said == ["yes", "12,345", "0.333333", "-", "none", "1,000 numbers from 0 to 999", "a 1, b 0.5"]
     assert card_of(record).title == "Record"
-    assert "and 5 more" in Card("", {}, [{"a": 1}] * (MOST_ROWS + 5)).html()
+    assert "and 5 more" in Card("", {}, [{"a": 1}] * (SHOWN_ROWS + 5)).html()
 
 
 class TestTables:

@@ -17,19 +17,19 @@ import numpy as np
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-MOST_ROWS = 10
+SHOWN_ROWS = 10
 """Rows of a table that are shown."""
 
 MOST_ENTRIES = 6
 """Entries of an array or a mapping that are shown."""
 
-LONGEST_NAME = 24
+LETTERS_OF_A_FACT = 24
 """Letters of what a line of text may be called."""
 
 MOST_TEXT = 300
 """A longer text is cut off."""
 
-LINE = "1px solid rgba(128,128,128,0.35)"
+FRAME_LINE = "1px solid rgba(128,128,128,0.35)"
 GOOD, BAD = "#2e9e63", "#d97a2b"
 """Colours of the mark beside an answer that can be trusted, and one that cannot, on light and dark pages."""
 
@@ -58,7 +58,7 @@ class Card(NamedTuple):
 
     def html(self) -> str:
         """Return the card as HTML."""
-        mark = LINE if self.is_good is None else f"4px solid {GOOD if self.is_good else BAD}"
+        mark = FRAME_LINE if self.is_good is None else f"4px solid {GOOD if self.is_good else BAD}"
         facts = "".join(_pair(name, value) for name, value in self.facts.items())
         return (
             f'<div style="border-left:{mark};padding:0.1em 0.8em;line-height:1.45;max-width:60em;'
@@ -105,7 +105,7 @@ def card_of(record: object) -> Card:
     facts: dict[str, Any] = {"": inner[1]} if inner else {}
     for line in lines:
         name, _, said = line.strip().partition("  " if re.match(r"\s*\S+  ", line) else ": ")
-        if not said or len(name) > LONGEST_NAME:
+        if not said or len(name) > LETTERS_OF_A_FACT:
             name, said = "", line.strip()
         facts[name] = f"{facts[name]}; {said.strip()}" if name in facts else said.strip()
     return Card(title, facts)
@@ -123,7 +123,7 @@ def states_of(labels: Sequence[Any] | None, **columns: Any) -> list[dict[str, An
     >>> states_of(["idle", "busy"], bias=[-1.0, 0.5])
     [{'state': 'idle', 'bias': -1.0}, {'state': 'busy', 'bias': 0.5}]
     """
-    count = min(len(next(iter(columns.values()))), MOST_ROWS)
+    count = min(len(next(iter(columns.values()))), SHOWN_ROWS)
     return [
         {"state": labels[place] if labels is not None else place}
         | {name: column[place] for name, column in columns.items()}
@@ -146,12 +146,12 @@ def _table(rows: Sequence[Mapping[str, Any]], left_out: int) -> str:
         '<tr style="background:transparent">'
         + "".join(f'<td style="{_CELL}">{escape(_text(value))}</td>' for value in row.values())
         + "</tr>"
-        for row in rows[:MOST_ROWS]
+        for row in rows[:SHOWN_ROWS]
     )
-    left = max(0, len(rows) - MOST_ROWS) + max(0, left_out)
+    left = max(0, len(rows) - SHOWN_ROWS) + max(0, left_out)
     more = f'<div style="opacity:0.7">and {left:,} more</div>' if left > 0 else ""
     return (
-        f'<table style="{_TABLE}"><thead style="border-bottom:{LINE}"><tr style="background:transparent">'
+        f'<table style="{_TABLE}"><thead style="border-bottom:{FRAME_LINE}"><tr style="background:transparent">'
         f"{head}</tr></thead><tbody>{body}</tbody></table>{more}"
     )
 

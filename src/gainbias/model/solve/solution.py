@@ -20,7 +20,7 @@ from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.sensitivity import Sensitivity
 from gainbias.model.solve.turns import Meter
 from gainbias.model.structure import Structure
-from gainbias.notebook import MOST_ROWS, Card, InNotebooks, states_of
+from gainbias.notebook import SHOWN_ROWS, Card, InNotebooks, states_of
 from gainbias.progress import Watch
 from gainbias.types import Floats
 
@@ -246,7 +246,7 @@ class Solution(InNotebooks):
         if self._variance is not None:
             facts["asymptotic variance"] = f"{self.asymptotic_variance:.6g}"
         columns = {"share of time": self.stationary, "reward": self.rewards, "bias": self.bias}
-        left = self.mrp.num_states - MOST_ROWS
+        left = self.mrp.num_states - SHOWN_ROWS
         return Card("Solution", facts, states_of(self.mrp.labels, **columns), left_out=left)
 
 
@@ -370,7 +370,7 @@ class MultichainSolution(InNotebooks):
 
     def _card(self) -> Card:
         facts = {"classes": len(self.classes), "gain of each": self.class_gains, "process": self.mrp}
-        rows, left = states_of(self.mrp.labels, **self._columns()), self.mrp.num_states - MOST_ROWS
+        rows, left = states_of(self.mrp.labels, **self._columns()), self.mrp.num_states - SHOWN_ROWS
         return Card("MultichainSolution", facts, rows, left_out=left)
 
 

@@ -51,13 +51,13 @@ SHADE = 0.2
 LINE_OF_LEGEND, ROW = 0.17, 0.26
 """Inches for an entry of a legend, and for an interval."""
 
-MOST_LETTERS = 56
+LETTERS_OF_A_NAME = 56
 """A longer name is broken into lines."""
 
 MOST_MARKED, MOST_STATES = 60, 4_000
 """A solution of more states than the first is a line; of more than the second, every so many are drawn."""
 
-FAMILIES: tuple[tuple[str, tuple[type, ...]], ...] = (
+DRAWN_TOGETHER: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("runs", (Trace, Curve)),
     ("estimates", (Estimate,)),
     ("series", (SeriesEstimate,)),
@@ -120,7 +120,7 @@ class Named:
 
     def called(self, otherwise: str) -> str:
         """Return its name, or another where it has none."""
-        return "\n".join(textwrap.wrap(self.name or otherwise, MOST_LETTERS)) or " "
+        return "\n".join(textwrap.wrap(self.name or otherwise, LETTERS_OF_A_NAME)) or " "
 
 
 Draw = Callable[["Axes"], None]
@@ -146,10 +146,10 @@ def _named(what: Any) -> list[Named]:
 
 
 def _family(result: Any) -> str:
-    for family, kinds in FAMILIES:
+    for family, kinds in DRAWN_TOGETHER:
         if isinstance(result, kinds):
             return family
-    known = ", ".join(kind.__name__ for _, kinds in FAMILIES for kind in kinds)
+    known = ", ".join(kind.__name__ for _, kinds in DRAWN_TOGETHER for kind in kinds)
     raise ValueError(f"results can be drawn ({known}), found {type(result).__name__}")
 
 
@@ -294,7 +294,7 @@ def _next_colour(algorithm: str, used: list[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Row:
+class OneInterval:
     """A number with its interval, whether it may be trusted, and what is said of it."""
 
     name: str
@@ -305,15 +305,15 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Rows:
+class Intervals:
     """Intervals below each other: what they are of, and where nothing is, if that is worth a line."""
 
-    rows: Sequence[Row]
+    rows: Sequence[OneInterval]
     title: str
     zero: bool = False
 
 
-def _means(items: Sequence[Named]) -> Rows:
+def _means(items: Sequence[Named]) -> Intervals:
     """Return the gains of estimates, or the means of series."""
     rows = []
     for place, item in enumerate(items, 1):
@@ -324,26 +324,26 @@ def _means(items: Sequence[Named]) -> Rows:
             (one.mean, one.interval) if isinstance(one, SeriesEstimate) else (one.gain, one.gain_interval)
         )
         words = "" if verdict.is_trusted else verdict.kind
-        rows.append(Row(item.called(str(place)), value, interval, verdict.is_trusted, words))
+        rows.append(OneInterval(item.called(str(place)), value, interval, verdict.is_trusted, words))
     first = items[0].result
     what = first.name if isinstance(first, SeriesEstimate) else f"gain per {first.per}"
     levels = {in_percent(item.result.confidence) for item in items}
-    return Rows(rows, f"{what}|{' and '.join(sorted(levels))} intervals")
+    return Intervals(rows, f"{what}|{' and '.join(sorted(levels))} intervals")
 
 
-def _differences(items: Sequence[Named]) -> Rows:
+def _differences(items: Sequence[Named]) -> Intervals:
     rows = []
     for place, item in enumerate(items, 1):
         one: Comparison = item.result
         otherwise = "first - second" if len(items) == 1 else f"{place}: first - second"
         words = "in doubt" if one.doubts else ""
-        rows.append(Row(item.called(otherwise), one.difference, one.interval, not one.doubts, words))
+        rows.append(OneInterval(item.called(otherwise), one.difference, one.interval, not one.doubts, words))
     levels = {in_percent(item.result.confidence) for item in items}
     title = f"difference of gains per {items[0].result.per}|{' and '.join(sorted(levels))} intervals"
-    return Rows(rows, title, zero=True)
+    return Intervals(rows, title, zero=True)
 
 
-def draw_rows(found: Rows, panel: Axes) -> None:
+def draw_rows(found: Intervals, panel: Axes) -> None:
     """Draw intervals, the first on top; one that may not be trusted is hollow and grey."""
     label, title = found.title.split("|")
     for height, row in zip(range(len(found.rows), 0, -1), found.rows, strict=True):
