@@ -29,7 +29,7 @@ LETTERS_OF_A_FACT = 24
 MOST_TEXT = 300
 """A longer text is cut off."""
 
-FRAME_LINE = "1px solid rgba(128,128,128,0.35)"
+HAIRLINE = "1px solid rgba(128,128,128,0.35)"
 GOOD, BAD = "#2e9e63", "#d97a2b"
 """Colours of the mark beside an answer that can be trusted, and one that cannot, on light and dark pages."""
 
@@ -58,7 +58,7 @@ class Card(NamedTuple):
 
     def html(self) -> str:
         """Return the card as HTML."""
-        mark = FRAME_LINE if self.is_good is None else f"4px solid {GOOD if self.is_good else BAD}"
+        mark = HAIRLINE if self.is_good is None else f"4px solid {GOOD if self.is_good else BAD}"
         facts = "".join(_pair(name, value) for name, value in self.facts.items())
         return (
             f'<div style="border-left:{mark};padding:0.1em 0.8em;line-height:1.45;max-width:60em;'
@@ -151,7 +151,7 @@ def _table(rows: Sequence[Mapping[str, Any]], left_out: int) -> str:
     left = max(0, len(rows) - SHOWN_ROWS) + max(0, left_out)
     more = f'<div style="opacity:0.7">and {left:,} more</div>' if left > 0 else ""
     return (
-        f'<table style="{_TABLE}"><thead style="border-bottom:{FRAME_LINE}"><tr style="background:transparent">'
+        f'<table style="{_TABLE}"><thead style="border-bottom:{HAIRLINE}"><tr style="background:transparent">'
         f"{head}</tr></thead><tbody>{body}</tbody></table>{more}"
     )
 
