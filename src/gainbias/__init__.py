@@ -92,7 +92,7 @@ _HOMES = {
     "mixing_time_bounds": "gainbias.model.chain.mixing",
     "normalise_features": "gainbias.features",
     "number_in_system": "gainbias.evaluation.sources.records",
-    "plot": "gainbias.report.figures.estimates",
+    "plot": "gainbias.report.figures.plot",
     "projection_radii": "gainbias.theory.bounds.facts",
     "q_learning": "gainbias.tasks.gym.q_learning",
     "read_requests": "gainbias.evaluation.sources.records",

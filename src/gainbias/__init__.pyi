@@ -72,7 +72,7 @@ from gainbias.model.solve.solution import MultichainSolution as MultichainSoluti
 from gainbias.model.solve.solution import Solution as Solution
 from gainbias.model.solve.solve import solve as solve
 from gainbias.model.structure import Structure as Structure
-from gainbias.report.figures.estimates import plot as plot
+from gainbias.report.figures.plot import plot as plot
 from gainbias.report.write import write_page as write_page
 from gainbias.tasks.gym.continuing import continuing as continuing
 from gainbias.tasks.gym.continuing import ergodic as ergodic

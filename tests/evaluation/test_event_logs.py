@@ -319,7 +319,7 @@ class TestUnits:
         page = (tmp_path / "a.html").read_text()
         assert "Average reward per day in the long run" in page
         assert '"per":"day"' in page.replace('": "', '":"')
-        assert gb.plot(again).axes[0].get_title(loc="left") == "Gain per day"
+        assert gb.plot(again).get_title(loc="left") == "Gain per day"
         assert again.steps_for(again.diagnostics.standard_error).steps > 3_000
 
     def test_dates_and_numbers_far_away(self):

@@ -199,7 +199,7 @@ def _keep_estimate(estimate: Any, files: Mapping[str, Path], options: argparse.N
     if "estimate" in files:
         estimate.save(files["estimate"], options.overwrite)
     if "figure" in files:
-        gainbias.plot(estimate).savefig(files["figure"])
+        gainbias.plot(estimate).figure.savefig(files["figure"])
     if "page" in files:
         write_page_of(estimate, files["page"], {"Command": options.command})
 

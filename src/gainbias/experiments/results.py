@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from gainbias.experiments.provenance import made_with
 from gainbias.experiments.units import Tables, Unit, unpacked
+from gainbias.notebook import Card, InNotebooks
 from gainbias.store import (
     DamagedError,
     Log,
@@ -95,7 +96,7 @@ class Layout:
         return [f"{name}.parquet" for name in self.sorted_by] + [f"{name}.csv.gz" for name in self.with_csv]
 
 
-class Results:
+class Results(InNotebooks):
     """The results folder of a study.
 
     Parameters
@@ -411,6 +412,9 @@ class Results:
             write_whole(self.folder / "manifest.json", content)
             if note:
                 write_whole(self.folder / "study.json", json.dumps({**note, "finished": True}).encode())
+
+    def _card(self) -> Card:
+        return Card("Results", {"folder": self.folder, "": "to_frame() is the table of all runs"})
 
 
 def _has_failed(unit: Unit, records: Mapping[str, StoredRecord]) -> bool:

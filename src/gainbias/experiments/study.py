@@ -25,6 +25,7 @@ from gainbias.engine.trace import Kind, Norm, Target
 from gainbias.experiments.cell import EXACT_COLUMN, SCHEDULES, Cell, Sizes
 from gainbias.experiments.provenance import code_version
 from gainbias.experiments.results import Layout
+from gainbias.notebook import InNotebooks
 from gainbias.suggest import did_you_mean_or_known
 from gainbias.tasks.registry import NORMALISATION, TASKS
 from gainbias.tasks.task import as_integer, as_number, as_seed
@@ -85,7 +86,7 @@ class StudyMethod:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class Study(InNotebooks):
     """What a sweep runs: every algorithm, with all its grids, on every instance of every task.
 
     A *grid* below is a number, a list of numbers, ``{"log": [lowest, highest, count]}`` or the same with

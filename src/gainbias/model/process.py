@@ -35,6 +35,7 @@ from gainbias.model.checks import (
 )
 from gainbias.model.doubled import Doubled, Expected, expected_rewards
 from gainbias.model.structure import Structure, class_periods, find_structure
+from gainbias.notebook import InNotebooks
 from gainbias.types import Floats
 
 TIME_OF_STEPS = ("durations", "reward_rates", "duration_variances")
@@ -42,7 +43,7 @@ TIME_OF_STEPS = ("durations", "reward_rates", "duration_variances")
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class MarkovRewardProcess:
+class MarkovRewardProcess(InNotebooks):
     """A finite Markov chain with a reward on each step, validated and immutable.
 
     Parameters

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import numpy as np
 from pandas import DataFrame
 
+from gainbias.evaluation.estimate import as_precise
 from gainbias.experiments.inspection import MOST_PANELS
 from gainbias.experiments.results import Results, disk_full_in_words
 from gainbias.experiments.study import Study
@@ -199,16 +202,14 @@ SWEEP_CURVE_COLUMNS = ["task", "metric", "series", "schedule"]
 def sweep_page(points: DataFrame, best: DataFrame, manifest: Mapping[str, Any]) -> str:
     """Return the interactive page of a sweep."""
     name = escape(str(manifest["name"]))
-    about = (
-        f"{_count(manifest['units'], 'unit')} with {_count(manifest['lanes'], 'lane')}: how errors depend on "
-        "the step size, which step sizes are best, and how errors fall."
-    )
+    about = f"{_count(manifest['units'], 'unit')} with {_count(manifest['lanes'], 'lane')}."
     return assembled(
         "sweep.html",
         ["sweep.js"],
         title=f"Sweep {name}",
         about=about,
         warning=_warning(manifest),
+        answer=_answer_table(best),
         best=_best_table(best),
         study=_what_was_run(manifest),
         data=script_data(chart_data(points, best)),
@@ -227,6 +228,88 @@ def _warning(manifest: Mapping[str, Any]) -> str:
     return "".join(f'<p class="warning" role="note">{escape(text)}</p>' for text in texts)
 
 
+ANSWER_HEADER = ("Task", "Least error", "Step size", "Error at the end", "95 % interval", "How sure")
+
+
+def _answer_table(best: DataFrame) -> str:
+    """Return the best series of each task under each metric; a script shows those of one metric."""
+    kinds = ["", "", NUMBER, NUMBER, ""]
+    rows = []
+    for (task, metric), own in best.groupby(["task", "metric"], sort=False):
+        first = _least(own)
+        step = first.schedule if first.schedule != "none" else "has none"
+        texts = [first.series, brief(step), *_mean_and_ends(first), how_sure(own)]
+        cells = "".join(
+            f'<td{kind} data-title="{title}">{escape(text)}</td>'
+            for kind, title, text in zip(kinds, ANSWER_HEADER[1:], texts, strict=True)
+        )
+        link = escape(urlencode({"view": "best", "task": task, "metric": metric}))
+        rows.append(
+            f'<tr data-metric="{escape(metric)}"><th scope="row"><a href="#{link}">{escape(task)}</a></th>'
+            f"{cells}</tr>"
+        )
+    head = "".join(
+        f'<th scope="col"{kind}>{title}</th>' for kind, title in zip(["", *kinds], ANSWER_HEADER, strict=True)
+    )
+    body = "\n".join(rows)
+    return (
+        '<div class="scroll" role="region" tabindex="0" aria-label="The best on each task"><table>'
+        f"<caption>The best on each task</caption><thead><tr>{head}</tr></thead>\n"
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def brief(schedule: str) -> str:
+    """Return a step size with at most four digits.
+
+    Examples
+    --------
+    >>> brief("0.00316228"), brief("63.0957/(t+1000)")
+    ('0.003162', '63.1/(t+1000)')
+    """
+    return re.sub(r"\d+\.\d+(e-?\d+)?", lambda found: f"{float(found[0]):.4g}", schedule)
+
+
+def _mean_and_ends(row: Any) -> tuple[str, str]:
+    """Return a mean and its interval, with digits that the interval is worth."""
+    if row.instances < 2 or not (np.isfinite([row.mean, row.high]).all() and row.high > row.low):
+        return number_text(row.mean), interval_words(row)
+    mean, low, high = as_precise((row.mean, row.low, row.high), row.high - row.low)
+    return mean, f"{low} to {high}"
+
+
+def _least(rows: DataFrame) -> Any:
+    """Return the row with the least error."""
+    return next(rows.sort_values("mean", kind="stable").itertuples())
+
+
+MOST_RIVALS = 3
+"""Series that are named as not told apart from the best."""
+
+
+def how_sure(rows: DataFrame) -> str:
+    """Return how sure it is that the series with the least error of a task is the best, in words.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The rows of one task and metric of `best_steps`.
+    """
+    first = _least(rows)
+    others = rows.drop(first.Index)
+    if not np.isfinite(first.mean):
+        return "all diverged"
+    said = ["a better step size may lie beyond the grid"] if first.at_edge else []
+    if first.instances < FEWEST_INSTANCES:
+        return "; ".join([f"cannot be said: only {_count(first.instances, 'instance')}", *said])
+    rivals = others.loc[others["low"] <= first.high, "series"].tolist()
+    if rivals:
+        more = f" and {len(rivals) - MOST_RIVALS} more" if len(rivals) > MOST_RIVALS else ""
+        named = "; ".join(rivals[:MOST_RIVALS])
+        return "; ".join([f"intervals overlap with: {named}{more}", *said])
+    return "; ".join(["its interval is below all others" if len(others) else "no other was run", *said])
+
+
 def _best_table(best: DataFrame) -> str:
     """Return the best steps of all tasks and metrics; a script shows those that are asked for."""
     counts = _counts(best)
@@ -236,7 +319,7 @@ def _best_table(best: DataFrame) -> str:
     rows = []
     for row in best.itertuples():
         edge = " (at the edge of the grid)" if row.at_edge else ""
-        texts = [row.series, row.schedule + edge, number_text(row.mean), interval_words(row)]
+        texts = [row.series, brief(row.schedule) + edge, *_mean_and_ends(row)]
         texts += [count_words(row, count) for count in counts.values()]
         pairs = zip(kinds[1:], texts, strict=True)
         cells = "".join(f"<td{kind}>{escape(text)}</td>" for kind, text in pairs)

@@ -22,6 +22,7 @@ from gainbias.model.solve.choice import DENSE_SOLVE_STATES, ELIMINATIONS
 from gainbias.model.solve.solution import ConvergenceError, MultichainSolution, Solution
 from gainbias.model.solve.solve import poisson_solver
 from gainbias.model.solve.variance import knows_no_variance
+from gainbias.notebook import Card, InNotebooks
 from gainbias.types import Floats
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class Accuracy(InNotebooks):
     """A table with what is known about each quantity."""
 
     rows: tuple[Known, ...]
@@ -65,6 +66,9 @@ class Accuracy:
             "  ".join(cell.ljust(size) for cell, size in zip(line, widths, strict=True)) for line in lines
         )
         return "\n".join(line.rstrip() for line in padded)
+
+    def _card(self) -> Card:
+        return Card("Accuracy", {}, [row._asdict() for row in self.rows])
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table as a data frame, indexed by quantity (needs pandas)."""

@@ -21,6 +21,7 @@ from gainbias.engine.schedules import Constant
 from gainbias.engine.trace import Kind, Norm, Scale, Space, Target
 from gainbias.kernels import is_count
 from gainbias.model.problem import Problem
+from gainbias.notebook import InNotebooks
 from gainbias.tasks.task import Task
 from gainbias.theory.curve.advance import moments_at
 from gainbias.theory.curve.enumeration import check_sampling
@@ -29,7 +30,7 @@ from gainbias.types import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Curve:
+class Curve(InNotebooks):
     """Means and mean squares of an algorithm's weights.
 
     Attributes
