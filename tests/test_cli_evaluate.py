@@ -149,7 +149,9 @@ class TestEvaluate:
         for entry in answer["best"] + answer["worst"]:
             assert entry["interval"] == list(estimate.value_interval(entry["observation"]))
         assert cli.main(words) == cli.DONE
-        shown = re.findall(r"^(\d+)  +([+-]\S+)  +([+-]\S+) to ([+-]\S+)$", capsys.readouterr().out, re.MULTILINE)
+        shown = re.findall(
+            r"^(\d+)  +([+-]\S+)  +([+-]\S+) to ([+-]\S+)$", capsys.readouterr().out, re.MULTILINE
+        )
         values = [float(value) for _, value, _, _ in shown]
         assert values[:3] == sorted(values, reverse=True)[:3]
         assert values[3:] == sorted(values)[:3]

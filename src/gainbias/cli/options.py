@@ -64,6 +64,13 @@ def count(words: str) -> int:
     raise argparse.ArgumentTypeError(f"must be a positive whole number, as in 10000 or 1e4, found {words!r}")
 
 
+EXAMPLES = """\
+examples:
+  gainbias demo
+  gainbias solve frozen-lake
+  gainbias help evaluate
+"""
+
 SOLVE_EXAMPLE = """\
 examples:
   gainbias solve frozen-lake
@@ -109,12 +116,13 @@ def parser() -> argparse.ArgumentParser:
     whole = Words(
         prog="gainbias",
         description="What a policy is worth in the long run: gain and bias of Markov reward processes.",
-        epilog=SOLVE_EXAMPLE,
+        epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     whole.add_argument("-V", "--version", action="version", version=f"gainbias {gainbias.__version__}")
     verbs = whole.add_subparsers(dest="verb", metavar="VERB", parser_class=Words)
     for add in (
+        _add_demo,
         _add_list,
         _add_solve,
         _add_run,
@@ -134,11 +142,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def help_on(verb: str | None) -> str:
-    """Return the help of a verb, or of the whole.
+    r"""Return the help of a verb, or of the whole.
 
     Examples
     --------
-    >>> help_on("doctor").partition("\\n")[0]
+    >>> help_on("doctor").partition("\n")[0]
     'usage: gainbias doctor [-h] [--json] [--quiet]'
     """
     whole = parser()
@@ -162,6 +170,18 @@ def _verb(verbs: Any, name: str, help: str, example: str) -> argparse.ArgumentPa
         "--quiet", action="store_true", help="the answer alone, in plain rows; warnings and errors still show"
     )
     return verb
+
+
+def _add_demo(verbs: Any) -> None:
+    about = "each kind of answer, to one small queue, and a page: needs no input, takes less than a minute"
+    example = "examples:\n  gainbias demo\n  gainbias demo --output /tmp/queue"
+    verb = _verb(verbs, "demo", about, example)
+    verb.add_argument(
+        "--output",
+        metavar="FOLDER",
+        default="gainbias-demo",
+        help="a new folder, for data and pages (default: %(default)s)",
+    )
 
 
 def _add_list(verbs: Any) -> None:

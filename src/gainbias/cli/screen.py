@@ -1,8 +1,8 @@
 """Where and how words go on the screen: answers to standard output, everything about them to standard error.
 
-On a terminal an answer has boxes and bold type. In a pipe or a file, and after ``--quiet``, it is plain: a row
-is one line, however long, its cells are at least two spaces apart, and an empty cell is a dash. Warnings are
-always shown; notes, and where files went, are left out after ``--quiet``.
+On a terminal an answer has boxes and bold type. In a pipe or a file, and after ``--quiet``, it is plain: a
+row is one line, however long, its cells are at least two spaces apart, and an empty cell is a dash. Warnings
+are always shown; notes, and where files went, are left out after ``--quiet``.
 """
 
 from __future__ import annotations

@@ -40,6 +40,15 @@ MOST_FAILURES = 10
 """Most failures that are shown; all are in the manifest."""
 
 
+def show_demo(answer: dict[str, Any]) -> None:
+    """Show what was asked of a small queue, each answer beside the exact one, and where the page is."""
+    table = Table(Column("what one has, and asks"), "answer", "exact", show_lines=True)
+    for one in answer["answers"]:
+        asked = f"{one['have']}. {one['question']}"
+        table.add_row(escape(asked[:1].upper() + asked[1:]), escape(one["answer"]), f"{one['exact']:.6g}")
+    Screen().print(table, Text(f"open {answer['page']} in a browser", overflow="fold"))
+
+
 def show_algorithms(algorithms: list[dict[str, Any]]) -> None:
     """Show what each algorithm converges to, and its row in the paper."""
     table = Table(

@@ -64,9 +64,9 @@ def main(typed: Sequence[str] | None = None) -> int:
 
 
 def _pipe_closed(error: BrokenPipeError) -> int:
-    """Return DONE if whoever reads the answer wants no more of it, as ``| head`` does; otherwise a failure."""
+    """Return DONE if whoever reads the answer wants no more of it, as ``| head`` does; FAILED otherwise."""
     try:
-        sys.stdout.flush()
+        print(flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes as it ends
         return DONE
@@ -85,6 +85,17 @@ def _carried_out(options: argparse.Namespace) -> int:
             around.enter_context(Screen.plainly())
         around.enter_context(telling_of("gainbias"))
         return VERBS[options.verb](options)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from gainbias.cli.show import show_demo
+    from gainbias.report.demo import demonstrate
+    from gainbias.report.pages.frame import PAGE
+
+    folder = Path(options.output)
+    answers = [asdict(answer) for answer in demonstrate(folder)]
+    page = folder / PAGE
+    return _answer(options, {"folder": str(folder), "page": str(page), "answers": answers}, show_demo)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -431,6 +442,7 @@ def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None
 
 
 VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "demo": _demo,
     "list": _list,
     "solve": _solve,
     "run": _run,

@@ -43,11 +43,11 @@ MOST_EXACT_STEPS = 2**53
 SEEDS_TOGETHER = 4
 """The paths of this many seeds are drawn in turns, which hides the time that memory takes."""
 
-USUAL_STEPS = 100_000
+STEPS_OF_A_RUN = 100_000
 """Steps of a run where neither the user nor the paper says how many."""
 
-USUAL_STEP_SIZE = Harmonic(150, 1000)
-"""Step sizes where neither the user, nor the algorithm, nor the paper says any; those of the paper's chains."""
+STEP_SIZE_OF_A_RUN = Harmonic(150, 1000)
+"""Step sizes where neither the user, nor the algorithm, nor the paper says any."""
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 """What changes the colour of text in a terminal."""
@@ -169,7 +169,7 @@ def usual_steps(problem: Problem | Task) -> int:
     (150000, 100000)
     """
     paper = problem.paper if isinstance(problem, Task) else None
-    return paper.num_steps if paper else USUAL_STEPS
+    return paper.num_steps if paper else STEPS_OF_A_RUN
 
 
 def usual_step_size(algorithm: Algorithm | None, problem: Problem | Task) -> Schedule | None:
@@ -198,7 +198,7 @@ def usual_step_size(algorithm: Algorithm | None, problem: Problem | Task) -> Sch
     if algorithm and algorithm.declared.constant_step is not None:
         return Constant(algorithm.declared.constant_step)
     paper = problem.paper if isinstance(problem, Task) else None
-    return Harmonic(paper.step_numerator, paper.step_offset) if paper else USUAL_STEP_SIZE
+    return Harmonic(paper.step_numerator, paper.step_offset) if paper else STEP_SIZE_OF_A_RUN
 
 
 def _work_through(

@@ -66,8 +66,8 @@ def bound(
     num_steps : int, optional
         The number of steps T; otherwise as many as `run` makes.
     step_size : schedule or float, optional
-        `Constant` (or a number), `Harmonic` or `Polynomial`; none for ``"reward-estimate"``. Otherwise that of
-        `run`, about which the theorems say little: `recommend` finds steps about which they do.
+        `Constant` (or a number), `Harmonic` or `Polynomial`; none for ``"reward-estimate"``. Otherwise
+        that of `run`, about which the theorems say little; `recommend` finds steps about which they do.
     sampling : {"markov", "iid"}
         Follow the chain, or draw the state of each transition afresh from the stationary law.
     as_printed : bool
