@@ -1,4 +1,4 @@
-"""The manners of the command line, one table over all verbs: what goes where, in which form, and by which words."""
+"""The manners of the command line, one table over all verbs: what goes where, and in which form."""
 
 import inspect
 import json

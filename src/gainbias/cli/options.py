@@ -115,7 +115,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line; ``verb`` of what it returns names the verb."""
     whole = Words(
         prog="gainbias",
-        description="What a policy is worth in the long run: gain and bias of Markov reward processes.",
+        description="What a system, or a policy, is worth in the long run, and how sure that is.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
