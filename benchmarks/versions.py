@@ -3,12 +3,11 @@
     python -m benchmarks.versions measure now.json
     python -m benchmarks.versions compare before.json now.json
 
-To measure another version, let PYTHONPATH lead to its sources, as in ``PYTHONPATH=/old/src python -m
-benchmarks.versions measure before.json``. A call that it does not have is left out. Times are processor times,
-each the best of several rounds, with compiled kernels. They are divided by the time of a plain loop measured
-beside them, so files from other machines can be compared roughly, and files from one machine better: on a busy
-one, two files of the same version differed by up to 1.25 times. `compare` ends with 1 if a call takes more
-than `MOST_RATIO` times as long as before.
+To measure another version, let PYTHONPATH lead to its sources, as in ``PYTHONPATH=/old/src``. A call that it
+does not have is left out. Times are processor times, each the best of several rounds, with compiled kernels.
+They are divided by the time of a plain loop measured beside them, so files from other machines can be
+compared roughly, and files from one machine better: on a busy one, two files of the same version differed by
+up to 1.25 times. `compare` ends with 1 if a call takes more than `MOST_RATIO` times as long as before.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ for an answer, and ends in a page. Each answer has the command that gives it aga
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -146,7 +147,6 @@ def demonstrate(folder: Path) -> list[DemoAnswer]:
     if folder.exists() or folder.is_symlink():
         raise ValueError(f"{folder} exists already: remove it, or name another folder")
     folder.mkdir(parents=True)
-    _write_queue(folder)
     answers = []
     with Watch() as watch:
         for number, ask in enumerate(QUESTIONS):
@@ -156,32 +156,38 @@ def demonstrate(folder: Path) -> list[DemoAnswer]:
     return answers
 
 
-def _write_queue(folder: Path) -> None:
-    """Simulate customers, and write how long each waited and how many were there at all times."""
+def simulated_queue() -> tuple[Floats, Floats, Ints]:
+    """Simulate customers: how long each waited, and from which times on how many were there.
+
+    Examples
+    --------
+    >>> waits, times, customers = simulated_queue()
+    >>> len(waits), len(times), customers[:3].tolist()
+    (50000, 100000, [1, 0, 1])
+    """
     rng = np.random.default_rng(0)
     between = rng.exponential(1.0 / ARRIVALS, CUSTOMERS)
     served = rng.exponential(1.0 / SERVICES, CUSTOMERS)
     walk = np.concatenate([[0.0], np.cumsum(served[:-1] - between[1:])])
     waits = walk - np.minimum.accumulate(walk)
-    _write_columns(folder / "waits.csv", {"wait": waits})
     comes = np.cumsum(between)
     times = np.concatenate([comes, comes + waits + served])
     order = np.argsort(times, kind="stable")
     change = np.repeat([1, -1], CUSTOMERS)[order]
-    _write_columns(folder / "queue.csv", {"at": times[order], "customers": np.cumsum(change)})
+    return waits.round(6), times[order].round(6), np.cumsum(change)
 
 
-def _write_columns(path: Path, columns: dict[str, Floats | Ints]) -> None:
+def _write_columns(path: Path, columns: Mapping[str, Floats | Ints]) -> None:
+    """Write columns as text that has all their digits: the file and the numbers give the same answer."""
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    lines = (
-        ",".join(f"{cell:.6f}" if isinstance(cell, float) else str(cell) for cell in row) for row in rows
-    )
+    lines = [",".join(map(repr, row)) for row in rows]
     path.write_text("\n".join([",".join(columns), *lines]) + "\n", encoding="utf-8")
 
 
 def _from_numbers(folder: Path) -> DemoAnswer:
-    file = folder / "waits.csv"
-    found = evaluate_series(file, column="wait")
+    file, waits = folder / "waits.csv", simulated_queue()[0]
+    _write_columns(file, {"wait": waits})
+    found = evaluate_series(waits)
     assert isinstance(found, SeriesEstimate)  # there are no groups
     write_page(found, folder / "waits.html")
     return DemoAnswer(
@@ -195,16 +201,18 @@ def _from_numbers(folder: Path) -> DemoAnswer:
 
 
 def _from_events(folder: Path) -> DemoAnswer:
-    file = folder / "queue.csv"
-    found = evaluate_log(file, time="at", reward_rate="customers", per=1.0)
+    file, (_, times, customers) = folder / "queue.csv", simulated_queue()
+    log = {"at": times, "customers": customers}
+    _write_columns(file, log)
+    found = evaluate_log(log, time="at", reward_rate="customers", per=1.0)
     write_page(found, folder / "queue.html")
     return DemoAnswer(
-        answer=number_in_words(found.gain, found.gain_interval, found.confidence),
-        page="queue.html",
         have="an event log: how many customers were there, from when on",
         question="How many customers are there on average over time?",
+        answer=number_in_words(found.gain, found.gain_interval, found.confidence),
         exact=ARRIVALS / (SERVICES - ARRIVALS),
         command=f"gainbias evaluate {file} --time at --reward-rate customers --per 1",
+        page="queue.html",
     )
 
 
@@ -247,10 +255,11 @@ def _from_other_policy(folder: Path) -> DemoAnswer:
         rows.append((here, admit, reward))
         here = after
     file, policy = folder / "log.csv", np.array([admit_few(customers) for customers in range(PLACES + 1)])
-    columns = zip(("customers", "admit", "earned"), map(np.array, zip(*rows, strict=True)), strict=True)
-    _write_columns(file, dict(columns))
+    columns = map(np.array, zip(*rows, strict=True))
+    log = dict(zip(("customers", "admit", "earned"), columns, strict=True))
+    _write_columns(file, log)
     np.save(folder / "few.npy", policy)
-    found = evaluate_log(file, state="customers", action="admit", reward="earned", policy=policy)
+    found = evaluate_log(log, state="customers", action="admit", reward="earned", policy=policy)
     return _estimated(
         found,
         folder / "another.html",
