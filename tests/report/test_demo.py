@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gainbias import cli
+from gainbias.evaluation.sources import environments
 from gainbias.report import demo
 
 pytestmark = pytest.mark.slow
@@ -67,7 +68,7 @@ def test_what_is_missing_is_left_out_and_said(tmp_path, monkeypatch):
     def missing(name):
         raise ImportError(f"this needs {name}, which is not installed: pip install 'gainbias[gym]'")
 
-    monkeypatch.setattr(demo, "optional", missing)
+    monkeypatch.setattr(environments, "optional", missing)
     monkeypatch.setattr(demo, "QUESTIONS", (demo._from_simulator,))
     (one,) = demo.demonstrate(tmp_path / "new")
     assert one.answer.startswith("left out: this needs gymnasium")
