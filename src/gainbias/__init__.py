@@ -6,7 +6,7 @@ The public names below are imported on first use (PEP 562), so that ``import gai
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "ALGORITHMS": "gainbias.algorithms.registry",

@@ -308,7 +308,6 @@ BAD = [
     ({"params": {"gain_ratio": [1.0, np.nan]}}, "'gain_ratio' of td-lambda must be a number above 0"),
     ({"params": {"gain_ratio": "large"}}, "found 'large'"),
     ({"params": {"gain_ratio": []}}, "there are no lanes"),
-    ({"step_size": None}, "td-lambda needs a step size"),
     ({"step_size": -0.1}, "must be positive and finite, found -0.1"),
     ({"step_size": np.inf}, "must be positive and finite, found inf"),
     ({"step_size": [0.1, np.nan]}, "must be positive and finite, found nan"),

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 import shlex
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import gainbias
 from gainbias.cli import arguments
-from gainbias.cli.options import parser
+from gainbias.cli.options import help_on, parser
 from gainbias.store import as_json, check_free, missing_folder
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
@@ -38,10 +40,18 @@ def main(typed: Sequence[str] | None = None) -> int:
     2
     """
     typed = sys.argv[1:] if typed is None else list(typed)
-    options = parser().parse_args(typed)
+    words = parser()
+    options = words.parse_args(typed)
+    if options.verb is None:
+        words.print_help(sys.stderr)
+        return WRONG_INPUT
     options.command = shlex.join(["gainbias", *typed])
     try:
-        return _quietly(options) if options.quiet else VERBS[options.verb](options)
+        code = _carried_out(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError as error:
+        return _pipe_closed(error)
     except MemoryError as error:
         print(f"gainbias: not enough memory: {error}", file=sys.stderr)
         return FAILED
@@ -53,11 +63,39 @@ def main(typed: Sequence[str] | None = None) -> int:
         return FAILED
 
 
-def _quietly(options: argparse.Namespace) -> int:
+def _pipe_closed(error: BrokenPipeError) -> int:
+    """Return DONE if whoever reads the answer wants no more of it, as ``| head`` does; FAILED otherwise."""
+    try:
+        print(flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes as it ends
+        return DONE
+    print(f"gainbias: {error}", file=sys.stderr)
+    return FAILED
+
+
+def _carried_out(options: argparse.Namespace) -> int:
+    """Carry a verb out, quietly if that is asked for, and tell of warnings in words."""
+    from gainbias.cli.screen import Screen, telling_of
     from gainbias.progress import Watch
 
-    with Watch.silence():
+    with ExitStack() as around:
+        if options.quiet:
+            around.enter_context(Watch.silence())
+            around.enter_context(Screen.plainly())
+        around.enter_context(telling_of("gainbias"))
         return VERBS[options.verb](options)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from gainbias.cli.show import show_demo
+    from gainbias.report.demo import demonstrate
+    from gainbias.report.pages.frame import PAGE
+
+    folder = Path(options.output)
+    answers = [asdict(answer) for answer in demonstrate(folder)]
+    page = folder / PAGE
+    return _answer(options, {"folder": str(folder), "page": str(page), "answers": answers}, show_demo)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -90,9 +128,9 @@ def _run(options: argparse.Namespace) -> int:
     start = time.perf_counter()
     trace = gainbias.run(
         options.algorithm,
-        task.problem,
-        arguments.chosen_steps(options.steps, task),
-        arguments.chosen_step_size(options.step_size, task, options.algorithm),
+        task,
+        options.steps,
+        arguments.read_step_size(options.step_size),
         seeds=range(options.seeds),
         params=arguments.read_settings(options.param),
         sampling=options.sampling,
@@ -106,14 +144,11 @@ def _bound(options: argparse.Namespace) -> int:
     from gainbias.cli.show import show_bound
 
     task = arguments.chosen_task(options, options.task)
-    rewards_only = options.algorithm == "reward-estimate" and options.step_size is None
     bound = gainbias.bound(
         options.algorithm,
         task,
-        num_steps=arguments.chosen_steps(options.steps, task),
-        step_size=None
-        if rewards_only
-        else arguments.chosen_step_size(options.step_size, task, options.algorithm),
+        num_steps=options.steps,
+        step_size=arguments.read_step_size(options.step_size),
         sampling=options.sampling,
         as_printed=options.as_printed,
         **arguments.read_settings(options.param),
@@ -367,19 +402,30 @@ def _doctor(options: argparse.Namespace) -> int:
 def _completion(options: argparse.Namespace) -> int:
     from gainbias.cli.completion import completion, known_words
 
-    print(completion(parser(), options.shell, known_words()), end="")
-    return DONE
+    script = completion(parser(), options.shell, {**known_words(), "topic": VERBS})
+    return _answer(options, {"shell": options.shell, "script": script}, _print_value("script"))
+
+
+def _help(options: argparse.Namespace) -> int:
+    text = help_on(options.topic)
+    return _answer(options, {"verb": options.topic, "help": text}, _print_value("help"))
+
+
+def _print_value(name: str) -> Callable[[dict[str, Any]], None]:
+    """Return a function that prints one text of an answer as it is."""
+    return lambda answer: print(answer[name], end="")
 
 
 def _say_where(options: argparse.Namespace, written: Mapping[str, Path], made: Iterable[Path | None]) -> None:
-    """Print which folders were made and where files are; with ``--json``, to standard error."""
+    """Say on standard error which folders were made and where files are."""
+    from gainbias.cli.screen import tell
+
     if options.quiet:
         return
-    stream = sys.stderr if options.json else sys.stdout
     for name in _names(made):
-        print(f"made the folder {name}", file=stream)
+        tell(f"made the folder {name}")
     for what, path in written.items():
-        print(f"{what}: {path}", file=stream)
+        tell(f"{what}: {path}")
 
 
 def _names(folders: Iterable[Path | None]) -> list[str]:
@@ -387,15 +433,16 @@ def _names(folders: Iterable[Path | None]) -> list[str]:
 
 
 def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None]) -> int:
-    """Print an answer as JSON or as tables; with ``--quiet``, no tables."""
+    """Print an answer as JSON or as rows."""
     if options.json:
         print(as_json(answer))
-    elif not options.quiet:
+    else:
         show(answer)
     return DONE
 
 
 VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "demo": _demo,
     "list": _list,
     "solve": _solve,
     "run": _run,
@@ -408,4 +455,5 @@ VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "report": _report,
     "doctor": _doctor,
     "completion": _completion,
+    "help": _help,
 }

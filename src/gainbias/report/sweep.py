@@ -334,7 +334,7 @@ def _best_table(best: DataFrame) -> str:
 
 
 MOST_LISTED, LISTS = 100, ("failures", "diverged_units")
-"""So many entries of lists in a manifest, one for each bad unit, are on the page; the file has all."""
+"""Most entries of lists in a manifest, one for each bad unit, that are on the page; the file has all."""
 
 
 def _what_was_run(manifest: Mapping[str, Any]) -> str:
