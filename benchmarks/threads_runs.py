@@ -42,8 +42,8 @@ CASES = {
 }
 """States, features and lanes of a seed."""
 
-LOG_ROWS, LOGS = 200_000, 4
-SHORTEN, STUDY_TASKS = 10, ("random-walk-50", "frozen-lake", "boyan-chain")
+LOG_ROWS, LOGS = 20_000, 4
+SHORTEN, STUDY_TASKS = 20, ("random-walk-50", "frozen-lake")
 
 
 @dataclass(frozen=True)

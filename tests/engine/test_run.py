@@ -219,6 +219,10 @@ class TestDivergence:
             together, apart = traces
             assert [outcome.status for outcome in together.outcomes] == ["diverged", "finished", "diverged"]
             assert together.outcomes == apart.outcomes
+            for lane, outcome in enumerate(together.outcomes):
+                fallen = together.steps >= outcome.step if outcome.status == "diverged" else np.zeros(7, bool)
+                assert np.isnan(together.weights[lane, fallen]).all()
+                assert np.isfinite(together.weights[lane, ~fallen]).all()
             np.testing.assert_array_equal(together.weights, apart.weights)
             np.testing.assert_array_equal(together.gain, apart.gain)
 
