@@ -8,6 +8,12 @@ evaluated at the same time). Beside it as many processes, each with one thread, 
 at the same time. Both take turns, after a first turn that does not count, and of each the least wall time
 counts. The column `of processes` is what ours reaches of their speed; it should be at least 0.9. On a
 machine that does other things meanwhile, only that column means something.
+
+    python -m benchmarks.threads_runs --works lock
+
+needs no cores: the processor time of a run, and of the same run when its kernels and generators of random
+numbers do nothing. What is left is done under Python's lock, by one thread at a time, so that the first over
+the second is a limit to how many threads can be of use.
 """
 
 import argparse
@@ -18,16 +24,19 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 import gainbias as gb
 from benchmarks.engine_yardsticks import random_problem
+from gainbias.engine import loop, paths, schedules
 from gainbias.engine.paths import Sampler
 from gainbias.experiments.reproduce import Instance
 
@@ -66,10 +75,9 @@ def run_contest(name: str, steps: int) -> Contest:
     num_states, num_features, lanes = CASES[name]
     sizes = [gb.Harmonic(20.0 + k, 1000.0) for k in range(lanes)]
 
-    def run(seeds: range, threads: int) -> str:
+    def run(seeds: range, threads: int) -> np.ndarray:
         problem = problem_of(num_states, num_features)
-        trace = gb.run("double-chain", problem, steps, sizes, seeds=seeds, threads=threads)
-        return hashlib.sha256(trace.weights.tobytes()).hexdigest()[:12]
+        return gb.run("double-chain", problem, steps, sizes, seeds=seeds, threads=threads).weights
 
     return Contest(name, lambda threads: run(range(PARTS), threads), lambda seeds: run(seeds, 1))
 
@@ -170,6 +178,63 @@ def seconds_of(work: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
     return time.perf_counter() - begin, answer
 
 
+class Silent:
+    """A generator of random numbers that draws none for whole arrays."""
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        self.bit_generator, self._random = generator.bit_generator, generator.random
+
+    def random(self, out: np.ndarray | None = None) -> Any:
+        """Return one number, or the array as it is."""
+        return self._random() if out is None else out
+
+
+@contextmanager
+def idle_kernels() -> Iterator[None]:
+    """Let kernels be called as usual, on nothing."""
+    loop_of, walk, fill, stream = loop.loop_of, paths.walk, schedules.fill_ratios, paths.stream
+
+    def idle_loop_of(step: Callable[..., None]) -> Callable[..., None]:
+        def advance(state: Any, params: Any, rows: Any, moves: Any, sizes: Any, notes: Any) -> None:
+            notes.kept[:] = 0.0  # what is not finite would be looked into
+            none = type(moves)(*(array[:0] for array in moves))
+            loop_of(step)(state, params, rows, none, sizes, loop.NO_NOTES)
+
+        return advance
+
+    def idle_walk(table: Any, law: Any, length: int, *rest: Any) -> None:
+        walk(table, law, 0, *rest)
+
+    with ExitStack() as stack:
+        for module, name, idle in (
+            (loop, "loop_of", idle_loop_of),
+            (paths, "walk", idle_walk),
+            (schedules, "fill_ratios", lambda ratios, first, sizes: fill(ratios, first, sizes[:0])),
+            (paths, "stream", lambda *names: Silent(stream(*names))),
+        ):
+            stack.enter_context(patch.object(module, name, idle))
+        yield
+
+
+def measure_lock(steps: int, rounds: int) -> None:
+    """Print how much of a run is done under the lock."""
+    print("| work, one thread | all | under the lock | most threads of use |\n|---|---:|---:|---:|")
+    for name in CASES:
+        work = run_contest(name, steps).ours
+        work(1)
+        least = dict.fromkeys(("all", "lock"), np.inf)
+        for _ in range(rounds):
+            for kind in least:
+                with ExitStack() as stack:
+                    if kind == "lock":
+                        stack.enter_context(idle_kernels())
+                    begin = time.process_time()
+                    work(1)
+                    least[kind] = min(least[kind], time.process_time() - begin)
+        whole, lock = least.values()
+        print(f"| {name} | {whole:.2f} s | {lock:.3f} s | {whole / lock:.0f} |", flush=True)
+
+
 def main() -> None:
     """Measure what is asked for, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -179,6 +244,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if "lock" in options.works:
+        measure_lock(options.steps, options.rounds)
+        return
     all_processes = {count: Processes(count, options.steps, options.works) for count in options.threads}
     print("| work | threads | ours | processes | of processes | over one thread |")
     print("|---|---:|---:|---:|---:|---:|")
@@ -188,7 +256,7 @@ def main() -> None:
             for count, processes in all_processes.items():
                 ours, answer = seconds_of(contest.ours, count)
                 theirs, _ = seconds_of(processes.work, contest)
-                answers.add(str(answer))
+                answers.add(hashlib.sha256(np.asarray(answer, float).tobytes()).hexdigest())
                 if turn > 0:
                     before = best.get(count, (np.inf, np.inf))
                     best[count] = min(before[0], ours), min(before[1], theirs)
