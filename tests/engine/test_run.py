@@ -73,9 +73,10 @@ def test_a_run_returns_to_python_once_a_stretch(monkeypatch) -> None:
         advance(self, rows, moves, *rest)
 
     monkeypatch.setattr(Running, "advance", counted)
-    trace = gb.run("double-chain", problems.dense(), 30_000, 0.1, checkpoints=200)
-    assert len(trace.steps) > 100
-    assert lengths == [4096, 4096, 8192, 30_000 - 16_384]
+    monkeypatch.setattr(work, "KERNEL_STRETCH", 64)
+    trace = gb.run("double-chain", problems.dense(), 480, 0.1, checkpoints=200)
+    assert len(trace.steps) > 50
+    assert lengths == [64, 64, 128, 224]
 
 
 @pytest.mark.parametrize(
