@@ -26,7 +26,7 @@ from benchmarks.engine_yardsticks import (
     simulate_with_quantecon,
 )
 from gainbias.algorithms.algorithm import Setting
-from gainbias.engine.loop import Memory, loop_of
+from gainbias.engine.loop import NO_NOTES, Memory, loop_of
 from gainbias.engine.paths import Sampler
 from gainbias.engine.schedules import side_by_side
 from gainbias.engine.work import KERNEL_STRETCH, moves_of
@@ -110,7 +110,7 @@ class Steps:
 
     def __call__(self) -> None:
         for state, sizes in zip(self.states, self.sizes, strict=True):
-            self.loop(state, self.params, self.rows, self.moves, sizes)
+            self.loop(state, self.params, self.rows, self.moves, sizes, NO_NOTES)
 
 
 def one_lane() -> Iterator[Row]:

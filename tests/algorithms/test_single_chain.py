@@ -14,7 +14,7 @@ import gainbias as gb
 from gainbias.algorithms.algorithm import Move, Setting
 from gainbias.algorithms.single_chain import dense, epochs, lazy
 from gainbias.algorithms.single_chain.dense import Params
-from gainbias.engine.loop import Average, averaging_loop_of, loop_of
+from gainbias.engine.loop import NO_NOTES, Average, averaging_loop_of, loop_of
 from gainbias.features import as_features
 from gainbias.features.rows import rows_of
 
@@ -109,10 +109,10 @@ def plain(case: Case) -> Found:
     state = dense.init(Setting(case.first[:, None], None, 1.0), params)
     rows = rows_of(as_features(case.matrix))
     before, after = parts(case)
-    loop_of(dense.step)(state, params, rows, before[0], before[1][:, None])
+    loop_of(dense.step)(state, params, rows, before[0], before[1][:, None], NO_NOTES)
     average = Average(np.zeros_like(state.weights), np.zeros(0, np.int64), np.zeros(1, np.int64))
     advance = averaging_loop_of(dense.step)
-    advance(state, average, state.weights, params, rows, after[0], after[1][:, None])
+    advance(state, average, state.weights, params, rows, after[0], after[1][:, None], NO_NOTES)
     return Found(state.weights[:, 0], state.average_features[:, 0], average.total[:, 0] / len(after[1]))
 
 
@@ -125,9 +125,9 @@ def found_lazily(case: Case, compiled: bool = True) -> Found:
     loop: Any = loop_of(lazy.step)
     advance = loop if compiled else getattr(loop, "py_func", loop)
     before, after = parts(case)
-    advance(state, case.params, rows, *before)
+    advance(state, case.params, rows, *before, NO_NOTES)
     lazy.begin_average(state)
-    advance(state, case.params, rows, *after)
+    advance(state, case.params, rows, *after, NO_NOTES)
     settled = lazy.settled(state)
     return Found(
         lazy.output(state, case.params, setting).weights,
@@ -200,7 +200,7 @@ def test_norms_do_not_drift(n) -> None:
     setting = Setting(case.first, None, 1.0)
     state = lazy.init(setting, case.params)
     rows = rows_of(as_features(gb.Tabular(), num_states=n))
-    loop_of(lazy.step)(state, case.params, rows, case.moves, case.sizes)
+    loop_of(lazy.step)(state, case.params, rows, case.moves, case.sizes, NO_NOTES)
     settled = lazy.settled(state)
     weights = lazy.output(state, case.params, setting).weights
     mean = settled.epochs[0, lazy.C] * settled.features[:, lazy.U]
@@ -218,7 +218,7 @@ def test_a_step_changes_nothing_but_what_it_touches(params) -> None:
     for t in range(200):
         before = state.features.copy()
         move = Move(*(array[t : t + 1] for array in case.moves))
-        loop_of(lazy.step)(state, params, rows, move, case.sizes[t : t + 1])
+        loop_of(lazy.step)(state, params, rows, move, case.sizes[t : t + 1], NO_NOTES)
         touched = case.matrix[[case.moves.here[t], case.moves.after[t]]].any(axis=0)
         assert not (before != state.features).any(axis=1)[~touched].any()
 

@@ -10,8 +10,8 @@ import pytest
 import gainbias as gb
 from gainbias.engine import run as run_module
 from gainbias.engine import work
-from gainbias.engine.lanes import make_lanes
-from gainbias.engine.loop import add_weights
+from gainbias.engine.lanes import make_groups, make_lanes
+from gainbias.engine.loop import Running, add_weights
 from gainbias.engine.paths import Sampler
 
 from . import problems
@@ -37,6 +37,58 @@ def test_chunks_checkpoints_and_threads_change_no_bit(make, algorithm, monkeypat
     np.testing.assert_array_equal(weights(problem, **options, checkpoints=[1, 7, 8, 299]), expected)
     monkeypatch.setattr(work, "KERNEL_STRETCH", 13)
     np.testing.assert_array_equal(weights(problem, **options), expected)
+
+
+KEPT = {"weights": "weights", "errors": "errors", "states": [0, 2]}
+
+
+@pytest.mark.parametrize("keep", KEPT.values(), ids=KEPT)
+@pytest.mark.parametrize("tail_average", [None, 0.25])
+@pytest.mark.parametrize("algorithm", ["td-lambda", "lstd", "single-chain", "vrtd", "projected-td"])
+def test_what_is_noted_at_checkpoints_is_the_same_in_stretches_of_any_length(
+    algorithm, tail_average, keep, monkeypatch
+) -> None:
+    """In the usual stretches all is noted within one; in the others some are cut at each checkpoint."""
+    checkpoints = gb.Checkpoints([0, 1, 5, 6, 74, 75, 76, 200, 299], keep=keep)
+    options = {"step_size": [0.05, 0.1, 0.15], "checkpoints": checkpoints, "tail_average": tail_average}
+    problem = problems.sparse_features()
+    expected = gb.run(algorithm, problem, STEPS, seeds=[1, 2], **options)
+    for name, number in (("KERNEL_STRETCH", 7), ("LONGEST_STRETCH", 20), ("NOTED_NUMBERS", 1)):
+        monkeypatch.setattr(work, name, number)
+    found = gb.run(algorithm, problem, STEPS, seeds=[1, 2], **options)
+    np.testing.assert_array_equal(found.weights, expected.weights)
+    np.testing.assert_array_equal(found.gain, expected.gain)
+    for kind, errors in expected.stored_errors.items():
+        np.testing.assert_array_equal(found.stored_errors[kind], errors)
+    if expected.values is not None:
+        np.testing.assert_array_equal(found.values, expected.values)
+
+
+def test_a_run_returns_to_python_once_a_stretch(monkeypatch) -> None:
+    """Between two calls of a kernel threads wait for each other: checkpoints must not be a reason."""
+    lengths, advance = [], Running.advance
+
+    def counted(self, rows, moves, *rest):
+        lengths.append(len(moves.here))
+        advance(self, rows, moves, *rest)
+
+    monkeypatch.setattr(Running, "advance", counted)
+    monkeypatch.setattr(work, "KERNEL_STRETCH", 64)
+    trace = gb.run("double-chain", problems.dense(), 480, 0.1, checkpoints=200)
+    assert len(trace.steps) > 50
+    assert lengths == [64, 64, 128, 224]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "threads", "expected"),
+    [(64, 16, [4] * 16), (64, 7, [3] * 20 + [4]), (64, 2, [4] * 16), (5, 2, [2, 3]), (3, 8, [1] * 3)],
+)
+def test_all_threads_have_about_the_same_number_of_seeds(seeds, threads, expected) -> None:
+    algorithm = gb.ALGORITHMS["td-lambda"]
+    lanes = make_lanes(algorithm, range(seeds), 0.1, {})
+    shares = run_module._shares(make_groups(algorithm, lanes, algorithm.form), threads)
+    assert sorted(len(share) for share in shares) == expected
+    assert [group.lanes[0].seed for share in shares for group in share] == list(range(seeds))
 
 
 @pytest.mark.parametrize("tail_average", [None, 0.25])
@@ -156,6 +208,25 @@ class TestDivergence:
             assert np.isinf(trace.errors()[lane, later]).all()
             assert np.isfinite(trace.errors()[lane, ~later]).all()
 
+    def test_checkpoints_before_it_in_the_same_stretch_keep_what_they_were(self, monkeypatch) -> None:
+        checkpoints = [1, 10, 100, 400, 500, 600, 1000]
+        for problem, algorithm in ((problems.dense(), "td-lambda"), (problems.tabular(), "differential-td")):
+            traces = []
+            for stretch in (4096, 3):
+                monkeypatch.setattr(work, "KERNEL_STRETCH", stretch)
+                monkeypatch.setattr(work, "LONGEST_STRETCH", stretch)
+                with pytest.warns(UserWarning, match="overshoot"):
+                    traces.append(gb.run(algorithm, problem, 1000, [5.0, 0.1, 9.0], checkpoints=checkpoints))
+            together, apart = traces
+            assert [outcome.status for outcome in together.outcomes] == ["diverged", "finished", "diverged"]
+            assert together.outcomes == apart.outcomes
+            for lane, outcome in enumerate(together.outcomes):
+                fallen = together.steps >= outcome.step if outcome.status == "diverged" else np.zeros(7, bool)
+                assert np.isnan(together.weights[lane, fallen]).all()
+                assert np.isfinite(together.weights[lane, ~fallen]).all()
+            np.testing.assert_array_equal(together.weights, apart.weights)
+            np.testing.assert_array_equal(together.gain, apart.gain)
+
     def test_others_are_not_touched(self) -> None:
         sizes = [0.1, 4.0, 0.2, 0.3]
         with pytest.warns(UserWarning, match="overshoot"):
@@ -185,8 +256,8 @@ def test_ctrl_c_returns_what_was_computed(monkeypatch) -> None:
 
     stretches = work.RunPlan.stretches
 
-    def slow(self):
-        for number, stretch in enumerate(stretches(self)):
+    def slow(self, numbers):
+        for number, stretch in enumerate(stretches(self, numbers)):
             if number == 3:
                 started.set()
                 threading.Event().wait(0.3)

@@ -179,9 +179,9 @@ def test_pieces_of_any_length_make_the_same_path(sampling: str, monkeypatch: pyt
 def test_no_more_is_drawn_ahead_than_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn, draw = [], Paths._draw
 
-    def counted(self: Paths, count: int) -> SampledSteps:
+    def counted(self: Paths, count: int, again: bool) -> SampledSteps:
         drawn.append(count)
-        return draw(self, count)
+        return draw(self, count, again)
 
     monkeypatch.setattr(Paths, "_draw", counted)
     paths = Sampler(small_process()).paths([0])

@@ -82,13 +82,23 @@ class TestBits:
 
 
 class TestRuns:
-    def test_reading_the_state_changes_it(self):
+    def test_an_answer_depends_on_earlier_ones(self):
+        asked = []
+
+        def output(state, params, setting):
+            asked.append(state)
+            return Output(state.weights + len(asked), None)
+
+        wrong = replace(DOUBLE, form=replace(DOUBLE.form, output=output))
+        rejects("cuts_change_no_bit", wrong, because="not the same bits")
+
+    def test_an_answer_that_changes_the_state_changes_a_copy_of_it(self):
         def output(state, params, setting):
             state.weights[0] += 0.5
             return Output(state.weights, None)
 
-        wrong = replace(DOUBLE, form=replace(DOUBLE.form, output=output))
-        rejects("cuts_change_no_bit", wrong, because="not the same bits")
+        harmless = replace(DOUBLE, form=replace(DOUBLE.form, output=output))
+        assert result("cuts_change_no_bit", harmless).outcome == "passed"
 
     def test_a_counter_outside_the_state(self):
         counter = itertools.count()

@@ -1,23 +1,47 @@
 """The hot loops: an algorithm's step over a stretch of transitions, and what they work on.
 
 `loop_of` compiles the plain loop of a step, `averaging_loop_of` the one that also sums up weights for
-averages. `Memory` keeps a state in one piece of memory. `Running` brings them together: an algorithm on its
-way, wherever its transitions come from.
+averages. Both write down the state where `Notes` ask for it, so that they return to Python once a stretch and
+not at each checkpoint: threads run one at a time there. `Memory` keeps a state in one piece of memory.
+`Running` brings them together: an algorithm on its way, wherever its transitions come from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gainbias.algorithms.algorithm import Form, Move, Output, Setting
+from gainbias.algorithms.algorithm import Form, Move, Output, Setting, read_state
 from gainbias.features.matrix import LINE, aligned_zeros
 from gainbias.features.rows import DenseRows, Rows, SparseRows, TabularRows
 from gainbias.kernels import ByType, bare_kernel, inlined
 from gainbias.types import Floats, Ints
+
+
+class Notes(NamedTuple):
+    """After how many steps of a stretch a loop writes down what its state is then.
+
+    Attributes
+    ----------
+    after : (k,) int array
+        Numbers of steps, increasing.
+    numbers, more : (m,) and (a,) arrays
+        The memory of the state, and of what else changes with it.
+    kept : (k, m + a) array
+        Filled in, a row each time.
+    """
+
+    after: Ints
+    numbers: Floats
+    more: Floats
+    kept: Floats
+
+
+NO_NOTES = Notes(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros((0, 0)))
+"""Nothing is written down."""
 
 
 @cache
@@ -34,11 +58,32 @@ def loop_of(step: Callable[..., None]) -> Callable[..., None]:
     """
     inlined(step)
 
-    def advance(state: Any, params: Any, rows: Rows, moves: Move, step_sizes: Floats) -> None:
-        for t in range(len(moves.here)):
-            step(state, params, rows, move_at(moves, t), step_sizes[t])
+    def advance(state: Any, params: Any, rows: Rows, moves: Move, step_sizes: Floats, notes: Notes) -> None:
+        begin = 0
+        for number in range(len(notes.after) + 1):
+            end = end_of_part(notes, number, len(moves.here))
+            for t in range(begin, end):
+                step(state, params, rows, move_at(moves, t), step_sizes[t])
+            write_down(notes, number)
+            begin = end
 
     return bare_kernel(advance)
+
+
+@inlined
+def end_of_part(notes: Notes, number: int, length: int) -> int:
+    """Return after how many steps the next note is due; after the last one the stretch goes to its end."""
+    return length if number == len(notes.after) else int(notes.after[number])
+
+
+@inlined
+def write_down(notes: Notes, number: int) -> None:
+    """Write down the memory as the row with this number, if there is one."""
+    if number < len(notes.after):
+        for i in range(len(notes.numbers)):
+            notes.kept[number, i] = notes.numbers[i]
+        for i in range(len(notes.more)):
+            notes.kept[number, len(notes.numbers) + i] = notes.more[i]
 
 
 @inlined
@@ -89,17 +134,23 @@ def averaging_loop_of(step: Callable[..., None]) -> Callable[..., None]:
         rows: Rows,
         moves: Move,
         step_sizes: Floats,
+        notes: Notes,
     ) -> None:
-        for t in range(len(moves.here)):
-            move = move_at(moves, t)
-            if len(average.counted) == 0:
-                step(state, params, rows, move, step_sizes[t])
-                add_weights(weights, average.total)
-            else:
-                count_row(rows, move.here, weights, average)
-                count_row(rows, move.other, weights, average)
-                step(state, params, rows, move, step_sizes[t])
-            average.clock[0] += 1
+        begin = 0
+        for number in range(len(notes.after) + 1):
+            end = end_of_part(notes, number, len(moves.here))
+            for t in range(begin, end):
+                move = move_at(moves, t)
+                if len(average.counted) == 0:
+                    step(state, params, rows, move, step_sizes[t])
+                    add_weights(weights, average.total)
+                else:
+                    count_row(rows, move.here, weights, average)
+                    count_row(rows, move.other, weights, average)
+                    step(state, params, rows, move, step_sizes[t])
+                average.clock[0] += 1
+            write_down(notes, number)
+            begin = end
 
     return bare_kernel(advance)
 
@@ -164,6 +215,8 @@ class Memory:
     state : NamedTuple of arrays
     numbers : (m,) array
         All of it, integers too, with zeros in between.
+    num_floats : int
+        How many of them, the first, are not integers.
 
     Examples
     --------
@@ -183,23 +236,34 @@ class Memory:
 
     def __init__(self, state: Any) -> None:
         starts, end = [0] * len(state), 0
+        self._like, self._starts = state, starts
         floats = [i for i, array in enumerate(state) if array.dtype.kind == "f"]
         others = [i for i in range(len(state)) if i not in floats]
         for i in floats + others:
             starts[i], end = end, end + _whole_lines(state[i].size)
         self.numbers = aligned_zeros(end)
-        self._num_floats = sum(_whole_lines(state[i].size) for i in floats)
-        self.state = type(state)(*map(self._place, starts, state))
+        self.num_floats = sum(_whole_lines(state[i].size) for i in floats)
+        self.state = self.read(self.numbers)
+        for own, array in zip(self.state, state, strict=True):
+            own[...] = array
+        self._like = self.state
 
-    def _place(self, start: int, array: Any) -> Any:
-        own = self.numbers[start : start + array.size].view(array.dtype).reshape(array.shape)
-        own[...] = array
-        return own
+    def read(self, numbers: Floats) -> Any:
+        """Return the state that numbers, (..., m), are the memory of; its arrays have the same first axes."""
+        parts = (
+            numbers[..., start : start + a.size] for start, a in zip(self._starts, self._like, strict=True)
+        )
+        return type(self._like)(
+            *(
+                part.view(a.dtype).reshape(*numbers.shape[:-1], *a.shape)
+                for part, a in zip(parts, self._like, strict=True)
+            )
+        )
 
     @property
     def is_finite(self) -> bool:
         """Whether all floats are finite."""
-        return bool(np.isfinite(self.numbers[: self._num_floats]).all())
+        return bool(np.isfinite(self.numbers[: self.num_floats]).all())
 
 
 def _whole_lines(count: int) -> int:
@@ -233,7 +297,12 @@ class Running:
         self.memory = Memory(form.init(setting, params))
         self.state = self.memory.state
         self.averaged: int | None = None
-        self._average: Average | None = None
+        self._average: Memory | None = None
+
+    @property
+    def memories(self) -> tuple[Floats, Floats]:
+        """The numbers of the state, and those of the average, which are none before it begins."""
+        return self.memory.numbers, NO_NOTES.more if self._average is None else self._average.numbers
 
     def begin_average(self) -> None:
         """Sum up the weights from now on, for their average."""
@@ -241,17 +310,37 @@ class Running:
         if self.form.own_average is not None:
             self.form.own_average.begin(self.state)
             return
-        weights = self._weights_by_lane
+        weights = _by_lane(self.state.weights, 0)
         counted = np.zeros(len(weights) if self._counts_rows else 0, np.int64)
-        self._average = Average(np.zeros_like(weights), counted, np.zeros(1, np.int64))
+        self._average = Memory(Average(np.zeros_like(weights), counted, np.zeros(1, np.int64)))
 
-    def advance(self, rows: Rows, moves: Move, sizes: Floats) -> None:
-        """Make the steps of a stretch of moves."""
+    def advance(
+        self,
+        rows: Rows,
+        moves: Move,
+        sizes: Floats,
+        after: Ints = NO_NOTES.after,
+        kept: Floats = NO_NOTES.kept,
+    ) -> None:
+        """Make the steps of a stretch of moves.
+
+        Parameters
+        ----------
+        rows, moves, sizes
+            What the steps read.
+        after : (k,) int array
+            Numbers of steps after which the memories are written down.
+        kept : (k, numbers) array
+            There; see `answers`.
+        """
+        notes = Notes(after, *self.memories, kept)
         if self._average is None:
-            loop_of(self.form.step)(self.state, self.params, rows, moves, sizes)
+            loop_of(self.form.step)(self.state, self.params, rows, moves, sizes, notes)
         else:
-            averaging_loop = averaging_loop_of(self.form.step)
-            averaging_loop(self.state, self._average, self._weights_by_lane, self.params, rows, moves, sizes)
+            weights, average = _by_lane(self.state.weights, 0), self._average.state
+            averaging_loop_of(self.form.step)(
+                self.state, average, weights, self.params, rows, moves, sizes, notes
+            )
         if self.averaged is not None:
             self.averaged += len(moves.here)
 
@@ -264,10 +353,7 @@ class Running:
         if self.form.own_average is not None:
             return self.answer().weights
         assert self._average is not None
-        total, counted, clock = self._average
-        if counted.size:
-            total = total + (clock[0] - counted)[:, None] * self._weights_by_lane
-        return np.asarray(total / clock[0]).reshape(self.state.weights.shape)
+        return _mean(self._average.state, self.state.weights)
 
     def reported(self, mean_weights: Floats) -> Output:
         """Return what the algorithm says with these in the place of its weights (see `mean_weights`)."""
@@ -277,12 +363,49 @@ class Running:
 
     def answer(self) -> Output:
         """Return what the algorithm says, with the average of its weights if that has begun."""
-        form, told = self.form, (self.params, self.setting)
-        if self.averaged and form.own_average is not None:
-            return form.own_average.output(self.state, *told, self.averaged)
-        return self.reported(self.mean_weights()) if self.averaged else form.output(self.state, *told)
+        average = None if self._average is None else self._average.state
+        return self._answer(self.state, average, self.averaged)
 
-    @property
-    def _weights_by_lane(self) -> Floats:
-        weights: Floats = self.state.weights
-        return weights.reshape(len(weights), -1)
+    def answers(self, kept: Floats, averaged: Sequence[int | None]) -> Output:
+        """Return what the algorithm said when its memories were as in each row of `kept`, (k, numbers).
+
+        `averaged` is how many steps since the average began, if it had. Weights and gains of the output have
+        a first axis of length k.
+        """
+        split = len(self.memory.numbers)
+        states = self.memory.read(kept[:, :split])
+        averages = None if self._average is None else self._average.read(kept[:, split:])
+        if self.form.output is read_state and self.form.own_average is None:  # without a loop
+            weights = states.weights if averages is None else _mean(averages, states.weights)
+            return Output(weights, getattr(states, "gain", None))
+        said = [
+            self._answer(_row(states, k), None if averages is None else _row(averages, k), steps)
+            for k, steps in enumerate(averaged)
+        ]
+        gains = [output.gain for output in said if output.gain is not None]
+        return Output(np.array([output.weights for output in said]), np.array(gains) if gains else None)
+
+    def _answer(self, state: Any, average: Average | None, averaged: int | None) -> Output:
+        form, told = self.form, (self.params, self.setting)
+        if averaged and form.own_average is not None:
+            return form.own_average.output(state, *told, averaged)
+        if averaged and average is not None:
+            state = state._replace(weights=_mean(average, state.weights))
+        return form.output(state, *told)
+
+
+def _row(stacked: Any, k: int) -> Any:
+    return type(stacked)(*(array[k] for array in stacked))
+
+
+def _by_lane(weights: Floats, first_axes: int) -> Floats:
+    """Return weights with a last axis for lanes, also where there is one lane, after some first axes."""
+    return weights.reshape(*weights.shape[: first_axes + 1], -1)
+
+
+def _mean(average: Average, weights: Floats) -> Floats:
+    """Return the mean of weights, in their shape; all arrays may have the same first axes."""
+    total, counted, clock = average
+    if counted.size:
+        total = total + (clock - counted)[..., None] * _by_lane(weights, clock.ndim - 1)
+    return np.asarray(total / clock[..., None]).reshape(weights.shape)

@@ -412,21 +412,26 @@ class Paths:
         for generator in self._streams:
             bits: Any = generator.bit_generator
             bits.advance(self._numbers * self._steps)
-        self._block, self._at = self._draw(0), 0
+        self._room = self._make_room(APART)
+        self._block, self._at = self._draw(0, again=True), 0
 
-    def take(self, count: int) -> SampledSteps:
-        """Return the next `count` transitions of every path, as (paths, count) arrays."""
-        parts = []
+    def take(self, count: int, *, again: bool = False) -> SampledSteps:
+        """Return the next `count` transitions of every path, as (paths, count) arrays.
+
+        With `again` they may be written over those that were taken before. The system clears fresh memory,
+        and threads wait for each other meanwhile.
+        """
+        parts: list[SampledSteps] = []
         while count > 0:
             if self._at == self._block.here.shape[1]:
                 ahead = min(self._steps, BLOCK - self._steps % BLOCK)
-                self._block, self._at = self._draw(max(count, ahead)), 0
+                self._block, self._at = self._draw(max(count, ahead), again and not parts), 0
             part = SampledSteps(*(array[:, self._at : self._at + count] for array in self._block))
             taken = part.here.shape[1]
             self._at, self._steps, count = self._at + taken, self._steps + taken, count - taken
             parts.append(part)
         steps = parts[0] if len(parts) == 1 else SampledSteps(*map(np.hstack, zip(*parts, strict=True)))
-        self._state, self.total = steps.next[:, -1], steps.total[:, -1]
+        self._state, self.total = steps.next[:, -1].copy(), steps.total[:, -1].copy()
         return steps
 
     def save(self) -> SavedPaths:
@@ -437,12 +442,17 @@ class Paths:
         """Return paths that go on from where these were when they were saved."""
         return Paths(self._sampler, self._names, self._sampling, saved)
 
-    def _draw(self, count: int) -> SampledSteps:
-        shape = (2, len(self._names), count + APART)
-        steps = SampledSteps(*np.empty(shape, np.int32), *np.empty(shape))
-        uniforms = np.empty((*shape[1:], self._numbers))
+    def _draw(self, count: int, again: bool) -> SampledSteps:
+        if not again or count + APART > self._room[1].shape[1]:
+            self._room = self._make_room(count + APART)
+        steps, uniforms = self._room
         for own, generator in zip(uniforms, self._streams, strict=True):
             generator.random(out=own[:count])
         # Whole arrays: numba would take slices of one row for another type, and compile a second time.
         walk(self._sampler.table, self._law, count, uniforms, self._end_state, self._end_total, steps)
         return SampledSteps(*(array[:, :count] for array in steps))
+
+    def _make_room(self, length: int) -> tuple[SampledSteps, Floats]:
+        shape = (2, len(self._names), length)
+        steps = SampledSteps(*np.empty(shape, np.int32), *np.empty(shape))
+        return steps, np.empty((*shape[1:], self._numbers))

@@ -236,10 +236,11 @@ def _shares(groups: list[Group], threads: int) -> list[list[Group]]:
     by_seed = [list(same) for _, same in itertools.groupby(groups, key=lambda group: group.lanes[0].seed)]
     if len(by_seed) < threads:
         return [part[i : i + size] for part in by_seed for i in range(0, len(part), size)]
-    together = min(SEEDS_TOGETHER, -(-len(by_seed) // threads))
+    rounds = -(-len(by_seed) // (threads * SEEDS_TOGETHER))
+    pieces = min(len(by_seed), threads * rounds)  # as many for each thread, so that all end together
+    ends = [len(by_seed) * k // pieces for k in range(pieces + 1)]
     return [
-        list(itertools.chain.from_iterable(by_seed[i : i + together]))
-        for i in range(0, len(by_seed), together)
+        list(itertools.chain.from_iterable(by_seed[begin:end])) for begin, end in itertools.pairwise(ends)
     ]
 
 

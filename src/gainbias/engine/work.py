@@ -7,9 +7,8 @@ finds the step at which a lane diverged.
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import threading
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,8 +18,8 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, Form, Move, Output, Setting
 from gainbias.engine.lanes import Group, Lane
-from gainbias.engine.loop import Memory, Running, loop_of
-from gainbias.engine.paths import Paths, SampledSteps, Sampler, Sampling, Start
+from gainbias.engine.loop import NO_NOTES, Memory, Running, loop_of
+from gainbias.engine.paths import Paths, SampledSteps, Sampler, Sampling, SavedPaths, Start
 from gainbias.engine.trace import Kind, Norm, Scale, Target
 from gainbias.features.matrix import column_lengths
 from gainbias.features.rows import Rows, rows_of
@@ -33,7 +32,17 @@ MOST_RECORD_BYTES = 4 * 2**30
 """The most memory that the weights of all checkpoints may take."""
 
 KERNEL_STRETCH = 4096
-"""Steps between two returns from the kernel, at most."""
+"""Steps of the first stretch. A stretch is about as long as all before it together, up to a limit: between
+two of them threads run one at a time, but most lanes that diverge do so early."""
+
+LONGEST_STRETCH = 2**16
+"""No stretch has more steps."""
+
+STRETCH_NUMBERS = 2**25
+"""Steps of a stretch times numbers in a state, at most, so that Ctrl-C is heard within a second or so."""
+
+NOTED_NUMBERS = 2**20
+"""Numbers that are written down between two returns from the kernel, at most, unless one state has more."""
 
 OFTEN_CHECKED = 100_000
 """States with more numbers are looked through for divergence at checkpoints only."""
@@ -62,12 +71,29 @@ class RunPlan:
         """Rows of the features, as kernels read them."""
         return rows_of(self.problem.features)
 
-    def stretches(self) -> Iterator[tuple[int, int]]:
-        """Iterate over stretches of steps, cut at checkpoints and where averaging begins."""
-        last = int(self.checkpoints[-1])
-        special = {*self.checkpoints.tolist(), 0 if self.average_from is None else self.average_from}
-        cuts = heapq.merge(range(0, last, KERNEL_STRETCH), sorted(special))
-        return itertools.pairwise(cut for cut, _ in itertools.groupby(cuts))
+    def stretches(self, numbers: int) -> Iterator[tuple[int, int]]:
+        """Iterate over stretches of steps of states with some numbers, cut where averaging begins."""
+        first, last = 0, int(self.checkpoints[-1])
+        longest = min(LONGEST_STRETCH, STRETCH_NUMBERS // numbers)
+        most_notes = max(1, NOTED_NUMBERS // numbers)
+        while first < last:
+            end = min(first + max(KERNEL_STRETCH, min(first, longest)), last)
+            noted = self.noted(first, end)
+            if noted.stop - noted.start > most_notes:
+                end = int(self.checkpoints[noted.start + most_notes - 1])
+            if self.average_from is not None and first < self.average_from:
+                end = min(end, self.average_from)
+            yield first, end
+            first = end
+
+    def noted(self, first: int, last: int) -> slice:
+        """Return which checkpoints come after step `first`, and not after step `last`."""
+        return slice(bisect_right(self._steps, first), bisect_right(self._steps, last))
+
+    @cached_property
+    def _steps(self) -> list[int]:
+        steps: list[int] = self.checkpoints.tolist()
+        return steps
 
     def setting(self, width: int) -> Setting:
         """Return what the algorithm is told about a group of a width."""
@@ -85,8 +111,8 @@ class RunPlan:
         return self.sampler.paths(seeds, sampling=self.sampling, start=self.start, chain=names)
 
     def draw(self, paths: Paths, count: int) -> list[SampledSteps]:
-        """Return the next `count` transitions of each chain."""
-        steps = paths.take(count)
+        """Return the next `count` transitions of each chain, in the place of those before."""
+        steps = paths.take(count, again=True)
         if self.algorithm.chains == 1:
             return [steps]
         seeds = len(steps.here) // 2
@@ -158,19 +184,28 @@ class CheckpointRecord:
         elif not isinstance(keep, str):
             self._prepare_values(keep, count, checkpoints)
 
-    def put(self, places: list[int], checkpoint: int, output: Output) -> None:
-        """Write down the output of some lanes at a checkpoint."""
+    def put(self, places: list[int], checkpoints: slice, output: Output) -> None:
+        """Write down weights, (checkpoints, d, lanes), and gain, (checkpoints, lanes), of some lanes."""
         assert output.gain is not None
-        together = places[-1] - places[0] == len(places) - 1
-        rows: Any = slice(places[0], places[-1] + 1) if together else places
-        self.gain[rows, checkpoint] = output.gain
-        self.weights[rows, checkpoint if self._every else 0] = output.weights.T
+        first, last = places[0], places[-1]
+        rows: Any = slice(first, last + 1) if last - first == len(places) - 1 else np.array(places)
+        self.gain[rows, checkpoints] = output.gain.T
+        if self._every:
+            self.weights[rows, checkpoints] = output.weights.transpose(2, 0, 1)
+        else:
+            self.weights[rows, 0] = output.weights[-1].T
+        if self.values is not None or self.errors:
+            for checkpoint, weights in zip(
+                range(checkpoints.start, checkpoints.stop), output.weights, strict=True
+            ):
+                self._put_measures(rows, places, checkpoint, weights)
+
+    def _put_measures(self, rows: Any, places: list[int], checkpoint: int, weights: Floats) -> None:
         if self.values is not None:
-            values = self._plan.problem.features.combine(output.weights)
-            self.values[rows, checkpoint] = values[self._states].T
+            self.values[rows, checkpoint] = self._plan.problem.features.combine(weights)[self._states].T
         for key, errors in self.errors.items():
             for k, place in enumerate(places):
-                row = output.weights[None, :, k]
+                row = weights[None, :, k]
                 errors[place, checkpoint] = self._scales[place].errors(row, *key)[0]  # type: ignore[arg-type]
 
     def _prepare_errors(self, lanes: list[Lane], checkpoints: int) -> None:
@@ -209,38 +244,52 @@ class Member(Running):
         """Whether looking through the state takes long."""
         return self.saved.size > OFTEN_CHECKED
 
-    @property
-    def saved_state(self) -> Any:
-        """A copy of the state that was saved last."""
-        memory = Memory(self.state)
-        memory.numbers[:] = self.saved
-        return memory.state
-
     def save(self) -> None:
         """Save a copy of the state as it is now."""
         self.saved[:] = self.memory.numbers
 
-    def output(self, steps: int, reward_total: float) -> Output:
-        """Return weights, (d, lanes), and gain, (lanes,), after `steps` steps; NaN for diverged lanes."""
-        weights, gain = self.answer()
-        count = len(self.alive)
-        if gain is None:
-            gain = np.full(count, reward_total / steps if steps else 0.0)
-        by_lane, gain = weights.reshape(len(weights), -1)[:, :count], gain[:count]
-        if self.alive.all():
-            return Output(by_lane, gain)
-        return Output(np.where(self.alive, by_lane, np.nan), np.where(self.alive, gain, np.nan))
+    def now(self) -> Floats:
+        """Return the memories as they are, (1, numbers), for `outputs`."""
+        return np.concatenate(self.memories)[None]
 
-    def finite(self, state: Any) -> Any:
-        """Return for each lane whether all numbers of a state are finite."""
+    def outputs(self, kept: Floats, steps: Ints, reward_totals: Floats) -> Output:
+        """Return weights, (k, d, lanes), and gain, (k, lanes), for each row of memories, (k, numbers).
+
+        Parameters
+        ----------
+        kept : (k, numbers) array
+            What the memories were.
+        steps : (k,) int array
+            After how many steps.
+        reward_totals : (k,) array
+            What the path had paid by then.
+        """
+        count, since = len(self.group.lanes), self.plan.average_from
+        averaged = [None if since is None or self.averaged is None else int(step) - since for step in steps]
+        weights, gain = self.answers(kept, averaged)
+        if gain is None:
+            gain = np.repeat((reward_totals / np.maximum(steps, 1))[:, None], count, axis=1)
+        return Output(_by_place(weights, 2)[..., :count], _by_place(gain, 1)[..., :count])
+
+    def finite(self, numbers: Floats) -> Any:
+        """Return for each lane whether all numbers of a state, given as its memory, are finite."""
         good = np.ones(self.group.width, bool)
-        for array in state:
+        for array in self.memory.read(numbers):
             if array.dtype.kind == "f":
                 finite = np.isfinite(array)
                 good &= (
                     finite.reshape(-1, self.group.width).all(axis=0) if self.plan.form.laned else finite.all()
                 )
         return good[: len(self.alive)]
+
+    def all_finite(self, kept: Floats) -> bool:
+        """Whether all lanes are finite, now and in each row of memories."""
+        return self.memory.is_finite and bool(np.isfinite(kept[:, : self.memory.num_floats]).all())
+
+
+def _by_place(array: Floats, first_axes: int) -> Floats:
+    """Return an array with a last axis for lanes, also where there is one lane."""
+    return array.reshape(*array.shape[:first_axes], -1)
 
 
 class Work:
@@ -255,78 +304,118 @@ class Work:
         seeds = list(dict.fromkeys(group.lanes[0].seed for group in self.groups))
         self.paths = self.plan.paths(seeds)
         self.members = [Member(self.plan, group, seeds.index(group.lanes[0].seed)) for group in self.groups]
+        self._room = np.empty(0)
         self._save()
         try:
             with np.errstate(all="ignore"):  # a step that is not compiled would warn where a kernel does not
                 self._run(stop)
         finally:
-            del self.members, self.paths
+            del self.members, self.paths, self._room
 
     def _run(self, stop: threading.Event) -> None:
-        checkpoints = {int(step): c for c, step in enumerate(self.plan.checkpoints)}
-        self._note(checkpoints)
-        for first, last in self.plan.stretches():
+        if self.plan.checkpoints[0] == 0:
+            for member in self.members:
+                self.record.put(
+                    member.group.places,
+                    slice(0, 1),
+                    member.outputs(member.now(), np.zeros(1, int), np.zeros(1)),
+                )
+        for first, last in self.plan.stretches(max(member.saved.size for member in self.members)):
             if stop.is_set():
                 return
             if first == self.plan.average_from:
                 for member in self.members:
                     member.begin_average()
             self._advance(first, last)
-            self._look_for_divergence(at_checkpoint=last in checkpoints)
-            self._note(checkpoints)
 
     def _advance(self, first: int, last: int) -> None:
         drawn = self.plan.draw(self.paths, last - first)
+        noted = self.plan.noted(first, last)
+        steps = self.plan.checkpoints[noted]
         sizes: dict[tuple[int, ...], Floats] = {}  # groups of different seeds mostly have the same
+        looked = noted.start < noted.stop or not any(member.is_large for member in self.members)
+        self.steps_done = last
         for member in self.members:
             if member.alive.any():
                 key = member.group.schedule_ids
                 if key not in sizes:
                     sizes[key] = member.group.step_sizes(first, last, self.plan.form.laned)
-                member.advance(self.plan.rows, moves_of(drawn, member.path), sizes[key])
-        self.steps_done = last
+                kept = self._room_for(len(steps), sum(map(len, member.memories)))
+                member.advance(self.plan.rows, moves_of(drawn, member.path), sizes[key], steps - first, kept)
+                alive = self._looked_through(member, kept, steps) if looked else None
+                if len(steps):
+                    totals = drawn[0].total[member.path, steps - first - 1]
+                    output = _without(alive, member.outputs(kept, steps, totals))
+                    self.record.put(member.group.places, noted, output)
+            elif len(steps):
+                self.record.put(member.group.places, noted, self._nothing(member, len(steps)))
+        if looked:
+            self._save()
 
-    def _note(self, checkpoints: dict[int, int]) -> None:
-        if self.steps_done in checkpoints:
-            for member in self.members:
-                output = member.output(self.steps_done, self.paths.total[member.path])
-                self.record.put(member.group.places, checkpoints[self.steps_done], output)
+    def _room_for(self, rows: int, numbers: int) -> Floats:
+        if self._room.size < rows * numbers:
+            self._room = np.empty(rows * numbers)
+        return self._room[: rows * numbers].reshape(rows, numbers)
+
+    def _nothing(self, member: Member, rows: int) -> Output:
+        lanes = len(member.alive)
+        return Output(
+            np.full((rows, self.plan.problem.num_features, lanes), np.nan), np.full((rows, lanes), np.nan)
+        )
 
     def _save(self) -> None:
         self._saved_at, self._saved_paths = self.steps_done, self.paths.save()
         for member in self.members:
             member.save()
 
-    def _look_for_divergence(self, at_checkpoint: bool) -> None:
-        if not at_checkpoint and any(member.is_large for member in self.members):
-            return
-        for member in self.members:
-            if not member.memory.is_finite:
-                fallen = member.alive & ~member.finite(member.state)
-                for k in np.flatnonzero(fallen):
-                    self.record.diverged[member.group.places[k]] = self._first_bad_step(member, int(k))
-                member.alive &= ~fallen
-        self._save()
+    def _looked_through(self, member: Member, kept: Floats, steps: Ints) -> Any:
+        """Find lanes that diverged; return which were finite at each checkpoint, or None if all were."""
+        if member.alive.all() and member.all_finite(kept):
+            return None
+        alive = np.empty((len(steps), len(member.alive)), bool)
+        for number, step in enumerate([*steps.tolist(), self.steps_done]):
+            numbers = kept[number, : member.saved.size] if number < len(steps) else member.memory.numbers
+            fallen = member.alive & ~member.finite(numbers)
+            for k in np.flatnonzero(fallen):
+                self.record.diverged[member.group.places[k]] = self._first_bad_step(member, int(k), step)
+            member.alive &= ~fallen
+            if number < len(steps):
+                alive[number] = member.alive
+        return alive
 
-    def _first_bad_step(self, member: Member, lane: int) -> int:
+    def _first_bad_step(self, member: Member, lane: int, bad: int) -> int:
         """Return after how many steps a lane was no longer finite, by bisection over replays."""
-        good, bad = self._saved_at, self.steps_done
+        good, numbers, paths = self._saved_at, member.saved, self._saved_paths
         while bad - good > 1:
             middle = (good + bad) // 2
-            state = self._replay(member, middle)
-            good, bad = (middle, bad) if member.finite(state)[lane] else (good, middle)
+            then, paths_then = self._replayed(member, numbers, paths, good, middle)
+            if member.finite(then)[lane]:
+                good, numbers, paths = middle, then, paths_then
+            else:
+                bad = middle
         return bad
 
-    def _replay(self, member: Member, until: int) -> Any:
-        state, first, paths = member.saved_state, self._saved_at, self.paths.replayed(self._saved_paths)
-        form, rows = self.plan.form, self.plan.rows
-        while first < until:
-            last = min(first + KERNEL_STRETCH, until)
-            moves = moves_of(self.plan.draw(paths, last - first), member.path)
-            sizes = member.group.step_sizes(first, last, form.laned)
-            loop_of(form.step)(state, member.params, rows, moves, sizes)
-            first = last
-        return state
+    def _replayed(
+        self, member: Member, numbers: Floats, saved: SavedPaths, first: int, last: int
+    ) -> tuple[Floats, SavedPaths]:
+        """Return memory and paths after step `last`, from what they were after step `first`."""
+        form, paths, memory = self.plan.form, self.paths.replayed(saved), Memory(member.state)
+        memory.numbers[:] = numbers
+        while first < last:
+            end = min(first + LONGEST_STRETCH, last)
+            moves = moves_of(self.plan.draw(paths, end - first), member.path)
+            sizes = member.group.step_sizes(first, end, form.laned)
+            loop_of(form.step)(memory.state, member.params, self.plan.rows, moves, sizes, NO_NOTES)
+            first = end
+        return memory.numbers, paths.save()
+
+
+def _without(alive: Any, output: Output) -> Output:
+    """Return an output with NaN for lanes that were not finite any more."""
+    if alive is None:
+        return output
+    assert output.gain is not None
+    return Output(np.where(alive[:, None], output.weights, np.nan), np.where(alive, output.gain, np.nan))
 
 
 def moves_of(drawn: list[SampledSteps], path: int) -> Move:

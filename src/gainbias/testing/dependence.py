@@ -19,7 +19,7 @@ from gainbias.algorithms.algorithm import Form
 from gainbias.algorithms.fields import dense_features
 from gainbias.engine import work
 from gainbias.engine.lanes import Group
-from gainbias.engine.loop import Average, averaging_loop_of, loop_of
+from gainbias.engine.loop import NO_NOTES, Average, averaging_loop_of, loop_of
 from gainbias.engine.run import run
 from gainbias.engine.trace import Trace
 from gainbias.features import Tabular
@@ -102,11 +102,11 @@ def _advanced(
     advance = loop if compiled else getattr(loop, "py_func", loop)
     with np.errstate(all="ignore"):
         if average is None:
-            advance(state, params, rows, moves, sizes)
+            advance(state, params, rows, moves, sizes, NO_NOTES)
             return state
         average = copied(average)
         weights = state.weights.reshape(len(state.weights), -1)
-        advance(state, average, weights, params, rows, moves, sizes)
+        advance(state, average, weights, params, rows, moves, sizes, NO_NOTES)
     return state._replace(weights=average.total)
 
 

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from gainbias.algorithms.algorithm import Algorithm, Declared, Form, Move, ParameterRange, Setting
 from gainbias.engine.lanes import Group, Lane
-from gainbias.engine.loop import loop_of
+from gainbias.engine.loop import NO_NOTES, loop_of
 from gainbias.engine.paths import Sampler
 from gainbias.engine.schedules import Harmonic
 from gainbias.engine.work import moves_of
@@ -282,7 +282,7 @@ def follow(case: Case, moves: Move, setting: Setting | None = None, scale: float
     told = setting or setting_of(case.problem, form, first_weights(case.problem), 1)
     state = form.init(told, params)
     sizes = scale * group.step_sizes(0, len(moves.here), form.laned)
-    loop_of(form.step)(state, params, rows_of(case.problem.features), moves, sizes)
+    loop_of(form.step)(state, params, rows_of(case.problem.features), moves, sizes, NO_NOTES)
     weights: Floats = form.output(state, params, told).weights.reshape(-1)
     return weights
 

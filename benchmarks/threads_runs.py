@@ -1,0 +1,274 @@
+"""How `gb.run`, `reproduce` and `evaluate_log` scale over cores, against independent processes.
+
+    python -m benchmarks.threads_runs --threads 1 2 4 8 16
+    python -m benchmarks.threads_runs --threads 1 2 --works run --steps 150000 --rounds 5
+
+Ours is one call with so many threads (`reproduce`: workers; `evaluate_log`: one thread for each log that is
+evaluated at the same time). Beside it as many processes, each with one thread, share the same work and start
+at the same time. Both take turns, after a first turn that does not count, and of each the least wall time
+counts. The column `of processes` is what ours reaches of their speed; it should be at least 0.9. On a
+machine that does other things meanwhile, only that column means something.
+
+    python -m benchmarks.threads_runs --works lock
+
+needs no cores: the processor time of a run, and of the same run when its kernels and generators of random
+numbers do nothing. What is left is done under Python's lock, by one thread at a time, so that the first over
+the second is a limit to how many threads can be of use.
+"""
+
+import argparse
+import hashlib
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+import gainbias as gb
+from benchmarks.engine_yardsticks import random_problem
+from gainbias.engine import loop, paths, schedules
+from gainbias.engine.paths import Sampler
+from gainbias.experiments.reproduce import Instance
+
+PARTS = 64
+"""Seeds of a run, logs, and instances of each task."""
+
+CASES = {
+    "run, 64 seeds x 8 lanes, d=20": (100, 20, 8),
+    "run, 64 seeds x 8 lanes, d=100": (1000, 100, 8),
+    "run, 64 seeds x 1 lane, d=20": (100, 20, 1),
+    "run, 64 seeds x 1 lane, d=100": (1000, 100, 1),
+}
+"""States, features and lanes of a seed."""
+
+LOG_ROWS, LOGS = 20_000, 4
+SHORTEN, STUDY_TASKS = 20, ("random-walk-50", "frozen-lake")
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Work of `PARTS` parts: what we do with so many threads, and what a process does with its share."""
+
+    name: str
+    ours: Callable[[int], Any]
+    share: Callable[[range], Any]
+
+
+@cache
+def problem_of(num_states: int, num_features: int) -> gb.Problem:
+    """Return a random problem, made once in each process."""
+    return random_problem(num_states, num_features)
+
+
+def run_contest(name: str, steps: int) -> Contest:
+    """Double-chain TD; a part is a seed, in all its lanes."""
+    num_states, num_features, lanes = CASES[name]
+    sizes = [gb.Harmonic(20.0 + k, 1000.0) for k in range(lanes)]
+
+    def run(seeds: range, threads: int) -> np.ndarray:
+        problem = problem_of(num_states, num_features)
+        return gb.run("double-chain", problem, steps, sizes, seeds=seeds, threads=threads).weights
+
+    return Contest(name, lambda threads: run(range(PARTS), threads), lambda seeds: run(seeds, 1))
+
+
+@cache
+def log_of(number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return states and rewards of a path."""
+    steps = Sampler(problem_of(100, 20).mrp).paths([number]).take(LOG_ROWS)
+    return steps.here[0].astype(np.int64), steps.reward[0].copy()
+
+
+def log_contest() -> Contest:
+    """Logs of arrays, each evaluated in one call; a part is a log."""
+
+    def evaluate(number: int) -> float:
+        return float(gb.evaluate_log(log_of(number % LOGS)).gain)
+
+    def ours(threads: int) -> list[float]:
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(evaluate, range(PARTS)))
+
+    return Contest(
+        f"evaluate_log, 64 logs of {LOG_ROWS:,} rows", ours, lambda logs: list(map(evaluate, logs))
+    )
+
+
+def study_contest() -> Contest:
+    """Some tasks of the paper's study, shortened; a part is an instance of each."""
+
+    def ours(workers: int) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            gb.reproduce(
+                Path(folder) / "study",
+                protocols=["fair"],
+                tasks=STUDY_TASKS,
+                instances=PARTS,
+                shorten=SHORTEN,
+                workers=workers,
+            )
+
+    def share(instances: range) -> None:
+        for number in instances:
+            for task in STUDY_TASKS:
+                Instance("fair", task, number, SHORTEN).compute()
+
+    return Contest(f"reproduce, 64 instances of {len(STUDY_TASKS)} tasks", ours, share)
+
+
+def contests(steps: int, works: list[str]) -> Iterator[Contest]:
+    """Yield what is measured."""
+    if "run" in works:
+        yield from (run_contest(name, steps) for name in CASES)
+    if "evaluate_log" in works:
+        yield log_contest()
+    if "reproduce" in works:
+        yield study_contest()
+
+
+def serve(connection: Connection, steps: int, works: list[str]) -> None:
+    """Do shares of work, in a process of its own, until there is no more."""
+    shares = {contest.name: contest.share for contest in contests(steps, works)}
+    while (asked := connection.recv()) is not None:
+        name, part = asked
+        shares[name](part)
+        connection.send(True)
+
+
+class Processes:
+    """Independent processes that share work."""
+
+    def __init__(self, count: int, steps: int, works: list[str]) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        pipes = [spawn.Pipe() for _ in range(count)]
+        self._own = [own for own, _ in pipes]
+        self._processes = [spawn.Process(target=serve, args=(end, steps, works)) for _, end in pipes]
+        for process in self._processes:
+            process.start()
+
+    def work(self, contest: Contest) -> None:
+        """Let each do its share."""
+        ends = [PARTS * k // len(self._own) for k in range(len(self._own) + 1)]
+        for own, begin, end in zip(self._own, ends[:-1], ends[1:], strict=True):
+            own.send((contest.name, range(begin, end)))
+        for own in self._own:
+            own.recv()
+
+    def close(self) -> None:
+        """End them."""
+        for own, process in zip(self._own, self._processes, strict=True):
+            own.send(None)
+            process.join()
+
+
+def seconds_of(work: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
+    """Return wall time and answer of some work."""
+    begin = time.perf_counter()
+    answer = work(*arguments)
+    return time.perf_counter() - begin, answer
+
+
+class Silent:
+    """A generator of random numbers that draws none for whole arrays."""
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        self.bit_generator, self._random = generator.bit_generator, generator.random
+
+    def random(self, out: np.ndarray | None = None) -> Any:
+        """Return one number, or the array as it is."""
+        return self._random() if out is None else out
+
+
+@contextmanager
+def idle_kernels() -> Iterator[None]:
+    """Let kernels be called as usual, on nothing."""
+    loop_of, walk, fill, stream = loop.loop_of, paths.walk, schedules.fill_ratios, paths.stream
+
+    def idle_loop_of(step: Callable[..., None]) -> Callable[..., None]:
+        def advance(state: Any, params: Any, rows: Any, moves: Any, sizes: Any, notes: Any) -> None:
+            notes.kept[:] = 0.0  # what is not finite would be looked into
+            none = type(moves)(*(array[:0] for array in moves))
+            loop_of(step)(state, params, rows, none, sizes, loop.NO_NOTES)
+
+        return advance
+
+    def idle_walk(table: Any, law: Any, length: int, *rest: Any) -> None:
+        walk(table, law, 0, *rest)
+
+    with ExitStack() as stack:
+        for module, name, idle in (
+            (loop, "loop_of", idle_loop_of),
+            (paths, "walk", idle_walk),
+            (schedules, "fill_ratios", lambda ratios, first, sizes: fill(ratios, first, sizes[:0])),
+            (paths, "stream", lambda *names: Silent(stream(*names))),
+        ):
+            stack.enter_context(patch.object(module, name, idle))
+        yield
+
+
+def measure_lock(steps: int, rounds: int) -> None:
+    """Print how much of a run is done under the lock."""
+    print("| work, one thread | all | under the lock | most threads of use |\n|---|---:|---:|---:|")
+    for name in CASES:
+        work = run_contest(name, steps).ours
+        work(1)
+        least = dict.fromkeys(("all", "lock"), np.inf)
+        for _ in range(rounds):
+            for kind in least:
+                with ExitStack() as stack:
+                    if kind == "lock":
+                        stack.enter_context(idle_kernels())
+                    begin = time.process_time()
+                    work(1)
+                    least[kind] = min(least[kind], time.process_time() - begin)
+        whole, lock = least.values()
+        print(f"| {name} | {whole:.2f} s | {lock:.3f} s | {whole / lock:.0f} |", flush=True)
+
+
+def main() -> None:
+    """Measure what is asked for, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8, 16])
+    parser.add_argument("--works", nargs="+", default=["run", "evaluate_log", "reproduce"])
+    parser.add_argument("--steps", type=int, default=1_000_000, help="steps of a run")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if "lock" in options.works:
+        measure_lock(options.steps, options.rounds)
+        return
+    all_processes = {count: Processes(count, options.steps, options.works) for count in options.threads}
+    print("| work | threads | ours | processes | of processes | over one thread |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for contest in contests(options.steps, options.works):
+        best, answers = {}, set()
+        for turn in range(options.rounds + 1):
+            for count, processes in all_processes.items():
+                ours, answer = seconds_of(contest.ours, count)
+                theirs, _ = seconds_of(processes.work, contest)
+                answers.add(hashlib.sha256(np.asarray(answer, float).tobytes()).hexdigest())
+                if turn > 0:
+                    before = best.get(count, (np.inf, np.inf))
+                    best[count] = min(before[0], ours), min(before[1], theirs)
+        for count, (ours, theirs) in best.items():
+            gain = f"{best[1][0] / ours:.2f}" if 1 in best else ""
+            print(
+                f"| {contest.name} | {count} | {ours:.2f} s | {theirs:.2f} s | {theirs / ours:.2f} | {gain} |"
+            )
+        print(f"| | | {'the same bits' if len(answers) == 1 else 'DIFFERENT BITS'} | | | |", flush=True)
+    for processes in all_processes.values():
+        processes.close()
+
+
+if __name__ == "__main__":
+    main()
