@@ -44,7 +44,7 @@ from gainbias.algorithms.registry import ALGORITHMS
 from gainbias.engine.paths import Sampling
 from gainbias.engine.trace import Target
 from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, at_most, in_words, shown
-from gainbias.experiments.claims.eta_order import FAMILIES, QUADRATIC
+from gainbias.experiments.claims.eta_order import FAMILIES, QUADRATIC, RUNS, RUNS_DOWN_TO
 from gainbias.experiments.claims.measuring import WANTED_ERROR, log_slope, slow_problem, steps_for_error
 from gainbias.experiments.statistics import Interval
 from gainbias.model.chain.discounting import discounted_values
@@ -55,13 +55,10 @@ from gainbias.theory.recommend import slow_rates
 from gainbias.types import Floats, Ints
 
 ErrorOf = Literal["weights", "values", "values for the bias"]
-"""Errors of weights or of centred values against the method's own limit, or of the latter against the bias."""
+"""Errors of weights or centred values against the method's own limit, or of these values against the bias."""
 
 AVERAGE = ("double-chain", "single-chain", "td-lambda")
 DISCOUNTED = "discounted-td"
-
-RUNS = 100
-"""Runs whose mean stands in for an exact curve."""
 
 FIXED_DISCOUNT = 0.9
 TO_ONE = "discount to 1"
@@ -69,9 +66,6 @@ TO_ONE = "discount to 1"
 
 FIRST_COUPLING = 0.1
 """Where eta1 begins to fall, and where it is while the discount tends to 1."""
-
-RUNS_DOWN_TO = 3e-3
-"""Curves by runs are made down to this coupling: beyond it they would take hours."""
 
 NO_GROWTH = 0.1
 """A ratio of numbers of samples does not grow if the interval of its power ends below this."""
@@ -263,7 +257,7 @@ def discount_for(problem: Problem) -> float:
         away = discounted_values(problem.mrp, 1.0 - 10.0**power).remainder - bias
         return math.log(float(law @ away**2) / (SHARE_OF_DISCOUNT * WANTED_ERROR))
 
-    return 1.0 - 10.0 ** float(brentq(excess, -9.0, -0.05, xtol=1e-6))
+    return float(1.0 - 10.0 ** brentq(excess, -9.0, -0.05, xtol=1e-6))
 
 
 def _chosen(points: list[ParityPoint], method: str, setting: str, sampling: Sampling) -> list[ParityPoint]:

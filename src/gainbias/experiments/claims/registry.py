@@ -12,12 +12,15 @@ from functools import cached_property
 from pathlib import Path
 
 from gainbias.experiments.claims import (
+    almost_sure,
     bound_holds,
+    bridge,
     conditions,
     dimension,
     double_sampling,
     eta_order,
     one_limit,
+    parity,
     rate,
     reward_estimate,
     splitting,
@@ -43,9 +46,15 @@ CLAIMS: dict[str, Claim] = {
     for claim in (
         eta_order.INDEPENDENT_CLAIM,
         eta_order.ALONG_CHAIN_CLAIM,
+        eta_order.SINGLE_CLAIM,
+        parity.ORDER_CLAIM,
+        parity.ANSWER_CLAIM,
+        bridge.CLAIM,
         rate.CLAIM,
         dimension.CLAIM,
+        dimension.PROJECTED_CLAIM,
         one_limit.CLAIM,
+        almost_sure.CLAIM,
         splitting.CLAIM,
         conditions.CLAIM,
         bound_holds.CLAIM,
