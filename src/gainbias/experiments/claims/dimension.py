@@ -227,7 +227,7 @@ def judge_projected(points: list[ProjectedPoint]) -> Judgement:
     grows = parts[0].verdict == "holds"
     reason = (
         f"From {min(d):g} to {max(d):g} features error / noise {'grows' if grows else 'does not grow'}: "
-        f"power {slope.estimate:.3f}. The factor d is one of the proof{'' if grows else ', not of the method'}."
+        f"power {slope.estimate:.3f}. The factor d is {'seen' if grows else 'one of the proof'}."
     )
     chart = Chart("Projected TD", "features d", "error / noise", (Line("projected-td", d, ratios),))
     return Judgement(parts, reason, (chart,), {"chains": in_words(d.count(d[0]), "chain")})

@@ -27,6 +27,9 @@ LONGEST_STEP = 0.125
 FORGETTING_TIMES = 20.0
 """Curves end after this many times 1 / (step size, slowest rate), when first errors are forgotten."""
 
+FORGETTING_TIMES_OF_RUNS = 6.0
+"""The same for runs, which take longer: a squared error has shrunk to e^-12."""
+
 READINGS = 400
 """Number of steps at which curves are read; between them their logarithms are straight lines."""
 
@@ -196,7 +199,7 @@ def steps_for_error(errors_of: ErrorsOf, rate: float, *, by_runs: bool = False) 
     step_size, close = LONGEST_STEP, 0.1 if by_runs else 0.01
 
     def last() -> int:
-        return int(FORGETTING_TIMES / (step_size * rate)) + 1
+        return int((FORGETTING_TIMES_OF_RUNS if by_runs else FORGETTING_TIMES) / (step_size * rate)) + 1
 
     for _ in range(40):
         tail = np.linspace(0.75 * last(), last(), TAIL).astype(np.int64) if by_runs else np.array([last()])

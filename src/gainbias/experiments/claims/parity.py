@@ -184,7 +184,7 @@ def _to_one(seed: int, quick: bool) -> Iterator[tuple[int, float, Problem]]:
 
 
 def _methods(coupling: float, quick: bool) -> tuple[str, ...]:
-    by_runs = coupling > RUNS_DOWN_TO and not quick
+    by_runs = coupling >= RUNS_DOWN_TO and not quick
     return AVERAGE if by_runs else tuple(name for name in AVERAGE if name != "single-chain")
 
 
