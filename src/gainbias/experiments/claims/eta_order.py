@@ -13,7 +13,7 @@ There are three claims: with independent samples, along a Markov chain, and abou
 is judged by its letter, which has no mixing time in it; beside it stands the growth of the number of samples
 divided by the mixing time, which is what the theorem bounds. The third is about the order eta^-4 that is
 proved for single-chain, along a chain. There is no exact curve, so errors are means over 64 runs, over a
-decade and a half. Its rule, written before the first run: the interval of the power must end below 4.1.
+decade. Its rule, written before the first run: the interval of the power must end below 4.1.
 Whether single-chain needs more samples than double-chain, as its guarantee does, is shown beside it.
 """
 
