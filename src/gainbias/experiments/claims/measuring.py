@@ -176,7 +176,9 @@ def _weights(across: Floats) -> Floats:
     return np.asarray(centred / (centred**2).sum())
 
 
-def steps_for_error(errors_of: ErrorsOf, rate: float, *, by_runs: bool = False) -> tuple[float, float]:
+def steps_for_error(
+    errors_of: ErrorsOf, rate: float, *, by_runs: bool = False, at_least: int = 0
+) -> tuple[float, float]:
     """Return T(epsilon), and the constant step size with which half of epsilon stays for ever.
 
     Parameters
@@ -187,6 +189,8 @@ def steps_for_error(errors_of: ErrorsOf, rate: float, *, by_runs: bool = False) 
         Slowest rate of the mean update: first errors are forgotten after some 1 / (step size rate) steps.
     by_runs : bool
         Whether errors are means over runs. What stays is then found to a tenth instead of a hundredth.
+    at_least : int
+        Steps that curves have anyway: where a chain moves more slowly than weights, it decides.
 
     Examples
     --------
@@ -199,7 +203,8 @@ def steps_for_error(errors_of: ErrorsOf, rate: float, *, by_runs: bool = False) 
     step_size, close = LONGEST_STEP, 0.1 if by_runs else 0.01
 
     def last() -> int:
-        return int((FORGETTING_TIMES_OF_RUNS if by_runs else FORGETTING_TIMES) / (step_size * rate)) + 1
+        times = FORGETTING_TIMES_OF_RUNS if by_runs else FORGETTING_TIMES
+        return max(at_least, int(times / (step_size * rate)) + 1)
 
     for _ in range(40):
         tail = np.linspace(0.75 * last(), last(), TAIL).astype(np.int64) if by_runs else np.array([last()])

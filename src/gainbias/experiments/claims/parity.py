@@ -14,7 +14,8 @@ efficiency of the discounted setting. This can mean three things. They were writ
    a constant times as many samples as discounted TD for values of the same accuracy. The error is the mean
    square of centred values under the stationary law. Rule: the number of samples divided by that of
    discounted TD must not grow, so the interval of its power must end below 0.1; with independent samples and
-   along the chain; in two settings:
+   along the chain (single-chain, whose errors are means over runs, with independent samples only: runs
+   along slow chains take hours); in two settings:
 
    - eta1 falls, on the slow chain, and discounted TD takes the discount that it needs: the one at which its
      own limit has a quarter of the wanted error. Errors are those against the bias.
@@ -35,7 +36,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -44,7 +45,7 @@ from gainbias.algorithms.registry import ALGORITHMS
 from gainbias.engine.paths import Sampling
 from gainbias.engine.trace import Target
 from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, at_most, in_words, shown
-from gainbias.experiments.claims.eta_order import FAMILIES, QUADRATIC, RUNS, RUNS_DOWN_TO
+from gainbias.experiments.claims.eta_order import DECADES, FAMILIES, QUADRATIC, RUNS, RUNS_DOWN_TO
 from gainbias.experiments.claims.measuring import WANTED_ERROR, log_slope, slow_problem, steps_for_error
 from gainbias.experiments.statistics import Interval
 from gainbias.model.chain.discounting import discounted_values
@@ -72,6 +73,9 @@ NO_GROWTH = 0.1
 
 SHARE_OF_DISCOUNT = 0.25
 """Share of the wanted error that the discount may cost discounted TD, of which half is all that stays."""
+
+MIXING_TIMES = 100
+"""Along a chain curves have at least so many mixing times (to a distance of 1/2)."""
 
 SAMPLINGS: tuple[Sampling, ...] = ("iid", "markov")
 
@@ -126,7 +130,8 @@ def needed(
         return _errors(curve, error_of)
 
     rate = min(slow_rates(algorithm, problem, params))
-    steps, _ = steps_for_error(errors_of, rate, by_runs=by_runs)
+    mixing = MIXING_TIMES * problem.mixing_time(0.5) if sampling == "markov" else 0
+    steps, _ = steps_for_error(errors_of, rate, by_runs=by_runs, at_least=mixing)
     return steps * algorithm.chains, float(errors_of(1e-9, np.array([0, 1]))[0])
 
 
@@ -149,11 +154,11 @@ def _certified(method: str, problem: Problem, sampling: Sampling, discount: floa
     return float(steps * ALGORITHMS[method].chains)
 
 
-@dataclass(frozen=True)
-class _Case:
+class _Case(NamedTuple):
     """A problem of a setting, the discount of discounted TD on it, and the methods."""
 
     setting: str
+    sampling: Sampling
     chain: int
     problem: Problem
     discount: float
@@ -167,8 +172,10 @@ class _Case:
         return float(falls)
 
 
-def _falling(seed: int, quick: bool, families: Sequence[str]) -> Iterator[tuple[str, int, float, Problem]]:
-    decades = 1.0 if quick else 3.0
+def _falling(
+    seed: int, quick: bool, sampling: Sampling, families: Sequence[str]
+) -> Iterator[tuple[str, int, float, Problem]]:
+    decades = 1.0 if quick else DECADES[sampling]
     for family in families:
         for chain in range(1 if quick else 3):
             for coupling in np.geomspace(FIRST_COUPLING, FIRST_COUPLING * 10.0**-decades, 3 if quick else 5):
@@ -183,47 +190,46 @@ def _to_one(seed: int, quick: bool) -> Iterator[tuple[int, float, Problem]]:
             yield chain, 1.0 - float(left), problem
 
 
-def _methods(coupling: float, quick: bool) -> tuple[str, ...]:
-    by_runs = coupling >= RUNS_DOWN_TO and not quick
+def _methods(coupling: float, sampling: Sampling, quick: bool) -> tuple[str, ...]:
+    by_runs = coupling >= RUNS_DOWN_TO and sampling == "iid" and not quick
     return AVERAGE if by_runs else tuple(name for name in AVERAGE if name != "single-chain")
 
 
 def collect_order(seed: int, quick: bool) -> list[ParityPoint]:
     """Measure T(epsilon) of all methods for their own limits, in all settings."""
-    cases = [
-        _Case(family, chain, problem, FIXED_DISCOUNT, (*_methods(coupling, quick), DISCOUNTED))
-        for family, chain, coupling, problem in _falling(seed, quick, tuple(FAMILIES))
-    ]
-    cases += [
-        _Case(TO_ONE, chain, problem, discount, (DISCOUNTED,))
-        for chain, discount, problem in _to_one(seed, quick)
-    ]
-    return [point for case in cases for sampling in SAMPLINGS for point in _own_points(case, sampling)]
+    cases = []
+    for sampling in SAMPLINGS:
+        for family, chain, coupling, problem in _falling(seed, quick, sampling, tuple(FAMILIES)):
+            methods = (*_methods(coupling, sampling, quick), DISCOUNTED)
+            cases.append(_Case(family, sampling, chain, problem, FIXED_DISCOUNT, methods))
+        for chain, discount, problem in _to_one(seed, quick):
+            cases.append(_Case(TO_ONE, sampling, chain, problem, discount, (DISCOUNTED,)))
+    return [point for case in cases for point in _own_points(case)]
 
 
-def _own_points(case: _Case, sampling: Sampling) -> Iterator[ParityPoint]:
-    for method in case.methods:
-        discount = case.discount if method == DISCOUNTED else math.nan
-        transitions, first = needed(method, case.problem, sampling, "weights", discount)
-        guaranteed = _certified(method, case.problem, sampling, discount)
+def _own_points(case: _Case) -> Iterator[ParityPoint]:
+    setting, sampling, chain, problem, given, methods = case
+    for method in methods:
+        discount = given if method == DISCOUNTED else math.nan
+        transitions, first = needed(method, problem, sampling, "weights", discount)
+        guaranteed = _certified(method, problem, sampling, discount)
         yield ParityPoint(
-            method, case.setting, sampling, case.chain, case.small, discount, transitions, first, guaranteed
+            method, setting, sampling, chain, case.small, discount, transitions, first, guaranteed
         )
 
 
 def collect_answer(seed: int, quick: bool) -> list[ParityPoint]:
     """Measure T(epsilon) of all methods for the bias, in the two settings."""
     found = []
-    for family, chain, coupling, problem in _falling(seed, quick, ("slow chain",)):
-        discount, small = discount_for(problem), problem.condition_numbers.eta1
-        for sampling in SAMPLINGS:
-            for method in (*_methods(coupling, quick), DISCOUNTED):
+    for sampling in SAMPLINGS:
+        for family, chain, coupling, problem in _falling(seed, quick, sampling, ("slow chain",)):
+            discount, small = discount_for(problem), problem.condition_numbers.eta1
+            for method in (*_methods(coupling, sampling, quick), DISCOUNTED):
                 own = discount if method == DISCOUNTED else math.nan
                 transitions, first = needed(method, problem, sampling, "values for the bias", own)
                 found.append(
                     ParityPoint(method, family, sampling, chain, small, own, transitions, first, math.nan)
                 )
-    for sampling in SAMPLINGS:
         found += _answers_to_one(seed, quick, sampling)
     return found
 
@@ -232,7 +238,7 @@ def _answers_to_one(seed: int, quick: bool, sampling: Sampling) -> Iterator[Pari
     """Yield the points of a discount that tends to 1: average methods do not know it."""
     known: dict[tuple[int, str], tuple[float, float]] = {}
     for chain, discount, problem in _to_one(seed, quick):
-        for method in _methods(FIRST_COUPLING, quick):
+        for method in _methods(FIRST_COUPLING, sampling, quick):
             if (chain, method) not in known:
                 known[chain, method] = needed(method, problem, sampling, "values for the bias")
             yield ParityPoint(
@@ -310,7 +316,8 @@ def _other_powers(points: list[ParityPoint]) -> list[Part]:
     parts = []
     for sampling in SAMPLINGS:
         for method in dict.fromkeys(point.method for point in points):
-            if (method, sampling) != ("double-chain", "iid"):
+            measured = any((p.method, p.sampling) == (method, sampling) for p in points)
+            if measured and (method, sampling) != ("double-chain", "iid"):
                 family, power = _steepest(points, method, sampling, _without_log)
                 fixed = f"discount fixed at {FIXED_DISCOUNT:g}, " if method == DISCOUNTED else ""
                 parts.append(shown(f"{method}, power of 1/eta1, {family}, {fixed}{sampling}", power))
@@ -358,7 +365,7 @@ def judge_answer(points: list[ParityPoint]) -> Judgement:
     parts: list[Part] = []
     for setting, what in (("slow chain", "1/eta1"), (TO_ONE, "1/(1 - discount)")):
         for sampling in SAMPLINGS:
-            for method in dict.fromkeys(p.method for p in points if p.method != DISCOUNTED):
+            for method in _beside(points, setting, sampling):
                 power = _ratio_power(points, method, setting, sampling)
                 name = f"{method} / {DISCOUNTED}, power of {what}, {setting}, {sampling}"
                 judged = method != "td-lambda"
@@ -379,6 +386,12 @@ def judge_answer(points: list[ParityPoint]) -> Judgement:
         for sampling in SAMPLINGS
     )
     return Judgement(tuple(parts), reason, charts, _counts(points))
+
+
+def _beside(points: list[ParityPoint], setting: str, sampling: Sampling) -> list[str]:
+    """Return the methods that were measured beside discounted TD."""
+    here = [p.method for p in points if (p.setting, p.sampling) == (setting, sampling)]
+    return [method for method in dict.fromkeys(here) if method != DISCOUNTED]
 
 
 def _pairs(
@@ -404,7 +417,7 @@ def _ratios(points: list[ParityPoint]) -> list[Part]:
         )
         for setting in dict.fromkeys(point.setting for point in points)
         for sampling in SAMPLINGS
-        for method in dict.fromkeys(p.method for p in points if p.method != DISCOUNTED)
+        for method in _beside(points, setting, sampling)
     ]
 
 
