@@ -14,8 +14,7 @@ efficiency of the discounted setting. This can mean three things. They were writ
    a constant times as many samples as discounted TD for values of the same accuracy. The error is the mean
    square of centred values under the stationary law. Rule: the number of samples divided by that of
    discounted TD must not grow, so the interval of its power must end below 0.1; with independent samples and
-   along the chain (single-chain, whose errors are means over runs, with independent samples only: runs
-   along slow chains take hours); in two settings:
+   along the chain; in two settings:
 
    - eta1 falls, on the slow chain, and discounted TD takes the discount that it needs: the one at which its
      own limit has a quarter of the wanted error. Errors are those against the bias.
@@ -190,8 +189,8 @@ def _to_one(seed: int, quick: bool) -> Iterator[tuple[int, float, Problem]]:
             yield chain, 1.0 - float(left), problem
 
 
-def _methods(coupling: float, sampling: Sampling, quick: bool) -> tuple[str, ...]:
-    by_runs = coupling >= RUNS_DOWN_TO and sampling == "iid" and not quick
+def _methods(coupling: float, quick: bool) -> tuple[str, ...]:
+    by_runs = coupling >= RUNS_DOWN_TO and not quick
     return AVERAGE if by_runs else tuple(name for name in AVERAGE if name != "single-chain")
 
 
@@ -200,7 +199,7 @@ def collect_order(seed: int, quick: bool) -> list[ParityPoint]:
     cases = []
     for sampling in SAMPLINGS:
         for family, chain, coupling, problem in _falling(seed, quick, sampling, tuple(FAMILIES)):
-            methods = (*_methods(coupling, sampling, quick), DISCOUNTED)
+            methods = (*_methods(coupling, quick), DISCOUNTED)
             cases.append(_Case(family, sampling, chain, problem, FIXED_DISCOUNT, methods))
         for chain, discount, problem in _to_one(seed, quick):
             cases.append(_Case(TO_ONE, sampling, chain, problem, discount, (DISCOUNTED,)))
@@ -224,7 +223,7 @@ def collect_answer(seed: int, quick: bool) -> list[ParityPoint]:
     for sampling in SAMPLINGS:
         for family, chain, coupling, problem in _falling(seed, quick, sampling, ("slow chain",)):
             discount, small = discount_for(problem), problem.condition_numbers.eta1
-            for method in (*_methods(coupling, sampling, quick), DISCOUNTED):
+            for method in (*_methods(coupling, quick), DISCOUNTED):
                 own = discount if method == DISCOUNTED else math.nan
                 transitions, first = needed(method, problem, sampling, "values for the bias", own)
                 found.append(
@@ -238,7 +237,7 @@ def _answers_to_one(seed: int, quick: bool, sampling: Sampling) -> Iterator[Pari
     """Yield the points of a discount that tends to 1: average methods do not know it."""
     known: dict[tuple[int, str], tuple[float, float]] = {}
     for chain, discount, problem in _to_one(seed, quick):
-        for method in _methods(FIRST_COUPLING, sampling, quick):
+        for method in _methods(FIRST_COUPLING, quick):
             if (chain, method) not in known:
                 known[chain, method] = needed(method, problem, sampling, "values for the bias")
             yield ParityPoint(
@@ -440,7 +439,9 @@ def _counts(points: list[ParityPoint]) -> dict[str, object]:
     return {
         "chains": in_words(1 + max(point.chain for point in points), "chain"),
         "decades": in_words(round(math.log10(max(left) / min(left))), "decade"),
-        "runs": f" by the mean over {RUNS} runs" if any(p.method == "single-chain" for p in falling) else "",
+        "runs": f", for single-chain means over {RUNS} runs over the first decade"
+        if any(p.method == "single-chain" for p in falling)
+        else "",
     }
 
 
