@@ -4,7 +4,7 @@ Two families of problems, in which eta1 falls and nothing else changes: a chain 
 and a feature that becomes ever shorter (see `measuring`). T(epsilon) is the number of transitions after which
 the mean squared distance from the limit is epsilon for good; the first distance is 1.
 
-- Algorithms with affine steps: exact curves, over three decades of eta1, along a chain over 2.25. One rule for
+- Algorithms with affine steps: exact curves, over three decades of eta1, 2.25 along a chain. One rule for
   the step size of all: the constant one with which an error of epsilon / 2 stays for ever.
 - Others: the covariance of the weights for steps a / t with a = 2 / eta1, which says how the error falls in
   the end, over the first decade and a half.
