@@ -63,8 +63,9 @@ def headline(table: DataFrame) -> list[str]:
     Examples
     --------
     >>> rows = [("a", "literal", 3, 3, ""), ("b", "literal", 1, 3, "by our constants")]
-    >>> headline(DataFrame(rows, columns=["claim", "score", "held", "of", "caveat"]))
-    ["By what the paper's text says (protocol literal) 1 of 2 claims hold in most runs; not b (1 of 3 runs, ...
+    >>> [sentence] = headline(DataFrame(rows, columns=["claim", "score", "held", "of", "caveat"]))
+    >>> print(sentence.split(") ", 1)[1])
+    1 of 2 claims hold in most runs; not b (1 of 3 runs, by our constants).
     """
     sentences = []
     for score, words in HEADLINES.items():

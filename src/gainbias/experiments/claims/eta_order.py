@@ -4,17 +4,14 @@ Two families of problems, in which eta1 falls and nothing else changes: a chain 
 and a feature that becomes ever shorter (see `measuring`). T(epsilon) is the number of transitions after which
 the mean squared distance from the limit is epsilon for good; the first distance is 1.
 
-- Algorithms with affine steps: exact curves, over three decades of eta1, 2.25 along a chain. One rule for
-  the step size of all: the constant one with which an error of epsilon / 2 stays for ever.
+- Algorithms with affine steps: exact curves, over three decades of eta1. One rule for the step size of all:
+  the constant one with which an error of epsilon / 2 stays for ever.
 - Others: the covariance of the weights for steps a / t with a = 2 / eta1, which says how the error falls in
   the end, over the first decade and a half.
 
-There are three claims: with independent samples, along a Markov chain, and about single-chain. The second one
-is judged by its letter, which has no mixing time in it; beside it stands the growth of the number of samples
-divided by the mixing time, which is what the theorem bounds. The third is about the order eta^-4 that is
-proved for single-chain, along a chain. There is no exact curve, so errors are means over 64 runs, over half
-a decade. Its rule, written before the first run: the interval of the power must end below 4.1.
-Whether single-chain needs more samples than double-chain, as its guarantee does, is shown beside it.
+There are two claims: with independent samples, and along a Markov chain. The second one is judged by its
+letter, which has no mixing time in it; beside it stands the growth of the number of samples divided by the
+mixing time, which is what the theorem bounds.
 """
 
 from __future__ import annotations
@@ -43,21 +40,6 @@ from gainbias.types import Floats, Ints
 
 QUADRATIC = 2.1
 """Growth is at most quadratic if the interval of the slope ends below this."""
-
-QUARTIC = 4.1
-"""The same for the fourth power."""
-
-RUNS = 64
-"""Runs whose mean stands in for an exact curve."""
-
-RUNS_DOWN_TO = 0.01
-"""Curves by runs are made down to this coupling: beyond it they would take hours."""
-
-ALONG_DOWN_TO = 0.03
-"""The same along a chain, where step sizes must be smaller."""
-
-DECADES: dict[Sampling, float] = {"iid": 3.0, "markov": 2.25}
-"""Along a chain steps of 1e-10 are needed beyond, and a change of 1e-15 in a step is lost in rounding."""
 
 Names = tuple[str, ...]
 
@@ -88,7 +70,7 @@ class EtaPoint:
 
 def measured(seed: int, quick: bool, sampling: Sampling, exact: Names) -> list[EtaPoint]:
     """Measure T(epsilon) of algorithms with exact curves, and of the others."""
-    chains, decades = (1, 1.5) if quick else (3, DECADES[sampling])
+    chains, decades = (1, 1.5) if quick else (3, 3.0)
     points: list[EtaPoint] = []
     for family, make in FAMILIES.items():
         for chain in range(chains):
@@ -115,22 +97,21 @@ def _points(
 
 
 def steps_needed(name: str, problem: Problem, sampling: Sampling) -> tuple[float, float]:
-    """Return T(epsilon), by runs where there is no exact curve, and the step size that leaves half of it."""
-    runs = RUNS if ALGORITHMS[name].declared.sample_field is None else None
+    """Return T(epsilon) by exact curves, and the constant step size with which half of epsilon stays."""
 
     def errors_of(step_size: float, steps: Ints) -> Floats:
         last = int(steps[-1])
-        curve = exact_curve(name, problem, last, step_size, sampling=sampling, checkpoints=steps, lanes=runs)
+        curve = exact_curve(name, problem, last, step_size, sampling=sampling, checkpoints=steps)
         return curve.mean_squared_error
 
-    return steps_for_error(errors_of, problem.condition_numbers.eta1, by_runs=runs is not None)
+    return steps_for_error(errors_of, problem.condition_numbers.eta1)
 
 
 def counts(points: list[EtaPoint]) -> dict[str, object]:
     """Return over how many decades exact curves and covariances go, and how many chains a family has."""
 
     def decades(names: Names) -> float:
-        couplings = [point.coupling for point in points if point.algorithm in names] or [1.0]
+        couplings = [point.coupling for point in points if point.algorithm in names]
         return round(float(np.log10(max(couplings) / min(couplings))), 2)
 
     own = [point for point in points if point.algorithm == "double-chain"]
@@ -249,65 +230,4 @@ ALONG_CHAIN_CLAIM = Claim(
     collect=collect_along_chain,
     judge=judge_along_chain,
     findings=("finding-36",),
-)
-
-
-def collect_single(seed: int, quick: bool) -> list[EtaPoint]:
-    """Measure T(epsilon) of single-chain and double-chain along chains, over half a decade."""
-    points: list[EtaPoint] = []
-    for family, make in FAMILIES.items():
-        for chain in range(1 if quick else 3):
-            for coupling in np.geomspace(0.1, 0.05 if quick else ALONG_DOWN_TO, 3):
-                problem = make(np.random.default_rng([seed, chain]), float(coupling))
-                names = ("single-chain", "double-chain")
-                points += _points(family, float(coupling), problem, "markov", names, ())
-    return points
-
-
-def judge_single(points: list[EtaPoint]) -> Judgement:
-    """Compare the slope of single-chain with the fourth power, and with that of double-chain."""
-    family, slope = steepest(points, "single-chain")
-    part = at_most(f"single-chain, {family}", slope, QUARTIC)
-    parts = [part]
-    for name in FAMILIES:
-        for method in ("single-chain", "double-chain"):
-            chosen = [point for point in points if (point.algorithm, point.family) == (method, name)]
-            if (method, name) != ("single-chain", family):
-                power = log_slope([1.0 / p.eta for p in chosen], [p.transitions for p in chosen])
-                parts.append(shown(f"{method}, {name}", power))
-        ratios = _beside_double(points, name)
-        parts.append(shown(f"samples of single-chain / double-chain, {name}", ratios))
-    reason = (
-        f"Along a chain single-chain grows as eta1^-{slope.estimate:.2f}, far below the fourth power that is "
-        "proved. Its guarantee is worse than that of double-chain; its numbers of samples are "
-        f"{min(p.low for p in parts if '/' in p.name):.2g} to "
-        f"{max(p.high for p in parts if '/' in p.name):.2g} of those of double-chain."
-    )
-    couplings = [point.coupling for point in points]
-    told = {
-        "chains": counts(points)["chains"],
-        "decades": in_words(round(float(np.log10(max(couplings) / min(couplings))), 2), "decade"),
-    }
-    return Judgement(tuple(parts), reason, charts(points, "along the chain, by runs"), told)
-
-
-def _beside_double(points: list[EtaPoint], family: str) -> Interval:
-    """Return the range of numbers of samples of single-chain over those of double-chain."""
-    own = [p.transitions for p in points if (p.algorithm, p.family) == ("single-chain", family)]
-    other = [p.transitions for p in points if (p.algorithm, p.family) == ("double-chain", family)]
-    ratios = [one / two for one, two in zip(own, other, strict=True)]
-    return Interval(float(np.median(ratios)), min(ratios), max(ratios))
-
-
-SINGLE_CLAIM = Claim(
-    id="eta-order-single",
-    text="Along a chain single-chain needs a number of samples that grows at most as eta1^-4.",
-    where="Results on the single-chain method, sample complexity",
-    how="Slope of log T(0.01) on log(1/eta1) in two families of small chains, over {decades}: "
-    "means over 64 runs for single-chain, exact curves for double-chain.",
-    interval="95 % interval of the slope of a straight line, over {chains} of each family; of ratios the "
-    "range",
-    collect=collect_single,
-    judge=judge_single,
-    findings=("finding-11",),
 )

@@ -44,7 +44,7 @@ from gainbias.algorithms.registry import ALGORITHMS
 from gainbias.engine.paths import Sampling
 from gainbias.engine.trace import Target
 from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, at_most, in_words, shown
-from gainbias.experiments.claims.eta_order import DECADES, FAMILIES, QUADRATIC, RUNS, RUNS_DOWN_TO
+from gainbias.experiments.claims.eta_order import FAMILIES, QUADRATIC
 from gainbias.experiments.claims.measuring import WANTED_ERROR, log_slope, slow_problem, steps_for_error
 from gainbias.experiments.statistics import Interval
 from gainbias.model.chain.discounting import discounted_values
@@ -59,6 +59,12 @@ ErrorOf = Literal["weights", "values", "values for the bias"]
 
 AVERAGE = ("double-chain", "single-chain", "td-lambda")
 DISCOUNTED = "discounted-td"
+
+RUNS = 64
+"""Runs whose mean stands in for an exact curve."""
+
+RUNS_DOWN_TO = 0.01
+"""Curves by runs are made down to this coupling: beyond it they would take hours."""
 
 FIXED_DISCOUNT = 0.9
 TO_ONE = "discount to 1"
@@ -75,6 +81,9 @@ SHARE_OF_DISCOUNT = 0.25
 
 MIXING_TIMES = 100
 """Along a chain curves have at least so many mixing times (to a distance of 1/2)."""
+
+DECADES: dict[Sampling, float] = {"iid": 3.0, "markov": 2.25}
+"""Along a chain steps of 1e-10 are needed beyond, and a change of 1e-15 in a step is lost in rounding."""
 
 SAMPLINGS: tuple[Sampling, ...] = ("iid", "markov")
 
