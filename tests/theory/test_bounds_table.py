@@ -63,17 +63,17 @@ def test_what_is_enough_in_the_end_is_enough_by_the_exact_curve(name):
 
 
 def test_rows_that_do_not_apply_have_no_numbers():
-    found = rows(TABULAR)
-    refused = found["vrtd", "eta3^-2"]
+    refused = rows(TABULAR, sampling="iid")["vrtd", "eta3^-2"]
     assert refused.notes == ("does not apply: it excludes features that span the constants",)
     assert math.isnan(refused.order_value)
     assert math.isnan(refused.in_the_end)
-    assert rows(LINEAR)["almost-sure-td", "no rate"].notes == ("does not apply: it is for tabular features",)
-    assert math.isfinite(rows(LINEAR)["vrtd", "eta3^-2"].order_value)
+    linear = rows(LINEAR, sampling="iid")
+    assert linear["almost-sure-td", "no rate"].notes == ("does not apply: it is for tabular features",)
+    assert math.isfinite(linear["vrtd", "eta3^-2"].order_value)
 
 
 def test_nothing_is_guessed():
-    for row in gb.sample_complexities(LINEAR).rows:
+    for row in gb.sample_complexities(LINEAR, sampling="iid").rows:
         missing = [value for value in (row.certified, row.in_the_end) if math.isnan(value)]
         assert len(row.notes) == len(missing) or row.notes[0].startswith("does not apply")
         if row.algorithm in ("projected-td", "implicit-td", "vrtd"):
@@ -83,7 +83,7 @@ def test_nothing_is_guessed():
 
 
 def test_json_has_no_nan():
-    answer = gb.sample_complexities(TABULAR).to_dict()
+    answer = gb.sample_complexities(TABULAR, sampling="iid").to_dict()
     assert json.loads(json.dumps(answer, allow_nan=False))["rows"][2]["certified"] is None
 
 
