@@ -58,7 +58,7 @@ def test_all_verdicts_are_there(page, tables):
 
 def test_the_first_screen_says_what_held(page, tables):
     """A sentence for each protocol, with the runs of each claim that did not hold, above the tabs."""
-    first = unescape(page.read_text().split('role="tablist"')[0])
+    first = unescape(page.read_text().split('<div role="tablist"')[0])
     sentences = headline(tables.verdicts)
     assert [("literal" in s, "inferred" in s, "fair" in s) for s in sentences] == [
         (True, False, False),
