@@ -170,7 +170,7 @@ class TestAlmostSure:
         largest[:straying, -1] = largest[:straying, 0]
         return [
             almost_sure.Excursions(name, 2_000, largest)
-            for name in (*almost_sure.METHODS, almost_sure.CONSTANT)
+            for name in (*almost_sure.SURE_METHODS, almost_sure.STEADY_STEP)
         ]
 
     def test_runs_that_fall(self):

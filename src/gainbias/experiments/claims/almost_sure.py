@@ -41,8 +41,8 @@ STEADY_FALL = -0.25
 MOST_STRAYING = 0.05
 """Share of runs that may still be as far away as half of where they were."""
 
-METHODS = ("double-chain", "single-chain")
-CONSTANT = "double-chain, constant step"
+SURE_METHODS = ("double-chain", "single-chain")
+STEADY_STEP = "double-chain, constant step"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +61,8 @@ def collect(seed: int, quick: bool) -> list[Excursions]:
     problem = slow_problem(np.random.default_rng(seed), 0.1)
     a = 2.0 / problem.condition_numbers.eta1
     decaying = Harmonic(a, 8.0 * a)
-    cases: list[tuple[str, str, Schedule]] = [(name, name, decaying) for name in METHODS]
-    cases.append((CONSTANT, "double-chain", Constant(0.01)))
+    cases: list[tuple[str, str, Schedule]] = [(name, name, decaying) for name in SURE_METHODS]
+    cases.append((STEADY_STEP, "double-chain", Constant(0.01)))
     return [_excursions(label, name, problem, schedule, runs, windows) for label, name, schedule in cases]
 
 
@@ -87,7 +87,7 @@ def judge(found: list[Excursions]) -> Judgement:
         straying = int((each.largest[:, -1] > 0.5 * each.largest[:, 0]).sum())
         share = proportion_interval(straying, len(each.largest))
         worst, stray = f"{each.name}: power of the worst run", f"{each.name}: share of runs that stray"
-        if each.name == CONSTANT:
+        if each.name == STEADY_STEP:
             parts += [shown(worst, power), shown(stray, share)]
         else:
             parts += [at_most(worst, power, STEADY_FALL), at_most(stray, share, MOST_STRAYING)]

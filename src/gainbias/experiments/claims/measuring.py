@@ -197,7 +197,7 @@ def steps_for_error(
     >>> def errors_of(step_size, steps):
     ...     return np.exp(-2.0 * step_size * steps) + step_size
     >>> steps, step_size = steps_for_error(errors_of, rate=1.0)
-    >>> abs(step_size - 0.005) < 1e-4, abs(steps / (np.log(200) / 0.01) - 1.0) < 0.01
+    >>> abs(step_size - 0.005) < 1e-4, bool(abs(steps / (np.log(200) / 0.01) - 1.0) < 0.01)
     (True, True)
     """
     step_size, close = LONGEST_STEP, 0.1 if by_runs else 0.01

@@ -57,10 +57,10 @@ from gainbias.types import Floats, Ints
 ErrorOf = Literal["weights", "values", "values for the bias"]
 """Errors of weights or centred values against the method's own limit, or of these values against the bias."""
 
-AVERAGE = ("double-chain", "single-chain", "td-lambda")
+UNDISCOUNTED = ("double-chain", "single-chain", "td-lambda")
 DISCOUNTED = "discounted-td"
 
-RUNS = 64
+RUNS_OF_SINGLE_CHAIN = 64
 """Runs whose mean stands in for an exact curve."""
 
 RUNS_DOWN_TO = 0.01
@@ -79,10 +79,10 @@ NO_GROWTH = 0.1
 SHARE_OF_DISCOUNT = 0.25
 """Share of the wanted error that the discount may cost discounted TD, of which half is all that stays."""
 
-MIXING_TIMES = 100
+CURVE_MIXING_TIMES = 100
 """Along a chain curves have at least so many mixing times (to a distance of 1/2)."""
 
-DECADES: dict[Sampling, float] = {"iid": 3.0, "markov": 2.25}
+PARITY_DECADES: dict[Sampling, float] = {"iid": 3.0, "markov": 2.25}
 """Along a chain steps of 1e-10 are needed beyond, and a change of 1e-15 in a step is lost in rounding."""
 
 SAMPLINGS: tuple[Sampling, ...] = ("iid", "markov")
@@ -133,12 +133,12 @@ def needed(
             params=params,
             sampling=sampling,
             checkpoints=steps,
-            lanes=RUNS if by_runs else None,
+            lanes=RUNS_OF_SINGLE_CHAIN if by_runs else None,
         )
         return _errors(curve, error_of)
 
     rate = min(slow_rates(algorithm, problem, params))
-    mixing = MIXING_TIMES * problem.mixing_time(0.5) if sampling == "markov" else 0
+    mixing = CURVE_MIXING_TIMES * problem.mixing_time(0.5) if sampling == "markov" else 0
     steps, _ = steps_for_error(errors_of, rate, by_runs=by_runs, at_least=mixing)
     return steps * algorithm.chains, float(errors_of(1e-9, np.array([0, 1]))[0])
 
@@ -183,7 +183,7 @@ class _Case(NamedTuple):
 def _falling(
     seed: int, quick: bool, sampling: Sampling, families: Sequence[str]
 ) -> Iterator[tuple[str, int, float, Problem]]:
-    decades = 1.0 if quick else DECADES[sampling]
+    decades = 1.0 if quick else PARITY_DECADES[sampling]
     for family in families:
         for chain in range(1 if quick else 3):
             for coupling in np.geomspace(FIRST_COUPLING, FIRST_COUPLING * 10.0**-decades, 3 if quick else 5):
@@ -200,7 +200,7 @@ def _to_one(seed: int, quick: bool) -> Iterator[tuple[int, float, Problem]]:
 
 def _methods(coupling: float, quick: bool) -> tuple[str, ...]:
     by_runs = coupling >= RUNS_DOWN_TO and not quick
-    return AVERAGE if by_runs else tuple(name for name in AVERAGE if name != "single-chain")
+    return UNDISCOUNTED if by_runs else tuple(name for name in UNDISCOUNTED if name != "single-chain")
 
 
 def collect_order(seed: int, quick: bool) -> list[ParityPoint]:
@@ -448,17 +448,17 @@ def _counts(points: list[ParityPoint]) -> dict[str, object]:
     return {
         "chains": in_words(1 + max(point.chain for point in points), "chain"),
         "decades": in_words(round(math.log10(max(left) / min(left))), "decade"),
-        "runs": f", for single-chain means over {RUNS} runs over the first decade"
+        "runs": f", for single-chain means over {RUNS_OF_SINGLE_CHAIN} runs over the first decade"
         if any(p.method == "single-chain" for p in falling)
         else "",
     }
 
 
-HOW = (
+PARITY_HOW = (
     "Transitions after which the error stays below 0.01, with the constant step that leaves half of it: "
     "exact curves on small chains over {decades}{runs}"
 )
-INTERVAL = (
+PARITY_INTERVAL = (
     "95 % interval of a straight line through the logarithms, over {chains}; of numbers of samples the range"
 )
 
@@ -467,8 +467,9 @@ ORDER_CLAIM = Claim(
     text="Double-chain needs as many samples as discounted TD in the sense of the theorems: at most of the "
     "order of eta^-2, each in its own condition number.",
     where="Title; abstract; introduction; comparison table, last two rows and note 8",
-    how=HOW + "; errors of weights against each method's own limit, divided by log(first error / 0.01).",
-    interval=INTERVAL,
+    how=PARITY_HOW
+    + "; errors of weights against each method's own limit, divided by log(first error / 0.01).",
+    interval=PARITY_INTERVAL,
     collect=collect_order,
     judge=judge_order,
     findings=("finding-36",),
@@ -479,10 +480,10 @@ ANSWER_CLAIM = Claim(
     text="Double-chain and single-chain need no more samples than discounted TD, but for a constant factor, "
     "for the bias up to a constant at the same accuracy.",
     where='Title, and the abstract\'s "matching the efficiency", read as a statement about one answer',
-    how=HOW
+    how=PARITY_HOW
     + "; errors of centred values under the stationary law. Discounted TD has the discount at which a "
     "quarter of the wanted error is its own, or, as the discount tends to 1, errors against its own limit.",
-    interval=INTERVAL,
+    interval=PARITY_INTERVAL,
     collect=collect_answer,
     judge=judge_answer,
 )

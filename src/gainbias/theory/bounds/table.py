@@ -57,7 +57,7 @@ def _quartic(numbers: ConditionNumbers, discount: float) -> float:
     return numbers.eta2**-4
 
 
-ROWS = (
+COMPARISON_ROWS = (
     TableRow("tsitsiklis1999average", "td-lambda", "no rate", None, linear_only=True),
     TableRow("blaser2024almost", "almost-sure-td", "no rate", None, tabular_only=True),
     TableRow("zhang2021finite", "td-lambda", "eta2^-4", _quartic),
@@ -179,7 +179,7 @@ def sample_complexities(
     numbers = problem.condition_numbers
     shown = {name: float(getattr(numbers, name)) for name in ("eta1", "eta2", "eta3")}
     shown["eta_discounted"] = (1.0 - discount) * float(numbers.gram_min)
-    rows = tuple(_row(row, problem, epsilon, sampling, discount) for row in ROWS)
+    rows = tuple(_row(row, problem, epsilon, sampling, discount) for row in COMPARISON_ROWS)
     return SampleComplexities(epsilon, sampling, discount, shown, rows)
 
 
