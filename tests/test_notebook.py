@@ -137,7 +137,7 @@ def test_an_answer_is_marked_by_whether_it_can_be_trusted():
 
 
 def test_an_estimate_and_a_comparison():
-    compared = gb.compare("FrozenLake-v1", "random", [1] * 16, num_steps=5_000)
+    compared = gb.compare("FrozenLake-v1", "random", [1] * 16, num_steps=2_000)
     texts = read(compared.first)
     assert texts[texts.index("gain") + 1].startswith(f"{compared.first.gain:.4f}"[:5])
     assert "difference" in read(compared)
@@ -166,7 +166,7 @@ def test_values_as_people_read_them():
 
 class TestTables:
     def test_values_of_observations(self):
-        estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=5_000)
+        estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=2_000)
         frame = estimate.to_frame()
         assert frame.index.tolist() == list(range(16))
         assert frame["value"].to_numpy() == pytest.approx(estimate.value(np.arange(16)), nan_ok=True)

@@ -97,6 +97,7 @@ _HOMES = {
     "q_learning": "gainbias.tasks.gym.q_learning",
     "read_requests": "gainbias.evaluation.sources.records",
     "recommend": "gainbias.theory.recommend",
+    "sample_complexities": "gainbias.theory.bounds.table",
     "reproduce": "gainbias.experiments.reproduce",
     "run": "gainbias.engine.run",
     "scalarise": "gainbias.tasks.gym.table",

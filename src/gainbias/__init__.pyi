@@ -94,6 +94,7 @@ from gainbias.theory.bounds.bound import bound as bound
 from gainbias.theory.bounds.facts import mixing_constants as mixing_constants
 from gainbias.theory.bounds.facts import projection_radii as projection_radii
 from gainbias.theory.bounds.record import Bound as Bound
+from gainbias.theory.bounds.table import sample_complexities as sample_complexities
 from gainbias.theory.curve.curve import Curve as Curve
 from gainbias.theory.curve.curve import exact_curve as exact_curve
 from gainbias.theory.recommend import Recommendation as Recommendation

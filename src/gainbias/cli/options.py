@@ -215,13 +215,20 @@ def _add_run(verbs: Any) -> None:
 
 def _add_bound(verbs: Any) -> None:
     example = (
-        "example:\n  gainbias bound boyan-chain --algorithm double-chain --sampling iid --step-size 3e-5 "
-        "--steps 3e6"
+        "examples:\n  gainbias bound boyan-chain --algorithm double-chain --sampling iid --step-size 3e-5 "
+        "--steps 3e6\n  gainbias bound frozen-lake --all --epsilon 0.1"
     )
     about = "what a theorem guarantees on a task: the bound, its conditions and its constants"
     verb = _verb(verbs, "bound", about, example)
     _add_run_options(verb)
     verb.add_argument("--as-printed", action="store_true", help="the paper's letter, not the corrected form")
+    verb.add_argument(
+        "--all",
+        action="store_true",
+        help="the samples that each row of the paper's comparison table asks for",
+    )
+    verb.add_argument("--epsilon", type=float, help="with --all: wanted squared error (default: 0.01)")
+    verb.add_argument("--discount", type=float, help="with --all: of discounted TD (default: 0.99)")
 
 
 def _add_run_options(verb: argparse.ArgumentParser) -> None:

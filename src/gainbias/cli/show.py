@@ -232,6 +232,35 @@ def show_bound(bound: dict[str, Any]) -> None:
     console.print(facts, _conditions(bound["conditions"]), _constants(bound["constants"]))
 
 
+def show_sample_complexities(answer: dict[str, Any]) -> None:
+    """Show the comparison table as numbers, and why numbers are missing."""
+    title = f"Transitions for a squared error of {answer['epsilon']:g}, {answer['sampling']}"
+    table = Table(title=escape(title))
+    for heading in ("first author", "algorithm", "order"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("as a number", "certified", "enough in the end"):
+        table.add_column(heading, justify="right")
+    notes: dict[str, None] = {}
+    for row in answer["rows"]:
+        notes.update(dict.fromkeys(row["notes"]))
+        marks = "".join(f" [{list(notes).index(note) + 1}]" for note in row["notes"])
+        numbers = [row[name] for name in ("order_value", "certified", "in_the_end")]
+        told = ["-" if number is None else f"{number:.2g}" for number in numbers]
+        author = row["reference"].split(":")[0].split(",")[0]
+        table.add_row(*map(escape, (author, row["algorithm"] + marks, row["order"], *told)))
+    conditions = ", ".join(f"{name} = {value:.3g}" for name, value in answer["condition_numbers"].items())
+    console = Console()
+    console.print(table)
+    console.print(escape(f"{conditions} (discount {answer['discount']:g})"))
+    console.print(
+        "The order has no constants and is no guarantee. What is certified holds by a theorem. What is "
+        "enough in the end is exact for steps a / (t + c0) with a = 2 / the slowest rate, as the error "
+        "becomes small."
+    )
+    for number, note in enumerate(notes, 1):
+        console.print(escape(f"[{number}] {note}"))
+
+
 def _value(bound: dict[str, Any]) -> str:
     """Return the value, and where it is from if it is not the theorem's."""
     if not bound["certified"]:

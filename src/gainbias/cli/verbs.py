@@ -143,6 +143,10 @@ def _run(options: argparse.Namespace) -> int:
 def _bound(options: argparse.Namespace) -> int:
     from gainbias.cli.show import show_bound
 
+    if options.all:
+        return _sample_complexities(options)
+    if options.epsilon is not None or options.discount is not None:
+        raise ValueError("--epsilon and --discount belong to --all; of a theorem, use --param discount=0.9")
     task = arguments.chosen_task(options, options.task)
     bound = gainbias.bound(
         options.algorithm,
@@ -154,6 +158,27 @@ def _bound(options: argparse.Namespace) -> int:
         **arguments.read_settings(options.param),
     )
     return _answer(options, bound.to_dict(), show_bound)
+
+
+def _sample_complexities(options: argparse.Namespace) -> int:
+    from gainbias.cli.show import show_sample_complexities
+
+    given = {
+        "--algorithm": options.algorithm != "single-chain",
+        "--steps": options.steps is not None,
+        "--step-size": options.step_size is not None,
+        "--param": bool(options.param),
+        "--as-printed": options.as_printed,
+    }
+    if useless := [name for name, is_there in given.items() if is_there]:
+        raise ValueError(f"--all is about all algorithms and finds steps itself: leave out {useless[0]}")
+    table = gainbias.sample_complexities(
+        arguments.chosen_task(options, options.task),
+        epsilon=0.01 if options.epsilon is None else options.epsilon,
+        sampling=options.sampling,
+        discount=0.99 if options.discount is None else options.discount,
+    )
+    return _answer(options, table.to_dict(), show_sample_complexities)
 
 
 def _evaluate(options: argparse.Namespace) -> int:

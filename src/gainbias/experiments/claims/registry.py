@@ -11,20 +11,24 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+import gainbias
 from gainbias.experiments.claims import (
+    almost_sure,
     bound_holds,
+    bridge,
     conditions,
     dimension,
     double_sampling,
     eta_order,
     one_limit,
+    parity,
     rate,
     reward_estimate,
     splitting,
 )
 from gainbias.experiments.claims.claim import Claim, ClaimResult
 from gainbias.experiments.engines import opened
-from gainbias.experiments.provenance import code_version, hash_of
+from gainbias.experiments.provenance import code_version, hash_of, package_versions
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import complete, refuse_failures, show_labels
 from gainbias.experiments.units import BATCH_SECONDS, Columns
@@ -43,9 +47,14 @@ CLAIMS: dict[str, Claim] = {
     for claim in (
         eta_order.INDEPENDENT_CLAIM,
         eta_order.ALONG_CHAIN_CLAIM,
+        parity.ORDER_CLAIM,
+        parity.ANSWER_CLAIM,
+        bridge.CLAIM,
         rate.CLAIM,
         dimension.CLAIM,
+        dimension.PROJECTED_CLAIM,
         one_limit.CLAIM,
+        almost_sure.CLAIM,
         splitting.CLAIM,
         conditions.CLAIM,
         bound_holds.CLAIM,
@@ -132,7 +141,11 @@ def check_claims(
             complete(units, results, engine, lambda now: show_labels(watch, now, count))
         refuse_failures(results, units)
         stored = [tables["claim"]["result"][0].as_py() for tables in results.stored_tables(units)]
-    return [replace(ClaimResult.from_dict(json.loads(result)), command=command) for result in stored]
+    versions = {"gainbias": gainbias.__version__, **package_versions()}
+    return [
+        replace(ClaimResult.from_dict(json.loads(result)), command=command, versions=versions)
+        for result in stored
+    ]
 
 
 def _known(name: str) -> str:
