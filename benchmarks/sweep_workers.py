@@ -1,9 +1,9 @@
 """How many workers one driver can feed: python -m benchmarks.sweep_workers [--workers 100 300 1000].
 
-The scheduler, the driver and what they say to each other are real. Workers are Dask's, hundreds in a process,
-and only sleep: each unit takes two seconds, and its answer has the size of a real one. What counts is the
-processor time that the driver and the scheduler need for each batch, which hardly depends on what else this
-machine does, and whether all workers have something to do.
+The scheduler, the driver and what they say to each other are real. Workers are Dask's, with 25 threads each
+and ten in a process, and only sleep: each unit takes two seconds, and its answer has the size of a real one.
+What counts is the processor time that the driver and the scheduler need for each unit, which hardly depends
+on what else this machine does, and whether all threads have something to do.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from gainbias.experiments.units import Unit, UnitAnswer, packed
 from tests.experiments.cluster import cluster
 from tests.experiments.trivial import Trivial
 
-SECONDS, PER_PROCESS = 2.0, 250
+SECONDS, THREADS, PER_PROCESS = 2.0, 25, 250
 ROWS = {"runs": {"step": list(range(500)), "error": [0.1 * row for row in range(500)]}}
 
 
@@ -36,14 +36,13 @@ def pretend(units: Sequence[Unit], *_: object) -> Answers:
 
 
 async def host(address: str, count: int) -> None:
-    """Be many workers, until this process is ended."""
+    """Be workers with so many threads together, until this process is ended."""
     from distributed import Worker
 
     engines._compute_beside = pretend
     code_version(), code_version(())  # once for all of them
-    quiet = {"nthreads": 1, "memory_limit": 0, "dashboard": False}
-    for _ in range(count):
-        await Worker(address, **quiet)
+    for first in range(0, count, THREADS):
+        await Worker(address, nthreads=min(THREADS, count - first), memory_limit=0, dashboard=False)
     await asyncio.Event().wait()
 
 

@@ -172,7 +172,7 @@ class TestRoster:
         roster, present = Roster(), {"right 1": 4, "wrong 1": 2, "wrong 2": 2, "silent": 1, "broken": 8}
         for _ in range(2):
             roster.update(present, self.ask)
-        assert roster.threads == {"right 1": 4}
+            assert roster.threads == {"right 1": 4}
         assert said == [
             "worker broken is left out: it cannot load gainbias (No module named 'gainbias'): install the "
             "same version there",
@@ -456,7 +456,6 @@ class TestCluster:
     def test_it_waits_for_workers_and_goes_on_when_all_and_the_scheduler_are_lost(
         self, tmp_path: Path, capsys
     ) -> None:
-        began = time.monotonic()
         with cluster(tmp_path, 0, PYTHONPATH=os.pathsep.join([*sys.path, ROOT])) as dask:
             nannies: list[subprocess.Popen[bytes]] = []
             threading.Timer(3.0, lambda: nannies.append(dask.add(1))).start()
@@ -477,7 +476,6 @@ class TestCluster:
         said = capsys.readouterr().err.splitlines()
         assert said[0] == "the cluster has no workers that can be used: waiting for up to 5 min"
         assert any(line.endswith("does not answer: waiting for up to 5 min") for line in said)
-        assert time.monotonic() - began < 120.0
 
 
 INTERRUPTED = """
