@@ -42,8 +42,8 @@ def changed(text: str, changes: dict[str, str]) -> str:
     return text
 
 
-def driven(command: list[str], folder: Path, queue: Slurm) -> str:
-    """Run a driver, end all jobs when some units are done and again when it goes on; return what it said."""
+def driven(command: list[str], folder: Path, queue: Slurm, again: str = "") -> None:
+    """Run a driver, end all jobs when some units are done, twice; `again` is then typed in a shell."""
     environment = {**queue.environment, "PYTHONPATH": os.pathsep.join([*sys.path, str(ROOT)])}
     with open(folder / "said", "w+") as said:
         process = subprocess.Popen(
@@ -59,7 +59,7 @@ def driven(command: list[str], folder: Path, queue: Slurm) -> str:
                 ):
                     queue.ask("scancel", *queue.jobs())
                     ended += 1
-                    time.sleep(1.0)
+                    queue.ask("bash", "-c", f"cd {folder}; {again}true")
                 time.sleep(0.2)
         finally:
             if process.poll() is None:
@@ -69,7 +69,6 @@ def driven(command: list[str], folder: Path, queue: Slurm) -> str:
         words = said.read()
     assert process.returncode == 0, words
     assert ended == 2, words
-    return words
 
 
 def test_workers_as_an_array_of_jobs(queue: Slurm, undisturbed: bytes, tmp_path: Path) -> None:
@@ -86,8 +85,8 @@ def test_workers_as_an_array_of_jobs(queue: Slurm, undisturbed: bytes, tmp_path:
     }
     words = changed(dict(NAMED)["in a shell"], changes)
     [submit] = [line for line in words.splitlines() if line.startswith("sbatch")]
-    script = f"(sleep 15; {submit}) &\n(sleep 40; {submit}) &\n{words}\nstatus=$?; kill %1; exit $status"
-    words = driven(["bash", "-m", "-c", script], tmp_path, queue)
+    script = f"{words}\nstatus=$?; kill %1; exit $status"  # the scheduler is the first job of this shell
+    driven(["bash", "-m", "-c", script], tmp_path, queue, f"{submit}; ")
     assert (tmp_path / "results/study/runs.parquet").read_bytes() == undisturbed
 
 
