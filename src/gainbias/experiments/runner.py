@@ -32,7 +32,7 @@ TICK_SECONDS = 0.5
 """So often, at least, progress is shown while units are waited for."""
 
 FEW_WORKERS = 100
-"""With more workers batches are longer in proportion: the scheduler of a cluster needs about 2 ms for each."""
+"""With more, batches are longer in proportion: the scheduler of a cluster needs about 2 ms for each."""
 
 MOST_DEATHS = 3
 """A unit is given up when this many workers were killed while they computed it, all but the first alone."""
