@@ -186,21 +186,22 @@ def test_tables_are_the_same_whatever_happens(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_unit_that_kills_its_worker_does_not_hold_up_the_others() -> None:
-    """On 8 workers they take at most half as long again; `benchmarks.sweep` measures the killer, too."""
+def test_a_unit_that_kills_its_worker_costs_little() -> None:
+    """48 units of 2 s on 8 workers take at most half as long again, if processes start at once.
 
-    def seconds(engine: Engine, bad: int) -> float:
-        units, last = [Trivial(n, "kill" if n == bad else "sleep", takes=2.0) for n in range(48)], 0.0
-        began, errors = time.monotonic(), list[str]()
-        for found in execute(units, engine):
-            errors += [answer.error for answer in found.units]
-            if any(not answer.error for answer in found.units):
-                last = time.monotonic() - began
-        assert len(errors) == 48
+    They do not where many other programs run, so their start is measured, too: two lives of the killer and the
+    worker that is missed wait for one.
+    """
+
+    def seconds(engine: Engine, count: int, bad: int = -1) -> float:
+        units = [Trivial(n, "kill" if n == bad else "sleep", takes=2.0) for n in range(count)]
+        began = time.monotonic()
+        errors = [answer.error for found in execute(units, engine) for answer in found.units]
+        assert len(errors) == count
         assert sum(map(bool, errors)) == (bad >= 0)
-        return last
+        return time.monotonic() - began
 
     with opened("local", 8) as engine:
-        list(execute([Trivial(n, "sleep", takes=1.0) for n in range(100, 108)], engine))  # all have started
-        calm = seconds(engine, -1)
-        assert seconds(engine, 5) < 1.5 * calm
+        start = seconds(engine, 8) - 2.0
+        calm = seconds(engine, 48)
+        assert seconds(engine, 48, bad=5) < 1.5 * calm + 3.0 * start
