@@ -189,8 +189,8 @@ def test_tables_are_the_same_whatever_happens(tmp_path: Path) -> None:
 def test_a_unit_that_kills_its_worker_costs_little() -> None:
     """48 units of 2 s on 8 workers take at most half as long again, if processes start at once.
 
-    They do not where many other programs run, so their start is measured, too: two lives of the killer and the
-    worker that is missed wait for one.
+    They do not where many other programs run, so their start is measured, too: two lives of the killer and
+    the worker that is missed wait for one.
     """
 
     def seconds(engine: Engine, count: int, bad: int = -1) -> float:
