@@ -1,5 +1,6 @@
 """The study: units and their ids, the same bytes however it was run, resuming, refusing."""
 
+import json
 import platform
 import shutil
 from datetime import datetime
@@ -11,11 +12,14 @@ import pandas
 import pytest
 
 import gainbias as gb
+from gainbias import cli
 from gainbias.experiments import provenance
+from gainbias.experiments.claims.registry import check_claims
 from gainbias.experiments.provenance import code_version
 from gainbias.experiments.reproduce import PAPER_METHODS, PROTOCOLS, VARIANCE_REDUCED, Instance, plan
 from gainbias.experiments.results import Results
 from gainbias.progress import Watch
+from tests.experiments.cluster import cluster
 from tests.experiments.small import run_small, table_bytes
 
 
@@ -275,3 +279,18 @@ def test_comments_docstrings_and_names_of_files_are_no_part_of_an_id(tmp_path: P
     assert fresh() == before
     (root / "engine" / "step_sizes.py").write_text(text.replace("return ", "return  1.0 * ", 1))
     assert fresh() != before
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_bytes(results: Results, tmp_path: Path, capsys) -> None:
+    names = ["splitting", "reward-estimate"]
+    with cluster(tmp_path) as dask:
+        where = ["--engine", "dask", "--address", dask.address, "--wait", "2min"]
+        same = ["--task", "random-walk-50", "--task", "frozen-lake", "--instances", "2", "--shorten", "200"]
+        assert cli.main(["reproduce", "--output", str(tmp_path / "results"), *same, *where]) == cli.DONE
+        assert table_bytes(Results(tmp_path / "results")) == table_bytes(results)
+        capsys.readouterr()
+        assert cli.main(["claims", *names, "--quick", *where, "--json"]) == cli.DONE
+    found = json.loads(capsys.readouterr().out)
+    here = json.dumps([one.to_dict() for one in check_claims(names, quick=True, workers=1)])
+    assert [one | {"command": ""} for one in found] == [one | {"command": ""} for one in json.loads(here)]

@@ -370,6 +370,15 @@ def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
 
 
+def _add_where(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--engine", default="local", help="local or dask (default: %(default)s)")
+    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
+    verb.add_argument("--address", help="of the scheduler of a Dask cluster")
+    verb.add_argument(
+        "--wait", metavar="TIME", help="how long a cluster may be without workers, as in 2h (default: 30s)"
+    )
+
+
 def _add_claims(verbs: Any) -> None:
     example = (
         "examples:\n  gainbias claims reward-estimate splitting\n  gainbias claims --output results/claims"
@@ -380,7 +389,7 @@ def _add_claims(verbs: Any) -> None:
         "--quick", action="store_true", help="a small version, for a first look, and marked as one"
     )
     verb.add_argument("--seed", type=int, default=0, help="of everything random (default: %(default)s)")
-    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
+    _add_where(verb)
     verb.add_argument("--output", metavar="FOLDER", help="also store figures, a page and JSON in this folder")
     verb.add_argument("--overwrite", action="store_true", help="replace the claims that the folder holds")
 
@@ -395,7 +404,7 @@ def _add_reproduce(verbs: Any) -> None:
     verb.add_argument("--protocol", action="append", help="literal, inferred or fair (default: all three)")
     verb.add_argument("--task", action="append", help="id of a task (default: the paper's fifteen)")
     verb.add_argument("--shorten", type=int, default=1, help="divide the steps by this, for a quick look")
-    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
+    _add_where(verb)
     verb.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the tasks that have it"
     )
@@ -418,9 +427,7 @@ def _add_sweep(verbs: Any) -> None:
     verb.add_argument("--output", metavar="FOLDER", help="results folder (default: results/ and the name)")
     verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
     verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
-    verb.add_argument("--engine", default="local", help="local or dask (default: %(default)s)")
-    verb.add_argument("--address", help="of the scheduler of a Dask cluster")
-    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
+    _add_where(verb)
     verb.add_argument("--max-units", type=int, default=100_000, help="refuse more (default: %(default)s)")
     verb.add_argument("--unit-seconds", type=float, help="end a unit that takes longer, as failed")
     verb.add_argument("--unit-memory", type=float, metavar="BYTES", help="the same for memory, such as 4e9")

@@ -249,7 +249,7 @@ def show_sample_complexities(answer: dict[str, Any]) -> None:
         author = row["reference"].split(":")[0].split(",")[0]
         table.add_row(*map(escape, (author, row["algorithm"] + marks, row["order"], *told)))
     conditions = ", ".join(f"{name} = {value:.3g}" for name, value in answer["condition_numbers"].items())
-    console = Console()
+    console = Screen()
     console.print(table)
     console.print(escape(f"{conditions} (discount {answer['discount']:g})"))
     console.print(

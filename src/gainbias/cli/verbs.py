@@ -292,6 +292,11 @@ def _compare(options: argparse.Namespace) -> int:
     return DONE if all(complete) else FAILED
 
 
+def _engine(options: argparse.Namespace) -> dict[str, Any]:
+    """Return where to compute."""
+    return {name: getattr(options, name) for name in ("engine", "workers", "address", "wait")}
+
+
 def _claims(options: argparse.Namespace) -> int:
     from gainbias.cli.show import show_claims
     from gainbias.experiments.claims.registry import check_claims
@@ -305,7 +310,7 @@ def _claims(options: argparse.Namespace) -> int:
         options.claims or None,
         seed=options.seed,
         quick=options.quick,
-        workers=options.workers,
+        **_engine(options),
         folder=folder,
         command=options.command,
     )
@@ -327,7 +332,7 @@ def _reproduce(options: argparse.Namespace) -> int:
             instances=options.instances,
             shorten=options.shorten,
             settings=arguments.read_settings(options.set),
-            workers=options.workers,
+            **_engine(options),
             overwrite=options.overwrite,
             resume=options.resume,
             command=options.command,
@@ -358,7 +363,7 @@ def _sweep(options: argparse.Namespace) -> int:
     from gainbias.experiments.inspection import estimate, status, verify
     from gainbias.experiments.study import as_study
 
-    where = {"engine": options.engine, "workers": options.workers, "address": options.address}
+    where = _engine(options)
     if options.status:
         return _answer(options, status(options.status).to_dict(), show.show_status)
     if options.verify:

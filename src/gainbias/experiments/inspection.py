@@ -271,6 +271,7 @@ def verify(
     engine: EngineName = "local",
     workers: int | None = None,
     address: str | None = None,
+    wait: float | str | None = None,
     rng: random.Random | None = None,
 ) -> Verification:
     """Compute a random sample of the stored units again, and compare; look for damage in all of them.
@@ -281,7 +282,7 @@ def verify(
         Results folder of a sweep.
     sample : int
         How many units.
-    engine, workers, address
+    engine, workers, address, wait
         See `sweep`.
     rng : random.Random, optional
         Chooses; by default it is different each time.
@@ -296,7 +297,7 @@ def verify(
     chosen = (rng or random.Random()).sample(sorted(units), count)
     again = {unit.id: name for name in chosen for unit in [replace(units[name], code=code_version())]}
     records, found = results.log.records(), dict[str, str]()
-    with Watch() as watch, opened(engine, workers, address) as where:
+    with Watch() as watch, opened(engine, workers, address, wait=wait) as where:
         for finished in execute([replace(units[name], code=code_version()) for name in chosen], where):
             for answer in finished.units:
                 name = again[answer.id]

@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import sys
+import threading
 import time
 from collections.abc import Iterable
 from functools import cache
@@ -31,6 +32,9 @@ NOT_OF_RESULTS = ("report", "testing", "evaluation", "cli")
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 """What sets the threads of linear algebra, the first that is set."""
+
+_ONE_PARSER = threading.Lock()
+"""Python 3.11 cannot parse in several threads at a time, as those of a Dask cluster within one process."""
 
 
 @cache
@@ -106,7 +110,8 @@ def _sources(without: tuple[str, ...]) -> list[bytes]:
     """
     sources = [path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".csv")]
     kept = [path for path in sources if path.relative_to(PACKAGE).parts[0] not in without]
-    return sorted(_digest(path.read_bytes(), path.suffix == ".py") for path in kept)
+    with _ONE_PARSER:
+        return sorted(_digest(path.read_bytes(), path.suffix == ".py") for path in kept)
 
 
 @cache

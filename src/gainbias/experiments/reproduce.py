@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -25,7 +24,7 @@ from gainbias.algorithms.registry import as_algorithm, long_title, short_title
 from gainbias.engine.run import run
 from gainbias.engine.schedules import Harmonic
 from gainbias.engine.trace import Kind, Norm, Target, Trace
-from gainbias.experiments.engines import opened
+from gainbias.experiments.engines import EngineName, check_choice, opened
 from gainbias.experiments.provenance import circumstances, code_version, hash_of
 from gainbias.experiments.results import Layout, Results
 from gainbias.experiments.runner import complete, refuse_failures, show_labels
@@ -60,7 +59,10 @@ def reproduce(
     instances: int = INSTANCES,
     shorten: int = 1,
     settings: Mapping[str, Any] | None = None,
+    engine: EngineName = "local",
     workers: int | None = None,
+    address: str | None = None,
+    wait: float | str | None = None,
     overwrite: bool = False,
     resume: bool = False,
     command: str = "gainbias.reproduce",
@@ -81,8 +83,8 @@ def reproduce(
         Divide the number of steps by this, for a quick look; 1 is the study itself.
     settings : mapping, optional
         Changes to the settings of tasks; each takes those that it has.
-    workers : int, optional
-        Number of processes, by default one for each core. It changes no result.
+    engine, workers, address, wait
+        Where it is computed, see `gainbias.sweep`. It changes no result.
     overwrite, resume : bool
         What to do with a folder that already holds a study: start afresh, or go on. A study can be resumed
         with more or fewer instances, tasks and protocols, but not with other `settings` or `shorten`. What
@@ -108,16 +110,16 @@ def reproduce(
     """
     require("gym,mo,data,report", "gymnasium", "mo_gymnasium", "pandas", "pyarrow", "matplotlib")
     settings = _as_stored(settings or {})
-    count = _number_of(workers)
+    check_choice(engine, workers, address, wait)
     units = plan(protocols, tasks, instances, shorten, settings)
     results, started = Results(folder), time.monotonic()
     choices = {"shorten": shorten, "settings": settings}
     results.check(LAYOUT.kind, choices, overwrite=overwrite, resume=resume)
     with Watch() as watch:
         try_settings(units, watch)
-        with opened("local", count) as engine, results.log:
+        with opened(engine, workers, address, wait=wait) as where, results.log:
             results.begin(LAYOUT, choices, overwrite=overwrite)
-            progress = complete(units, results, engine, lambda now: show_labels(watch, now, count))
+            progress = complete(units, results, where, lambda now: show_labels(watch, now, where.workers))
         refuse_failures(results, units)
         in_order = sorted(units, key=lambda unit: unit.place)
         results.write_tables(in_order, LAYOUT)
@@ -142,10 +144,6 @@ def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
             f"settings must be numbers, words and lists of these by name, found {settings!r}"
         ) from error
     return stored
-
-
-def _number_of(workers: int | None) -> int:
-    return os.cpu_count() or 1 if workers is None else as_integer(workers, "workers", least=1)
 
 
 def try_settings(units: Sequence[Instance], watch: Watch) -> None:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -30,6 +30,9 @@ STALLED_SECONDS = 15.0
 
 TICK_SECONDS = 0.5
 """So often, at least, progress is shown while units are waited for."""
+
+FEW_WORKERS = 100
+"""With more, batches are longer in proportion: the scheduler of a cluster needs about 2 ms for each."""
 
 MOST_DEATHS = 3
 """A unit is given up when this many workers were killed while they computed it, all but the first alone."""
@@ -309,12 +312,18 @@ def execute(units: Sequence[Unit], engine: Engine, stop: threading.Event | None 
             while queue and not stop.is_set() and len(flying) < ahead:
                 batch, alone = queue.next(engine.workers)
                 flying[engine.submit(batch, alone)] = batch
+            if not flying:
+                stop.wait(TICK_SECONDS)
             done, _ = wait(flying, timeout=TICK_SECONDS, return_when=FIRST_COMPLETED)
             for future in done:
-                yield queue.settle(flying.pop(future), future)
+                batch = flying.pop(future)
+                if engine.has_lost(future):
+                    queue.put_back(batch)
+                else:
+                    yield queue.settle(batch, future)
             if done or engine.is_busy:
                 active = time.monotonic()
-            elif time.monotonic() - active > STALLED_SECONDS:
+            elif time.monotonic() - active > (TICK_SECONDS if stop.is_set() else STALLED_SECONDS):
                 _take_back(flying, queue)
                 active = time.monotonic()
             if not done:
@@ -347,12 +356,13 @@ class _Queue:
     def next(self, workers: int) -> tuple[list[Unit], bool]:
         """Return units to be sent, and whether it is one that has to be alone.
 
-        They are for about `BATCH_SECONDS`, less near the end so that all workers have some.
+        They are for about `BATCH_SECONDS`, more with many workers, less near the end so that all have some.
         """
         if self._suspects:
             return [self._suspects.popleft()], True
         slowness = self._measured / self._nominal if self._nominal else 1.0
-        room = min(BATCH_SECONDS / max(slowness, 1e-3), self._left / (8 * workers))
+        seconds = BATCH_SECONDS * max(1.0, workers / FEW_WORKERS)
+        room = min(seconds / max(slowness, 1e-3), self._left / (8 * workers))
         batch = [self._waiting.popleft()]
         seconds = batch[0].seconds
         while self._waiting and seconds + self._waiting[0].seconds <= room:
@@ -365,11 +375,6 @@ class _Queue:
         """Return the answers of a batch, but of units that lost their worker and are to be tried again."""
         try:
             answers, machine = future.result()
-        except CancelledError as error:
-            raise RuntimeError(
-                "the connection to the cluster's scheduler was lost; what was finished is kept: go on with "
-                "--resume"
-            ) from error
         except _killed_worker():  # not by a unit, which cannot do it, but with its machine, and several times
             words = "the workers that it was sent to were lost, each with its machine or its memory"
             answers, machine = [UnitAnswer(unit.id, None, words, was_lost=True) for unit in batch], ""
@@ -379,6 +384,9 @@ class _Queue:
 
     def put_back(self, batch: list[Unit]) -> None:
         """Put units back at the head of the queue."""
+        if self._deaths[batch[0].id]:
+            self._suspects.extendleft(batch)  # which are sent alone
+            return
         self._waiting.extendleft(reversed(batch))
         self._left += sum(unit.seconds for unit in batch)
 
@@ -398,7 +406,7 @@ class _Queue:
         return answer._replace(error=f"{answer.error} (for the third time, the last two alone)")
 
 
-def _killed_worker() -> type[BaseException]:
-    """Return what Dask raises for work that lost several workers; nothing new if Dask is not in use."""
+def _killed_worker() -> tuple[type[BaseException], ...]:
+    """Return what Dask raises for work that lost several workers; nothing if Dask is not in use."""
     distributed = sys.modules.get("distributed")
-    return distributed.KilledWorker if distributed else CancelledError
+    return (distributed.KilledWorker,) if distributed else ()

@@ -30,6 +30,7 @@ def sweep(
     engine: EngineName = "local",
     workers: int | None = None,
     address: str | None = None,
+    wait: float | str | None = None,
     overwrite: bool = False,
     resume: bool = False,
     max_units: int = MOST_UNITS,
@@ -55,6 +56,9 @@ def sweep(
         Processes on this machine, by default one for each core.
     address : str, optional
         Of the cluster's scheduler.
+    wait : float or str, optional
+        How long a cluster may have no workers, at the start or when all are lost, or no scheduler after it
+        was there: seconds, or a time such as "90s", "30min" or "2h". By default 30 seconds.
     overwrite, resume : bool
         What to do with a folder that already holds a study: start afresh, or go on. A study can be resumed
         with more or fewer tasks, instances, seeds and algorithms: only what is new is computed. One that
@@ -94,7 +98,7 @@ def sweep(
     """
     require("data", "pandas", "pyarrow")
     study = as_study(study, max_units)
-    check_choice(engine, workers, address)
+    check_choice(engine, workers, address, wait)
     limits = UnitLimits(unit_seconds, unit_memory)
     limits.check()
     results, started = Results(folder or Path("results") / study.name), time.monotonic()
@@ -105,7 +109,7 @@ def sweep(
         if resume:
             _refuse_another_study(results, units)
         _try_settings(study, watch)
-        with opened(engine, workers, address, limits) as where, results.log:
+        with opened(engine, workers, address, limits, wait) as where, results.log:
             note = {"name": study.name, "code": code_version(), "study": study.to_dict()}
             changes = _changes(results, study) if resume else ""
             results.begin(study.layout, note, overwrite=overwrite)

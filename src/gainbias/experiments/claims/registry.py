@@ -27,7 +27,7 @@ from gainbias.experiments.claims import (
     splitting,
 )
 from gainbias.experiments.claims.claim import Claim, ClaimResult
-from gainbias.experiments.engines import opened
+from gainbias.experiments.engines import EngineName, check_choice, opened
 from gainbias.experiments.provenance import code_version, hash_of, package_versions
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import complete, refuse_failures, show_labels
@@ -98,7 +98,10 @@ def check_claims(
     *,
     seed: int = 0,
     quick: bool = False,
+    engine: EngineName = "local",
     workers: int | None = None,
+    address: str | None = None,
+    wait: float | str | None = None,
     folder: Path | str | None = None,
     command: str = "check_claims",
 ) -> list[ClaimResult]:
@@ -113,8 +116,8 @@ def check_claims(
     quick : bool
         A small version, for a first look: its intervals are wide and some figures are missing. Its results
         say that they are one.
-    workers : int, optional
-        Number of processes, by default one for each core, and no more than claims.
+    engine, workers, address, wait
+        Where they are measured, see `gainbias.sweep`.
     folder : path, optional
         Where finished claims are kept: those of the same sources are not measured again. It is made if it
         does not exist.
@@ -132,13 +135,15 @@ def check_claims(
     require("data", "pyarrow")
     chosen = list(CLAIMS) if names is None else [_known(name) for name in names]
     units = [ClaimUnit(name, seed, quick) for name in dict.fromkeys(chosen)]
-    count = min(workers or os.cpu_count() or 1, len(units))
+    check_choice(engine, workers, address, wait)
+    if engine == "local":
+        workers = min(workers or os.cpu_count() or 1, len(units))
     with contextlib.ExitStack() as stack:
         results = Results(folder or stack.enter_context(tempfile.TemporaryDirectory()))
         watch = stack.enter_context(Watch())
-        engine = stack.enter_context(opened("local", count))
+        where = stack.enter_context(opened(engine, workers, address, wait=wait))
         with results.log:
-            complete(units, results, engine, lambda now: show_labels(watch, now, count))
+            complete(units, results, where, lambda now: show_labels(watch, now, where.workers))
         refuse_failures(results, units)
         stored = [tables["claim"]["result"][0].as_py() for tables in results.stored_tables(units)]
     versions = {"gainbias": gainbias.__version__, **package_versions()}
