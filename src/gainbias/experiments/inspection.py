@@ -18,7 +18,8 @@ import numpy as np
 
 from gainbias.experiments.cell import Cell, exact_errors
 from gainbias.experiments.engines import EngineName, opened
-from gainbias.experiments.provenance import code_version, machine
+from gainbias.experiments.own import DIGEST, stored_problem
+from gainbias.experiments.provenance import code_of, machine
 from gainbias.experiments.results import FAILURE, MACHINE, MADE_WITH, Layout, Results
 from gainbias.experiments.runner import execute
 from gainbias.experiments.study import Study
@@ -85,6 +86,7 @@ def estimate(study: Study, workers: int | None = None) -> TimeEstimate:
     """Return how much a study is, and how long it will take with this many processes on this machine."""
     if workers is not None:
         as_integer(workers, "workers", least=1)
+    study.check_own()
     kinds = list(study.cells(first_only=True))
     each = study.count_units() // len(kinds)
     measured, compiling, began = [], 0.0, time.monotonic()
@@ -217,7 +219,7 @@ def planned(results: Results) -> list[Cell]:
     if note["kind"] != "sweep":
         raise ValueError(f"{results.folder} holds a {note['kind']}, not a sweep")
     try:
-        return list(Study.from_dict(note["study"]).cells(str(note["code"])))
+        return list(Study.from_dict(note["study"]).cells(results.codes or str(note["code"])))
     except (TypeError, KeyError) as error:
         raise ValueError(
             f"{results.folder / 'study.json'} is damaged: write it again with --resume"
@@ -268,6 +270,7 @@ def verify(
     folder: str | Path,
     sample: int = 10,
     *,
+    study: Study | None = None,
     engine: EngineName = "local",
     workers: int | None = None,
     address: str | None = None,
@@ -281,6 +284,9 @@ def verify(
         Results folder of a sweep.
     sample : int
         How many units.
+    study : Study, optional
+        The description that the user has. A study with functions of one's own needs it: nothing is imported
+        because a results folder names it.
     engine, workers, address
         See `sweep`.
     rng : random.Random, optional
@@ -294,10 +300,12 @@ def verify(
         raise ValueError(f"{results.folder} holds no whole units that could be verified")
     count = min(as_integer(sample, "sample", least=1), len(units))
     chosen = (rng or random.Random()).sample(sorted(units), count)
-    again = {unit.id: name for name in chosen for unit in [replace(units[name], code=code_version())]}
+    _refuse_references(results, study)
+    now = {name: _of_now(units[name], results) for name in chosen}
+    again = {unit.id: name for name, unit in now.items()}
     records, found = results.log.records(), dict[str, str]()
     with Watch() as watch, opened(engine, workers, address) as where:
-        for finished in execute([replace(units[name], code=code_version()) for name in chosen], where):
+        for finished in execute(list(now.values()), where):
             for answer in finished.units:
                 name = again[answer.id]
                 found[name] = _compared(records[name].read(), answer.payload)
@@ -311,8 +319,25 @@ def verify(
         different=[units[name].label for name in found if found[name] == "different"],
         damaged=_damage(results, every, stored),
         foreign=[str(path) for path in results.log.foreign()],
-        exact=results.note["code"] == code_version() and machines == {machine()},
+        exact=all(units[name].code == unit.code for name, unit in now.items()) and machines == {machine()},
     )
+
+
+def _of_now(unit: Cell, results: Results) -> Cell:
+    """Return a stored unit as it would be computed now."""
+    digest = dict(unit.settings).get(DIGEST)
+    problem = None if digest is None else stored_problem(results.folder, str(digest))
+    return replace(unit, code=code_of(unit.reach), problem=problem)
+
+
+def _refuse_references(results: Results, study: Study | None) -> None:
+    """Refuse to import what a folder names, unless the user's own description names it, too."""
+    named = Study.from_dict(results.note["study"]).references
+    if unknown := sorted(named - (study.references if study else set())):
+        raise ValueError(
+            f"{results.folder} names {', '.join(unknown)}, which is imported only if you name it: pass the "
+            f"description, as in gainbias sweep STUDY.toml --verify {results.folder}"
+        )
 
 
 def _damage(results: Results, units: list[Cell], stored: set[str]) -> list[str]:

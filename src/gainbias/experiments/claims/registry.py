@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -24,9 +24,9 @@ from gainbias.experiments.claims import (
 )
 from gainbias.experiments.claims.claim import Claim, ClaimResult
 from gainbias.experiments.engines import opened
-from gainbias.experiments.provenance import code_version, hash_of
+from gainbias.experiments.provenance import Reach, code_of, hash_of
 from gainbias.experiments.results import Results
-from gainbias.experiments.runner import complete, refuse_failures, show_labels
+from gainbias.experiments.runner import complete, refuse_failures, refuse_outdated, show_labels
 from gainbias.experiments.units import BATCH_SECONDS, Columns
 from gainbias.extras import require
 from gainbias.progress import Watch
@@ -63,14 +63,23 @@ class ClaimUnit:
     claim: str
     seed: int
     quick: bool
-    code: str = field(default_factory=lambda: code_version(()))  # claims depend on theory, too
+    code: str = ""
 
     seconds = BATCH_SECONDS  # one at a time
     lane_steps = 0
 
+    def __post_init__(self) -> None:
+        """Fill in the code, unless it is given."""
+        object.__setattr__(self, "code", self.code or code_of(self.reach))
+
+    @property
+    def reach(self) -> Reach:
+        """The module in which the claim is measured and judged."""
+        return (CLAIMS[self.claim].collect.__module__,)
+
     @cached_property
     def id(self) -> str:
-        """Hash of everything that determines the result, sources and versions included."""
+        """Hash of everything that determines the result, code and versions included."""
         return hash_of(asdict(self))
 
     @property
@@ -91,6 +100,7 @@ def check_claims(
     quick: bool = False,
     workers: int | None = None,
     folder: Path | str | None = None,
+    recompute: bool = False,
     command: str = "check_claims",
 ) -> list[ClaimResult]:
     """Put the paper's claims to the test.
@@ -107,8 +117,10 @@ def check_claims(
     workers : int, optional
         Number of processes, by default one for each core, and no more than claims.
     folder : path, optional
-        Where finished claims are kept: those of the same sources are not measured again. It is made if it
-        does not exist.
+        Where finished claims are kept: those of the same code are not measured again. It is made if it does
+        not exist.
+    recompute : bool
+        Whether finished claims may be measured again if their code or versions have changed.
     command : str
         What is recorded as the command that was typed.
 
@@ -126,6 +138,7 @@ def check_claims(
     count = min(workers or os.cpu_count() or 1, len(units))
     with contextlib.ExitStack() as stack:
         results = Results(folder or stack.enter_context(tempfile.TemporaryDirectory()))
+        refuse_outdated(units, results, recompute)
         watch = stack.enter_context(Watch())
         engine = stack.enter_context(opened("local", count))
         with results.log:
