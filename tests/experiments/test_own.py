@@ -1,4 +1,4 @@
-"""Studies with processes, problems, tasks and algorithms of the user: what is run, what counts, what is imported."""
+"""Studies with processes, problems, tasks and algorithms of the user: what is run, counted and imported."""
 
 import json
 import os

@@ -2,5 +2,5 @@
 
 Read `table` first: a `TransitionTable` is a finite environment. `continuing` joins its episodes to a process
 that never ends, `installed` reads tables from Gymnasium, and `q_learning` learns a policy for a table. The
-tasks are in `grid_worlds` and `multi_objective`. Gymnasium is optional: it is imported when a function needs it.
+tasks are in `grid_worlds` and `multi_objective`. Gymnasium is optional: it is imported when it is needed.
 """
