@@ -9,11 +9,12 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from docutils import nodes
+from typing import TYPE_CHECKING, Any
 
 from docs._ext.execute import BLOCK, Shown
+
+if TYPE_CHECKING:
+    from docutils import nodes
 
 FOLDER = "notebooks"
 """Where they are in the site."""
@@ -92,6 +93,8 @@ def _outputs(shown: Shown) -> list[dict[str, Any]]:
 
 def write_notebook(app: Any, doctree: nodes.document) -> None:
     """Write the notebook of a tutorial that was just read, and link to it at the end of its page."""
+    from docutils import nodes  # only Sphinx needs it
+
     name = app.env.docname
     shown = app.env.temp_data.get("shown")
     if not name.startswith("tutorials/") or not shown:
