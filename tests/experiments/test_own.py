@@ -22,6 +22,7 @@ from gainbias.experiments.results import Results
 from gainbias.experiments.runner import OutdatedError
 from gainbias.experiments.study import read_study
 from gainbias.experiments.units import WrongEnvironmentError, answer_of, unit_fault
+from tests.experiments.cluster import cluster
 
 MODULE = '''
 """Things of a user."""
@@ -251,6 +252,23 @@ class TestReferences:
         tables = [(results.folder / "runs.parquet").read_bytes() for results in (one, two)]
         assert tables[0] == tables[1]
 
+    @pytest.mark.slow
+    @pytest.mark.parametrize("is_there", [True, False])
+    def test_a_cluster(self, tmp_path: Path, module: str, is_there: bool) -> None:
+        """Dask workers find the module by their PYTHONPATH; one that does not is told so."""
+        file, root = with_module(tmp_path, module), str(Path(__file__).parents[2])
+        places = [*sys.path, root, *([str(tmp_path)] if is_there else [])]
+        with cluster(tmp_path, workers=1, PYTHONPATH=os.pathsep.join(places)) as dask:
+            where = {"engine": "dask", "address": dask.address}
+            if is_there:
+                one = gb.sweep(file, tmp_path / "one", workers=1)
+                two = gb.sweep(file, tmp_path / "two", **where)  # type: ignore[arg-type]
+                tables = [(results.folder / "runs.parquet").read_bytes() for results in (one, two)]
+                assert tables[0] == tables[1]
+            else:
+                with pytest.raises(RuntimeError, match=f"cannot find the module {module!r}, which the study"):
+                    gb.sweep(file, tmp_path / "two", **where)  # type: ignore[arg-type]
+
     def test_a_dry_run(self, tmp_path: Path, module: str) -> None:
         assert estimate(read_study(with_module(tmp_path, module)), 1).units == 12
 
@@ -299,6 +317,17 @@ class TestProblems:
             verify(results.folder, 1, workers=1)
         gb.sweep(self.STUDY, results.folder, workers=1, resume=True)
         assert verify(results.folder, 1, workers=1).passed
+
+    def test_verify_names_one_that_is_lost_and_goes_on(self, tmp_path: Path) -> None:
+        study = {**self.STUDY, "tasks": [*self.STUDY["tasks"], "two-loop"]}  # type: ignore[misc]
+        results = gb.sweep(study, tmp_path / "results", workers=1)
+        [path] = (results.folder / PROBLEMS).iterdir()
+        path.write_bytes(b"PK no archive")
+        found = verify(results.folder, 4, workers=1)
+        assert (found.checked, found.identical, found.passed) == (2, 2, False)
+        assert found.damaged == [f"{path} is no .npz file"]
+        gb.sweep(study, results.folder, workers=1, resume=True)
+        assert verify(results.folder, 4, workers=1).passed
 
     def test_no_pickle_is_read(self, tmp_path: Path) -> None:
         mark = tmp_path / "executed"

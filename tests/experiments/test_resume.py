@@ -1,7 +1,9 @@
 """Resuming: nothing finished goes before its replacement is there; what is computed again is said first."""
 
+import io
 import json
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -367,7 +369,9 @@ class TestWhatIsSaid:
     def test_a_reproduction(self, study: Results, tmp_path: Path, capsys, edit: Change) -> None:
         edit()
         folder = copy(study, tmp_path)
-        with pytest.raises(OutdatedError, match=r"1 of the 1 unit in .* because their code has changed"):
+        with pytest.raises(
+            OutdatedError, match=r"1 of the 1 unit in .* because the code has changed \(gainbias"
+        ):
             run_small(folder, **SMALL, resume=True)
         run_small(folder, **SMALL, resume=True, recompute=True)
         assert "1 unit again, because the code has changed (gainbias.engine.run)" in capsys.readouterr().err
@@ -416,6 +420,54 @@ class TestWhatIsSaid:
         said = capsys.readouterr()
         assert json.loads(said.out)["reused"] == 0
         assert ("because the code has changed (gainbias.engine.run)" in said.err) != quiet
+
+    @pytest.mark.parametrize("answer", ["y", "", "n"])
+    def test_on_a_terminal_it_is_asked(
+        self, sweep: Results, tmp_path: Path, capsys, edit: Change, monkeypatch, answer: str
+    ) -> None:
+        folder = copy(sweep, tmp_path)
+        before = contents(folder)
+        edit()
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
+        for stream in (sys.stdin, sys.stderr):
+            monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+        monkeypatch.setenv("TERM", "dumb")
+        file = tmp_path / "small.toml"
+        file.write_text(
+            'name = "small"\ntasks = ["boyan-chain"]\nalgorithms = ["lstd", "td-lambda"]\n'
+            "step_size = [0.05, 0.1]\nnum_steps = 200\ninstances = 2\ncheckpoints = 3\n"
+        )
+        words = ["sweep", str(file), "--output", str(folder), "--workers", "1", "--resume", "--json"]
+        done = cli.main(words)
+        said = capsys.readouterr().err
+        assert "compute them again? [y/N]" in said
+        assert said.count("4 of the 4 units in") == 1
+        assert (contents(folder) == before) == (answer != "y")
+        assert done == (cli.DONE if answer == "y" else cli.WRONG_INPUT)
+        assert ("nothing was computed" in said) == (answer != "y")
+
+    def test_what_was_allowed_is_not_asked_again(
+        self, sweep: Results, tmp_path: Path, edit: Change, monkeypatch
+    ) -> None:
+        folder = copy(sweep, tmp_path)
+        edit()
+        with monkeypatch.context() as patch:
+            stop_at(2, patch, Cell)
+            with pytest.raises(KeyboardInterrupt):
+                gb.sweep(STUDY, folder, workers=1, resume=True, recompute=True)
+        assert gb.sweep(STUDY, folder, workers=1, resume=True).manifest["reused"] == 2
+
+    def test_another_algorithm_may_change(self, sweep: Results, tmp_path: Path, capsys, edit: Change) -> None:
+        edit("algorithms/vrtd.py", "report/sweep.py", "experiments/runner.py")
+        assert self.resumed(sweep, tmp_path, capsys) == []
+
+    def test_only_what_can_reach_a_change_is_computed_again(
+        self, sweep: Results, tmp_path: Path, capsys, edit: Change
+    ) -> None:
+        edit("algorithms/lstd.py")
+        [head, line] = self.resumed(sweep, tmp_path, capsys)
+        assert "2 of 4 units to compute, 2 kept" in head
+        assert line == "  2 units again, because the code has changed (gainbias.algorithms.lstd)"
 
     def test_a_notice_is_not_lost_within_another_watch(self, capsys) -> None:
         with Watch():

@@ -18,7 +18,7 @@ import numpy as np
 
 from gainbias.experiments.cell import Cell, exact_errors
 from gainbias.experiments.engines import EngineName, opened
-from gainbias.experiments.own import DIGEST, stored_problem
+from gainbias.experiments.own import DIGEST, OwnProblem, stored_problem
 from gainbias.experiments.provenance import code_of, machine
 from gainbias.experiments.results import FAILURE, MACHINE, MADE_WITH, Layout, Results
 from gainbias.experiments.runner import execute
@@ -295,13 +295,17 @@ def verify(
     results = Results(folder)
     every = planned(results)
     stored, _ = results.finished(every)
-    units = {unit.id: unit for unit in every if unit.id in stored}
+    problems, lost = _own_problems(results, every)
+    units = {unit.id: unit for unit in every if unit.id in stored and _digest_of(unit) not in lost}
     if not units:
-        raise ValueError(f"{results.folder} holds no whole units that could be verified")
+        raise ValueError(*lost.values() or [f"{results.folder} holds no whole units that could be verified"])
     count = min(as_integer(sample, "sample", least=1), len(units))
     chosen = (rng or random.Random()).sample(sorted(units), count)
     _refuse_references(results, study)
-    now = {name: _of_now(units[name], results) for name in chosen}
+    now = {
+        name: replace(unit, code=code_of(unit.reach), problem=problems.get(_digest_of(unit)))
+        for name, unit in ((name, units[name]) for name in chosen)
+    }
     again = {unit.id: name for name, unit in now.items()}
     records, found = results.log.records(), dict[str, str]()
     with Watch() as watch, opened(engine, workers, address) as where:
@@ -317,17 +321,26 @@ def verify(
         identical=words.count("identical"),
         close=words.count("close"),
         different=[units[name].label for name in found if found[name] == "different"],
-        damaged=_damage(results, every, stored),
+        damaged=[*_damage(results, every, stored), *lost.values()],
         foreign=[str(path) for path in results.log.foreign()],
         exact=all(units[name].code == unit.code for name, unit in now.items()) and machines == {machine()},
     )
 
 
-def _of_now(unit: Cell, results: Results) -> Cell:
-    """Return a stored unit as it would be computed now."""
-    digest = dict(unit.settings).get(DIGEST)
-    problem = None if digest is None else stored_problem(results.folder, str(digest))
-    return replace(unit, code=code_of(unit.reach), problem=problem)
+def _digest_of(unit: Cell) -> str:
+    """Return the digest of the user's problem that a unit has, if it has one."""
+    return str(dict(unit.settings).get(DIGEST, ""))
+
+
+def _own_problems(results: Results, units: list[Cell]) -> tuple[dict[str, OwnProblem], dict[str, str]]:
+    """Return the problems of a folder, and what is wrong with those that cannot be read, by their digests."""
+    found, lost = dict[str, OwnProblem](), dict[str, str]()
+    for digest in sorted({_digest_of(unit) for unit in units} - {""}):
+        try:
+            found[digest] = stored_problem(results.folder, digest)
+        except (ValueError, OSError) as error:
+            lost[digest] = str(error)
+    return found, lost
 
 
 def _refuse_references(results: Results, study: Study | None) -> None:

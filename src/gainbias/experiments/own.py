@@ -154,10 +154,11 @@ class OwnProblem:
         return _task(name, _problem(self), seed, protocol, settings)
 
     def keep(self, folder: Path) -> None:
-        """Write it to a results folder, if it is not there yet."""
-        path = folder / PROBLEMS / f"{self.digest}.npz"
-        if not path.exists():
-            write_whole(path, self.archive)
+        """Write it to a results folder, unless it is there and whole."""
+        try:
+            stored_problem(folder, self.digest)
+        except (ValueError, OSError):
+            write_whole(folder / PROBLEMS / f"{self.digest}.npz", self.archive)
 
 
 @lru_cache(maxsize=4)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gainbias.experiments.own import PROBLEMS
 from gainbias.experiments.provenance import Reach, made_with
 from gainbias.experiments.units import Tables, Unit, unpacked
 from gainbias.store import (
@@ -242,7 +243,7 @@ class Results:
         words = [
             f"{path} is no plain file: remove it" for path in found if path.exists() and not path.is_file()
         ]
-        folders = (self.log.folder, self.folder / "report")
+        folders = (self.log.folder, self.folder / "report", self.folder / PROBLEMS)
         return words + [
             f"{path} is no folder: remove it"
             for path in folders
@@ -283,7 +284,7 @@ class Results:
         for name in ("manifest.json", MADE_WITH, *layout.files):
             for found in (name, EARLIER + name):
                 (self.folder / found).unlink(missing_ok=True)
-        for name in ("report", EARLIER + "report"):
+        for name in ("report", EARLIER + "report", PROBLEMS):
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
     @property

@@ -252,10 +252,11 @@ def refuse_outdated(units: Sequence[Unit], results: Results, recompute: bool) ->
     }
     if not found:
         return
-    reasons = [f"{_count(count, 'unit')}: {why}" for why, count in Counter(found.values()).most_common()]
+    counts = Counter(found.values()).most_common()
+    reasons = [f"{why} ({_count(count, 'unit')})" if counts[1:] else why for why, count in counts]
     raise OutdatedError(
         f"{len(found):,} of the {_count(len(units), 'unit')} in {results.folder} are finished and would be "
-        f"computed again, because their code has changed ({_listed(reasons)}): allow it with --recompute "
+        f"computed again, because {_listed(reasons)}: allow it with --recompute "
         "(recompute=True in Python), or go on with the sources and versions that they come from; nothing "
         "was changed"
     )
