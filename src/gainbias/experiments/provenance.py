@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import sys
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -62,6 +63,9 @@ IMPORTING = ("import_module", "optional", "__import__")
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 """What sets the threads of linear algebra, the first that is set."""
+
+_ONE_PARSER = threading.Lock()
+"""Python 3.11 cannot parse in several threads at a time, as those of a Dask cluster within one process."""
 
 
 @cache
@@ -288,7 +292,8 @@ def _digest(path: Path) -> bytes:
 
 @cache
 def _parsed(content: bytes, name: str, is_package: bool) -> ParsedSource:
-    tree = ast.parse(content)
+    with _ONE_PARSER:
+        tree = ast.parse(content)
     imports = _imports(tree, name if is_package else name.rpartition(".")[0])
     return ParsedSource(hashlib.sha256(_meaning(tree)).digest(), imports, "importlib.resources" in imports)
 
