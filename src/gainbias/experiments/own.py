@@ -35,7 +35,7 @@ from gainbias.suggest import did_you_mean_or_known
 from gainbias.tasks.registry import TASKS
 from gainbias.tasks.task import Protocol, Settings, Task
 
-REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+REFERENCE_FORM = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 """A module, a colon, and a name in it."""
 
 DIGEST = "digest"
@@ -47,7 +47,7 @@ PROBLEMS = "problems"
 MOST_PROBLEM_BYTES = 2**28
 """A problem that travels with the units is not larger."""
 
-MOST_DENSE_STATES = 5_000
+MOST_STATES_OF_REWARDS = 5_000
 """Sparse rewards of transitions are stored as a dense array up to so many states."""
 
 
@@ -59,7 +59,7 @@ def is_reference(name: Any) -> bool:
     >>> is_reference("my_module:make_task"), is_reference("boyan-chain")
     (True, False)
     """
-    return isinstance(name, str) and REFERENCE.fullmatch(name) is not None
+    return isinstance(name, str) and REFERENCE_FORM.fullmatch(name) is not None
 
 
 def begins_in(name: str, homes: Mapping[str, str]) -> Reach:
@@ -261,7 +261,7 @@ def as_own_problem(value: MarkovRewardProcess | Problem) -> OwnProblem:
         raise ValueError("a sweep runs steps: a process with rates or durations has none that are alike")
     rewards: Any = process.rewards if process.transition_rewards is None else process.transition_rewards
     if hasattr(rewards, "toarray"):
-        if process.num_states > MOST_DENSE_STATES:
+        if process.num_states > MOST_STATES_OF_REWARDS:
             raise ValueError("sparse rewards of transitions of a large process: refer to a function instead")
         rewards = rewards.toarray()
     arrays = {"rewards": rewards}

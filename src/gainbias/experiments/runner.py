@@ -262,13 +262,13 @@ def refuse_outdated(units: Sequence[Unit], results: Results, recompute: bool) ->
     )
 
 
-MOST_NAMED = 4
+MOST_REASONS = 4
 """So many reasons, or modules that have changed, are named."""
 
 
 def _listed(names: Sequence[str]) -> str:
-    others = len(names) - MOST_NAMED
-    return "; ".join([*names[:MOST_NAMED], *([f"and {others} more"] if others > 0 else [])])
+    others = len(names) - MOST_REASONS
+    return "; ".join([*names[:MOST_REASONS], *([f"and {others} more"] if others > 0 else [])])
 
 
 def resume_notice(

@@ -133,7 +133,7 @@ def _summarised(summary: Summary, table: Path, file: IO[bytes] | None) -> tuple[
 
     Memory is for the tasks of a row group or two, and for what is shown, however large the table is.
     """
-    bests, room = list[DataFrame](), _Room()
+    bests, room = list[DataFrame](), _PageRoom()
     for part in _parts(summary, table):
         best = best_steps(part)
         if file is not None:
@@ -160,7 +160,7 @@ def _readable(table: Path) -> Iterator[None]:
         raise ValueError(f"{table} is damaged: write it again with --resume") from error
 
 
-class _Room:
+class _PageRoom:
     """The tasks that a page has room for: the first ones, of each its best series."""
 
     def __init__(self) -> None:
