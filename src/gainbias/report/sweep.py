@@ -197,7 +197,7 @@ def _left_out(every: DataFrame, shown: DataFrame) -> str:
         )
     if not words:
         return ""
-    where = "best-steps.csv and summary.csv beside it, and runs.parquet, have all"
+    where = "best-steps.csv and summary.csv of the report, and runs.parquet, have all"
     return f"To stay small, this page has {' and '.join(words)}; {where}."
 
 
