@@ -152,7 +152,7 @@ class TestAlgorithms:
     def test_many_features_are_learned_step_by_step(self, monkeypatch):
         monkeypatch.setattr(methods, "MOST_SPARSE_FEATURES", 5)
         estimate = gb.evaluate(Queue, ALWAYS, num_steps=20_000)
-        assert estimate.diagnostics.algorithm.startswith("single-chain")
+        assert estimate.diagnostics.algorithm.startswith("centred-td, step size")
         with pytest.raises(ValueError, match="least squares is for at most 5 features of this kind, found 7"):
             gb.evaluate(Queue, ALWAYS, algorithm="lstd")
 

@@ -411,7 +411,7 @@ class TestProcesses:
         assert solution.bias == pytest.approx(TRUTH.values, abs=1e-12)
 
     @pytest.mark.parametrize(
-        "algorithm", ["lstd", "single-chain", "differential-td", "relative-td", "td-lambda"]
+        "algorithm", ["lstd", "single-chain", "differential-td", "relative-td", "centred-td", "td-lambda"]
     )
     def test_values_are_semi_markov(self, algorithm):
         log = TRUTH.log(20_000 if algorithm == "lstd" else 10_000)

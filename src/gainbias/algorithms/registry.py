@@ -8,6 +8,7 @@ from typing import Any
 from gainbias.algorithms import (
     adaptive_td,
     almost_sure_td,
+    centred_td,
     differential_td,
     discounted_td,
     double_chain,
@@ -68,6 +69,7 @@ _FILES = (
     implicit_td,
     differential_td,
     relative_td,
+    centred_td,
     discounted_td,
     lstd,
     lspe,
@@ -93,6 +95,7 @@ SHORT_TITLES: dict[str, str] = {
     "implicit-td": "Implicit TD",
     "differential-td": "Differential TD",
     "relative-td": "Relative TD",
+    "centred-td": "Centred TD",
     "discounted-td": "Discounted TD",
     "lstd": "Least squares",
     "lspe": "LSPE",

@@ -209,7 +209,7 @@ def estimate_quantile(
     if short > 1.0:
         words = (
             f"too few independent numbers beyond it for an interval: about {exceedances:.2g}, and "
-            f"{FEWEST_EXCEEDANCES} are needed: run about {short:.2g} times as long"
+            f"{FEWEST_EXCEEDANCES} are needed: run about {max(1.1, short):.2g} times as long"
         )
         return QuantileEstimate(level, value, None, words, exceedances, short)
     if worth.verdict.kind in UNSTEADY:

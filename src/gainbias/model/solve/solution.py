@@ -328,6 +328,24 @@ class MultichainSolution:
         """The states of each recurrent class."""
         return self.structure.recurrent
 
+    def accuracy(self) -> Accuracy:
+        """Return a table with the absolute error of each quantity, as `Solution.accuracy` does.
+
+        It has rows for gain and bias (the worst states), stationary (the entry that is worst relative to
+        itself) and asymptotic_variance (the worst class).
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> gambler = gb.MarkovRewardProcess([[1, 0, 0], [0.5, 0, 0.5], [0, 0, 1]], [0.0, 0.0, 3.0])
+        >>> table = gb.solve(gambler, multichain=True).accuracy()
+        >>> [row.quantity for row in table.rows], table["bias"].error < 1e-15
+        (['gain', 'bias', 'stationary', 'asymptotic_variance'], True)
+        """
+        from gainbias.model.chain.accuracy import accuracy_of_classes
+
+        return accuracy_of_classes(self)
+
 
 class ConvergenceError(RuntimeError):
     """No method gave a useful answer within the limits; the message lists what was tried and reached."""
