@@ -76,8 +76,8 @@ from gainbias.report.figures.plot import plot as plot
 from gainbias.report.write import write_page as write_page
 from gainbias.tasks.gym.continuing import continuing as continuing
 from gainbias.tasks.gym.continuing import ergodic as ergodic
-from gainbias.tasks.gym.continuing import from_gymnasium as from_gymnasium
-from gainbias.tasks.gym.continuing import gymnasium_table as gymnasium_table
+from gainbias.tasks.gym.installed import from_gymnasium as from_gymnasium
+from gainbias.tasks.gym.installed import gymnasium_table as gymnasium_table
 from gainbias.tasks.gym.q_learning import LearnedPolicy as LearnedPolicy
 from gainbias.tasks.gym.q_learning import q_learning as q_learning
 from gainbias.tasks.gym.table import TransitionTable as TransitionTable

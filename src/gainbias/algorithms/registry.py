@@ -81,6 +81,9 @@ _FILES = (
 ALGORITHMS: dict[str, Algorithm] = {file.ALGORITHM.name: file.ALGORITHM for file in _FILES}
 """The algorithms of this package, by id."""
 
+ALGORITHM_HOMES: dict[str, str] = {file.ALGORITHM.name: file.__name__ for file in _FILES}
+"""The module that each of them is written in."""
+
 
 SHORT_TITLES: dict[str, str] = {
     "double-chain": "Double chain",

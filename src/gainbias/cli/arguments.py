@@ -31,7 +31,7 @@ def chosen_environment(options: argparse.Namespace) -> Any:
         return functools.partial(own, **settings) if settings else own
     if not settings:
         return options.source
-    from gainbias.tasks.gym.continuing import installed_id, optional
+    from gainbias.tasks.gym.installed import installed_id, optional
 
     return functools.partial(optional("gymnasium").make, installed_id(options.source), **settings)
 

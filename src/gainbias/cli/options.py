@@ -392,6 +392,13 @@ def _add_claims(verbs: Any) -> None:
     _add_where(verb)
     verb.add_argument("--output", metavar="FOLDER", help="also store figures, a page and JSON in this folder")
     verb.add_argument("--overwrite", action="store_true", help="replace the claims that the folder holds")
+    _add_recompute(verb)
+
+
+def _add_recompute(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--recompute", action="store_true", help="compute finished units again if their code has changed"
+    )
 
 
 def _add_reproduce(verbs: Any) -> None:
@@ -410,6 +417,7 @@ def _add_reproduce(verbs: Any) -> None:
     )
     verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
     verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
+    _add_recompute(verb)
 
 
 def _add_sweep(verbs: Any) -> None:
@@ -419,14 +427,15 @@ def _add_sweep(verbs: Any) -> None:
         "  gainbias sweep --status results/study\n  gainbias sweep --verify results/study --sample 20"
     )
     verb = _verb(verbs, "sweep", "run a study of many runs, described in a file", example)
-    what = verb.add_mutually_exclusive_group(required=True)
-    what.add_argument("study", nargs="?", metavar="STUDY.toml", help="tasks, algorithms, grids")
+    verb.add_argument("study", nargs="?", metavar="STUDY.toml", help="tasks, algorithms, grids")
+    what = verb.add_mutually_exclusive_group()
     what.add_argument("--status", metavar="FOLDER", help="how far the study in a folder is")
     what.add_argument("--verify", metavar="FOLDER", help="compute some stored units again, and compare")
     verb.add_argument("--dry-run", action="store_true", help="only say how much it is, and how long it takes")
     verb.add_argument("--output", metavar="FOLDER", help="results folder (default: results/ and the name)")
     verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
     verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
+    _add_recompute(verb)
     _add_where(verb)
     verb.add_argument("--max-units", type=int, default=100_000, help="refuse more (default: %(default)s)")
     verb.add_argument("--unit-seconds", type=float, help="end a unit that takes longer, as failed")

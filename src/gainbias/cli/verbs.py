@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import gainbias
 from gainbias.cli import arguments
@@ -24,6 +24,8 @@ from gainbias.cli.options import help_on, parser
 from gainbias.store import as_json, check_free, missing_folder
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
+
+Answered = TypeVar("Answered")
 
 
 def main(typed: Sequence[str] | None = None) -> int:
@@ -306,13 +308,17 @@ def _claims(options: argparse.Namespace) -> int:
     made = [missing_folder(folder)] if folder else []
     if folder:
         check_claims_folder(folder, options.overwrite)
-    results = check_claims(
-        options.claims or None,
-        seed=options.seed,
-        quick=options.quick,
-        **_engine(options),
-        folder=folder,
-        command=options.command,
+    results = _permitted(
+        options,
+        lambda recompute: check_claims(
+            options.claims or None,
+            seed=options.seed,
+            quick=options.quick,
+            **_engine(options),
+            folder=folder,
+            recompute=recompute or options.overwrite,
+            command=options.command,
+        ),
     )
     written = store_claims(results, folder, options.overwrite) if folder else []
     _answer(options, [result.to_dict() for result in results], show_claims)
@@ -325,17 +331,21 @@ def _claims(options: argparse.Namespace) -> int:
 def _reproduce(options: argparse.Namespace) -> int:
     new = missing_folder(Path(options.output))
     try:
-        results = gainbias.reproduce(
-            options.output,
-            protocols=options.protocol,
-            tasks=options.task,
-            instances=options.instances,
-            shorten=options.shorten,
-            settings=arguments.read_settings(options.set),
-            **_engine(options),
-            overwrite=options.overwrite,
-            resume=options.resume,
-            command=options.command,
+        results = _permitted(
+            options,
+            lambda recompute: gainbias.reproduce(
+                options.output,
+                protocols=options.protocol,
+                tasks=options.task,
+                instances=options.instances,
+                shorten=options.shorten,
+                settings=arguments.read_settings(options.set),
+                **_engine(options),
+                overwrite=options.overwrite,
+                resume=options.resume,
+                recompute=recompute,
+                command=options.command,
+            ),
         )
         from gainbias.cli.show import show_study
         from gainbias.report.reproduction import report_on  # only now, when it is known that pandas is there
@@ -367,7 +377,8 @@ def _sweep(options: argparse.Namespace) -> int:
     if options.status:
         return _answer(options, status(options.status).to_dict(), show.show_status)
     if options.verify:
-        found = verify(options.verify, options.sample, **where)
+        study = as_study(options.study, options.max_units) if options.study else None
+        found = verify(options.verify, options.sample, study=study, **where)
         _answer(options, found.to_dict(), show.show_verification)
         return DONE if found.passed else FAILED
     study = as_study(options.study, options.max_units)
@@ -384,7 +395,18 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
     again = {"resume": options.resume, "overwrite": options.overwrite, "command": options.command}
     limits = {"unit_seconds": options.unit_seconds, "unit_memory": options.unit_memory}
     try:
-        results = gainbias.sweep(study, folder, max_units=options.max_units, **where, **again, **limits)
+        results = _permitted(
+            options,
+            lambda recompute: gainbias.sweep(
+                study,
+                folder,
+                max_units=options.max_units,
+                recompute=recompute,
+                **where,
+                **again,
+                **limits,
+            ),
+        )
         from gainbias.report.sweep import report_on_sweep
 
         start = time.perf_counter()
@@ -401,6 +423,22 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
     if not options.json:
         _say_where(options, {}, [new])
     return FAILED if results.manifest["failures"] or results.manifest["diverged_units"] else DONE
+
+
+def _permitted(options: argparse.Namespace, work: Callable[[bool], Answered]) -> Answered:
+    """Do work that is told whether it may compute finished units again; on a terminal, ask about it."""
+    from gainbias.experiments.runner import OutdatedError
+
+    try:
+        return work(options.recompute)
+    except OutdatedError as error:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+        print(f"gainbias: {error}", file=sys.stderr)
+        print("compute them again? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise ValueError("nothing was computed") from None
+    return work(True)
 
 
 def _kept(folder: Any) -> str:

@@ -10,9 +10,10 @@ import hashlib
 import zipfile
 import zlib
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import scipy.sparse as sparse
@@ -580,8 +581,8 @@ def _time_of_steps(
     return dict(zip(TIME_OF_STEPS, (times, rates, variances), strict=True))
 
 
-def read_process(path: str) -> MarkovRewardProcess:
-    """Return the process in an .npz file; pickled objects in it are refused.
+def read_process(path: str | BinaryIO) -> MarkovRewardProcess:
+    """Return the process in an .npz file, by its path or as bytes; pickled objects in it are refused.
 
     The file has the array `rewards`, (n,) or (n, n), optionally `labels`, and either a dense array
     `transitions`, (n, n), or the parts of a sparse matrix as `scipy.sparse.save_npz` writes them. It may have
@@ -597,7 +598,7 @@ def read_process(path: str) -> MarkovRewardProcess:
         "dense array `transitions` or the parts of a sparse matrix under the names that "
         "scipy.sparse.save_npz uses (`format`, `shape`, `data`, `indices`, `indptr`)"
     )
-    with open(path, "rb") as file:
+    with open(path, "rb") if isinstance(path, str) else nullcontext(path) as file:
         if not zipfile.is_zipfile(file):
             raise ValueError(f"{path} is no .npz file, {expected}")
     try:

@@ -24,7 +24,7 @@ from gainbias.progress import Watch
 from gainbias.report.pages.frame import PAGE, assembled, script_data
 from gainbias.report.write import write_page
 from gainbias.tasks.chains.operations import admission_process
-from gainbias.tasks.gym.continuing import optional
+from gainbias.tasks.gym.installed import optional
 from gainbias.types import Floats, Ints
 
 ARRIVALS, SERVICES = 0.8, 1.0

@@ -9,14 +9,16 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
+import pandas
 from pandas import DataFrame
 
 from gainbias.evaluation.estimate import as_precise
@@ -25,7 +27,15 @@ from gainbias.experiments.results import Results, disk_full_in_words
 from gainbias.experiments.study import Study
 from gainbias.progress import Watch
 from gainbias.report.data.results import read_manifest
-from gainbias.report.data.sweep_means import Summary, best_steps, common_schedule, for_charts
+from gainbias.report.data.sweep_means import (
+    BEST_ORDER,
+    KEYS,
+    Summary,
+    SummaryPart,
+    best_steps,
+    common_schedule,
+    for_charts,
+)
 from gainbias.report.figures.style import (
     INK,
     OKABE_ITO,
@@ -52,7 +62,7 @@ from gainbias.report.pages.frame import (
     thinned,
 )
 from gainbias.report.text import Sheet, TableCell, interval_text, latex, markdown, number_text
-from gainbias.store import write_whole
+from gainbias.store import whole_file, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,35 +91,126 @@ def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str
         return {}
     with Watch() as watch, disk_full_in_words(results.folder):
         watch.show("report: means and intervals", 0, 3)
-        summary = _read_summary(table, Study.from_dict(manifest["description"]).layout.optional)
-        points, best = summary.points, best_steps(summary)
-        html = sweep_page(points, best, manifest).encode()
+        folder, params = results.folder / "report", Study.from_dict(manifest["description"]).layout.optional
+        with _readable(table):
+            summary = Summary(table, params)
+        with _table_of_points(None if page else folder / "summary.csv") as file:
+            best, shown = _summarised(summary, table, file)
+        html = sweep_page(shown, manifest).encode()
         if page is not None:
             write_whole(page, html)
             return {"page": str(page)}
-        folder = results.folder / "report"
         write_whole(folder / PAGE, html)
         watch.show("report: tables", 1, 3)
-        sheets = [best_sheet(best, metric) for metric in points["metric"].unique()]
+        sheets = [best_sheet(best, metric) for metric in best["metric"].unique()]
         for ending, lay_out in (("md", markdown), ("tex", latex)):
             text = "\n\n".join(map(lay_out, sheets))
             write_whole(folder / f"best-steps.{ending}", f"{text}\n".encode())
         write_whole(folder / "best-steps.csv", best.to_csv(index=False).encode())
-        write_whole(folder / "summary.csv", points.to_csv(index=False).encode())
         written = {"page": folder / PAGE, "best steps": folder / "best-steps.md", "table": table}
         if find_spec("matplotlib"):
             watch.show("report: figures", 2, 3)
-            write_sweep_figures(points, best, common_schedule(points), folder / "figures")
+            write_sweep_figures(shown.points, shown.best, common_schedule(shown.points), folder / "figures")
             written["figures"] = folder / "figures"
         results.drop_earlier_report()
     return {name: str(path) for name, path in written.items()}
 
 
-def _read_summary(table: Path, params: Sequence[str]) -> Summary:
+MOST_TASK_SERIES = 60
+"""Most series of a task that a page and figures show, the best by each metric."""
+
+MOST_PAGE_SERIES, MOST_PAGE_POINTS = 3_000, 500_000
+"""A page has no further task that would bring more series, counted for each task and metric, or points."""
+
+
+class Shown(NamedTuple):
+    """What a page and figures show of a sweep, and what they leave out, in words if it is anything."""
+
+    points: DataFrame
+    best: DataFrame
+    left_out: str = ""
+
+
+def _summarised(summary: Summary, table: Path, file: IO[bytes] | None) -> tuple[DataFrame, Shown]:
+    """Return the best steps of all tasks, and what is shown; write all points to a file.
+
+    Memory is for the tasks of a row group or two, and for what is shown, however large the table is.
+    """
+    bests, room = list[DataFrame](), _PageRoom()
+    for part in _parts(summary, table):
+        best = best_steps(part)
+        if file is not None:
+            file.write(part.points.to_csv(index=False, header=not bests).encode())
+        bests.append(best)
+        room.take(part.points, best)
+    every, some = (
+        pandas.concat(each, ignore_index=True).sort_values(BEST_ORDER, ignore_index=True)
+        for each in (bests, room.best)
+    )
+    return every, Shown(pandas.concat(room.points, ignore_index=True), some, _left_out(every, some))
+
+
+def _parts(summary: Summary, table: Path) -> Iterator[SummaryPart]:
+    with _readable(table):
+        yield from summary.parts()
+
+
+@contextmanager
+def _readable(table: Path) -> Iterator[None]:
     try:
-        return Summary(table, params)
+        yield
     except (ValueError, OSError, KeyError) as error:  # of which pyarrow's are
         raise ValueError(f"{table} is damaged: write it again with --resume") from error
+
+
+class _PageRoom:
+    """The tasks that a page has room for: the first ones, of each its best series."""
+
+    def __init__(self) -> None:
+        self.points, self.best = list[DataFrame](), list[DataFrame]()
+        self._series = self._points = 0
+        self._is_full = False
+
+    def take(self, points: DataFrame, best: DataFrame) -> None:
+        """Take as many tasks of a part as there is room for, one at least."""
+        if self._is_full:
+            return
+        best = best.groupby(["task", "metric"], sort=False).head(MOST_TASK_SERIES)
+        points = points.merge(best[KEYS], on=KEYS)
+        sums = self._points + points.groupby("task", sort=False).size().cumsum()
+        series = self._series + best.groupby("task", sort=False).size().loc[sums.index].cumsum()
+        fits = (sums <= MOST_PAGE_POINTS) & (series <= MOST_PAGE_SERIES)
+        if not self.points:
+            fits.iloc[0] = True
+        self._is_full = not fits.all()
+        tasks = fits.index[fits.cummin()]
+        self._points, self._series = int(sums.iloc[-1]), int(series.iloc[-1])
+        self.points.append(points[points["task"].isin(tasks)])
+        self.best.append(best[best["task"].isin(tasks)])
+
+
+def _left_out(every: DataFrame, shown: DataFrame) -> str:
+    """Say what a page does not show; empty if it shows all."""
+    tasks, some = every["task"].nunique(), shown["task"].nunique()
+    words = [f"the first {some:,} of {tasks:,} tasks"] if some < tasks else []
+    all_series = int(every["task"].isin(shown["task"].unique()).sum())
+    if len(shown) < all_series:
+        words.append(
+            f"the {MOST_TASK_SERIES} best series of a task ({len(shown):,} of {all_series:,} in all)"
+        )
+    if not words:
+        return ""
+    where = "best-steps.csv and summary.csv of the report, and runs.parquet, have all"
+    return f"To stay small, this page has {' and '.join(words)}; {where}."
+
+
+@contextmanager
+def _table_of_points(path: Path | None) -> Iterator[IO[bytes] | None]:
+    if path is None:
+        yield None
+        return
+    with whole_file(path) as file:
+        yield file
 
 
 NOTE = (
@@ -199,7 +300,7 @@ SWEEP_CURVE_COLUMNS = ["task", "metric", "series", "schedule"]
 """What tells one curve from another."""
 
 
-def sweep_page(points: DataFrame, best: DataFrame, manifest: Mapping[str, Any]) -> str:
+def sweep_page(shown: Shown, manifest: Mapping[str, Any]) -> str:
     """Return the interactive page of a sweep."""
     name = escape(str(manifest["name"]))
     about = f"{_count(manifest['units'], 'unit')} with {_count(manifest['lanes'], 'lane')}."
@@ -208,11 +309,11 @@ def sweep_page(points: DataFrame, best: DataFrame, manifest: Mapping[str, Any]) 
         ["sweep.js"],
         title=f"Sweep {name}",
         about=about,
-        warning=_warning(manifest),
-        answer=_answer_table(best),
-        best=_best_table(best),
+        warning=_warning(manifest, shown.left_out),
+        answer=_answer_table(shown.best),
+        best=_best_table(shown.best),
         study=_what_was_run(manifest),
-        data=script_data(chart_data(points, best)),
+        data=script_data(chart_data(shown.points, shown.best)),
     )
 
 
@@ -220,8 +321,9 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
-def _warning(manifest: Mapping[str, Any]) -> str:
+def _warning(manifest: Mapping[str, Any], left_out: str) -> str:
     texts = [str(manifest["outdated"])] if "outdated" in manifest else []
+    texts += [left_out] if left_out else []
     if failed := len(manifest["failures"]):
         share = f"{failed:,} of {manifest['units']:,} units"
         texts.append(f"{share} failed and are missing here; --resume tries them again.")

@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -28,9 +28,9 @@ from gainbias.experiments.claims import (
 )
 from gainbias.experiments.claims.claim import Claim, ClaimResult
 from gainbias.experiments.engines import EngineName, check_choice, opened
-from gainbias.experiments.provenance import code_version, hash_of, package_versions
+from gainbias.experiments.provenance import Reach, code_of, hash_of, package_versions
 from gainbias.experiments.results import Results
-from gainbias.experiments.runner import complete, refuse_failures, show_labels
+from gainbias.experiments.runner import complete, refuse_failures, refuse_outdated, show_labels
 from gainbias.experiments.units import BATCH_SECONDS, Columns
 from gainbias.extras import require
 from gainbias.progress import Watch
@@ -72,14 +72,23 @@ class ClaimUnit:
     claim: str
     seed: int
     quick: bool
-    code: str = field(default_factory=lambda: code_version(()))  # claims depend on theory, too
+    code: str = ""
 
     seconds = BATCH_SECONDS  # one at a time
     lane_steps = 0
 
+    def __post_init__(self) -> None:
+        """Fill in the code, unless it is given."""
+        object.__setattr__(self, "code", self.code or code_of(self.reach))
+
+    @property
+    def reach(self) -> Reach:
+        """The module in which the claim is measured and judged."""
+        return (CLAIMS[self.claim].collect.__module__,)
+
     @cached_property
     def id(self) -> str:
-        """Hash of everything that determines the result, sources and versions included."""
+        """Hash of everything that determines the result, code and versions included."""
         return hash_of(asdict(self))
 
     @property
@@ -103,6 +112,7 @@ def check_claims(
     address: str | None = None,
     wait: float | str | None = None,
     folder: Path | str | None = None,
+    recompute: bool = False,
     command: str = "check_claims",
 ) -> list[ClaimResult]:
     """Put the paper's claims to the test.
@@ -119,8 +129,10 @@ def check_claims(
     engine, workers, address, wait
         Where they are measured, see `gainbias.sweep`.
     folder : path, optional
-        Where finished claims are kept: those of the same sources are not measured again. It is made if it
-        does not exist.
+        Where finished claims are kept: those of the same code are not measured again. It is made if it does
+        not exist.
+    recompute : bool
+        Whether finished claims may be measured again if their code or versions have changed.
     command : str
         What is recorded as the command that was typed.
 
@@ -140,6 +152,7 @@ def check_claims(
         workers = min(workers or os.cpu_count() or 1, len(units))
     with contextlib.ExitStack() as stack:
         results = Results(folder or stack.enter_context(tempfile.TemporaryDirectory()))
+        refuse_outdated(units, results, recompute)
         watch = stack.enter_context(Watch())
         where = stack.enter_context(opened(engine, workers, address, wait=wait))
         with results.log:
