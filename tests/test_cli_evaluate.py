@@ -14,6 +14,16 @@ import gainbias as gb
 from gainbias import cli
 from gainbias.cli import options
 
+GROUPS = (
+    "a column of numbers",
+    "an environment, and how values are learned",
+    "a log, by its columns",
+    "times of a log or a column",
+    "another policy than the one that made the log",
+    "files to write",
+)
+"""Groups of options that the help of `evaluate` shows, in this order."""
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -295,6 +305,23 @@ class TestSeries:
         shown = capsys.readouterr().out
         for part in ("verdict", "steady", "p20", "p99", "3,000 numbers"):
             assert part in shown
+
+    def test_notes_name_options_as_they_are_typed(self, folder, capsys):
+        path = Path("timed.csv")
+        path.write_text("at,ms\n" + "".join(f"{k},{k % 7}\n" for k in range(1_000)))
+        words = ["evaluate", str(path), "--column", "ms"]
+        assert cli.main(words) == cli.DONE
+        assert "counts once; --time at gives a mean over time" in capsys.readouterr().err
+        [note] = [x for x in answer_of(capsys, *words)["diagnostics"]["notes"] if "looks like times" in x]
+        assert "time='at' gives" in note  # JSON is for programs, and has the words of Python
+
+    def test_options_are_in_groups(self, capsys):
+        with pytest.raises(SystemExit):
+            cli.main(["evaluate", "--help"])
+        shown = capsys.readouterr().out
+        places = [shown.index(f"\n{name}:\n") for name in GROUPS]
+        assert places == sorted(places)
+        assert places[0] < shown.index("  --column") < places[1] < shown.index("  --chains") < places[2]
 
     def test_how_long_a_column_must_be(self, folder, capsys):
         words = ["evaluate", "log.csv", "--column", "x", "--quantile", "0.9", "--target-half-width", "0.005"]

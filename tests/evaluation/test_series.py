@@ -239,6 +239,7 @@ class TestAnswers:
         assert "90% interval" in shown
         assert "p99       " in shown
         assert "no interval: too few independent numbers" in shown
+        assert shown.count("too few independent numbers") == 1  # the row says it, and no warning again
         assert json.dumps(gb.evaluate_series(np.ones(50)).to_dict(), allow_nan=False)
 
 

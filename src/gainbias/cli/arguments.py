@@ -268,12 +268,23 @@ def in_words(error: Exception, options: argparse.Namespace) -> str:
         path = os.fsdecode(error.filename)
         return f"{path} may not be used by this user: have its permissions changed, or name another place"
     if not isinstance(error, FileNotFoundError) or error.filename is None:
-        names = "|".join(vars(options))
-        return re.sub(rf"\b({names})=(\.\.\.|'[^']*'|gb\.)", _as_option, str(error))
+        return as_typed(str(error), options)
     path = os.fsdecode(error.filename)
     folder = os.path.dirname(path)
     is_folder_there = os.path.isdir(folder or ".")
     return f"there is no file {path}" if is_folder_there else f"there is no folder {folder}"
+
+
+def as_typed(words: str, options: argparse.Namespace) -> str:
+    """Return words for a person with options in place of arguments of functions.
+
+    Examples
+    --------
+    >>> as_typed("time='at' gives a mean over time", argparse.Namespace(time=None))
+    '--time at gives a mean over time'
+    """
+    names = "|".join(vars(options))
+    return re.sub(rf"\b({names})=(\.\.\.|'[^']*'|gb\.)", _as_option, words)
 
 
 def _as_option(said: re.Match[str]) -> str:

@@ -64,6 +64,17 @@ def count(words: str) -> int:
     raise argparse.ArgumentTypeError(f"must be a positive whole number, as in 10000 or 1e4, found {words!r}")
 
 
+LOG_COLUMNS = {
+    "state": "the state before a step; several times for a state of several numbers",
+    "next-state": "the state after it, named in the same way",
+    "reward": "what the step earned",
+    "episode": "a new value begins an episode",
+    "terminated": "whether the step ended its episode",
+    "truncated": "whether the episode was cut off after the step, without an end",
+    "step": "number of the step, which grows by 1 within an episode",
+}
+"""Columns of a log, and what each holds."""
+
 EXAMPLES = """\
 examples:
   gainbias demo
@@ -277,53 +288,71 @@ def _add_evaluate(verbs: Any) -> None:
     )
     verb.add_argument("--anytime", action="store_true", help="intervals that hold however often you look")
     verb.add_argument("--max-steps", type=count, default=10_000_000, help="at most (default: %(default)s)")
-    _add_evaluation_options(verb)
-    _add_log_options(verb)
-    verb.add_argument("--discount", type=float, help="of a log and another policy: discounted values")
     _add_series_options(verb)
-    verb.add_argument(
+    _add_evaluation_options(verb)
+    _add_log_options(verb, discounted=True)
+    files = verb.add_argument_group("files to write")
+    files.add_argument(
         "--save", metavar="FILE.npz", help="also keep the estimate, for load_estimate or load_series"
     )
-    verb.add_argument("--plot", metavar="FILE.png", help="also draw the estimate")
-    verb.add_argument("--page", metavar="FILE.html", help="also write its interactive page, to open and send")
-    verb.add_argument("--overwrite", action="store_true", help="replace files that exist already")
-
-
-def _add_log_options(verb: argparse.ArgumentParser) -> None:
-    for role in ("state", "next-state", "reward", "episode", "terminated", "truncated", "step"):
-        several = "; several for a state of several numbers" if "state" in role else ""
-        verb.add_argument(f"--{role}", action="append", metavar="COLUMN", help=f"of a log{several}")
-    _add_time_options(verb)
-    verb.add_argument("--action", metavar="COLUMN", help="of a log: what was done; --policy is another one")
-    verb.add_argument(
-        "--behaviour", metavar="POLICY", help="that made the log, as --policy; or a column of probabilities"
+    files.add_argument("--plot", metavar="FILE.png", help="also draw the estimate")
+    files.add_argument(
+        "--page", metavar="FILE.html", help="also write its interactive page, to open and send"
     )
-    verb.add_argument("--ratio-features", help="of a log and another policy: of the ratio, as --features")
-    verb.add_argument("--gaps", default="error", choices=["error", "break"], help="where rows are missing")
+    files.add_argument("--overwrite", action="store_true", help="replace files that exist already")
+
+
+def _add_log_options(verb: argparse.ArgumentParser, discounted: bool = False) -> None:
+    log = verb.add_argument_group("a log, by its columns")
+    for role, about in LOG_COLUMNS.items():
+        log.add_argument(f"--{role}", action="append", metavar="COLUMN", help=about)
+    log.add_argument(
+        "--gaps",
+        default="error",
+        choices=["error", "break"],
+        help="what to do where rows are missing (default: %(default)s)",
+    )
+    _add_time_options(verb)
+    other = verb.add_argument_group("another policy than the one that made the log")
+    other.add_argument("--action", metavar="COLUMN", help="what was done; --policy is another one")
+    other.add_argument(
+        "--behaviour",
+        metavar="POLICY",
+        help="the policy that made the log, as --policy; or a column of probabilities",
+    )
+    other.add_argument("--ratio-features", help="features of the ratio, as --features")
+    if discounted:
+        other.add_argument("--discount", type=float, help="discounted values, with this discount")
 
 
 def _add_time_options(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--time", metavar="COLUMN", help="of a log: when rows begin; answer per unit of time")
-    verb.add_argument("--duration", metavar="COLUMN", help="of a log: how long rows last; or a key of info")
-    verb.add_argument("--reward-rate", metavar="COLUMN", help="of a log with times: reward per unit of time")
-    verb.add_argument("--end", metavar="TIME", help="of a log with times: when its last row ended")
-    verb.add_argument(
+    group = verb.add_argument_group("times of a log or a column")
+    group.add_argument("--time", metavar="COLUMN", help="when rows begin; the answer is per unit of time")
+    group.add_argument(
+        "--duration", metavar="COLUMN", help="how long rows last; or a key of info of an environment"
+    )
+    group.add_argument("--reward-rate", metavar="COLUMN", help="reward per unit of time, while a row lasts")
+    group.add_argument("--end", metavar="TIME", help="when the last row ended")
+    group.add_argument(
         "--per", metavar="UNIT", help="second, minute, hour (default), day, week; or a number of plain units"
     )
 
 
 def _add_series_options(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--column", help="evaluate this column of numbers of a file, whoever made them")
-    verb.add_argument(
+    group = verb.add_argument_group("a column of numbers")
+    group.add_argument("--column", help="evaluate this column of numbers of a file, whoever made them")
+    group.add_argument(
         "--quantile",
         action="append",
         type=float,
         metavar="LEVEL",
         help="of the column, between 0 and 1; several times for several (default: 0.5, 0.95 and 0.99)",
     )
-    verb.add_argument("--ratio-to", metavar="COLUMN", help="divide the sum of the column by that of this one")
-    verb.add_argument("--group", metavar="COLUMN", help="evaluate the rows of each group by themselves")
-    verb.add_argument("--skip", type=count, help="leave out the first rows, a warm-up that is known")
+    group.add_argument(
+        "--ratio-to", metavar="COLUMN", help="divide the sum of the column by that of this one"
+    )
+    group.add_argument("--group", metavar="COLUMN", help="evaluate the rows of each group by themselves")
+    group.add_argument("--skip", type=count, help="leave out the first rows, a warm-up that is known")
 
 
 def _add_compare(verbs: Any) -> None:
@@ -343,31 +372,32 @@ def _add_compare(verbs: Any) -> None:
 
 
 def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "--steps", type=count, default=100_000, help="transitions in all (default: %(default)s)"
+    run = verb.add_argument_group("an environment, and how values are learned")
+    run.add_argument("--steps", type=count, default=100_000, help="transitions in all (default: %(default)s)")
+    run.add_argument("--chains", type=int, help="independent copies of the environment (default: 4)")
+    run.add_argument("--seed", type=int, default=0, help="of environment and actions (default: %(default)s)")
+    run.add_argument(
+        "--algorithm", default="auto", help="the algorithm that learns the values (default: %(default)s)"
     )
-    verb.add_argument("--chains", type=int, help="independent copies of the environment (default: 4)")
-    verb.add_argument("--seed", type=int, default=0, help="of environment and actions (default: %(default)s)")
-    verb.add_argument("--algorithm", default="auto", help="that learns the values (default: %(default)s)")
-    verb.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="of the algorithm")
-    verb.add_argument(
+    run.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="of the algorithm")
+    run.add_argument(
         "--step-size",
         default="auto",
         metavar="A[,C0[,XI]]",
         help="of an algorithm that learns step by step: auto, or constant a, a/(t+c0), a/(t+c0)^xi",
     )
-    verb.add_argument(
+    run.add_argument(
         "--features",
         default="auto",
         help="auto; tiles[,TILES[,TILINGS]], fourier[,ORDER], radial[,CENTRES[,WIDTH]] or "
         "polynomial[,DEGREE]; FILE.npy with a row for each discrete observation; or MODULE:NAME",
     )
     verb.add_argument("--confidence", type=float, default=0.95, help="of intervals (default: %(default)s)")
-    verb.add_argument("--on-termination", default="zero", help="zero or reward (default: %(default)s)")
+    run.add_argument("--on-termination", default="zero", help="zero or reward (default: %(default)s)")
     verb.add_argument(
         "--time-limit", type=float, metavar="SECONDS", help="answer after this time at the latest"
     )
-    verb.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
+    run.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
 
 
 def _add_where(verb: argparse.ArgumentParser) -> None:

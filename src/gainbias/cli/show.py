@@ -317,7 +317,9 @@ def show_estimate(answer: dict[str, Any]) -> None:
     if "target" in answer:  # another policy than the one that made the log
         table.add_row("overlap", answer["target"]["words"])
     table.add_row("split R-hat", _shown(facts["r_hat"], ".4f"))
-    table.add_row("seconds", f"{facts['source_seconds']:.3g} for data, {facts['library_seconds']:.3g} here")
+    table.add_row(
+        "seconds", f"{facts['source_seconds']:.3g} to get the data, {facts['library_seconds']:.3g} to compute"
+    )
     console = Screen()
     console.print(table)
     if answer["best"]:

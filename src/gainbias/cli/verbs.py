@@ -501,12 +501,25 @@ def _names(folders: Iterable[Path | None]) -> list[str]:
 
 
 def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None]) -> int:
-    """Print an answer as JSON or as rows."""
+    """Print an answer as JSON, in Python's words, or as rows, whose words name options as they are typed."""
     if options.json:
         print(as_json(answer))
     else:
-        show(answer)
+        show(_as_typed(answer, options))
     return DONE
+
+
+def _as_typed(answer: Any, options: argparse.Namespace) -> Any:
+    """Return an answer whose warnings and notes name options, not arguments of functions."""
+    facts = answer.get("diagnostics") if isinstance(answer, dict) else None
+    if facts is None:
+        return answer
+    said = {
+        kind: [arguments.as_typed(words, options) for words in facts[kind]]
+        for kind in ("warnings", "notes")
+        if kind in facts
+    }
+    return answer | {"diagnostics": facts | said}
 
 
 VERBS: dict[str, Callable[[argparse.Namespace], int]] = {

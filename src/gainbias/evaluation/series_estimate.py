@@ -215,7 +215,8 @@ class SeriesEstimate(InNotebooks):
             for one in self.levels
         ]
         lines += [("verdict", self.verdict.words), ("data", self.data_in_words())]
-        lines += [("warning", words) for words in facts.warnings]
+        told = {f"{level_in_words(one.level)}: {one.words}" for one in self.levels}  # in their rows
+        lines += [("warning", words) for words in facts.warnings if words not in told]
         lines += [("note", words) for words in facts.notes]
         return "\n".join(f"{name:8s}  {words}" for name, words in lines)
 

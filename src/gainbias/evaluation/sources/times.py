@@ -153,8 +153,10 @@ class RowClock:
         """Say what is odd about the durations of all rows."""
         if self._zeros:
             notes.append(
-                f"{self._zeros:,} {'row lasts' if self._zeros == 1 else 'rows last'} for no time, the first "
-                f"is row {self._zero_row}: what they pay counts"
+                f"row {self._zero_row} lasts for no time: what it pays counts"
+                if self._zeros == 1
+                else f"{self._zeros:,} rows last for no time, the first is row {self._zero_row}: what they "
+                "pay counts"
             )
         if self._rows > FEW_ROWS and self._longest > self._total - self._longest:
             warnings.append(
