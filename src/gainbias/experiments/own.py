@@ -48,7 +48,7 @@ MOST_PROBLEM_BYTES = 2**28
 """A problem that travels with the units is not larger."""
 
 MOST_STATES_OF_REWARDS = 5_000
-"""Sparse rewards of transitions are stored as a dense array up to so many states."""
+"""Sparse rewards of transitions are stored as a dense array up to this number of states."""
 
 
 def is_reference(name: Any) -> bool:

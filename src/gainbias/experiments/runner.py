@@ -266,7 +266,7 @@ def refuse_outdated(units: Sequence[Unit], results: Results, recompute: bool) ->
 
 
 MOST_REASONS = 4
-"""So many reasons, or modules that have changed, are named."""
+"""The number of reasons, or of modules that have changed, that are named."""
 
 
 def _listed(names: Sequence[str]) -> str:

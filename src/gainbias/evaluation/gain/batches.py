@@ -30,7 +30,7 @@ FEW_SUMS = 16
 """With fewer sums than this it does not pay to add them up side by side."""
 
 LONG_SUM, CACHE_LINE = 64, 8
-"""Sums of more numbers than this are brought side by side in groups of so many, for speed alone."""
+"""Sums of more numbers than this are brought side by side in groups of this number, for speed alone."""
 
 SMALLEST_NUMBER, LARGEST_NUMBER = 1e-100, 1e100
 """Sizes of numbers whose squares, and the squares of these, are numbers too."""
@@ -101,7 +101,7 @@ class BatchSums:
         return self.steps - self._full * self.size
 
     def add(self, values: Floats, steps: int = 1) -> None:
-        """Add the next steps, (*shape, count), or sums over so many of them each, which divide the size."""
+        """Add the next steps, (*shape, count), or sums over a number of them each, which divides the size."""
         while values.shape[-1] > 0:
             begun = self.rest_steps
             room = ((self._sums.shape[-1] - self._full) * self.size - begun) // steps

@@ -80,7 +80,7 @@ SHARE_OF_DISCOUNT = 0.25
 """Share of the wanted error that the discount may cost discounted TD, of which half is all that stays."""
 
 CURVE_MIXING_TIMES = 100
-"""Along a chain curves have at least so many mixing times (to a distance of 1/2)."""
+"""Along a chain curves have at least this number of mixing times (to a distance of 1/2)."""
 
 PARITY_DECADES: dict[Sampling, float] = {"iid": 3.0, "markov": 2.25}
 """Along a chain steps of 1e-10 are needed beyond, and a change of 1e-15 in a step is lost in rounding."""

@@ -55,7 +55,7 @@ LETTERS_OF_A_NAME = 56
 """A longer name is broken into lines."""
 
 MOST_MARKED, MOST_STATES = 60, 4_000
-"""A solution of more states than the first is a line; of more than the second, every so many are drawn."""
+"""A solution of more states than the first is a line; of more than the second, only some are drawn."""
 
 DRAWN_TOGETHER: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("runs", (Trace, Curve)),
