@@ -347,6 +347,18 @@ class TestBlame:
             fail()
         assert children(os.getpid(), "workers import serve") == before == []
 
+    @pytest.mark.slow
+    def test_in_place_of_a_killed_one_another_is_started_at_once_and_the_others_stay(self) -> None:
+        crew = workers.Crew()
+        first = crew.call(os.getpid)
+        assert "SIGKILL" in crew.answer(Trivial(0, "kill"), workers.NO_LIMITS, alone=True).error
+        [spare] = set(children(os.getpid(), "workers import serve")) - {first}
+        assert crew.call(os.getpid) == first  # which has worked before, so it is ready
+        assert crew.call(os.getpid, alone=True) == spare
+        assert set(children(os.getpid(), "workers import serve")) == {first, spare}
+        crew.end()
+        assert children(os.getpid(), "workers import serve") == []
+
     def test_a_machine_that_can_start_none_says_so(self, monkeypatch) -> None:
         monkeypatch.setattr(workers, "PROGRAM", "{} and {} and exit(7)")
         with (

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gainbias.experiments.cell import Cell, exact_errors
-from gainbias.experiments.engines import EngineName, opened
+from gainbias.experiments.engines import Engine, EngineName, opened
 from gainbias.experiments.own import DIGEST, OwnProblem, stored_problem
 from gainbias.experiments.provenance import code_of, machine
 from gainbias.experiments.results import FAILURE, MACHINE, MADE_WITH, Layout, Results
@@ -304,17 +304,14 @@ def verify(
     chosen = (rng or random.Random()).sample(sorted(units), count)
     _refuse_references(results, study)
     now = {
-        name: replace(unit, code=code_of(unit.reach), problem=problems.get(_digest_of(unit)))
-        for name, unit in ((name, units[name]) for name in chosen)
+        name: replace(
+            units[name], code=code_of(units[name].reach), problem=problems.get(_digest_of(units[name]))
+        )
+        for name in chosen
     }
-    again = {unit.id: name for name, unit in now.items()}
-    records, found = results.log.records(), dict[str, str]()
-    with Watch() as watch, opened(engine, workers, address, wait=wait) as where:
-        for finished in execute(list(now.values()), where):
-            for answer in finished.units:
-                name = again[answer.id]
-                found[name] = _compared(records[name].read(), answer.payload)
-                watch.show("computing units again", len(found), count)
+    records = results.log.records()
+    with opened(engine, workers, address, wait=wait) as where:
+        found = _computed_again(now, {name: records[name].read() for name in now}, where)
     machines = {name.removeprefix(MACHINE) for name in records if name.startswith(MACHINE)}
     words = list(found.values())
     return Verification(
@@ -326,6 +323,18 @@ def verify(
         foreign=[str(path) for path in results.log.foreign()],
         exact=all(units[name].code == unit.code for name, unit in now.items()) and machines == {machine()},
     )
+
+
+def _computed_again(now: dict[str, Cell], stored: dict[str, bytes], engine: Engine) -> dict[str, str]:
+    """Return how what is stored of units, by their names there, compares with what they give now."""
+    names, found = {unit.id: name for name, unit in now.items()}, dict[str, str]()
+    with Watch() as watch:
+        for finished in execute(list(now.values()), engine):
+            for answer in finished.units:
+                name = names[answer.id]
+                found[name] = _compared(stored[name], answer.payload)
+                watch.show("computing units again", len(found), len(now))
+    return found
 
 
 def _digest_of(unit: Cell) -> str:

@@ -57,6 +57,9 @@ MADE_WITH = "made-with.json"
 GROUP_ROWS = 2**18
 """Rows are written in groups of at least this many."""
 
+JOINED_UNITS = 256
+"""Tables of so many units that wait to be written become one: most room of a short one is not for numbers."""
+
 PARQUET = {
     "version": "2.6",
     "compression": "zstd",
@@ -495,6 +498,7 @@ class _Writer:
 
     def __init__(self, parquet: Any, csv: Any) -> None:
         self._parquet, self._csv = parquet, csv
+        self._joined: list[pyarrow.Table] = []
         self._waiting: list[pyarrow.Table] = []
         self._rows = 0
         self._file: Any = None
@@ -502,6 +506,8 @@ class _Writer:
     def add(self, rows: pyarrow.Table) -> None:
         self._waiting.append(rows)
         self._rows += len(rows)
+        if len(self._waiting) == JOINED_UNITS:
+            self._join()
         if self._rows >= GROUP_ROWS:
             self._write()
 
@@ -510,13 +516,19 @@ class _Writer:
         if self._file is not None:
             self._file.close()
 
+    def _join(self) -> None:
+        import pyarrow
+
+        self._joined.append(pyarrow.concat_tables(self._waiting).combine_chunks())
+        self._waiting = []
+
     def _write(self) -> None:
         import pyarrow.csv
         import pyarrow.parquet
 
-        if not self._waiting:
+        if not (self._joined or self._waiting):
             return
-        group = pyarrow.concat_tables(self._waiting).combine_chunks()
+        group = pyarrow.concat_tables([*self._joined, *self._waiting]).combine_chunks()
         first = self._file is None
         if self._file is None:
             self._file = pyarrow.parquet.ParquetWriter(self._parquet, group.schema, **PARQUET)
@@ -525,4 +537,4 @@ class _Writer:
             buffer = io.BytesIO()
             pyarrow.csv.write_csv(group, buffer, pyarrow.csv.WriteOptions(include_header=first))
             self._csv.write(buffer.getvalue())
-        self._waiting, self._rows = [], 0
+        self._joined, self._waiting, self._rows = [], [], 0

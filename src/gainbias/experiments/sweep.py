@@ -122,22 +122,7 @@ def sweep(
                 problem.keep(results.folder)
             progress = complete(units, results, where, lambda now: _show(watch, now), changes)
             watch.show("writing tables")
-            in_order, divergence = sorted(units, key=lambda unit: unit.place), _Divergence()
-            results.write_tables(in_order, study.layout, divergence.look)
-            results.write_manifest(
-                {
-                    **circumstances(
-                        (unit.id for unit in in_order),
-                        command=command,
-                        reused=progress.reused,
-                        seconds=time.monotonic() - started,
-                    ),
-                    **_facts(study, in_order, results, progress),
-                    "engine": engine,
-                    "diverged_lanes": divergence.lanes,
-                    "diverged_units": divergence.units,
-                }
-            )
+            _write(study, units, results, progress, command=command, engine=engine, started=started)
     return results
 
 
@@ -195,6 +180,36 @@ def _try_settings(study: Study, watch: Watch) -> None:
         except Exception as error:  # a function of the user may raise anything
             words = f"refuses the settings {dict(cell.settings)}" if cell.settings else "cannot be made"
             raise ValueError(f"tasks: {cell.task} {words}: {error}") from error
+
+
+def _write(
+    study: Study,
+    units: Sequence[Cell],
+    results: Results,
+    progress: Progress,
+    *,
+    command: str,
+    engine: str,
+    started: float,
+) -> None:
+    """Write the tables and the manifest of a sweep that has come to its end."""
+    in_order, divergence = sorted(units, key=lambda unit: unit.place), _Divergence()
+    results.write_tables(in_order, study.layout, divergence.look)
+    facts = circumstances(
+        (unit.id for unit in in_order),
+        command=command,
+        reused=progress.reused,
+        seconds=time.monotonic() - started,
+    )
+    results.write_manifest(
+        {
+            **facts,
+            **_facts(study, in_order, results, progress),
+            "engine": engine,
+            "diverged_lanes": divergence.lanes,
+            "diverged_units": divergence.units,
+        }
+    )
 
 
 class _Divergence:

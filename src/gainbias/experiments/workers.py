@@ -1,7 +1,8 @@
 """Processes that compute for this one: each is watched from outside, so it is known what ended one.
 
 A `Crew` has as many processes as it is asked for work at a time. Each computes one unit at a time: if it is
-killed, that unit was with it and no other, and the units that were to follow go to a new process. The same
+killed, that unit was with it and no other. In its place a new one is started at once: for the units that were
+to follow, or for the one that is to be tried again in a process that has done nothing before. The same
 processes serve on this machine and inside the workers of a cluster, which no unit can take with it.
 """
 
@@ -118,23 +119,36 @@ class Crew:
         raise RuntimeError(f"no worker process can be started on this machine: the last one {words}")
 
     def _taken(self, new: bool) -> Worker:
-        """Return an idle process; a new one if there is none that is alive, or if it must be new."""
+        """Return an idle process, if it may one that has worked before, or a new one if none fits."""
         with self._lock:
             if self._closed:
                 raise CancelledError
-            while self._idle:
-                process = self._idle.pop()
-                if process.is_waiting and (process.is_new or not new):
-                    return process
-                self._all.remove(process)
-                process.end()
-            process = Worker()
-            self._all.add(process)
+            for ended in [each for each in self._idle if not each.is_waiting]:
+                self._idle.remove(ended)
+                self._remove(ended)
+            fitting = [each for each in reversed(self._idle) if each.is_new or not new]
+            if not fitting:
+                return self._begun()
+            process = min(fitting, key=lambda each: each.is_new)
+            self._idle.remove(process)
             return process
 
     def _put_back(self, process: Worker) -> None:
+        """Have a process wait for work; a new one, if it has ended."""
         with self._lock:
+            if not (process.is_waiting or self._closed):
+                self._remove(process)
+                process = self._begun()
             self._idle.append(process)
+
+    def _begun(self) -> Worker:
+        process = Worker()
+        self._all.add(process)
+        return process
+
+    def _remove(self, ended: Worker) -> None:
+        self._all.remove(ended)
+        ended.end()
 
     def kill(self) -> None:
         """End all processes at once; work that is lost with them is cancelled."""
@@ -213,12 +227,12 @@ class Worker:
     def _check(self, limits: UnitLimits, seconds: float) -> None:
         """Kill the process if its work takes more than it may."""
         if limits.seconds is not None and seconds > limits.seconds:
-            self.kill()
+            self.end()
             raise WorkerLostError(
                 f"was ended: it took longer than its limit of {limits.seconds:g} s", again=False
             )
         if limits.memory is not None and self._memory > limits.memory:
-            self.kill()
+            self.end()
             held = f"held {self._memory / 1e9:.2g} GB, more than its limit of {limits.memory / 1e9:.2g} GB"
             raise WorkerLostError(f"was ended: it {held}", again=not self.is_new)
 
