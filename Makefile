@@ -31,6 +31,7 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell
 
 bench: $(VENV)/.installed-test bench-engine
 	$(BIN)/python -m benchmarks.solve

@@ -16,9 +16,10 @@ import gainbias as gb
 from benchmarks.sweep_units import Busy
 from gainbias.experiments.engines import Engine, opened
 from gainbias.experiments.results import Results
-from gainbias.experiments.runner import complete
+from gainbias.experiments.runner import complete, execute
 from gainbias.experiments.units import packed
 from tests.experiments.cluster import cluster
+from tests.experiments.trivial import Trivial
 
 WORKERS, SECONDS = 2, 2.0
 
@@ -67,6 +68,20 @@ def planning(folder: Path, count: int) -> None:
     print(f"| {len(units):,} | {planned:.1f} s | {stored:.1f} s | {indexed:.1f} s | {peak()} MB |")
 
 
+def poison() -> None:
+    """Print how long 48 units of 2 s take on 8 workers, without and with one that kills its worker."""
+    with opened("local", 8) as engine:
+        list(execute([Trivial(n, "sleep", takes=1.0) for n in range(100, 108)], engine))  # all have started
+        print("\n| 48 units of 2 s on 8 workers | all units | all but the killer |\n|---|---|---|")
+        for name, bad in (("no killer", -1), ("one kills its worker", 5)):
+            units = [Trivial(n, "kill" if n == bad else "sleep", takes=2.0) for n in range(48)]
+            began, others = time.perf_counter(), 0.0
+            for found in execute(units, engine):
+                if any(not answer.error for answer in found.units):
+                    others = time.perf_counter() - began
+            print(f"| {name} | {time.perf_counter() - began:.1f} s | {others:.1f} s |", flush=True)
+
+
 def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
@@ -80,6 +95,7 @@ def main() -> None:
         folder = Path(made)
         print("| units | planned | stored | indexed and checked | peak memory |\n|---|---|---|---|---|")
         planning(folder, options.planned)
+        poison()
         print(f"\n| {WORKERS} workers | warm after | overhead of {SECONDS:g}-s units | driver |")
         print("|---|---|---|---|")
         with opened("local", WORKERS) as engine:

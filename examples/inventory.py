@@ -55,4 +55,4 @@ inside = estimate.value_interval(np.arange(4, 21))
 covered = np.mean((inside[:, 0] <= exact.bias[4:]) & (exact.bias[4:] <= inside[:, 1]))
 print(f"{covered:.0%} of the intervals of values hold the exact one")
 if "--plot" in sys.argv:
-    gb.plot(estimate).savefig("inventory.png")
+    gb.plot(estimate).figure.savefig("inventory.png")

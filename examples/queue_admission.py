@@ -57,4 +57,4 @@ print(f"gain {estimate.gain:.4f}, interval {low:.4f} to {high:.4f}; exact {answe
 (low, high), value = estimate.value_interval(0), estimate.value(0)
 print(f"value of an empty queue {value:.2f}, interval {low:.2f} to {high:.2f}; exact {answer.bias[0]:.2f}")
 if "--plot" in sys.argv:
-    gb.plot(estimate).savefig("queue_admission.png")
+    gb.plot(estimate).figure.savefig("queue_admission.png")

@@ -53,7 +53,7 @@ class TestRun:
         monkeypatch.setenv("COLUMNS", "200")
         shown = self.shown(capsys, "--step-size", "2,50")
         assert "single-chain: 1000 steps, 1000 transitions, step size Harmonic(a=2.0, c0=50.0)" in shown
-        assert "┃ seed ┃ gain ┃" in shown
+        assert "seed gain centred error" in shown
         bias = gb.task("two-loop").problem.solution.bias
         assert f"spread over {np.ptp(bias):.4g}, from {bias.min():.4g} to {bias.max():.4g}" in shown
         assert f"the error of weights 0, is {np.linalg.norm(bias):.4g}" in shown
@@ -90,7 +90,7 @@ class TestSolve:
         assert "10,000 episodes of Q-learning, with a random action in 10% of the steps" in subject
         assert cli.main(["solve", "two-loop"]) == cli.DONE
         shown = capsys.readouterr().out
-        assert re.search("task +│ Two loops through one state", shown)
+        assert re.search("task  +Two loops through one state", shown)
         assert "Q-learning" not in shown
 
 
@@ -101,7 +101,7 @@ class TestBound:
         shown = capsys.readouterr().out
         assert "inf, because of Gamma_1, which has (tau_mix + c0)^(2 rho_0 a) in it: try a smaller a" in shown
         start = np.linalg.norm(gb.task("frozen-lake").problem.fixed_point) ** 2
-        assert re.search(rf"at the start +│ {start:.6g}, with theta_0 = 0", shown)
+        assert re.search(rf"at the start  +{start:.6g}, with theta_0 = 0", shown)
 
     def test_its_advice_helps(self, capsys):
         words = ["bound", "frozen-lake", "--step-size", "1,1000"]
@@ -121,14 +121,14 @@ class TestStudies:
         answer = {"folder": "x", "units": 5, "reused": 0, "protocols": protocols, "tasks": {"taxi": {}}}
         show_study({**answer, "seconds": 3.0, "report_seconds": 90.0})
         shown = capsys.readouterr().out
-        assert re.search("instances +│ 5: literal 3, fair 2 ", shown)
-        assert re.search("time +│ runs 3 s, report 90 s ", shown)
+        assert re.search("^instances  +5: literal 3, fair 2$", shown, re.MULTILINE)
+        assert re.search("^time  +runs 3 s, report 90 s$", shown, re.MULTILINE)
 
     def test_times_of_a_sweep(self, capsys):
         answer = {"units": 5, "reused": 0, "damaged": 0, "lanes": 5, "diverged_lanes": 0}
         rest = {"written": {}, "failures": [], "diverged_units": []}
         show_sweep({**answer, **rest, "seconds": 3.0, "report_seconds": 90.0})
-        assert re.search("time +│ runs 3 s, report 90 s ", capsys.readouterr().out)
+        assert re.search("^time  +runs 3 s, report 90 s$", capsys.readouterr().out, re.MULTILINE)
 
 
 class TestErrors:
@@ -138,12 +138,17 @@ class TestErrors:
             (["run", "two-loop", "--stepz", "3"], "there is no option --stepz: did you mean --steps?"),
             (["run", "two-loop", "--stepz=3"], "there is no option --stepz: did you mean --steps?"),
             (["run", "two-loop", "--zzzzzz"], "there is no option --zzzzzz\n"),
+            (["run", "two-loop", "-stepz", "3"], "there is no option -stepz: did you mean --steps?"),
+            (["--json", "run", "two-loop"], "--json comes after the verb: gainbias VERB --json"),
+            (["--verson"], "there is no option --verson: did you mean --version?"),
             (["run", "two-loop", "taxi"], "too many words: taxi"),
             (["run", "two-loop", "--steps", "-5"], "argument --steps: must be a positive whole number"),
             (["run", "two-loop", "--steps", "1.5"], "as in 10000 or 1e4, found '1.5'"),
             (["run", "two-loop", "--steps", "inf"], "found 'inf'"),
             (["run", "two-loop", "--steps", "many"], "found 'many'"),
             (["evaluate", "x", "--max-steps", "0"], "argument --max-steps: must be a positive whole number"),
+            (["slove"], "there is no verb slove: did you mean 'solve'?"),
+            (["help", "x", "y"], "too many words: y"),
             (["list"], "the following arguments are required: algorithms|tasks"),
         ],
     )
@@ -153,7 +158,7 @@ class TestErrors:
         assert caught.value.code == cli.WRONG_INPUT
         shown = capsys.readouterr().err
         assert message in shown
-        assert shown.startswith(f"usage: gainbias {words[0]} ")
+        assert shown.startswith("usage: gainbias ")
 
     @pytest.mark.parametrize("steps", ["1e3", "1_000", "1000.0"])
     def test_ways_to_write_a_whole_number(self, steps, capsys):
@@ -195,7 +200,7 @@ class TestShortenedStudies:
         told = [text.replace("*", "") for text in shortfalls(manifest)]
         answer = {"folder": "x", "units": 3, "reused": 0, "shortened": told, **manifest}
         show_study({**answer, "seconds": 3.0, "report_seconds": 90.0})
-        shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        shown = " ".join(capsys.readouterr().out.split())
         assert "This is a quick look, not the study. Each run has 1/100 of the paper's steps" in shown
         assert "1 of the paper's 15 tasks; no protocol inferred and no protocol fair" in shown
 

@@ -56,7 +56,10 @@ class TestPublicNames:
             gainbias.slove  # noqa: B018
 
     def test_the_version_is_in_the_changelog_and_the_citation(self):
-        assert f"## {gainbias.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+        """The newest changes are those of this version, or of none yet, above those of an older one."""
+        newest, older = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[:2]
+        assert newest in ("Unreleased", gainbias.__version__)
+        assert older < gainbias.__version__
         assert f"version: {gainbias.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 

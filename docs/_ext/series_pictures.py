@@ -12,7 +12,7 @@ from docs._ext.pictures import save_pair
 
 def write_series_pictures(source: Path) -> None:
     """Write the picture of a series whose level shifts."""
-    save_pair(gb.plot(shifted()), source / "_generated" / "pictures" / "series")
+    save_pair(gb.plot(shifted()).figure, source / "_generated" / "pictures" / "series")
 
 
 def shifted() -> gb.SeriesEstimate:

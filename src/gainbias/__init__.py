@@ -6,7 +6,7 @@ The public names below are imported on first use (PEP 562), so that ``import gai
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "ALGORITHMS": "gainbias.algorithms.registry",
@@ -80,8 +80,8 @@ _HOMES = {
     "evaluate_series": "gainbias.evaluation.series",
     "exact_curve": "gainbias.theory.curve.curve",
     "finite_horizon_values": "gainbias.model.chain.horizon",
-    "from_gymnasium": "gainbias.tasks.gym.continuing",
-    "gymnasium_table": "gainbias.tasks.gym.continuing",
+    "from_gymnasium": "gainbias.tasks.gym.installed",
+    "gymnasium_table": "gainbias.tasks.gym.installed",
     "hitting_probabilities": "gainbias.model.chain.passage",
     "hitting_times": "gainbias.model.chain.passage",
     "kemeny_constant": "gainbias.model.chain.deviation",
@@ -92,11 +92,12 @@ _HOMES = {
     "mixing_time_bounds": "gainbias.model.chain.mixing",
     "normalise_features": "gainbias.features",
     "number_in_system": "gainbias.evaluation.sources.records",
-    "plot": "gainbias.report.figures.estimates",
+    "plot": "gainbias.report.figures.plot",
     "projection_radii": "gainbias.theory.bounds.facts",
     "q_learning": "gainbias.tasks.gym.q_learning",
     "read_requests": "gainbias.evaluation.sources.records",
     "recommend": "gainbias.theory.recommend",
+    "sample_complexities": "gainbias.theory.bounds.table",
     "reproduce": "gainbias.experiments.reproduce",
     "run": "gainbias.engine.run",
     "scalarise": "gainbias.tasks.gym.table",

@@ -72,12 +72,12 @@ from gainbias.model.solve.solution import MultichainSolution as MultichainSoluti
 from gainbias.model.solve.solution import Solution as Solution
 from gainbias.model.solve.solve import solve as solve
 from gainbias.model.structure import Structure as Structure
-from gainbias.report.figures.estimates import plot as plot
+from gainbias.report.figures.plot import plot as plot
 from gainbias.report.write import write_page as write_page
 from gainbias.tasks.gym.continuing import continuing as continuing
 from gainbias.tasks.gym.continuing import ergodic as ergodic
-from gainbias.tasks.gym.continuing import from_gymnasium as from_gymnasium
-from gainbias.tasks.gym.continuing import gymnasium_table as gymnasium_table
+from gainbias.tasks.gym.installed import from_gymnasium as from_gymnasium
+from gainbias.tasks.gym.installed import gymnasium_table as gymnasium_table
 from gainbias.tasks.gym.q_learning import LearnedPolicy as LearnedPolicy
 from gainbias.tasks.gym.q_learning import q_learning as q_learning
 from gainbias.tasks.gym.table import TransitionTable as TransitionTable
@@ -94,6 +94,7 @@ from gainbias.theory.bounds.bound import bound as bound
 from gainbias.theory.bounds.facts import mixing_constants as mixing_constants
 from gainbias.theory.bounds.facts import projection_radii as projection_radii
 from gainbias.theory.bounds.record import Bound as Bound
+from gainbias.theory.bounds.table import sample_complexities as sample_complexities
 from gainbias.theory.curve.curve import Curve as Curve
 from gainbias.theory.curve.curve import exact_curve as exact_curve
 from gainbias.theory.recommend import Recommendation as Recommendation

@@ -290,9 +290,26 @@ class TestBadInput:
     def test_actions_that_the_policy_does_not_know_are_named_with_their_row(self):
         log = SMALL | {"a": np.where(np.arange(400) == 250, 7, SMALL["a"])}
         found = answer(log, np.full((2, 2), 0.5))
-        assert "row 250 of the log: the action is 7, outside the space" in found.diagnostics.warnings[0]
+        words = "row 250 of the log: the action is 7, outside the space from 0.0 to 1.0, and the policy knows"
+        assert words in found.diagnostics.warnings[0]
         assert found.diagnostics.num_transitions == 249
         assert not found.diagnostics.is_complete
+
+    @pytest.mark.parametrize("features", ["auto", np.eye(2)], ids=["tables", "features"])
+    def test_a_column_of_probabilities_that_cannot_be_those_of_the_log(self, features):
+        rng = np.random.default_rng(0)
+        states = rng.integers(0, 2, 4_000)
+        right = np.array([0.02, 0.4])[states]
+        actions = (rng.random(4_000) < right).astype(int)
+        log = {"state": states, "a": actions, "reward": 1.0 * states}
+        taken = np.where(actions == 1, right, 1.0 - right)
+        for column, is_doubted in ((taken, False), (taken / 2, True), (1.0 - taken, True)):
+            found = answer(log | {"p": column}, "random", behaviour="p", features=features)
+            doubts = [words for words in found.diagnostics.warnings if "cannot be those" in words]
+            assert bool(doubts) == is_doubted
+            assert all("column 'p'" in words for words in doubts)
+        other = answer(log | {"p": taken / 2}, "random", features=features)
+        assert other.gain_interval == found.gain_interval
 
     @pytest.mark.parametrize("wrong", [0.0, -0.5, 1.5, np.nan])
     def test_probabilities_that_are_none_are_named_with_their_row(self, wrong: float):

@@ -152,7 +152,7 @@ class TestAlgorithms:
     def test_many_features_are_learned_step_by_step(self, monkeypatch):
         monkeypatch.setattr(methods, "MOST_SPARSE_FEATURES", 5)
         estimate = gb.evaluate(Queue, ALWAYS, num_steps=20_000)
-        assert estimate.diagnostics.algorithm.startswith("single-chain")
+        assert estimate.diagnostics.algorithm.startswith("centred-td, step size")
         with pytest.raises(ValueError, match="least squares is for at most 5 features of this kind, found 7"):
             gb.evaluate(Queue, ALWAYS, algorithm="lstd")
 
@@ -193,7 +193,7 @@ class TestRewardsThatNeverChange:
     @pytest.mark.parametrize("num_steps", [20, 8_000])
     def test_a_picture(self, num_steps, tmp_path):
         pytest.importorskip("matplotlib")
-        gb.plot(gb.evaluate(Constant, ALWAYS, num_steps=num_steps)).savefig(tmp_path / "figure.png")
+        gb.plot(gb.evaluate(Constant, ALWAYS, num_steps=num_steps)).figure.savefig(tmp_path / "figure.png")
 
     def test_a_reward_that_was_seen_once(self):
         """Seed 0 crosses the lake once in 800 steps, early; exactly 0.0016 are earned per step."""
@@ -424,7 +424,7 @@ class TestFlaws:
         assert json.dumps(again, allow_nan=False) == json.dumps(estimate.to_dict(), allow_nan=False)
         assert again["weights"] == [None] * 7
         assert again["diagnostics"]["mixing_time"] is None
-        assert len(gb.plot(estimate).axes) == 1
+        assert len(gb.plot(estimate).figure.axes) == 1
         short = gb.evaluate(Queue, ALWAYS, num_steps=100, algorithm="single-chain")
         assert any("there are no values" in word for word in short.diagnostics.warnings)
 

@@ -319,7 +319,7 @@ class TestUnits:
         page = (tmp_path / "a.html").read_text()
         assert "Average reward per day in the long run" in page
         assert '"per":"day"' in page.replace('": "', '":"')
-        assert gb.plot(again).axes[0].get_title(loc="left") == "Gain per day"
+        assert gb.plot(again).get_title(loc="left") == "Gain per day"
         assert again.steps_for(again.diagnostics.standard_error).steps > 3_000
 
     def test_dates_and_numbers_far_away(self):
@@ -411,7 +411,7 @@ class TestProcesses:
         assert solution.bias == pytest.approx(TRUTH.values, abs=1e-12)
 
     @pytest.mark.parametrize(
-        "algorithm", ["lstd", "single-chain", "differential-td", "relative-td", "td-lambda"]
+        "algorithm", ["lstd", "single-chain", "differential-td", "relative-td", "centred-td", "td-lambda"]
     )
     def test_values_are_semi_markov(self, algorithm):
         log = TRUTH.log(20_000 if algorithm == "lstd" else 10_000)

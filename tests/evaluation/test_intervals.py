@@ -63,6 +63,17 @@ class TestBatches:
         assert whole.sums.rest.tobytes() == pieces.sums.rest.tobytes()
         assert estimate_gain(whole) == estimate_gain(pieces)
 
+    @pytest.mark.parametrize("steps", [2, 8])
+    def test_sums_over_several_steps_each_are_added_as_the_steps_are(self, steps):
+        values = np.random.default_rng(steps).integers(-9, 9, (2, 4_000)).astype(float)
+        whole, in_sums = (BatchSums((2,), capacity=64, first_size=8) for _ in range(2))
+        whole.add(values)
+        for piece in cut_at_random(np.random.default_rng(0), 4_000 // steps):
+            in_sums.add(values.reshape(2, -1, steps).sum(axis=2)[:, piece], steps)
+        assert (in_sums.size, in_sums.steps) == (whole.size, whole.steps)
+        assert (in_sums.complete == whole.complete).all()
+        assert (in_sums.rest == whole.rest).all()
+
     def test_merged_chains_are_chains_added_together(self):
         rewards = np.random.default_rng(0).normal(size=(3, 20_000))
         merged = BatchMeans.of(rewards[:1]).merge(BatchMeans.of(rewards[1:]))

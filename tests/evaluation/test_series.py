@@ -191,7 +191,7 @@ class TestAnswers:
 
     def test_groups_print_their_warnings(self):
         numbers, names = lognormal(2000), np.array(["a", "b"] * 1000, dtype=object)
-        numbers[1000] = np.nan
+        names[1000] = None
         both = repr(gb.evaluate_series(numbers, (), group=names))
         assert both.count("cut short after 1,000 numbers: row 1000") == 1
         names[900:1000] = [f"g{number}" for number in range(100)]
@@ -470,6 +470,52 @@ class TestWrongInput:
         assert alone.verdict.kind == "too short"
         assert "1 number," in alone.diagnostics.warnings[0]
         assert found["a"].mean == 2.0
+
+    @pytest.mark.parametrize("kind", ["memory", "csv", "jsonl", "parquet", "sampled"])
+    def test_a_wrong_number_ends_its_own_group_alone(self, tmp_path, kind, monkeypatch):
+        numbers = lognormal(900)
+        pandas = pytest.importorskip("pandas")
+        table = pandas.DataFrame({"x": numbers, "g": np.tile(["a", "b", "c"], 300)})
+        table.loc[[303, 310], "x"] = np.nan  # of a, after 101 numbers, and of b, after 103
+        if kind == "sampled":
+            monkeypatch.setattr(series, "HELD", 100)
+        source = table if kind == "memory" else stored(table, tmp_path, "csv" if kind == "sampled" else kind)
+        found = gb.evaluate_series(source, (0.5,), column="x", group="g")
+        counts = {name: one.diagnostics.num_numbers for name, one in found.items()}
+        assert counts == {"a": 101, "b": 103, "c": 300}
+        assert found["b"].diagnostics.warnings[0].startswith("cut short after 103 numbers: row 310: x is")
+        assert [one.diagnostics.is_complete for one in found.values()] == [False, False, True]
+        assert found["c"].mean == pytest.approx(numbers[2::3].mean())
+        assert found["c"].quantiles[0.5].interval is not None
+
+    def test_a_group_without_a_number_is_named(self):
+        groups = np.tile(["a", "b"], 50)
+        found = gb.evaluate_series(np.append(np.nan, lognormal(99)), (), group=groups)
+        assert (
+            found["a"].diagnostics.warnings[0]
+            == "cut short after 0 numbers: row 0: the number is nan or missing"
+        )
+        assert (found["a"].diagnostics.num_numbers, found["b"].diagnostics.num_numbers) == (0, 50)
+        with pytest.raises(ValueError, match="row 0: the number is nan or missing"):
+            gb.evaluate_series(np.full(100, np.nan), (), group=groups)
+
+    def test_a_clock_that_goes_back_ends_its_own_group_alone(self):
+        at = np.repeat(np.arange(50.0), 2)
+        at[40] = -1.0
+        found = gb.evaluate_series(lognormal(100), (), time=at, group=np.tile(["a", "b"], 50))
+        assert "row 40: the time is earlier" in found["a"].diagnostics.warnings[0]
+        assert (found["a"].diagnostics.num_numbers, found["b"].diagnostics.num_numbers) == (19, 49)
+
+    def test_a_list_among_numbers_and_the_other_way_round(self):
+        with pytest.raises(ValueError, match="row 2 is a list, and those before it are numbers"):
+            gb.evaluate_series([1.0, 2.0, [3.0], 4.0])
+        with pytest.raises(ValueError, match="row 1 is a number, and those before it are lists"):
+            gb.evaluate_series([[1.0, 2.0], 3.0])
+
+    def test_a_file_that_is_not_in_utf_8(self, tmp_path):
+        (tmp_path / "x.csv").write_text("x\n1\n2\n3\n4\n5\n", encoding="utf-16")
+        with pytest.raises(ValueError, match="is not in UTF-8, as CSV must be: save or convert it so"):
+            gb.evaluate_series(tmp_path / "x.csv")
 
     def test_a_missing_group(self):
         groups = np.array(["a"] * 50 + [None] + ["a"] * 9, dtype=object)

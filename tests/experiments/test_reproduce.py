@@ -1,7 +1,7 @@
 """The study: units and their ids, the same bytes however it was run, resuming, refusing."""
 
+import json
 import platform
-import shutil
 from datetime import datetime
 from pathlib import Path
 
@@ -11,11 +11,13 @@ import pandas
 import pytest
 
 import gainbias as gb
-from gainbias.experiments import provenance
+from gainbias import cli
+from gainbias.experiments.claims.registry import check_claims
 from gainbias.experiments.provenance import code_version
 from gainbias.experiments.reproduce import PAPER_METHODS, PROTOCOLS, VARIANCE_REDUCED, Instance, plan
 from gainbias.experiments.results import Results
 from gainbias.progress import Watch
+from tests.experiments.cluster import cluster
 from tests.experiments.small import run_small, table_bytes
 
 
@@ -239,39 +241,16 @@ def test_ids_depend_on_everything_that_matters() -> None:
     assert Instance("fair", "taxi", 3).id == Instance("fair", "taxi", 3).id
 
 
-def test_sources_of_tasks_and_versions_of_packages_are_part_of_an_id(tmp_path: Path, monkeypatch) -> None:
-    fresh = code_version.__wrapped__
-    before = fresh()
-    assert fresh() == before
-    monkeypatch.setattr(provenance, "package_versions", lambda: {"gymnasium": "0.1"})
-    assert fresh() != before
-    monkeypatch.undo()
-    shutil.copytree(provenance.PACKAGE, tmp_path / "gainbias", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(provenance, "PACKAGE", tmp_path / "gainbias")
-    assert fresh() == before
-    with open(tmp_path / "gainbias" / "report" / "write.py", "a") as file:
-        file.write("ANOTHER_WORD = 1\n")
-    assert fresh() == before
-    with open(tmp_path / "gainbias" / "tasks" / "task.py", "a") as file:
-        file.write("ANOTHER_MAP = 1\n")
-    assert fresh() != before
-
-
-def test_comments_docstrings_and_names_of_files_are_no_part_of_an_id(tmp_path: Path, monkeypatch) -> None:
-    fresh, root = code_version.__wrapped__, tmp_path / "gainbias"
-    before = fresh()
-    shutil.copytree(provenance.PACKAGE, root, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(provenance, "PACKAGE", root)
-    source = root / "engine" / "schedules.py"
-    text = source.read_text()
-    source.write_text(text.replace('"""Step sizes', '"""# Other words\n\nStep sizes') + "\n\n# A comment.\n")
-    assert fresh() == before
-    source.rename(root / "engine" / "step_sizes.py")
-    for user in root.rglob("*.py"):
-        words = user.read_text()
-        user.write_text(
-            words.replace("gainbias.engine.schedules import", "gainbias.engine.step_sizes import")
-        )
-    assert fresh() == before
-    (root / "engine" / "step_sizes.py").write_text(text.replace("return ", "return  1.0 * ", 1))
-    assert fresh() != before
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_bytes(results: Results, tmp_path: Path, capsys) -> None:
+    names = ["splitting", "reward-estimate"]
+    with cluster(tmp_path) as dask:
+        where = ["--engine", "dask", "--address", dask.address, "--wait", "2min"]
+        same = ["--task", "random-walk-50", "--task", "frozen-lake", "--instances", "2", "--shorten", "200"]
+        assert cli.main(["reproduce", "--output", str(tmp_path / "results"), *same, *where]) == cli.DONE
+        assert table_bytes(Results(tmp_path / "results")) == table_bytes(results)
+        capsys.readouterr()
+        assert cli.main(["claims", *names, "--quick", *where, "--json"]) == cli.DONE
+    found = json.loads(capsys.readouterr().out)
+    here = json.dumps([one.to_dict() for one in check_claims(names, quick=True, workers=1)])
+    assert [one | {"command": ""} for one in found] == [one | {"command": ""} for one in json.loads(here)]

@@ -1,7 +1,9 @@
 """Resuming: nothing finished goes before its replacement is there; what is computed again is said first."""
 
+import io
 import json
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from gainbias.experiments.engines import opened
 from gainbias.experiments.inspection import status, verify
 from gainbias.experiments.reproduce import Instance
 from gainbias.experiments.results import Results
-from gainbias.experiments.runner import complete
+from gainbias.experiments.runner import OutdatedError, complete
 from gainbias.progress import Watch
 from gainbias.report.data.results import read_results
 from gainbias.report.sweep import report_on_sweep
@@ -35,7 +37,7 @@ STUDY = {
 SMALL = {"tasks": ["random-walk-50"], "protocols": ["fair"], "instances": 1}
 EARLIER = "the tables are from before a resume that has not finished"
 
-Change = Callable[[], None]
+Change = Callable[..., None]
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +67,12 @@ def copy(results: Results, tmp_path: Path) -> Path:
 
 
 def forget() -> None:
-    for known in (provenance.code_version, provenance.made_with, provenance.package_versions):
+    for known in (
+        provenance.code_version,
+        provenance.code_of,
+        provenance.reached,
+        provenance.package_versions,
+    ):
         known.cache_clear()
 
 
@@ -73,11 +80,12 @@ def forget() -> None:
 def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Change]:
     """What adds a line to the sources, as far as their version is concerned."""
 
-    def change() -> None:
+    def change(*names: str) -> None:
         sources = tmp_path / "sources"
         shutil.copytree(provenance.PACKAGE, sources, ignore=shutil.ignore_patterns("__pycache__", "*.nb?"))
-        with open(sources / "engine" / "run.py", "a") as file:
-            file.write("EDITED = True\n")
+        for name in names or ("engine/run.py",):
+            with open(sources / name, "a") as file:
+                file.write("EDITED = True\n")
         monkeypatch.setattr(provenance, "PACKAGE", sources)
         forget()
 
@@ -175,7 +183,7 @@ class TestWhatIsKept:
         edit()
         with monkeypatch.context() as patch:
             patch.setattr(Cell, "compute", lambda cell: 1 // 0)
-            failed = gb.sweep(STUDY, folder, workers=1, resume=True)
+            failed = gb.sweep(STUDY, folder, workers=1, resume=True, recompute=True)
         assert len(failed.manifest["failures"]) == 4
         assert not (folder / "runs.parquet").exists()
         assert (folder / "earlier-runs.parquet").read_bytes() == before["runs.parquet"]
@@ -216,7 +224,7 @@ class TestWhatIsKept:
 class TestWhatIsSaid:
     def resumed(self, results: Results, tmp_path: Path, capsys, **changes: object) -> list[str]:
         capsys.readouterr()
-        gb.sweep({**STUDY, **changes}, copy(results, tmp_path), workers=1, resume=True)
+        gb.sweep({**STUDY, **changes}, copy(results, tmp_path), workers=1, resume=True, recompute=True)
         return capsys.readouterr().err.splitlines()
 
     def test_nothing_of_a_new_study_nor_of_one_that_is_finished(
@@ -236,15 +244,11 @@ class TestWhatIsSaid:
             return compute(cell)
 
         monkeypatch.setattr(Cell, "compute", computed)
-        old = sweep.manifest["code"]
         edit()
         self.resumed(sweep, tmp_path, capsys)
         head, *lines = said[0].splitlines()  # before work began
         assert head == f"resuming {tmp_path / 'copy'}: 4 of 4 units to compute, 0 kept"
-        assert lines == [
-            "  4 units again, because the sources of gainbias have changed "
-            f"({old} -> {provenance.code_version()})"
-        ]
+        assert lines == ["  4 units again, because the code has changed (gainbias.engine.run)"]
         assert len(said) == 4
 
     def test_another_version_of_a_package(
@@ -254,13 +258,13 @@ class TestWhatIsSaid:
         other_numpy()
         head, line = self.resumed(sweep, tmp_path, capsys)
         assert "4 of 4 units to compute" in head
-        assert f"4 units again, because versions have changed (numpy {now} -> 9.9) (" in line
+        assert line == f"  4 units again, because versions have changed (numpy {now} -> 9.9)"
 
     def test_both(self, sweep: Results, tmp_path: Path, capsys, edit: Change, other_numpy: Change) -> None:
         edit()
         other_numpy()
         [_, line] = self.resumed(sweep, tmp_path, capsys)
-        assert "the sources of gainbias have changed and versions have changed (numpy " in line
+        assert "the code has changed (gainbias.engine.run) and versions have changed (numpy " in line
 
     def test_another_description(self, sweep: Results, tmp_path: Path, capsys) -> None:
         assert self.resumed(sweep, tmp_path, capsys, instances=3)[1:] == [
@@ -278,7 +282,7 @@ class TestWhatIsSaid:
         edit()
         lines = self.resumed(sweep, tmp_path, capsys, instances=3, algorithms=["lstd"])
         assert "3 of 3 units to compute, 0 kept" in lines[0]
-        assert lines[1].startswith("  2 units again, because the sources of gainbias have changed")
+        assert lines[1].startswith("  2 units again, because the code has changed (gainbias.engine.run)")
         assert lines[2].startswith("  1 unit that is not stored yet (the description has changed: alg")
         assert lines[3].startswith("  not used: 2 stored units")
 
@@ -323,11 +327,11 @@ class TestWhatIsSaid:
         edit()
         capsys.readouterr()
         if kind == "sweep":
-            gb.sweep(STUDY, folder, workers=1, resume=True)
+            gb.sweep(STUDY, folder, workers=1, resume=True, recompute=True)
         else:
-            run_small(folder, **SMALL, resume=True)
+            run_small(folder, **SMALL, resume=True, recompute=True)
         lines = capsys.readouterr().err.splitlines()
-        assert "again, because the sources of gainbias have changed (" in lines[1]
+        assert lines[1].endswith("again, because the sources of gainbias have changed")
 
     def test_an_interrupted_study_of_the_version_before(
         self, sweep: Results, tmp_path: Path, capsys, edit: Change
@@ -336,7 +340,7 @@ class TestWhatIsSaid:
         (folder / "made-with.json").unlink()
         (folder / "manifest.json").unlink()
         edit()
-        gb.sweep(STUDY, folder, workers=1, resume=True)
+        gb.sweep(STUDY, folder, workers=1, resume=True, recompute=True)
         said = capsys.readouterr().err
         assert "4 units again, because the sources of gainbias, or versions of others, have changed" in said
 
@@ -355,7 +359,7 @@ class TestWhatIsSaid:
     ) -> None:
         folder = copy(sweep, tmp_path)
         edit()
-        gb.sweep(STUDY, folder, workers=1, resume=True)
+        gb.sweep(STUDY, folder, workers=1, resume=True, recompute=True)
         monkeypatch.setattr(provenance, "PACKAGE", Path(gb.__file__).parent)
         forget()
         capsys.readouterr()
@@ -364,16 +368,25 @@ class TestWhatIsSaid:
 
     def test_a_reproduction(self, study: Results, tmp_path: Path, capsys, edit: Change) -> None:
         edit()
-        run_small(copy(study, tmp_path), **SMALL, resume=True)
-        assert "1 unit again, because the sources of gainbias have changed" in capsys.readouterr().err
+        folder = copy(study, tmp_path)
+        with pytest.raises(
+            OutdatedError, match=r"1 of the 1 unit in .* because the code has changed \(gainbias"
+        ):
+            run_small(folder, **SMALL, resume=True)
+        run_small(folder, **SMALL, resume=True, recompute=True)
+        assert "1 unit again, because the code has changed (gainbias.engine.run)" in capsys.readouterr().err
 
     def test_claims(self, tmp_path: Path, capsys, edit: Change) -> None:
         check_claims(["reward-estimate"], quick=True, workers=1, folder=tmp_path / "claims")
         check_claims(["reward-estimate"], quick=True, workers=1, folder=tmp_path / "claims")
         assert capsys.readouterr().err == ""
-        edit()
-        check_claims(["reward-estimate"], quick=True, workers=1, folder=tmp_path / "claims")
-        assert "1 unit again, because the sources of gainbias have changed" in capsys.readouterr().err
+        edit("model/process.py")
+        with pytest.raises(OutdatedError, match="finished and would be computed again"):
+            check_claims(["reward-estimate"], quick=True, workers=1, folder=tmp_path / "claims")
+        check_claims(["reward-estimate"], quick=True, workers=1, folder=tmp_path / "claims", recompute=True)
+        assert (
+            "1 unit again, because the code has changed (gainbias.model.process)" in capsys.readouterr().err
+        )
 
     def test_units_of_any_kind(self, tmp_path: Path, capsys) -> None:
         results = Results(tmp_path)
@@ -396,10 +409,65 @@ class TestWhatIsSaid:
         )
         edit()
         words = ["sweep", str(file), "--output", str(folder), "--workers", "1", "--resume", "--json"]
+        before = contents(folder)
+        assert cli.main(words) == cli.WRONG_INPUT
+        refused = capsys.readouterr()
+        assert "allow it with --recompute" in refused.err
+        assert refused.out == ""
+        assert contents(folder) == before
+        words.append("--recompute")
         assert cli.main([*words, *["--quiet"] * quiet]) == cli.DONE
         said = capsys.readouterr()
         assert json.loads(said.out)["reused"] == 0
-        assert ("because the sources of gainbias have changed" in said.err) != quiet
+        assert ("because the code has changed (gainbias.engine.run)" in said.err) != quiet
+
+    @pytest.mark.parametrize("answer", ["y", "", "n"])
+    def test_on_a_terminal_it_is_asked(
+        self, sweep: Results, tmp_path: Path, capsys, edit: Change, monkeypatch, answer: str
+    ) -> None:
+        folder = copy(sweep, tmp_path)
+        before = contents(folder)
+        edit()
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
+        for stream in (sys.stdin, sys.stderr):
+            monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+        monkeypatch.setenv("TERM", "dumb")
+        file = tmp_path / "small.toml"
+        file.write_text(
+            'name = "small"\ntasks = ["boyan-chain"]\nalgorithms = ["lstd", "td-lambda"]\n'
+            "step_size = [0.05, 0.1]\nnum_steps = 200\ninstances = 2\ncheckpoints = 3\n"
+        )
+        words = ["sweep", str(file), "--output", str(folder), "--workers", "1", "--resume", "--json"]
+        done = cli.main(words)
+        said = capsys.readouterr().err
+        assert "compute them again? [y/N]" in said
+        assert said.count("4 of the 4 units in") == 1
+        assert (contents(folder) == before) == (answer != "y")
+        assert done == (cli.DONE if answer == "y" else cli.WRONG_INPUT)
+        assert ("nothing was computed" in said) == (answer != "y")
+
+    def test_what_was_allowed_is_not_asked_again(
+        self, sweep: Results, tmp_path: Path, edit: Change, monkeypatch
+    ) -> None:
+        folder = copy(sweep, tmp_path)
+        edit()
+        with monkeypatch.context() as patch:
+            stop_at(2, patch, Cell)
+            with pytest.raises(KeyboardInterrupt):
+                gb.sweep(STUDY, folder, workers=1, resume=True, recompute=True)
+        assert gb.sweep(STUDY, folder, workers=1, resume=True).manifest["reused"] == 2
+
+    def test_another_algorithm_may_change(self, sweep: Results, tmp_path: Path, capsys, edit: Change) -> None:
+        edit("algorithms/vrtd.py", "report/sweep.py", "experiments/runner.py")
+        assert self.resumed(sweep, tmp_path, capsys) == []
+
+    def test_only_what_can_reach_a_change_is_computed_again(
+        self, sweep: Results, tmp_path: Path, capsys, edit: Change
+    ) -> None:
+        edit("algorithms/lstd.py")
+        [head, line] = self.resumed(sweep, tmp_path, capsys)
+        assert "2 of 4 units to compute, 2 kept" in head
+        assert line == "  2 units again, because the code has changed (gainbias.algorithms.lstd)"
 
     def test_a_notice_is_not_lost_within_another_watch(self, capsys) -> None:
         with Watch():

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -17,12 +18,12 @@ import pytest
 import gainbias
 from gainbias.experiments import engines, units, workers
 from gainbias.experiments import runner as execution
-from gainbias.experiments.engines import Here, opened
+from gainbias.experiments.engines import Here, RefusedError, Roster, check_choice, opened, seconds_of
 from gainbias.experiments.provenance import THREADS
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import execute
 from gainbias.experiments.units import UnitLimits, WrongEnvironmentError, answer_of, unpacked
-from tests.experiments.cluster import children, cluster
+from tests.experiments.cluster import children, cluster, kill
 from tests.experiments.trivial import Trivial
 
 ROOT = str(Path(__file__).parents[2])
@@ -109,6 +110,127 @@ def test_work_that_a_cluster_has_lost_is_submitted_again(monkeypatch) -> None:
     assert engine.lost.cancelled()
 
 
+def test_what_is_lost_or_refused_is_sent_again() -> None:
+    class Refusing(Here):
+        """Refuses what it is given first."""
+
+        refused = 0
+
+        def submit(self, units, alone):
+            future = super().submit(units, alone)
+            if self.refused < 2:
+                self.refused += 1
+                future = Future()
+                future.set_exception(RefusedError("tcp://1.2.3.4:5", "has another version"))
+            return future
+
+        def has_lost(self, done):
+            return isinstance(done.exception(), RefusedError)
+
+    engine = Refusing()
+    assert answers([Trivial(0), Trivial(1, "raise")], engine).keys() == {"number 0", "number 1"}
+    assert engine.refused == 2
+
+
+def test_stopping_does_not_wait_for_workers() -> None:
+    class Deserted(Here):
+        """Accepts work, and has nobody to do it."""
+
+        is_busy = False
+
+        def submit(self, units, alone):
+            return Future()
+
+    stop = threading.Event()
+    threading.Timer(0.2, stop.set).start()
+    began = time.monotonic()
+    assert not any(found.units for found in execute([Trivial(0)], Deserted(), stop))
+    assert time.monotonic() - began < 10.0
+
+
+class TestRoster:
+    """Which workers of a cluster can be used; `answered` stands for what they say."""
+
+    @pytest.fixture
+    def said(self, monkeypatch) -> list[str]:
+        said = list[str]()
+        monkeypatch.setattr(engines.Watch, "say", said.append)
+        return said
+
+    def ask(self, worker: str) -> Future[str]:
+        self.asked = [*getattr(self, "asked", []), worker]
+        answered: Future[str] = Future()
+        if worker.startswith("gone"):
+            answered.cancel()
+        elif worker.startswith("broken"):
+            answered.set_exception(ModuleNotFoundError("No module named 'gainbias'"))
+        elif not worker.startswith("silent"):
+            answered.set_result("" if worker.startswith("right") else "has gainbias 0")
+        return answered
+
+    def test_only_right_ones_are_used_and_wrong_ones_are_named_once(self, said) -> None:
+        roster, present = Roster(), {"right 1": 4, "wrong 1": 2, "wrong 2": 2, "silent": 1, "broken": 8}
+        for _ in range(2):
+            roster.update(present, self.ask)
+            assert roster.threads == {"right 1": 4}
+        assert said == [
+            "worker broken is left out: it cannot load gainbias (No module named 'gainbias'): install the "
+            "same version there",
+            "worker wrong 1 is left out, and so is 1 more like it: it has gainbias 0",
+        ]
+        assert roster.is_mixed
+        assert roster.is_asking
+        assert sorted(self.asked) == sorted(present)
+        roster.update({"right 1": 4}, self.ask)
+        assert not roster.is_mixed
+        assert not roster.is_asking
+        assert not roster.faults
+
+    def test_one_that_refuses_work_is_left_out_at_once(self, said) -> None:
+        roster = Roster()
+        roster.update({"right 1": 1, "right 2": 1}, self.ask)
+        roster.leave_out({"right 2": "has no memory"})
+        assert roster.threads == {"right 1": 1}
+        roster.update({"right 1": 1, "right 2": 1, "right 3": 1}, self.ask)
+        assert roster.threads == {"right 1": 1, "right 3": 1}
+        assert said == ["worker right 2 is left out: it has no memory"]
+
+    def test_what_was_asked_of_a_lost_one_is_asked_again(self) -> None:
+        roster = Roster()
+        for _ in range(3):
+            roster.update({"gone": 1}, self.ask)
+        assert self.asked == ["gone"] * 3
+        assert not roster.threads
+
+
+class TestWait:
+    @pytest.mark.parametrize(
+        ("wait", "seconds"),
+        [
+            (None, 30.0),
+            (0, 0.0),
+            (2.5, 2.5),
+            ("90", 90.0),
+            ("45s", 45.0),
+            ("1.5 h", 5400.0),
+            ("2d", 172800.0),
+        ],
+    )
+    def test_times(self, wait, seconds) -> None:
+        assert seconds_of(wait) == seconds
+
+    @pytest.mark.parametrize(
+        "wait", ["soon", "-1", -1, float("nan"), float("inf"), True, "2 weeks", "", "1e3"]
+    )
+    def test_what_is_no_time_is_refused(self, wait) -> None:
+        with pytest.raises(ValueError, match=f"wait must be a time such as .* found {re.escape(repr(wait))}"):
+            check_choice("dask", None, "tcp://1.2.3.4:5", wait)
+
+    def test_this_machine_is_not_waited_for(self) -> None:
+        with pytest.raises(ValueError, match="engine 'local' has nothing to wait for, found wait='2h'"):
+            check_choice("local", None, None, "2h")
+
+
 @pytest.mark.slow
 def test_a_cluster_knows_whether_it_is_busy(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(engines, "CONNECT_SECONDS", 20.0)
@@ -116,6 +238,10 @@ def test_a_cluster_knows_whether_it_is_busy(tmp_path: Path, monkeypatch) -> None
         cluster(tmp_path, workers=1, PYTHONPATH=os.pathsep.join([*sys.path, ROOT])) as dask,
         opened("dask", None, dask.address) as engine,
     ):
+        assert engine.ahead == 0
+        while not engine.ahead:  # until the worker has said its version
+            time.sleep(0.1)
+        time.sleep(1.5)
         assert not engine.is_busy
         work_to_do = engine.submit([Trivial(7, "sleep", takes=8.0)], alone=False)
         time.sleep(1.5)
@@ -244,7 +370,7 @@ class TestBlame:
 class TestEnvironment:
     def test_other_sources_are_refused(self) -> None:
         with pytest.raises(
-            WrongEnvironmentError, match=r"a worker has gainbias .* was planned with 0\.0\.1: install"
+            WrongEnvironmentError, match=r"a worker would compute number 0 with other code than was planned"
         ):
             answer_of(Trivial(0, code="0.0.1"))
 
@@ -256,9 +382,9 @@ class TestEnvironment:
     def test_the_first_variable_that_is_set_counts(self, monkeypatch) -> None:
         for name in THREADS:
             monkeypatch.delenv(name, raising=False)
-        assert units.environment_fault(set())
+        assert units.unit_fault(Trivial(0))
         monkeypatch.setenv("OMP_NUM_THREADS", "1")
-        assert not units.environment_fault(set())
+        assert not units.unit_fault(Trivial(0))
 
 
 @pytest.mark.slow
@@ -273,10 +399,13 @@ class TestCluster:
                 assert found.pop("number 2").startswith("its worker was killed by SIGKILL")
                 assert set(found.values()) == {""}
             assert dask.workers() == before  # no unit kills what belongs to the cluster
-            with opened("dask", None, dask.address) as engine:
+            with opened("dask", None, dask.address, wait="3s") as engine:
                 asleep = [Trivial(number, "sleep", takes=30.0) for number in range(4)]  # two of them wait
                 threading.Timer(1.0, dask.scheduler.kill).start()
-                with pytest.raises(RuntimeError, match="scheduler was lost; what was finished is kept"):
+                lost = (
+                    "does not answer, after 3 s of waiting; what was finished is kept: start it and workers"
+                )
+                with pytest.raises(RuntimeError, match=lost):
                     answers(asleep, engine)
             began = time.monotonic()
             message = "no Dask scheduler answers at .* within 5 s"
@@ -285,13 +414,15 @@ class TestCluster:
             assert time.monotonic() - began < 30.0
 
     @pytest.mark.parametrize(
-        ("change", "message"),
+        ("change", "fault"),
         [
             ("edited", r"has gainbias .* and the study was planned with .*: install the same versions"),
-            ("incomplete", r"cannot load gainbias \(.*No module .*: install the same version there"),
+            ("incomplete", r"cannot load gainbias \(.*\): install the same version there"),
         ],
     )
-    def test_workers_with_other_sources_are_refused(self, change: str, message: str, tmp_path: Path) -> None:
+    def test_a_late_worker_with_other_sources_is_left_out_and_named(
+        self, change: str, fault: str, tmp_path: Path, monkeypatch
+    ) -> None:
         other = tmp_path / "other" / "gainbias"
         source = Path(gainbias.__file__).parent
         shutil.copytree(source, other, ignore=shutil.ignore_patterns("__pycache__"))
@@ -300,12 +431,51 @@ class TestCluster:
                 file.write("CHANGED = True\n")
         else:
             shutil.rmtree(other / "experiments")
-        with (
-            cluster(tmp_path, workers=1, PYTHONPATH=str(other.parent)) as dask,
-            pytest.raises(WrongEnvironmentError, match=f"worker tcp://.* {message}"),
-            opened("dask", None, dask.address),
-        ):
-            pass
+        wrong, said = os.pathsep.join([str(other.parent), *sys.path, ROOT]), list[str]()
+        monkeypatch.setattr(engines.Watch, "say", said.append)
+        with cluster(tmp_path, 1, PYTHONPATH=os.pathsep.join([*sys.path, ROOT])) as dask:
+            dask.add(2, PYTHONPATH=wrong)
+            with opened("dask", None, dask.address) as engine:
+                found, after = dict[str, str](), 0
+                for finished in execute([Trivial(n, "sleep", takes=0.5) for n in range(200)], engine):
+                    found |= {answer.id: answer.error for answer in finished.units}
+                    after += bool(said and finished.units)
+                    if after == 5:
+                        break
+            assert set(found.values()) == {""}
+            for line in said:
+                assert re.match(f"worker tcp://.* is left out(, and so is 1 more like it)?: it {fault}", line)
+            kill(dask.nanny)
+            words = f"no workers that can be used, after 20 s of waiting .worker tcp://.* {fault}.*; what was"
+            with (
+                opened("dask", None, dask.address, wait=20) as engine,
+                pytest.raises(RuntimeError, match=words),
+            ):
+                answers([Trivial(0)], engine)
+
+    def test_it_waits_for_workers_and_goes_on_when_all_and_the_scheduler_are_lost(
+        self, tmp_path: Path, capsys
+    ) -> None:
+        with cluster(tmp_path, 0, PYTHONPATH=os.pathsep.join([*sys.path, ROOT])) as dask:
+            nannies: list[subprocess.Popen[bytes]] = []
+            threading.Timer(3.0, lambda: nannies.append(dask.add(1))).start()
+            with opened("dask", None, dask.address, wait="5min") as engine:
+                found, losses = dict[str, str](), 0
+                for finished in execute([Trivial(number, "sleep", takes=2.0) for number in range(8)], engine):
+                    found |= {answer.id: answer.error for answer in finished.units}
+                    if len(found) == 2 + 2 * losses and losses < 2:
+                        kill(nannies[-1])
+                        if losses:
+                            kill(dask.scheduler)
+                            time.sleep(1.0)
+                            dask.start_scheduler()
+                        nannies.append(dask.add(1))
+                        losses += 1
+        assert losses == 2
+        assert list(found.values()) == [""] * 8
+        said = capsys.readouterr().err.splitlines()
+        assert said[0] == "the cluster has no workers that can be used: waiting for up to 5 min"
+        assert any(line.endswith("does not answer: waiting for up to 5 min") for line in said)
 
 
 INTERRUPTED = """

@@ -437,6 +437,11 @@ class TestCommandLine:
             (["--engine", "dask"], "engine 'dask' needs the address of a scheduler"),
             (["--address", "tcp://1.2.3.4:5"], "engine 'local' has no address"),
             (["--engine", "dask", "--address", "nonsense"], "no Dask scheduler answers at 'nonsense'"),
+            (
+                ["--engine", "dask", "--address", "tcp://1.2.3.4:5", "--wait", "soon"],
+                "wait must be a time such",
+            ),
+            (["--wait", "2h"], "engine 'local' has nothing to wait for"),
             (["--workers", "0"], "workers must be an integer of at least 1, found 0"),
             (["--unit-seconds", "0"], "unit_seconds must be a positive number, found 0.0"),
             (["--unit-memory", "-1"], "unit_memory must be a positive number, found -1.0"),

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from gainbias.experiments.provenance import code_version, hash_of
+from gainbias.experiments.provenance import code_of, hash_of
+
+REACH = ("gainbias.experiments.units",)
 
 
 @dataclass(frozen=True)
@@ -20,9 +22,10 @@ class Trivial:
     number: int
     does: str = "nothing"
     takes: float = 0.0
-    code: str = field(default_factory=code_version)
+    code: str = field(default_factory=lambda: code_of(REACH))
 
     lane_steps = 1
+    reach = REACH
 
     @property
     def seconds(self) -> float:

@@ -73,3 +73,25 @@ def test_what_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     assert table["mixing_time"].where.startswith("the process is periodic with period 3")
     assert table["spectral_gap"][1:3] == (0.0, 0.0)
     assert table["deviation_matrix"].error == np.inf
+
+
+@pytest.mark.parametrize(("method", "kind"), [("auto", "bound"), ("krylov", "estimate")])
+def test_several_classes_have_a_table_of_their_worst_numbers(method: str, kind: str) -> None:
+    chain = np.zeros((6, 6))
+    chain[:2, :2] = [[0.9, 0.1], [1e-9, 1 - 1e-9]]
+    chain[2:5, 2:5] = [[0.2, 0.8, 0.0], [0.0, 0.3, 0.7], [0.6, 0.0, 0.4]]
+    chain[5] = [0.25, 0.0, 0.5, 0.0, 0.0, 0.25]
+    mrp = gb.MarkovRewardProcess(chain, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], labels=list("abcdef"))
+    solution = gb.solve(mrp, multichain=True, method=method)
+    table = solution.accuracy()
+    assert [row.quantity for row in table.rows] == ["gain", "bias", "stationary", "asymptotic_variance"]
+    assert [row.kind for row in table.rows] == ["bound", kind, kind, kind]
+    state = "abcdef".index(table["bias"].where.removeprefix("worst state: "))
+    assert (table["bias"].value, table["bias"].error) == (solution.bias[state], solution.bias_error.max())
+    state = "abcdef".index(table["stationary"].where.removeprefix("worst state: "))
+    law = solution.stationary.sum(axis=0)
+    parts = solution.stationary_error[:5] / law[:5]  # the last one is transient
+    assert table["stationary"].error / table["stationary"].value == parts.max() == parts[state]
+    worst = int(table["asymptotic_variance"].where.removeprefix("worst class: "))
+    assert table["asymptotic_variance"].error == solution.class_asymptotic_variance_errors.max()
+    assert table["asymptotic_variance"].value == solution.class_asymptotic_variances[worst]

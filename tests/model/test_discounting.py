@@ -321,6 +321,14 @@ class TestFiniteHorizon:
         scale = steps * exact_rewards_scale(mrp)
         assert_within(per_state(mrp, found.level), per_state(mrp, found.level_error), level, scale)
 
+    @pytest.mark.parametrize("kind", [np.int64, np.uint8, np.int8])
+    def test_numbers_of_numpy_are_numbers_of_steps(self, kind):
+        chain = gb.MarkovRewardProcess([[0.0, 1.0], [1.0, 0.0]], [100.0, 0.0])
+        expected = gb.finite_horizon_values(chain, 101)
+        found = gb.finite_horizon_values(chain, kind(101))
+        assert found.values.tolist() == expected.values.tolist() == [5100.0, 5000.0]
+        assert type(found.steps) is int
+
     @pytest.mark.parametrize(
         ("steps", "message"),
         [

@@ -426,6 +426,12 @@ def test_variance_is_refused_without_variances_of_durations() -> None:
     assert found.gain_per_step == pytest.approx(8 / 3, rel=1e-14)
 
 
+def test_durations_that_leave_the_range_of_floats_are_refused_with_advice() -> None:
+    mrp = gb.MarkovRewardProcess([[0.5, 0.5], [1.0, 0.0]], [1e9, 2e9], durations=[5e-324, 5e-324])
+    with pytest.raises(gb.ConvergenceError, match="choose another unit of time, scale the rewards or"):
+        gb.solve(mrp)
+
+
 @pytest.mark.parametrize(
     ("name", "call"),
     [

@@ -216,6 +216,8 @@ def test_extra_rewards_are_answered_with_the_same_factorisation() -> None:
     assert solution.extra["cost"].asymptotic_variance == alone.asymptotic_variance
     with pytest.raises(ValueError, match=r"extra_rewards\['cost'\] must have"):
         gb.solve(mrp, extra_rewards={"cost": [1.0]})
+    with pytest.raises(ValueError, match="extra_rewards must be a mapping of names to vectors"):
+        gb.solve(mrp, extra_rewards=[rewards])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

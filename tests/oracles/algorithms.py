@@ -155,6 +155,19 @@ def relative_td(episode, mean_weight) -> Learned:
     return np.array(path), gains
 
 
+def centred_td(episode) -> Learned:
+    """The means w and rbar include the step itself."""
+    theta, path, seen = episode.first, [episode.first], []
+    gains = running_mean(episode.rewards)
+    for t, (alpha, phi, phi_next, r, *_) in enumerate(episode.steps()):
+        seen.append(phi)
+        w, rbar = np.mean(seen, axis=0), gains[t + 1]
+        delta = r - rbar + phi_next @ theta - phi @ theta
+        theta = theta + alpha * (delta * (phi - w) - (phi @ theta) * w)
+        path.append(theta)
+    return np.array(path), gains
+
+
 def discounted_td(episode, discount, radius) -> Learned:
     theta, path = episode.first, [episode.first]
     for alpha, phi, phi_next, r, *_ in episode.steps():
@@ -249,6 +262,7 @@ TWINS: dict[str, Callable[..., Learned]] = {
         implicit_td,
         differential_td,
         relative_td,
+        centred_td,
         discounted_td,
         lstd,
         lspe,

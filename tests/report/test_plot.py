@@ -1,4 +1,4 @@
-"""Estimates, traces and curves as figures: what is drawn is what was estimated."""
+"""Results as figures: what is drawn is what was found, and no letter is cut off."""
 
 import gymnasium
 import numpy as np
@@ -46,12 +46,12 @@ class Cube(Drift):
 
 class TestEstimates:
     def test_a_single_point_of_a_short_run_can_be_seen(self):
-        panel = gb.plot(gb.evaluate(Queue, ALWAYS, num_steps=20)).axes[0]
+        panel = gb.plot(gb.evaluate(Queue, ALWAYS, num_steps=20))
         assert any(line.get_marker() == "o" for line in panel.lines)
 
     def test_gain_and_values_of_states(self):
         estimate = gb.evaluate(Queue, ALWAYS, num_steps=20_000)
-        left, right = gb.plot(estimate).axes
+        left, right = gb.plot(estimate).figure.axes
         [line, _] = left.lines
         assert line.get_ydata()[-1] == estimate.gain
         assert line.get_xdata()[-1] == 20_000
@@ -72,21 +72,21 @@ class TestEstimates:
         ],
     )
     def test_the_form_fits_the_observations(self, env, features, titles, tmp_path):
-        figure = gb.plot(gb.evaluate(env, "random", features=features, num_steps=20_000))
+        figure = gb.plot(gb.evaluate(env, "random", features=features, num_steps=20_000)).figure
         assert [panel.get_title(loc="left") or panel.get_title() for panel in figure.axes] == titles
         figure.savefig(tmp_path / "figure.png")
 
     @pytest.mark.parametrize(("num_steps", "has_grey"), [(20_000, False), (20, True)])
     def test_grey_points_are_explained_where_there_are_any(self, num_steps, has_grey):
         """No step begins in a hole of the lake: it has no value, and no point."""
-        panel = gb.plot(gb.evaluate("FrozenLake-v1", "random", num_steps=num_steps)).axes[1]
+        panel = gb.plot(gb.evaluate("FrozenLake-v1", "random", num_steps=num_steps)).figure.axes[1]
         assert (len(panel.lines[1].get_xdata()) > 0) == has_grey
         assert ("grey" in panel.get_xlabel()) == has_grey
 
     def test_no_extremes_of_several_numbers(self):
         estimate = gb.evaluate(Cube, "random", num_steps=20)
         assert estimate.extremes() == ([], [])
-        assert len(gb.plot(estimate).axes[1].patches) == 0
+        assert len(gb.plot(estimate).figure.axes[1].patches) == 0
 
     def test_a_grid_of_discrete_observations(self):
         class Grid(Drift):
@@ -105,26 +105,208 @@ class TestEstimates:
                 return seen, float(seen[0]), False, False, {}
 
         estimate = gb.evaluate(Grid, "random", num_steps=5_000)
-        [mesh] = gb.plot(estimate).axes[1].collections
+        [mesh] = gb.plot(estimate).figure.axes[1].collections
         assert mesh.get_array().reshape(3, 2)[2, 1] == pytest.approx(estimate.value([2, 1]))
 
 
-class TestLearning:
-    def test_a_trace_and_a_curve_on_one_panel(self, tmp_path):
-        problem = gb.Problem(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0]), gb.Tabular())
-        trace = gb.run("double-chain", problem, 500, [gb.Harmonic(10, 100), 0.1], seeds=range(2))
-        curve = gb.exact_curve("double-chain", problem, 500, gb.Harmonic(10, 100))
-        figure = gb.plot(trace)
-        [panel] = figure.axes
-        assert gb.plot(curve, ax=panel) is figure
-        assert len(panel.lines) == 5
-        assert panel.lines[0].get_ydata()[-1] == trace.errors("centred")[0, -1]
-        assert panel.lines[-1].get_ydata()[-1] == curve.errors("centred")[-1]
-        labels = [text.get_text() for text in panel.get_legend().get_texts()]
-        assert labels[-1] == "Double chain, Harmonic(a=10, c0=100), exact"
-        assert len(labels) == 3
-        figure.savefig(tmp_path / "figure.png")
+PROBLEM = gb.Problem(gb.MarkovRewardProcess([[0.1, 0.9], [0.9, 0.1]], [1.0, 0.0]), gb.Tabular())
+STEPS = [gb.Harmonic(10, 100), 0.1]
 
-    def test_anything_else_is_refused(self):
-        with pytest.raises(ValueError, match="a Trace or a Curve can be drawn, found list"):
-            gb.plot([1.0])
+
+@pytest.fixture(autouse=True)
+def closed():
+    """Close the figures of a test."""
+    yield
+    matplotlib.pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return gb.run("double-chain", PROBLEM, 500, STEPS, seeds=range(5))
+
+
+def labels_of(axes):
+    return [text.get_text() for text in axes.figure.legends[0].get_texts()]
+
+
+class TestRuns:
+    def test_a_line_and_a_band_for_each_step_size(self, trace):
+        axes = gb.plot(trace)
+        errors, seen = trace.errors("centred"), trace.transitions > 0
+        for place, (line, band) in enumerate(zip(axes.lines, axes.collections, strict=True)):
+            own = np.array(
+                [
+                    errors[k]
+                    for k, lane in enumerate(trace.lanes)
+                    if lane.step_size == trace.lanes[place].step_size
+                ]
+            )
+            assert line.get_ydata() == pytest.approx(np.sqrt((own[:, seen] ** 2).mean(axis=0)))
+            assert band.get_datalim(axes.transData).ymax == pytest.approx(own[:, seen].max(), rel=1e-6)
+        assert len(axes.lines) == len(STEPS)
+        assert labels_of(axes) == ["Double chain, Harmonic(a=10, c0=100)", "Double chain, Constant(a=0.1)"]
+
+    def test_no_band_around_one_run(self):
+        axes = gb.plot(gb.run("double-chain", PROBLEM, 500, 0.1))
+        assert (len(axes.lines), len(axes.collections)) == (1, 0)
+
+    def test_traces_and_curves_by_name(self, trace):
+        curve = gb.exact_curve("double-chain", PROBLEM, 500, gb.Harmonic(10, 100))
+        single = gb.run("double-chain", PROBLEM, 500, 0.1)
+        axes = gb.plot({"one run": single, "all runs, exact": curve})
+        assert labels_of(axes) == ["one run", "all runs, exact"]
+        assert axes.lines[-1].get_ydata()[-1] == curve.errors("centred")[-1]
+        colours = [line.get_color() for line in gb.plot([trace, single, single, curve]).lines]
+        assert len(set(colours)) == 5
+
+    def test_on_a_panel_of_ones_own(self, trace):
+        figure, own = matplotlib.pyplot.subplots()
+        assert gb.plot(trace, ax=own, kind="full") is own
+        assert own.get_legend() is not None
+        assert figure.axes == [own]
+
+    def test_lanes_that_diverged_are_counted(self):
+        with pytest.warns(UserWarning, match="overshoot"):
+            wild = gb.run("double-chain", PROBLEM, 3_000, 50.0, seeds=range(3))
+        assert "(3 of 3 diverged)" in labels_of(gb.plot(wild))[0]
+
+
+@pytest.fixture(scope="module")
+def estimates():
+    return {
+        name: gb.evaluate(Queue, policy, num_steps=20_000)
+        for name, policy in (("open", ALWAYS), ("shut", 0 * ALWAYS))
+    }
+
+
+class TestIntervals:
+    def drawn(self, axes):
+        return {
+            label.get_text(): [
+                list(line.get_xdata()) for line in axes.lines if set(line.get_ydata()) == {height}
+            ]
+            for label, height in zip(axes.get_yticklabels(), axes.get_yticks(), strict=True)
+        }
+
+    def test_several_estimates_are_a_row_each(self, estimates):
+        drawn = self.drawn(gb.plot(estimates))
+        assert list(drawn) == list(estimates)
+        good = estimates["open"]
+        assert drawn["open"] == [list(good.gain_interval), [good.gain]]
+        assert list(self.drawn(gb.plot(list(estimates.values())))) == ["1", "2"]
+
+    def test_an_answer_in_doubt_is_hollow_and_says_why(self):
+        numbers = np.random.default_rng(0).normal(size=4_000)
+        found = {"steady": numbers, "shifted": numbers + 5.0 * (np.arange(4_000) > 2_000)}
+        estimates = {name: gb.evaluate_series(series, ()) for name, series in found.items()}
+        axes = gb.plot(gb.GroupedSeries(estimates))
+        fills = [line.get_markerfacecolor() for line in axes.lines if line.get_marker() == "o"]
+        assert fills[0] != "none"
+        assert fills[1] == "none"
+        assert [text.get_text() for text in axes.texts] == [estimates["shifted"].verdict.kind]
+
+    def test_a_comparison_beside_nothing(self):
+        found = gb.compare(Queue, ALWAYS, 0 * ALWAYS, num_steps=5_000)
+        axes = gb.plot(found)
+        assert self.drawn(axes)["first - second"][:2] == [list(found.interval), [found.difference]]
+        assert any(list(line.get_xdata()) == [0.0, 0.0] for line in axes.lines)
+
+
+class TestModels:
+    def test_bias_and_share_of_time(self):
+        mrp = gb.MarkovRewardProcess([[0.5, 0.5], [0.2, 0.8]], [0.0, 1.0], labels=["idle", "busy"])
+        solution = gb.solve(mrp)
+        left, right = gb.plot(solution).figure.axes
+        assert left.lines[0].get_ydata() == pytest.approx(solution.bias)
+        assert right.lines[0].get_ydata() == pytest.approx(solution.stationary)
+        assert [text.get_text() for text in left.get_xticklabels()] == ["idle", "busy"]
+        assert labels_of(gb.plot({"before": solution, "after": solution})) == ["before", "after"]
+
+    def test_several_classes_have_gains_instead(self):
+        mrp = gb.MarkovRewardProcess([[1, 0, 0], [0.5, 0, 0.5], [0, 0, 1]], [0.0, 0.0, 3.0])
+        solution = gb.solve(mrp, multichain=True)
+        _, right = gb.plot(solution).figure.axes
+        assert right.lines[0].get_ydata() == pytest.approx(solution.gain)
+        assert right.get_title(loc="left") == "Gain from each state"
+
+    def test_many_states_are_thinned_and_it_is_said(self, monkeypatch):
+        monkeypatch.setattr("gainbias.report.figures.plot.MOST_STATES", 100)
+        solution = gb.solve(gb.task("boyan-chain", num_states=201).problem.mrp)
+        left, _ = gb.plot(solution).figure.axes
+        assert left.lines[0].get_xdata().tolist() == list(range(0, 201, 3))
+        assert left.get_xlabel() == "state (one of 3 is drawn)"
+
+    def test_bounds_say_whether_they_say_something(self):
+        problem = gb.Problem(PROBLEM.mrp, [[1.0], [0.0]])
+        common = {"num_steps": 1_000, "sampling": "iid"}
+        bounds = {"small": gb.bound("double-chain", problem, step_size=0.02, **common)}
+        bounds["large"] = gb.bound("double-chain", problem, step_size=0.5, **common)
+        axes = gb.plot(bounds)
+        values = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
+        assert values == [bounds["small"].value]
+        assert [text.get_text() for text in axes.texts] == ["says nothing", "not certified"]
+
+
+@pytest.fixture(scope="module")
+def results(trace):
+    long = {"a name that is longer than any legend of a small figure has room for in one line": trace}
+    waits = np.random.default_rng(0).exponential(3.0, 4_000)
+    estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=5_000)
+    return {
+        "trace": trace,
+        "names": long,
+        "traces": [trace] * 4,
+        "estimate": estimate,
+        "map": gb.evaluate(Drift, "random", num_steps=5_000),
+        "extremes": gb.evaluate("Taxi", "random", num_steps=5_000),
+        "estimates": {"the policy that was in use until the end of last year": estimate, "new": estimate},
+        "series": gb.evaluate_series(waits),
+        "solution": gb.solve(
+            gb.MarkovRewardProcess(
+                [[0.5, 0.5], [0.2, 0.8]], [0.0, 1.0], labels=["a long name of a state", "b"]
+            )
+        ),
+    }
+
+
+class TestFiles:
+    """What is saved is whole: matplotlib writes the figure as it is, without a search for what sticks out."""
+
+    @pytest.mark.parametrize(
+        "name", ["trace", "names", "traces", "estimate", "map", "extremes", "estimates", "series", "solution"]
+    )
+    def test_no_letter_is_cut_off(self, results, name):
+        figure = gb.plot(results[name]).figure
+        assert sticks_out(figure) < 0.02
+
+    def test_it_would_be_seen(self, trace):
+        figure = gb.plot(trace).figure
+        figure.axes[0].set_xlabel("far too long for this figure " * 9)
+        assert sticks_out(figure) > 1.0
+
+
+def sticks_out(figure):
+    """Return by how many inches what is drawn reaches beyond the edges of a figure."""
+    figure.draw_without_rendering()
+    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    return max(0.0, -box.x0, -box.y0, box.x1 - width, box.y1 - height)
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("what", "message"),
+        [
+            ([1.0], r"results can be drawn \(Trace, .*\), found float"),
+            ("lake.npz", "found str"),
+            ([], "there is nothing to draw"),
+            ({}, "there is nothing to draw"),
+        ],
+    )
+    def test_what_cannot_be_drawn(self, what, message):
+        with pytest.raises(ValueError, match=message):
+            gb.plot(what)
+
+    def test_what_does_not_belong_together(self, trace):
+        solution = gb.solve(PROBLEM.mrp)
+        with pytest.raises(ValueError, match="runs and solutions do not share a figure: plot each of them"):
+            gb.plot([trace, solution])

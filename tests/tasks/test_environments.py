@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gainbias as gb
-from gainbias.tasks.gym.continuing import installed_id
+from gainbias.tasks.gym.installed import installed_id
 from tests.tasks.replay import replay_process, replay_table
 
 IDS = ["FrozenLake-v1", "CliffWalking-v1", "Taxi-v4"]
@@ -169,7 +169,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize(("module", "extra"), [("gymnasium", "gym"), ("mo_gymnasium", "mo")])
     def test_a_missing_extra_is_named(self, monkeypatch, module, extra):
-        from gainbias.tasks.gym.continuing import optional
+        from gainbias.tasks.gym.installed import optional
 
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(

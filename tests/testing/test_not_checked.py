@@ -1,7 +1,9 @@
 """An algorithm that declares too little never gets a report that reads as a clean pass."""
 
+import re
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -180,3 +182,17 @@ class TestGaps:
 
     def test_ours_have_a_limit(self):
         assert [name for name, each in gb.ALGORITHMS.items() if each.declared.limit is None] == []
+
+
+def test_every_example_of_an_algorithm_declares_its_limit():
+    """Whoever imitates an example gets a report that has looked at convergence."""
+    root = Path(gb.__file__).parents[2]
+    pages = [
+        *(root / "docs").rglob("*.md"),
+        *(root / "src").rglob("*.py"),
+        *(root / "examples").rglob("*.py"),
+    ]
+    example = re.compile(r"gb\.Algorithm\(\n(.*?)^(?:    \.\.\. )?\)$", re.DOTALL | re.MULTILINE)
+    found = [text for page in pages for text in example.findall(page.read_text(encoding="utf-8"))]
+    assert len(found) >= 3
+    assert [text for text in found if "limit=limit" not in text] == []

@@ -32,6 +32,7 @@ SKIPS = {
     "implicit-td": {NOT_AFFINE: 48, RADIUS: 36, NO_LIMIT: 12, ALL_ROWS: 12},
     "differential-td": {},
     "relative-td": {NO_SAMPLE: 26},
+    "centred-td": {NO_SAMPLE: 14, NO_PARAMS: 2, ALL_ROWS: 4, OWN_FORM: 4},
     "discounted-td": {NOT_AFFINE: 24, RADIUS: 24, NO_LIMIT: 8, ALL_ROWS: 8, DISCOUNTED: 8, WEAK: 1},
     "lstd": {NO_FIELD: 80, NO_SAMPLE: 34, OWN_OUTPUT: 4},
     "lspe": {NO_FIELD: 100, NO_SAMPLE: 42, ALL_ROWS: 20},

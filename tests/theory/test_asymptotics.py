@@ -12,6 +12,7 @@ ONE_LIMIT = [
     *(name for name in AFFINE if name != "discounted-td"),
     "single-chain",
     "relative-td",
+    "centred-td",
     "lstd",
 ]
 TWO_STATES = gb.Problem(gb.MarkovRewardProcess([[0.5, 0.5], [0.5, 0.5]], [1.0, 0.0]), [[1.0], [0.0]])
@@ -88,6 +89,8 @@ def test_exact_curves_approach_it(name, sampling, kind):
         ("single-chain", {"step_size": gb.Harmonic(20, 60), "params": {"mean_ratio": 0.3}}),
         ("relative-td", {"step_size": gb.Harmonic(20, 60)}),
         ("relative-td", {"tail_average": 0.25}),
+        ("centred-td", {"step_size": gb.Harmonic(20, 60)}),
+        ("centred-td", {"tail_average": 0.25}),
         ("double-chain", {"tail_average": 0.25}),
         ("td-lambda", {"tail_average": 0.25}),
         ("lstd", {}),
@@ -231,6 +234,20 @@ class TestEfficiency:
     def test_running_means_cost_an_average_more(self):
         """They have steps 1/t: their past noise is counted again and again."""
         assert gb.efficiency("relative-td", small_problem("dense", FEW)) > 1.5
+
+    @pytest.mark.parametrize("kept", [1.0, 0.75, 0.5])
+    @pytest.mark.parametrize("kind", ["constants", "tabular"])
+    def test_centred_td_is_as_good_as_least_squares(self, kind, kept):
+        """But for the share of the steps that its average leaves out; the level is no worse."""
+        problem = small_problem(kind, 8)
+        for error in ("centred", "full"):
+            found = gb.efficiency("centred-td", problem, tail_average=1.0 - kept, kind=error)
+            assert found == pytest.approx(1.0 / kept, rel=1e-9)
+
+    def test_without_the_constant_errors_of_its_means_count(self):
+        """As they do for relative-td; those of single-chain, with steps of their own, do not."""
+        assert 1.05 < gb.efficiency("centred-td", small_problem("dense", 8)) < 1.2
+        assert gb.efficiency("single-chain", small_problem("dense", 8)) == pytest.approx(1.0, rel=1e-8)
 
     def test_two_transitions_for_each_step(self):
         problem = small_problem("constants", FEW)

@@ -153,7 +153,6 @@ class TestNoBound:
             ({"algorithm": "td-lambda"}, "theorems about double-chain, single-chain, .* found 'td-lambda'"),
             ({"sampling": "stationary"}, "sampling must be 'iid' or 'markov', found 'stationary'"),
             ({"num_steps": 0}, "num_steps must be a positive integer, found 0"),
-            ({"step_size": None}, "a step size must be a number"),
             ({"step_size": np.array([0.1, 0.2])}, "no theorem covers Listed"),
             ({"step_size": gb.Harmonic(1, 10), "sampling": "iid"}, "there is one for constant step sizes"),
             ({"algorithm": "single-chain", "sampling": "iid"}, "for sampling='markov' only"),

@@ -46,7 +46,7 @@ class TestAgainstRuns:
         to_line = (trace.errors("quotient", target="own", space="weights") ** 2).mean(axis=0)
         np.testing.assert_allclose(sampled.mean_squared_error, to_line, rtol=1e-12)
 
-    @pytest.mark.parametrize("name", ["single-chain", "relative-td"])
+    @pytest.mark.parametrize("name", ["single-chain", "relative-td", "centred-td"])
     def test_frozen_means_are_those_that_the_mean_field_has(self, name):
         """The mean of the weights follows the mean field; late, the curve is near that of runs."""
         problem, algorithm = small_problem("dense", FEW), gb.ALGORITHMS[name]
@@ -111,7 +111,7 @@ class TestRefused:
             ):
                 function("double-chain", self.problem, num_steps, 0.1)
 
-    @pytest.mark.parametrize("name", ["single-chain", "relative-td", "almost-sure-td"])
+    @pytest.mark.parametrize("name", ["single-chain", "relative-td", "centred-td", "almost-sure-td"])
     def test_products_with_means(self, name):
         problem = small_problem("tabular", FEW)
         with pytest.raises(ValueError, match=r"running means.*lanes=1000.*frozen=True"):

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from gainbias.model.problem import Problem
+from gainbias.notebook import InNotebooks
 from gainbias.types import Floats
 
 
@@ -316,7 +317,7 @@ class About:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Algorithm:
+class Algorithm(InNotebooks):
     """An algorithm that learns weights: all that a run needs, and what is claimed about it.
 
     Only `name` and `form` are needed to run it, and `params` if it has any.

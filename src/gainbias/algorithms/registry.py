@@ -8,6 +8,7 @@ from typing import Any
 from gainbias.algorithms import (
     adaptive_td,
     almost_sure_td,
+    centred_td,
     differential_td,
     discounted_td,
     double_chain,
@@ -68,6 +69,7 @@ _FILES = (
     implicit_td,
     differential_td,
     relative_td,
+    centred_td,
     discounted_td,
     lstd,
     lspe,
@@ -78,6 +80,9 @@ _FILES = (
 
 ALGORITHMS: dict[str, Algorithm] = {file.ALGORITHM.name: file.ALGORITHM for file in _FILES}
 """The algorithms of this package, by id."""
+
+ALGORITHM_HOMES: dict[str, str] = {file.ALGORITHM.name: file.__name__ for file in _FILES}
+"""The module that each of them is written in."""
 
 
 SHORT_TITLES: dict[str, str] = {
@@ -90,6 +95,7 @@ SHORT_TITLES: dict[str, str] = {
     "implicit-td": "Implicit TD",
     "differential-td": "Differential TD",
     "relative-td": "Relative TD",
+    "centred-td": "Centred TD",
     "discounted-td": "Discounted TD",
     "lstd": "Least squares",
     "lspe": "LSPE",

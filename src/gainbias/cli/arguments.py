@@ -31,7 +31,7 @@ def chosen_environment(options: argparse.Namespace) -> Any:
         return functools.partial(own, **settings) if settings else own
     if not settings:
         return options.source
-    from gainbias.tasks.gym.continuing import installed_id, optional
+    from gainbias.tasks.gym.installed import installed_id, optional
 
     return functools.partial(optional("gymnasium").make, installed_id(options.source), **settings)
 
@@ -179,23 +179,10 @@ def chosen_duration(options: argparse.Namespace) -> str | None:
     return None if options.duration is None else str(options.duration)
 
 
-def chosen_step_size(words: str | None, task: gainbias.Task, algorithm: str) -> Any:
-    """Return the step sizes that were asked for, or the algorithm's own, or the paper's for this task."""
-    if words is not None:
-        return read_step_size(words)
-    known = gainbias.ALGORITHMS.get(algorithm)
-    if known and known.declared.step_free:
+def read_step_size(words: str | None) -> Any:
+    """Return the step sizes that ``A[,C0[,XI]]`` means; None if nothing was said."""
+    if words is None:
         return None
-    if known and known.declared.constant_step is not None:
-        return gainbias.Constant(known.declared.constant_step)
-    paper = task.paper
-    return (
-        gainbias.Harmonic(paper.step_numerator, paper.step_offset) if paper else gainbias.Harmonic(150, 1000)
-    )
-
-
-def read_step_size(words: str) -> Any:
-    """Return the step sizes that ``A[,C0[,XI]]`` means."""
     try:
         numbers = [float(word) for word in words.split(",")]
     except ValueError as error:
@@ -308,10 +295,3 @@ def read_settings(pairs: list[str]) -> dict[str, Any]:
         except ValueError:
             found[name.replace("-", "_")] = float(value) if value in ("inf", "-inf") else value
     return found
-
-
-def chosen_steps(steps: int | None, task: gainbias.Task) -> int:
-    """Return the number of steps that was asked for, or the paper's for this task."""
-    if steps is not None:
-        return steps
-    return task.paper.num_steps if task.paper else 100_000

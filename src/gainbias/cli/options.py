@@ -7,27 +7,44 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import gainbias
-from gainbias.suggest import nearest
+from gainbias.suggest import did_you_mean_or_known, nearest
 
 
-class Verb(argparse.ArgumentParser):
-    """The parser of one verb, which answers for its unknown options itself, with its own usage."""
+class Words(argparse.ArgumentParser):
+    """The parser of the whole or of one verb, which answers for unknown words itself, with its own usage."""
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """Return what was typed, as the base class does, and nothing unknown."""
+        verbs = verbs_of(self)
+        first = next((word for word in args or () if not word.startswith("-")), None)
+        if verbs and first is not None and first not in verbs:
+            self.error(f"there is no verb {first}: {did_you_mean_or_known(first, verbs)}")
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self._refuse(unknown)
         return found, unknown
 
     def _refuse(self, unknown: list[str]) -> NoReturn:
-        options = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+        options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
         if not options:
             self.error(f"too many words: {' '.join(unknown)}")
-        known = [flag for action in self._actions for flag in action.option_strings]
-        near = nearest(options[0], known)
+        if any(options[0] in verb._option_string_actions for verb in verbs_of(self).values()):
+            self.error(f"{options[0]} comes after the verb: gainbias VERB {options[0]}")
+        near = nearest(options[0], self._option_string_actions)
         hint = f": did you mean {near}?" if near else ""
         self.error(f"there is no option {options[0]}{hint}")
+
+
+def verbs_of(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of the verbs of a command line; none if it has no verbs.
+
+    Examples
+    --------
+    >>> list(verbs_of(parser()))[:2]
+    ['list', 'solve']
+    """
+    kinds = (action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
+    return {name: verb for verbs in kinds for name, verb in verbs.choices.items()}
 
 
 def count(words: str) -> int:
@@ -46,6 +63,13 @@ def count(words: str) -> int:
         pass
     raise argparse.ArgumentTypeError(f"must be a positive whole number, as in 10000 or 1e4, found {words!r}")
 
+
+EXAMPLES = """\
+examples:
+  gainbias demo
+  gainbias solve frozen-lake
+  gainbias help evaluate
+"""
 
 SOLVE_EXAMPLE = """\
 examples:
@@ -89,15 +113,16 @@ examples:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line; ``verb`` of what it returns names the verb."""
-    whole = argparse.ArgumentParser(
+    whole = Words(
         prog="gainbias",
-        description="What a policy is worth in the long run: gain and bias of Markov reward processes.",
-        epilog=SOLVE_EXAMPLE,
+        description="What a system, or a policy, is worth in the long run, and how sure that is.",
+        epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    whole.add_argument("--version", action="version", version=f"gainbias {gainbias.__version__}")
-    verbs = whole.add_subparsers(required=True, dest="verb", metavar="VERB", parser_class=Verb)
+    whole.add_argument("-V", "--version", action="version", version=f"gainbias {gainbias.__version__}")
+    verbs = whole.add_subparsers(dest="verb", metavar="VERB", parser_class=Words)
     for add in (
+        _add_demo,
         _add_list,
         _add_solve,
         _add_run,
@@ -110,9 +135,26 @@ def parser() -> argparse.ArgumentParser:
         _add_report,
         _add_doctor,
         _add_completion,
+        _add_help,
     ):
         add(verbs)
     return whole
+
+
+def help_on(verb: str | None) -> str:
+    r"""Return the help of a verb, or of the whole.
+
+    Examples
+    --------
+    >>> help_on("doctor").partition("\n")[0]
+    'usage: gainbias doctor [-h] [--json] [--quiet]'
+    """
+    whole = parser()
+    if verb is None:
+        return whole.format_help()
+    if verb not in (known := verbs_of(whole)):
+        raise ValueError(f"there is no verb {verb}: {did_you_mean_or_known(verb, known)}")
+    return known[verb].format_help()
 
 
 def _verb(verbs: Any, name: str, help: str, example: str) -> argparse.ArgumentParser:
@@ -123,9 +165,23 @@ def _verb(verbs: Any, name: str, help: str, example: str) -> argparse.ArgumentPa
         epilog=example,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    verb.add_argument("--quiet", action="store_true", help="show neither progress nor tables, only errors")
+    verb.add_argument("--json", action="store_true", help="print JSON instead of rows")
+    verb.add_argument(
+        "--quiet", action="store_true", help="the answer alone, in plain rows; warnings and errors still show"
+    )
     return verb
+
+
+def _add_demo(verbs: Any) -> None:
+    about = "each kind of answer, to one small queue, and a page: needs no input, takes less than a minute"
+    example = "examples:\n  gainbias demo\n  gainbias demo --output /tmp/queue"
+    verb = _verb(verbs, "demo", about, example)
+    verb.add_argument(
+        "--output",
+        metavar="FOLDER",
+        default="gainbias-demo",
+        help="a new folder, for data and pages (default: %(default)s)",
+    )
 
 
 def _add_list(verbs: Any) -> None:
@@ -159,12 +215,20 @@ def _add_run(verbs: Any) -> None:
 
 def _add_bound(verbs: Any) -> None:
     example = (
-        "example:\n  gainbias bound frozen-lake --algorithm double-chain --step-size 1e-8 --steps 1000000000"
+        "examples:\n  gainbias bound boyan-chain --algorithm double-chain --sampling iid --step-size 3e-5 "
+        "--steps 3e6\n  gainbias bound frozen-lake --all --epsilon 0.1"
     )
     about = "what a theorem guarantees on a task: the bound, its conditions and its constants"
     verb = _verb(verbs, "bound", about, example)
     _add_run_options(verb)
     verb.add_argument("--as-printed", action="store_true", help="the paper's letter, not the corrected form")
+    verb.add_argument(
+        "--all",
+        action="store_true",
+        help="the samples that each row of the paper's comparison table asks for",
+    )
+    verb.add_argument("--epsilon", type=float, help="with --all: wanted squared error (default: 0.01)")
+    verb.add_argument("--discount", type=float, help="with --all: of discounted TD (default: 0.99)")
 
 
 def _add_run_options(verb: argparse.ArgumentParser) -> None:
@@ -306,6 +370,15 @@ def _add_evaluation_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
 
 
+def _add_where(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--engine", default="local", help="local or dask (default: %(default)s)")
+    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
+    verb.add_argument("--address", help="of the scheduler of a Dask cluster")
+    verb.add_argument(
+        "--wait", metavar="TIME", help="how long a cluster may be without workers, as in 2h (default: 30s)"
+    )
+
+
 def _add_claims(verbs: Any) -> None:
     example = (
         "examples:\n  gainbias claims reward-estimate splitting\n  gainbias claims --output results/claims"
@@ -316,9 +389,16 @@ def _add_claims(verbs: Any) -> None:
         "--quick", action="store_true", help="a small version, for a first look, and marked as one"
     )
     verb.add_argument("--seed", type=int, default=0, help="of everything random (default: %(default)s)")
-    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
+    _add_where(verb)
     verb.add_argument("--output", metavar="FOLDER", help="also store figures, a page and JSON in this folder")
     verb.add_argument("--overwrite", action="store_true", help="replace the claims that the folder holds")
+    _add_recompute(verb)
+
+
+def _add_recompute(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--recompute", action="store_true", help="compute finished units again if their code has changed"
+    )
 
 
 def _add_reproduce(verbs: Any) -> None:
@@ -331,12 +411,13 @@ def _add_reproduce(verbs: Any) -> None:
     verb.add_argument("--protocol", action="append", help="literal, inferred or fair (default: all three)")
     verb.add_argument("--task", action="append", help="id of a task (default: the paper's fifteen)")
     verb.add_argument("--shorten", type=int, default=1, help="divide the steps by this, for a quick look")
-    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
+    _add_where(verb)
     verb.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="setting of the tasks that have it"
     )
     verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
     verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
+    _add_recompute(verb)
 
 
 def _add_sweep(verbs: Any) -> None:
@@ -346,17 +427,16 @@ def _add_sweep(verbs: Any) -> None:
         "  gainbias sweep --status results/study\n  gainbias sweep --verify results/study --sample 20"
     )
     verb = _verb(verbs, "sweep", "run a study of many runs, described in a file", example)
-    what = verb.add_mutually_exclusive_group(required=True)
-    what.add_argument("study", nargs="?", metavar="STUDY.toml", help="tasks, algorithms, grids")
+    verb.add_argument("study", nargs="?", metavar="STUDY.toml", help="tasks, algorithms, grids")
+    what = verb.add_mutually_exclusive_group()
     what.add_argument("--status", metavar="FOLDER", help="how far the study in a folder is")
     what.add_argument("--verify", metavar="FOLDER", help="compute some stored units again, and compare")
     verb.add_argument("--dry-run", action="store_true", help="only say how much it is, and how long it takes")
     verb.add_argument("--output", metavar="FOLDER", help="results folder (default: results/ and the name)")
     verb.add_argument("--resume", action="store_true", help="go on in a folder that holds a study")
     verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
-    verb.add_argument("--engine", default="local", help="local or dask (default: %(default)s)")
-    verb.add_argument("--address", help="of the scheduler of a Dask cluster")
-    verb.add_argument("--workers", type=int, help="number of processes (default: one for each core)")
+    _add_recompute(verb)
+    _add_where(verb)
     verb.add_argument("--max-units", type=int, default=100_000, help="refuse more (default: %(default)s)")
     verb.add_argument("--unit-seconds", type=float, help="end a unit that takes longer, as failed")
     verb.add_argument("--unit-memory", type=float, metavar="BYTES", help="the same for memory, such as 4e9")
@@ -389,3 +469,8 @@ def _add_completion(verbs: Any) -> None:
     about = "a script with which a shell completes verbs, options and ids"
     verb = _verb(verbs, "completion", about, COMPLETION_EXAMPLE)
     verb.add_argument("shell", choices=["bash", "zsh", "fish"], help="which shell")
+
+
+def _add_help(verbs: Any) -> None:
+    verb = _verb(verbs, "help", "what a verb does, and its options", "example:\n  gainbias help solve")
+    verb.add_argument("topic", nargs="?", metavar="VERB", help="(default: all verbs)")

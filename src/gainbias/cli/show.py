@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 from rich.text import Text
 
+from gainbias.cli.screen import Screen, tell
 from gainbias.engine.trace import Trace
 from gainbias.evaluation.compare import doubt_in_words, saving_in_words
 from gainbias.evaluation.estimate import in_percent, with_interval
@@ -40,6 +40,15 @@ MOST_FAILURES = 10
 """Most failures that are shown; all are in the manifest."""
 
 
+def show_demo(answer: dict[str, Any]) -> None:
+    """Show what was asked of a small queue, each answer beside the exact one, and where the page is."""
+    table = Table(Column("what one has, and asks"), "answer", "exact", show_lines=True)
+    for one in answer["answers"]:
+        asked = f"{one['have']}. {one['question']}"
+        table.add_row(escape(asked[:1].upper() + asked[1:]), escape(one["answer"]), f"{one['exact']:.6g}")
+    Screen().print(table, Text(f"open {answer['page']} in a browser", overflow="fold"))
+
+
 def show_algorithms(algorithms: list[dict[str, Any]]) -> None:
     """Show what each algorithm converges to, and its row in the paper."""
     table = Table(
@@ -56,7 +65,7 @@ def show_algorithms(algorithms: list[dict[str, Any]]) -> None:
         table.add_row(
             entry["id"], entry["converges_to"], str(entry["transitions_per_step"]), source, parameters
         )
-    Console().print(table)
+    Screen().print(table)
 
 
 def show_tasks(tasks: list[dict[str, Any]]) -> None:
@@ -71,7 +80,7 @@ def show_tasks(tasks: list[dict[str, Any]]) -> None:
         table.add_row(
             entry["id"], is_in_the_paper, str(entry["num_states"]), escape(entry["summary"]), escape(settings)
         )
-    Console().print(table)
+    Screen().print(table)
 
 
 def solution_summary(solution: Solution, seconds: float, subject: str) -> dict[str, Any]:
@@ -127,10 +136,9 @@ def show_solution(answer: dict[str, Any]) -> None:
                 label, error = escape(entry.get("label", str(entry["state"]))), f"{entry['bias_error']:.1e}"
                 extremes.add_row(label, f"{entry['bias']:.12g}", error)
         extremes.add_section()
-    console = Console()
-    console.print(facts, extremes)
-    for note in answer["notes"]:
-        console.print(note, markup=False)
+    Screen().print(facts, extremes)
+    for note in answer["notes"]:  # also after --quiet: a tolerance that was missed is one
+        tell(f"note: {note}")
 
 
 def trace_summary(trace: Trace, seconds: float) -> dict[str, Any]:
@@ -190,7 +198,7 @@ def show_trace(answer: dict[str, Any]) -> None:
         errors = (f"{lane[f'error_{kind}']:.4g}" for kind in ("centred", "full"))
         table.add_row(str(lane["seed"]), *size, f"{lane['gain']:.6g}", *errors, _ended(lane))
     low, high = answer["exact_values"]["lowest"], answer["exact_values"]["highest"]
-    console = Console()
+    console = Screen()
     console.print(table)
     console.print(f"exact gain {answer['exact_gain']:.12g}; errors are distances to the exact bias")
     console.print(
@@ -209,7 +217,8 @@ def _ended(lane: dict[str, Any]) -> str:
 
 def show_bound(bound: dict[str, Any]) -> None:
     """Show the bound, whether it is certified, its conditions and its constants."""
-    facts = Table(show_header=False, title=escape(bound["theorem"]))
+    facts = Table(show_header=False)
+    facts.add_row("theorem", escape(bound["theorem"]))
     facts.add_row("bounded", escape(bound["quantity"]))
     facts.add_row("formula", escape(bound["formula"]))
     facts.add_row("value", escape(_value(bound)))
@@ -219,8 +228,37 @@ def show_bound(bound: dict[str, Any]) -> None:
         facts.add_row("at the start", f"{start:.6g}, with theta_0 = 0")
     if bound["certified"]:
         facts.add_row("informative", escape("yes" if bound["informative"] else f"NO: it {bound['note']}"))
-    console = Console()
+    console = Screen()
     console.print(facts, _conditions(bound["conditions"]), _constants(bound["constants"]))
+
+
+def show_sample_complexities(answer: dict[str, Any]) -> None:
+    """Show the comparison table as numbers, and why numbers are missing."""
+    title = f"Transitions for a squared error of {answer['epsilon']:g}, {answer['sampling']}"
+    table = Table(title=escape(title))
+    for heading in ("first author", "algorithm", "order"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("as a number", "certified", "enough in the end"):
+        table.add_column(heading, justify="right")
+    notes: dict[str, None] = {}
+    for row in answer["rows"]:
+        notes.update(dict.fromkeys(row["notes"]))
+        marks = "".join(f" [{list(notes).index(note) + 1}]" for note in row["notes"])
+        numbers = [row[name] for name in ("order_value", "certified", "in_the_end")]
+        told = ["-" if number is None else f"{number:.2g}" for number in numbers]
+        author = row["reference"].split(":")[0].split(",")[0]
+        table.add_row(*map(escape, (author, row["algorithm"] + marks, row["order"], *told)))
+    conditions = ", ".join(f"{name} = {value:.3g}" for name, value in answer["condition_numbers"].items())
+    console = Screen()
+    console.print(table)
+    console.print(escape(f"{conditions} (discount {answer['discount']:g})"))
+    console.print(
+        "The order has no constants and is no guarantee. What is certified holds by a theorem. What is "
+        "enough in the end is exact for steps a / (t + c0) with a = 2 / the slowest rate, as the error "
+        "becomes small."
+    )
+    for number, note in enumerate(notes, 1):
+        console.print(escape(f"[{number}] {note}"))
 
 
 def _value(bound: dict[str, Any]) -> str:
@@ -280,11 +318,11 @@ def show_estimate(answer: dict[str, Any]) -> None:
         table.add_row("overlap", answer["target"]["words"])
     table.add_row("split R-hat", _shown(facts["r_hat"], ".4f"))
     table.add_row("seconds", f"{facts['source_seconds']:.3g} for data, {facts['library_seconds']:.3g} here")
-    console = Console()
+    console = Screen()
     console.print(table)
     if answer["best"]:
         console.print(_extremes(answer))
-    _say(console, facts["warnings"], facts["notes"])
+    console.say(facts["warnings"], facts["notes"])
 
 
 def show_series(answer: dict[str, Any]) -> None:
@@ -304,10 +342,10 @@ def show_series(answer: dict[str, Any]) -> None:
     names = [mean, *(level_in_words(one["level"]) for one in answer["quantiles"])]
     for name, length in zip(names, answer.get("lengths", ()), strict=False):
         table.add_row(f"length for {name}", escape(length["words"]))
-    console = Console()
+    console = Screen()
     console.print(table)
     shown = [words for words in facts["warnings"] if words != answer["verdict"]["words"]]
-    _say(console, shown, facts["notes"])
+    console.say(shown, facts["notes"])
 
 
 def show_groups(answer: dict[str, Any]) -> None:
@@ -320,12 +358,12 @@ def show_groups(answer: dict[str, Any]) -> None:
         mean = number_in_words(one["mean"], one["interval"])
         numbers = f"{one['diagnostics']['num_numbers']:,}"
         table.add_row(escape(name), numbers, mean, *quantiles, one["verdict"]["kind"])
-    console = Console()
+    console = Screen()
     console.print(table)
     for name, one in answer.items():
         facts = one["diagnostics"]
-        _say(console, [f"{name}: {words}" for words in facts["warnings"]], [])
-    _say(console, [], next(iter(answer.values()))["diagnostics"]["notes"])
+        console.say([f"{name}: {words}" for words in facts["warnings"]], [])
+    console.say([], next(iter(answer.values()))["diagnostics"]["notes"])
 
 
 def _extremes(answer: dict[str, Any]) -> Table:
@@ -363,9 +401,9 @@ def show_comparison(answer: dict[str, Any]) -> None:
         if "target" in own:
             table.add_row(f"overlap of the {name}", own["target"]["words"])
     table.add_row("pairing", saving_in_words(answer["saving"], answer["difference"]))
-    console = Console()
+    console = Screen()
     console.print(table)
-    _say(console, _all_warnings(answer), answer["notes"])
+    console.say(_all_warnings(answer), answer["notes"])
 
 
 def _all_warnings(answer: dict[str, Any]) -> list[str]:
@@ -384,16 +422,10 @@ def _all_warnings(answer: dict[str, Any]) -> list[str]:
     return rest + shared + own
 
 
-def _say(console: Console, warnings: list[str], notes: list[str]) -> None:
-    for kind, words in (("warning", warnings), ("note", notes)):
-        for word in words:
-            console.print(Text(f"{kind}: {word}"))
-
-
 def show_claims(answer: list[dict[str, Any]]) -> None:
     """Show each claim with its verdict; what is not the full test says so above and below."""
     results = [ClaimResult.from_dict(stored) for stored in answer]
-    told, console = notice(results), Console()
+    told, console = notice(results), Screen()
     if told:
         console.print(Text(told, style="bold"))
     _show_claims(console, results)
@@ -401,7 +433,7 @@ def show_claims(answer: list[dict[str, Any]]) -> None:
         console.print(Text(told, style="bold"))
 
 
-def _show_claims(console: Console, results: list[ClaimResult]) -> None:
+def _show_claims(console: Screen, results: list[ClaimResult]) -> None:
     """Show for each claim its figures, its verdict and the reason."""
     for result in results:
         table = Table(
@@ -441,7 +473,7 @@ def show_study(answer: dict[str, Any]) -> None:
     table.add_row("time", f"runs {duration(answer['seconds'])}, report {duration(answer['report_seconds'])}")
     for name in ("index.html", "verdicts.md", "tables", "figures", "scores"):
         table.add_row(LABELS.get(name, name), Text(str(report / name), overflow="fold"))
-    Console().print(table)
+    Screen().print(table)
 
 
 def show_sweep(answer: dict[str, Any]) -> None:
@@ -455,7 +487,7 @@ def show_sweep(answer: dict[str, Any]) -> None:
     table.add_row("time", f"runs {duration(answer['seconds'])}, report {duration(answer['report_seconds'])}")
     for name, path in answer["written"].items():
         table.add_row(name, Text(path, overflow="fold"))
-    console = Console()
+    console = Screen()
     console.print(table)
     _show_failures(console, answer["failures"])
     for label in answer["diverged_units"][:MOST_FAILURES]:
@@ -472,7 +504,7 @@ def show_calibration(answer: dict[str, Any]) -> None:
     table.add_row("tables, report", f"about {duration(answer['reporting'])}, afterwards")
     table.add_row("compilation", f"{duration(answer['compiling'])}, once")
     table.add_row("calibrated on", f"{answer['tried']} of {answer['kinds']} pairs of task and algorithm")
-    Console().print(table)
+    Screen().print(table)
 
 
 def show_status(answer: dict[str, Any]) -> None:
@@ -489,7 +521,7 @@ def show_status(answer: dict[str, Any]) -> None:
     words = {"none": "none yet", "earlier": "from before this resume", "current": "of this study"}
     table.add_row("tables", words[answer["tables"]])
     table.add_row("begun with gainbias", answer["code"])
-    console = Console()
+    console = Screen()
     console.print(table)
     _show_failures(console, answer["failures"])
 
@@ -504,7 +536,7 @@ def show_verification(answer: dict[str, Any]) -> None:
     table.add_row("damaged or missing", f"{len(answer['damaged']):,}")
     expected = "the same bits" if answer["exact"] else "equal to 1e-9: other sources or other machines"
     table.add_row("expected", expected)
-    console = Console()
+    console = Screen()
     console.print(table)
     for label in answer["different"]:
         console.print(f"[bold]DIFFERENT[/bold] {escape(label)}")
@@ -516,7 +548,7 @@ def show_verification(answer: dict[str, Any]) -> None:
         console.print(f"none of the study's, and left alone: {escape(path)}")
 
 
-def _show_failures(console: Console, failures: list[dict[str, str]]) -> None:
+def _show_failures(console: Screen, failures: list[dict[str, str]]) -> None:
     if not failures:
         return
     table = Table(Column("failed", overflow="fold"), Column("because", overflow="fold"))
@@ -530,7 +562,7 @@ def _show_failures(console: Console, failures: list[dict[str, str]]) -> None:
 def show_page(answer: dict[str, Any]) -> None:
     """Show where the interactive page is."""
     size = f"{answer['bytes'] / 1e6:.1f} MB"
-    Console().print(Text(f"{answer['page']}: {size}, opens in a browser", overflow="fold"))
+    Screen().print(Text(f"{answer['page']}: {size}, opens in a browser", overflow="fold"))
 
 
 def show_health(answer: dict[str, Any]) -> None:
@@ -545,7 +577,7 @@ def show_health(answer: dict[str, Any]) -> None:
     state = Table(show_header=False, title="This machine")
     for name, text in _state(answer["threads"], answer["kernels"]).items():
         state.add_row(name, escape(text))
-    Console().print(base, optional, state)
+    Screen().print(base, optional, state)
 
 
 def _state(threads: dict[str, Any], kernels: dict[str, Any]) -> dict[str, str]:

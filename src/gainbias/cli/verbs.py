@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 import shlex
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import gainbias
 from gainbias.cli import arguments
-from gainbias.cli.options import parser
+from gainbias.cli.options import help_on, parser
 from gainbias.store import as_json, check_free, missing_folder
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
+
+Answered = TypeVar("Answered")
 
 
 def main(typed: Sequence[str] | None = None) -> int:
@@ -38,10 +42,18 @@ def main(typed: Sequence[str] | None = None) -> int:
     2
     """
     typed = sys.argv[1:] if typed is None else list(typed)
-    options = parser().parse_args(typed)
+    words = parser()
+    options = words.parse_args(typed)
+    if options.verb is None:
+        words.print_help(sys.stderr)
+        return WRONG_INPUT
     options.command = shlex.join(["gainbias", *typed])
     try:
-        return _quietly(options) if options.quiet else VERBS[options.verb](options)
+        code = _carried_out(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError as error:
+        return _pipe_closed(error)
     except MemoryError as error:
         print(f"gainbias: not enough memory: {error}", file=sys.stderr)
         return FAILED
@@ -53,11 +65,39 @@ def main(typed: Sequence[str] | None = None) -> int:
         return FAILED
 
 
-def _quietly(options: argparse.Namespace) -> int:
+def _pipe_closed(error: BrokenPipeError) -> int:
+    """Return DONE if whoever reads the answer wants no more of it, as ``| head`` does; FAILED otherwise."""
+    try:
+        print(flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes as it ends
+        return DONE
+    print(f"gainbias: {error}", file=sys.stderr)
+    return FAILED
+
+
+def _carried_out(options: argparse.Namespace) -> int:
+    """Carry a verb out, quietly if that is asked for, and tell of warnings in words."""
+    from gainbias.cli.screen import Screen, telling_of
     from gainbias.progress import Watch
 
-    with Watch.silence():
+    with ExitStack() as around:
+        if options.quiet:
+            around.enter_context(Watch.silence())
+            around.enter_context(Screen.plainly())
+        around.enter_context(telling_of("gainbias"))
         return VERBS[options.verb](options)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from gainbias.cli.show import show_demo
+    from gainbias.report.demo import demonstrate
+    from gainbias.report.pages.frame import PAGE
+
+    folder = Path(options.output)
+    answers = [asdict(answer) for answer in demonstrate(folder)]
+    page = folder / PAGE
+    return _answer(options, {"folder": str(folder), "page": str(page), "answers": answers}, show_demo)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -90,9 +130,9 @@ def _run(options: argparse.Namespace) -> int:
     start = time.perf_counter()
     trace = gainbias.run(
         options.algorithm,
-        task.problem,
-        arguments.chosen_steps(options.steps, task),
-        arguments.chosen_step_size(options.step_size, task, options.algorithm),
+        task,
+        options.steps,
+        arguments.read_step_size(options.step_size),
         seeds=range(options.seeds),
         params=arguments.read_settings(options.param),
         sampling=options.sampling,
@@ -105,20 +145,42 @@ def _run(options: argparse.Namespace) -> int:
 def _bound(options: argparse.Namespace) -> int:
     from gainbias.cli.show import show_bound
 
+    if options.all:
+        return _sample_complexities(options)
+    if options.epsilon is not None or options.discount is not None:
+        raise ValueError("--epsilon and --discount belong to --all; of a theorem, use --param discount=0.9")
     task = arguments.chosen_task(options, options.task)
-    rewards_only = options.algorithm == "reward-estimate" and options.step_size is None
     bound = gainbias.bound(
         options.algorithm,
         task,
-        num_steps=arguments.chosen_steps(options.steps, task),
-        step_size=None
-        if rewards_only
-        else arguments.chosen_step_size(options.step_size, task, options.algorithm),
+        num_steps=options.steps,
+        step_size=arguments.read_step_size(options.step_size),
         sampling=options.sampling,
         as_printed=options.as_printed,
         **arguments.read_settings(options.param),
     )
     return _answer(options, bound.to_dict(), show_bound)
+
+
+def _sample_complexities(options: argparse.Namespace) -> int:
+    from gainbias.cli.show import show_sample_complexities
+
+    given = {
+        "--algorithm": options.algorithm != "single-chain",
+        "--steps": options.steps is not None,
+        "--step-size": options.step_size is not None,
+        "--param": bool(options.param),
+        "--as-printed": options.as_printed,
+    }
+    if useless := [name for name, is_there in given.items() if is_there]:
+        raise ValueError(f"--all is about all algorithms and finds steps itself: leave out {useless[0]}")
+    table = gainbias.sample_complexities(
+        arguments.chosen_task(options, options.task),
+        epsilon=0.01 if options.epsilon is None else options.epsilon,
+        sampling=options.sampling,
+        discount=0.99 if options.discount is None else options.discount,
+    )
+    return _answer(options, table.to_dict(), show_sample_complexities)
 
 
 def _evaluate(options: argparse.Namespace) -> int:
@@ -199,7 +261,7 @@ def _keep_estimate(estimate: Any, files: Mapping[str, Path], options: argparse.N
     if "estimate" in files:
         estimate.save(files["estimate"], options.overwrite)
     if "figure" in files:
-        gainbias.plot(estimate).savefig(files["figure"])
+        gainbias.plot(estimate).figure.savefig(files["figure"])
     if "page" in files:
         write_page_of(estimate, files["page"], {"Command": options.command})
 
@@ -232,6 +294,11 @@ def _compare(options: argparse.Namespace) -> int:
     return DONE if all(complete) else FAILED
 
 
+def _engine(options: argparse.Namespace) -> dict[str, Any]:
+    """Return where to compute."""
+    return {name: getattr(options, name) for name in ("engine", "workers", "address", "wait")}
+
+
 def _claims(options: argparse.Namespace) -> int:
     from gainbias.cli.show import show_claims
     from gainbias.experiments.claims.registry import check_claims
@@ -241,13 +308,17 @@ def _claims(options: argparse.Namespace) -> int:
     made = [missing_folder(folder)] if folder else []
     if folder:
         check_claims_folder(folder, options.overwrite)
-    results = check_claims(
-        options.claims or None,
-        seed=options.seed,
-        quick=options.quick,
-        workers=options.workers,
-        folder=folder,
-        command=options.command,
+    results = _permitted(
+        options,
+        lambda recompute: check_claims(
+            options.claims or None,
+            seed=options.seed,
+            quick=options.quick,
+            **_engine(options),
+            folder=folder,
+            recompute=recompute or options.overwrite,
+            command=options.command,
+        ),
     )
     written = store_claims(results, folder, options.overwrite) if folder else []
     _answer(options, [result.to_dict() for result in results], show_claims)
@@ -260,17 +331,21 @@ def _claims(options: argparse.Namespace) -> int:
 def _reproduce(options: argparse.Namespace) -> int:
     new = missing_folder(Path(options.output))
     try:
-        results = gainbias.reproduce(
-            options.output,
-            protocols=options.protocol,
-            tasks=options.task,
-            instances=options.instances,
-            shorten=options.shorten,
-            settings=arguments.read_settings(options.set),
-            workers=options.workers,
-            overwrite=options.overwrite,
-            resume=options.resume,
-            command=options.command,
+        results = _permitted(
+            options,
+            lambda recompute: gainbias.reproduce(
+                options.output,
+                protocols=options.protocol,
+                tasks=options.task,
+                instances=options.instances,
+                shorten=options.shorten,
+                settings=arguments.read_settings(options.set),
+                **_engine(options),
+                overwrite=options.overwrite,
+                resume=options.resume,
+                recompute=recompute,
+                command=options.command,
+            ),
         )
         from gainbias.cli.show import show_study
         from gainbias.report.reproduction import report_on  # only now, when it is known that pandas is there
@@ -298,11 +373,12 @@ def _sweep(options: argparse.Namespace) -> int:
     from gainbias.experiments.inspection import estimate, status, verify
     from gainbias.experiments.study import as_study
 
-    where = {"engine": options.engine, "workers": options.workers, "address": options.address}
+    where = _engine(options)
     if options.status:
         return _answer(options, status(options.status).to_dict(), show.show_status)
     if options.verify:
-        found = verify(options.verify, options.sample, **where)
+        study = as_study(options.study, options.max_units) if options.study else None
+        found = verify(options.verify, options.sample, study=study, **where)
         _answer(options, found.to_dict(), show.show_verification)
         return DONE if found.passed else FAILED
     study = as_study(options.study, options.max_units)
@@ -319,7 +395,18 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
     again = {"resume": options.resume, "overwrite": options.overwrite, "command": options.command}
     limits = {"unit_seconds": options.unit_seconds, "unit_memory": options.unit_memory}
     try:
-        results = gainbias.sweep(study, folder, max_units=options.max_units, **where, **again, **limits)
+        results = _permitted(
+            options,
+            lambda recompute: gainbias.sweep(
+                study,
+                folder,
+                max_units=options.max_units,
+                recompute=recompute,
+                **where,
+                **again,
+                **limits,
+            ),
+        )
         from gainbias.report.sweep import report_on_sweep
 
         start = time.perf_counter()
@@ -336,6 +423,22 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
     if not options.json:
         _say_where(options, {}, [new])
     return FAILED if results.manifest["failures"] or results.manifest["diverged_units"] else DONE
+
+
+def _permitted(options: argparse.Namespace, work: Callable[[bool], Answered]) -> Answered:
+    """Do work that is told whether it may compute finished units again; on a terminal, ask about it."""
+    from gainbias.experiments.runner import OutdatedError
+
+    try:
+        return work(options.recompute)
+    except OutdatedError as error:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+        print(f"gainbias: {error}", file=sys.stderr)
+        print("compute them again? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise ValueError("nothing was computed") from None
+    return work(True)
 
 
 def _kept(folder: Any) -> str:
@@ -367,19 +470,30 @@ def _doctor(options: argparse.Namespace) -> int:
 def _completion(options: argparse.Namespace) -> int:
     from gainbias.cli.completion import completion, known_words
 
-    print(completion(parser(), options.shell, known_words()), end="")
-    return DONE
+    script = completion(parser(), options.shell, {**known_words(), "topic": VERBS})
+    return _answer(options, {"shell": options.shell, "script": script}, _print_value("script"))
+
+
+def _help(options: argparse.Namespace) -> int:
+    text = help_on(options.topic)
+    return _answer(options, {"verb": options.topic, "help": text}, _print_value("help"))
+
+
+def _print_value(name: str) -> Callable[[dict[str, Any]], None]:
+    """Return a function that prints one text of an answer as it is."""
+    return lambda answer: print(answer[name], end="")
 
 
 def _say_where(options: argparse.Namespace, written: Mapping[str, Path], made: Iterable[Path | None]) -> None:
-    """Print which folders were made and where files are; with ``--json``, to standard error."""
+    """Say on standard error which folders were made and where files are."""
+    from gainbias.cli.screen import tell
+
     if options.quiet:
         return
-    stream = sys.stderr if options.json else sys.stdout
     for name in _names(made):
-        print(f"made the folder {name}", file=stream)
+        tell(f"made the folder {name}")
     for what, path in written.items():
-        print(f"{what}: {path}", file=stream)
+        tell(f"{what}: {path}")
 
 
 def _names(folders: Iterable[Path | None]) -> list[str]:
@@ -387,15 +501,16 @@ def _names(folders: Iterable[Path | None]) -> list[str]:
 
 
 def _answer(options: argparse.Namespace, answer: Any, show: Callable[[Any], None]) -> int:
-    """Print an answer as JSON or as tables; with ``--quiet``, no tables."""
+    """Print an answer as JSON or as rows."""
     if options.json:
         print(as_json(answer))
-    elif not options.quiet:
+    else:
         show(answer)
     return DONE
 
 
 VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "demo": _demo,
     "list": _list,
     "solve": _solve,
     "run": _run,
@@ -408,4 +523,5 @@ VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "report": _report,
     "doctor": _doctor,
     "completion": _completion,
+    "help": _help,
 }

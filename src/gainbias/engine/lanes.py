@@ -93,8 +93,6 @@ def make_lanes(
     12
     """
     sizes: Any = 1.0 if step_size is None and algorithm.declared.step_free else step_size
-    if sizes is None:
-        raise ValueError(f"{algorithm.name} needs a step size, for example gb.Harmonic(150, 1000)")
     schedules = [as_schedule(size) for size in (sizes if _is_list(sizes) else [sizes])]
     grid = list(_grid(algorithm, params))
     lanes = [

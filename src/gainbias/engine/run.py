@@ -22,6 +22,7 @@ from gainbias.algorithms.algorithm import Algorithm, read_state
 from gainbias.algorithms.registry import as_algorithm
 from gainbias.engine.lanes import Group, Lane, StepSize, make_groups, make_lanes, warn_of_large_steps
 from gainbias.engine.paths import Markov, Sampler, Sampling, Start, split_sampling
+from gainbias.engine.schedules import Constant, Harmonic, Schedule
 from gainbias.engine.trace import Outcome, Trace
 from gainbias.engine.work import CheckpointRecord, Checkpoints, RunPlan, Work
 from gainbias.features.rows import LANES
@@ -42,6 +43,12 @@ MOST_EXACT_STEPS = 2**53
 SEEDS_TOGETHER = 4
 """The paths of this many seeds are drawn in turns, which hides the time that memory takes."""
 
+STEPS_OF_A_RUN = 100_000
+"""Steps of a run where neither the user nor the paper says how many."""
+
+STEP_SIZE_OF_A_RUN = Harmonic(150, 1000)
+"""Step sizes where neither the user, nor the algorithm, nor the paper says any."""
+
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 """What changes the colour of text in a terminal."""
 
@@ -49,7 +56,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 def run(
     algorithm: Algorithm | str,
     problem: Problem | Task,
-    num_steps: int,
+    num_steps: int | None = None,
     step_size: StepSize | Sequence[StepSize] | None = None,
     *,
     seeds: int | Iterable[int] = 0,
@@ -71,11 +78,11 @@ def run(
         An id of `ALGORITHMS`, or an algorithm of your own.
     problem : Problem or Task
         Process and features, or a task, whose problem is taken.
-    num_steps : int
-        Steps of each lane.
-    step_size : schedule, float, array, or a list of them
-        A list makes lanes; a float is constant; a NumPy array has a step size for each step. Needed by all
-        algorithms but those that have none, such as least squares.
+    num_steps : int, optional
+        Steps of each lane; otherwise those of the paper for its tasks, and 100,000 elsewhere.
+    step_size : schedule, float, array, or a list of them, optional
+        A list makes lanes; a float is constant; a NumPy array has a step size for each step. Otherwise what
+        `usual_step_size` says: the algorithm's own, or that of the paper.
     seeds : int or iterable of int
         One path each.
     params : mapping, optional
@@ -112,6 +119,8 @@ def run(
     True
     """
     chosen = as_algorithm(algorithm)
+    num_steps = usual_steps(problem) if num_steps is None else num_steps
+    step_size = usual_step_size(chosen, problem) if step_size is None else step_size
     problem = problem.problem if isinstance(problem, Task) else problem
     check_problem(chosen, problem)
     lanes = make_lanes(chosen, seeds, step_size, params or {})
@@ -148,6 +157,48 @@ def run(
         record.errors,
         _settings(problem, num_steps, way, start, tail_average),
     )
+
+
+def usual_steps(problem: Problem | Task) -> int:
+    """Return how many steps are made where nothing is said: those of the paper for its tasks, else 100,000.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> usual_steps(gb.task("random-walk-50")), usual_steps(gb.task("inventory"))
+    (150000, 100000)
+    """
+    paper = problem.paper if isinstance(problem, Task) else None
+    return paper.num_steps if paper else STEPS_OF_A_RUN
+
+
+def usual_step_size(algorithm: Algorithm | None, problem: Problem | Task) -> Schedule | None:
+    """Return the step size where nothing is said: the algorithm's own, else that of the paper for its tasks.
+
+    Parameters
+    ----------
+    algorithm : Algorithm, optional
+    problem : Problem or Task
+
+    Returns
+    -------
+    Schedule or None
+        None for an algorithm without step sizes; 150 / (t + 1000) where neither says more.
+
+    Examples
+    --------
+    >>> import gainbias as gb
+    >>> usual_step_size(gb.ALGORITHMS["vrtd"], gb.task("inventory"))
+    Constant(a=0.5)
+    >>> usual_step_size(gb.ALGORITHMS["td-lambda"], gb.task("inventory"))
+    Harmonic(a=150, c0=1000)
+    """
+    if algorithm and algorithm.declared.step_free:
+        return None
+    if algorithm and algorithm.declared.constant_step is not None:
+        return Constant(algorithm.declared.constant_step)
+    paper = problem.paper if isinstance(problem, Task) else None
+    return Harmonic(paper.step_numerator, paper.step_offset) if paper else STEP_SIZE_OF_A_RUN
 
 
 def _work_through(

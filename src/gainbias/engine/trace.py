@@ -15,6 +15,7 @@ import numpy as np
 from gainbias.algorithms.algorithm import Algorithm
 from gainbias.engine.lanes import Lane
 from gainbias.model.problem import Problem
+from gainbias.notebook import Card, InNotebooks
 from gainbias.types import Floats, Ints
 
 Kind = Literal["full", "centred", "quotient"]
@@ -155,7 +156,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(InNotebooks):
     """How a lane ended: "finished", "diverged" or "interrupted", and after how many steps.
 
     Examples
@@ -169,7 +170,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trace:
+class Trace(InNotebooks):
     """What a run returns: checkpoints of all its lanes.
 
     Attributes
@@ -364,6 +365,14 @@ class Trace:
         ended = ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
         lanes = "1 lane" if len(self.lanes) == 1 else f"{len(self.lanes)} lanes"
         return f"Trace({self.algorithm.name}, {lanes}, {self.steps[-1]} steps: {ended})"
+
+    def _card(self) -> Card:
+        facts = {"algorithm": self.algorithm.name, "problem": self.problem, "steps": int(self.steps[-1])}
+        rows = [
+            {"seed": lane.seed, "step size": lane.step_size, "outcome": outcome.status, "gain": gain}
+            for lane, outcome, gain in zip(self.lanes, self.outcomes, self.gain[:, -1], strict=True)
+        ]
+        return Card("Trace", facts, rows)
 
 
 def _plain(array: Floats) -> list[float | None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -28,9 +28,13 @@ from gainbias.evaluation.sources.environments import Environment, may_look
 from gainbias.evaluation.sources.policies import Policy, has_choice
 from gainbias.evaluation.stream import OnTermination
 from gainbias.evaluation.values.methods import Learning, as_learning
+from gainbias.notebook import Card, InNotebooks, card_of
 from gainbias.progress import Interruptions, Watch
 from gainbias.store import plain
 from gainbias.types import Floats
+
+if TYPE_CHECKING:
+    import pandas
 
 OPEN = "not clear which is better"
 """The verdict if the interval contains 0."""
@@ -183,7 +187,7 @@ def _as_asked(plan: FollowingPlan, policy: Policy, other: Policy) -> FollowingPl
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(InNotebooks):
     """How much more one policy earns than another; made by `compare` and `compare_policies_on_log`.
 
     Attributes
@@ -279,6 +283,25 @@ class Comparison:
             *(f"note        {note}" for note in self.notes),
         ]
         return "\n".join(lines)
+
+    def _card(self) -> Card:
+        return card_of(self)._replace(is_good=not self.doubts)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table of the difference and of both gains, with value, low and high. Needs pandas.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> gb.compare("FrozenLake-v1", "random", [0] * 16, num_steps=5_000).to_frame().index.tolist()
+        ['difference', 'first', 'second']
+        """
+        import pandas
+
+        rows = [(self.difference, *self.interval)]
+        rows += [(one.gain, *one.gain_interval) for one in (self.first, self.second)]
+        names = ["difference", "first", "second"]
+        return pandas.DataFrame(rows, index=names, columns=["value", "low", "high"])
 
 
 def doubt_in_words(verdict: str, doubts: Sequence[str]) -> str:

@@ -36,6 +36,7 @@ from gainbias.evaluation.gain.verdict import Verdict
 from gainbias.evaluation.stream import Transitions
 from gainbias.evaluation.values.least_squares import UNSEEN_DIRECTION, ValueEstimate, dense
 from gainbias.evaluation.values.methods import LearnedRecord, LeastSquares, NoLearning, most_for_least_squares
+from gainbias.notebook import InNotebooks
 from gainbias.store import plain
 from gainbias.types import Floats
 
@@ -77,7 +78,7 @@ PREDICTABLE_SHARE = 0.02
 
 
 @dataclass(frozen=True)
-class Diagnostics:
+class Diagnostics(InNotebooks):
     """The quality of an estimate: data, accuracy and method in numbers, notes and warnings in words.
 
     Attributes

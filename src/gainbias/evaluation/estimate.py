@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,12 @@ from gainbias.evaluation.observations import ObservationMap
 from gainbias.evaluation.sources.spaces import plain_observation
 from gainbias.evaluation.stream import STEP
 from gainbias.evaluation.values.methods import LearnedRecord, NoValues
+from gainbias.notebook import Card, InNotebooks, card_of
 from gainbias.store import check_free, plain
 from gainbias.types import Floats
+
+if TYPE_CHECKING:
+    import pandas
 
 POINTS = 40
 """Points of a history, at geometric times."""
@@ -50,7 +54,7 @@ SOME_OBSERVATION = 1e-3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimate:
+class Estimate(InNotebooks):
     """The gain and the relative values of a policy, with intervals; made by `evaluate` and `evaluate_log`.
 
     Attributes
@@ -320,6 +324,35 @@ class Estimate:
             f"best {high:+.3g} at {shortened(high_at)}, worst {low:+.3g} at {shortened(low_at)}; relative, "
             "with mean 0"
         )
+
+    def _card(self) -> Card:
+        facts = self.diagnostics
+        return card_of(self)._replace(is_good=facts.verdict.is_trusted and not facts.gain_warnings)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table of values: a row for each discrete observation, with value, low and high.
+
+        An interval that is not known is infinite, and a value of what was never seen is nan. Needs pandas.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> log = {"state": [0, 1] * 500, "reward": [1.0, 3.0] * 500}
+        >>> gb.evaluate_log(log).to_frame()["value"].round(3).tolist()
+        [-0.5, 0.5]
+        """
+        import pandas
+
+        every = self.observed.every()
+        if every is None or isinstance(self.learned, NoValues):
+            raise ValueError(
+                "there is no table of values: observations are not discrete, are too many, or have no "
+                "values. Ask for some with value(observations) and value_interval(observations)"
+            )
+        names = [plain_observation(row, self.observed.limits) for row in every]
+        low, high = self.value_interval(every).T
+        index = pandas.Index([name if np.isscalar(name) else str(name) for name in names], name="observation")
+        return pandas.DataFrame({"value": self.value(every), "low": low, "high": high}, index=index)
 
 
 def shortened(observation: Any) -> str:

@@ -79,7 +79,7 @@ def evaluate(
         observation. They may have any scale.
     algorithm : str, Algorithm or Learning
         How values are learned. ``"auto"`` is least squares for up to 500 features, or 3,000 that are sparse
-        or tabular, and otherwise single-chain. `Learning` also sets the step sizes and parameters of an
+        or tabular, and otherwise centred-td. `Learning` also sets the step sizes and parameters of an
         algorithm that learns step by step.
     num_steps : int, optional
         Transitions of all chains together, by default 100,000. With `target_half_width`, the most

@@ -167,11 +167,12 @@ def evaluate_series(
     second = ratio_to if not clock else time if clock == "time" else duration
     numbers = numbers_of(x, column, second, group, clock)
     notes = [*numbers.notes, *([OVER_TIME] if clock else [])]
-    gathered, broken = _gather(numbers, plan, notes)
+    ended: dict[Any, str] = {}
+    gathered, broken = _gather(numbers, plan, notes, ended)
     made = sum(one.numbers.steps for one in gathered.values())
     enough = max((one.numbers.steps for one in gathered.values()), default=0)
-    if broken is not None and enough < FEWEST_NUMBERS:
-        raise broken
+    if enough < FEWEST_NUMBERS and (broken is not None or ended):
+        raise broken or BrokenStream(next(iter(ended.values())))
     if group is None and enough < FEWEST_NUMBERS:
         left = f" after the first {skip:,}" if skip else ""
         chains = (
@@ -183,10 +184,14 @@ def evaluate_series(
     if not gathered:
         raise ValueError("there is no number in the data")
     cut_short = [] if broken is None else [f"cut short after {made * numbers.num_chains:,} numbers: {broken}"]
+    of_groups = {
+        name: [f"cut short after {gathered[name].numbers.steps:,} numbers: {reason}"]
+        for name, reason in ended.items()
+    }
     gains = {name: _gain(one, plan) for name, one in gathered.items()}
     counted = _counted(numbers, gathered, gains, plan)
     estimates = {
-        name: _estimate(one, gains[name], counted.get(name), plan, cut_short, notes)
+        name: _estimate(one, gains[name], counted.get(name), plan, of_groups.get(name, cut_short), notes)
         for name, one in gathered.items()
     }
     return estimates[None] if group is None else GroupedSeries(estimates)
@@ -323,14 +328,16 @@ class _Gathered:
 
 
 def _gather(
-    numbers: NumberSource, plan: _Plan, notes: list[str]
+    numbers: NumberSource, plan: _Plan, notes: list[str], ended: dict[Any, str]
 ) -> tuple[dict[Any, _Gathered], BrokenStream | None]:
-    """Read all numbers; return what there is of each group, and why reading stopped before the end."""
+    """Read all numbers; return what there is of each group, and why reading stopped before the end.
+
+    Why single groups ended before is added to `ended`.
+    """
     found: dict[Any, _Gathered] = {}
-    rows = held = 0
-    is_held = True
+    held, is_held = 0, True
     try:
-        for portion in numbers.portions(notes):
+        for portion in numbers.portions(notes, ended):
             count = portion["number"].shape[-1]
             if numbers.num_chains * (held + count) > HELD and not numbers.is_held and is_held:
                 is_held = False
@@ -350,11 +357,17 @@ def _gather(
                     if not is_held:
                         found[name].let_go(SAMPLE)
                 columns = {role: _rows(portion[role], chosen) for role in portion if role != "group"}
-                places = rows + (np.arange(count) if chosen is None else chosen)
-                found[name].add(columns["number"], columns.get("ratio"), places, _capacity(len(found)))
-            rows += count
+                try:
+                    capacity = _capacity(len(found))
+                    found[name].add(columns["number"], columns.get("ratio"), columns["row"][0], capacity)
+                except BrokenStream as error:
+                    if "group" not in portion:
+                        raise
+                    ended[name] = str(error)
     except BrokenStream as error:
         return found, error
+    for name in ended:  # also if it ended before its first number
+        found.setdefault(name, _Gathered(numbers.num_chains, False, 0))
     return found, None
 
 

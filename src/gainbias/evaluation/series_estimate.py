@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,12 @@ from gainbias.evaluation.estimate import as_precise, in_percent
 from gainbias.evaluation.gain.interval import RunLength, length_for
 from gainbias.evaluation.gain.quantiles import QuantileEstimate
 from gainbias.evaluation.gain.verdict import Verdict
+from gainbias.notebook import Card, InNotebooks, card_of
 from gainbias.store import check_free, plain
 from gainbias.types import Floats
+
+if TYPE_CHECKING:
+    import pandas
 
 MOST_WARNINGS = 12
 """Warnings of several groups that are printed together; each group has all of its own."""
@@ -62,7 +66,7 @@ class SeriesDiagnostics:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SeriesEstimate:
+class SeriesEstimate(InNotebooks):
     """The mean, or the ratio, and the quantiles of a series, with intervals; made by `evaluate_series`.
 
     Attributes
@@ -226,8 +230,32 @@ class SeriesEstimate:
             + (f"; first numbers left out: {self.warm_up:,}" if self.warm_up else "")
         )
 
+    def _card(self) -> Card:
+        return card_of(self)._replace(is_good=self.verdict.is_trusted)
 
-class GroupedSeries(Mapping[Any, SeriesEstimate]):
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table of the mean and the quantiles, with value, low and high. Needs pandas.
+
+        Ends are nan where there is no interval.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> import numpy as np
+        >>> gb.evaluate_series(np.random.default_rng(0).normal(size=5_000), (0.5,)).to_frame().round(2)
+              value   low  high
+        mean  -0.01 -0.04  0.02
+        p50   -0.01 -0.04  0.02
+        """
+        import pandas
+
+        found = {self.name: (self.mean, self.interval)}
+        found |= {level_in_words(one.level): (one.value, one.interval) for one in self.levels}
+        rows = [(value, *(ends or (math.nan, math.nan))) for value, ends in found.values()]
+        return pandas.DataFrame(rows, index=list(found), columns=["value", "low", "high"])
+
+
+class GroupedSeries(Mapping[Any, SeriesEstimate], InNotebooks):
     """Estimates of several series by the name of their group; made by `evaluate_series` with `group`.
 
     Groups come in the order in which they first appear.
@@ -299,6 +327,17 @@ class GroupedSeries(Mapping[Any, SeriesEstimate]):
         left = len(told) - MOST_WARNINGS
         more = [f"warning   and {left:,} more: see diagnostics.warnings of each group"] if left > 0 else []
         return told[:MOST_WARNINGS] + more
+
+    def _card(self) -> Card:
+        trusted = all(one.verdict.is_trusted for one in self.values())
+        return Card(f"{len(self)} series", {}, self.rows(), trusted)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the tables of all groups below each other, with a column for the verdict. Needs pandas."""
+        import pandas
+
+        tables = {group: one.to_frame().assign(verdict=one.verdict.kind) for group, one in self.items()}
+        return pandas.concat(tables, names=["group", "number"])
 
 
 def level_in_words(level: float) -> str:

@@ -299,7 +299,8 @@ def transitions(
             except Exception as error:  # features of a user may do anything
                 raise BrokenStream(f"the features failed: {type(error).__name__}: {error}") from error
             if steps.durations is not None:
-                after = np.where(steps.after == UNKNOWN_PLACE, UNKNOWN_PLACE, batch.after)
+                is_unknown = steps.after == UNKNOWN_PLACE
+                after = np.where(is_unknown, UNKNOWN_PLACE, batch.after) if is_unknown.any() else batch.after
                 batch = replace(batch, after=after, durations=steps.durations)
             yield batch
 

@@ -6,21 +6,23 @@ import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm
+from gainbias.algorithms.registry import ALGORITHM_HOMES
 from gainbias.engine.lanes import Lane
 from gainbias.engine.run import run
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial
 from gainbias.engine.trace import Trace
-from gainbias.experiments.provenance import hash_of
+from gainbias.experiments.own import OwnProblem, begins_in, is_reference, own_algorithm, own_task
+from gainbias.experiments.provenance import Reach, hash_of
 from gainbias.experiments.units import Columns, is_defined, refuse_interrupted
 from gainbias.model.problem import Problem
-from gainbias.tasks.registry import TASKS, task
+from gainbias.tasks.registry import TASK_HOMES, TASKS, task
 from gainbias.tasks.task import Task
 from gainbias.theory.curve.curve import exact_curve
 from gainbias.theory.curve.system import has_exact_curve
@@ -50,7 +52,7 @@ class Cell:
     Attributes
     ----------
     task : str
-        Id of the task.
+        Id of the task, a reference to a function of the user, or the name of a problem.
     settings : tuple of pairs
         Changes to its settings.
     protocol : str
@@ -60,7 +62,7 @@ class Cell:
     seed : int
         Seed of the sample path.
     algorithm : str
-        Id of the algorithm.
+        Id of the algorithm, or a reference to one of the user.
     step_sizes : tuple of tuple of float
         See `Sizes`; none for algorithms without step sizes.
     params : tuple of pairs
@@ -74,7 +76,9 @@ class Cell:
     exact : bool
         Whether errors in the mean over all paths are computed, too.
     code : str
-        Version of the sources that the result is to come from.
+        Hash of the code that the result is to come from: see `code_of`.
+    problem : OwnProblem, optional
+        The problem, if it is one of the user; `settings` have its digest.
     """
 
     task: str
@@ -91,11 +95,18 @@ class Cell:
     metrics: tuple[tuple[str, str, str], ...]
     exact: bool
     code: str
+    problem: OwnProblem | None = field(default=None, compare=False)
 
     @cached_property
     def id(self) -> str:
-        """Hash of everything that determines the result, sources and versions included."""
-        return hash_of([getattr(self, name) for name in self.__dataclass_fields__])
+        """Hash of everything that determines the result, code and versions included."""
+        names = (name for name in self.__dataclass_fields__ if name != "problem")
+        return hash_of([getattr(self, name) for name in names])
+
+    @property
+    def reach(self) -> Reach:
+        """Modules in which the unit begins."""
+        return reach_of(self.task, self.algorithm, self.exact)
 
     @property
     def label(self) -> str:
@@ -121,13 +132,17 @@ class Cell:
     @property
     def seconds(self) -> float:
         """Rough time of the unit, in seconds."""
-        features = dict(self.settings).get("num_features") or TASKS[self.task].settings.get("num_features")
+        recipe = TASKS.get(self.task)
+        own = recipe.settings.get("num_features") if recipe else None
+        features = dict(self.settings).get("num_features") or own
         each = LANE_STEP_SECONDS + FEATURE_SECONDS * (features or 1)
         exact = EXACT_SECONDS * self.lanes * self.exact
         return MAKING_SECONDS + self.lane_steps * each + self.num_steps * 30e-9 + exact
 
     def made(self) -> Task:
         """Return the task; the last few are kept, because algorithms share them."""
+        if self.problem is not None:
+            return self.problem.task(self.task, self.instance, self.protocol, dict(self.settings))  # type: ignore[arg-type]
         return _made(self.task, self.instance, self.protocol, self.settings)
 
     def run(self, num_steps: int | None = None) -> Trace:
@@ -138,7 +153,7 @@ class Cell:
             # A sweep is made to find the step sizes that are too large.
             warnings.filterwarnings("ignore", "the first step size", UserWarning)
             trace = run(
-                self.algorithm,
+                own_algorithm(self.algorithm) if is_reference(self.algorithm) else self.algorithm,
                 self.made().problem,
                 steps,
                 sizes or None,
@@ -219,8 +234,23 @@ class Cell:
         }
 
 
+def reach_of(task: str, algorithm: str, exact: bool) -> Reach:
+    """Return the modules in which a unit begins: this one, and those of what it names.
+
+    Examples
+    --------
+    >>> reach_of("boyan-chain", "my_module:mine", exact=False)
+    ('gainbias.experiments.cell', 'gainbias.tasks.chains.classic', 'my_module')
+    """
+    homes = (*begins_in(task, TASK_HOMES), *begins_in(algorithm, ALGORITHM_HOMES))
+    theory = ("gainbias.theory.curve.curve", "gainbias.theory.curve.system") if exact else ()
+    return (__name__, *dict.fromkeys(homes), *theory)
+
+
 @lru_cache(maxsize=4)
 def _made(name: str, instance: int, protocol: Any, settings: tuple[tuple[str, Any], ...]) -> Task:
+    if is_reference(name):
+        return own_task(name, instance, protocol, dict(settings))
     return task(name, seed=instance, protocol=protocol, **dict(settings))
 
 

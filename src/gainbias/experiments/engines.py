@@ -1,7 +1,8 @@
 """Where units are computed: in this process, in processes on this machine, or on a Dask cluster.
 
 Each engine takes batches of units and gives futures as Python's own executors do, so everything else is the
-same for all. The last two compute in the processes of a `Crew`, here or beside each Dask worker.
+same for all. The last two compute in the processes of a `Crew`, here or beside each Dask worker. Of a cluster
+everything may come, go and come back, the scheduler too; only workers of the same version get work.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from gainbias.experiments.provenance import code_version, has_one_thread, machine
@@ -22,21 +24,25 @@ from gainbias.experiments.units import (
     Unit,
     UnitAnswer,
     UnitLimits,
-    WrongEnvironmentError,
     answer_of,
-    code_fault,
 )
 from gainbias.experiments.workers import NO_LIMITS, Crew
 from gainbias.extras import require
+from gainbias.progress import Watch
 from gainbias.tasks.task import as_integer
 
 EngineName = Literal["local", "dask"]
 
 CONNECT_SECONDS = 5.0
-"""A cluster that does not answer within this time is not there."""
+"""A scheduler that does not answer within this time is not there."""
 
-NO_WORKERS_SECONDS = 30.0
-"""A cluster that has had no workers for this time is given up."""
+WAIT_SECONDS = 30.0
+"""A cluster without workers, or without its scheduler, is waited for so long if nothing else is said."""
+
+VERSION_QUESTION = "__import__('gainbias.experiments.units', fromlist=['*']).code_fault({!r})"
+"""What a new worker is asked, in words: Dask ends a worker that cannot load a function that it is sent."""
+
+UNITS_OF_WAIT = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Answers(NamedTuple):
@@ -76,6 +82,9 @@ class Engine(Protocol):
     def running(self) -> list[UnderWay]:
         """Return what is known to run now, what has run longest first."""
 
+    def has_lost(self, done: Future[Answers]) -> bool:
+        """Whether work came to nothing by no fault of its own, and is to be sent again."""
+
 
 class Here:
     """The engine that computes in this process: for one worker, and for debugging."""
@@ -96,6 +105,10 @@ class Here:
     def running(self) -> list[UnderWay]:
         """Return nothing: who asks is who computes."""
         return []
+
+    def has_lost(self, done: Future[Answers]) -> bool:
+        """Return False: nothing is sent anywhere."""
+        return False
 
 
 class Local:
@@ -120,6 +133,10 @@ class Local:
         """Return what the processes do."""
         return _longest_first(self._crew.doing.copy().values())
 
+    def has_lost(self, done: Future[Answers]) -> bool:
+        """Return False: a lost process is an answer, see `Crew`."""
+        return False
+
     def close(self, now: bool) -> None:
         """End the processes, at once or when they have finished what they do."""
         if now:
@@ -142,28 +159,117 @@ _BESIDE = Crew()
 """The processes beside this one, if it is a Dask worker; they end with it, or when there is nothing to do."""
 
 
+class RefusedError(RuntimeError):
+    """A worker of a cluster cannot compute units, whatever they are."""
+
+    def __init__(self, worker: str, fault: str) -> None:
+        super().__init__(worker, fault)
+        self.worker, self.fault = worker, fault
+
+
 def _compute_beside(units: Sequence[Unit], limits: UnitLimits, alone: bool) -> Answers:
     """Compute units for a Dask worker, which no unit can take with it."""
-    return _computed_by(_BESIDE, units, limits, alone)
+    try:
+        return _computed_by(_BESIDE, units, limits, alone)
+    except (RuntimeError, OSError) as error:  # not of a unit, which answers
+        from distributed import get_worker
+
+        raise RefusedError(get_worker().address, str(error).removeprefix("a worker ")) from None
+
+
+class Roster:
+    """The workers of a cluster: each is asked for its version when it comes, and a wrong one is left out.
+
+    Attributes
+    ----------
+    threads : dict of str to int
+        Of those that can be used, by address.
+    faults : dict of str to str
+        What is wrong with those that are left out.
+    """
+
+    def __init__(self) -> None:
+        self.threads, self.faults = dict[str, int](), dict[str, str]()
+        self._asked = dict[str, Future[str]]()
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether there are workers of which nothing is known yet."""
+        return len(self._asked) > len(self.threads) + len(self.faults)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether there are workers that cannot be used, or not yet."""
+        return len(self._asked) > len(self.threads)
+
+    def update(self, present: dict[str, int], ask: Callable[[str], Future[str]]) -> None:
+        """Note which workers there are now; who is new is asked, and known when the answer is there."""
+        for worker in self._asked.keys() - present.keys():
+            self._asked.pop(worker).cancel()
+        self.faults = {worker: fault for worker, fault in self.faults.items() if worker in present}
+        for worker in present:
+            if worker not in self._asked or self._asked[worker].cancelled():
+                self._asked[worker] = ask(worker)
+        found = {worker: _fault_in(self._asked[worker]) for worker in present.keys() - self.faults.keys()}
+        self.leave_out({worker: fault for worker, fault in found.items() if fault})
+        self.threads = {worker: present[worker] for worker, fault in found.items() if fault == ""}
+
+    def leave_out(self, faults: dict[str, str]) -> None:
+        """Give no work to some workers, and say why; those with the same fault are named together."""
+        for fault in sorted(set(faults.values())):
+            first, *others = sorted(worker for worker in faults if faults[worker] == fault)
+            more = f", and so {'are' if others[1:] else 'is'} {len(others)} more like it" if others else ""
+            Watch.say(f"worker {first} is left out{more}: it {fault}")
+        self.faults |= faults
+        self.threads = {worker: count for worker, count in self.threads.items() if worker not in faults}
+
+
+def _fault_in(answer: Future[str]) -> str | None:
+    """Return what is wrong with a worker; None as long as that is not known."""
+    if not answer.done():
+        return None
+    try:
+        return answer.result()
+    except CancelledError:
+        return None  # with the scheduler
+    except Exception as error:
+        return f"cannot load gainbias ({error}): install the same version there"
 
 
 class Dask:
-    """The engine that uses an existing Dask cluster."""
+    """The engine of an existing Dask cluster: its workers and its scheduler may go, and are waited for.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler.
+    limits : UnitLimits
+        What each unit may take.
+    wait : float
+        Seconds without workers after which the cluster is given up.
+    """
 
     name = "dask"
 
-    def __init__(self, client: Any, limits: UnitLimits = NO_LIMITS) -> None:
-        self._client, self._limits = client, limits
-        self._executor = client.get_executor(pure=False)
-        self._asked, self._seen, self._count, self._busy = 0.0, time.monotonic(), 1, True
+    def __init__(self, address: str, limits: UnitLimits = NO_LIMITS, wait: float = WAIT_SECONDS) -> None:
+        self._address, self._limits, self._wait = address, limits, wait
+        self._client, self._roster = _connected(address), Roster()
+        self._asked, self._seen, self._missed, self._busy = 0.0, time.monotonic(), "", True
         self._labels, self._since = dict[str, str](), dict[str, float]()
 
     def submit(self, units: Sequence[Unit], alone: bool) -> Future[Answers]:
         """Have a batch computed beside a worker of the cluster."""
         key = f"gainbias-{uuid.uuid4()}"
-        future: Future[Answers] = self._executor.submit(_compute_beside, units, self._limits, alone, key=key)
+        only = self._roster.threads if self._roster.is_mixed else None
+        future = self._sent(only, _compute_beside, units, self._limits, alone, key=key)
         self._labels[key] = units[0].label + (f" and {len(units) - 1} more" if len(units) > 1 else "")
         future.add_done_callback(lambda _: self._labels.pop(key))
+        return future
+
+    def _sent(self, workers: Iterable[str] | None, *work: Any, **options: Any) -> Future[Any]:
+        """Have a function called by any worker, or by one of some."""
+        some = {} if workers is None else {"workers": list(workers), "allow_other_workers": False}
+        future: Future[Any] = self._client.get_executor(pure=False, **some).submit(*work, **options)
         return future
 
     def running(self) -> list[UnderWay]:
@@ -174,8 +280,13 @@ class Dask:
     @property
     def workers(self) -> int:
         """How many threads the cluster has now; workers may come and go."""
+        return max(1, self.ahead // 2)
+
+    @property
+    def ahead(self) -> int:
+        """Twice the number of workers, so that none waits; nothing while there are none."""
         self._ask()
-        return self._count
+        return 2 * sum(self._roster.threads.values())
 
     @property
     def is_busy(self) -> bool:
@@ -183,44 +294,97 @@ class Dask:
         self._ask()
         return self._busy
 
+    def has_lost(self, done: Future[Answers]) -> bool:
+        """Whether work was lost with the scheduler, or was with a worker that is to be left out."""
+        import distributed
+
+        try:
+            error = done.exception()
+        except CancelledError:
+            return True
+        if isinstance(error, RefusedError):
+            self._roster.leave_out({error.worker: error.fault})
+            return True
+        if error is None or isinstance(error, distributed.KilledWorker):
+            return False
+        self._asked = 0.0  # one may have come that cannot even load what it is sent
+        self._ask()
+        return self._roster.is_mixed
+
+    def close(self) -> None:
+        """Leave the cluster, with nothing of ours in it."""
+        with suppress(OSError):
+            self._client.close(timeout=CONNECT_SECONDS)
+
     def _ask(self) -> None:
         """Ask the scheduler about its workers, at most once a second."""
-        now = time.monotonic()
-        if now - self._asked <= 1.0:
+        if time.monotonic() - self._asked <= 1.0:
             return
-        self._asked = now
         try:
-            threads, busy = self._client.nthreads(), self._client.processing()
-        except OSError:  # the scheduler is lost, which those who wait for work are told
-            return
-        found, self._busy = sum(threads.values()), any(busy.values())
+            threads, busy = self._answer("ncores"), self._answer("processing")
+        except OSError:
+            self._busy = True  # nobody knows, and what still runs must not be sent again
+            self._roster.threads = {}
+            self._miss(f"the scheduler at {self._address} does not answer", "start it and workers")
+        else:
+            self._note(threads, busy)
+        self._asked = time.monotonic()
+
+    def _note(self, threads: dict[str, int], busy: dict[str, list[str]]) -> None:
+        """Note which workers there are and what they do."""
+        now = time.monotonic()
+        question = VERSION_QUESTION.format({code_version()})
+        self._roster.update(threads, lambda worker: self._sent([worker], eval, question))
+        self._busy = any(keys for worker, keys in busy.items() if worker not in self._roster.faults)
         begun = [key for worker, keys in busy.items() for key in keys[: threads.get(worker, 0)]]
         self._since = {key: self._since.get(key, now) for key in begun}
-        if found:
-            self._seen, self._count = now, found
-        elif now - self._seen > NO_WORKERS_SECONDS:
+        if self._roster.threads or self._roster.is_asking:
+            self._seen, self._missed = now, ""
+        else:
+            self._miss("the cluster has no workers that can be used", "start workers")
+
+    def _answer(self, what: str) -> Any:
+        """Return what the scheduler says; raise OSError if it says nothing."""
+        if self._client.status == "closed":
+            self._client, self._roster = _connected(self._address), Roster()
+        if self._client.status != "running":
+            raise ConnectionError("the client connects by itself, for a while")
+        return self._client.sync(getattr(self._client.scheduler, what), callback_timeout=CONNECT_SECONDS)
+
+    def _miss(self, what: str, cure: str) -> None:
+        """Say once what is missing, and give the cluster up when it has been missing for too long."""
+        if time.monotonic() - self._seen > self._wait:
+            worst = [f" (worker {worker} {fault})" for worker, fault in self._roster.faults.items()][:1]
             raise RuntimeError(
-                f"the cluster has had no workers for {NO_WORKERS_SECONDS:.0f} s; what was finished is "
-                "kept: start workers, then go on with --resume"
+                f"{what}, after {_in_words(self._wait)} of waiting{''.join(worst)}; what was finished is "
+                f"kept: {cure}, then go on with --resume"
             )
+        if what != self._missed:
+            self._missed = what
+            Watch.say(f"{what}: waiting for up to {_in_words(self._wait)}")
 
-    @property
-    def ahead(self) -> int:
-        """Twice the number of workers, so that none waits."""
-        return 2 * self.workers
 
-    def check(self, codes: set[str]) -> None:
-        """Refuse workers that would compute something else than this process."""
-        try:
-            self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-        except TimeoutError as error:
-            raise RuntimeError("the cluster has no workers: start some, then try again") from error
-        faults = self._client.run(code_fault, codes, on_error="return")
-        for worker, fault in faults.items():
-            if not isinstance(fault, str):
-                fault = f"cannot load gainbias ({fault}): install the same version there"
-            if fault:
-                raise WrongEnvironmentError(f"worker {worker} {fault}")
+def seconds_of(wait: float | str | None) -> float:
+    """Return how long to wait for a cluster, in seconds.
+
+    Examples
+    --------
+    >>> seconds_of("2h"), seconds_of("90 min"), seconds_of(45), seconds_of(None)
+    (7200.0, 5400.0, 45.0, 30.0)
+    """
+    if wait is None:
+        return WAIT_SECONDS
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*(s|min|h|d|)\s*", str(wait))
+    if isinstance(wait, bool) or not found:
+        raise ValueError(f"wait must be a time such as 90, '90s', '30min', '2h' or '1d', found {wait!r}")
+    return float(found[1]) * UNITS_OF_WAIT[found[2] or "s"]
+
+
+def _in_words(seconds: float) -> str:
+    """Return a time in the largest unit in which it is a whole number."""
+    fitting = (name for name in reversed(UNITS_OF_WAIT) if seconds % UNITS_OF_WAIT[name] == 0.0)
+    unit = next(fitting, "s") if seconds else "s"
+    return f"{seconds / UNITS_OF_WAIT[unit]:g} {unit}"
 
 
 @contextmanager
@@ -229,6 +393,7 @@ def opened(
     workers: int | None = None,
     address: str | None = None,
     limits: UnitLimits = NO_LIMITS,
+    wait: float | str | None = None,
 ) -> Iterator[Engine]:
     """Open an engine for a ``with`` block, and close it at the end.
 
@@ -241,12 +406,12 @@ def opened(
         Of the scheduler of a cluster.
     limits : UnitLimits
         What each unit may take.
+    wait : float, str or None
+        How long to wait for workers of a cluster, see `seconds_of`.
     """
-    check_choice(name, workers, address)
+    check_choice(name, workers, address, wait)
     if name == "dask":
-        with _connected(str(address)) as client:
-            engine = Dask(client, limits)
-            engine.check({code_version()})
+        with _quiet(), closing(Dask(str(address), limits, seconds_of(wait))) as engine:
             yield engine
         return
     count = workers or os.cpu_count() or 1
@@ -277,7 +442,9 @@ def _closing(local: Local) -> Iterator[Local]:
     local.close(now=False)
 
 
-def check_choice(name: str, workers: int | None, address: str | None) -> None:
+def check_choice(
+    name: str, workers: int | None, address: str | None, wait: float | str | None = None
+) -> None:
     """Refuse an engine that does not exist, or that does not take these arguments."""
     if name not in get_args(EngineName):
         raise ValueError(f"engine must be one of {', '.join(get_args(EngineName))}, found {name!r}")
@@ -291,30 +458,27 @@ def check_choice(name: str, workers: int | None, address: str | None) -> None:
         as_integer(workers, "workers", least=1)
     if name == "local" and address:
         raise ValueError(f"engine 'local' has no address, found {address!r}: choose engine 'dask'")
+    if name == "local" and wait is not None:
+        raise ValueError(f"engine 'local' has nothing to wait for, found wait={wait!r}: leave it out")
+    seconds_of(wait)
 
 
-@contextmanager
-def _connected(address: str) -> Iterator[Any]:
-    require("cluster", "distributed")
+def _connected(address: str) -> Any:
+    """Return a client of a scheduler; raise ConnectionError if there is none."""
     from distributed import Client
 
-    with _quiet():  # after the import, which sets up logging
-        try:
-            with ThreadPoolExecutor(1) as aside:  # a notebook has an event loop of its own
-                aside.submit(lambda: asyncio.run(_ask(address))).result()
-        except Exception as error:  # what a port says that is not a scheduler's can raise anything
-            raise ConnectionError(
-                f"no Dask scheduler answers at {address!r} within {CONNECT_SECONDS:.0f} s: is it running, "
-                "and can it be reached from here?"
-            ) from error
-        client: Any = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
-        try:
-            yield client
-        finally:
-            client.close(timeout=CONNECT_SECONDS)
+    try:
+        with ThreadPoolExecutor(1) as aside:  # a notebook has an event loop of its own
+            aside.submit(lambda: asyncio.run(_greet(address))).result()
+    except Exception as error:  # what a port says that is not a scheduler's can raise anything
+        raise ConnectionError(
+            f"no Dask scheduler answers at {address!r} within {CONNECT_SECONDS:.0f} s: is it running, and "
+            "can it be reached from here?"
+        ) from error
+    return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
 
 
-async def _ask(address: str) -> None:
+async def _greet(address: str) -> None:
     """Check that a scheduler answers: a client that finds none would wait, and complain when it ends."""
     import distributed
 
@@ -327,6 +491,9 @@ async def _ask(address: str) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence the log of Dask in a ``with`` block: our own message says once what went wrong."""
+    require("cluster", "distributed")
+    import distributed  # noqa: F401  sets up logging
+
     loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "core", "comm")]
     before = [logger.level for logger in loggers]
     for logger in loggers:

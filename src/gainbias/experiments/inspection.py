@@ -18,7 +18,8 @@ import numpy as np
 
 from gainbias.experiments.cell import Cell, exact_errors
 from gainbias.experiments.engines import EngineName, opened
-from gainbias.experiments.provenance import code_version, machine
+from gainbias.experiments.own import DIGEST, OwnProblem, stored_problem
+from gainbias.experiments.provenance import code_of, machine
 from gainbias.experiments.results import FAILURE, MACHINE, MADE_WITH, Layout, Results
 from gainbias.experiments.runner import execute
 from gainbias.experiments.study import Study
@@ -85,6 +86,7 @@ def estimate(study: Study, workers: int | None = None) -> TimeEstimate:
     """Return how much a study is, and how long it will take with this many processes on this machine."""
     if workers is not None:
         as_integer(workers, "workers", least=1)
+    study.check_own()
     kinds = list(study.cells(first_only=True))
     each = study.count_units() // len(kinds)
     measured, compiling, began = [], 0.0, time.monotonic()
@@ -217,7 +219,7 @@ def planned(results: Results) -> list[Cell]:
     if note["kind"] != "sweep":
         raise ValueError(f"{results.folder} holds a {note['kind']}, not a sweep")
     try:
-        return list(Study.from_dict(note["study"]).cells(str(note["code"])))
+        return list(Study.from_dict(note["study"]).cells(results.codes or str(note["code"])))
     except (TypeError, KeyError) as error:
         raise ValueError(
             f"{results.folder / 'study.json'} is damaged: write it again with --resume"
@@ -268,9 +270,11 @@ def verify(
     folder: str | Path,
     sample: int = 10,
     *,
+    study: Study | None = None,
     engine: EngineName = "local",
     workers: int | None = None,
     address: str | None = None,
+    wait: float | str | None = None,
     rng: random.Random | None = None,
 ) -> Verification:
     """Compute a random sample of the stored units again, and compare; look for damage in all of them.
@@ -281,7 +285,10 @@ def verify(
         Results folder of a sweep.
     sample : int
         How many units.
-    engine, workers, address
+    study : Study, optional
+        The description that the user has. A study with functions of one's own needs it: nothing is imported
+        because a results folder names it.
+    engine, workers, address, wait
         See `sweep`.
     rng : random.Random, optional
         Chooses; by default it is different each time.
@@ -289,15 +296,21 @@ def verify(
     results = Results(folder)
     every = planned(results)
     stored, _ = results.finished(every)
-    units = {unit.id: unit for unit in every if unit.id in stored}
+    problems, lost = _own_problems(results, every)
+    units = {unit.id: unit for unit in every if unit.id in stored and _digest_of(unit) not in lost}
     if not units:
-        raise ValueError(f"{results.folder} holds no whole units that could be verified")
+        raise ValueError(*lost.values() or [f"{results.folder} holds no whole units that could be verified"])
     count = min(as_integer(sample, "sample", least=1), len(units))
     chosen = (rng or random.Random()).sample(sorted(units), count)
-    again = {unit.id: name for name in chosen for unit in [replace(units[name], code=code_version())]}
+    _refuse_references(results, study)
+    now = {
+        name: replace(unit, code=code_of(unit.reach), problem=problems.get(_digest_of(unit)))
+        for name, unit in ((name, units[name]) for name in chosen)
+    }
+    again = {unit.id: name for name, unit in now.items()}
     records, found = results.log.records(), dict[str, str]()
-    with Watch() as watch, opened(engine, workers, address) as where:
-        for finished in execute([replace(units[name], code=code_version()) for name in chosen], where):
+    with Watch() as watch, opened(engine, workers, address, wait=wait) as where:
+        for finished in execute(list(now.values()), where):
             for answer in finished.units:
                 name = again[answer.id]
                 found[name] = _compared(records[name].read(), answer.payload)
@@ -309,10 +322,36 @@ def verify(
         identical=words.count("identical"),
         close=words.count("close"),
         different=[units[name].label for name in found if found[name] == "different"],
-        damaged=_damage(results, every, stored),
+        damaged=[*_damage(results, every, stored), *lost.values()],
         foreign=[str(path) for path in results.log.foreign()],
-        exact=results.note["code"] == code_version() and machines == {machine()},
+        exact=all(units[name].code == unit.code for name, unit in now.items()) and machines == {machine()},
     )
+
+
+def _digest_of(unit: Cell) -> str:
+    """Return the digest of the user's problem that a unit has, if it has one."""
+    return str(dict(unit.settings).get(DIGEST, ""))
+
+
+def _own_problems(results: Results, units: list[Cell]) -> tuple[dict[str, OwnProblem], dict[str, str]]:
+    """Return the problems of a folder, and what is wrong with those that cannot be read, by their digests."""
+    found, lost = dict[str, OwnProblem](), dict[str, str]()
+    for digest in sorted({_digest_of(unit) for unit in units} - {""}):
+        try:
+            found[digest] = stored_problem(results.folder, digest)
+        except (ValueError, OSError) as error:
+            lost[digest] = str(error)
+    return found, lost
+
+
+def _refuse_references(results: Results, study: Study | None) -> None:
+    """Refuse to import what a folder names, unless the user's own description names it, too."""
+    named = Study.from_dict(results.note["study"]).references
+    if unknown := sorted(named - (study.references if study else set())):
+        raise ValueError(
+            f"{results.folder} names {', '.join(unknown)}, which is imported only if you name it: pass the "
+            f"description, as in gainbias sweep STUDY.toml --verify {results.folder}"
+        )
 
 
 def _damage(results: Results, units: list[Cell], stored: set[str]) -> list[str]:

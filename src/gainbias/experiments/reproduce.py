@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,19 +20,19 @@ from typing import Any, get_args
 
 import numpy as np
 
-from gainbias.algorithms.registry import as_algorithm, long_title, short_title
+from gainbias.algorithms.registry import ALGORITHM_HOMES, as_algorithm, long_title, short_title
 from gainbias.engine.run import run
 from gainbias.engine.schedules import Harmonic
 from gainbias.engine.trace import Kind, Norm, Target, Trace
-from gainbias.experiments.engines import opened
-from gainbias.experiments.provenance import circumstances, code_version, hash_of
+from gainbias.experiments.engines import EngineName, check_choice, opened
+from gainbias.experiments.provenance import Reach, circumstances, code_of, hash_of
 from gainbias.experiments.results import Layout, Results
-from gainbias.experiments.runner import complete, refuse_failures, show_labels
+from gainbias.experiments.runner import complete, refuse_failures, refuse_outdated, show_labels
 from gainbias.experiments.units import BATCH_SECONDS, Columns, is_defined, refuse_interrupted
 from gainbias.extras import require
 from gainbias.progress import Watch
 from gainbias.suggest import did_you_mean_or_known
-from gainbias.tasks.registry import TASKS, task
+from gainbias.tasks.registry import TASK_HOMES, TASKS, task
 from gainbias.tasks.task import NOWHERE, Places, Task, as_integer, places_of
 from gainbias.tasks.task import Protocol as ProtocolName
 
@@ -60,9 +59,13 @@ def reproduce(
     instances: int = INSTANCES,
     shorten: int = 1,
     settings: Mapping[str, Any] | None = None,
+    engine: EngineName = "local",
     workers: int | None = None,
+    address: str | None = None,
+    wait: float | str | None = None,
     overwrite: bool = False,
     resume: bool = False,
+    recompute: bool = False,
     command: str = "gainbias.reproduce",
 ) -> Results:
     """Run the paper's study and store it.
@@ -81,13 +84,15 @@ def reproduce(
         Divide the number of steps by this, for a quick look; 1 is the study itself.
     settings : mapping, optional
         Changes to the settings of tasks; each takes those that it has.
-    workers : int, optional
-        Number of processes, by default one for each core. It changes no result.
+    engine, workers, address, wait
+        Where it is computed, see `gainbias.sweep`. It changes no result.
     overwrite, resume : bool
         What to do with a folder that already holds a study: start afresh, or go on. A study can be resumed
-        with more or fewer instances, tasks and protocols, but not with other `settings` or `shorten`. What
-        other sources or versions made is computed again; a notice on standard error says first how much that
-        is, and why. Until new tables are there, those from before stay, and `Results.outdated` says so.
+        with more or fewer instances, tasks and protocols, but not with other `settings` or `shorten`. A
+        notice on standard error says first what will be computed, and why. Until new tables are there, those
+        from before stay, and `Results.outdated` says so.
+    recompute : bool
+        Whether finished units may be computed again if their code or versions have changed; see `sweep`.
     command : str
         What is recorded as the command that was typed.
 
@@ -108,16 +113,17 @@ def reproduce(
     """
     require("gym,mo,data,report", "gymnasium", "mo_gymnasium", "pandas", "pyarrow", "matplotlib")
     settings = _as_stored(settings or {})
-    count = _number_of(workers)
+    check_choice(engine, workers, address, wait)
     units = plan(protocols, tasks, instances, shorten, settings)
     results, started = Results(folder), time.monotonic()
     choices = {"shorten": shorten, "settings": settings}
     results.check(LAYOUT.kind, choices, overwrite=overwrite, resume=resume)
+    refuse_outdated(units, results, recompute or overwrite)
     with Watch() as watch:
         try_settings(units, watch)
-        with opened("local", count) as engine, results.log:
-            results.begin(LAYOUT, choices, overwrite=overwrite)
-            progress = complete(units, results, engine, lambda now: show_labels(watch, now, count))
+        with opened(engine, workers, address, wait=wait) as where, results.log:
+            results.begin(LAYOUT, choices, units, overwrite=overwrite)
+            progress = complete(units, results, where, lambda now: show_labels(watch, now, where.workers))
         refuse_failures(results, units)
         in_order = sorted(units, key=lambda unit: unit.place)
         results.write_tables(in_order, LAYOUT)
@@ -142,10 +148,6 @@ def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
             f"settings must be numbers, words and lists of these by name, found {settings!r}"
         ) from error
     return stored
-
-
-def _number_of(workers: int | None) -> int:
-    return os.cpu_count() or 1 if workers is None else as_integer(workers, "workers", least=1)
 
 
 def try_settings(units: Sequence[Instance], watch: Watch) -> None:
@@ -376,7 +378,7 @@ class Instance:
     settings : mapping of str to number or str
         Changes to the settings of the task.
     code : str
-        Version of the sources that the result is to come from.
+        Hash of the code that the result is to come from; by default that of what is installed.
     """
 
     protocol: str
@@ -384,14 +386,24 @@ class Instance:
     run: int
     shorten: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict)
-    code: str = field(default_factory=code_version)
+    code: str = ""
 
     seconds = BATCH_SECONDS  # one at a time
     lane_steps = 0
 
+    def __post_init__(self) -> None:
+        """Fill in the code."""
+        object.__setattr__(self, "code", self.code or code_of(self.reach))
+
+    @property
+    def reach(self) -> Reach:
+        """Modules in which the unit begins: this one, and those of its task and of all methods."""
+        methods = {ALGORITHM_HOMES[method.algorithm]: None for method in PROTOCOLS[self.protocol].methods}
+        return (__name__, TASK_HOMES[self.task], *methods)
+
     @cached_property
     def id(self) -> str:
-        """Hash of everything that determines the result, sources and versions included."""
+        """Hash of everything that determines the result, code and versions included."""
         return hash_of([asdict(self), asdict(PROTOCOLS[self.protocol])])
 
     @property

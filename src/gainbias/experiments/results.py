@@ -22,8 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gainbias.experiments.provenance import made_with
+from gainbias.experiments.own import PROBLEMS
+from gainbias.experiments.provenance import Reach, made_with
 from gainbias.experiments.units import Tables, Unit, unpacked
+from gainbias.notebook import Card, InNotebooks
 from gainbias.store import (
     DamagedError,
     Log,
@@ -95,7 +97,7 @@ class Layout:
         return [f"{name}.parquet" for name in self.sorted_by] + [f"{name}.csv.gz" for name in self.with_csv]
 
 
-class Results:
+class Results(InNotebooks):
     """The results folder of a study.
 
     Parameters
@@ -242,7 +244,7 @@ class Results:
         words = [
             f"{path} is no plain file: remove it" for path in found if path.exists() and not path.is_file()
         ]
-        folders = (self.log.folder, self.folder / "report")
+        folders = (self.log.folder, self.folder / "report", self.folder / PROBLEMS)
         return words + [
             f"{path} is no folder: remove it"
             for path in folders
@@ -256,16 +258,19 @@ class Results:
             found = [path for path in self.log.folder.iterdir() if path.name != "lock"]
         return bool(found)
 
-    def begin(self, layout: Layout, note: Mapping[str, Any], *, overwrite: bool) -> None:
-        """Make the folder ready; the log must be open for writing.
+    def begin(
+        self, layout: Layout, note: Mapping[str, Any], units: Iterable[Unit], *, overwrite: bool
+    ) -> None:
+        """Make the folder ready, and note the codes of the units; the log must be open for writing.
 
         Tables, manifest and report of an earlier state stay until there are new ones; only `overwrite`
         removes them, and all units, at once.
         """
+        codes = [{"reach": reach, "code": code} for reach, code in {u.reach: u.code for u in units}.items()]
         known = {} if overwrite else self.made_with()
         if overwrite:
             self._clear(layout)
-        content = {"schema": SCHEMA, "kind": layout.kind, **note, "finished": False}
+        content = {"schema": SCHEMA, "kind": layout.kind, **note, "codes": codes, "finished": False}
         with disk_full_in_words(self.folder):
             if known:
                 self._write_made_with(known)
@@ -280,8 +285,15 @@ class Results:
         for name in ("manifest.json", MADE_WITH, *layout.files):
             for found in (name, EARLIER + name):
                 (self.folder / found).unlink(missing_ok=True)
-        for name in ("report", EARLIER + "report"):
+        for name in ("report", EARLIER + "report", PROBLEMS):
             shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    @property
+    def codes(self) -> dict[Reach, str]:
+        """The code of each reach that the study was last begun with; none if an older version did it."""
+        listed = self._read_json("study.json").get("codes")
+        found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        return {tuple(each["reach"]): str(each["code"]) for each in found if {"reach", "code"} <= each.keys()}
 
     def made_with(self) -> dict[str, dict[str, Any]]:
         """Return which sources and versions stored units may come from.
@@ -289,14 +301,17 @@ class Results:
         Returns
         -------
         dict of str to dict
-            By `code` of units: what `provenance.made_with` returned; less in folders of older versions.
+            By `code` of units: what `provenance.made_with` returned; less in folders of older versions, and
+            no "reach".
         """
         found: dict[str, dict[str, Any]] = {}
-        for name in ("study.json", "manifest.json"):
-            read = self._read_json(name)
-            if isinstance(read.get("code"), str):
-                packages = read.get("packages")
-                found[read["code"]] = {"packages": packages} if isinstance(packages, dict) else {}
+        note, manifest = self._read_json("study.json"), self._read_json("manifest.json")
+        packages = manifest.get("packages")
+        facts = {"packages": packages} if isinstance(packages, dict) else {}
+        for reach, code in self.codes.items():
+            found[code] = {"reach": list(reach), **facts}
+        if not found:  # of an older version, where all units had one code
+            found = {str(read["code"]): facts for read in (note, manifest) if "code" in read}
         noted = {code: facts for code, facts in self._read_json(MADE_WITH).items() if isinstance(facts, dict)}
         return {**found, **noted}
 
@@ -314,10 +329,10 @@ class Results:
             return True
         return not (self.folder / name).exists()
 
-    def note_made_with(self, codes: Iterable[str]) -> None:
-        """Note that units with these codes are computed in this process."""
+    def note_made_with(self, codes: Mapping[str, Reach]) -> None:
+        """Note that units with these codes, each of a reach, are computed from now on."""
         known = self.made_with()
-        self._write_made_with({**known, **{code: made_with(code) for code in codes}})
+        self._write_made_with({**known, **{code: made_with(reach) for code, reach in codes.items()}})
 
     def _write_made_with(self, known: Mapping[str, Any]) -> None:
         with disk_full_in_words(self.folder):
@@ -411,6 +426,9 @@ class Results:
             write_whole(self.folder / "manifest.json", content)
             if note:
                 write_whole(self.folder / "study.json", json.dumps({**note, "finished": True}).encode())
+
+    def _card(self) -> Card:
+        return Card("Results", {"folder": self.folder, "": "to_frame() is the table of all runs"})
 
 
 def _has_failed(unit: Unit, records: Mapping[str, StoredRecord]) -> bool:

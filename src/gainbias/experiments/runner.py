@@ -13,14 +13,14 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from gainbias.experiments.engines import Answers, Engine, UnderWay
-from gainbias.experiments.provenance import made_with
+from gainbias.experiments.provenance import Reach, made_with
 from gainbias.experiments.results import FAILURE, MACHINE, Results, disk_full_in_words
 from gainbias.experiments.units import BATCH_SECONDS, StoppedError, Unit, UnitAnswer
 from gainbias.progress import Watch
@@ -30,6 +30,9 @@ STALLED_SECONDS = 15.0
 
 TICK_SECONDS = 0.5
 """So often, at least, progress is shown while units are waited for."""
+
+FEW_WORKERS = 100
+"""With more, batches are longer in proportion: the scheduler of a cluster needs about 2 ms for each."""
 
 MOST_DEATHS = 3
 """A unit is given up when this many workers were killed while they computed it, all but the first alone."""
@@ -119,7 +122,7 @@ def complete(
     if notice:
         Watch.say(notice)
     if waiting:
-        results.note_made_with({unit.code for unit in waiting.values()})
+        results.note_made_with({unit.code: unit.reach for unit in waiting.values()})
     show(progress)
     machines = {name for name in results.log.records() if name.startswith(MACHINE)}
     with patient_interrupt() as stop:
@@ -196,6 +199,81 @@ def refuse_failures(results: Results, units: Sequence[Unit]) -> None:
         )
 
 
+class Earlier(NamedTuple):
+    """A unit that is stored as other code computed it: its id then, and what has changed since."""
+
+    unit: Unit
+    id: str
+    why: str
+
+
+def earlier_units(units: Sequence[Unit], results: Results) -> list[Earlier]:
+    """Return what is stored of the units that other code computed, whether that of now is stored or not."""
+    records = results.log.records()
+    if all(name.startswith((MACHINE, FAILURE)) for name in records):
+        return []
+    codes, found, of_reach = results.made_with(), list[Earlier](), dict[Reach, dict[str, str]]()
+    for unit in units:
+        if unit.reach not in of_reach:
+            of_reach[unit.reach] = {
+                code: _why(facts, unit.reach)
+                for code, facts in codes.items()
+                if code != unit.code and facts.get("reach", list(unit.reach)) == list(unit.reach)
+            }
+        for code, why in of_reach[unit.reach].items():
+            before = replace(unit, code=code).id  # type: ignore[type-var]
+            if before in records:
+                found.append(Earlier(unit, before, why))
+    return found
+
+
+class OutdatedError(ValueError):
+    """Finished units were computed by other code, and nobody said that they may be computed again."""
+
+
+def refuse_outdated(units: Sequence[Unit], results: Results, recompute: bool) -> None:
+    """Raise OutdatedError if units are stored that other code computed, unless they may be computed again.
+
+    That was allowed before if the folder was begun with the code of now, and then interrupted.
+
+    Parameters
+    ----------
+    units : sequence of Unit
+        All of the study.
+    results : Results
+        Where others are stored.
+    recompute : bool
+        Whether the user allows it.
+    """
+    if recompute:
+        return
+    records, allowed = results.log.records(), results.codes
+    found = {
+        unit.id: why
+        for unit, _, why in earlier_units(units, results)
+        if unit.id not in records and allowed.get(unit.reach) != unit.code
+    }
+    if not found:
+        return
+    counts = Counter(found.values()).most_common()
+    reasons = [f"{why} ({_count(count, 'unit')})" if counts[1:] else why for why, count in counts]
+    raise OutdatedError(
+        f"{len(found):,} of the {_count(len(units), 'unit')} in {results.folder} are finished and would be "
+        f"computed again, because {_listed(reasons)}: allow it with --recompute "
+        "(recompute=True in Python), or go on with the sources and versions that they come from; nothing "
+        "was changed"
+    )
+
+
+MOST_REASONS = 4
+"""So many reasons, or modules that have changed, are named."""
+
+
+def _listed(names: Sequence[str]) -> str:
+    others = len(names) - MOST_REASONS
+    return "; ".join([*names[:MOST_REASONS], *([f"and {others} more"] if others > 0 else [])])
+
+
 def resume_notice(
     units: Sequence[Unit],
     waiting: Mapping[str, Unit],
@@ -236,15 +314,11 @@ def resume_notice(
 
     damage = "again, because what is stored of {} is damaged"
     take(damaged, damage.format("it"), damage.format("them"))
-    for code, facts in results.made_with().items():
-        if not unknown:
-            break
-        older = {replace(unit, code=code).id: unit for unit in units if unit.code != code}  # type: ignore[type-var]
-        here = unknown & older.keys()
-        unknown -= here
-        now = units[0].code
-        why = f"again, because {_why(facts, code, now)}"
-        take([older[name].id for name in here], why, why)
+    earlier = earlier_units(units, results) if unknown else []
+    unknown -= {each.id for each in earlier}
+    for why in dict.fromkeys(each.why for each in earlier):
+        words = f"again, because {why}"
+        take([each.unit.id for each in earlier if each.why == why], words, words)
     failed = [name for name in left if FAILURE + name in records]
     take(failed, "again, because it failed", "again, because they failed")
     new = f"not stored yet{f' ({changes})' if changes else ''}"
@@ -263,21 +337,24 @@ def resume_notice(
     return "\n".join([f"resuming {results.folder}: {counts}", *(f"  {line}" for line in lines)])
 
 
-def _why(before: Mapping[str, Any], old: str, new: str) -> str:
-    """Say what has changed between two codes: sources, versions, or both."""
-    now, words = made_with(new), []
-    packages = before.get("packages")
-    if before.get("sources", now["sources"]) != now["sources"] or packages == now["packages"]:
-        words.append("the sources of gainbias have changed")
-    if packages is not None and packages != now["packages"]:
-        changed = [
-            f"{name} {packages.get(name) or 'missing'} -> {version or 'missing'}"
+def _why(before: Mapping[str, Any], reach: Reach) -> str:
+    """Say what has changed since stored units were computed: modules, versions, or both."""
+    now, words = made_with(reach), list[str]()
+    packages, modules = before.get("packages"), before.get("modules")
+    if isinstance(modules, dict):
+        changed = [name for name, digest in now["modules"].items() if digest not in modules.values()]
+        lost = modules.keys() - now["modules"].keys() if not changed else ()
+        changed += [f"without {name}" for name in sorted(lost)]
+        words += [f"the code has changed ({_listed(changed)})"] if changed else []
+    if isinstance(packages, dict):
+        versions = [
+            f"{name} {packages[name] or 'missing'} -> {version or 'missing'}"
             for name, version in now["packages"].items()
-            if packages.get(name) != version
+            if packages.get(name, version) != version
         ]
-        words.append(f"versions have changed ({', '.join(changed)})")
-    found = " and ".join(words) or "the sources of gainbias, or versions of others, have changed"
-    return f"{found} ({old} -> {new})"
+        words += [f"versions have changed ({', '.join(versions)})"] if versions else []
+        words += ["the sources of gainbias have changed"] if not words else []
+    return " and ".join(words) or "the sources of gainbias, or versions of others, have changed"
 
 
 def _count(number: int, what: str) -> str:
@@ -309,12 +386,18 @@ def execute(units: Sequence[Unit], engine: Engine, stop: threading.Event | None 
             while queue and not stop.is_set() and len(flying) < ahead:
                 batch, alone = queue.next(engine.workers)
                 flying[engine.submit(batch, alone)] = batch
+            if not flying:
+                stop.wait(TICK_SECONDS)
             done, _ = wait(flying, timeout=TICK_SECONDS, return_when=FIRST_COMPLETED)
             for future in done:
-                yield queue.settle(flying.pop(future), future)
+                batch = flying.pop(future)
+                if engine.has_lost(future):
+                    queue.put_back(batch)
+                else:
+                    yield queue.settle(batch, future)
             if done or engine.is_busy:
                 active = time.monotonic()
-            elif time.monotonic() - active > STALLED_SECONDS:
+            elif time.monotonic() - active > (TICK_SECONDS if stop.is_set() else STALLED_SECONDS):
                 _take_back(flying, queue)
                 active = time.monotonic()
             if not done:
@@ -347,12 +430,13 @@ class _Queue:
     def next(self, workers: int) -> tuple[list[Unit], bool]:
         """Return units to be sent, and whether it is one that has to be alone.
 
-        They are for about `BATCH_SECONDS`, less near the end so that all workers have some.
+        They are for about `BATCH_SECONDS`, more with many workers, less near the end so that all have some.
         """
         if self._suspects:
             return [self._suspects.popleft()], True
         slowness = self._measured / self._nominal if self._nominal else 1.0
-        room = min(BATCH_SECONDS / max(slowness, 1e-3), self._left / (8 * workers))
+        seconds = BATCH_SECONDS * max(1.0, workers / FEW_WORKERS)
+        room = min(seconds / max(slowness, 1e-3), self._left / (8 * workers))
         batch = [self._waiting.popleft()]
         seconds = batch[0].seconds
         while self._waiting and seconds + self._waiting[0].seconds <= room:
@@ -365,11 +449,6 @@ class _Queue:
         """Return the answers of a batch, but of units that lost their worker and are to be tried again."""
         try:
             answers, machine = future.result()
-        except CancelledError as error:
-            raise RuntimeError(
-                "the connection to the cluster's scheduler was lost; what was finished is kept: go on with "
-                "--resume"
-            ) from error
         except _killed_worker():  # not by a unit, which cannot do it, but with its machine, and several times
             words = "the workers that it was sent to were lost, each with its machine or its memory"
             answers, machine = [UnitAnswer(unit.id, None, words, was_lost=True) for unit in batch], ""
@@ -379,6 +458,9 @@ class _Queue:
 
     def put_back(self, batch: list[Unit]) -> None:
         """Put units back at the head of the queue."""
+        if self._deaths[batch[0].id]:
+            self._suspects.extendleft(batch)  # which are sent alone
+            return
         self._waiting.extendleft(reversed(batch))
         self._left += sum(unit.seconds for unit in batch)
 
@@ -398,7 +480,7 @@ class _Queue:
         return answer._replace(error=f"{answer.error} (for the third time, the last two alone)")
 
 
-def _killed_worker() -> type[BaseException]:
-    """Return what Dask raises for work that lost several workers; nothing new if Dask is not in use."""
+def _killed_worker() -> tuple[type[BaseException], ...]:
+    """Return what Dask raises for work that lost several workers; nothing if Dask is not in use."""
     distributed = sys.modules.get("distributed")
-    return distributed.KilledWorker if distributed else CancelledError
+    return (distributed.KilledWorker,) if distributed else ()

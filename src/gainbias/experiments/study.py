@@ -17,14 +17,25 @@ from typing import Any, get_args
 
 import numpy as np
 
+from gainbias.algorithms.algorithm import Algorithm
 from gainbias.algorithms.registry import ALGORITHMS
 from gainbias.engine.lanes import make_lanes
 from gainbias.engine.run import as_checkpoints
 from gainbias.engine.schedules import Constant
 from gainbias.engine.trace import Kind, Norm, Target
-from gainbias.experiments.cell import EXACT_COLUMN, SCHEDULES, Cell, Sizes
-from gainbias.experiments.provenance import code_version
+from gainbias.experiments.cell import EXACT_COLUMN, SCHEDULES, Cell, Sizes, reach_of
+from gainbias.experiments.own import (
+    DIGEST,
+    OwnProblem,
+    ProblemEntry,
+    as_entry,
+    is_reference,
+    look_beside,
+    own_algorithm,
+)
+from gainbias.experiments.provenance import Reach, code_of
 from gainbias.experiments.results import Layout
+from gainbias.notebook import InNotebooks
 from gainbias.suggest import did_you_mean_or_known
 from gainbias.tasks.registry import NORMALISATION, TASKS
 from gainbias.tasks.task import as_integer, as_number, as_seed
@@ -37,6 +48,9 @@ LONGEST_NAME = 200
 
 AS_IN_PAPER = "paper"
 """Instead of a number: what the paper has for the task."""
+
+NO_STEPS = "none"
+"""Instead of step sizes: an algorithm of the user has none."""
 
 GRID_KINDS: dict[str, Any] = {"log": np.geomspace, "linear": np.linspace}
 INFINITE = {"inf": math.inf, "-inf": -math.inf}
@@ -70,9 +84,26 @@ def read_study(path: str | Path) -> Study:
         raise ValueError(f"there is no file {path}: name a TOML file that describes a study")
     try:
         description = tomllib.loads(path.read_text(encoding="utf-8"))
-        return Study.from_dict({"name": path.stem, **description})
+        return Study.from_dict({"name": path.stem, **_found_beside(path.parent, description)})
     except ValueError as error:  # of which syntax errors are
         raise ValueError(f"{path}: {error}") from error
+
+
+def _found_beside(folder: Path, description: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a description that names files by their paths, and let modules beside it be found."""
+
+    def placed(entry: Any) -> Any:
+        name = entry.get("id") if isinstance(entry, Mapping) else entry
+        look_beside(folder, name)
+        has_file = isinstance(entry, Mapping) and isinstance(entry.get("npz"), str)
+        return {**entry, "npz": str(folder / entry["npz"])} if has_file else entry
+
+    return {
+        key: [placed(entry) for entry in value]
+        if key in ("tasks", "algorithms") and isinstance(value, list)
+        else value
+        for key, value in description.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -85,7 +116,7 @@ class StudyMethod:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class Study(InNotebooks):
     """What a sweep runs: every algorithm, with all its grids, on every instance of every task.
 
     A *grid* below is a number, a list of numbers, ``{"log": [lowest, highest, count]}`` or the same with
@@ -93,10 +124,12 @@ class Study:
 
     Parameters
     ----------
-    tasks : list of str or dict
-        Ids of tasks; or tables with ``id`` and settings, where a list stands for several tasks.
+    tasks : list of str, dict, MarkovRewardProcess or Problem
+        Ids of tasks; or tables with ``id`` and settings, where a list stands for several tasks. One's own:
+        a reference such as ``"my_module:make_task"`` to a function of a seed and settings, a process or a
+        problem, or a table with ``npz``, the path of a file with arrays, and perhaps a name as ``id``.
     algorithms : list of str or dict
-        Ids; or tables with ``id``, ``step_size`` and ``params``, a table of grids.
+        Ids, or references to records; or tables with ``id``, ``step_size`` and ``params``, a table of grids.
     num_steps : int or "paper"
         Steps of each lane; "paper" is what the paper has for the task.
     step_size : grid, dict, list of them, or "paper"
@@ -151,13 +184,18 @@ class Study:
     def __post_init__(self) -> None:
         """Refuse a description that cannot be run."""
         folder_name(self.name, "name")
+        entries = [
+            as_entry(entry, f"tasks[{place}]") for place, entry in enumerate(a_list(self.tasks, "tasks"))
+        ]
+        object.__setattr__(self, "tasks", entries)
         known(self.sampling, ("markov", "iid"), "sampling", "sampling")
         known(self.protocol, NORMALISATION, "protocol", "protocol")
         flag(self.exact, "exact")
         if self.exact and self.sampling != "iid":
             raise ValueError('exact: takes minutes for each lane along a chain: use sampling = "iid"')
         for (task, _), method in itertools.product(self._tasks, self._methods):
-            if TASKS[task].paper is None and AS_IN_PAPER in (self.num_steps, method.step_sizes):
+            is_known = task in TASKS and TASKS[task].paper is not None
+            if not is_known and AS_IN_PAPER in (self.num_steps, method.step_sizes):
                 raise ValueError(
                     f"tasks: the paper has no steps for {task}: give num_steps and step_size as numbers"
                 )
@@ -166,7 +204,7 @@ class Study:
             if not seen.isdisjoint(_lanes(method)):
                 raise ValueError(f"algorithms[{place}]: repeats lanes of {method.algorithm}: name them once")
             seen.update(_lanes(method))
-        next(self.cells(first_only=True))  # reads all that is left
+        next(self.cells("", first_only=True))  # reads all that is left
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> Study:
@@ -179,8 +217,26 @@ class Study:
         return Study(**description)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description, which JSON and TOML can hold."""
+        """Return the description, which JSON and TOML can hold; one's own problems by their digests."""
         return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
+
+    @property
+    def problems(self) -> dict[str, OwnProblem]:
+        """The processes and problems of one's own, by their digests."""
+        held = [entry for entry in self.tasks if isinstance(entry, ProblemEntry)]
+        return {entry.problem.digest: entry.problem for entry in held}
+
+    @property
+    def references(self) -> set[str]:
+        """The functions and records of one's own that running the study imports."""
+        names = {task for task, _ in self._tasks} | {method.algorithm for method in self._methods}
+        return {name for name in names if is_reference(name)}
+
+    def check_own(self) -> None:
+        """Import the algorithms of one's own, and check what is asked of them."""
+        for place, method in enumerate(self._methods):
+            if is_reference(method.algorithm):
+                _check_own_method(method, f"algorithms[{place}]")
 
     def __repr__(self) -> str:
         counts = {
@@ -199,25 +255,29 @@ class Study:
 
     def count_lanes(self) -> int:
         """Return how many lanes there are."""
-        lanes = sum(cell.lanes for cell in self.cells(first_only=True))
+        lanes = sum(cell.lanes for cell in self.cells("", first_only=True))
         return lanes * len(self._instances) * len(self._seeds)
 
-    def cells(self, code: str | None = None, *, first_only: bool = False) -> Iterator[Cell]:
+    def cells(
+        self, code: str | Mapping[Reach, str] | None = None, *, first_only: bool = False
+    ) -> Iterator[Cell]:
         """Iterate over the units, instance by instance: an early stop has something of everything.
 
         Parameters
         ----------
-        code : str, optional
-            Version of the sources; by default that of this package.
+        code : str or mapping, optional
+            Hash of the code, or that of each reach; by default that of what is installed.
         first_only : bool
             Only those of the first instance and seed.
         """
-        code = code or code_version()
+        names = itertools.product((task for task, _ in self._tasks), (own.algorithm for own in self._methods))
+        codes = {pair: _code(code, reach_of(*pair, self.exact)) for pair in names}
         instances, seeds = self._instances, self._seeds
         if first_only:
             instances, seeds = instances[:1], seeds[:1]
         budgets = {task: self._steps(task) for task, _ in self._tasks}
         checkpoints = {task: self._checkpoints(steps) for task, steps in budgets.items()}
+        problems = self.problems
         for instance, seed, (task, settings), method in itertools.product(
             instances, seeds, self._tasks, self._methods
         ):
@@ -235,7 +295,8 @@ class Study:
                 sampling=self.sampling,
                 metrics=self._metrics,
                 exact=self.exact,
-                code=code,
+                code=codes[task, method.algorithm],
+                problem=problems.get(dict(settings).get(DIGEST, "")) if problems else None,
             )
 
     @property
@@ -258,11 +319,19 @@ class Study:
         if not isinstance(table, Mapping) or "id" not in table:
             raise ValueError(f"{where}: must be the id of an algorithm, or a table with id, found {entry!r}")
         known_keys(table, ("id", "step_size", "params"), where)
-        name = known(table["id"], ALGORITHMS, where if isinstance(entry, str) else f"{where}.id", "algorithm")
-        params = parameters(name, table.get("params", {}), f"{where}.params")
-        if ALGORITHMS[name].declared.step_free:
-            if "step_size" in table:
+        name, given = table["id"], table.get("params", {})
+        if is_reference(name):  # which is imported when it is run
+            params = tuple(_grids(given, f"{where}.params").items())
+            steps = table.get("step_size", self.step_size)
+            is_step_free = steps is None or (isinstance(steps, str) and steps == NO_STEPS)
+        else:
+            place = where if isinstance(entry, str) else f"{where}.id"
+            name = known(name, ALGORITHMS, place, "algorithm")
+            params = parameters(name, given, f"{where}.params")
+            is_step_free = ALGORITHMS[name].declared.step_free
+            if is_step_free and "step_size" in table:
                 raise ValueError(f"{where}.step_size: {name} has no step size: leave it out")
+        if is_step_free:
             return StudyMethod(name, (), params)
         own = "step_size" in table
         given = table["step_size"] if own else self.step_size
@@ -325,11 +394,13 @@ def tasks(value: Any) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
             raise ValueError(
                 f"{where}: must be the id of a task, or a table with id and settings, found {entry!r}"
             )
-        name = known(table["id"], TASKS, where if isinstance(entry, str) else f"{where}.id", "task")
-        recipe = TASKS[name]
-        known_keys(table, ("id", *recipe.settings), where)
+        name, defaults = table["id"], dict.fromkeys(table)
+        if not is_reference(name) and (DIGEST not in table or name in TASKS):
+            name = known(name, TASKS, where if isinstance(entry, str) else f"{where}.id", "task")
+            defaults = dict(TASKS[name].settings)
+            known_keys(table, ("id", *defaults), where)
         columns = [
-            [(key, choice) for choice in _choices(table[key], recipe.settings[key], f"{where}.{key}")]
+            [(key, choice) for choice in _choices(table[key], defaults[key], f"{where}.{key}")]
             for key in sorted(table.keys() - {"id"})
         ]
         found += [(name, settings) for settings in itertools.product(*columns)]
@@ -352,18 +423,45 @@ def _choices(value: Any, default: Any, where: str) -> list[Any]:
 
 def parameters(algorithm: str, value: Any, where: str) -> tuple[tuple[str, tuple[float, ...]], ...]:
     """Return the values of each parameter of an algorithm, by default its own."""
+    record = ALGORITHMS[algorithm]
+    given = check_parameters(record, value, where)
+    defaults = record.params._field_defaults
+    return tuple((name, given.get(name, (float(defaults[name]),))) for name in record.params._fields)
+
+
+def check_parameters(record: Algorithm, value: Any, where: str) -> dict[str, tuple[float, ...]]:
+    """Return the values that are given, which the algorithm must take."""
+    given = _grids(value, where)
+    for name, grid in given.items():
+        known(name, record.params._fields, f"{where}.{name}", f"parameter of {record.name}")
+        with _at(f"{where}.{name}"):
+            make_lanes(record, 0, Constant(1.0), {name: grid})
+    return given
+
+
+def _grids(value: Any, where: str) -> dict[str, tuple[float, ...]]:
     if not isinstance(value, Mapping):
         raise ValueError(f"{where}: must be a table of parameters, found {value!r}")
-    record = ALGORITHMS[algorithm]
-    fields = record.params._fields
-    for name in value:
-        known(name, fields, f"{where}.{name}", f"parameter of {algorithm}")
-    given = {name: numbers(value[name], f"{where}.{name}") for name in value}
-    for name in given:
-        with _at(f"{where}.{name}"):
-            make_lanes(record, 0, Constant(1.0), {name: given[name]})
-    defaults = record.params._field_defaults
-    return tuple((name, given.get(name, (float(defaults[name]),))) for name in fields)
+    return {name: numbers(value[name], f"{where}.{name}") for name in sorted(value)}
+
+
+def _check_own_method(method: StudyMethod, where: str) -> None:
+    """Import an algorithm of the user, and check what is asked of it."""
+    record = own_algorithm(method.algorithm)
+    check_parameters(record, dict(method.params), f"{where}.params")
+    if record.declared.step_free and method.step_sizes:
+        raise ValueError(
+            f'{where}.step_size: {method.algorithm} has no step size: say step_size = "{NO_STEPS}"'
+        )
+    if not record.declared.step_free and not method.step_sizes:
+        raise ValueError(f"{where}: {method.algorithm} needs a step_size, its own or that of the study")
+
+
+def _code(given: str | Mapping[Reach, str] | None, reach: Reach) -> str:
+    """Return the hash of the code of a unit: the given one, or that of what is installed."""
+    if given is None:
+        return code_of(reach)
+    return given if isinstance(given, str) else given.get(reach, "")
 
 
 def step_sizes(value: Any, where: str) -> tuple[Sizes, ...] | str:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gainbias.experiments.cell import Cell
 from gainbias.experiments.engines import EngineName, check_choice, opened
+from gainbias.experiments.own import is_reference
 from gainbias.experiments.provenance import circumstances, code_version
 from gainbias.experiments.results import MACHINE, Results
-from gainbias.experiments.runner import Progress, complete
+from gainbias.experiments.runner import Progress, complete, earlier_units, refuse_outdated
 from gainbias.experiments.study import MOST_UNITS, Study, as_study
 from gainbias.experiments.units import Unit, UnitLimits
 from gainbias.extras import require
 from gainbias.progress import Watch
-from gainbias.tasks.registry import task
 
 LONG_SECONDS = 10.0
 """What has run for longer is named beside the bar."""
@@ -30,8 +29,10 @@ def sweep(
     engine: EngineName = "local",
     workers: int | None = None,
     address: str | None = None,
+    wait: float | str | None = None,
     overwrite: bool = False,
     resume: bool = False,
+    recompute: bool = False,
     max_units: int = MOST_UNITS,
     unit_seconds: float | None = None,
     unit_memory: float | None = None,
@@ -55,12 +56,18 @@ def sweep(
         Processes on this machine, by default one for each core.
     address : str, optional
         Of the cluster's scheduler.
+    wait : float or str, optional
+        How long a cluster may have no workers, at the start or when all are lost, or no scheduler after it
+        was there: seconds, or a time such as "90s", "30min" or "2h". By default 30 seconds.
     overwrite, resume : bool
         What to do with a folder that already holds a study: start afresh, or go on. A study can be resumed
         with more or fewer tasks, instances, seeds and algorithms: only what is new is computed. One that
-        shares no unit with what is stored is another study, and refused. What other sources or versions made
-        is computed again; a notice on standard error says first how much that is, and why. Until new tables
-        are there, those from before stay, and `Results.outdated` says so.
+        shares no unit with what is stored is another study, and refused. A notice on standard error says
+        first what will be computed, and why. Until new tables are there, those from before stay, and
+        `Results.outdated` says so.
+    recompute : bool
+        Whether finished units may be computed again if the code that they can reach, or a version that
+        matters for their numbers, has changed. Otherwise such a study is refused, and nothing is changed.
     max_units : int
         A study with more units is refused.
     unit_seconds, unit_memory : float, optional
@@ -94,7 +101,7 @@ def sweep(
     """
     require("data", "pandas", "pyarrow")
     study = as_study(study, max_units)
-    check_choice(engine, workers, address)
+    check_choice(engine, workers, address, wait)
     limits = UnitLimits(unit_seconds, unit_memory)
     limits.check()
     results, started = Results(folder or Path("results") / study.name), time.monotonic()
@@ -104,11 +111,15 @@ def sweep(
         units = list(study.cells())
         if resume:
             _refuse_another_study(results, units)
+            refuse_outdated(units, results, recompute)
+        study.check_own()
         _try_settings(study, watch)
-        with opened(engine, workers, address, limits) as where, results.log:
+        with opened(engine, workers, address, limits, wait) as where, results.log:
             note = {"name": study.name, "code": code_version(), "study": study.to_dict()}
             changes = _changes(results, study) if resume else ""
-            results.begin(study.layout, note, overwrite=overwrite)
+            results.begin(study.layout, note, study.cells(first_only=True), overwrite=overwrite)
+            for problem in study.problems.values():
+                problem.keep(results.folder)
             progress = complete(units, results, where, lambda now: _show(watch, now), changes)
             watch.show("writing tables")
             in_order, divergence = sorted(units, key=lambda unit: unit.place), _Divergence()
@@ -146,12 +157,12 @@ def _show(watch: Watch, progress: Progress) -> None:
 
 def _refuse_another_study(results: Results, units: Sequence[Cell]) -> None:
     """Refuse a folder whose units, whichever sources made them, have nothing in common with the study."""
-    codes, own = results.made_with(), code_version()
-    if not (results.folder / "study.json").exists() or not codes:
+    if not (results.folder / "study.json").exists() or not results.made_with():
         return
     stored = results.log.records()
-    again = (replace(unit, code=code) if code != own else unit for code in codes for unit in units)
-    if any(len(name) == len(units[0].id) for name in stored) and not any(u.id in stored for u in again):
+    if not any(len(name) == len(units[0].id) for name in stored) or any(unit.id in stored for unit in units):
+        return
+    if not earlier_units(units, results):
         raise ValueError(
             f"{results.folder} holds none of the units of this study, so it is another one (steps, "
             "checkpoints, metrics and step sizes are part of every unit): choose another folder with "
@@ -171,15 +182,19 @@ def _changes(results: Results, study: Study) -> str:
 
 
 def _try_settings(study: Study, watch: Watch) -> None:
-    """Make an instance of each task with changed settings: what it refuses is refused before work begins."""
-    cells = {(cell.task, cell.settings): cell for cell in study.cells(first_only=True) if cell.settings}
+    """Make an instance of each task that is not as the package has it: what is refused, is so before work."""
+    cells = {(cell.task, cell.settings): cell for cell in study.cells("", first_only=True)}
     for cell in cells.values():
+        if not (cell.settings or is_reference(cell.task)):
+            continue
         watch.show(f"trying the settings on {cell.task}")
-        settings = dict(cell.settings)
         try:
-            task(cell.task, seed=cell.instance, protocol=cell.protocol, **settings)  # type: ignore[arg-type]
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"tasks: {cell.task} refuses the settings {settings}: {error}") from error
+            cell.made()
+        except ImportError:  # of a package: its message says how to install it
+            raise
+        except Exception as error:  # a function of the user may raise anything
+            words = f"refuses the settings {dict(cell.settings)}" if cell.settings else "cannot be made"
+            raise ValueError(f"tasks: {cell.task} {words}: {error}") from error
 
 
 class _Divergence:

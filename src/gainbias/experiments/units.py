@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gainbias.experiments.provenance import code_version, has_one_thread
+from gainbias.experiments.provenance import (
+    MissingModuleError,
+    Reach,
+    code_of,
+    code_version,
+    has_one_thread,
+)
 from gainbias.progress import Watch
 
 if TYPE_CHECKING:
@@ -43,7 +49,11 @@ class Unit(Protocol):
 
     @property
     def code(self) -> str:
-        """Version of the sources that the result is to come from."""
+        """Hash of the code that the result is to come from."""
+
+    @property
+    def reach(self) -> Reach:
+        """Modules in which the unit begins: its code is theirs, and that of all they can reach."""
 
     @property
     def label(self) -> str:
@@ -96,7 +106,8 @@ class StoppedError(KeyboardInterrupt):
 
 def answer_of(unit: Unit) -> UnitAnswer:
     """Compute a unit, and return its tables; an error that it raises is an answer, too."""
-    check_environment({unit.code})
+    if fault := unit_fault(unit):
+        raise WrongEnvironmentError(f"a worker {fault}")
     started = time.perf_counter()
     with Watch.silence():
         try:
@@ -153,17 +164,21 @@ def unpacked(payload: bytes) -> Tables:
     return tables
 
 
-def check_environment(codes: set[str]) -> None:
-    """Refuse to compute with other sources or versions, or with more threads, than was planned."""
-    fault = environment_fault(codes)
-    if fault:
-        raise WrongEnvironmentError(f"a worker {fault}")
+def unit_fault(unit: Unit) -> str:
+    """Return what is wrong with computing a unit in this process, in words; empty if nothing is.
 
-
-def environment_fault(codes: set[str]) -> str:
-    """Return what is wrong with computing in this process, in words; empty if nothing is."""
-    if fault := code_fault(codes):
-        return fault
+    That is other sources or versions, or more threads, than was planned.
+    """
+    try:
+        own = code_of(unit.reach)
+    except MissingModuleError as error:
+        return str(error)
+    if own != unit.code:
+        what = ["gainbias", "its dependencies", *(name for name in unit.reach if "gainbias" not in name)]
+        return (
+            f"would compute {unit.label} with other code than was planned: have the same versions of "
+            f"{', '.join(what)} everywhere, then start workers anew"
+        )
     if not has_one_thread():
         return (
             "may use several threads for linear algebra, which changes last digits: set "
@@ -174,7 +189,7 @@ def environment_fault(codes: set[str]) -> str:
 
 def code_fault(codes: set[str]) -> str:
     """Return how sources or versions differ from those that were planned, in words; empty if they do not."""
-    own = {code_version(), code_version(())}
+    own = {code_version()}
     if codes <= own:
         return ""
     return (

@@ -32,7 +32,7 @@ IDLE_SECONDS = 60.0
 """A process that has had nothing to do for this time ends."""
 
 MOST_STARTS = 3
-"""So many processes in a row may end before they have begun to work."""
+"""At most this many processes in a row may end before they have begun to work."""
 
 PROGRAM = "import sys; sys.path[:] = {}; from gainbias.experiments.workers import serve; serve({})"
 """What a process runs: unlike with multiprocessing, the main module of the user has no part in it."""

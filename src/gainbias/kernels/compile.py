@@ -20,6 +20,7 @@ import contextlib
 import functools
 import gc
 import inspect
+import logging
 import pickle
 import shutil
 import threading
@@ -42,6 +43,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 _LOCK = threading.RLock()  # numba's settings are shared by all threads while one of them compiles
 _PART_COMPILER = part_compiler()
+_LOG = logging.getLogger("gainbias")
+
+COMPILING = "compiling, which takes some seconds, %s"
+"""What is logged, as information, before a kernel is compiled that is not on disk."""
 
 UNREADABLE = (ImportError, AttributeError, EOFError, pickle.UnpicklingError)
 """Errors of numba for stored code that is damaged or names a type that has moved: it is compiled again."""
@@ -253,6 +258,8 @@ def _undisturbed(compiled: Any) -> Callable[..., Any]:
             if _IS_LIGHT.get() and seconds < PYTHON_SECONDS and not is_stored():
                 return in_python  # numba calls what it is given
             place = find_place()
+            if not is_stored():
+                _LOG.info(COMPILING, "in each process" if place is None else "once on this machine")
             before = _IS_LIGHT.set(False)  # a kernel calls other kernels in their compiled form only
             try:
                 return compile_for(*arguments)

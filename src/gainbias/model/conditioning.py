@@ -22,6 +22,7 @@ from gainbias.features import Features
 from gainbias.model.chain.mixing import contraction_factor
 from gainbias.model.chain.reversible import FlowNetwork
 from gainbias.model.checks import EPSILON, CsrArray
+from gainbias.notebook import InNotebooks
 from gainbias.types import Floats
 
 FORM_BLOCK_BYTES = 32 * 2**20
@@ -38,7 +39,7 @@ CONDITION_NAMES = ("eta1", "eta2", "eta2_literal", "eta3", "gram_min", "omega")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ConditionNumbers:
+class ConditionNumbers(InNotebooks):
     """Constants of the convergence theory, from a chain P with stationary law mu and features Phi.
 
     With D = diag(mu), |f|_Dir^2 = f^T D (I - P) f, |f|_D^2 = f^T D f and e the vector of ones. Where no

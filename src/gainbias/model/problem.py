@@ -20,6 +20,7 @@ from gainbias.model.conditioning import ConditionNumbers, sandwich, triangular_f
 from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.solution import ConvergenceError, Solution
 from gainbias.model.solve.solve import solve_to_tolerance
+from gainbias.notebook import InNotebooks
 from gainbias.types import Floats
 
 MOST_PROBLEM_FEATURES = 8_000
@@ -45,7 +46,7 @@ REFINEMENTS = 3
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Problem:
+class Problem(InNotebooks):
     """A Markov reward process and the features through which its states are seen.
 
     Parameters

@@ -10,9 +10,10 @@ import hashlib
 import zipfile
 import zlib
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import scipy.sparse as sparse
@@ -35,6 +36,7 @@ from gainbias.model.checks import (
 )
 from gainbias.model.doubled import Doubled, Expected, expected_rewards
 from gainbias.model.structure import Structure, class_periods, find_structure
+from gainbias.notebook import InNotebooks
 from gainbias.types import Floats
 
 TIME_OF_STEPS = ("durations", "reward_rates", "duration_variances")
@@ -42,7 +44,7 @@ TIME_OF_STEPS = ("durations", "reward_rates", "duration_variances")
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class MarkovRewardProcess:
+class MarkovRewardProcess(InNotebooks):
     """A finite Markov chain with a reward on each step, validated and immutable.
 
     Parameters
@@ -579,8 +581,8 @@ def _time_of_steps(
     return dict(zip(TIME_OF_STEPS, (times, rates, variances), strict=True))
 
 
-def read_process(path: str) -> MarkovRewardProcess:
-    """Return the process in an .npz file; pickled objects in it are refused.
+def read_process(path: str | BinaryIO) -> MarkovRewardProcess:
+    """Return the process in an .npz file, by its path or as bytes; pickled objects in it are refused.
 
     The file has the array `rewards`, (n,) or (n, n), optionally `labels`, and either a dense array
     `transitions`, (n, n), or the parts of a sparse matrix as `scipy.sparse.save_npz` writes them. It may have
@@ -596,7 +598,7 @@ def read_process(path: str) -> MarkovRewardProcess:
         "dense array `transitions` or the parts of a sparse matrix under the names that "
         "scipy.sparse.save_npz uses (`format`, `shape`, `data`, `indices`, `indptr`)"
     )
-    with open(path, "rb") as file:
+    with open(path, "rb") if isinstance(path, str) else nullcontext(path) as file:
         if not zipfile.is_zipfile(file):
             raise ValueError(f"{path} is no .npz file, {expected}")
     try:

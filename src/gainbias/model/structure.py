@@ -11,11 +11,12 @@ from scipy.sparse import csgraph
 
 from gainbias.kernels import is_large, kernel
 from gainbias.model.checks import CsrArray
+from gainbias.notebook import InNotebooks
 from gainbias.types import Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Structure:
+class Structure(InNotebooks):
     """The classes of a chain: which states reach each other, and which are visited for ever.
 
     Classes are numbered by their smallest state, so the numbers do not depend on the algorithm.

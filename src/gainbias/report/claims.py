@@ -12,10 +12,10 @@ import time
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import gainbias
-from gainbias.experiments.claims.claim import QUICK, Chart, ClaimResult, Line, Part, notice
+from gainbias.experiments.claims.claim import QUICK, Chart, ClaimResult, Line, Part, Verdict, notice
 from gainbias.experiments.results import MADE_WITH
 from gainbias.report.figures.style import (
     FAINT,
@@ -39,6 +39,7 @@ from gainbias.report.pages.frame import (
     paragraph,
     script_data,
     short,
+    typeset,
 )
 from gainbias.report.text import Sheet, TableCell, latex
 from gainbias.store import write_whole
@@ -313,7 +314,7 @@ def claims_html(results: Sequence[ClaimResult], made: Mapping[str, str]) -> str:
     """Return the interactive page of claims; ``made`` says how they came about. A claim alone is open."""
     rows = [
         f'<th scope="row"><a href="#claim={escape(result.id)}">{escape(result.id)}</a></th>'
-        f"<td>{escape(result.text)}</td><td>{badge(result.verdict)}</td>"
+        f"<td>{typeset(result.text)}</td><td>{badge(result.verdict)}</td>"
         for result in results
     ]
     return assembled(
@@ -321,6 +322,7 @@ def claims_html(results: Sequence[ClaimResult], made: Mapping[str, str]) -> str:
         ["claims.js"],
         title="Headline claims of the paper, measured",
         overview=framed_table("claims", "Verdicts", CLAIM_HEADER, rows),
+        answer=escape(in_short(results)),
         warning=f'<p class="warning" role="note">{escape(told)}</p>' if (told := notice(results)) else "",
         claims="\n".join(_section(result, is_open=len(results) == 1) for result in results),
         made=definitions(made),
@@ -328,24 +330,44 @@ def claims_html(results: Sequence[ClaimResult], made: Mapping[str, str]) -> str:
     )
 
 
+def in_short(results: Sequence[ClaimResult]) -> str:
+    """Return how many claims hold, and which do not, in words.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> verdicts = {"rate": "holds", "dimension": "holds", "eta-order": "fails"}
+    >>> in_short([SimpleNamespace(id=name, verdict=verdict) for name, verdict in verdicts.items()])
+    '2 of 3 claims hold. 1 fails: eta-order.'
+    """
+    found = {word: [each.id for each in results if each.verdict == word] for word in get_args(Verdict)}
+    held = len(found["holds"])
+    said = f"{held} of {len(results)} claims {'holds' if held == 1 else 'hold'}."
+    if failed := found["fails"]:
+        said += f" {len(failed)} {'fails' if len(failed) == 1 else 'fail'}: {', '.join(failed)}."
+    if open_ := found["undecided"]:
+        said += f" {len(open_)} {'is' if len(open_) == 1 else 'are'} undecided: {', '.join(open_)}."
+    return said
+
+
 def _section(result: ClaimResult, is_open: bool) -> str:
     rows = []
     for part in result.parts:
         name, *cells, verdict = part_cells(part)
-        marked = [*map(escape, cells), badge(verdict) if verdict else ""]
+        marked = [*map(typeset, cells), badge(verdict) if verdict else ""]
         kinds = [NUMBER, NUMBER, "", ""]  # a figure, its interval, what is claimed, and the verdict
         cells = [f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, marked, strict=True)]
-        rows.append(f'<th scope="row">{escape(name)}</th>{"".join(cells)}')
+        rows.append(f'<th scope="row">{typeset(name)}</th>{"".join(cells)}')
     charts = "".join(
         f'<div class="chart" role="img" aria-label="{escape(_in_words(chart))}"></div>'
         for chart in result.charts
     )
     table = framed_table("parts", "What was measured", PART_HEADER, rows, numeric=(1, 2))
-    summary = f"<summary>{escape(result.id)}: {escape(result.text)} {badge(result.verdict)}</summary>"
+    summary = f"<summary>{escape(result.id)}: {typeset(result.text)} {badge(result.verdict)}</summary>"
     return (
         f'<details class="claim" data-claim="{escape(result.id)}"{" open" * is_open}>{summary}'
-        f"{paragraph(result.reason)}{charts}{table}"
-        f"{paragraph(f'How it is measured. {result.how} Intervals: {result.interval}.')}"
+        f"<p>{typeset(result.reason)}</p>{charts}{table}"
+        f"<p>{typeset(f'How it is measured. {result.how} Intervals: {result.interval}.')}</p>"
         f"{paragraph(f'Where the paper says it: {result.where}.')}</details>"
     )
 
@@ -361,7 +383,7 @@ def _chart_data(chart: Chart) -> dict[str, Any]:
         numbers = {
             name: [short(number) for number in getattr(line, name)] for name in ("x", "y", "low", "high")
         }
-        facts = {"name": line.name, "reference": line.reference, "joined": _is_joined(line)}
+        facts = {"name": typeset(line.name), "reference": line.reference, "joined": _is_joined(line)}
         lines.append({**facts, **numbers, **chart_look(look)})
-    axes = {"x": chart.x, "y": chart.y, "xAxis": chart.x_axis, "yAxis": chart.y_axis}
-    return {"title": chart.title, **axes, "lines": lines}
+    axes = {"x": typeset(chart.x), "y": typeset(chart.y), "xAxis": chart.x_axis, "yAxis": chart.y_axis}
+    return {"title": typeset(chart.title), **axes, "lines": lines}

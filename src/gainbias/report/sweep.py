@@ -8,21 +8,34 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlencode
 
 import numpy as np
+import pandas
 from pandas import DataFrame
 
+from gainbias.evaluation.estimate import as_precise
 from gainbias.experiments.inspection import MOST_PANELS
 from gainbias.experiments.results import Results, disk_full_in_words
 from gainbias.experiments.study import Study
 from gainbias.progress import Watch
 from gainbias.report.data.results import read_manifest
-from gainbias.report.data.sweep_means import Summary, best_steps, common_schedule, for_charts
+from gainbias.report.data.sweep_means import (
+    BEST_ORDER,
+    KEYS,
+    Summary,
+    SummaryPart,
+    best_steps,
+    common_schedule,
+    for_charts,
+)
 from gainbias.report.figures.style import (
     INK,
     OKABE_ITO,
@@ -49,7 +62,7 @@ from gainbias.report.pages.frame import (
     thinned,
 )
 from gainbias.report.text import Sheet, TableCell, interval_text, latex, markdown, number_text
-from gainbias.store import write_whole
+from gainbias.store import whole_file, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,35 +91,126 @@ def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str
         return {}
     with Watch() as watch, disk_full_in_words(results.folder):
         watch.show("report: means and intervals", 0, 3)
-        summary = _read_summary(table, Study.from_dict(manifest["description"]).layout.optional)
-        points, best = summary.points, best_steps(summary)
-        html = sweep_page(points, best, manifest).encode()
+        folder, params = results.folder / "report", Study.from_dict(manifest["description"]).layout.optional
+        with _readable(table):
+            summary = Summary(table, params)
+        with _table_of_points(None if page else folder / "summary.csv") as file:
+            best, shown = _summarised(summary, table, file)
+        html = sweep_page(shown, manifest).encode()
         if page is not None:
             write_whole(page, html)
             return {"page": str(page)}
-        folder = results.folder / "report"
         write_whole(folder / PAGE, html)
         watch.show("report: tables", 1, 3)
-        sheets = [best_sheet(best, metric) for metric in points["metric"].unique()]
+        sheets = [best_sheet(best, metric) for metric in best["metric"].unique()]
         for ending, lay_out in (("md", markdown), ("tex", latex)):
             text = "\n\n".join(map(lay_out, sheets))
             write_whole(folder / f"best-steps.{ending}", f"{text}\n".encode())
         write_whole(folder / "best-steps.csv", best.to_csv(index=False).encode())
-        write_whole(folder / "summary.csv", points.to_csv(index=False).encode())
         written = {"page": folder / PAGE, "best steps": folder / "best-steps.md", "table": table}
         if find_spec("matplotlib"):
             watch.show("report: figures", 2, 3)
-            write_sweep_figures(points, best, common_schedule(points), folder / "figures")
+            write_sweep_figures(shown.points, shown.best, common_schedule(shown.points), folder / "figures")
             written["figures"] = folder / "figures"
         results.drop_earlier_report()
     return {name: str(path) for name, path in written.items()}
 
 
-def _read_summary(table: Path, params: Sequence[str]) -> Summary:
+MOST_TASK_SERIES = 60
+"""Most series of a task that a page and figures show, the best by each metric."""
+
+MOST_PAGE_SERIES, MOST_PAGE_POINTS = 3_000, 500_000
+"""A page has no further task that would bring more series, counted for each task and metric, or points."""
+
+
+class Shown(NamedTuple):
+    """What a page and figures show of a sweep, and what they leave out, in words if it is anything."""
+
+    points: DataFrame
+    best: DataFrame
+    left_out: str = ""
+
+
+def _summarised(summary: Summary, table: Path, file: IO[bytes] | None) -> tuple[DataFrame, Shown]:
+    """Return the best steps of all tasks, and what is shown; write all points to a file.
+
+    Memory is for the tasks of a row group or two, and for what is shown, however large the table is.
+    """
+    bests, room = list[DataFrame](), _PageRoom()
+    for part in _parts(summary, table):
+        best = best_steps(part)
+        if file is not None:
+            file.write(part.points.to_csv(index=False, header=not bests).encode())
+        bests.append(best)
+        room.take(part.points, best)
+    every, some = (
+        pandas.concat(each, ignore_index=True).sort_values(BEST_ORDER, ignore_index=True)
+        for each in (bests, room.best)
+    )
+    return every, Shown(pandas.concat(room.points, ignore_index=True), some, _left_out(every, some))
+
+
+def _parts(summary: Summary, table: Path) -> Iterator[SummaryPart]:
+    with _readable(table):
+        yield from summary.parts()
+
+
+@contextmanager
+def _readable(table: Path) -> Iterator[None]:
     try:
-        return Summary(table, params)
+        yield
     except (ValueError, OSError, KeyError) as error:  # of which pyarrow's are
         raise ValueError(f"{table} is damaged: write it again with --resume") from error
+
+
+class _PageRoom:
+    """The tasks that a page has room for: the first ones, of each its best series."""
+
+    def __init__(self) -> None:
+        self.points, self.best = list[DataFrame](), list[DataFrame]()
+        self._series = self._points = 0
+        self._is_full = False
+
+    def take(self, points: DataFrame, best: DataFrame) -> None:
+        """Take as many tasks of a part as there is room for, one at least."""
+        if self._is_full:
+            return
+        best = best.groupby(["task", "metric"], sort=False).head(MOST_TASK_SERIES)
+        points = points.merge(best[KEYS], on=KEYS)
+        sums = self._points + points.groupby("task", sort=False).size().cumsum()
+        series = self._series + best.groupby("task", sort=False).size().loc[sums.index].cumsum()
+        fits = (sums <= MOST_PAGE_POINTS) & (series <= MOST_PAGE_SERIES)
+        if not self.points:
+            fits.iloc[0] = True
+        self._is_full = not fits.all()
+        tasks = fits.index[fits.cummin()]
+        self._points, self._series = int(sums.iloc[-1]), int(series.iloc[-1])
+        self.points.append(points[points["task"].isin(tasks)])
+        self.best.append(best[best["task"].isin(tasks)])
+
+
+def _left_out(every: DataFrame, shown: DataFrame) -> str:
+    """Say what a page does not show; empty if it shows all."""
+    tasks, some = every["task"].nunique(), shown["task"].nunique()
+    words = [f"the first {some:,} of {tasks:,} tasks"] if some < tasks else []
+    all_series = int(every["task"].isin(shown["task"].unique()).sum())
+    if len(shown) < all_series:
+        words.append(
+            f"the {MOST_TASK_SERIES} best series of a task ({len(shown):,} of {all_series:,} in all)"
+        )
+    if not words:
+        return ""
+    where = "best-steps.csv and summary.csv of the report, and runs.parquet, have all"
+    return f"To stay small, this page has {' and '.join(words)}; {where}."
+
+
+@contextmanager
+def _table_of_points(path: Path | None) -> Iterator[IO[bytes] | None]:
+    if path is None:
+        yield None
+        return
+    with whole_file(path) as file:
+        yield file
 
 
 NOTE = (
@@ -196,22 +300,20 @@ SWEEP_CURVE_COLUMNS = ["task", "metric", "series", "schedule"]
 """What tells one curve from another."""
 
 
-def sweep_page(points: DataFrame, best: DataFrame, manifest: Mapping[str, Any]) -> str:
+def sweep_page(shown: Shown, manifest: Mapping[str, Any]) -> str:
     """Return the interactive page of a sweep."""
     name = escape(str(manifest["name"]))
-    about = (
-        f"{_count(manifest['units'], 'unit')} with {_count(manifest['lanes'], 'lane')}: how errors depend on "
-        "the step size, which step sizes are best, and how errors fall."
-    )
+    about = f"{_count(manifest['units'], 'unit')} with {_count(manifest['lanes'], 'lane')}."
     return assembled(
         "sweep.html",
         ["sweep.js"],
         title=f"Sweep {name}",
         about=about,
-        warning=_warning(manifest),
-        best=_best_table(best),
+        warning=_warning(manifest, shown.left_out),
+        answer=_answer_table(shown.best),
+        best=_best_table(shown.best),
         study=_what_was_run(manifest),
-        data=script_data(chart_data(points, best)),
+        data=script_data(chart_data(shown.points, shown.best)),
     )
 
 
@@ -219,12 +321,95 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
-def _warning(manifest: Mapping[str, Any]) -> str:
+def _warning(manifest: Mapping[str, Any], left_out: str) -> str:
     texts = [str(manifest["outdated"])] if "outdated" in manifest else []
+    texts += [left_out] if left_out else []
     if failed := len(manifest["failures"]):
         share = f"{failed:,} of {manifest['units']:,} units"
         texts.append(f"{share} failed and are missing here; --resume tries them again.")
     return "".join(f'<p class="warning" role="note">{escape(text)}</p>' for text in texts)
+
+
+ANSWER_HEADER = ("Task", "Least error", "Step size", "Error at the end", "95 % interval", "How sure")
+
+
+def _answer_table(best: DataFrame) -> str:
+    """Return the best series of each task under each metric; a script shows those of one metric."""
+    kinds = ["", "", NUMBER, NUMBER, ""]
+    rows = []
+    for (task, metric), own in best.groupby(["task", "metric"], sort=False):
+        first = _least(own)
+        step = first.schedule if first.schedule != "none" else "has none"
+        texts = [first.series, brief(step), *_mean_and_ends(first), how_sure(own)]
+        cells = "".join(
+            f'<td{kind} data-title="{title}">{escape(text)}</td>'
+            for kind, title, text in zip(kinds, ANSWER_HEADER[1:], texts, strict=True)
+        )
+        link = escape(urlencode({"view": "best", "task": task, "metric": metric}))
+        rows.append(
+            f'<tr data-metric="{escape(metric)}"><th scope="row"><a href="#{link}">{escape(task)}</a></th>'
+            f"{cells}</tr>"
+        )
+    head = "".join(
+        f'<th scope="col"{kind}>{title}</th>' for kind, title in zip(["", *kinds], ANSWER_HEADER, strict=True)
+    )
+    body = "\n".join(rows)
+    return (
+        '<div class="scroll" role="region" tabindex="0" aria-label="The best on each task"><table>'
+        f"<caption>The best on each task</caption><thead><tr>{head}</tr></thead>\n"
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def brief(schedule: str) -> str:
+    """Return a step size with at most four digits.
+
+    Examples
+    --------
+    >>> brief("0.00316228"), brief("63.0957/(t+1000)")
+    ('0.003162', '63.1/(t+1000)')
+    """
+    return re.sub(r"\d+\.\d+(e-?\d+)?", lambda found: f"{float(found[0]):.4g}", schedule)
+
+
+def _mean_and_ends(row: Any) -> tuple[str, str]:
+    """Return a mean and its interval, with digits that the interval is worth."""
+    if row.instances < 2 or not (np.isfinite([row.mean, row.high]).all() and row.high > row.low):
+        return number_text(row.mean), interval_words(row)
+    mean, low, high = as_precise((row.mean, row.low, row.high), row.high - row.low)
+    return mean, f"{low} to {high}"
+
+
+def _least(rows: DataFrame) -> Any:
+    """Return the row with the least error."""
+    return next(rows.sort_values("mean", kind="stable").itertuples())
+
+
+MOST_RIVALS = 3
+"""Series that are named as not told apart from the best."""
+
+
+def how_sure(rows: DataFrame) -> str:
+    """Return how sure it is that the series with the least error of a task is the best, in words.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The rows of one task and metric of `best_steps`.
+    """
+    first = _least(rows)
+    others = rows.drop(first.Index)
+    if not np.isfinite(first.mean):
+        return "all diverged"
+    said = ["a better step size may lie beyond the grid"] if first.at_edge else []
+    if first.instances < FEWEST_INSTANCES:
+        return "; ".join([f"cannot be said: only {_count(first.instances, 'instance')}", *said])
+    rivals = others.loc[others["low"] <= first.high, "series"].tolist()
+    if rivals:
+        more = f" and {len(rivals) - MOST_RIVALS} more" if len(rivals) > MOST_RIVALS else ""
+        named = "; ".join(rivals[:MOST_RIVALS])
+        return "; ".join([f"intervals overlap with: {named}{more}", *said])
+    return "; ".join(["its interval is below all others" if len(others) else "no other was run", *said])
 
 
 def _best_table(best: DataFrame) -> str:
@@ -236,7 +421,7 @@ def _best_table(best: DataFrame) -> str:
     rows = []
     for row in best.itertuples():
         edge = " (at the edge of the grid)" if row.at_edge else ""
-        texts = [row.series, row.schedule + edge, number_text(row.mean), interval_words(row)]
+        texts = [row.series, brief(row.schedule) + edge, *_mean_and_ends(row)]
         texts += [count_words(row, count) for count in counts.values()]
         pairs = zip(kinds[1:], texts, strict=True)
         cells = "".join(f"<td{kind}>{escape(text)}</td>" for kind, text in pairs)
@@ -251,7 +436,7 @@ def _best_table(best: DataFrame) -> str:
 
 
 MOST_LISTED, LISTS = 100, ("failures", "diverged_units")
-"""So many entries of lists in a manifest, one for each bad unit, are on the page; the file has all."""
+"""Most entries of lists in a manifest, one for each bad unit, that are on the page; the file has all."""
 
 
 def _what_was_run(manifest: Mapping[str, Any]) -> str:

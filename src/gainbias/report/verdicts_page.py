@@ -47,6 +47,41 @@ ONLY_CONDITIONS = "Distances depend on the number of steps: a shortened study ju
 ALL_EXPLAINED = f"None: ours is within a factor of {NEAR:g} of each under some choice."
 
 
+HEADLINES = {
+    "literal": "By what the paper's text says (protocol literal)",
+    "inferred": "By what fits the paper's numbers best (protocol inferred)",
+    "fair, centred": "By one centred error for all, at equal numbers of transitions (protocol fair)",
+}
+"""Scores that are summed up first, one sentence each."""
+
+
+def headline(table: DataFrame) -> list[str]:
+    """Return what held and what did not, in a sentence for each protocol that the table of verdicts has.
+
+    Each claim that did not hold comes with the number of runs in which it did, and with its caveat.
+
+    Examples
+    --------
+    >>> rows = [("a", "literal", 3, 3, ""), ("b", "literal", 1, 3, "by our constants")]
+    >>> [sentence] = headline(DataFrame(rows, columns=["claim", "score", "held", "of", "caveat"]))
+    >>> print(sentence.split(") ", 1)[1])
+    1 of 2 claims hold in most runs; not b (1 of 3 runs, by our constants).
+    """
+    sentences = []
+    for score, words in HEADLINES.items():
+        rows = list(table[table["score"] == score].itertuples()) if len(table) else []
+        if not rows:
+            continue
+        lost = [
+            f"{row.claim} ({', '.join(filter(None, (f'{row.held} of {row.of} runs', row.caveat)))})"
+            for row in rows
+            if 2 * row.held <= row.of
+        ]
+        rest = f"; not {', '.join(lost)}" if lost else ""
+        sentences.append(f"{words} {len(rows) - len(lost)} of {len(rows)} claims hold in most runs{rest}.")
+    return sentences
+
+
 def verdicts_page(
     table: DataFrame,
     unexplained: DataFrame,
@@ -72,9 +107,10 @@ def verdicts_page(
     claims : iterable of StudyClaim
     """
     claims = list(claims)
-    parts = [INTRODUCTION, study_summary(manifest)]
+    parts = [INTRODUCTION, " ".join(headline(table)), study_summary(manifest)]
     parts += ["## In short", _overview(claims, table, paper), "## Claim by claim"]
     parts += [_section(claim, table[table["claim"] == claim.name], paper, findings) for claim in claims]
+    parts = [part for part in parts if part]
     return "\n\n".join([*parts, _without_explanation(unexplained, manifest), HOW_TO_READ]) + "\n"
 
 

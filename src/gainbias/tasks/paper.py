@@ -15,6 +15,7 @@ import numpy as np
 from gainbias.features import as_features, normalise_features
 from gainbias.model.problem import projector
 from gainbias.model.solve.solution import Solution
+from gainbias.notebook import InNotebooks
 from gainbias.types import Floats
 
 PAPER_CITATION = (
@@ -24,7 +25,7 @@ PAPER_CITATION = (
 
 
 @dataclass(frozen=True)
-class PaperNumbers:
+class PaperNumbers(InNotebooks):
     """What the paper prints for one task.
 
     Attributes

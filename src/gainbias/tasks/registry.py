@@ -37,6 +37,17 @@ _RECIPES = (
 TASKS: dict[str, Recipe] = {recipe.name: recipe for recipe in _RECIPES}
 """The tasks of this package, by id, those of the paper first; `task` makes one."""
 
+_RECIPE_FILES = (random_chains, grid_worlds, multi_objective, operations, classic)
+
+TASK_HOMES: dict[str, str] = {
+    recipe.name: file.__name__
+    for file in _RECIPE_FILES
+    for value in vars(file).values()
+    for recipe in (value if isinstance(value, tuple) else (value,))
+    if isinstance(recipe, Recipe)
+}
+"""The module that the recipe of each of them is written in."""
+
 NORMALISATION: dict[str, Normalisation] = {"literal": "literal", "inferred": "per-row", "fair": "literal"}
 """How the features of each protocol are scaled."""
 

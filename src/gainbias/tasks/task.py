@@ -19,6 +19,7 @@ import numpy as np
 from gainbias.features import FeatureLike, Tabular
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
+from gainbias.notebook import Card, InNotebooks
 from gainbias.tasks.paper import PaperNumbers
 from gainbias.types import Floats, Ints
 
@@ -33,7 +34,7 @@ MOST_INTEGER = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(InNotebooks):
     """How a task is made: an entry of `TASKS`.
 
     Attributes
@@ -171,7 +172,7 @@ def as_numbers(value: Any, name: str) -> list[float]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Task:
+class Task(InNotebooks):
     """A named problem with its source and what the paper says about it.
 
     Attributes
@@ -225,6 +226,10 @@ class Task:
     def __repr__(self) -> str:
         size = f"{self.problem.mrp.num_states} states, {self.problem.num_features} features"
         return f"Task({self.name}, {size}, seed {self.seed}, {self.protocol})"
+
+    def _card(self) -> Card:
+        facts = {"": self.citation, "process": self.problem.mrp, "features": self.problem}
+        return Card(f"Task {self.name}", facts | {"seed": self.seed, "protocol": self.protocol})
 
 
 MAP_GRIDS = {

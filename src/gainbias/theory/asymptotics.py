@@ -369,7 +369,7 @@ def asymptotic_covariance(
     Parameters
     ----------
     algorithm : str or Algorithm
-        One with an affine step, or `single-chain`, `relative-td`, `almost-sure-td`, or `lstd`.
+        One with an affine step, or `single-chain`, `relative-td`, `centred-td`, `almost-sure-td`, or `lstd`.
     problem : Problem or Task
         Process and features.
     step_size : Harmonic, optional

@@ -21,6 +21,7 @@ from gainbias.engine.run import MOST_EXACT_STEPS
 from gainbias.engine.schedules import Constant, Harmonic, Schedule
 from gainbias.model.problem import Problem
 from gainbias.model.solve.solution import ConvergenceError
+from gainbias.notebook import InNotebooks
 from gainbias.progress import OutOfTimeError
 from gainbias.tasks.task import Task
 from gainbias.theory.bounds.certify import CertifiedSteps, certified
@@ -90,7 +91,7 @@ class Practical(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Recommendation:
+class Recommendation(InNotebooks):
     """Step size and number of steps for a wanted error.
 
     Attributes

@@ -7,13 +7,16 @@ import pytest
 
 import gainbias as gb
 from gainbias.experiments.claims import (
+    almost_sure,
     bound_holds,
+    bridge,
     conditions,
     dimension,
     double_sampling,
     eta_order,
     measuring,
     one_limit,
+    parity,
     rate,
     reward_estimate,
     splitting,
@@ -22,6 +25,7 @@ from gainbias.experiments.claims.registry import CLAIMS
 from gainbias.experiments.statistics import Interval
 
 INDEPENDENT, ALONG_CHAIN = eta_order.INDEPENDENT_CLAIM, eta_order.ALONG_CHAIN_CLAIM
+PROJECTED = dimension.PROJECTED_CLAIM
 
 
 def claim_of(measured):
@@ -82,6 +86,138 @@ class TestEtaOrder:
         )
         before, after = around.mean_squared_error
         assert before > eta_order.WANTED_ERROR > after
+
+
+def parity_points(double, discounted, settings):
+    """Return points of parity that grow with given powers of 1 / small."""
+    powers = {"double-chain": double, "td-lambda": 1.0, parity.DISCOUNTED: discounted}
+    return [
+        parity.ParityPoint(
+            name, setting, sampling, chain, small, 0.9, small**-power, 1.0, small ** -(power + 1)
+        )
+        for setting in settings
+        for sampling in parity.SAMPLINGS
+        for chain in range(3)
+        for small in (0.1, 0.01, 0.001)
+        for name, power in powers.items()
+    ]
+
+
+class TestParity:
+    SETTINGS = ("slow chain", "short feature", parity.TO_ONE)
+
+    @pytest.mark.parametrize(
+        ("double", "discounted", "expected"), [(2.0, 2.0, "holds"), (3.0, 2.0, "fails"), (2.0, 2.5, "fails")]
+    )
+    def test_each_order_counts(self, double, discounted, expected):
+        points = parity_points(double, discounted, self.SETTINGS)
+        assert verdict(parity.ORDER_CLAIM, points) == expected
+
+    @pytest.mark.parametrize(("double", "expected"), [(1.0, "holds"), (1.5, "fails")])
+    def test_the_same_answer_must_not_cost_more(self, double, expected):
+        points = parity_points(double, 1.0, ("slow chain", parity.TO_ONE))
+        assert verdict(parity.ANSWER_CLAIM, points) == expected
+
+    def test_logarithms_are_divided_out(self):
+        [point] = parity_points(2.0, 2.0, ("slow chain",))[:1]
+        later = replace(point, first_error=100.0, transitions=2.0 * point.transitions)
+        assert later.without_log == pytest.approx(point.without_log)  # log(100 / 0.01) = 2 log(1 / 0.01)
+
+    def test_the_discount_costs_a_quarter_of_the_error(self):
+        problem = measuring.slow_problem(np.random.default_rng(1), 0.03)
+        values = gb.discounted_values(problem.mrp, parity.discount_for(problem))
+        away = values.remainder - problem.solution.bias
+        assert problem.solution.stationary @ away**2 == pytest.approx(0.0025, rel=1e-4)
+
+    def test_half_of_epsilon_stays(self):
+        """The search finds the step size that leaves half, here with a known curve of errors."""
+
+        def errors_of(step_size, steps):
+            return 4.0 * np.exp(-2.0 * step_size * 0.1 * steps) + 3.0 * step_size
+
+        steps, step_size = measuring.steps_for_error(errors_of, 0.1)
+        assert 3.0 * step_size == pytest.approx(0.005, rel=0.02)
+        assert errors_of(step_size, steps) == pytest.approx(0.01, rel=1e-3)
+
+    def test_curves_last_as_long_as_the_chain_mixes(self):
+        asked = []
+
+        def errors_of(step_size, steps):
+            asked.append(steps[-1])
+            return np.exp(-steps / 1e5) + step_size
+
+        measuring.steps_for_error(errors_of, 10.0, at_least=10**7)
+        assert min(asked) == 10**7
+
+
+class TestBridge:
+    def test_the_rate_and_its_constant(self, quick):
+        assert verdict(bridge, quick(bridge)) == "holds"
+
+    def test_another_rate_is_seen(self, quick):
+        slow = [replace(each, distances=[d**0.8 for d in each.distances]) for each in quick(bridge)]
+        assert verdict(bridge, slow) == "fails"
+
+    def test_another_constant_is_seen(self, quick):
+        wrong = [replace(each, missed=0.5) for each in quick(bridge)]
+        assert verdict(bridge, wrong) == "fails"
+
+
+class TestAlmostSure:
+    @staticmethod
+    def excursions(fall, straying=0):
+        largest = np.outer(np.linspace(1.0, 2.0, 200), 4.0 ** (-fall * np.arange(6)))
+        largest[:straying, -1] = largest[:straying, 0]
+        return [
+            almost_sure.Excursions(name, 2_000, largest)
+            for name in (*almost_sure.SURE_METHODS, almost_sure.STEADY_STEP)
+        ]
+
+    def test_runs_that_fall(self):
+        assert verdict(almost_sure, self.excursions(0.5)) == "holds"
+
+    def test_runs_that_stay_are_seen(self):
+        assert verdict(almost_sure, self.excursions(0.0)) == "fails"
+
+    def test_runs_that_stray_are_seen(self):
+        parts = almost_sure.judge(self.excursions(0.5, straying=30)).parts
+        assert [part.verdict for part in parts if "stray" in part.name] == ["fails", "fails", None]
+
+    @pytest.mark.slow
+    def test_a_constant_step_does_not_converge(self, quick):
+        powers = {p.name: p for p in almost_sure.judge(quick(almost_sure)).parts if "power" in p.name}
+        assert powers["double-chain: power of the worst run"].high < -0.25
+        assert powers["double-chain, constant step: power of the worst run"].low > -0.25
+
+
+class TestDimensionOfProjected:
+    def test_no_dependence_is_a_failure_of_the_claim(self):
+        assert verdict(PROJECTED, self.points(0.0)) == "fails"
+
+    def test_a_dependence_is_seen(self):
+        assert verdict(PROJECTED, self.points(1.0)) == "holds"
+
+    @staticmethod
+    def points(power):
+        return [
+            dimension.ProjectedPoint(d, 0.1 * d**power * wobble, 0.1)
+            for d in (5, 10, 20, 50)
+            for wobble in (0.99, 1.01)
+        ]
+
+    def test_all_directions_are_equally_slow(self):
+        problem = dimension.even_for_projected(np.random.default_rng(3), 4)
+        field = (
+            gb.ALGORITHMS["td-lambda"]
+            .declared.mean_field(problem, gb.ALGORITHMS["td-lambda"].params())
+            .matrix
+        )
+        assert np.linalg.eigvalsh(0.5 * (field + field.T)) == pytest.approx(dimension.ETA)
+        assert np.linalg.norm(
+            gb.ALGORITHMS["projected-td"].declared.limit(
+                problem, gb.ALGORITHMS["projected-td"].params(), np.zeros(4)
+            )
+        ) == pytest.approx(1.0)
 
 
 class TestRate:
@@ -312,12 +448,17 @@ def test_another_seed_gives_other_figures(quick):
 
 def test_every_claim_is_tested_here():
     tested = (
+        almost_sure,
         bound_holds,
+        bridge,
         conditions,
         dimension,
+        PROJECTED,
         double_sampling,
         INDEPENDENT,
         ALONG_CHAIN,
+        parity.ORDER_CLAIM,
+        parity.ANSWER_CLAIM,
         one_limit,
         rate,
         reward_estimate,

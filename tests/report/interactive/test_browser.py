@@ -12,7 +12,7 @@ from gainbias.report.paper_tables import study_tables
 from tests.report.interactive.browser import Browser
 from tests.report.synthetic import FEW, LEVELS, make_conditions, make_paper, make_runs, write_study
 
-VIEWS = ("curves", "maps", "tables", "verdicts", "study")
+VIEWS = ("verdicts", "curves", "maps", "tables", "study")
 PHONE = {"width": 390, "height": 844}
 
 
@@ -77,7 +77,7 @@ class TestCurves:
         ],
     )
     def test_a_choice_changes_what_is_drawn(self, window, name, value):
-        window.open("protocol=inferred&kind=quotient&target=bias")
+        window.open("view=curves&protocol=inferred&kind=quotient&target=bias")
         before = window.lines()
         window.choose(name, value)
         after = window.lines()
@@ -125,14 +125,14 @@ class TestCurves:
 
 class TestState:
     def test_a_view_can_be_shared(self, window):
-        window.open()
+        window.open("view=curves&protocol=literal")
         window.choose("task", "deep-sea")
         window.choose("protocol", "fair")
         window.choose("kind", "centred")
         window.choose("axis", "transitions")
         window.toggle("td-lambda")
         lines, fragment = window.lines(), window.fragment()
-        window.open()
+        window.open("view=curves")
         assert window.lines() != lines
         window.open(fragment)
         assert window.lines() == lines
@@ -150,9 +150,52 @@ class TestState:
         window.open(
             "view=nothing&task=%3Cb%3E&protocol=other&kind=x&target=y&norm=z&hide=q&sort=99&claim=%27"
         )
-        assert window.find("#curves").is_displayed()
+        assert window.find("#verdicts").is_displayed()
+        window.open("view=curves&task=%3Cb%3E&protocol=other&kind=x&target=y&norm=z")
         assert len(window.lines()) == len(LEVELS)
         window.open("view=tables&sort=99")
+        assert window.complaints() == []
+
+    def test_the_answer_is_on_the_first_screen_under_the_fair_protocol(self, window, tables):
+        for size in ({"width": 1280, "height": 800}, PHONE):
+            window.open(**size)
+            bottom = window.run(
+                "return document.querySelector('.overview tbody tr').getBoundingClientRect().bottom"
+            )
+            assert bottom <= size["height"]
+        assert window.find("#verdicts").is_displayed()
+        first = window.texts(".overview tbody tr td:nth-child(2)")[0]
+        row = tables.verdicts.query("claim == 'most-settings' and score == 'fair, quotient'").iloc[0]
+        assert first.split("\n")[0].strip() == row["word"]
+        assert f"{row['held']} of {row['of']}" in first
+        window.open("view=curves")
+        shown = [window.find(f'#curves [data-choice="{name}"]') for name in ("protocol", "kind", "axis")]
+        assert [box.get_property("value") for box in shown] == ["fair", "quotient", "transitions"]
+
+
+class TestPaper:
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_all_parts_are_printed_and_nothing_is_cut_off(self, window, scheme):
+        """Chromium lays the page out as for a printer, in its light colours."""
+        window.open("view=tables", scheme=scheme)
+        window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        window.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": 718, "height": 1000, "deviceScaleFactor": 1, "mobile": False},
+        )
+        window.run("dispatchEvent(new Event('beforeprint'))")
+        assert [window.find(f"#{view}").is_displayed() for view in VIEWS] == [True] * 5
+        assert not any(window.texts("select, [role=tab], .modebar"))
+        assert window.run("return document.documentElement.scrollWidth <= innerWidth")
+        wide = window.run(
+            "return [...document.querySelectorAll('.scroll')].filter(e => e.checkVisibility())"
+            ".filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.getAttribute('aria-label'))"
+        )
+        assert wide == []
+        ink = "return document.querySelector('#chart').layout.font.color"
+        assert window.run(ink) == "#1d2126"
+        window.run("dispatchEvent(new Event('afterprint'))")
+        assert not window.find("#curves").is_displayed()
         assert window.complaints() == []
 
 
@@ -240,7 +283,7 @@ class TestPeople:
             "return [...document.querySelectorAll('[role=tab]')].map(tab =>"
             "[tab.ariaSelected, panelOf(tab).getAttribute('aria-labelledby') === tab.id])"
         )
-        assert tabs == [["true", True]] + [["false", True]] * 4
+        assert tabs == [["false", True], ["true", True]] + [["false", True]] * 3
 
     @pytest.mark.parametrize("view", VIEWS)
     def test_a_phone_never_scrolls_sideways(self, window, view):
@@ -251,7 +294,7 @@ class TestPeople:
         script = "return getComputedStyle(document.body).backgroundColor"
         colours = set()
         for scheme in ("light", "dark"):
-            window.open(scheme=scheme)
+            window.open("view=curves", scheme=scheme)
             colours.add(
                 (window.run(script), window.run("return document.querySelector('#chart').layout.font.color"))
             )

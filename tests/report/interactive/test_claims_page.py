@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,17 @@ import gainbias as gb
 from gainbias import cli
 from gainbias.experiments.claims.registry import CLAIMS
 from gainbias.report.claims import claims_html, part_cells, read_claims
+from gainbias.report.pages.frame import typeset
 from tests.report.interactive.browser import Browser
 
 STORED = Path(__file__).parents[3] / "docs" / "data" / "claims.json"
 MADE = {"Results": "claims.json, written in a test"}
 PHONE = {"width": 390, "height": 844}
+
+
+def read(text):
+    """Return what a reader sees of a text whose mathematics is set."""
+    return unescape(re.sub(r"<[^>]*>", "", typeset(text)))
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +99,22 @@ class TestInABrowser:
         rows = window.texts("[data-claim=rate] .parts tbody tr")
         parts = next(result for result in stored if result.id == "rate").parts
         assert [[cell.strip() for cell in row.split("\t")] for row in rows] == [
-            list(part_cells(part)) for part in parts
+            [read(cell) for cell in part_cells(part)] for part in parts
         ]
+        assert "a η1 = 0.2" in rows[1]
+
+    def test_the_answer_comes_first(self, window, stored):
+        window.open(**PHONE)
+        held = sum(result.verdict == "holds" for result in stored)
+        [answer] = window.texts(".answer")
+        assert answer.startswith(f"{held} of {len(stored)} claims hold. ")
+        for result in stored:
+            named = re.search(rf"(?<![\w-]){result.id}(?![\w-])", answer) is not None
+            assert named == (result.verdict != "holds")
+        bottom = window.run(
+            "return document.querySelector('.claims tbody tr').getBoundingClientRect().bottom"
+        )
+        assert bottom <= PHONE["height"]
 
     @pytest.mark.parametrize("look", [{}, {"scheme": "dark"}, PHONE], ids=["light", "dark", "phone"])
     def test_all_claims_open(self, window, screenshots, look, request):

@@ -58,7 +58,7 @@ def test_long_curves_are_thinned_and_it_is_said(tmp_path, paper, monkeypatch):
 def test_short_curves_are_whole(results, paper):
     data = chart_data(results, paper)
     assert not data["thinned"]
-    assert list(data["protocols"]) == ["literal", "inferred", "fair"]
+    assert list(data["protocols"]) == ["fair", "literal", "inferred"]
     assert list(data["tasks"]) == list(FEW)
     assert data["printed"]["taxi"]["td-lambda"] == [1.0, 0.05]
 

@@ -105,11 +105,12 @@ class TestInABrowser:
         assert not window.texts(".warning")
         assert_sound(window)
 
-    def test_warnings_come_before_everything_else(self, opened, warned):
+    def test_the_number_its_interval_the_verdict_and_then_warnings(self, opened, warned):
         window = opened(warned)
         assert window.texts(".warning li") == list(warned.diagnostics.warnings)
         top = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
-        assert window.run(top, ".conclusion") < window.run(top, ".warning") < window.run(top, "h1")
+        order = ["h1", ".interval", ".conclusion", ".warning", "#gain"]
+        assert sorted(order, key=lambda place: window.run(top, place)) == order
 
     def test_values_of_states(self, opened, queue):
         window = opened(queue)
@@ -203,8 +204,8 @@ class TestInABrowser:
 
 
 class TestVerdict:
-    def test_it_comes_first_and_is_not_said_again(self, queue):
-        shown = estimate_html(queue, MADE).partition("<header>")[0]
+    def test_it_stands_below_the_interval_and_is_not_said_again(self, queue):
+        shown = estimate_html(queue, MADE).partition('class="interval"')[2].partition("</header>")[0]
         assert '<div class="conclusion held" role="note"><p>Steady: nothing speaks against' in shown
         verdict = replace(
             queue.diagnostics.verdict, kind="drifting", is_trusted=False, words="drifting: away"
@@ -251,7 +252,7 @@ class TestWhatAnEstimateMayLack:
         assert [band["x"] for band in bands] == [[40, 80, 80, 40]]
         assert line["text"][0] == "0; rewards did not vary, so there is no interval"
         pytest.importorskip("matplotlib")
-        [band] = gb.plot(early).axes[0].collections
+        [band] = gb.plot(early).collections
         assert band.get_paths()[0].vertices[:, 0].min() == 40
 
     @pytest.mark.parametrize(("time", "words"), [(1.0, "1 step "), (2.0, "2 steps ")])

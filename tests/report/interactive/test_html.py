@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from gainbias.report.data.study_claims import STUDY_CLAIMS
 from gainbias.report.pages.frame import Entry, script_data, sortable_table
 from gainbias.report.pages.paper_study import page_html, tables_section
 from gainbias.report.paper_tables import study_tables
+from gainbias.report.verdicts_page import headline
 from tests.report import synthetic
 from tests.report.synthetic import (
     FEW,
@@ -52,6 +54,24 @@ def test_all_verdicts_are_there(page, tables):
         assert f'data-claim="{claim.name}"' in text
     assert text.count('<table class="reasons">') == tables.verdicts["claim"].nunique()
     assert "The stored runs do not hold what it takes to judge this." in text
+
+
+def test_the_first_screen_says_what_held(page, tables):
+    """A sentence for each protocol, with the runs of each claim that did not hold, above the tabs."""
+    first = unescape(page.read_text().split('<div role="tablist"')[0])
+    sentences = headline(tables.verdicts)
+    assert [("literal" in s, "inferred" in s, "fair" in s) for s in sentences] == [
+        (True, False, False),
+        (False, True, False),
+        (False, False, True),
+    ]
+    for sentence in sentences:
+        assert f"<p>{sentence}</p>" in first
+    scores = tables.verdicts[tables.verdicts["score"] == "literal"]
+    lost = scores[2 * scores["held"] <= scores["of"]]
+    for row in lost.itertuples():
+        assert f"{row.claim} ({row.held} of {row.of} runs" in sentences[0]
+    assert f"{len(scores) - len(lost)} of {len(scores)} claims hold" in sentences[0]
 
 
 def test_a_quick_look_says_so(results, paper, tables, page):

@@ -137,6 +137,6 @@ class TestInABrowser:
         path = tmp_path / "index.html"
         path.write_text(page_html(results, paper, study_tables(results, paper)))
         window = Browser(driver, path).open("view=maps")
-        assert window.find("#curves").is_displayed()
+        assert window.find("#verdicts").is_displayed()
         assert not window.find("#tab-maps").is_displayed()
         assert window.complaints() == []

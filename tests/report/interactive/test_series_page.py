@@ -85,12 +85,19 @@ ALARMS = {
 
 class TestEveryVerdict:
     @pytest.mark.parametrize("kind", ADVICE)
-    def test_the_verdict_comes_first_with_what_to_do(self, found, kind):
+    def test_the_number_and_whether_to_trust_it_come_first(self, found, kind):
         estimate = found[kind]
         assert estimate.verdict.kind == kind
         text = text_of(series_html(estimate, MADE)).removeprefix("Skip to the content ")
         words = estimate.verdict.words
-        assert text.startswith(f"{words[0].upper()}{words[1:]}. What to do next")
+        name, value, *_ = text.split()
+        assert name == "Mean"
+        assert float(value) == pytest.approx(estimate.mean, rel=0.02, abs=0.06)
+        before, _, after = text.partition(f"{words[0].upper()}{words[1:]}. What to do next")
+        assert len(before.split()) <= 7, "only the mean and its interval stand before the verdict"
+        assert after
+        html = series_html(estimate, MADE)
+        assert ('class="headline untrusted"' in html) != estimate.verdict.is_trusted
         assert text.count(words[1:]) == 1 + sum(words in one.words for one in estimate.levels) * 2
         assert text.index("What to do next") < text.index(ADVICE[kind]) < text.index("The series")
         assert ('class="conclusion held"' in series_html(estimate, MADE)) == estimate.verdict.is_trusted
@@ -141,10 +148,10 @@ class TestEveryVerdict:
     @pytest.mark.parametrize("kind", ADVICE)
     def test_a_figure(self, found, kind):
         pytest.importorskip("matplotlib")
-        figure = gb.plot(found[kind])
+        figure = gb.plot(found[kind]).figure
         assert figure.axes[0].get_title(loc="left") == f"Verdict: {kind}"
         assert len(figure.axes) == (1 if kind == "constant" else 2)
-        assert gb.plot(found[kind], ax=figure.axes[0]) is figure
+        assert gb.plot(found[kind], ax=figure.axes[0]) is figure.axes[0]
 
 
 class TestParts:
@@ -230,9 +237,9 @@ class TestGroups:
         for one in groups.values():
             assert one.verdict.words[1:] in text
 
-    def test_no_figure_of_groups(self, groups):
-        with pytest.raises(ValueError, match="found GroupedSeries: choose one of its groups"):
-            gb.plot(groups)
+    def test_a_figure_of_groups(self, groups):
+        pytest.importorskip("matplotlib")
+        assert [text.get_text() for text in gb.plot(groups).get_yticklabels()] == list(groups)
 
 
 class TestFromOutside:

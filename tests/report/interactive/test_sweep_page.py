@@ -158,6 +158,31 @@ class TestInABrowser:
         assert browser.complaints() == []
         assert [x for x in browser.requests() if not x.startswith(("file:", "data:", "blob:"))] == []
 
+    def test_the_answer_comes_first(self, browser, sweep):
+        browser.open()
+        rows = browser.texts("#answer tbody tr")
+        assert len(rows) == 2
+        cells = rows[0].split("\t")
+        mean = [error_of(20, 0.0, 0.2, instance, 100) for instance in range(1, 8, 2)]
+        assert cells[:3] == ["garnet, num_states 20", "td-lambda, trace_decay 0", "0.2"]
+        assert float(cells[3]) == pytest.approx(sum(mean) / 4, rel=0.01)
+        assert cells[5] == "cannot be said: only 4 instances"
+        top = "return document.querySelector('#answer tbody').getBoundingClientRect().bottom"
+        assert browser.run(top) < 800
+        browser.find("#answer tbody tr:nth-child(2) a").click()
+        browser.run("return new Promise(done => setTimeout(done, 50))")
+        assert browser.find('[data-choice="task"]').get_property("value") == "garnet, num_states 40"
+
+    def test_axes_have_few_numbers(self, browser):
+        for view in ("steps", "best", "curves"):
+            browser.open(f"view={view}&{TASK}")
+            for axis in ("x", "y"):
+                shown = browser.run(
+                    "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)",
+                    f"#chart .{axis}tick text",
+                )
+                assert 1 <= len(shown) <= 8, shown
+
     def test_sensitivity_shows_what_is_stored(self, browser):
         browser.open(f"view=steps&{TASK}")
         drawn = browser.run("return document.getElementById('chart').data.map(t => [t.name, t.x, t.y])")

@@ -109,7 +109,7 @@ def test_a_trace_is_drawn_with_a_line_for_each_parameter() -> None:
     trace = gb.run(
         "td-lambda", gb.task("boyan-chain"), 100, 0.01, seeds=2, params={"trace_decay": list(NEAR)}
     )
-    labels = [line.get_label() for axes in gb.plot(trace).axes for line in axes.lines]
+    labels = [line.get_label() for axes in gb.plot(trace).figure.axes for line in axes.lines]
     named = [label for label in labels if "trace_decay" in label]
     assert len(set(named)) == 2
     assert all(any(f"trace_decay {value}" in label for label in named) for value in NEAR)

@@ -3,12 +3,15 @@
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from scipy import stats
 
+from gainbias.report import sweep as report_of_sweep
 from gainbias.report.data.sweep_means import Summary, best_steps, common_schedule
-from gainbias.report.sweep import NOTE, best_sheet, sweep_page
+from gainbias.report.sweep import NOTE, Shown, best_sheet, report_on_sweep, sweep_page
 from tests.report.sweeps.stored import error_of, make_sweep
+from tests.report.sweeps.tables import crossed, summary_of, table_of
 
 METRIC = "distance to the bias, up to a constant"
 
@@ -65,8 +68,6 @@ def test_the_best_series_comes_first_and_is_marked(summary: Summary) -> None:
 
 
 def test_few_instances_are_used_for_both(tmp_path: Path) -> None:
-    import pandas
-
     folder = make_sweep(tmp_path / "results").folder
     table = pandas.read_parquet(folder / "runs.parquet")
     table[table.instance < 2].to_parquet(folder / "runs.parquet")
@@ -85,7 +86,69 @@ def test_the_common_step_is_the_middle_of_those_that_most_series_have(summary: S
 def test_a_page_lists_few_of_many_bad_units_and_says_so(summary: Summary, tmp_path: Path, count: int) -> None:
     manifest = make_sweep(tmp_path / "results").manifest
     manifest["failures"] = [{"what": f"unit {number}", "error": "no"} for number in range(count)]
-    page = sweep_page(summary.points, best_steps(summary), manifest)
+    page = sweep_page(Shown(summary.points, best_steps(summary)), manifest)
     assert page.count("&quot;unit ") == 100
     assert ("The manifest, 100 of 5,000 in failures<" in page) == (count == 5000)
     assert ("The whole manifest<" in page) == (count == 100)
+
+
+class TestAPageHasRoomForSomeTasksOnly:
+    def rows(self) -> list[dict[str, object]]:
+        """Six tasks with three series each, in row groups that end anywhere."""
+        return crossed(
+            lambda instance, **own: (1.0 + instance) * own["a"] + own["trace_decay"] + own["step"] / 1000,
+            range(6),
+            [0],
+            settings=[f'{{"num_states": {count}}}' for count in range(10, 16)],
+            trace_decay=[0.0, 0.5, 0.9],
+            a=[0.1, 0.2],
+            step=[50, 100],
+        )
+
+    @pytest.mark.parametrize("group", [1, 7, 100, 10_000])
+    def test_reading_part_by_part_changes_nothing(self, tmp_path: Path, group: int) -> None:
+        rows = sorted(self.rows(), key=lambda row: (row["settings"], row["instance"]))
+        for name in ("whole", "parted"):
+            (tmp_path / name).mkdir()
+        whole, parted = (
+            summary_of(rows, tmp_path / "whole", 10**6),
+            summary_of(rows, tmp_path / "parted", group),
+        )
+        parts = list(parted.parts())
+        assert len(parts) == {1: 6, 7: 6, 100: 5, 10_000: 1}[group]
+        order = ["task", "series", "schedule", "step"]
+        one, other = (found.points.sort_values(order, ignore_index=True) for found in (whole, parted))
+        pandas.testing.assert_frame_equal(one, other)
+        together = pandas.concat([best_steps(part) for part in parts])
+        pandas.testing.assert_frame_equal(
+            together.sort_values(["task", "metric", "mean", "series"], ignore_index=True), best_steps(whole)
+        )
+
+    @pytest.mark.parametrize(
+        ("limit", "value", "said", "tasks"),
+        [
+            ("MOST_PAGE_SERIES", 7, "the first 2 of 6 tasks", 2),
+            ("MOST_PAGE_POINTS", 40, "the first 3 of 6 tasks", 3),
+            ("MOST_PAGE_POINTS", 1, "the first 1 of 6 tasks", 1),
+            ("MOST_TASK_SERIES", 2, "the 2 best series of a task (12 of 18 in all)", 6),
+            ("MOST_PAGE_SERIES", 18, "", 6),
+        ],
+    )
+    @pytest.mark.parametrize("group", [7, 10_000])
+    def test_what_is_left_out_is_said(
+        self, tmp_path: Path, monkeypatch, limit: str, value: int, said: str, tasks: int, group: int
+    ) -> None:
+        results = make_sweep(tmp_path / "results")
+        rows = sorted(self.rows(), key=lambda row: (row["settings"], row["instance"]))
+        table_of(rows, results.folder, group)
+        monkeypatch.setattr(report_of_sweep, limit, value)
+        monkeypatch.setattr(report_of_sweep, "find_spec", lambda _: None)
+        report_on_sweep(results)
+        page = (results.folder / "report" / "index.html").read_text()
+        assert ("To stay small, this page has" in page) == bool(said)
+        assert said in page
+        assert page.count('<tr data-task="garnet') == (12 if "best series" in said else 3 * tasks)
+        assert len(pandas.read_csv(results.folder / "report" / "best-steps.csv")) == 18
+        every = pandas.read_csv(results.folder / "report" / "summary.csv")
+        assert len(every) == 6 * 3 * 2 * 2
+        assert not every.duplicated(["task", "series", "schedule", "step"]).any()

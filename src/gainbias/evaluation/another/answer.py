@@ -23,7 +23,7 @@ from gainbias.evaluation.another.chances import (
 )
 from gainbias.evaluation.another.counted import Alone, Counting, widened
 from gainbias.evaluation.another.linear import Fitting, durations_of
-from gainbias.evaluation.another.passes import Asked, FirstReading, LogReading, Passing
+from gainbias.evaluation.another.passes import Asked, FirstReading, GivenChances, LogReading, Passing
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import GainEstimate, check_divisor, estimate_gain
@@ -41,6 +41,10 @@ TARGET_METHODS = ("auto", *get_args(Alone))
 
 AUTOMATIC_PAIR_FEATURES = 300
 """Most features of state-actions that are chosen automatically."""
+
+HIGH_DEGREE, HIGH_DEGREE_FEATURES = 5, 100
+"""Highest degree of polynomials that are chosen automatically, and most features for one above 3: a degree of
+3 is too poor for one or two numbers, and a higher one has too many features for four."""
 
 
 def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate], GainEstimate | None]:
@@ -104,14 +108,19 @@ def _first_reading(
         gathering = Counting(observed, num_actions)
     else:
         gathering = _fitting(observed, opened.limits, reading, asked, num_actions, first.observations, notes)
+    column = reading.options["columns"].get("chance")
+    given = None if column is None or not num_actions else GivenChances(column, num_actions)
     duration = 0.0
 
     def take(steps: ObservedSteps) -> None:
         nonlocal duration
         gathering.add(steps)
+        if given is not None:
+            given.add(steps)
         duration += float(durations_of(steps).sum())
 
     cut_short = passing.over(reading.steps(opened, pieces, notes), take)
+    warnings += [] if given is None else given.warnings()
     record = FirstReading(
         observed,
         num_actions,
@@ -152,9 +161,10 @@ def _observed(limits: Limits, reading: LogReading, num_actions: int, first: NDAr
 
 def _automatic(limits: Limits, reading: LogReading, num_actions: int, first: NDArray[Any]) -> ObservationMap:
     """Return polynomials of a degree for which the features of all actions are not too many."""
-    for degree in (3, 2, 1):
+    for degree in range(HIGH_DEGREE, 0, -1):
         made = observation_map(limits, f"polynomial,{degree}", first, reading.on_termination)
-        if made.num_features * num_actions <= AUTOMATIC_PAIR_FEATURES:
+        most = HIGH_DEGREE_FEATURES if degree > 3 else AUTOMATIC_PAIR_FEATURES
+        if made.num_features * num_actions <= most:
             return made
     if made.num_features * num_actions <= MOST_PAIR_FEATURES:
         return made

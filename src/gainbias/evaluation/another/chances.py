@@ -312,6 +312,7 @@ class PairFeatures:
         num_actions: int,
     ) -> None:
         self.observed, self.given, self.chances, self.num_actions = observed, given, chances, num_actions
+        self._width: int | None = None
         if given is None and observed.num_features * num_actions + 2 > MOST_PAIR_FEATURES:
             raise ValueError(
                 f"{observed.num_features} features for each of {num_actions} actions are more than "
@@ -328,8 +329,7 @@ class PairFeatures:
     def rows(self, observations: NDArray[Any], actions: NDArray[Any]) -> Floats:
         """Return the features of state-actions, (m, d)."""
         if self.given is not None:
-            made = dense(checked_rows(self.given.features(observations, actions), len(observations), None))
-            return _with_constants(made)
+            return _with_constants(self._asked(self.given.features, observations, actions))
         seen = dense(self.observed.rows_at(observations))
         blocks = np.zeros((len(seen), self.num_actions, seen.shape[1]))
         blocks[np.arange(len(seen)), actions.astype(np.int64)] = seen
@@ -338,8 +338,7 @@ class PairFeatures:
     def expected(self, observations: NDArray[Any]) -> Floats:
         """Return the features that are expected under the policy, (m, d)."""
         if self.given is not None and self.given.expected is not None:
-            made = dense(checked_rows(self.given.expected(observations), len(observations), None))
-            return _with_constants(made)
+            return _with_constants(self._asked(self.given.expected, observations))
         assert self.chances is not None
         chances = self.chances(observations)[:, : self.num_actions]
         if self.given is None:
@@ -347,9 +346,25 @@ class PairFeatures:
             return _with_constants((chances[:, :, None] * seen[:, None, :]).reshape(len(seen), -1))
         total: Floats = np.zeros((len(observations), 1))
         for action in range(self.num_actions):
-            rows = self.given.features(observations, np.full(len(observations), action))
-            total = total + chances[:, [action]] * dense(checked_rows(rows, len(observations), None))
+            rows = self._asked(self.given.features, observations, np.full(len(observations), action))
+            total = total + chances[:, [action]] * rows
         return _with_constants(total)
+
+    def _asked(self, function: Callable[..., Any], observations: NDArray[Any], *actions: Any) -> Floats:
+        """Return rows of features from a function of the user."""
+        what = "the features" if actions else "the expected features"
+        try:
+            made = function(observations, *actions)
+        except Exception as error:  # a function of the user may do anything
+            raise ValueError(f"{what} failed: {type(error).__name__}: {error}") from error
+        rows = dense(checked_rows(made, len(observations), None))
+        self._width = rows.shape[1] if self._width is None else self._width
+        if rows.shape[1] != self._width:
+            found = (rows.shape[1], self._width) if actions else (self._width, rows.shape[1])
+            raise ValueError(
+                "features and expected features must have the same columns, found {} and {}".format(*found)
+            )
+        return rows
 
     def richer(self, basis: Floats) -> PairFeatures | None:
         """Return richer features of the same policy; None where their mean under it is not known.

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import stats
 
 from gainbias.evaluation.another.chances import Chances, chances_of
-from gainbias.evaluation.another.passes import Asked, FirstReading, LogReading, diagnosed
+from gainbias.evaluation.another.passes import SURE_OF_OTHER, Asked, FirstReading, LogReading, diagnosed
 from gainbias.evaluation.another.record import (
     FEW_VISITS,
     FEWEST_TO_JUDGE,
@@ -70,9 +70,6 @@ HORIZONS = (1, 2, 4, 8, 16, 32, LONGEST_PRODUCT)
 
 FEWEST_EXPECTED = 10.0
 """Visits that a behaviour must expect before its frequencies are compared with those of the log."""
-
-SURE_OF_OTHER = 7.0
-"""Standard errors from which on a behaviour is doubted: chance never reaches that."""
 
 
 class Numbering:

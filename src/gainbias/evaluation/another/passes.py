@@ -33,6 +33,9 @@ from gainbias.evaluation.stream import (
 )
 from gainbias.progress import Interruptions, OutOfTimeError
 
+SURE_OF_OTHER = 7.0
+"""Standard errors from which on a behaviour is doubted: chance never reaches that."""
+
 
 @dataclass(frozen=True, eq=False)
 class Asked:
@@ -115,6 +118,54 @@ def part_of(steps: ObservedSteps, rows: Any) -> ObservedSteps:
         durations=None if steps.durations is None else steps.durations[rows],
         beside={name: column[rows] for name, column in steps.beside.items()},
     )
+
+
+class GivenChances:
+    """Asks whether a column has the probabilities with which the log took its actions.
+
+    One over the probability, summed over the rows with one action, is on average the number of all rows from
+    which that action can be taken. So it cannot be much more than the number of rows.
+
+    Examples
+    --------
+    >>> given = GivenChances("p", 2)
+    >>> here, actions = np.arange(400), np.arange(400) % 2
+    >>> beside = {"action": actions, "chance": np.full(400, 0.1)}
+    >>> given.add(ObservedSteps(here, here, here, here * 1.0, here * 0, 0, None, beside))
+    >>> [words] = given.warnings()
+    >>> words[:60]
+    "the probabilities in column 'p' cannot be those of the polic"
+    """
+
+    def __init__(self, name: str, num_actions: int) -> None:
+        self._name, self._rows = name, 0
+        self._sums = np.zeros((2, num_actions))
+
+    def add(self, steps: ObservedSteps) -> None:
+        """Add the next steps."""
+        inside = steps.here < len(steps.observations)  # the end has no action
+        actions = steps.beside["action"][inside].astype(np.int64)
+        one_over = 1.0 / steps.beside["chance"][inside]
+        self._rows += len(actions)
+        for power, total in enumerate(self._sums, start=1):
+            total += np.bincount(actions, one_over**power, minlength=len(total))
+
+    def warnings(self) -> list[str]:
+        """Return a warning if chance would never make the log of these probabilities."""
+        if not self._rows:
+            return []
+        means, squares = self._sums / self._rows
+        errors = np.sqrt(np.maximum(squares - means**2, 1e-12) / self._rows)
+        worst = int(np.argmax((means - 1.0) / errors))
+        apart = (means[worst] - 1.0) / errors[worst]
+        if not apart > SURE_OF_OTHER:
+            return []
+        return [
+            f"the probabilities in column {self._name!r} cannot be those of the policy that made the log: "
+            f"one over them, summed over the rows with action {worst}, should be at most the {self._rows:,} "
+            f"rows that there are, and is {self._sums[0, worst]:,.0f}, {apart:.0f} standard errors more. "
+            "The answer does not use them"
+        ]
 
 
 class Passing:

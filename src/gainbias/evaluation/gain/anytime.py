@@ -38,6 +38,7 @@ from gainbias.evaluation.gain.interval import (
 )
 from gainbias.evaluation.gain.spectrum import MOST_WAVES, SLOW_WAVES, slow_waves
 from gainbias.evaluation.gain.verdict import SURE_OF_SLOW
+from gainbias.notebook import InNotebooks
 from gainbias.store import check_free
 from gainbias.types import Floats
 
@@ -227,7 +228,7 @@ def is_enough(estimate: GainEstimate) -> bool:
     )
 
 
-class RunningMean:
+class RunningMean(InNotebooks):
     """The mean of a stream of numbers, with intervals that hold at all looks together.
 
     Feed it numbers as they come, look whenever you like, and stop when you have seen enough: with the given

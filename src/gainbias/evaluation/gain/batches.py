@@ -11,7 +11,7 @@ ratio g, the mean of (r - g d) / (mean of d) moves as the ratio does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -25,6 +25,12 @@ first numbers are kept as well, in 64 kB."""
 
 BATCH_PIECE = 2**20
 """Numbers that are worked on at once, however many the caller brings."""
+
+FEW_SUMS = 16
+"""With fewer sums than this it does not pay to add them up side by side."""
+
+LONG_SUM, CACHE_LINE = 64, 8
+"""Sums of more numbers than this are brought side by side in groups of so many, for speed alone."""
 
 SMALLEST_NUMBER, LARGEST_NUMBER = 1e-100, 1e100
 """Sizes of numbers whose squares, and the squares of these, are numbers too."""
@@ -94,21 +100,13 @@ class BatchSums:
         """Steps after the last complete batch."""
         return self.steps - self._full * self.size
 
-    def add(self, values: Floats) -> None:
-        """Add the next steps, shape (*shape, count)."""
+    def add(self, values: Floats, steps: int = 1) -> None:
+        """Add the next steps, (*shape, count), or sums over so many of them each, which divide the size."""
         while values.shape[-1] > 0:
             begun = self.rest_steps
-            room = (self._sums.shape[-1] - self._full) * self.size - begun
-            self._fill(values[..., :room], begun)
+            room = ((self._sums.shape[-1] - self._full) * self.size - begun) // steps
+            self._fill(values[..., :room], begun // steps, steps)
             values = values[..., room:]
-            self._fit()
-
-    def add_sum(self, total: Floats, steps: int) -> None:
-        """Add the sum over the next steps, of this shape; their number must divide the size."""
-        self.rest = self.rest + total
-        self.steps += steps
-        if self.rest_steps == self.size:
-            self._close()
             self._fit()
 
     def beside(self, other: BatchSums) -> BatchSums:
@@ -135,28 +133,26 @@ class BatchSums:
         part.size, part.steps = self.size, batches * self.size
         return part
 
-    def _close(self) -> None:
-        self._sums[..., self._full] = self.rest
-        self._full, self.rest = self._full + 1, np.zeros_like(self.rest)
-
     def _fit(self) -> None:
         """Add up neighbours if there is no room for another batch."""
         if self._full == self._sums.shape[-1]:
             self._full, self.size = self._full // 2, 2 * self.size
             self._sums[..., : self._full] = self._sums[..., ::2] + self._sums[..., 1::2]
 
-    def _fill(self, values: Floats, begun: int) -> None:
-        """Add steps for which there is room. Cumulative sums go step by step, wherever the pieces end."""
-        self.steps += values.shape[-1]
+    def _fill(self, values: Floats, begun: int, steps: int) -> None:
+        """Add values for which there is room. Cumulative sums go one by one, wherever the pieces end."""
+        self.steps += values.shape[-1] * steps
+        size = self.size // steps
         if begun:
-            head = values[..., : self.size - begun]
+            head = values[..., : size - begun]
             self.rest = _last_sum(np.concatenate([self.rest[..., None], head], axis=-1))
-            if begun + head.shape[-1] < self.size:
+            if begun + head.shape[-1] < size:
                 return
-            self._close()
+            self._sums[..., self._full] = self.rest
+            self._full, self.rest = self._full + 1, np.zeros_like(self.rest)
             values = values[..., head.shape[-1] :]
-        batches, left = divmod(values.shape[-1], self.size)
-        whole = values[..., : batches * self.size].reshape(*values.shape[:-1], batches, self.size)
+        batches, left = divmod(values.shape[-1], size)
+        whole = values[..., : batches * size].reshape(*values.shape[:-1], batches, size)
         self._sums[..., self._full : self._full + batches] = _last_sum(whole)
         self._full += batches
         if left:
@@ -164,7 +160,18 @@ class BatchSums:
 
 
 def _last_sum(values: Floats) -> Floats:
-    return np.asarray(np.cumsum(values, axis=-1)[..., -1])
+    """Return sums along the last axis. Each is added up step by step, but many of them side by side."""
+    sums = values[..., 0]
+    if sums.size < FEW_SUMS:
+        return np.asarray(np.cumsum(values, axis=-1)[..., -1])
+    if values.shape[-1] == 1:
+        return sums
+    rows = values.reshape(sums.size, -1)
+    in_time = np.empty(rows.shape[::-1])
+    width = CACHE_LINE if rows.shape[1] > LONG_SUM else len(rows)  # far apart, a few rows fill the cache
+    for begin in range(0, len(rows), width):
+        in_time[:, begin : begin + width] = rows[begin : begin + width].T
+    return np.asarray(np.add.reduce(in_time, axis=0).reshape(sums.shape))
 
 
 class BatchMeans:
@@ -239,16 +246,31 @@ class BatchMeans:
         array = np.atleast_2d(np.asarray(rewards, dtype=np.float64))
         if array.ndim != 2 or len(array) != self.num_chains:
             raise ValueError(f"rewards must have shape ({self.num_chains}, count), found {array.shape}")
-        self._check_finite(array)
+        for _ in self._added(array):
+            pass
+
+    def _added(self, array: Floats) -> Iterator[Floats]:
+        """Add the next rewards, (chains, count), and yield them less the first ones, piece by piece."""
+        largest = float(np.abs(array).max(initial=0.0))
+        if not largest < np.inf:
+            chain, step = np.argwhere(~np.isfinite(array))[0]
+            raise ValueError(
+                f"rewards must be finite, found {array[chain, step]} in chain {chain} at step "
+                f"{self.steps + step}"
+            )
         if self.steps == 0 and array.shape[1] > 0:
             self.origin = array[:, 0].copy()
-        self.largest = max(self.largest, float(np.max(np.abs(array), initial=0.0)))
+        self.largest = max(self.largest, largest)
         width = max(1, BATCH_PIECE // self.num_chains)
         for begin in range(0, array.shape[1], width):
-            shifted = array[:, begin : begin + width] - self.origin[:, None]
+            piece = array[:, begin : begin + width]
+            both = np.empty((2, *piece.shape))
+            shifted = np.subtract(piece, self.origin[:, None], out=both[0])
+            np.multiply(shifted, shifted, out=both[1])
             if self.steps < CAPACITY <= self.steps + shifted.shape[1]:  # so far a batch is a reward
                 self.head = np.concatenate([self.sums.complete[0], shifted], axis=1)[:, :CAPACITY]
-            self.sums.add(np.stack([shifted, shifted**2]))
+            self.sums.add(both)
+            yield shifted
 
     def state(self) -> tuple[dict[str, int | float], dict[str, Floats]]:
         """Return all numbers and all arrays that `restored` needs."""
@@ -349,14 +371,6 @@ class BatchMeans:
         merged.head = np.concatenate([self.head, other.head])
         return merged
 
-    def _check_finite(self, rewards: Floats) -> None:
-        if not np.isfinite(rewards).all():
-            chain, step = np.argwhere(~np.isfinite(rewards))[0]
-            raise ValueError(
-                f"rewards must be finite, found {rewards[chain, step]} in chain {chain} at step "
-                f"{self.steps + step}"
-            )
-
 
 class RatioMeans:
     """Two series of independent chains that were recorded together, as batch sums; its mean is their ratio.
@@ -417,13 +431,8 @@ class RatioMeans:
         above, below = (np.atleast_2d(np.asarray(part, dtype=np.float64)) for part in (tops, bottoms))
         if above.shape != below.shape:
             raise ValueError(f"both series must have the same length, found {above.shape} and {below.shape}")
-        self.tops.add(above)
-        self.bottoms.add(below)
-        origins = self.tops.origin[:, None], self.bottoms.origin[:, None]
-        width = max(1, BATCH_PIECE // self.num_chains)
-        for begin in range(0, above.shape[1], width):
-            piece = slice(begin, begin + width)
-            self._products.add((above[:, piece] - origins[0]) * (below[:, piece] - origins[1]))
+        for top, bottom in zip(self.tops._added(above), self.bottoms._added(below), strict=True):
+            self._products.add(top * bottom)
 
     @classmethod
     def of(cls, tops: ArrayLike, bottoms: ArrayLike) -> Self:

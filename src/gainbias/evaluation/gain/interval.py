@@ -43,6 +43,7 @@ from gainbias.evaluation.gain.warm_up import (
     split_r_hat,
     transient_length,
 )
+from gainbias.notebook import InNotebooks
 from gainbias.types import Floats
 
 FEWEST_MEANS = 4
@@ -440,7 +441,7 @@ def _transient_in_words(transient: int, mean: float, gain: float, error: float) 
 
 
 @dataclass(frozen=True)
-class RunLength:
+class RunLength(InNotebooks):
     """How long a run must be for a given half width; made by `steps_for` of an estimate.
 
     Attributes

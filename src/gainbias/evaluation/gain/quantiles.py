@@ -39,6 +39,7 @@ from gainbias.evaluation.gain.batches import CAPACITY, BatchSums
 from gainbias.evaluation.gain.interval import SKEWNESS_GROUPS, skewness_of_mean, steadier, stretched
 from gainbias.evaluation.gain.spectrum import autocorrelation_time, slow_waves
 from gainbias.evaluation.gain.verdict import Verdict, VerdictKind, judge
+from gainbias.notebook import InNotebooks
 from gainbias.types import Floats
 
 FEWEST_EXCEEDANCES = 20
@@ -73,7 +74,7 @@ SAMPLE = 2**16
 
 
 @dataclass(frozen=True)
-class QuantileEstimate:
+class QuantileEstimate(InNotebooks):
     """A quantile and how far it may be off; `SeriesEstimate.quantiles` has them by level.
 
     Attributes
@@ -209,7 +210,7 @@ def estimate_quantile(
     if short > 1.0:
         words = (
             f"too few independent numbers beyond it for an interval: about {exceedances:.2g}, and "
-            f"{FEWEST_EXCEEDANCES} are needed: run about {short:.2g} times as long"
+            f"{FEWEST_EXCEEDANCES} are needed: run about {max(1.1, short):.2g} times as long"
         )
         return QuantileEstimate(level, value, None, words, exceedances, short)
     if worth.verdict.kind in UNSTEADY:

@@ -67,7 +67,7 @@ from gainbias.evaluation.stream import (
     transitions,
 )
 from gainbias.progress import OutOfTimeError
-from gainbias.tasks.gym.continuing import installed_id, optional
+from gainbias.tasks.gym.installed import installed_id, optional
 from gainbias.types import Floats
 
 USUAL_COPIES = 4

@@ -77,37 +77,64 @@ class NumberSource:
     notes: list[str] = field(default_factory=list)
     clock: RowClock | None = None
 
-    def portions(self, notes: list[str]) -> Iterator[Chunk]:
+    def portions(self, notes: list[str], ended: dict[Any, str] | None = None) -> Iterator[Chunk]:
         """Return the rows as finite floating-point numbers, with groups as they are, in the order of time.
 
-        Times are counted from the first where they are dates or whole numbers, which keeps their digits.
+        Times are counted from the first where they are dates or whole numbers, which keeps their digits. The
+        role "row" has the number of each row. A wrong number in a group ends that group alone: `ended` has
+        the reasons by group, and groups in there are passed over.
 
         Raises
         ------
         BrokenStream
-            At the first row that is wrong, after all before it were handed out.
+            At the first row that is wrong for another reason, after all before it were handed out.
         """
         offset, origin = 0, None
+        ended = {} if ended is None else ended
         for chunk in self.read():
-            rows = chunk["number"].shape[-1]
-            clean, flaw = {}, None
-            for role, column in chunk.items():
-                if role == "group":
-                    clean[role], found = _groups(column, self.names[role])
-                elif role == "ratio" and self.clock is not None and column.ndim == 1:
-                    clean[role], origin, found = _lasting(column, self.clock, origin)
-                else:
-                    heard = [] if self.is_text else notes
-                    clean[role], found = _floats(column, self.names[role], heard)
-                if found is not None and (flaw is None or found[0] < flaw[0]):
-                    flaw = (found[0], f"row {offset + found[0]}{found[2]}: {found[1]}")
-            if flaw is None:
-                yield clean
-            else:
-                if flaw[0]:
-                    yield {role: column[..., : flaw[0]] for role, column in clean.items()}
-                raise BrokenStream(flaw[1])
-            offset += rows
+            size = chunk["number"].shape[-1]
+            rest = chunk | {"row": offset + np.arange(size)}
+            while len((rest := _without(rest, ended))["row"]):
+                clean, origin, flaw = self._clean(rest, origin, notes)
+                if flaw is None:
+                    yield clean
+                    break
+                place, (what, chain, role) = flaw[0], flaw[1:]
+                if place:
+                    yield _part(clean, slice(place))
+                reason = f"row {rest['row'][place]}{chain}: {what}"
+                if "group" not in rest or role == "group":
+                    raise BrokenStream(reason)
+                ended[rest["group"][place : place + 1].tolist()[0]] = reason
+                rest = _part(rest, slice(place + 1, None))
+            offset += size
+
+    def _clean(
+        self, chunk: Chunk, origin: Any, notes: list[str]
+    ) -> tuple[Chunk, Any, tuple[int, str, str, str] | None]:
+        """Return rows as numbers, from where times are counted, and the first that is wrong with its role."""
+        clean, flaws = {"row": chunk["row"]}, list[tuple[int, str, str, str]]()
+        for role, column in chunk.items():
+            found: Found | None = None
+            if role == "group":
+                clean[role], found = _groups(column, self.names[role])
+            elif role == "ratio" and self.clock is not None and column.ndim == 1:
+                clean[role], origin, found = _lasting(column, self.clock, origin)
+            elif role != "row":
+                clean[role], found = _floats(column, self.names[role], [] if self.is_text else notes)
+            flaws += [] if found is None else [(*found, role)]
+        return clean, origin, min(flaws, key=lambda flaw: flaw[0], default=None)
+
+
+def _without(chunk: Chunk, ended: dict[Any, str]) -> Chunk:
+    """Return the rows of groups that have not ended."""
+    if not ended:
+        return chunk
+    return _part(chunk, np.array([name not in ended for name in chunk["group"].tolist()], dtype=np.bool_))
+
+
+def _part(chunk: Chunk, rows: Any) -> Chunk:
+    return {role: column[..., rows] for role, column in chunk.items()}
 
 
 def numbers_of(x: Any, column: str | None, ratio_to: Any, group: Any, lasting: str = "") -> NumberSource:
@@ -194,7 +221,12 @@ def _array(column: Any, name: str, tells_time: bool) -> NDArray[Any]:
             return without_zone(column)
         array = unmasked(column) if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
     except ValueError:
-        raise ValueError(f"{name}: chains must have equal lengths") from None
+        row = next((k for k, entry in enumerate(column) if np.ndim(entry) != np.ndim(column[0])), None)
+        if row is None:
+            raise ValueError(f"{name}: chains must have equal lengths") from None
+        kinds = "a number, and those before it are lists"
+        kinds = kinds if np.ndim(column[0]) else "a list, and those before it are numbers"
+        raise ValueError(f"row {row} is {kinds}") from None
     if array.dtype.kind in "Mm" and not (tells_time and array.ndim == 1):
         kind = "times" if array.dtype.kind == "M" else "durations"
         raise ValueError(f"{name}: found {kind}, numbers are needed: convert them, for example to seconds")

@@ -247,6 +247,9 @@ def _csv(path: str, size: int) -> Table:
     try:
         with _csv_reader(path, None, []) as reader:
             schema = reader.schema
+            _ = schema.names  # which are decoded now
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not in UTF-8, as CSV must be: save or convert it so") from None
     except (pyarrow.ArrowInvalid, OSError) as error:
         if "Empty CSV" in str(error):
             raise ValueError(f"{path} is empty") from None

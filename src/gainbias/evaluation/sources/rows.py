@@ -96,8 +96,7 @@ def row_pieces(
             size, what = back.place, back
         path = reader.path(size)
         if clock is not None:
-            counted = np.flatnonzero(reader.counts[:size])
-            clock.count(reader.durations[counted], offset + counted)
+            clock.count(reader.durations[:size], reader.counts[:size], offset)
             told = size - (behind is None and not is_end)  # a wrong row is spoken of as such
             if not reader.counts[:told].all():
                 _note_once(notes, _not_counted(clock))
@@ -269,7 +268,8 @@ class _Reader:
         if self.actions is not None and "action" in self.chunk:
             flaw = first_flaw(self.chunk["action"], self.actions)
             if flaw is not None:
-                found.append(Flaw(flaw.place, f"the action is {flaw.what}"))
+                known = f", and the policy knows 0 to {self.actions.high:g}" if self.actions.whole else ""
+                found.append(Flaw(flaw.place, f"the action is {flaw.what}{known}"))
         if "chance" in self.chunk:
             chances = self.chunk["chance"]
             [wrong] = np.nonzero(~((chances > 0.0) & (chances <= 1.0)))

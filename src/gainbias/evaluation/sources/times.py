@@ -19,7 +19,7 @@ from gainbias.evaluation.gain.batches import LARGEST_NUMBER
 from gainbias.evaluation.sources.columns import Chunk
 from gainbias.evaluation.sources.spaces import Flaw
 from gainbias.evaluation.stream import BrokenStream
-from gainbias.types import Floats
+from gainbias.types import Bools, Floats
 
 SECONDS = {
     "microsecond": 1e-6,
@@ -127,7 +127,8 @@ class RowClock:
                 if far[place]
                 else "and must not be negative"
             )
-            what = "is missing" if missing[place] else f"is {column[place]}, {how}"
+            is_missing = missing[place] and not (column.dtype.kind == "f" and np.isinf(column[place]))
+            what = "is missing" if is_missing else f"is {column[place]}, {how}"
             return lasted[:place], Flaw(place, f"the {self.role} {what}")
         return lasted, flaw
 
@@ -135,17 +136,17 @@ class RowClock:
         """Return the time from each of some times to another one, in the unit of the clock."""
         return np.asarray((end - begin) / self._ticks_per_unit)
 
-    def count(self, durations: Floats, rows: NDArray[np.int64]) -> None:
-        """Take the durations of rows that count, to notice what is odd about them."""
-        if not len(durations):
+    def count(self, durations: Floats, counts: Bools, offset: int) -> None:
+        """Take durations of rows from `offset` on, 0 where a row does not count, to notice what is odd."""
+        if not counts.any():
             return
-        self._rows += len(durations)
+        self._rows += int(np.count_nonzero(counts))
         self._total += float(durations.sum())
-        if (longest := float(durations.max())) > self._longest:
-            self._longest, self._longest_row = longest, int(rows[np.argmax(durations)])
-        zeros = durations == 0.0
-        if zeros.any():
-            self._zero_row = self._zero_row if self._zeros else int(rows[np.argmax(zeros)])
+        place = int(np.argmax(durations))
+        if (longest := float(durations[place])) > self._longest:
+            self._longest, self._longest_row = longest, offset + place
+        if float(durations.min()) == 0.0 and (zeros := counts & (durations == 0.0)).any():
+            self._zero_row = self._zero_row if self._zeros else offset + int(np.argmax(zeros))
             self._zeros += int(np.count_nonzero(zeros))
 
     def speak(self, notes: list[str], warnings: list[str]) -> None:

@@ -32,7 +32,7 @@ from gainbias.evaluation.sources.spaces import (
 )
 from gainbias.evaluation.stream import BEAT, Beat, BrokenStream, Interrupted, Left, Path
 from gainbias.progress import OutOfTimeError
-from gainbias.tasks.gym.continuing import optional
+from gainbias.tasks.gym.installed import optional
 from gainbias.types import Bools, Floats
 
 

@@ -255,8 +255,8 @@ class Follower:
         size = self._sums.size
         last = part.part(slice(-FIRST_SIZE, None))
         means = [mean for side in self._sides for mean in side.close(last, self.steps)]
-        self._sums.add_sum(np.concatenate([size * np.array(means), self._features]), size)
-        self._totals.add_sum(self._begun, size)
+        self._sums.add(np.concatenate([size * np.array(means), self._features])[..., None], size)
+        self._totals.add(self._begun[..., None], size)
         self._features, self._begun = np.zeros_like(self._features), np.zeros_like(self._begun)
 
 

@@ -50,7 +50,7 @@ class Learning:
     ----------
     algorithm : str or Algorithm
         An id of `ALGORITHMS`, an algorithm of your own, or ``"auto"``: least squares for up to 500 features,
-        or 3,000 that are sparse or tabular, and otherwise single-chain.
+        or 3,000 that are sparse or tabular, and otherwise centred-td.
     step_size : "auto", schedule, float or array
         Step sizes of an algorithm that learns step by step; ``"auto"`` finds them from the data.
     params : mapping, optional
@@ -75,7 +75,7 @@ def as_learning(given: Learning | Algorithm | str) -> Learning:
     return given if isinstance(given, Learning) else Learning(given)
 
 
-TIMED = ("lstd", "single-chain", "differential-td", "relative-td", "td-lambda")
+TIMED = ("lstd", "single-chain", "differential-td", "relative-td", "centred-td", "td-lambda")
 """Algorithms that learn values where steps have durations: what they learn is linear in the rewards."""
 
 
@@ -86,7 +86,7 @@ def value_method(
     most = most_for_least_squares(observed)
     algorithm, step_size, params = learning.algorithm, learning.step_size, learning.params
     if algorithm == "auto":
-        algorithm = "lstd" if observed.num_features <= most else "single-chain"
+        algorithm = "lstd" if observed.num_features <= most else "centred-td"
     chosen = as_algorithm(algorithm)
     if is_timed and chosen.name not in TIMED:
         raise ValueError(

@@ -161,8 +161,7 @@ class MomentSums(ABC):
         self._gram = self._gram + squares
         self._rest = [reduce(Moments.plus, [*self._rest, moments])]
         length = min(steps, self.fine.size)  # both are powers of two
-        for total in self._sums(here, steps // length, length * self.num_chains):
-            self.fine.add_sum(total, length)
+        self.fine.add(self._sums(here, steps // length, length * self.num_chains).T, length)
         self._rest_steps += steps
         if self._rest_steps == self.batch_size:
             self._complete += self._rest

@@ -167,6 +167,8 @@ class ClaimResult:
         Of everything random; None if that is not known.
     command : str
         What was typed or called; empty if that is not known.
+    versions : dict
+        Of this package and of those that figures depend on; empty if they are not known.
     """
 
     id: str
@@ -182,6 +184,7 @@ class ClaimResult:
     quick: bool | None = None
     seed: int | None = None
     command: str = ""
+    versions: dict[str, str | None] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what can be written as JSON."""

@@ -2,7 +2,7 @@
 
 Two families of problems, in which eta1 falls and nothing else changes: a chain that mixes ever more slowly,
 and a feature that becomes ever shorter (see `measuring`). T(epsilon) is the number of transitions after which
-the mean squared distance from the limit is epsilon for good.
+the mean squared distance from the limit is epsilon for good; the first distance is 1.
 
 - Algorithms with affine steps: exact curves, over three decades of eta1. One rule for the step size of all:
   the constant one with which an error of epsilon / 2 stays for ever.
@@ -25,14 +25,18 @@ from gainbias.algorithms.registry import ALGORITHMS
 from gainbias.engine.paths import Sampling
 from gainbias.engine.schedules import Harmonic
 from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, at_most, in_words, shown
-from gainbias.experiments.claims.measuring import log_slope, short_problem, slow_problem
+from gainbias.experiments.claims.measuring import (
+    WANTED_ERROR,
+    log_slope,
+    short_problem,
+    slow_problem,
+    steps_for_error,
+)
 from gainbias.experiments.statistics import Interval
 from gainbias.model.problem import Problem
 from gainbias.theory.asymptotics import asymptotic_covariance
-from gainbias.theory.curve.curve import Curve, error_form, exact_curve
-
-WANTED_ERROR = 0.01
-"""Wanted mean squared error; the first one is 1, the squared length of theta*."""
+from gainbias.theory.curve.curve import error_form, exact_curve
+from gainbias.types import Floats, Ints
 
 QUADRATIC = 2.1
 """Growth is at most quadratic if the interval of the slope ends below this."""
@@ -49,12 +53,6 @@ FAMILIES: dict[str, Callable[[np.random.Generator, float], Problem]] = {
     "slow chain": slow_problem,
     "short feature": lambda rng, coupling: short_problem(rng, float(np.sqrt(coupling))),
 }
-
-FORGETTING_TIMES = 20.0
-"""Curves end after this many times 1 / (step size eta1), when first errors are forgotten."""
-
-READINGS = 400
-"""Number of steps at which curves are read; between them their logarithms are straight lines."""
 
 
 @dataclass(frozen=True)
@@ -99,32 +97,14 @@ def _points(
 
 
 def steps_needed(name: str, problem: Problem, sampling: Sampling) -> tuple[float, float]:
-    """Return T(epsilon) and the constant step size with which half of epsilon stays for ever."""
-    step_size, eta = 0.125, problem.condition_numbers.eta1
+    """Return T(epsilon) by exact curves, and the constant step size with which half of epsilon stays."""
 
-    def errors(readings: int) -> Curve:
-        last = int(FORGETTING_TIMES / (step_size * eta)) + 1
-        steps = np.unique(np.geomspace(1, last, readings).astype(np.int64)) if readings > 1 else [last]
-        return exact_curve(name, problem, last, step_size, sampling=sampling, checkpoints=steps)
+    def errors_of(step_size: float, steps: Ints) -> Floats:
+        last = int(steps[-1])
+        curve = exact_curve(name, problem, last, step_size, sampling=sampling, checkpoints=steps)
+        return curve.mean_squared_error
 
-    for _ in range(40):
-        with np.errstate(all="ignore"):  # steps that are too long may overflow
-            stays = float(errors(1).mean_squared_error[-1])
-        wanted = 0.99 * WANTED_ERROR / (2.0 * stays) if np.isfinite(stays) and stays > 0.0 else 0.0
-        if 0.99 <= wanted <= 1.01 or (wanted > 1.0 and step_size >= 0.125):  # or even long steps leave less
-            return _crossing(errors(READINGS)), step_size
-        # What stays grows with the step size, or with its square: this power serves both.
-        step_size *= max(0.1, min(wanted**0.7, 2.0))
-    raise RuntimeError(f"no step size of {name} leaves an error of {WANTED_ERROR / 2}")
-
-
-def _crossing(curve: Curve) -> float:
-    """Return where errors fall below epsilon for good, by a straight line between the logarithms."""
-    steps, errors = curve.steps, curve.mean_squared_error
-    last = int(np.flatnonzero(errors > WANTED_ERROR)[-1])
-    above, below = np.log(errors[last : last + 2] / WANTED_ERROR)
-    share = above / (above - below)
-    return float(steps[last] * (steps[last + 1] / steps[last]) ** share)
+    return steps_for_error(errors_of, problem.condition_numbers.eta1)
 
 
 def counts(points: list[EtaPoint]) -> dict[str, object]:

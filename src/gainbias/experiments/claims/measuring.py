@@ -14,9 +14,30 @@ from gainbias.experiments.statistics import Interval
 from gainbias.features import Tabular
 from gainbias.model.problem import Problem
 from gainbias.model.process import MarkovRewardProcess
-from gainbias.types import Floats
+from gainbias.types import Floats, Ints
 
 CLAIM_CONFIDENCE = 0.95
+
+WANTED_ERROR = 0.01
+"""Wanted mean squared error."""
+
+LONGEST_STEP = 0.125
+"""No constant step size that is tried is larger."""
+
+FORGETTING_TIMES = 20.0
+"""Curves end after this many times 1 / (step size, slowest rate), when first errors are forgotten."""
+
+FORGETTING_TIMES_OF_RUNS = 6.0
+"""The same for runs, which take longer: a squared error has shrunk to e^-12."""
+
+READINGS = 400
+"""Number of steps at which curves are read; between them their logarithms are straight lines."""
+
+TAIL = 40
+"""What stays of the errors of runs is their mean over this many readings in the last quarter."""
+
+ErrorsOf = Callable[[float, Ints], Floats]
+"""Mean squared errors with a constant step size, at numbers of steps."""
 
 
 def random_chain(rng: np.random.Generator, num_states: int) -> Floats:
@@ -153,3 +174,58 @@ def mean_slope(x: ArrayLike, samples: Floats) -> Interval:
 def _weights(across: Floats) -> Floats:
     centred = across - across.mean()
     return np.asarray(centred / (centred**2).sum())
+
+
+def steps_for_error(
+    errors_of: ErrorsOf, rate: float, *, by_runs: bool = False, at_least: int = 0
+) -> tuple[float, float]:
+    """Return T(epsilon), and the constant step size with which half of epsilon stays for ever.
+
+    Parameters
+    ----------
+    errors_of : callable (step_size, steps) -> (steps,) array
+        Mean squared errors at numbers of steps.
+    rate : float
+        Slowest rate of the mean update: first errors are forgotten after some 1 / (step size rate) steps.
+    by_runs : bool
+        Whether errors are means over runs. What stays is then found to a tenth instead of a hundredth.
+    at_least : int
+        Steps that curves have anyway: where a chain moves more slowly than weights, it decides.
+
+    Examples
+    --------
+    >>> def errors_of(step_size, steps):
+    ...     return np.exp(-2.0 * step_size * steps) + step_size
+    >>> steps, step_size = steps_for_error(errors_of, rate=1.0)
+    >>> abs(step_size - 0.005) < 1e-4, bool(abs(steps / (np.log(200) / 0.01) - 1.0) < 0.01)
+    (True, True)
+    """
+    step_size, close = LONGEST_STEP, 0.1 if by_runs else 0.01
+
+    def last() -> int:
+        times = FORGETTING_TIMES_OF_RUNS if by_runs else FORGETTING_TIMES
+        return max(at_least, int(times / (step_size * rate)) + 1)
+
+    for _ in range(40):
+        tail = np.linspace(0.75 * last(), last(), TAIL).astype(np.int64) if by_runs else np.array([last()])
+        with np.errstate(all="ignore"):  # steps that are too long may overflow
+            stays = float(errors_of(step_size, tail).mean())
+        wanted = 0.99 * WANTED_ERROR / (2.0 * stays) if np.isfinite(stays) and stays > 0.0 else 0.0
+        if abs(wanted - 1.0) <= close or (wanted > 1.0 and step_size >= LONGEST_STEP):  # or even less stays
+            steps = np.unique(np.geomspace(1, last(), READINGS).astype(np.int64))
+            return _crossing(steps, errors_of(step_size, steps)), step_size
+        # What stays grows with the step size, or with its square: this power serves both.
+        step_size *= max(0.1, min(wanted**0.7, 2.0))
+    raise RuntimeError(f"no step size leaves an error of {WANTED_ERROR / 2}")
+
+
+def _crossing(steps: Ints, errors: Floats) -> float:
+    """Return where errors fall below epsilon for good, by a straight line between the logarithms."""
+    above = np.flatnonzero(errors > WANTED_ERROR)
+    if not above.size:
+        return float(steps[0])
+    last = int(above[-1])
+    if last == len(steps) - 1:
+        raise RuntimeError(f"the error is above {WANTED_ERROR} at the end of the curve")
+    high, low = np.log(errors[last : last + 2] / WANTED_ERROR)
+    return float(steps[last] * (steps[last + 1] / steps[last]) ** (high / (high - low)))

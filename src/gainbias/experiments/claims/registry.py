@@ -7,26 +7,30 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+import gainbias
 from gainbias.experiments.claims import (
+    almost_sure,
     bound_holds,
+    bridge,
     conditions,
     dimension,
     double_sampling,
     eta_order,
     one_limit,
+    parity,
     rate,
     reward_estimate,
     splitting,
 )
 from gainbias.experiments.claims.claim import Claim, ClaimResult
-from gainbias.experiments.engines import opened
-from gainbias.experiments.provenance import code_version, hash_of
+from gainbias.experiments.engines import EngineName, check_choice, opened
+from gainbias.experiments.provenance import Reach, code_of, hash_of, package_versions
 from gainbias.experiments.results import Results
-from gainbias.experiments.runner import complete, refuse_failures, show_labels
+from gainbias.experiments.runner import complete, refuse_failures, refuse_outdated, show_labels
 from gainbias.experiments.units import BATCH_SECONDS, Columns
 from gainbias.extras import require
 from gainbias.progress import Watch
@@ -43,9 +47,14 @@ CLAIMS: dict[str, Claim] = {
     for claim in (
         eta_order.INDEPENDENT_CLAIM,
         eta_order.ALONG_CHAIN_CLAIM,
+        parity.ORDER_CLAIM,
+        parity.ANSWER_CLAIM,
+        bridge.CLAIM,
         rate.CLAIM,
         dimension.CLAIM,
+        dimension.PROJECTED_CLAIM,
         one_limit.CLAIM,
+        almost_sure.CLAIM,
         splitting.CLAIM,
         conditions.CLAIM,
         bound_holds.CLAIM,
@@ -63,14 +72,23 @@ class ClaimUnit:
     claim: str
     seed: int
     quick: bool
-    code: str = field(default_factory=lambda: code_version(()))  # claims depend on theory, too
+    code: str = ""
 
     seconds = BATCH_SECONDS  # one at a time
     lane_steps = 0
 
+    def __post_init__(self) -> None:
+        """Fill in the code, unless it is given."""
+        object.__setattr__(self, "code", self.code or code_of(self.reach))
+
+    @property
+    def reach(self) -> Reach:
+        """The module in which the claim is measured and judged."""
+        return (CLAIMS[self.claim].collect.__module__,)
+
     @cached_property
     def id(self) -> str:
-        """Hash of everything that determines the result, sources and versions included."""
+        """Hash of everything that determines the result, code and versions included."""
         return hash_of(asdict(self))
 
     @property
@@ -89,8 +107,12 @@ def check_claims(
     *,
     seed: int = 0,
     quick: bool = False,
+    engine: EngineName = "local",
     workers: int | None = None,
+    address: str | None = None,
+    wait: float | str | None = None,
     folder: Path | str | None = None,
+    recompute: bool = False,
     command: str = "check_claims",
 ) -> list[ClaimResult]:
     """Put the paper's claims to the test.
@@ -104,11 +126,13 @@ def check_claims(
     quick : bool
         A small version, for a first look: its intervals are wide and some figures are missing. Its results
         say that they are one.
-    workers : int, optional
-        Number of processes, by default one for each core, and no more than claims.
+    engine, workers, address, wait
+        Where they are measured, see `gainbias.sweep`.
     folder : path, optional
-        Where finished claims are kept: those of the same sources are not measured again. It is made if it
-        does not exist.
+        Where finished claims are kept: those of the same code are not measured again. It is made if it does
+        not exist.
+    recompute : bool
+        Whether finished claims may be measured again if their code or versions have changed.
     command : str
         What is recorded as the command that was typed.
 
@@ -123,16 +147,23 @@ def check_claims(
     require("data", "pyarrow")
     chosen = list(CLAIMS) if names is None else [_known(name) for name in names]
     units = [ClaimUnit(name, seed, quick) for name in dict.fromkeys(chosen)]
-    count = min(workers or os.cpu_count() or 1, len(units))
+    check_choice(engine, workers, address, wait)
+    if engine == "local":
+        workers = min(workers or os.cpu_count() or 1, len(units))
     with contextlib.ExitStack() as stack:
         results = Results(folder or stack.enter_context(tempfile.TemporaryDirectory()))
+        refuse_outdated(units, results, recompute)
         watch = stack.enter_context(Watch())
-        engine = stack.enter_context(opened("local", count))
+        where = stack.enter_context(opened(engine, workers, address, wait=wait))
         with results.log:
-            complete(units, results, engine, lambda now: show_labels(watch, now, count))
+            complete(units, results, where, lambda now: show_labels(watch, now, where.workers))
         refuse_failures(results, units)
         stored = [tables["claim"]["result"][0].as_py() for tables in results.stored_tables(units)]
-    return [replace(ClaimResult.from_dict(json.loads(result)), command=command) for result in stored]
+    versions = {"gainbias": gainbias.__version__, **package_versions()}
+    return [
+        replace(ClaimResult.from_dict(json.loads(result)), command=command, versions=versions)
+        for result in stored
+    ]
 
 
 def _known(name: str) -> str:

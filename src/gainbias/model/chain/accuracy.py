@@ -19,9 +19,11 @@ from gainbias.model.checks import EPSILON
 from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.certificate import solve_and_certify
 from gainbias.model.solve.choice import DENSE_SOLVE_STATES, ELIMINATIONS
-from gainbias.model.solve.solution import ConvergenceError, Solution
+from gainbias.model.solve.solution import ConvergenceError, MultichainSolution, Solution
 from gainbias.model.solve.solve import poisson_solver
 from gainbias.model.solve.variance import knows_no_variance
+from gainbias.notebook import Card, InNotebooks
+from gainbias.types import Floats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +48,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class Accuracy(InNotebooks):
     """A table with what is known about each quantity."""
 
     rows: tuple[Known, ...]
@@ -65,6 +67,9 @@ class Accuracy:
         )
         return "\n".join(line.rstrip() for line in padded)
 
+    def _card(self) -> Card:
+        return Card("Accuracy", {}, [row._asdict() for row in self.rows])
+
     def to_frame(self) -> pd.DataFrame:
         """Return the table as a data frame, indexed by quantity (needs pandas)."""
         import pandas as pd
@@ -82,26 +87,53 @@ def accuracy_of(solution: Solution, *, derived: bool, eps: float) -> Accuracy:
     return Accuracy(tuple(rows))
 
 
+def accuracy_of_classes(solution: MultichainSolution) -> Accuracy:
+    """Return what is known about each number of a solution; `MultichainSolution.accuracy` says more."""
+    mrp, is_direct = solution.mrp, set(solution.method.split(", ")) <= set(ELIMINATIONS)
+    kind = "bound" if is_direct else "estimate"
+    rows = [
+        _worst("gain", mrp, solution.gain, solution.gain_error, "bound"),
+        _worst("bias", mrp, solution.bias, solution.bias_error, kind),
+    ]
+    law: Floats = np.asarray(solution.stationary.sum(axis=0))
+    rows.append(_worst_part("stationary", mrp, law, solution.stationary_error, kind))
+    if not knows_no_variance(mrp):
+        off = solution.class_asymptotic_variance_errors
+        worst = int(np.argmax(off))
+        value, where = float(solution.class_asymptotic_variances[worst]), f"worst class: {worst}"
+        rows.append(Known("asymptotic_variance", value, float(off[worst]), kind, where))
+    return Accuracy(tuple(rows))
+
+
 def _own(solution: Solution) -> Iterator[Known]:
-    is_direct = solution.method in ELIMINATIONS
+    mrp, is_direct = solution.mrp, solution.method in ELIMINATIONS
     kind = "bound" if is_direct else "estimate"
     yield Known("gain", solution.gain, solution.gain_error, "bound")
-    worst = int(np.argmax(solution.bias_error))
-    bias, error = float(solution.bias[worst]), float(solution.bias_error[worst])
-    yield Known("bias", bias, error, kind, f"worst state: {_label(solution.mrp, worst)}")
+    yield _worst("bias", mrp, solution.bias, solution.bias_error, kind)
     if is_direct:
-        visited = np.flatnonzero(solution.stationary_error > 0.0)
-        with np.errstate(divide="ignore"):
-            parts = solution.stationary_error[visited] / solution.stationary[visited]
-        state = int(visited[np.argmax(parts)])
-        value, error = float(solution.stationary[state]), float(solution.stationary_error[state])
-        yield Known("stationary", value, error, kind, f"worst state: {_label(solution.mrp, state)}")
+        yield _worst_part("stationary", mrp, solution.stationary, solution.stationary_error, kind)
     else:
         yield Known("stationary", 1.0, solution.stationary_error_total, kind, "sum over all states")
     if knows_no_variance(solution.mrp):
         return
     error = float(solution.asymptotic_variance_error)
     yield Known("asymptotic_variance", solution.asymptotic_variance, error, kind)
+
+
+def _worst(quantity: str, mrp: MarkovRewardProcess, values: Floats, errors: Floats, kind: str) -> Known:
+    """Return the row of the state whose number has the largest error."""
+    state = int(np.argmax(errors))
+    where = f"worst state: {_label(mrp, state)}"
+    return Known(quantity, float(values[state]), float(errors[state]), kind, where)
+
+
+def _worst_part(quantity: str, mrp: MarkovRewardProcess, values: Floats, errors: Floats, kind: str) -> Known:
+    """Return the row of the state whose number has the largest error relative to itself."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = np.where(errors > 0.0, errors / values, -1.0)
+    state = int(np.argmax(parts))
+    where = f"worst state: {_label(mrp, state)}"
+    return Known(quantity, float(values[state]), float(errors[state]), kind, where)
 
 
 def _label(mrp: MarkovRewardProcess, state: int) -> str:

@@ -104,6 +104,7 @@ def finite_horizon_values(mrp: MarkovRewardProcess, steps: int) -> FiniteHorizon
     [0.5, -0.5]
     """
     _check_steps(mrp, steps)
+    steps = int(steps)  # NumPy's own might overflow
     facts = long_run(mrp)
     bias, size = facts.bias, float(np.abs(facts.bias.high).max())
     with Watch() as watch, np.errstate(over="ignore", invalid="ignore"):
@@ -119,7 +120,7 @@ def finite_horizon_values(mrp: MarkovRewardProcess, steps: int) -> FiniteHorizon
     if steps == 0:
         error = 0.0
     return FiniteHorizonValues(
-        steps=int(steps),
+        steps=steps,
         level=facts.per_class(level),
         remainder=frozen(high),
         level_error=facts.per_class(level_error),

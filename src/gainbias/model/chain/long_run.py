@@ -18,6 +18,7 @@ from gainbias.model.solve.choice import first_that_meets
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.leaking import with_leaking_chain, write_leaking_residual
 from gainbias.model.solve.solution import Budget, Solver, available_memory
+from gainbias.notebook import InNotebooks
 from gainbias.progress import Watch
 from gainbias.types import Floats, Ints
 
@@ -29,7 +30,7 @@ MOST_GAIN_REFINEMENTS = 8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SplitValues:
+class SplitValues(InNotebooks):
     """Values of each state as a level, which may be huge, and a remainder, which has all of its digits."""
 
     level: float | Floats

@@ -30,11 +30,12 @@ from gainbias.model.solve.leaking import (
     with_leaking_chain,
 )
 from gainbias.model.solve.solution import MethodError
+from gainbias.notebook import InNotebooks
 from gainbias.types import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class HittingTimes:
+class HittingTimes(InNotebooks):
     """Mean and variance of the time until some states are reached, from each state.
 
     Attributes
@@ -73,7 +74,7 @@ class HittingTimes:
 
 
 @dataclass(frozen=True, eq=False)
-class HittingProbabilities:
+class HittingProbabilities(InNotebooks):
     """Probability that some states are ever reached, from each state.
 
     Attributes

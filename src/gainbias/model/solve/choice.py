@@ -181,14 +181,15 @@ def _best(reached: list[Answers], rewards: list[Floats]) -> Answers | None:
 
 def _refusal(mrp: MarkovRewardProcess, tol: float, method: str, tried: list[str], is_late: bool) -> str:
     """Return what an error says: what was tried, and what helps on this machine and in this case."""
+    scale = "scale the rewards or leave out the rarest transitions, if numbers leave the range of floats"
+    if mrp.mean_durations is not None:
+        scale = f"choose another unit of time, {scale}"
     ways = {
         "let method='auto' choose": method != "auto",
         "raise time_limit": is_late,
         "raise max_memory": any(" GB" in line for line in tried),
         "install the 'solvers' extra": any("METIS is not installed" in line for line in tried),
-        "scale the rewards or leave out the rarest transitions, if numbers leave the range of floats": any(
-            "error bound of inf" in line for line in tried
-        ),
+        scale: any("error bound of inf" in line for line in tried),
         "merge states that hardly differ": True,
     }
     lines = "".join(f"\n  - {line}" for line in tried)

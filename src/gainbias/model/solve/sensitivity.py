@@ -27,6 +27,7 @@ from gainbias.model.checks import (
 )
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.elimination.law import SMALLEST_NORMAL
+from gainbias.notebook import InNotebooks
 from gainbias.types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class _Effects(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sensitivity:
+class Sensitivity(InNotebooks):
     """The derivatives of the gain.
 
     Attributes

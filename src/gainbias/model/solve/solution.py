@@ -20,6 +20,7 @@ from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.sensitivity import Sensitivity
 from gainbias.model.solve.turns import Meter
 from gainbias.model.structure import Structure
+from gainbias.notebook import SHOWN_ROWS, Card, InNotebooks, states_of
 from gainbias.progress import Watch
 from gainbias.types import Floats
 
@@ -35,7 +36,7 @@ NO_VARIANCE = (
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(InNotebooks):
     """The exact long-run answer for a process with one recurrent class.
 
     Attributes
@@ -239,9 +240,18 @@ class Solution:
             self.mrp, self.stationary, self.bias, self.stationary_error, self.bias_error, with_rewards
         )
 
+    def _card(self) -> Card:
+        error = f" (error at most {self.gain_error:.1g})"
+        facts = {"gain": f"{self.gain:.10g}{error}", "process": self.mrp, "method": self.method}
+        if self._variance is not None:
+            facts["asymptotic variance"] = f"{self.asymptotic_variance:.6g}"
+        columns = {"share of time": self.stationary, "reward": self.rewards, "bias": self.bias}
+        left = self.mrp.num_states - SHOWN_ROWS
+        return Card("Solution", facts, states_of(self.mrp.labels, **columns), left_out=left)
+
 
 @dataclass(frozen=True, eq=False)
-class MultichainSolution:
+class MultichainSolution(InNotebooks):
     """The exact long-run answer for a process with any number of recurrent classes.
 
     Attributes
@@ -327,6 +337,59 @@ class MultichainSolution:
     def classes(self) -> tuple[NDArray[np.intp], ...]:
         """The states of each recurrent class."""
         return self.structure.recurrent
+
+    def accuracy(self) -> Accuracy:
+        """Return a table with the absolute error of each quantity, as `Solution.accuracy` does.
+
+        It has rows for gain and bias (the worst states), stationary (the entry that is worst relative to
+        itself) and asymptotic_variance (the worst class).
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> gambler = gb.MarkovRewardProcess([[1, 0, 0], [0.5, 0, 0.5], [0, 0, 1]], [0.0, 0.0, 3.0])
+        >>> table = gb.solve(gambler, multichain=True).accuracy()
+        >>> [row.quantity for row in table.rows], table["bias"].error < 1e-15
+        (['gain', 'bias', 'stationary', 'asymptotic_variance'], True)
+        """
+        from gainbias.model.chain.accuracy import accuracy_of_classes
+
+        return accuracy_of_classes(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with one row per state, indexed by label: class, stationary, reward, gain, bias.
+
+        The class of a transient state is -1, and its stationary probability is 0. Needs pandas.
+
+        Examples
+        --------
+        >>> import gainbias as gb
+        >>> gambler = gb.MarkovRewardProcess([[1, 0, 0], [0.5, 0, 0.5], [0, 0, 1]], [0.0, 0.0, 3.0])
+        >>> gb.solve(gambler, multichain=True).to_frame()
+               class  stationary  reward  gain  bias
+        state
+        0          0         1.0     0.0   0.0   0.0
+        1         -1         0.0     0.0   1.5  -1.5
+        2          1         1.0     3.0   3.0   0.0
+        """
+        import pandas as pd
+
+        labels = self.mrp.labels if self.mrp.labels is not None else range(self.mrp.num_states)
+        return pd.DataFrame(self._columns(), index=pd.Index(labels, name="state"))
+
+    def _columns(self) -> dict[str, NDArray[np.generic]]:
+        """Return what is known of each state."""
+        classes = np.full(self.mrp.num_states, -1)
+        for number, states in enumerate(self.classes):
+            classes[states] = number
+        share: Floats = np.asarray(self.stationary.sum(axis=0)).ravel()
+        numbers = {"stationary": share, "reward": self.rewards, "gain": self.gain, "bias": self.bias}
+        return {"class": classes, **numbers}
+
+    def _card(self) -> Card:
+        facts = {"classes": len(self.classes), "gain of each": self.class_gains, "process": self.mrp}
+        rows, left = states_of(self.mrp.labels, **self._columns()), self.mrp.num_states - SHOWN_ROWS
+        return Card("MultichainSolution", facts, rows, left_out=left)
 
 
 class ConvergenceError(RuntimeError):

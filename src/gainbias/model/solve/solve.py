@@ -123,6 +123,11 @@ def solve(
     limits = time_limit, max_memory
     with using_threads(count_threads(threads)):
         _check_arguments(mrp, tol, method, time_limit, max_memory, multichain)
+        if not isinstance(extra_rewards, Mapping | None):
+            raise ValueError(
+                "extra_rewards must be a mapping of names to vectors, as in {'cost': [...]}, found "
+                f"{type(extra_rewards).__name__}"
+            )
         answer, missed = _solved(mrp, tol, method, limits, extra_rewards, multichain=multichain, insist=False)
     for note in missed:
         warnings.warn(note, AccuracyWarning, stacklevel=2)

@@ -7,7 +7,7 @@ instances and measures them on the other half.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,34 +54,64 @@ class Summary:
     """
 
     def __init__(self, path: Path, params: Sequence[str]) -> None:
-        self._params = [name for name in params if name in _columns(path) and name != EXACT_COLUMN]
+        import pyarrow.parquet
+
+        self._file = pyarrow.parquet.ParquetFile(path)
+        names = self._file.schema_arrow.names
+        self._params = [name for name in params if name in names and name != EXACT_COLUMN]
         self._keys = ["task", "settings", "algorithm", *self._params, *SCHEDULE, *METRIC]
-        self._sums = _summed(path, self._keys)
+        self._instances = _instances(self._file)
+        self._shapes = _distinct(self._file, ["algorithm", *self._params, *SCHEDULE])
 
     @cached_property
     def points(self) -> DataFrame:
         """Table of means over all instances; see the class."""
-        return self._means(self._sums, ["step"])
+        return pandas.concat([part.points for part in self._all], ignore_index=True)
 
     @cached_property
     def halves(self) -> DataFrame:
         """Table of means at the last step, over every second instance and over the others."""
+        return pandas.concat([part.halves for part in self._all], ignore_index=True)
+
+    @cached_property
+    def _all(self) -> list[SummaryPart]:
+        return list(self.parts())
+
+    @property
+    def num_tasks(self) -> int:
+        """Number of tasks, with other settings for others."""
+        return len(self._instances[["task", "settings"]].drop_duplicates())
+
+    def parts(self) -> Iterator[SummaryPart]:
+        """Iterate over the tasks, some at a time as the table has them: memory is for these alone."""
+        for sums in _summed(self._file, self._keys, self._instances):
+            yield self._part(sums)
+
+    def _part(self, sums: DataFrame) -> SummaryPart:
         series = ["task", "settings", "algorithm", *self._params, "step_size", "c0", "xi"]
-        ends = self._sums.groupby(series, dropna=False)["step"].transform("max")
-        return self._means(self._sums[self._sums["step"] == ends], ["step", "half"])
+        ends = sums.groupby(series, dropna=False)["step"].transform("max")
+        halves = self._means(sums[sums["step"] == ends], ["step", "half"])
+        return SummaryPart(self._means(sums, ["step"]), halves)
 
     def _means(self, sums: DataFrame, others: list[str]) -> DataFrame:
         """Return means and intervals: what is one curve is decided by numbers, and named afterwards."""
         keys = [*self._keys, *others]
         table = _with_intervals(sums.groupby(keys, dropna=False, sort=False, observed=True))
         names = {
-            "task": _tasks(table),
-            "series": _series(table, self._params),
-            "schedule": _schedules(table),
+            "task": _tasks(table, self._instances),
+            "series": _series(table, self._params, self._shapes),
+            "schedule": _schedules(table, self._shapes),
             "metric": _spread(table, METRIC, metric_text),
         }
         columns = ["algorithm", "a", *others, "transitions", "instances", "runs", "diverged", *_FOUND]
         return table.assign(**names)[[*_NAMES, *columns]]
+
+
+class SummaryPart(NamedTuple):
+    """The points and halves of some tasks; see `Summary`."""
+
+    points: DataFrame
+    halves: DataFrame
 
 
 _NAMES = list(Names._fields)
@@ -90,8 +120,11 @@ _FOUND = ["mean", "low", "high", "path_low", "path_high", "exact"]
 
 KEYS = ["task", "metric", "series"]
 
+BEST_ORDER = ["task", "metric", "mean", "series"]
+"""In this order the best steps are listed."""
 
-def best_steps(summary: Summary) -> DataFrame:
+
+def best_steps(summary: Summary | SummaryPart) -> DataFrame:
     """Return for each task, metric and series the best step size, and the error at the last step with it.
 
     Returns
@@ -121,7 +154,7 @@ def best_steps(summary: Summary) -> DataFrame:
     counts = ["instances", "runs", "diverged"]
     intervals = ["mean", "low", "high", "path_low", "path_high"]
     columns = [*KEYS, "algorithm", "schedule", "a", *counts, *intervals, "at_edge", "apart"]
-    return found[columns].sort_values(["task", "metric", "mean", "series"], ignore_index=True)
+    return found[columns].sort_values(BEST_ORDER, ignore_index=True)
 
 
 def _tasks_to_split(halves: DataFrame) -> list[str]:
@@ -152,34 +185,40 @@ def for_charts(points: DataFrame) -> tuple[DataFrame, list[str]]:
     return points.assign(low=low, high=high), [str(task) for task in points.loc[alone, "task"].unique()]
 
 
-def _columns(path: Path) -> list[str]:
-    import pyarrow.parquet
+def _summed(file: Any, keys: list[str], instances: DataFrame) -> Iterator[DataFrame]:
+    """Iterate over sums over instances, those of a task as soon as all of its rows have been read.
 
-    names: list[str] = pyarrow.parquet.read_schema(path).names
-    return names
-
-
-def _summed(path: Path, keys: list[str]) -> DataFrame:
-    """Return sums over instances, both halves of them apart; each instance is averaged over its paths."""
-    import pyarrow.parquet
-
-    file = pyarrow.parquet.ParquetFile(path)
+    Both halves of the instances are apart; each instance is averaged over its paths.
+    """
     names = file.schema_arrow.names
     exact = [EXACT_COLUMN] if EXACT_COLUMN in names else []
     seed = ["seed"] if "seed" in names else []
     columns = [*keys, "instance", *seed, "step", "transitions", "error", *exact]
-    instances = _instances(file)
+    last = instances.groupby(["task", "settings"], as_index=False)["last_group"].max()
     waiting, total = DataFrame(), DataFrame()
     for group in range(file.num_row_groups):
         rows = file.read_row_group(group, columns=columns).to_pandas()
         rows = rows.merge(instances, on=_INSTANCE, how="left")
         waiting = pandas.concat([waiting, rows], ignore_index=True)
         whole = waiting["last_group"] <= group  # all their rows have come
-        if whole.any():
-            closed = _averaged(waiting[whole], [*keys, "step", "half", "original"], seed)
-            total = _added(pandas.concat([total, closed], ignore_index=True), [*keys, "step", "half"])
-            waiting = waiting[~whole]
-    return total
+        if not whole.any():
+            continue
+        closed = _averaged(waiting[whole], [*keys, "step", "half", "original"], seed)
+        total = _added(pandas.concat([total, closed], ignore_index=True), [*keys, "step", "half"])
+        waiting = waiting[~whole]
+        ended = total[["task", "settings"]].merge(last, how="left")["last_group"].to_numpy() <= group
+        if ended.any():
+            yield total[ended]
+            total = total[~ended]
+
+
+def _distinct(file: Any, columns: list[str]) -> DataFrame:
+    """Return the different rows of some columns."""
+    found = DataFrame()
+    for group in range(file.num_row_groups):
+        rows = file.read_row_group(group, columns=columns).to_pandas().drop_duplicates()
+        found = pandas.concat([found, rows], ignore_index=True).drop_duplicates()
+    return found
 
 
 _INSTANCE = ["task", "settings", "instance"]
@@ -277,10 +316,10 @@ def _reach(mean: Any, squares: Any, count: Any) -> Any:
     return student.ppf(0.5 + SWEEP_CONFIDENCE / 2, others) * np.sqrt(spread / count)
 
 
-def _tasks(table: DataFrame) -> Series[str]:
+def _tasks(table: DataFrame, every: DataFrame) -> Series[str]:
     """Return the id of each task, with the settings in which its variants differ."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for task, settings in table[["task", "settings"]].drop_duplicates().itertuples(index=False):
+    for task, settings in every[["task", "settings"]].drop_duplicates().itertuples(index=False):
         found.setdefault(task, []).append(json.loads(settings))
     varying = {task: _varying(variants) for task, variants in found.items()}
 
@@ -291,16 +330,16 @@ def _tasks(table: DataFrame) -> Series[str]:
     return _spread(table, ["task", "settings"], text)
 
 
-def _series(table: DataFrame, params: Sequence[str]) -> Series[str]:
+def _series(table: DataFrame, params: Sequence[str], every: DataFrame) -> Series[str]:
     """Return the id of each algorithm, with the parameters that vary and the shape of step sizes."""
     columns = ["algorithm", *params]
-    rows = table[columns].drop_duplicates().astype(object)
+    rows = every[columns].drop_duplicates().astype(object)
     varying = {
         algorithm: _varying([dict(zip(params, row[1:], strict=True)) for row in own.itertuples(index=False)])
         for algorithm, own in rows.groupby("algorithm")
     }
 
-    texts = {name: distinct_texts(table[name]) for name in (*params, "c0", "xi")}
+    texts = {name: distinct_texts(every[name]) for name in (*params, "c0", "xi")}
 
     def text(algorithm: str, kind: str, c0: float, xi: float, *values: float) -> str:
         given = dict(zip(params, values, strict=True))
@@ -311,9 +350,9 @@ def _series(table: DataFrame, params: Sequence[str]) -> Series[str]:
     return _spread(table, ["algorithm", "step_size", "c0", "xi", *params], text)
 
 
-def _schedules(table: DataFrame) -> Series[str]:
+def _schedules(table: DataFrame, every: DataFrame) -> Series[str]:
     """Return each step size as people write it, in digits that tell all of them apart."""
-    texts = [distinct_texts(table[name]) for name in ("a", "c0", "xi")]
+    texts = [distinct_texts(every[name]) for name in ("a", "c0", "xi")]
 
     def text(kind: str, *numbers: float) -> str:
         return _shape(kind, *(own.get(number, "") for own, number in zip(texts, numbers, strict=True)))

@@ -256,7 +256,7 @@ def unexplained(results: Archive, paper: Paper) -> DataFrame:
     """Return the printed numbers that no choice explains.
 
     Every stored combination of protocol, kind of error and target is tried for each distance, in the
-    Euclidean norm, which the paper names, and every protocol and reading for each condition number. With so
+    Euclidean norm, which the paper names, and every protocol and reading for each condition number. With that
     many choices some come near by chance, so what is left is hard to explain. A shortened study says nothing
     about distances, because they depend on the number of steps.
 

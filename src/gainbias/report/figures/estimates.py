@@ -1,4 +1,4 @@
-"""`plot`: an estimate, a series, a trace or a curve as a figure.
+"""The picture of an estimate: its gain over time, and the values of observations.
 
 `value_view` chooses the form in which values are drawn, and `gain_range` the range of the gain. Both return
 plain numbers, which the page of an estimate draws, too.
@@ -6,109 +6,28 @@ plain numbers, which the page of an estimate draws, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.algorithms.registry import short_title
-from gainbias.engine.trace import Kind, Trace
 from gainbias.evaluation.estimate import Estimate, History, in_percent
 from gainbias.evaluation.observations import NO_BOUND_BEYOND
-from gainbias.evaluation.series_estimate import GroupedSeries, SeriesEstimate
 from gainbias.evaluation.values.methods import NoValues
 from gainbias.features.maps import FeatureMap
-from gainbias.report.figures.series import draw_reason, draw_series, series_view
-from gainbias.report.figures.style import FAINT, INK, NEGATIVE, POSITIVE, Size, drawing, look_of, new_figure
-from gainbias.report.text import distinct_texts
-from gainbias.theory.curve.curve import Curve
+from gainbias.report.figures.style import FAINT, INK, NEGATIVE, POSITIVE, look_of
 from gainbias.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
-SIZE = Size(width=7.0, columns=2, legend_columns=4, panel_height=2.6, letters=8.0)
 BAND = 0.2
 """How dark a band is."""
 
 
-def plot(what: Estimate | SeriesEstimate | Trace | Curve, *, ax: Any = None, kind: Kind = "centred") -> Any:
-    """Draw an estimate, a series, a trace or a curve.
-
-    Parameters
-    ----------
-    what : Estimate, SeriesEstimate, Trace or Curve
-        The gain over time with its band, and the values of observations of one or two numbers; or the batch
-        means of a series with what was found in them, and why its verdict is what it is; or the errors of
-        all lanes of a run; or the root mean squared error of an exact curve.
-    ax : matplotlib.axes.Axes, optional
-        Draw there instead of in a new figure: several traces and curves may share one. Of an estimate only
-        the gain is then drawn, of a series only its batch means.
-    kind : {"centred", "full", "quotient"}
-        Which error of a trace or curve, see `Trace.errors`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Examples
-    --------
-    >>> import gainbias as gb
-    >>> estimate = gb.evaluate("FrozenLake-v1", "random", num_steps=5_000)
-    >>> figure = gb.plot(estimate)
-    >>> [panel.get_title(loc="left") for panel in figure.axes]
-    ['Gain per step', 'Relative values, with intervals']
-    """
-    if not isinstance(what, Estimate | SeriesEstimate | Trace | Curve):
-        raise ValueError(
-            "an Estimate, a SeriesEstimate, a Trace or a Curve can be drawn, found "
-            f"{type(what).__name__}{': choose one of its groups' * isinstance(what, GroupedSeries)}"
-        )
-    with drawing(SIZE):
-        if ax is None:
-            return _in_a_new_figure(what, kind)
-        _draw(what, ax, kind)
-        return ax.figure
-
-
-def _in_a_new_figure(what: Estimate | SeriesEstimate | Trace | Curve, kind: Kind) -> Figure:
-    beside = _drawn_beside(what)
-    if beside is None:
-        figure = new_figure(0.6 * SIZE.width, SIZE.panel_height)
-        _draw(what, figure.subplots(), kind)
-        return figure
-    figure = new_figure(SIZE.width, SIZE.panel_height)
-    left, right = figure.subplots(1, 2)
-    _draw(what, left, kind)
-    beside(right)
-    return figure
-
-
-def _drawn_beside(what: Estimate | SeriesEstimate | Trace | Curve) -> Callable[[Axes], None] | None:
-    """Return what draws the second panel, if there is one."""
-    if isinstance(what, Estimate):
-        values = value_view(what)
-        return None if values is None else partial(draw_values, values)
-    view = series_view(what) if isinstance(what, SeriesEstimate) else None
-    return None if view is None or view.reason is None else partial(draw_reason, view.reason)
-
-
-def _draw(what: Any, panel: Axes, kind: Kind) -> None:
-    drawers: dict[type, Callable[..., None]] = {
-        Estimate: _draw_gain,
-        SeriesEstimate: _draw_means,
-        Trace: _draw_trace,
-        Curve: _draw_curve,
-    }
-    drawers[type(what)](what, panel, kind)
-
-
-def _draw_gain(estimate: Estimate, panel: Axes, _: Kind) -> None:
+def draw_gain(estimate: Estimate, panel: Axes) -> None:
     """Draw the gain over time."""
     history, colour = estimate.history, look_of("single-chain").colour
     low, high = estimate.gain_interval
@@ -127,58 +46,6 @@ def _draw_gain(estimate: Estimate, panel: Axes, _: Kind) -> None:
     panel.set_xscale("log")
     panel.set_title(f"Gain per {estimate.per}")
     panel.set_xlabel("transitions")
-    panel.legend(loc="upper right")
-
-
-def _draw_means(estimate: SeriesEstimate, panel: Axes, _: Kind) -> None:
-    """Draw the batch means of a series, of which there may be none."""
-    view = series_view(estimate)
-    if view is not None:
-        draw_series(estimate, view, panel)
-
-
-def _draw_trace(trace: Trace, panel: Axes, kind: Kind) -> None:
-    """Draw all lanes; those of one step size and one set of parameters have one colour."""
-    errors, seen = trace.errors(kind), trace.transitions > 0
-    texts = {
-        name: distinct_texts(lane.params[name] for lane in trace.lanes) for name in trace.lanes[0].params
-    }
-    groups: dict[str, int] = {}
-    for lane, error in zip(trace.lanes, errors, strict=True):
-        params = "".join(f", {name} {texts[name][value]}" for name, value in lane.params.items())
-        name = f"{short_title(trace.algorithm.name)}, {lane.step_size}{params}"
-        first = name not in groups
-        colour = groups.setdefault(name, len(groups))
-        drawn = seen & np.isfinite(error)
-        panel.plot(
-            trace.transitions[drawn], error[drawn], color=_colour(trace.algorithm.name, colour),
-            linewidth=0.9, label=name if first else None,
-        )  # fmt: skip
-    _finish(panel, kind)
-
-
-def _draw_curve(curve: Curve, panel: Axes, kind: Kind) -> None:
-    error, seen = curve.errors(kind), curve.transitions > 0
-    drawn = seen & np.isfinite(error)
-    how = "exact" if curve.standard_error is None else f"mean of {curve.settings['lanes']} runs"
-    panel.plot(
-        curve.transitions[drawn], error[drawn], color=INK, linewidth=1.1, linestyle=(0.0, (4.0, 1.5)),
-        label=f"{short_title(curve.algorithm.name)}, {curve.settings['step_size']}, {how}",
-    )  # fmt: skip
-    _finish(panel, kind)
-
-
-def _finish(panel: Axes, kind: Kind) -> None:
-    panel.set(xscale="log", yscale="log", xlabel="transitions")
-    panel.set_ylabel(f"error of the values ({kind})")
-    panel.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0))  # above: lines may be anywhere
-
-
-def _colour(algorithm: str, number: int) -> str:
-    """Return the colour of an algorithm for its first group of lanes, then further ones."""
-    further = [look_of(name).colour for name in ("double-chain", "td-lambda", "implicit-td", "relative-td")]
-    colours = [look_of(algorithm).colour, *(one for one in further if one != look_of(algorithm).colour)]
-    return colours[number % len(colours)]
 
 
 LATE = 0.01
@@ -364,6 +231,7 @@ def _draw_map(view: ValueView, panel: Axes) -> None:
     mesh = panel.pcolormesh(across, up, values, cmap="RdBu", vmin=-largest, vmax=largest, shading="nearest")
     bar = panel.figure.colorbar(mesh, ax=panel)
     bar.outline.set_linewidth(0.0)
+    bar.set_label("relative value")
     panel.set_title("Relative values (white: seen too rarely)")
     panel.set_xlabel("first number")
     panel.set_ylabel("second number")

@@ -42,6 +42,7 @@ ALGORITHM_STYLES = {
     "td-lambda": LineStyle("#009E73", "^", (0.0, (4.0, 1.5)), 1.0),
     "implicit-td": LineStyle("#E69F00", "D", (0.0, (1.0, 1.5)), 1.2),
     "relative-td": LineStyle("#CC79A7", "v", (0.0, (5.0, 1.5, 1.0, 1.5)), 1.0),
+    "centred-td": LineStyle("#E69F00", "H"),
     "vrtd": LineStyle("#56B4E9", "P", (0.0, (2.0, 1.0)), 1.0),
     "vrtd-all-data": LineStyle("#56B4E9", "p", "-", 1.0),
     "lstd": LineStyle("#000000", "X", (0.0, (5.0, 2.5)), 0.8),

@@ -1,4 +1,4 @@
-"""The page of one evaluation: verdict and warnings first, the gain, how it settled down, and the values."""
+"""The page of one evaluation: the gain, whether to trust it, how it settled down, and the values."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from gainbias.report.pages.frame import (
     paragraph,
     script_data,
     sortable_table,
+    trust_of,
 )
 from gainbias.store import write_whole
 
@@ -77,6 +78,7 @@ def estimate_html(estimate: Estimate, made: Mapping[str, str]) -> str:
         "estimate.html",
         ["estimate.js"],
         title=f"Gain {escape(gain)}",
+        trust=trust_of(facts.verdict),
         verdict=conclusion(facts.verdict, bool(facts.gain_warnings), facts.warnings),
         gain=escape(gain),
         interval=escape(interval),

@@ -10,7 +10,7 @@ import platform
 import re
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
-from html import escape
+from html import escape, unescape
 from importlib import resources
 from string import Template
 from typing import Any, NamedTuple
@@ -105,11 +105,14 @@ def known_number(value: float, unit: str = "") -> str:
     Examples
     --------
     >>> known_number(12345.6, " s"), known_number(float("nan")), known_number(float("inf"))
-    ('1.235e+04 s', 'not known', 'without bound')
+    ('12,350 s', 'not known', 'without bound')
     """
     if math.isnan(value):
         return "not known"
-    return "without bound" if math.isinf(value) else f"{value:,.4g}{unit}"
+    if math.isinf(value):
+        return "without bound"
+    rounded = float(f"{value:.4g}")
+    return f"{rounded:,.0f}{unit}" if 1e4 <= abs(rounded) < 1e12 else f"{rounded:.4g}{unit}"
 
 
 MOST_CURVE_POINTS = 60
@@ -236,6 +239,11 @@ def colour_of(verdict: Verdict, is_doubted: bool) -> str:
     return ("open" if is_doubted else "held") if verdict.is_trusted else "failed"
 
 
+def trust_of(verdict: Verdict) -> str:
+    """Return the class of a number that may not be trusted: it is not to look like an answer."""
+    return "" if verdict.is_trusted else " untrusted"
+
+
 def concluded(words: str, colour: str, steps: Iterable[str]) -> str:
     """Return a conclusion as a box in the colour of a class, with what to do next."""
     return (
@@ -273,3 +281,45 @@ def emphasised(text: str) -> str:
 def paragraph(text: str) -> str:
     """Return text as a paragraph."""
     return f"<p>{escape(text)}</p>"
+
+
+GREEK = "alpha|beta|epsilon|eta|gamma|lambda|mu|phi|Phi|sigma|tau|theta|xi"
+
+_MATHEMATICS: tuple[tuple[str, str], ...] = (
+    (r"(?<![\w.])1e([+-]?\d+)(?!\w)", r"10^\1"),
+    (r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?\d+)(?!\w)", r"\1 · 10^\2"),
+    ("&gt;=", "≥"),
+    ("&lt;=", "≤"),
+    (r"(?<=theta) - (?=theta)", " &#8722; "),
+    (r"\bsqrt\(", "√("),
+    (r"(?<![\w-])a(?= (?:eta\d|/ |= \d))", "<i>a</i>"),
+    (r"(?<=\d)a(?=\))", "<i>a</i>"),
+    (r"(?<![\w<;-])([dntxT])(?![\w>-])", r"<i>\1</i>"),
+    (r"(?<![\w-])c0(?![\w-])", "<i>c</i><sub>0</sub>"),
+    (r"\^\(([^()]*)\)", r"<sup>\1</sup>"),
+    (r"\^(<i>T</i>|[+-]?[\d.]*\d)", r"<sup>\1</sup>"),
+    (rf"(?<![\w-])({GREEK})(\d?)(\*?)(?![a-zA-Z\d-])", r"<i>\1</i><sub>\2</sub><sup>\3</sup>"),
+    (r"(?<=</sup>)_(min|max)\b", r"<sub>\1</sub>"),
+    (r"(?<=\|)_(Dir)\b", r"<sub>\1</sub>"),
+    (r"<(sub|sup)></\1>", ""),
+    (r"(?<=<sup>)-", "&#8722;"),
+    (r"(?<=<sup>)\+", ""),
+    (r"<sup>\*</sup>", "<sup>&#8727;</sup>"),
+)
+"""What is written as in a terminal, and what it becomes, one after the other."""
+
+
+def typeset(text: str) -> str:
+    """Return escaped text whose mathematics, written as in a terminal, is set as mathematics.
+
+    Charts understand it, too. Words that only look alike, as in the name td-lambda, stay as they are.
+
+    Examples
+    --------
+    >>> typeset("at most eta1^-2 & 1/T in td-lambda")
+    'at most <i>η</i><sub>1</sub><sup>&#8722;2</sup> &amp; 1/<i>T</i> in td-lambda'
+    """
+    html = escape(text)
+    for pattern, meant in _MATHEMATICS:
+        html = re.sub(pattern, meant, html)
+    return re.sub(rf"<i>({GREEK})</i>", lambda found: f"<i>{unescape(f'&{found[1]};')}</i>", html)

@@ -10,7 +10,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +23,6 @@ from gainbias.report.data.results import (
     FLOOR_ALGORITHM,
     PAPER_SCORES,
     STUDIED,
-    TABLE_SCORES,
     Archive,
     Paper,
     Score,
@@ -31,7 +30,6 @@ from gainbias.report.data.results import (
     tail_of,
 )
 from gainbias.report.data.study_claims import STUDY_CLAIMS, StudyClaim
-from gainbias.report.data.verdicts import SCORES, with_caveat
 from gainbias.report.figures.style import look_of
 from gainbias.report.pages.frame import (
     MOST_CURVE_POINTS,
@@ -47,6 +45,7 @@ from gainbias.report.pages.frame import (
     short,
     sortable_table,
     thinned,
+    typeset,
 )
 from gainbias.report.paper_tables import (
     CONDITION_TITLES,
@@ -62,6 +61,7 @@ from gainbias.report.verdicts_page import (
     ALL_EXPLAINED,
     HOW_TO_READ,
     ONLY_CONDITIONS,
+    headline,
     in_the_paper,
     shortfalls,
     study_facts,
@@ -90,6 +90,7 @@ def page_html(results: Archive, paper: Paper, tables: StudyTables) -> str:
         ["chart.js", "maps.js", "page.js"],
         title="Average-reward TD learning: the study rebuilt",
         warning=warning(results.manifest),
+        headline="".join(f"<p>{escape(sentence)}</p>" for sentence in headline(tables.verdicts)),
         study=study_section(results.manifest),
         tables=tables_section(tables),
         verdicts=verdicts_section(tables, paper, results.manifest),
@@ -101,7 +102,8 @@ def warning(manifest: Mapping[str, Any]) -> str:
     """Return what must be said first of a study that is not the paper's; empty if there is nothing."""
     texts = [escape(str(manifest["outdated"]))] if "outdated" in manifest else []
     texts += [emphasised(text) for text in shortfalls(manifest)]
-    return "".join(f'<p class="warning" role="note">{text}</p>' for text in texts)
+    said = "".join(f"<p>{text}</p>" for text in texts)
+    return f'<div class="warning" role="note">{said}</div>' if said else ""
 
 
 def study_section(manifest: Mapping[str, Any]) -> str:
@@ -269,23 +271,56 @@ def verdicts_section(tables: StudyTables, paper: Paper, manifest: Mapping[str, A
     return "\n".join([*parts, _how_to_read()])
 
 
+OVERVIEW = {
+    "fair, quotient": "Fair, up to a constant",
+    "fair, centred": "Fair, centred",
+    "fair, full": "Fair, full",
+    **{name: name.capitalize() for name in PAPER_SCORES},
+}
+"""Titles of the columns of verdicts: the fair ones first."""
+
+
 def _overview(verdicts: DataFrame, paper: Paper) -> str:
     found = {(row.claim, row.score): row for row in verdicts.itertuples()}
-    scores = [score for score in (*SCORES, "fair") if (verdicts["score"] == score).any()]
+    has_fair = verdicts["score"].str.startswith("fair").any()
+    scores = [name for name in OVERVIEW if (verdicts["score"] == name).any()]
+    if has_fair and not any(name.startswith("fair,") for name in scores):
+        scores.insert(0, "fair, quotient")
     rows = []
     for claim in STUDY_CLAIMS:
-        link = f'<a href="#view=verdicts&amp;claim={claim.name}">{escape(claim.text)}</a>'
-        cells = "".join(_verdict_cell(found.get((claim.name, score))) for score in scores)
-        rows.append(f'<th scope="row">{link}</th><td>{escape(in_the_paper(claim, paper))}</td>{cells}')
-    titles = ["fair, no metric" if name == "fair" else name for name in scores]
-    header = ["Claim", "The paper's table", *titles]
+        link = f'<a href="#view=verdicts&amp;claim={claim.name}">{typeset(claim.text)}</a>'
+        own = {score: found.get((claim.name, score)) for score in (*scores, "fair")}
+        shared = _shared_caveat(row for row in own.values() if row is not None)
+        said = f'<p class="caveat">{escape(shared[:1].upper() + shared[1:])}.</p>' if shared else ""
+        cells = _verdict_cells(own, scores, shared)
+        rows.append(f'<th scope="row">{link}{said}</th>{cells}<td>{escape(in_the_paper(claim, paper))}</td>')
+    header = ["Claim", *(OVERVIEW[name] for name in scores), "By the paper's tables"]
     return framed_table("overview", "In how many runs each claim held", header, rows)
 
 
-def _verdict_cell(row: Any) -> str:
+def _shared_caveat(rows: Iterable[Any]) -> str:
+    """Return the caveats that all verdicts of a claim have: they are said once, beside the claim."""
+    found = [row.caveat.split("; ") for row in rows]
+    return "; ".join(words for words in found[0] if all(words in own for own in found)) if found else ""
+
+
+def _verdict_cells(own: Mapping[str, Any], scores: Sequence[str], shared: str) -> str:
+    """Return the cells of a claim; one stands for all fair metrics where a verdict depends on none."""
+    fair = [score for score in scores if score.startswith("fair,")]
+    others = [score for score in scores if score not in fair]
+    cells = [_verdict_cell(own[score], shared) for score in others]
+    if own["fair"] is None:
+        return "".join([_verdict_cell(own[score], shared) for score in fair] + cells)
+    return "".join([_verdict_cell(own["fair"], shared, len(fair)), *cells])
+
+
+def _verdict_cell(row: Any, shared: str, columns: int = 1) -> str:
     if row is None:
         return "<td>-</td>"
-    return f"<td>{badge(row.word)} {escape(with_caveat(f'{row.held} of {row.of}', row.caveat))}</td>"
+    wide = f' colspan="{columns}"' if columns > 1 else ""
+    caveat = "; ".join(words for words in row.caveat.split("; ") if words not in shared.split("; "))
+    said = f'<p class="caveat">({escape(caveat)})</p>' if caveat else ""
+    return f"<td{wide}>{badge(row.word)} {row.held} of {row.of}{said}</td>"
 
 
 def _claim(claim: StudyClaim, verdicts: DataFrame, paper: Paper) -> str:
@@ -301,13 +336,13 @@ def _claim(claim: StudyClaim, verdicts: DataFrame, paper: Paper) -> str:
     else:
         rows = [_verdict_row(row) for row in verdicts.itertuples()]
         parts.append(framed_table("reasons", claim.text, verdict_header(claim), rows))
-    summary = f"<summary>{escape(claim.text)}</summary>"
+    summary = f"<summary>{typeset(claim.text)}</summary>"
     return f'<details class="claim" data-claim="{claim.name}">{summary}{"".join(parts)}</details>'
 
 
 def _verdict_row(row: Any) -> str:
     score, word, *others = verdict_texts(row)
-    cells = "".join(f"<td>{escape(text)}</td>" for text in others)
+    cells = "".join(f"<td>{typeset(text)}</td>" for text in others)
     said = badge(row.word) + escape(word.removeprefix(row.word))
     return f'<th scope="row">{escape(score)}</th><td>{said}</td>{cells}'
 
@@ -355,8 +390,9 @@ def chart_data(results: Archive, paper: Paper) -> dict[str, Any]:
 
 
 def _protocols(results: Archive) -> list[str]:
-    """Return the stored protocols: those of the paper's tables in their order, then any others."""
-    return [name for name in dict.fromkeys((*TABLE_SCORES, *results.protocols)) if name in results.protocols]
+    """Return the stored protocols: the fair one, which the page opens with, the paper's, then any others."""
+    known = dict.fromkeys(("fair", *PAPER_SCORES, *results.protocols))
+    return [name for name in known if name in results.protocols]
 
 
 def _algorithms(results: Archive) -> list[str]:
@@ -376,9 +412,9 @@ def _algorithm(name: str) -> dict[str, Any]:
 
 
 def _opening(protocol: str) -> dict[str, str]:
-    """Return the metric and the target that a protocol is shown with at first."""
-    score = PAPER_SCORES.get(protocol, Score(protocol, "quotient", "bias"))
-    return {"kind": score.kind, "target": score.target}
+    """Return the metric, the target and the budget that a protocol is shown with at first."""
+    score = PAPER_SCORES.get(protocol, Score(protocol, "quotient", "bias", "transitions"))
+    return {"kind": score.kind, "target": score.target, "axis": score.budget}
 
 
 def _printed(paper: Paper) -> dict[str, Any]:

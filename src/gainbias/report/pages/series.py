@@ -1,4 +1,4 @@
-"""The page of a series, or of several by group: the verdict and what to do next, the series, and why.
+"""The page of a series, or of several by group: the mean, the verdict, what to do next, and why.
 
 `write_series_page` writes it. `next_steps` and `questions` are what it says in words: what to do about a
 verdict, and what was asked of the series, with the answers and what would be an alarm.
@@ -49,6 +49,7 @@ from gainbias.report.pages.frame import (
     paragraph,
     script_data,
     short,
+    trust_of,
 )
 from gainbias.store import write_whole
 
@@ -116,6 +117,7 @@ def _of_one(estimate: SeriesEstimate) -> dict[str, str]:
     return {
         "title": f"{name} {escape(value)}",
         "verdict": _conclusion(estimate),
+        "trust": trust_of(estimate.verdict),
         "headline": f"<span>{name}</span> {escape(value)}",
         "interval": escape(interval),
         "about": f"From {escape(estimate.data_in_words())}.",
@@ -140,6 +142,7 @@ def _of_groups(found: GroupedSeries) -> dict[str, str]:
         "verdict": concluded(
             words, "failed" if doubted else "held", ["Open a series below: it says why, and what to do."]
         ),
+        "trust": "",
         "headline": f"{len(found)} <span>series</span>",
         "interval": "",
         "about": f"From {total:,} numbers.",

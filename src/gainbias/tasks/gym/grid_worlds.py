@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gainbias.tasks.gym.continuing import gymnasium_table, installed_id
+from gainbias.tasks.gym.installed import gymnasium_table, installed_id
 from gainbias.tasks.gym.q_learning import LEARNING, Model, learned_process
 from gainbias.tasks.gym.table import TransitionTable
 from gainbias.tasks.paper import PAPER_CITATION, paper_numbers

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gainbias.tasks.gym.continuing import installed_id, optional
+from gainbias.tasks.gym.installed import installed_id, optional
 from gainbias.tasks.gym.q_learning import LEARNING, Model, learned_process
 from gainbias.tasks.gym.table import TransitionTable
 from gainbias.tasks.paper import PAPER_CITATION, paper_numbers

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from gainbias.kernels import kernel
 from gainbias.model.checks import frozen
 from gainbias.model.process import MarkovRewardProcess
+from gainbias.notebook import InNotebooks
 from gainbias.progress import Watch
 from gainbias.tasks.gym.continuing import continuing, ergodic
 from gainbias.tasks.gym.table import TransitionTable, scalarise
@@ -55,7 +56,7 @@ class LearningSettings(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedPolicy:
+class LearnedPolicy(InNotebooks):
     """A policy that Q-learning found, and how.
 
     Attributes

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainbias.model.checks import ROW_SUM_TOLERANCE, float_array, float_vector, frozen, state_labels
+from gainbias.notebook import InNotebooks
 from gainbias.types import Floats, Ints
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class TransitionTable:
+class TransitionTable(InNotebooks):
     """A finite decision process with episodes, as a list of outcomes.
 
     Parameters

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm
+from gainbias.algorithms.registry import ALGORITHMS
 from gainbias.engine.lanes import StepSize
 from gainbias.engine.paths import Sampling
+from gainbias.engine.run import usual_step_size, usual_steps
 from gainbias.engine.schedules import Constant, Harmonic, Polynomial, Schedule, as_schedule
 from gainbias.kernels import is_count
 from gainbias.model.checks import float_array
@@ -42,7 +44,7 @@ def bound(
     algorithm: Algorithm | str,
     problem: Problem | Task,
     *,
-    num_steps: int,
+    num_steps: int | None = None,
     step_size: StepSize | None = None,
     sampling: Sampling = "markov",
     as_printed: bool = False,
@@ -61,10 +63,11 @@ def bound(
         for comparison), or ``"reward-estimate"``, the plain average of the rewards.
     problem : Problem or Task
         Process and features.
-    num_steps : int
-        The number of steps T.
-    step_size : schedule or float
-        `Constant` (or a number), `Harmonic` or `Polynomial`; none for ``"reward-estimate"``.
+    num_steps : int, optional
+        The number of steps T; otherwise as many as `run` makes.
+    step_size : schedule or float, optional
+        `Constant` (or a number), `Harmonic` or `Polynomial`; none for ``"reward-estimate"``. Otherwise
+        that of `run`, about which the theorems say little; `recommend` finds steps about which they do.
     sampling : {"markov", "iid"}
         Follow the chain, or draw the state of each transition afresh from the stationary law.
     as_printed : bool
@@ -97,6 +100,7 @@ def bound(
     >>> round(result.constants["eta"], 6)
     0.7
     """
+    num_steps = usual_steps(problem) if num_steps is None else num_steps
     if not is_count(num_steps):
         raise ValueError(f"num_steps must be a positive integer, found {num_steps!r}")
     theorems = find_theorems(algorithm, problem, sampling, initial_weights, as_printed, params)
@@ -104,7 +108,9 @@ def bound(
         if step_size is not None:
             raise ValueError(f"the average of rewards has no step size, found {step_size!r}")
         return theorems.without_steps(int(num_steps))
-    return theorems.about(as_schedule(step_size), int(num_steps))  # type: ignore[arg-type]
+    known = algorithm if isinstance(algorithm, Algorithm) else ALGORITHMS.get(algorithm)
+    steps = usual_step_size(known, problem) if step_size is None else step_size
+    return theorems.about(as_schedule(steps), int(num_steps))  # type: ignore[arg-type]
 
 
 def find_theorems(

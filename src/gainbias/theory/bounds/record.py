@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gainbias.notebook import Card, InNotebooks
+
 WEIGHTS_ERROR = "E|theta_T - theta*|^2"
 """Expected squared Euclidean distance of the last weights from the fixed point."""
 
@@ -31,7 +33,7 @@ MOST_TERMS = 1_000_000
 
 
 @dataclass(frozen=True, repr=False)
-class Bound:
+class Bound(InNotebooks):
     """A guarantee that a theorem gives on one problem.
 
     Attributes
@@ -132,6 +134,17 @@ class Bound:
             for broken in self.violated
         )
         return f"Bound(not certified: {reasons})"
+
+    def _card(self) -> Card:
+        said = "says something" if self.informative else self.note
+        value = f"{self.value:.6g}" if self.certified else "none"
+        what = f"at most {value}" if self.certified else value
+        facts = {self.quantity: what, "": said, "theorem": self.theorem}
+        rows = [
+            {"condition": each.name, "holds": each.holds, "value": each.value, "limit": each.limit}
+            for each in self.conditions
+        ]
+        return Card("Bound", facts, rows, self.informative)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from gainbias.engine.schedules import Constant
 from gainbias.engine.trace import Kind, Norm, Scale, Space, Target
 from gainbias.kernels import is_count
 from gainbias.model.problem import Problem
+from gainbias.notebook import InNotebooks
 from gainbias.tasks.task import Task
 from gainbias.theory.curve.advance import moments_at
 from gainbias.theory.curve.enumeration import check_sampling
@@ -29,7 +30,7 @@ from gainbias.types import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Curve:
+class Curve(InNotebooks):
     """Means and mean squares of an algorithm's weights.
 
     Attributes
@@ -189,7 +190,7 @@ def exact_curve(
     Where a step is affine in the weights, its first and second moments follow a linear recursion. That is so
     for double-chain and its variants, for td-lambda, projected-td and implicit-td without a trace, for
     differential-td, and for discounted-td; nothing may be cut off at a radius. Others have no such
-    recursion: `single-chain` and `relative-td` multiply the weights by running means.
+    recursion: `single-chain`, `relative-td` and `centred-td` multiply the weights by running means.
 
     Parameters
     ----------
@@ -198,8 +199,8 @@ def exact_curve(
     params : mapping, optional
         Parameters by name, one value each.
     frozen : bool
-        For `single-chain`, `relative-td` and `almost-sure-td`: the curve of the algorithm whose running means
-        are at their limits from the first step on.
+        For `single-chain`, `relative-td`, `centred-td` and `almost-sure-td`: the curve of the algorithm whose
+        running means are at their limits from the first step on.
     lanes : int, optional
         Take the mean over this many runs instead, for any algorithm; its error is in `standard_error`.
     time_limit : float, optional

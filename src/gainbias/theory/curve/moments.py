@@ -14,13 +14,21 @@ Along a chain S(u) = E[z z^T, the chain is in u] obeys
 
     S'(v) = sum over u of P(u, v) M S(u) M^T,     M = I - alpha * sum over lefts of l(u) rho(u, v)^T.
 
-So S'(v) is the mixture of the S(u), and corrections of few ranks. A node u is a state, or a pair of states if
-there are two chains. A step costs about three products with d x d matrices for each possible transition.
+So S'(v) is the mixture of the S(u), and corrections of few ranks. Terms whose rho does not depend on v come
+first, at each node: with B = I minus these terms, S'(v) is the mixture of the B S(u) B^T, and corrections by
+the other terms. A node u is a state, or a pair of states if there are two chains. A step costs about three
+products with d x d matrices for each possible transition.
+
+With two chains these are the transitions of pairs, n^4 of them at most. But where rho does not see the next
+state of the second chain, as in double-chain, this state is drawn independently of the step. So the first
+chain moves alone, which are n^3 transitions, and then the second one, which is a product with its matrix.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -31,6 +39,9 @@ from gainbias.types import Floats, Ints
 
 HERE, OTHER = 0, 2
 """Numbers of the lefts that are rows of states: here, and that of the other chain."""
+
+NEXT_OTHER = 3
+"""Number of the right that is the row of the next state of the second chain."""
 
 FIRST, SECOND = 0, 1
 """Numbers of the two chains."""
@@ -299,6 +310,36 @@ class StepPlan:
         return np.asarray(np.einsum("nik,nlk->iln", np.einsum("nij,jkn->nik", part, gram), part))
 
 
+class BlindTerms(NamedTuple):
+    """Lefts and right sides, (nodes, terms, m + 1) each, of terms that do not see next states."""
+
+    lefts: Floats
+    rights: Floats
+
+    def moved(self, moments: Floats, step_size: float) -> Floats:
+        """Return B S B^T for each node, with B = I - alpha * sum over these terms of l rho^T."""
+        half = self.moved_rows(moments, step_size)
+        return self.moved_rows(half.transpose(0, 2, 1), step_size)
+
+    def moved_rows(self, rows: Floats, step_size: float) -> Floats:
+        """Return X B^T for the rows X of each node, (nodes, rows, m + 1)."""
+        if not self.lefts.shape[1]:
+            return rows
+        return np.asarray(rows - step_size * ((rows @ self.rights.transpose(0, 2, 1)) @ self.lefts))
+
+
+class SeeingTerms(NamedTuple):
+    """Lefts and right sides of terms that see next states.
+
+    `lefts` has the shape (nodes, terms, m + 1), `rights` (nodes, transitions * terms, m + 1). `lefts_before`
+    are the lefts of the nodes that the transitions to each node come from.
+    """
+
+    lefts: Floats
+    rights: Floats
+    lefts_before: Floats
+
+
 class Along:
     """The recursion of the second moments, for samples along a chain.
 
@@ -309,7 +350,13 @@ class Along:
 
     def __init__(self, made_of: Ingredients) -> None:
         self.coefficients, self.fixed, self.units = made_of.coefficients, made_of.fixed, made_of.units
-        self.first, self.second = first, second = made_of.first, made_of.second
+        self.first, second = made_of.first, made_of.second
+        first = self.first
+        self._moves_later: Floats | None = None
+        if second is not None and self._is_blind_to_next_of(second):
+            self._moves_later = second.transitions.toarray().T
+            second = _standing(second)
+        self.second = second
         pair = ALONE if second is None else second.transitions
         self.here, self.other = (part.ravel() for part in np.indices((first.size, pair.shape[0])))
         self.transitions = _product(first.transitions, pair)
@@ -317,7 +364,16 @@ class Along:
         self._other_entries = (
             _product(_ones_like(first.transitions), _numbered(pair)).data.astype(np.int64) - 1
         )
-        self._tables: tuple[Floats, Floats] | None = None
+        self._tables: tuple[BlindTerms, SeeingTerms] | None = None
+
+    def _is_blind_to_next_of(self, second: RowSource) -> bool:
+        """Whether steps see neither the next state of the second chain nor a reward that depends on it."""
+        if not self.fixed:
+            return False
+        coefficients, table = self.coefficients(1.0), second.transitions
+        of_state = np.repeat(second.rewards[table.indptr[:-1]], np.diff(table.indptr))
+        by_state = np.array_equal(of_state, second.rewards) or not np.any(coefficients[:, :, -1])
+        return bool(by_state and not np.any(coefficients[:, :, NEXT_OTHER]))
 
     def begin(self, x: Floats) -> Floats:
         """Return S(u) for first values x, measured from the origin: (nodes, m + 1, m + 1)."""
@@ -327,51 +383,84 @@ class Along:
 
     def step(self, moments: Floats, step_size: float) -> Floats:
         """Return S(u) after one step."""
-        lefts, rights = self._terms(step_size)
+        blind, seeing = self._terms(step_size)
         nodes, size = moments.shape[:2]
-        after = np.asarray(self._mixer @ moments.reshape(nodes, -1)).reshape(moments.shape)
-        count = rights.shape[1] // self._degree
-        products = rights @ moments
-        own = (nodes, self._degree, count, size)
-        squares = np.einsum("udim,udkm->udik", products.reshape(own), rights.reshape(own))
-        change = (0.5 * step_size**2) * np.einsum("udik,ukm->udim", squares, lefts)
-        change -= step_size * products.reshape(own)
-        change *= self._weight[:, :, None, None]
-        into = change.reshape(-1, count, size)[self._order]
-        into[self._missing] = 0.0
-        began = lefts[self._before]
-        shape = (nodes, -1, size)
-        correction = began.reshape(shape).transpose(0, 2, 1) @ into.reshape(shape)
-        after += correction
-        after += correction.transpose(0, 2, 1)
+        after = self._mixed(blind.moved(moments, step_size))
+        count = seeing.lefts.shape[1]
+        if count:
+            products = seeing.rights @ moments
+            own = (nodes, self._degree, count, size)
+            squares = _squares(products.reshape(own), seeing.rights.reshape(own))
+            change = (0.5 * step_size**2) * (squares.reshape(nodes, -1, count) @ seeing.lefts)
+            change -= step_size * blind.moved_rows(products, step_size)
+            change *= self._weight_of_rows(count)
+            into = change.reshape(-1, count, size)[self._order]
+            into[self._missing] = 0.0
+            shape = (nodes, -1, size)
+            correction = seeing.lefts_before.reshape(shape).transpose(0, 2, 1) @ into.reshape(shape)
+            after += correction
+            after += correction.transpose(0, 2, 1)
+        if self._moves_later is not None:
+            pairs = after.reshape(self.first.size, -1, size * size)
+            after = np.asarray(self._moves_later @ pairs).reshape(moments.shape)
         return after
 
-    def _terms(self, step_size: float) -> tuple[Floats, Floats]:
-        """Return lefts (nodes, lefts, m + 1) and right sides (nodes, degree * lefts, m + 1)."""
+    def _mixed(self, moments: Floats) -> Floats:
+        """Return the mixture of moments that moves bring to each node."""
+        flat = moments.reshape(self._mixer.shape[1], -1)
+        return np.asarray(self._mixer @ flat).reshape(moments.shape)
+
+    def _weight_of_rows(self, count: int) -> Floats:
+        return np.repeat(self._weight, count, axis=1)[:, :, None]
+
+    def _terms(self, step_size: float) -> tuple[BlindTerms, SeeingTerms]:
+        """Return the terms whose right sides do not see next states, and those whose do."""
         if self._tables is None or not self.fixed:
             self._tables = self._make_tables(self.coefficients(step_size))
         return self._tables
 
-    def _make_tables(self, coefficients: Floats) -> tuple[Floats, Floats]:
+    def _make_tables(self, coefficients: Floats) -> tuple[BlindTerms, SeeingTerms]:
         used = [i for i in range(coefficients.shape[1]) if np.any(coefficients[:, i])]
+        own = coefficients[self.here]
+        sees = [i for i in used if self._sees_next(own[:, i])]
+        others = [i for i in used if i not in sees]
         nodes, size = len(self.here), self.units.shape[1]
-        lefts = np.zeros((nodes, len(used), size))
-        for place, i in enumerate(used):
+        lefts = self._lefts(sees)
+        rights = self._rights(own[:, sees], slice(None)).reshape(nodes, -1, size)
+        blind = BlindTerms(self._lefts(others), self._rights(own[:, others], slice(1))[:, 0])
+        return blind, SeeingTerms(lefts, rights, lefts[self._before])
+
+    def _sees_next(self, own: Floats) -> bool:
+        """Whether a right side, (nodes, rights), has next states or rewards that depend on them."""
+        seen = bool(np.any(own[:, [1, NEXT_OTHER]]))
+        for j, rewards in self._rewards.items():
+            varied = np.any((rewards != rewards[:, :1]) & (self._weight > 0.0))
+            seen = seen or bool(varied and np.any(own[:, j]))
+        return seen
+
+    def _lefts(self, which: list[int]) -> Floats:
+        """Return the lefts of each node, (nodes, lefts, m + 1)."""
+        lefts = np.zeros((len(self.here), len(which), self.units.shape[1]))
+        for place, i in enumerate(which):
             lefts[:, place] = self._rows_here[i] if i < STATES else self.units[i - STATES]
         lefts[:, :, -1] = 0.0
-        own = coefficients[self.here][:, used]
-        rights = np.zeros((nodes, self._degree, len(used), size))
-        for j in (0, 2):
+        return lefts
+
+    def _rights(self, own: Floats, moves: slice) -> Floats:
+        """Return the right sides of some transitions from each node, (nodes, transitions, lefts, m + 1)."""
+        shape = (len(own), self._weight[:, moves].shape[1], own.shape[1], self.units.shape[1])
+        rights = np.zeros(shape)
+        for j in (0, OTHER):
             if np.any(own[:, :, j]):
                 rights += (own[:, :, j, None] * self._rows_here[j][:, None])[:, None]
-        for j in (1, 3):
+        for j in (1, NEXT_OTHER):
             if np.any(own[:, :, j]):
-                rights += own[:, None, :, j, None] * self._rows_after[j][:, :, None]
+                rights += own[:, None, :, j, None] * self._rows_after[j][:, moves, None]
         rights += (own[:, :, STATES:-2] @ self.units)[:, None]
         for j in (-2, -1):
             if np.any(own[:, :, j]):
-                rights[..., -1] += own[:, None, :, j] * self._rewards[j][:, :, None]
-        return lefts, rights.reshape(nodes, -1, size)
+                rights[..., -1] += own[:, None, :, j] * self._rewards[j][:, moves, None]
+        return rights
 
     @cached_property
     def _degree(self) -> int:
@@ -421,9 +510,10 @@ class Along:
 
     @cached_property
     def _mixer(self) -> Floats | CsrArray:
-        mixer = sparse.csr_array(self.transitions.T)
-        nodes = len(self.here)
-        return mixer.toarray() if mixer.nnz > DENSE_SHARE * nodes * nodes else mixer
+        """The transitions, transposed; of the first chain alone if the second one moves later."""
+        alone = self._moves_later is not None
+        mixer = sparse.csr_array((self.first.transitions if alone else self.transitions).T)
+        return mixer.toarray() if mixer.nnz > DENSE_SHARE * mixer.shape[0] ** 2 else mixer
 
     @cached_property
     def _incoming(self) -> tuple[Ints, Ints, Floats]:
@@ -454,6 +544,22 @@ class Along:
     def _missing(self) -> Floats:
         """Whether a place of these tables has no transition, (nodes, most)."""
         return self._incoming[2]
+
+
+def _squares(products: Floats, rights: Floats) -> Floats:
+    """Return rho_i^T S rho_k for all pairs of terms: (nodes, transitions, terms, terms)."""
+    count = rights.shape[2]
+    found = np.empty((*rights.shape[:3], count))
+    for i in range(count):
+        for k in range(i, count):
+            found[..., i, k] = found[..., k, i] = (products[:, :, i] * rights[:, :, k]).sum(axis=-1)
+    return found
+
+
+def _standing(chain: RowSource) -> RowSource:
+    """Return a chain that stays where it is, with its rewards, which are those of states."""
+    stays = sparse.csr_array(sparse.eye_array(chain.size, format="csr"))
+    return replace(chain, transitions=stays, rewards=chain.rewards[chain.transitions.indptr[:-1]])
 
 
 def _numbered(table: CsrArray) -> CsrArray:

@@ -93,9 +93,9 @@ const Chart = (() => {
     const shared = { ...axis(), type: "log", tickfont: { size: 12 } };
     layout[`xaxis${suffix}`] = { ...shared, anchor: `y${suffix}`, domain: [corner.x, corner.x + size.x],
       range: [last - DECADES, last + strip], hoverformat: ",d", unifiedhovertitle: { text: `%{x:,d} ${state.axis}` }, dtick: 1, exponentformat: "power", showgrid: false };
-    layout[`yaxis${suffix}`] = { ...shared, tickformat: "~g", nticks: 6, anchor: `x${suffix}`, domain: [corner.y, corner.y + size.y],
-      range: heights(data, curves, Object.fromEntries(names.map((name) => [name, printed[name]])),
-        end / 10 ** DECADES) };
+    const range = heights(data, curves, Object.fromEntries(names.map((name) => [name, printed[name]])), end / 10 ** DECADES);
+    layout[`yaxis${suffix}`] = { ...shared, ...Common.logarithmic(...range.map((power) => 10 ** power)), anchor: `x${suffix}`,
+      domain: [corner.y, corner.y + size.y], range };
     if (names.length) {
       layout.shapes.push({ type: "rect", xref: `x${suffix}`, yref: `y${suffix} domain`, x0: end,
         x1: 10 ** (last + strip), y0: 0, y1: 1, line: { width: 0 }, layer: "below",

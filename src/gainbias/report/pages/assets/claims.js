@@ -2,14 +2,15 @@
 
 // The page of claims: the claim that is open is in the fragment of its address; its charts are drawn when it opens.
 (() => {
-  const { axis, draw, errorBars, isWide, plain, readable, style } = Common;
+  const { axis, draw, errorBars, isWide, readable, style } = Common;
   const data = Common.data();
   const claims = Common.findAll(".claim");
 
+  // Names and titles are escaped already, and have their mathematics in them.
   function traceOf(line) {
     const colour = line.reference ? style("--soft") : readable(line.colour);
     return {
-      name: plain(line.name), x: line.x, y: line.y,
+      name: line.name, x: line.x, y: line.y,
       mode: line.reference ? "lines" : line.joined ? "lines+markers" : "markers",
       line: { color: colour, width: 1.4, dash: line.reference ? "dot" : line.dashes },
       marker: { color: colour, symbol: line.marker, size: 6 },
@@ -20,13 +21,17 @@
 
   function drawChart(element, chart) {
     const below = isWide(element) ? 0 : 24 * Math.ceil(chart.lines.length / 2);
-    const common = { ...axis(), automargin: true, exponentformat: "power" };
+    const common = { ...axis(), automargin: true };
+    const scaleOf = (kind, name) => {
+      const values = chart.lines.flatMap((line) => line[name]).filter((value) => value > 0);
+      return kind === "log" ? Common.logarithmic(Math.min(...values), Math.max(...values)) : { type: kind };
+    };
     draw(element, chart.lines.map(traceOf), {
       height: isWide(element) ? 380 : 330 + below, margin: { l: 60, r: 8, t: 40, b: 52 + below },
-      title: { text: plain(chart.title), x: 0, xref: "paper", xanchor: "left", font: { size: 14 } }, showlegend: true,
+      title: { text: chart.title, x: 0, xref: "paper", xanchor: "left", font: { size: 14 } }, showlegend: true,
       legend: isWide(element) ? {} : { orientation: "h", yref: "container", y: 0, yanchor: "bottom", font: { size: 11 } },
-      xaxis: { ...common, type: chart.xAxis, title: { text: plain(chart.x) } },
-      yaxis: { ...common, type: chart.yAxis, title: { text: plain(chart.y), standoff: 12 } },
+      xaxis: { ...common, ...scaleOf(chart.xAxis, "x"), title: { text: chart.x } },
+      yaxis: { ...common, ...scaleOf(chart.yAxis, "y"), title: { text: chart.y, standoff: 12 } },
     });
   }
 

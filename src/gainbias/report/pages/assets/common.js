@@ -36,8 +36,14 @@ const Common = (() => {
   const digits = (number, missing = "-") =>
     (Number.isFinite(number) ? String(Number(number.toPrecision(4))) : missing);
 
+  // A few numbers along a logarithmic axis: whole ones where they are short, powers of ten elsewhere.
+  const logarithmic = (least, most) => ({ type: "log", nticks: 4,
+    ...(least >= 1e-4 && most < 1e5 ? { tickformat: "~g" } : { exponentformat: "power" }) });
+
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const darkness = matchMedia("(prefers-color-scheme: dark)");
+  const root = document.documentElement;
+  const isPrinting = () => "print" in root.dataset;
 
   const channelsOf = (colour) => (colour.startsWith("#")
     ? [1, 3, 5].map((place) => parseInt(colour.slice(place, place + 2), 16))
@@ -48,7 +54,7 @@ const Common = (() => {
 
   // Dark colours would vanish on a dark page; black is whatever the page writes with.
   const readable = (colour) =>
-    (colour === "#000000" ? style("--ink") : darkness.matches ? lighter(colour) : colour);
+    (colour === "#000000" ? style("--ink") : darkness.matches && !isPrinting() ? lighter(colour) : colour);
 
   const seeThrough = (colour, share) => `rgba(${channelsOf(colour).join(",")},${share})`;
 
@@ -112,6 +118,15 @@ const Common = (() => {
       waiting = setTimeout(show, PAUSE);
     });
     darkness.addEventListener("change", show);
+    // Paper is light and narrow: all is drawn again for it, and afterwards for the screen.
+    addEventListener("beforeprint", () => {
+      root.dataset.print = "";
+      show();
+    });
+    addEventListener("afterprint", () => {
+      delete root.dataset.print;
+      show();
+    });
   }
 
   const words = () => new URLSearchParams(location.hash.slice(1));
@@ -206,7 +221,7 @@ const Common = (() => {
       tab.hidden = !views.includes(view);
       tab.setAttribute("aria-selected", isShown);
       tab.tabIndex = isShown ? 0 : -1;
-      find(`#${view}`).hidden = !isShown;
+      find(`#${view}`).hidden = !isShown && !isPrinting();
     }
   }
 
@@ -277,6 +292,6 @@ const Common = (() => {
   }
 
   return { axis, band, data, digits, downTo, draw, drawInText, errorBars, fillOptions, fillSeries, fillTabs, fillTitles, find, findAll,
-    heightOf, isWide, keepState, listen, logRange, make, onLook, plain, readable, say, scale, showSeries, showTabs,
+    heightOf, isPrinting, isWide, keepState, listen, logarithmic, logRange, make, onLook, plain, readable, say, scale, showSeries, showTabs,
     sortTable, style, unfold, words };
 })();

@@ -5,7 +5,7 @@
   const { find, findAll, make } = Common;
   const data = Common.data();
   const hasMaps = Object.keys(data.maps).length > 0;
-  const VIEWS = ["curves", "maps", "tables", "verdicts", "study"].filter((view) => view !== "maps" || hasMaps);
+  const VIEWS = ["verdicts", "curves", "maps", "tables", "study"].filter((view) => view !== "maps" || hasMaps);
   const AXES = ["steps", "transitions"];
   const FRAME_TIME = 350; // milliseconds
   const protocols = Object.keys(data.protocols);
@@ -78,10 +78,11 @@
       for (const option of select.options) option.hidden = option.disabled = !choices[name].includes(option.value);
       select.value = state[name];
     }
-    if (state.view === "curves") showCurves();
-    if (state.view === "maps") showMap();
-    else pause();
-    if (state.view === "tables") showTable();
+    const isShown = (view) => VIEWS.includes(view) && (state.view === view || Common.isPrinting());
+    if (state.view !== "maps") pause();
+    if (isShown("curves")) showCurves();
+    if (isShown("maps")) showMap();
+    if (isShown("tables")) showTable();
     if (state.view === "verdicts") showClaim();
   }
 

@@ -4,7 +4,7 @@
 (() => {
   const { axis, band, errorBars, find, findAll, plain, readable, style } = Common;
   const data = Common.data();
-  const VIEWS = ["steps", "best", "curves", "study"];
+  const VIEWS = ["best", "steps", "curves", "study"];
   const BEST = "best";
   const MOST_RATIO = 1000; // of the largest error shown at first to the smallest
   const HINTS = {
@@ -94,15 +94,16 @@
 
   function draw() {
     const element = find("#chart");
-    const logarithmic = { ...axis(), type: "log", automargin: true, exponentformat: "power" };
-    const titles = { steps: "Step size a", best: "Error at the last step", curves: state.axis === "steps" ? "Steps" : "Transitions" };
+    const titles = { steps: "Step size <i>a</i>", best: "Error at the last step", curves: state.axis === "steps" ? "Steps" : "Transitions" };
     const raw = { steps: sensitivity, best: bests, curves }[state.view]();
     const range = heights(raw);
     const traces = raw.map((trace) => (trace.fill ? Common.downTo(10 ** range[0], trace) : trace));
+    const across = traces.flatMap(({ x }) => x).filter((value) => value > 0);
+    const logarithmic = (least, most) => ({ ...axis(), ...Common.logarithmic(least, most), automargin: true });
     const layout = {
       height: Math.min(520, Math.max(320, 0.5 * element.clientWidth)),
-      xaxis: { ...logarithmic, title: { text: titles[state.view] } },
-      yaxis: { ...logarithmic, range, title: { text: Common.isWide(element) ? plain(state.metric) : "Error", standoff: 12 } },
+      xaxis: { ...logarithmic(Math.min(...across), Math.max(...across)), title: { text: titles[state.view] } },
+      yaxis: { ...logarithmic(...range.map((power) => 10 ** power)), range, title: { text: Common.isWide(element) ? plain(state.metric) : "Error", standoff: 12 } },
     };
     if (state.view === "best") {
       layout.yaxis = { automargin: true, tickvals: traces.map((_, place) => place), ticktext: traces.map(({ name }) => name),
@@ -119,12 +120,16 @@
     state = next;
     const isChart = state.view !== "study";
     Common.showTabs(VIEWS, state.view);
+    for (const view of ["steps", "curves"]) find(`#${view}`).hidden = view !== state.view; // they have nothing but a heading
     for (const part of ["form", "#algorithms", "#chart", "#status", "#hint"]) find(part).hidden = !isChart;
     for (const label of findAll("[data-for]")) label.hidden = label.dataset.for !== state.view;
     for (const select of findAll("[data-choice]")) select.value = state[select.dataset.choice];
     for (const row of findAll("#best tbody tr")) {
       row.hidden = row.dataset.task !== state.task || row.dataset.metric !== state.metric;
     }
+    find("#answer").hidden = state.view !== "best" && !Common.isPrinting();
+    for (const row of findAll("#answer tbody tr")) row.hidden = row.dataset.metric !== state.metric;
+    find("#answer caption").textContent = `The best on each task: ${state.metric}`;
     if (!isChart) return;
     const names = stored().map(([name]) => name);
     Common.showSeries(state.hide, (name) => names.includes(name), colourOf);

@@ -1,0 +1,147 @@
+"""Where and how words go on the screen: answers to standard output, everything about them to standard error.
+
+On a terminal an answer has boxes and bold type. In a pipe or a file, and after ``--quiet``, it is plain: a
+row is one line, however long, its cells are at least two spaces apart, and an empty cell is a dash. Warnings
+are always shown; notes, and where files went, are left out after ``--quiet``.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+class Screen:
+    """The place where answers are shown.
+
+    Examples
+    --------
+    >>> table = Table("state", "bias", title="Values")
+    >>> table.add_row("up", "[bold]0.5[/bold]")
+    >>> table.add_row("down", "")
+    >>> Screen().print(table)
+    Values
+    state  bias
+    up     0.5
+    down   -
+    """
+
+    _is_plain: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self._console = Console()
+
+    @staticmethod
+    @contextmanager
+    def plainly() -> Iterator[None]:
+        """Show nothing but rows and warnings inside the block, also on a terminal."""
+        before, Screen._is_plain = Screen._is_plain, True
+        try:
+            yield
+        finally:
+            Screen._is_plain = before
+
+    def print(self, *parts: Table | Text | str, style: str | None = None) -> None:
+        """Show tables and lines of an answer; lines that are plain strings may have markup."""
+        if self._console.is_terminal and not self._is_plain:
+            self._console.print(*parts, style=style)
+            return
+        for part in parts:
+            print("\n".join(rows_of(part)) if isinstance(part, Table) else _words(part))
+
+    def say(self, warnings: list[str], notes: list[str]) -> None:
+        """Write warnings and notes to standard error, a line each."""
+        for word in warnings:
+            tell(f"warning: {word}")
+        for word in () if self._is_plain else notes:
+            tell(f"note: {word}")
+
+
+def tell(words: str) -> None:
+    """Write a line to standard error, after all that was printed before.
+
+    Examples
+    --------
+    >>> tell("page: answer.html")
+    """
+    sys.stdout.flush()
+    print(words, file=sys.stderr, flush=True)
+
+
+def rows_of(table: Table) -> list[str]:
+    """Return the rows of a table as lines; one that has columns with names begins with them and its title.
+
+    Examples
+    --------
+    >>> table = Table(show_header=False, title="Solution")
+    >>> table.add_row("gain", "0.5")
+    >>> table.add_row("error of the gain", "1e-16")
+    >>> rows_of(table)
+    ['gain               0.5', 'error of the gain  1e-16']
+    """
+    columns = [[_words(cell) or "-" for cell in column.cells] for column in table.columns]
+    rows = [list(cells) for cells in zip(*columns, strict=True)]
+    lines = []
+    if table.show_header:
+        rows.insert(0, [_words(column.header) for column in table.columns])
+        lines = [_words(table.title)] if table.title else []
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
+    return lines + [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def _words(part: Any) -> str:
+    """Return what a cell or a line says, on one line and without markup."""
+    text = part if isinstance(part, Text) else Text.from_markup(str(part))
+    return " ".join(text.plain.split())
+
+
+@contextmanager
+def telling_of(command: str) -> Iterator[None]:
+    """Say in a line on standard error what Python warns of inside the block, and once that kernels compile.
+
+    Parameters
+    ----------
+    command : str
+        Whose lines these are.
+    """
+
+    def in_a_line(message: Warning | str, *_: Any, **__: Any) -> str:
+        return f"{command}: warning: {message}\n"
+
+    once = _Once(command)
+    logger = logging.getLogger("gainbias")
+    before, level = warnings.formatwarning, logger.level
+    warnings.formatwarning = in_a_line
+    logger.addHandler(once)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
+        logger.removeHandler(once)
+        logger.setLevel(level)
+
+
+class _Once(logging.Handler):
+    """Writes a notice of the package to standard error the first time that it is given."""
+
+    def __init__(self, command: str) -> None:
+        super().__init__()
+        self._command = command
+        self._told: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        words = record.getMessage()
+        if words not in self._told and not Screen._is_plain:
+            self._told.add(words)
+            tell(f"{self._command}: {words}")

@@ -1,0 +1,311 @@
+"""The demonstration: one small queue, asked in every way that there is, with the exact answer beside each.
+
+Customers come to one server, at `ARRIVALS` and `SERVICES` per hour. `demonstrate` simulates them, writes what
+a user would have (a column of numbers, an event log, a model, the log of a policy) into a folder, asks each
+for an answer, and ends in a page. Each answer has the command that gives it again from these files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gainbias.evaluation.estimate import Estimate, with_interval
+from gainbias.evaluation.evaluate import evaluate, evaluate_log
+from gainbias.evaluation.series import evaluate_series
+from gainbias.evaluation.series_estimate import SeriesEstimate, number_in_words
+from gainbias.model.solve.solve import solve
+from gainbias.progress import Watch
+from gainbias.report.pages.frame import PAGE, assembled, script_data
+from gainbias.report.write import write_page
+from gainbias.tasks.chains.operations import admission_process
+from gainbias.tasks.gym.installed import optional
+from gainbias.types import Floats, Ints
+
+ARRIVALS, SERVICES = 0.8, 1.0
+"""Customers who come, and who are served while there are any, per hour."""
+
+FEE, WAITING_COST = 4.0, 1.0
+"""What a customer pays who is let in, and what each costs per hour while there."""
+
+PLACES, LET_IN = 8, 3
+"""Most customers that there is room for; the good policy lets one in while fewer than this many are there."""
+
+CUSTOMERS, STEPS = 50_000, 60_000
+"""How long everything is simulated: customers of the queue, and steps of the log of a policy."""
+
+
+@dataclass(frozen=True)
+class DemoAnswer:
+    """One answer of the demonstration.
+
+    Attributes
+    ----------
+    have : str
+        What one has.
+    question : str
+    answer : str
+        With its interval.
+    exact : float
+        What is true.
+    command : str
+        Which command gives the answer again.
+    page : str or None
+        Name of its page in the folder.
+    """
+
+    have: str
+    question: str
+    answer: str
+    exact: float
+    command: str
+    page: str | None
+
+
+class AdmissionQueue:
+    """The queue as a simulator: an action decides whether a customer who comes would be let in.
+
+    Its methods are those of an environment of Gymnasium; `admission_environment` makes one of it.
+
+    Examples
+    --------
+    >>> queue = AdmissionQueue()
+    >>> queue.reset(seed=0)
+    (0, {})
+    """
+
+    def __init__(self) -> None:
+        self._random = np.random.default_rng()
+        self._customers = 0
+
+    def reset(self, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
+        """Begin with an empty queue."""
+        if seed is not None:
+            self._random = np.random.default_rng(seed)
+        self._customers = 0
+        return 0, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Wait until a customer comes, who is let in by action 1, or could leave."""
+        rate = ARRIVALS + SERVICES
+        reward = 0.0 - WAITING_COST * self._customers / rate
+        if self._random.random() < ARRIVALS / rate:
+            if action and self._customers < PLACES:
+                self._customers += 1
+                reward += FEE
+        else:
+            self._customers = max(0, self._customers - 1)
+        return self._customers, reward, False, False, {}
+
+
+def admission_environment() -> Any:
+    """Return the queue as an environment of Gymnasium, if that is installed.
+
+    Examples
+    --------
+    >>> admission_environment().observation_space.n
+    np.int64(9)
+    """
+    gymnasium = optional("gymnasium")
+
+    class AdmissionEnvironment(AdmissionQueue, gymnasium.Env):  # type: ignore[misc, name-defined]
+        observation_space = gymnasium.spaces.Discrete(PLACES + 1)
+        action_space = gymnasium.spaces.Discrete(2)
+
+    return AdmissionEnvironment()
+
+
+def admit_few(customers: int) -> int:
+    """Let a customer in while fewer than `LET_IN` are there.
+
+    Examples
+    --------
+    >>> admit_few(2), admit_few(3)
+    (1, 0)
+    """
+    return int(customers < LET_IN)
+
+
+def demonstrate(folder: Path) -> list[DemoAnswer]:
+    """Write the data and the pages of the demonstration into a new folder, and return its answers.
+
+    Parameters
+    ----------
+    folder : path
+        Must not exist.
+
+    Raises
+    ------
+    ValueError
+        If there is something already.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise ValueError(f"{folder} exists already: remove it, or name another folder")
+    folder.mkdir(parents=True)
+    answers = []
+    with Watch() as watch:
+        for number, ask in enumerate(QUESTIONS):
+            watch.show("asking (kernels are compiled on first use)", number, len(QUESTIONS))
+            answers.append(ask(folder))
+    (folder / PAGE).write_text(_page(answers), encoding="utf-8")
+    return answers
+
+
+def simulated_queue() -> tuple[Floats, Floats, Ints]:
+    """Simulate customers: how long each waited, and from which times on how many were there.
+
+    Examples
+    --------
+    >>> waits, times, customers = simulated_queue()
+    >>> len(waits), len(times), customers[:3].tolist()
+    (50000, 100000, [1, 0, 1])
+    """
+    rng = np.random.default_rng(0)
+    between = rng.exponential(1.0 / ARRIVALS, CUSTOMERS)
+    served = rng.exponential(1.0 / SERVICES, CUSTOMERS)
+    walk = np.concatenate([[0.0], np.cumsum(served[:-1] - between[1:])])
+    waits = walk - np.minimum.accumulate(walk)
+    comes = np.cumsum(between)
+    times = np.concatenate([comes, comes + waits + served])
+    order = np.argsort(times, kind="stable")
+    change = np.repeat([1, -1], CUSTOMERS)[order]
+    return waits.round(6), times[order].round(6), np.cumsum(change)
+
+
+def _write_columns(path: Path, columns: Mapping[str, Floats | Ints]) -> None:
+    """Write columns as text that has all their digits: the file and the numbers give the same answer."""
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    lines = [",".join(map(repr, row)) for row in rows]
+    path.write_text("\n".join([",".join(columns), *lines]) + "\n", encoding="utf-8")
+
+
+def _from_numbers(folder: Path) -> DemoAnswer:
+    file, waits = folder / "waits.csv", simulated_queue()[0]
+    _write_columns(file, {"wait": waits})
+    found = evaluate_series(waits)
+    assert isinstance(found, SeriesEstimate)  # there are no groups
+    write_page(found, folder / "waits.html")
+    return DemoAnswer(
+        have=f"a column of numbers: how long each of {CUSTOMERS:,} customers waited",
+        question="How long does a customer wait on average, in hours?",
+        answer=number_in_words(found.mean, found.interval, found.confidence),
+        exact=ARRIVALS / SERVICES / (SERVICES - ARRIVALS),
+        command=f"gainbias evaluate {file} --column wait",
+        page="waits.html",
+    )
+
+
+def _from_events(folder: Path) -> DemoAnswer:
+    file, (_, times, customers) = folder / "queue.csv", simulated_queue()
+    log = {"at": times, "customers": customers}
+    _write_columns(file, log)
+    found = evaluate_log(log, time="at", reward_rate="customers", per=1.0)
+    write_page(found, folder / "queue.html")
+    return DemoAnswer(
+        have="an event log: how many customers were there, from when on",
+        question="How many customers are there on average over time?",
+        answer=number_in_words(found.gain, found.gain_interval, found.confidence),
+        exact=ARRIVALS / (SERVICES - ARRIVALS),
+        command=f"gainbias evaluate {file} --time at --reward-rate customers --per 1",
+        page="queue.html",
+    )
+
+
+def _from_simulator(folder: Path) -> DemoAnswer:
+    page = folder / "simulator.html"
+    about: dict[str, Any] = {
+        "have": "a simulator, and a policy that lets a customer in while fewer than three are there",
+        "question": "What does the policy earn per event?",
+        "exact": _exact_gain(),
+        "command": f"gainbias evaluate {__name__}:admission_environment --policy {__name__}:admit_few",
+    }
+    try:
+        return _estimated(evaluate(admission_environment, admit_few), page, **about)
+    except ImportError as error:
+        return DemoAnswer(answer=f"left out: {error}", page=None, **about)
+
+
+def _from_model(folder: Path) -> DemoAnswer:
+    file, process = folder / "model.npz", admission_process(ARRIVALS, SERVICES, LET_IN, FEE, WAITING_COST)
+    np.savez(file, transitions=np.asarray(process.transitions), rewards=process.rewards)
+    found = solve(process)
+    return DemoAnswer(
+        have="a model of the same queue and policy: probabilities and rewards",
+        question="What does the policy earn per event, exactly?",
+        answer=f"{found.gain:.12g}, off by at most {found.gain_error:.0e}",
+        exact=_exact_gain(),
+        command=f"gainbias solve {file}",
+        page=None,
+    )
+
+
+def _from_other_policy(folder: Path) -> DemoAnswer:
+    """Ask the log of a policy that tosses a coin what the good policy would have earned."""
+    coins = np.random.default_rng(1).integers(0, 2, STEPS)
+    queue = AdmissionQueue()
+    here, _ = queue.reset(seed=0)
+    rows = []
+    for admit in coins.tolist():
+        after, reward, *_ = queue.step(admit)
+        rows.append((here, admit, reward))
+        here = after
+    file, policy = folder / "log.csv", np.array([admit_few(customers) for customers in range(PLACES + 1)])
+    columns = map(np.array, zip(*rows, strict=True))
+    log = dict(zip(("customers", "admit", "earned"), columns, strict=True))
+    _write_columns(file, log)
+    np.save(folder / "few.npy", policy)
+    found = evaluate_log(log, state="customers", action="admit", reward="earned", policy=policy)
+    return _estimated(
+        found,
+        folder / "another.html",
+        have=f"the log of another policy, which tossed a coin {STEPS:,} times",
+        question="What would the good policy have earned, which never ran?",
+        exact=_exact_gain(),
+        command=f"gainbias evaluate {file} --state customers --action admit --reward earned "
+        f"--policy {folder / 'few.npy'}",
+    )
+
+
+QUESTIONS = (_from_numbers, _from_events, _from_simulator, _from_model, _from_other_policy)
+"""What is asked, in this order: each writes its data and its page into a folder, and returns its answer."""
+
+
+def _exact_gain() -> float:
+    """Return the gain of the good policy from the law of a queue with few places, which is geometric."""
+    law = (ARRIVALS / SERVICES) ** np.arange(LET_IN + 1)
+    law /= law.sum()
+    earned = FEE * ARRIVALS * (1.0 - law[-1]) - WAITING_COST * (law @ np.arange(LET_IN + 1))
+    return float(earned / (ARRIVALS + SERVICES))
+
+
+def _estimated(found: Estimate, page: Path, **about: Any) -> DemoAnswer:
+    write_page(found, page)
+    words = with_interval(found.gain, found.gain_interval, found.confidence, found.per)
+    return DemoAnswer(answer=words, page=page.name, **about)
+
+
+def _page(answers: list[DemoAnswer]) -> str:
+    """Return the page with all questions and answers, links to their own pages, and how to get each again."""
+    return assembled(
+        "demo.html",
+        [],
+        title="One queue, asked in five ways",
+        answers="\n".join(map(_section, answers)),
+        data=script_data({}),
+    )
+
+
+def _section(one: DemoAnswer) -> str:
+    have, answer = escape(f"{one.have[:1].upper()}{one.have[1:]}."), f"<strong>{escape(one.answer)}</strong>"
+    if one.page is not None:
+        answer = f'<a href="{escape(one.page)}">{answer}</a>'
+    return (
+        f"<section><h2>{escape(one.question)}</h2><p>{have}</p><p>{answer} (exact: {one.exact:.6g})</p>"
+        f'<div class="scroll" role="region" tabindex="0" aria-label="Command">'
+        f'<code style="white-space: nowrap">{escape(one.command)}</code></div></section>'
+    )
