@@ -1,20 +1,16 @@
-"""A program: lanes of an algorithm in the simulator, compared with `gb.run`; or what they compile to."""
+"""A program: lanes of an algorithm in the simulator, compared with the processor; or what they compile to."""
 
 import sys
+import warnings
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
-from numba import cuda, typeof
 
 import gainbias as gb
-from gainbias.algorithms.algorithm import Setting
-from gainbias.engine.device import kernel_for, stream_words
-from gainbias.engine.paths import Sampler, stream
-from gainbias.features.matrix import column_lengths
-from gainbias.features.rows import DenseRows, rows_of
-from gainbias.kernels import gpu
+from gainbias.algorithms.registry import ALGORITHMS
 
-SEEDS, STEPS = (0, 1, 2), 200
+STEPS = 60
 
 
 def problems() -> dict[str, gb.Problem]:
@@ -30,73 +26,102 @@ def problems() -> dict[str, gb.Problem]:
     }
 
 
-class Lanes:
-    """One lane for each seed, as the kernel wants them."""
-
-    def __init__(self, algorithm: gb.Algorithm, problem: gb.Problem) -> None:
-        self.algorithm, self.problem, self.form = algorithm, problem, algorithm.form_for(problem.features.kind)
-        defaults = {**algorithm.params._field_defaults, **algorithm.declared.trial_params}
-        self.numbers = {name: float(defaults[name]) for name in algorithm.params._fields}
-        self.one = self.form.init(self.setting, self.params)
-        self.states = type(self.one)(*map(self.spread, self.one))
-
-    @property
-    def params(self):
-        wrap = (lambda x: np.array([x])) if self.form.laned else float
-        return self.algorithm.params(**{name: wrap(number) for name, number in self.numbers.items()})
-
-    @property
-    def setting(self) -> Setting:
-        d = self.problem.num_features
-        first = np.zeros((d, 1)) if self.form.laned else np.zeros(d)
-        lengths = column_lengths(self.problem.features)
-        return Setting(first, self.problem.ones_weights, self.problem.mrp.max_abs_reward, lengths)
-
-    def spread(self, array: np.ndarray) -> np.ndarray:
-        return np.repeat(array if self.form.laned else array[..., None], len(SEEDS), axis=-1)
-
-    def arguments(self) -> tuple:
-        rows, sampler = rows_of(self.problem.features), Sampler(self.problem.mrp)
-        if isinstance(rows, DenseRows):
-            rows = DenseRows(rows.matrix.copy())
-        params = self.algorithm.params(**{name: np.full(len(SEEDS), x) for name, x in self.numbers.items()})
-        chains = []
-        for name in ("first chain", "second chain"):
-            words = [stream_words(stream(seed, name, "markov")) for seed in SEEDS]
-            starts = [int(stream(seed, name, "start").random() * 12) for seed in SEEDS]
-            chains += [np.array(words, np.uint64).T.copy(), np.array(starts)]
-        ratios = np.repeat([[2.0], [1.0], [10.0]], len(SEEDS), axis=1)
-        return self.states, params, rows, sampler.table, *chains, ratios, np.zeros(len(SEEDS)), 0, STEPS
-
-    def weights(self, lane: int) -> np.ndarray:
-        cut = slice(lane, lane + 1) if self.form.laned else lane
-        state = type(self.one)(*(array[..., cut] for array in self.states))
-        return self.form.output(state, self.params, self.setting).weights.ravel()
+def same(one: gb.Trace, other: gb.Trace) -> bool:
+    """Whether two runs have the same bits."""
+    arrays = [(one.weights, other.weights), (one.gain, other.gain)]
+    return one.outcomes == other.outcomes and all(np.array_equal(a, b, equal_nan=True) for a, b in arrays)
 
 
-def main(name: str) -> None:
+def both(*given, **options) -> tuple[gb.Trace, gb.Trace]:
+    """Return a run on the processor and on the device."""
+    return gb.run(*given, **options), gb.run(*given, device="gpu", **options)
+
+
+def compare(name: str, problem: gb.Problem) -> bool:
+    """Whether an algorithm has the same bits with several seeds and step sizes, along a chain and without."""
+    sizes = [gb.Harmonic(2.0, 10.0), gb.Polynomial(0.5, 4.0, 0.7)]
+    usual = {"checkpoints": [0, 7, STEPS], "params": dict(ALGORITHMS[name].declared.trial_params)}
+    chain = both(name, problem, STEPS, sizes, seeds=(0, 5), **usual)
+    apart = both(name, problem, STEPS, 0.1, seeds=3, sampling="iid", **usual)
+    return same(*chain) and same(*apart)
+
+
+def fused_operations(name: str, problem: gb.Problem) -> int:
+    """Return how many fused operations there are in what a run would launch on a GPU that is not here."""
+    from numba import typeof
+
+    from gainbias.engine import device
+    from gainbias.kernels import gpu
+
+    texts = []
+    device.sent = device.fetched = np.copy
+    device.copy_over, device.free_memory, device.what_is_missing = np.copyto, lambda: 2**30, str
+    device.launch = lambda kernel, count, *given: texts.append(
+        gpu.assembly(kernel, tuple(typeof(one) for one in given))
+    )
+    params = dict(ALGORITHMS[name].declared.trial_params)
+    gb.run(name, problem, 1, 0.1, seeds=(0, 1), params=params, checkpoints=[1], device="gpu")
+    assert len(texts) >= 3, "a launch for paths, one for lanes, and one to look for what is not finite"
+    return sum(text.count("fma.") for text in texts)
+
+
+def own() -> gb.Algorithm:
+    """Return discounted TD as a user would write it, for one lane."""
+
+    class Params(NamedTuple):
+        discount: float = 0.9
+
+    class State(NamedTuple):
+        weights: np.ndarray
+
+    def init(setting, params):
+        return State(setting.weights.copy())
+
+    def step(state, params, rows, move, step_size):
+        here, after = gb.dot(rows, move.here, state.weights), gb.dot(rows, move.after, state.weights)
+        delta = move.reward + params.discount * after - here
+        gb.axpy(rows, move.here, step_size * delta, state.weights)
+
+    return gb.Algorithm(name="own", form=gb.Form(init, step), params=Params)
+
+
+def others() -> dict[str, bool]:
+    """Return what else is the same: one's own algorithms, lanes that diverge, what is kept."""
+    from gainbias.engine import device
+
+    problem = problems()["dense"]
+    listed = np.linspace(0.5, 0.1, STEPS)
+    mine = both(own(), problem, STEPS, [0.1, listed], seeds=(1, 2), params={"discount": [0.5, 0.9]})
+    wild = both("td-lambda", problem, 400, [0.1, 200.0], seeds=range(2), checkpoints=[50, 400])
+    looks = gb.Checkpoints([3, STEPS], keep="errors")
+    kept = both("double-chain", problem, STEPS, 0.1, checkpoints=looks, sampling=gb.Markov(start=3))
+    device.MOST_STRETCH_BYTES = 7 * (16 + 8)
+    short = both("td-lambda", problem, STEPS, 0.1)
+    return {
+        "own algorithm": same(*mine),
+        "diverged": same(*wild) and {o.status for o in wild[1].outcomes} == {"diverged", "finished"},
+        "errors kept": same(*kept) and np.array_equal(kept[0].errors(), kept[1].errors()),
+        "short stretches": same(*short),
+    }
+
+
+def main(what: str, name: str = "") -> None:
     """Print a line for each kind of features."""
-    algorithm = gb.ALGORITHMS[name]
+    if what == "others":
+        for thing, good in others().items():
+            sys.stdout.write(f"{thing}: {'the same bits' if good else 'DIFFERENT BITS'}\n")
+        return
     for kind, problem in problems().items():
-        if algorithm.declared.tabular_only and kind != "tabular":
+        if ALGORITHMS[name].declared.tabular_only and kind != "tabular":
             continue
-        lanes = Lanes(algorithm, problem)
-        arguments = lanes.arguments()
-        kernel = kernel_for(lanes.form, type(lanes.one), algorithm.params, arguments[2], algorithm.chains)
-        if not gpu.is_simulated():
-            text = gpu.assembly(kernel, tuple(map(typeof, arguments)))
-            print(f"{name} {kind}: {text.count('fma.')} fused")
-            continue
-        with np.errstate(all="ignore"):
-            cuda.jit(kernel)[1, len(SEEDS)](*arguments)
-        size = gb.Harmonic(2.0, 10.0)
-        trace = gb.run(name, problem, STEPS, size, seeds=SEEDS, params=lanes.numbers, checkpoints=[STEPS])
-        same = all(np.array_equal(lanes.weights(k), trace.weights[k, -1]) for k in range(len(SEEDS)))
-        print(f"{name} {kind}: {'the same bits' if same else 'DIFFERENT BITS'}")
+        if what == "assembly":
+            sys.stdout.write(f"{name} {kind}: {fused_operations(name, problem)} fused\n")
+        else:
+            sys.stdout.write(
+                f"{name} {kind}: {'the same bits' if compare(name, problem) else 'DIFFERENT BITS'}\n"
+            )
 
 
 if __name__ == "__main__":
-    import warnings
-
     warnings.simplefilter("ignore")
-    main(sys.argv[1])
+    main(*sys.argv[1:])
