@@ -268,9 +268,9 @@ class DeviceLanes:
     def _finite(self, states: Any) -> Bools:
         good = sent(np.ones(len(self.lanes), np.int64))
         for array in states:
-            if array.dtype.kind == "f":
-                size = math.prod(array.shape)
-                launch(finite_kernel(), len(self.lanes), array.reshape(size // len(self.lanes), -1), good)
+            height = math.prod(array.shape) // len(self.lanes)
+            if array.dtype.kind == "f" and height > 0:
+                launch(finite_kernel(), len(self.lanes), array.reshape(height, len(self.lanes)), good)
         return np.asarray(fetched(good) > 0)
 
     def _first_bad_steps(self, fallen: Bools, sizes: Any, count: int) -> Ints:

@@ -99,7 +99,7 @@ def copy_over(target: Any, source: Any) -> None:
 
 
 def launch(kernel: Any, count: int, *arguments: Any) -> None:
-    """Run a kernel of `DeviceForms.kernel` with at least so many threads."""
+    """Run a kernel of `DeviceForms.kernel` with at least `count` threads."""
     threads = min(count, THREADS_OF_A_BLOCK)
     with unfused(), warnings.catch_warnings():
         # Of few threads on hardware; of overflow on the simulator.
