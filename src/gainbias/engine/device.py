@@ -48,7 +48,7 @@ HALF = np.uint64(32)
 MULTIPLIER_HIGH, MULTIPLIER_LOW = np.uint64(2549297995355413924), np.uint64(4865540595714422341)
 MASK_ROTATION, BITS = np.uint64(63), np.uint64(64)
 ELEVEN, ROTATION_AT = np.uint64(11), np.uint64(58)
-SPACING = 1.0 / 9007199254740992.0
+UNIFORM_SPACING = 1.0 / 9007199254740992.0
 
 
 def high_product(a: Any, b: Any) -> Any:
@@ -70,7 +70,7 @@ def next_uniform(stream: Any, lane: int) -> float:
     stream[0, lane], stream[1, lane] = new_high, sum_low
     mixed, turn = new_high ^ sum_low, new_high >> ROTATION_AT
     word = (mixed >> turn) | (mixed << ((BITS - turn) & MASK_ROTATION))
-    return float(word >> ELEVEN) * SPACING
+    return float(word >> ELEVEN) * UNIFORM_SPACING
 
 
 def stream_words(generator: np.random.Generator) -> list[int]:
