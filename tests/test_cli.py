@@ -183,7 +183,7 @@ class TestDoctor:
         assert answer["versions"]["numpy"] == np.__version__
         assert answer["versions"]["gainbias"] == gb.__version__
         assert set(answer["versions"]) == {"python", "gainbias", "numpy", "scipy", "numba", "rich"}
-        assert set(answer["extras"]) == {"solvers", "gym", "mo", "report", "data", "cluster"}
+        assert set(answer["extras"]) == {"solvers", "gym", "mo", "report", "data", "cluster", "gpu"}
 
     def test_threads(self, capsys, monkeypatch):
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")

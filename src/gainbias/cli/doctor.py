@@ -20,7 +20,8 @@ def health() -> dict[str, Any]:
     -------
     dict
         "versions" of what is needed; "extras", the same of the parts of each (None where one is missing);
-        "threads", cores and threads of linear algebra; "kernels", which are compiled already, and where.
+        "threads", cores and threads of linear algebra; "kernels", which are compiled already, and
+        where; "gpu", its name and free memory, or what is missing.
 
     Examples
     --------
@@ -35,7 +36,13 @@ def health() -> dict[str, Any]:
             versions[name] = metadata.version(name)
         elif extra not in ("test", "docs", "all"):
             extras.setdefault(extra, {})[name] = installed_version(name)
-    return {"versions": versions, "extras": extras, "threads": _threads(), "kernels": _kernels()}
+    return {
+        "versions": versions,
+        "extras": extras,
+        "threads": _threads(),
+        "kernels": _kernels(),
+        "gpu": _gpu(),
+    }
 
 
 def installed_version(name: str) -> str | None:
@@ -62,6 +69,16 @@ def _kernels() -> dict[str, Any]:
         "stored": sum(file.suffix == ".nbi" for file in kept),
         "megabytes": round(sum(file.stat().st_size for file in kept) / 1e6, 1),
     }
+
+
+def _gpu() -> dict[str, Any]:
+    """Return the name and the free memory of the GPU, or one sentence about what is missing."""
+    from gainbias.kernels.gpu import device_name, free_memory, what_is_missing
+
+    missing = what_is_missing()
+    if missing:
+        return {"device": None, "free_gigabytes": None, "missing": missing}
+    return {"device": device_name(), "free_gigabytes": round(free_memory() / 2**30, 1), "missing": None}
 
 
 def _parsed(requirement: str) -> tuple[str, str | None]:

@@ -222,6 +222,7 @@ def _add_run(verbs: Any) -> None:
     verb.add_argument(
         "--tail-average", type=float, help="average the weights after this fraction of the steps"
     )
+    verb.add_argument("--device", default="cpu", help="cpu or gpu (default: %(default)s)")
 
 
 def _add_bound(verbs: Any) -> None:

@@ -577,13 +577,13 @@ def show_health(answer: dict[str, Any]) -> None:
         for name, found in parts.items():
             optional.add_row(extra, name, found or escape(f"missing: pip install 'gainbias[{extra}]'"))
     state = Table(show_header=False, title="This machine")
-    for name, text in _state(answer["threads"], answer["kernels"]).items():
+    for name, text in _state(answer["threads"], answer["kernels"], answer["gpu"]).items():
         state.add_row(name, escape(text))
     Screen().print(base, optional, state)
 
 
-def _state(threads: dict[str, Any], kernels: dict[str, Any]) -> dict[str, str]:
-    """Return threads and kernels in words."""
+def _state(threads: dict[str, Any], kernels: dict[str, Any], gpu: dict[str, Any]) -> dict[str, str]:
+    """Return threads, kernels and the GPU in words."""
     limit = threads["linear_algebra"]
     stored = f"{kernels['stored']} in {kernels['folder']}, {kernels['megabytes']:g} MB; may be deleted"
     nowhere = "not kept: each process compiles what it needs"
@@ -592,6 +592,7 @@ def _state(threads: dict[str, Any], kernels: dict[str, Any]) -> dict[str, str]:
         "linear algebra": f"threads: {limit}" if limit else "as many threads as there are cores",
         "kernels": "compiled" if kernels["compiled"] else "not compiled, and slow: NUMBA_DISABLE_JIT is set",
         "compiled before": stored if kernels["folder"] else nowhere,
+        "GPU": gpu["missing"] or f"{gpu['device']}; {gpu['free_gigabytes']:g} GB free",
     }
 
 

@@ -137,6 +137,7 @@ def _run(options: argparse.Namespace) -> int:
         params=arguments.read_settings(options.param),
         sampling=options.sampling,
         tail_average=options.tail_average,
+        device=options.device,
     )
     _answer(options, trace_summary(trace, time.perf_counter() - start), show_trace)
     return FAILED if any(one.status == "interrupted" for one in trace.outcomes) else DONE

@@ -14,7 +14,7 @@ import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -66,6 +66,7 @@ def run(
     tail_average: float | None = None,
     initial_weights: Floats | None = None,
     threads: int | None = None,
+    device: Literal["cpu", "gpu"] = "cpu",
 ) -> Trace:
     """Run an algorithm on a problem and return what it learned.
 
@@ -101,6 +102,9 @@ def run(
     threads : int, optional
         How many work at once, at most; no number changes a result. By default all cores, or as many as
         GAINBIAS_THREADS in the environment says.
+    device : "cpu" or "gpu"
+        Where lanes run. What a GPU needs and what has been checked is on the page "On a GPU"; nothing of it
+        has been run on real hardware yet.
 
     Returns
     -------
@@ -123,6 +127,7 @@ def run(
     step_size = usual_step_size(chosen, problem) if step_size is None else step_size
     problem = problem.problem if isinstance(problem, Task) else problem
     check_problem(chosen, problem)
+    _check_device(device, tail_average, threads)
     lanes = make_lanes(chosen, seeds, step_size, params or {})
     warn_of_large_steps(chosen, lanes, problem)
     _warn_of_idle_traces(chosen, lanes, sampling)
@@ -142,7 +147,7 @@ def run(
     for lane in lanes:
         lane.step_size.values(num_steps - 1, num_steps)  # an array that is too short is refused now
     record = CheckpointRecord(plan, lanes, looks.keep)
-    steps_done = _work_through(plan, record, make_groups(chosen, lanes, plan.form), threads)
+    steps_done = _work_through(plan, record, lanes, threads, device)
     return Trace(
         chosen,
         problem,
@@ -202,10 +207,16 @@ def usual_step_size(algorithm: Algorithm | None, problem: Problem | Task) -> Sch
 
 
 def _work_through(
-    plan: RunPlan, record: CheckpointRecord, groups: list[Group], threads: int | None
+    plan: RunPlan, record: CheckpointRecord, lanes: list[Lane], threads: int | None, device: str
 ) -> list[int]:
-    """Run all groups in threads, and return for each lane how many steps it made."""
+    """Run all lanes, in groups and threads or on a GPU; return for each how many steps it made."""
+    groups = make_groups(plan.algorithm, lanes, plan.form)
     check_form(plan, groups[0])
+    if device == "gpu":
+        from gainbias.engine.device import run_on_device
+
+        with compile_errors_in_words(plan.algorithm):
+            return run_on_device(plan, record, lanes)
     pieces = [Work(plan, record, part) for part in _shares(groups, count_threads(threads))]
     stop, total = threading.Event(), len(pieces) * int(plan.checkpoints[-1])
     with Watch() as watch, ThreadPoolExecutor(count_threads(threads)) as pool:
@@ -248,6 +259,15 @@ def _outcome(record: CheckpointRecord, place: int, steps_done: int, num_steps: i
     if place in record.diverged:
         return Outcome("diverged", record.diverged[place])
     return Outcome("finished" if steps_done == num_steps else "interrupted", steps_done)
+
+
+def _check_device(device: str, tail_average: float | None, threads: int | None) -> None:
+    if device not in ("cpu", "gpu"):
+        raise ValueError(f"device must be 'cpu' or 'gpu', found {device!r}")
+    if device == "gpu" and tail_average is not None:
+        raise ValueError("tail_average is not computed on a GPU: leave it out, or use device='cpu'")
+    if device == "gpu" and threads is not None:
+        raise ValueError("threads are those of the processor: leave them out, or use device='cpu'")
 
 
 def check_form(plan: RunPlan, group: Group) -> None:

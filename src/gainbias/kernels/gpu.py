@@ -1,0 +1,247 @@
+"""Steps on a GPU: device functions made from the very functions that kernels consist of.
+
+`DeviceForms` takes a step and returns it as a function that kernels on a GPU can call: its byte code, with
+the names of all functions of this package that it calls bound to device functions made likewise. A function
+that has one implementation for each type is bound to the one for the types that are in use.
+
+Fused multiply-add is off: a product is rounded before it is added to, as on the processor, so that results
+have the same bits. NVVM then writes ``mul.rn`` and ``add.rn``, which no later stage may fuse. Optimising when
+linking is off as well, because the linker would compile once more by rules of its own.
+
+On numba-cuda's simulator arrays of the device are those of NumPy.
+"""
+
+# numba-cuda has few types, and names that it does not list as its own.
+# mypy: disable-error-code="no-untyped-call, attr-defined, no-any-return"
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import inspect
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+from gainbias.kernels.compile import ByType
+
+THREADS_OF_A_BLOCK = 128
+"""Lanes that a multiprocessor takes up together."""
+
+_FUNCTIONS = ModuleType("functions")
+_FUNCTIONS.__dict__.update({**vars(np), "sqrt": math.sqrt, "copysign": math.copysign})
+"""What stands for NumPy in device functions: numba-cuda lacks some of its functions of numbers."""
+
+
+def is_simulated() -> bool:
+    """Whether kernels for a GPU run in Python, on numba-cuda's simulator."""
+    return os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "1"
+
+
+def what_is_missing() -> str:
+    """Return one sentence about what a GPU needs that is not here, and how to get it; empty if nothing is."""
+    if is_simulated():
+        return ""
+    if find_spec("numba_cuda") is None:
+        return "numba-cuda is not installed: pip install 'gainbias[gpu]'"
+    try:
+        if cuda.is_available():
+            return ""
+    except Exception as error:
+        return (
+            f"the driver of the GPU does not answer ({error}): install or update it from nvidia.com/drivers"
+        )
+    return (
+        "no GPU of NVIDIA, or no driver for it, was found: nvidia-smi should list one; the driver is from "
+        "nvidia.com/drivers"
+    )
+
+
+def device_name() -> str:
+    """Return what the GPU is called."""
+    if is_simulated():
+        return "numba-cuda's simulator, slow: NUMBA_ENABLE_CUDASIM is set"
+    device = cuda.get_current_device()
+    name = device.name.decode() if isinstance(device.name, bytes) else device.name
+    return "{}, compute capability {}.{}".format(name, *device.compute_capability)
+
+
+def free_memory() -> int:
+    """Return how many bytes of the GPU's memory are free."""
+    if is_simulated():
+        return 2**30
+    return int(cuda.current_context().get_memory_info().free)
+
+
+def sent(array: Any) -> Any:
+    """Return a copy of an array on the device."""
+    return array.copy() if is_simulated() else cuda.to_device(array)
+
+
+def fetched(array: Any) -> Any:
+    """Return a copy of an array of the device."""
+    return array.copy() if is_simulated() else array.copy_to_host()
+
+
+def copy_over(target: Any, source: Any) -> None:
+    """Copy an array of the device into another one, or an array of the host into one of the device."""
+    if is_simulated():
+        target[...] = source
+    else:
+        target.copy_to_device(source)
+
+
+def launch(kernel: Any, count: int, *arguments: Any) -> None:
+    """Run a kernel of `DeviceForms.kernel` with at least `count` threads."""
+    threads = min(count, THREADS_OF_A_BLOCK)
+    with unfused(), warnings.catch_warnings():
+        # Of few threads on hardware; of overflow on the simulator.
+        warnings.simplefilter("ignore")
+        kernel[-(-count // threads), threads](*arguments)
+
+
+class DeviceForms:
+    """Functions as device functions, each made once.
+
+    Parameters
+    ----------
+    kinds : sequence of types
+        The types by which functions with several implementations are chosen.
+    """
+
+    def __init__(self, kinds: Sequence[type]) -> None:
+        self._kinds, self._made = kinds, dict[Any, Any]()
+
+    def of(self, function: Any) -> Any:
+        """Return the device form of a function."""
+        if isinstance(function, ByType):
+            function = self._chosen(function)
+        if function not in self._made:
+            self._made[function] = cuda.jit(device=True, **_options())(self.bound(function))
+        return self._made[function]
+
+    def kernel(self, function: Callable[..., Any]) -> Any:
+        """Return a function as a kernel, for `launch` and `assembly`."""
+        return cuda.jit(**_options())(self.bound(function))
+
+    def bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function whose names of own functions are bound to device forms."""
+        code = function.__code__
+        used = {name: function.__globals__[name] for name in _names(code) if name in function.__globals__}
+        around = {name: self._there(value) for name, value in used.items()}
+        cells = inspect.getclosurevars(function).nonlocals
+        closure = tuple(_cell(self._there(cells[name])) for name in code.co_freevars)
+        around["__builtins__"] = function.__globals__.get("__builtins__")
+        return FunctionType(code, around, function.__name__, function.__defaults__, closure or None)
+
+    def _there(self, value: Any) -> Any:
+        if isinstance(value, ByType):
+            return self.of(value)
+        if hasattr(value, "py_func"):
+            return self.of(value.py_func)
+        if inspect.isfunction(value):
+            return self.of(value)
+        if value is np and not is_simulated():
+            return _FUNCTIONS
+        return value
+
+    def _chosen(self, by_type: ByType) -> Callable[..., Any]:
+        found = [by_type.implementations[kind] for kind in self._kinds if kind in by_type.implementations]
+        if not found:
+            raise ValueError(f"{by_type.__name__} has no form for {[kind.__name__ for kind in self._kinds]}")
+        return found[0]
+
+
+def _options() -> dict[str, Any]:
+    return {} if is_simulated() else {"lto": False}
+
+
+def _names(code: Any) -> Iterator[str]:
+    """Yield the globals that code reads; an attribute may have the name of one, and is none."""
+    yield from (step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL")
+    for constant in code.co_consts:
+        if inspect.iscode(constant):
+            yield from _names(constant)
+
+
+def _cell(value: Any) -> Any:
+    return (lambda: value).__closure__[0]  # type: ignore[index]
+
+
+@contextlib.contextmanager
+def unfused() -> Iterator[None]:
+    """Let what is compiled inside the block round each product before it is added to."""
+    if is_simulated():
+        yield
+        return
+    from numba.cuda.cudadrv import nvvm
+
+    compile_ir = nvvm.compile_ir
+    nvvm.compile_ir = lambda source, **options: compile_ir(source, **{**options, "fma": False})
+    try:
+        yield
+    finally:
+        nvvm.compile_ir = compile_ir
+
+
+@contextlib.contextmanager
+def _imagined(capability: tuple[int, int]) -> Iterator[None]:
+    """Let functions be compiled for a GPU of some capability, whether or not one is here."""
+    from numba.cuda import dispatcher
+
+    before = dispatcher.get_current_device
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
+    try:
+        yield
+    finally:
+        dispatcher.get_current_device = before
+
+
+def lane_number() -> int:
+    """Return the number of the thread, in a kernel."""
+    return int(cuda.grid(1))
+
+
+def assembly(kernel: Any, signature: Any, capability: tuple[int, int] = (9, 0)) -> str:
+    """Return what a kernel is compiled to for a GPU of some capability, which need not be here."""
+    with unfused(), _imagined(capability):
+        text, _ = cuda.compile_ptx(kernel.py_func, signature, device=False, cc=capability)
+    return str(text)
+
+
+def lane_views(kind: type, laned: bool) -> Callable[..., Any]:
+    """Return a function that views one lane of a NamedTuple of arrays whose last axis is that of lanes.
+
+    With `laned` the views keep that axis, with length 1; without it, arrays of numbers become numbers.
+    """
+    fields: Sequence[str] = getattr(kind, "_fields", ())
+    parts: Callable[..., Any] = _no_parts
+    for number in range(len(fields)):
+        parts = _and_part(cuda.jit(device=True, **_options())(parts), number, laned)
+    parts = cuda.jit(device=True, **_options())(parts)
+
+    def view(arrays: Any, lane: int) -> Any:
+        return kind(*parts(arrays, lane))
+
+    return view
+
+
+def _no_parts(arrays: Any, lane: int) -> tuple[Any, ...]:
+    return ()
+
+
+def _and_part(before: Any, number: int, laned: bool) -> Callable[..., Any]:
+    def kept(arrays: Any, lane: int) -> tuple[Any, ...]:
+        return (*before(arrays, lane), arrays[number][..., lane : lane + 1])
+
+    def cut(arrays: Any, lane: int) -> tuple[Any, ...]:
+        return (*before(arrays, lane), arrays[number][..., lane])
+
+    return kept if laned else cut

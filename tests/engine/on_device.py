@@ -1,0 +1,127 @@
+"""A program: lanes of an algorithm in the simulator, compared with the processor; or what they compile to."""
+
+import sys
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+import gainbias as gb
+from gainbias.algorithms.registry import ALGORITHMS
+
+STEPS = 60
+
+
+def problems() -> dict[str, gb.Problem]:
+    """Return a small chain with features of each kind."""
+    rng = np.random.default_rng(0)
+    mrp = gb.MarkovRewardProcess(rng.dirichlet(np.ones(12), 12), rng.random(12))
+    dense = rng.random((12, 4)) / 3.0
+    few = scipy.sparse.csr_array(np.where(dense > 0.12, dense, 0.0))
+    return {
+        "dense": gb.Problem(mrp, dense),
+        "sparse": gb.Problem(mrp, few),
+        "tabular": gb.Problem(mrp, gb.Tabular()),
+    }
+
+
+def same(one: gb.Trace, other: gb.Trace) -> bool:
+    """Whether two runs have the same bits."""
+    arrays = [(one.weights, other.weights), (one.gain, other.gain)]
+    return one.outcomes == other.outcomes and all(np.array_equal(a, b, equal_nan=True) for a, b in arrays)
+
+
+def both(*given, **options) -> tuple[gb.Trace, gb.Trace]:
+    """Return a run on the processor and on the device."""
+    return gb.run(*given, **options), gb.run(*given, device="gpu", **options)
+
+
+def compare(name: str, problem: gb.Problem) -> bool:
+    """Whether an algorithm has the same bits with several seeds and step sizes, along a chain and without."""
+    sizes = [gb.Harmonic(2.0, 10.0), gb.Polynomial(0.5, 4.0, 0.7)]
+    usual = {"checkpoints": [0, 7, STEPS], "params": dict(ALGORITHMS[name].declared.trial_params)}
+    chain = both(name, problem, STEPS, sizes, seeds=(0, 5), **usual)
+    apart = both(name, problem, STEPS, 0.1, seeds=3, sampling="iid", **usual)
+    return same(*chain) and same(*apart)
+
+
+def fused_operations(name: str, problem: gb.Problem) -> int:
+    """Return how many fused operations there are in what a run would launch on a GPU that is not here."""
+    from numba import typeof
+
+    from gainbias.engine import device
+    from gainbias.kernels import gpu
+
+    texts = []
+    device.sent = device.fetched = np.copy
+    device.copy_over, device.free_memory, device.what_is_missing = np.copyto, lambda: 2**30, str
+    device.launch = lambda kernel, count, *given: texts.append(
+        gpu.assembly(kernel, tuple(typeof(one) for one in given))
+    )
+    params = dict(ALGORITHMS[name].declared.trial_params)
+    gb.run(name, problem, 1, 0.1, seeds=(0, 1), params=params, checkpoints=[1], device="gpu")
+    assert len(texts) >= 3, "a launch for paths, one for lanes, and one to look for what is not finite"
+    return sum(text.count("fma.") for text in texts)
+
+
+def own() -> gb.Algorithm:
+    """Return discounted TD as a user would write it, for one lane."""
+
+    class Params(NamedTuple):
+        discount: float = 0.9
+
+    class State(NamedTuple):
+        weights: np.ndarray
+
+    def init(setting, params):
+        return State(setting.weights.copy())
+
+    def step(state, params, rows, move, step_size):
+        here, after = gb.dot(rows, move.here, state.weights), gb.dot(rows, move.after, state.weights)
+        delta = move.reward + params.discount * after - here
+        gb.axpy(rows, move.here, step_size * delta, state.weights)
+
+    return gb.Algorithm(name="own", form=gb.Form(init, step), params=Params)
+
+
+def others() -> dict[str, bool]:
+    """Return what else is the same: one's own algorithms, lanes that diverge, what is kept."""
+    from gainbias.engine import device
+
+    problem = problems()["dense"]
+    listed = np.linspace(0.5, 0.1, STEPS)
+    mine = both(own(), problem, STEPS, [0.1, listed], seeds=(1, 2), params={"discount": [0.5, 0.9]})
+    wild = both("td-lambda", problem, 400, [0.1, 200.0], seeds=range(2), checkpoints=[50, 400])
+    looks = gb.Checkpoints([3, STEPS], keep="errors")
+    kept = both("double-chain", problem, STEPS, 0.1, checkpoints=looks, sampling=gb.Markov(start=3))
+    device.MOST_STRETCH_BYTES = 7 * (16 + 8)
+    short = both("td-lambda", problem, STEPS, 0.1)
+    return {
+        "own algorithm": same(*mine),
+        "diverged": same(*wild) and {o.status for o in wild[1].outcomes} == {"diverged", "finished"},
+        "errors kept": same(*kept) and np.array_equal(kept[0].errors(), kept[1].errors()),
+        "short stretches": same(*short),
+    }
+
+
+def main(what: str, name: str = "") -> None:
+    """Print a line for each kind of features."""
+    if what == "others":
+        for thing, good in others().items():
+            sys.stdout.write(f"{thing}: {'the same bits' if good else 'DIFFERENT BITS'}\n")
+        return
+    for kind, problem in problems().items():
+        if ALGORITHMS[name].declared.tabular_only and kind != "tabular":
+            continue
+        if what == "assembly":
+            sys.stdout.write(f"{name} {kind}: {fused_operations(name, problem)} fused\n")
+        else:
+            sys.stdout.write(
+                f"{name} {kind}: {'the same bits' if compare(name, problem) else 'DIFFERENT BITS'}\n"
+            )
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main(*sys.argv[1:])
