@@ -440,7 +440,7 @@ class TestAnswer:
         assert told["gain"] == pytest.approx(answer(log, made.target).gain, abs=1e-12)
         assert told["target"]["discount"] == 0.9
         assert cli.main([*words, "--page", "new.html"]) == 0
-        assert "the policy that was asked about" in capsys.readouterr().out
+        assert "the policy that was asked about" in capsys.readouterr().err
         np.save("rows.npy", ONE_HOT_ROWS)
         words = [*words[:6], "--features", "rows.npy", "--ratio-features", "rows.npy", "--json"]
         assert cli.main(words) == 0

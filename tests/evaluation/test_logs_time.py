@@ -102,7 +102,7 @@ class TestEventLog:
 
         pandas.DataFrame(BASE | {"timestamp": POISSON}).to_csv(tmp_path / "log.csv", index=False)
         assert cli.main(["evaluate", str(tmp_path / "log.csv")]) == cli.DONE
-        assert "is per row, not per unit of time" in " ".join(capsys.readouterr().out.split())
+        assert "is per row, not per unit of time" in " ".join(capsys.readouterr().err.split())
 
     def test_memory_does_not_grow(self):
         def peak(count):

@@ -41,7 +41,7 @@ def verbs_of(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParse
     Examples
     --------
     >>> list(verbs_of(parser()))[:2]
-    ['list', 'solve']
+    ['demo', 'list']
     """
     kinds = (action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
     return {name: verb for verbs in kinds for name, verb in verbs.choices.items()}

@@ -338,7 +338,7 @@ class Estimate(InNotebooks):
         --------
         >>> import gainbias as gb
         >>> log = {"state": [0, 1] * 500, "reward": [1.0, 3.0] * 500}
-        >>> gb.evaluate_log(log).to_frame()["value"].round(3).tolist()
+        >>> gb.evaluate_log(log).to_frame()["value"].round(2).tolist()
         [-0.5, 0.5]
         """
         import pandas

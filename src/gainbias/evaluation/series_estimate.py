@@ -245,8 +245,8 @@ class SeriesEstimate(InNotebooks):
         >>> import numpy as np
         >>> gb.evaluate_series(np.random.default_rng(0).normal(size=5_000), (0.5,)).to_frame().round(2)
               value   low  high
-        mean  -0.01 -0.04  0.02
-        p50   -0.01 -0.04  0.02
+        mean  -0.00 -0.04  0.03
+        p50   -0.03 -0.08  0.01
         """
         import pandas
 

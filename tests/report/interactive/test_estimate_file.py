@@ -87,7 +87,7 @@ def test_a_page_that_is_there_is_not_replaced_by_chance(stored, capsys):
     with pytest.raises(ValueError, match="exists already"):
         gb.write_page(stored)
     assert cli.main(["report", str(stored), "--overwrite"]) == cli.DONE
-    assert f"replaced what was there before: {page}" in capsys.readouterr().out
+    assert f"replaced what was there before: {page}" in capsys.readouterr().err
     assert "Gain</span>" in page.read_text()
 
 
@@ -106,7 +106,7 @@ def test_python_functions_do_not_overwrite_either(stored, queue, tmp_path):
 def test_a_folder_that_is_made_is_named(stored, capsys):
     place = stored.parent / "new" / "er" / "page.html"
     assert cli.main(["report", str(stored), "--output", str(place)]) == cli.DONE
-    assert f"made the folder {stored.parent / 'new'}\n" in capsys.readouterr().out
+    assert f"made the folder {stored.parent / 'new'}\n" in capsys.readouterr().err
 
 
 def test_an_estimate_is_not_overwritten(stored, capsys):
