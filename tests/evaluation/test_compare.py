@@ -122,9 +122,9 @@ class TestWarningsOfBoth:
         assert answer["warnings"] == list(comparison.warnings)
         assert not answer["is_clear"]
         show_comparison(answer)
-        shown = " ".join(capsys.readouterr().out.split())
-        assert "but mind the warnings" in shown
-        assert shown.count("after each cut") == 3
+        shown = capsys.readouterr()
+        assert "but mind the warnings" in " ".join(shown.out.split())
+        assert shown.err.count("after each cut") == 3
 
     def test_cuts_that_move_the_difference_more_than_its_error_alone(self):
         """Each gain is too uncertain for its shift to show, the difference is not."""

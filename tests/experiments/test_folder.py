@@ -154,7 +154,7 @@ def test_a_killed_worker_costs_nothing_but_time(results: Results, tmp_path: Path
     process, workers = start_and_find_workers(tmp_path / "killed")
     os.kill(workers[0], signal.SIGKILL)
     _, said = process.communicate(timeout=100)
-    assert (process.returncode, said) == (0, "")
+    assert (process.returncode, said) == (0, f"made the folder {tmp_path / 'killed'}\n")
     assert table_bytes(Results(tmp_path / "killed")) == table_bytes(results)
 
 
