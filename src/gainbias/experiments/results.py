@@ -58,7 +58,7 @@ GROUP_ROWS = 2**18
 """Rows are written in groups of at least this many."""
 
 JOINED_UNITS = 256
-"""When this many tables wait to be written they are joined: a short table takes more room than its numbers."""
+"""When this many tables wait to be written they are joined: a short one takes more room than its numbers."""
 
 PARQUET = {
     "version": "2.6",

@@ -55,17 +55,17 @@ HEADLINES = {
 """Scores that are summed up first, one sentence each; the one that treats all methods alike begins."""
 
 
-def headline(table: DataFrame) -> list[str]:
-    """Return what held and what did not, in a sentence for each protocol that the table of verdicts has.
+def headline(table: DataFrame) -> list[tuple[str, str]]:
+    """Return how much held, in a sentence for each protocol that the table of verdicts has, and what did not.
 
     Each claim that did not hold comes with the number of runs in which it did, and with its caveat.
 
     Examples
     --------
     >>> rows = [("a", "literal", 3, 3, ""), ("b", "literal", 1, 3, "by our constants")]
-    >>> [sentence] = headline(DataFrame(rows, columns=["claim", "score", "held", "of", "caveat"]))
-    >>> print(sentence.split("), ", 1)[1])
-    1 of 2 claims hold in most runs; not b (1 of 3 runs, by our constants).
+    >>> [(held, lost)] = headline(DataFrame(rows, columns=["claim", "score", "held", "of", "caveat"]))
+    >>> held.split("), ", 1)[1], lost
+    ('1 of 2 claims hold in most runs.', 'Not: b (1 of 3 runs, by our constants).')
     """
     sentences = []
     for score, words in HEADLINES.items():
@@ -77,8 +77,8 @@ def headline(table: DataFrame) -> list[str]:
             for row in rows
             if 2 * row.held <= row.of
         ]
-        rest = f"; not {', '.join(lost)}" if lost else ""
-        sentences.append(f"{words} {len(rows) - len(lost)} of {len(rows)} claims hold in most runs{rest}.")
+        held = f"{words} {len(rows) - len(lost)} of {len(rows)} claims hold in most runs."
+        sentences.append((held, f"Not: {'; '.join(lost)}." if lost else ""))
     return sentences
 
 
@@ -107,7 +107,11 @@ def verdicts_page(
     claims : iterable of StudyClaim
     """
     claims = list(claims)
-    parts = [INTRODUCTION, " ".join(headline(table)), study_summary(manifest)]
+    parts = [
+        INTRODUCTION,
+        " ".join(sentence for both in headline(table) for sentence in both if sentence),
+        study_summary(manifest),
+    ]
     parts += ["## In short", _overview(claims, table, paper), "## Claim by claim"]
     parts += [_section(claim, table[table["claim"] == claim.name], paper, findings) for claim in claims]
     parts = [part for part in parts if part]

@@ -62,6 +62,7 @@ class Browser:
             *(x, y),
         )
         plot = self.find("#chart .nsewdrag")
+        self.run("document.getElementById('chart').scrollIntoView({block: 'center'})")
         ActionChains(self.driver).move_to_element_with_offset(plot, round(right), round(down)).perform()
         return WebDriverWait(self.driver, 5).until(lambda _: self.find("#chart .hoverlayer").text)
 

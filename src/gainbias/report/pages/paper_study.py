@@ -90,12 +90,19 @@ def page_html(results: Archive, paper: Paper, tables: StudyTables) -> str:
         ["chart.js", "maps.js", "page.js"],
         title="Average-reward TD learning: the study rebuilt",
         warning=warning(results.manifest),
-        headline="".join(f"<p>{escape(sentence)}</p>" for sentence in headline(tables.verdicts)),
+        headline="".join(_folded(*sentences) for sentences in headline(tables.verdicts)),
         study=study_section(results.manifest),
         tables=tables_section(tables),
         verdicts=verdicts_section(tables, paper, results.manifest),
         data=script_data(chart_data(results, paper)),
     )
+
+
+def _folded(held: str, lost: str) -> str:
+    """Return a sentence that unfolds into what did not hold, so that all of them fit on the first screen."""
+    if not lost:
+        return f"<p>{escape(held)}</p>"
+    return f"<details><summary>{escape(held)}</summary><p>{escape(lost)}</p></details>"
 
 
 def warning(manifest: Mapping[str, Any]) -> str:
