@@ -202,8 +202,11 @@ def test_caveats_stand_beside_every_verdict(results, paper):
     assert f"| {full['word']} ({COUNTS_CONSTANT}) |" in page
     [overview] = [line for line in page.splitlines() if "](#most-settings)" in line]
     assert overview.count(COUNTS_CONSTANT) == 1
-    cell = _verdict_cell(full)
-    assert f"{full['held']} of {full['of']} ({COUNTS_CONSTANT})</td>" in cell
+    said_in = f"{full['held']} of {full['of']}" + '<p class="caveat">' + f"({COUNTS_CONSTANT})</p></td>"
+    assert said_in in _verdict_cell(full, shared="")
+    assert COUNTS_CONSTANT not in _verdict_cell(
+        full, shared=COUNTS_CONSTANT
+    )  # it stands beside the claim then
     assert f"</span> ({COUNTS_CONSTANT})</td>" in _verdict_row(full)
 
 
