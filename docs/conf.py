@@ -34,6 +34,7 @@ autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 myst_enable_extensions = ["attrs_block", "colon_fence"]
+myst_heading_anchors = 4
 copybutton_prompt_text = ">>> |... "
 copybutton_prompt_is_regexp = True
 

@@ -64,6 +64,7 @@ class Session:
         ):
             import matplotlib.pyplot as plt
 
+            plt.close("all")  # what was drawn elsewhere is not of this block
             value = self._value_of_last_line(ast.parse(code).body)
             figures = [plt.figure(number) for number in plt.get_fignums()]
             plt.close("all")

@@ -7,6 +7,7 @@ NeurIPS 2021). A score may be infinite (a run that diverged) but not NaN. Everyt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -260,3 +261,14 @@ def _lower_is_better(better: Better) -> bool:
 def _plain(numbers: Any) -> Any:
     """Return a Python number for an array without axes."""
     return float(numbers) if np.ndim(numbers) == 0 else np.asarray(numbers)
+
+
+def tail_of(runs: int) -> int:
+    """Return how many runs on either side are not among the middle 80 %.
+
+    Examples
+    --------
+    >>> tail_of(3), tail_of(30)
+    (0, 2)
+    """
+    return math.floor(0.1 * (runs - 1))

@@ -8,7 +8,6 @@ chance to be better.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -411,17 +410,6 @@ def refuse_gaps(rows: DataFrame) -> None:
             f"{first['algorithm']} on {first['task']}, run {first['run']}, has no error at step "
             f"{first['step']}: was the study interrupted? resume it first"
         )
-
-
-def tail_of(runs: int) -> int:
-    """Return how many runs on either side are not among the middle 80 %.
-
-    Examples
-    --------
-    >>> tail_of(3), tail_of(30)
-    (0, 2)
-    """
-    return math.floor(0.1 * (runs - 1))
 
 
 def wide(rows: DataFrame, value: str) -> DataFrame:

@@ -12,7 +12,7 @@ from pandas import DataFrame
 
 from gainbias.algorithms.registry import short_title
 from gainbias.experiments.reproduce import method_title
-from gainbias.experiments.statistics import Rng, bootstrap_interval, performance_profile
+from gainbias.experiments.statistics import Rng, bootstrap_interval, performance_profile, tail_of
 from gainbias.report.data.results import (
     FLOOR_ALGORITHM,
     STUDIED,
@@ -22,7 +22,6 @@ from gainbias.report.data.results import (
     Score,
     log_floor_ratios,
     score_arrays,
-    tail_of,
 )
 from gainbias.report.data.verdicts import PRINTED_ZERO
 from gainbias.report.figures.style import (

@@ -18,8 +18,8 @@ from gainbias.engine.trace import Kind, Trace
 from gainbias.evaluation.compare import Comparison
 from gainbias.evaluation.estimate import Estimate, in_percent
 from gainbias.evaluation.series_estimate import SeriesEstimate
+from gainbias.experiments.statistics import tail_of
 from gainbias.model.solve.solution import MultichainSolution, Solution
-from gainbias.report.data.results import tail_of
 from gainbias.report.figures.estimates import draw_gain, draw_values, value_view
 from gainbias.report.figures.series import draw_reason, draw_series, series_view
 from gainbias.report.figures.style import (

@@ -19,6 +19,7 @@ import numpy as np
 from pandas import DataFrame
 
 from gainbias.experiments.reproduce import in_method_order, method_title
+from gainbias.experiments.statistics import tail_of
 from gainbias.report.data.results import (
     FLOOR_ALGORITHM,
     PAPER_SCORES,
@@ -27,7 +28,6 @@ from gainbias.report.data.results import (
     Paper,
     Score,
     refuse_gaps,
-    tail_of,
 )
 from gainbias.report.data.study_claims import STUDY_CLAIMS, StudyClaim
 from gainbias.report.figures.style import look_of
