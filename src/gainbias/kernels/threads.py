@@ -266,6 +266,11 @@ def is_large(size: int) -> bool:
     return size > STATES_TOGETHER
 
 
+def is_elsewhere(vector: Any) -> bool:
+    """Whether a vector is not one of NumPy's but one on a GPU, a `GpuVector`."""
+    return not isinstance(vector, np.ndarray)
+
+
 def by_blocks(function: Callable[..., Any], *vectors: Any, out: Any = None) -> Any:
     """Return ``function(*vectors)``, a vector whose entries depend on the entries at the same place only.
 
@@ -276,7 +281,8 @@ def by_blocks(function: Callable[..., Any], *vectors: Any, out: Any = None) -> A
     *vectors : (n,) arrays
         What it is given block by block.
     out : (n,) array, optional
-        Where the result is written to; it may be one of `vectors`. For several results: (k, n).
+        Where the result is written to; it may be one of `vectors`. For several results: (k, n). Not for
+        vectors on a GPU.
 
     Examples
     --------
@@ -285,7 +291,7 @@ def by_blocks(function: Callable[..., Any], *vectors: Any, out: Any = None) -> A
     """
     size = len(vectors[0])
     if out is None:
-        if not is_large(size):
+        if not is_large(size) or is_elsewhere(vectors[0]):
             return function(*vectors)
         out = empty_vector(size)
 

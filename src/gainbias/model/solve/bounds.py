@@ -29,7 +29,7 @@ from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
 from gainbias.model.solve.residual import bounded_residual
-from gainbias.model.solve.vectors import largest_of
+from gainbias.model.solve.vectors import largest_of, span_of
 from gainbias.types import Floats
 
 POOR = 1e-10
@@ -59,8 +59,8 @@ class BoundedAnswer(NamedTuple):
 
         A bias without a span is that of constant rewards: its error is relative to the largest of them.
         """
-        of_gain = relative(float(self.gain_error.max()), float(np.abs(rewards).max()))
-        span = float(np.ptp(self.bias)) or float(np.abs(rewards).max())
+        of_gain = relative(float(self.gain_error.max()), largest_of(rewards))
+        span = span_of(self.bias) or largest_of(rewards)
         return max(of_gain, relative(float(self.bias_error.max()), span))
 
     def plus(self, more: BoundedAnswer) -> BoundedAnswer:
@@ -252,7 +252,8 @@ def distance(values: Floats, doubled: Doubled) -> Floats:
         return np.abs(high + rest) * (1.0 + EPSILON) + EPSILON * np.abs(rest)
 
     off = Doubled(values).minus(doubled)
-    return np.asarray(by_blocks(bound, off.high, off.rest))
+    found: Floats = by_blocks(bound, off.high, off.rest)
+    return found
 
 
 def relative(error: float, scale: float) -> float:

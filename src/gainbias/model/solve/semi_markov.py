@@ -37,6 +37,7 @@ from gainbias.model.solve.certificate import Certified, MeanDuration, solve_and_
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
 from gainbias.model.solve.solution import Solver
+from gainbias.model.solve.vectors import constant_like
 from gainbias.model.structure import Structure
 from gainbias.types import Floats, Ints
 
@@ -130,7 +131,7 @@ def certified(mrp: MarkovRewardProcess, rewards: Floats, solver: Solver) -> Cert
 def expected_of(mrp: MarkovRewardProcess, rewards: Floats) -> Expected:
     """Return rewards as they are, or with twice the digits if they are means of other rewards."""
     own = mrp.expected if rewards is mrp.rewards else None
-    return Expected(Doubled(rewards), np.zeros(len(rewards))) if own is None else own
+    return Expected(Doubled(rewards), constant_like(0.0, rewards)) if own is None else own
 
 
 def reward_rates_of(mrp: MarkovRewardProcess, rewards: Floats) -> Floats:
