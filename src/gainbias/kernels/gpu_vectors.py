@@ -12,6 +12,7 @@ bits every time. Nothing comes back but numbers, and what `GpuVector.fetched` is
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -170,7 +171,7 @@ class GpuVector(NDArrayOperatorsMixin):
             sums.launch(write_exact_sums, (lanes, high.data, low.data), sums, rests)
             high, low = sums, rests
             if count <= FEW_SUMS:
-                return float(np.sum(np.concatenate([high.fetched(), low.fetched()]).astype(np.longdouble)))
+                return math.fsum(np.concatenate([high.fetched(), low.fetched()]))
 
     def max(self) -> float:
         """Return the largest number; one that is no number counts as such."""
