@@ -5,9 +5,9 @@
 
 The probabilities are multiples of 1/64, and the rewards are those of a bias of whole numbers and of the gain
 1/8, so that the answer is known exactly, up to a level of the bias. Each size is made with all threads,
-checked by `MarkovRewardProcess`, and solved twice from the process on the host: times are of the second solve,
-what the first took longer is compiling, and both must have the same bits. Up to `--compare` states the
-processor solves it too.
+checked by `MarkovRewardProcess`, and solved twice from the process on the host. What the first solve takes
+longer than the second is compiling, and both must have the same bits. Up to `--compare` states the processor
+solves it too.
 """
 
 import argparse

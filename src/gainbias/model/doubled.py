@@ -63,7 +63,7 @@ class Doubled(NamedTuple):
         if self.low is not None:
             return self.low
         vector: Any = self.high
-        return vector.filled(0.0) if is_elsewhere(vector) else np.zeros(len(vector))  # type: ignore[no-any-return]
+        return vector.filled(0.0) if is_elsewhere(vector) else np.zeros(len(vector))
 
 
 def _two(vector: Floats) -> Floats | None:

@@ -179,7 +179,7 @@ def prepare(
         About the law, with small probabilities of the right order; u is uniform without it.
     """
     columns = transposed(transitions)
-    n, meter = transitions.shape[0], budget.meter
+    meter = budget.meter
     work = product_work(transitions)
 
     def forward(x: Floats) -> Floats:
@@ -285,7 +285,7 @@ def uniform_law(transitions: CsrArray) -> Floats:
     """Return the law that gives all states the same probability, (n,), where the chain is."""
     n = transitions.shape[0]
     place: Any = transitions
-    return place.vector(1.0 / n) if is_elsewhere(transitions.data) else np.full(n, 1.0 / n)  # type: ignore[no-any-return]
+    return place.vector(1.0 / n) if is_elsewhere(transitions.data) else np.full(n, 1.0 / n)
 
 
 @kernel
@@ -375,8 +375,8 @@ def bicgstab(
         last, reached, steps = reached, length(residual), 2 * steps
     if not reached <= 10 * tolerance:
         raise MethodError(f"BiCGSTAB reached a residual of {reached:.1e} and {tolerance:.1e} was wanted")
-    found: Floats = by_blocks(lambda part: np.ldexp(part * norm, power), x)
-    return found
+    as_large: Floats = by_blocks(lambda part: np.ldexp(part * norm, power), x)
+    return as_large
 
 
 def _search(

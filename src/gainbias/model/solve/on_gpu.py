@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gainbias.kernels.gpu import device_name, fetched, free_memory, sent, what_is_missing
+from gainbias.kernels.gpu import copy_over, device_name, fetched, free_memory, sent, what_is_missing
 from gainbias.kernels.gpu_vectors import (
     GpuVector,
     empty_gpu_array,
@@ -30,7 +30,7 @@ from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.certificate import LARGEST_REWARD
 from gainbias.model.solve.elimination.numeric import Sparse
-from gainbias.model.solve.vectors import multiply_rows
+from gainbias.model.solve.vectors import multiply_rows, row_lengths
 from gainbias.model.structure import Structure
 from gainbias.types import Floats, Ints
 
@@ -45,6 +45,9 @@ MOST_LEVELS = 2_000
 
 CHUNK = 1024
 """Counts are added up by a thread for so many states at a time."""
+
+MOST_TOGETHER, MOST_SORTED = 512, 4096
+"""A row with more entries is multiplied in pieces of so many; with more than that, the processor sorts it."""
 
 SEARCHERS = 2**16
 """So many threads look for a common divisor."""
@@ -67,10 +70,28 @@ class GpuChain:
 
     def __matmul__(self, x: GpuVector) -> GpuVector:
         out = x.empty()
-        out.launch(multiply_rows, (self.rows, x), out)
+        if self._pieces is None:
+            out.launch(multiply_rows, (self.rows, x), out)
+            return out
+        begins, pieces = self._pieces
+        sums = empty_gpu_vector(len(pieces) - 1)
+        sums.launch(multiply_rows, (Sparse(pieces, self.indices, self.data.data), x), sums)
+        out.launch(add_up_pieces, (begins, sums), out)
         return out
 
-    def vector(self, number: float) -> GpuVector:
+    @cached_property
+    def _pieces(self) -> tuple[Any, Any] | None:
+        """Which pieces each row has, (n + 1,), and where these begin; None if no row is long."""
+        if row_lengths(self.rows, self.vector(0.0)).max() <= MOST_TOGETHER:
+            return None
+        starts = fetched(self.indptr)
+        counts = -(-np.diff(starts) // MOST_TOGETHER)
+        begins = np.concatenate([[0], np.cumsum(counts)])
+        places = np.arange(begins[-1]) - np.repeat(begins[:-1], counts)
+        pieces = np.append(np.repeat(starts[:-1], counts) + MOST_TOGETHER * places, starts[-1])
+        return sent(begins), sent(pieces.astype(starts.dtype))
+
+    def vector(self, number: float) -> Any:
         """Return a vector of one number, one for each state."""
         return empty_gpu_vector(self.shape[0]).filled(number)
 
@@ -80,7 +101,7 @@ class GpuChain:
         return Sparse(self.indptr, self.indices, self.data.data)
 
     @cached_property
-    def T(self) -> GpuChain:  # noqa: N802
+    def T(self) -> GpuChain:
         """The transpose, with ascending indices in each row."""
         (n, _), kind = self.shape, self.indptr.dtype
         places = _filled(n, kind, 0)
@@ -93,8 +114,20 @@ class GpuChain:
         launch_each(write_starts, chunks, (places, sent(ends)), (indptr,))
         indices, data = empty_gpu_array(self.nnz, kind), empty_gpu_vector(self.nnz)
         launch_each(place_entries, n, (self.rows,), (places, indices, data.data))
-        launch_each(sort_row, n, (indptr,), (indices, data.data))
-        return GpuChain(indptr, indices, data)
+        launch_each(sort_row, n, (indptr, MOST_SORTED), (indices, data.data))
+        turned = GpuChain(indptr, indices, data)
+        if row_lengths(turned.rows, self.vector(0.0)).max() > MOST_SORTED:
+            turned._sort_longest_rows()
+        return turned
+
+    def _sort_longest_rows(self) -> None:
+        """Sort the rows that take a thread of a GPU too long."""
+        starts = fetched(self.indptr)
+        for i in np.flatnonzero(np.diff(starts) > MOST_SORTED):
+            part = slice(starts[i], starts[i + 1])
+            order = np.argsort(fetched(self.indices[part]))
+            for array in (self.indices, self.data.data):
+                copy_over(array[part], fetched(array[part])[order])
 
     def tocsr(self) -> GpuChain:
         """Return the chain itself, which is stored by rows."""
@@ -272,10 +305,24 @@ def place_entries(rows: Sparse, begin: int, end: int, places: Ints, indices: Int
             data[place] = rows.data[entry]
 
 
-def sort_row(indptr: Ints, begin: int, end: int, indices: Ints, data: Floats) -> None:
-    """Sort the entries of some rows by their index (Shell 1959: in place, and short rows by insertion)."""
+def add_up_pieces(begins: Ints, sums: Floats, begin: int, end: int, out: Floats) -> None:
+    """Write the sums of rows from those of their pieces."""
+    for i in range(begin, end):
+        total = 0.0
+        for piece in range(begins[i], begins[i + 1]):
+            total += sums[piece]
+        out[i] = total
+
+
+def sort_row(indptr: Ints, longest: int, begin: int, end: int, indices: Ints, data: Floats) -> None:
+    """Sort the entries of some rows by their index (Shell 1959: in place, and short rows by insertion).
+
+    Rows with more entries than `longest` stay as they are.
+    """
     for i in range(begin, end):
         first, stop = indptr[i], indptr[i + 1]
+        if stop - first > longest:
+            stop = first
         gap = 1
         while 3 * gap + 1 < stop - first:
             gap = 3 * gap + 1

@@ -138,8 +138,9 @@ def solve(
                 "extra_rewards must be a mapping of names to vectors, as in {'cost': [...]}, found "
                 f"{type(extra_rewards).__name__}"
             )
-        options = {"multichain": multichain, "insist": False, "device": device}
-        answer, missed = _solved(mrp, tol, method, limits, extra_rewards, **options)
+        answer, missed = _solved(
+            mrp, tol, method, limits, extra_rewards, multichain=multichain, insist=False, device=device
+        )
     for note in missed:
         warnings.warn(note, AccuracyWarning, stacklevel=2)
     return answer

@@ -60,19 +60,19 @@ def each_state(function: Callable[..., None], inputs: tuple[Any, ...], *outputs:
 def vector_like(x: Floats) -> Floats:
     """Return a vector of the same length in the same place, of any numbers."""
     vector: Any = x
-    return vector.empty() if is_elsewhere(x) else empty_vector(len(x))  # type: ignore[no-any-return]
+    return vector.empty() if is_elsewhere(x) else empty_vector(len(x))
 
 
 def brought_to(x: Floats, values: Floats) -> Floats:
     """Return values of NumPy's where a vector is: on the GPU if it is there."""
     vector: Any = x
-    return vector.like(values) if is_elsewhere(x) else values  # type: ignore[no-any-return]
+    return vector.like(values) if is_elsewhere(x) else values
 
 
 def here(x: Floats) -> Floats:
     """Return a vector as one of NumPy's, fetched from the GPU if it is there."""
     vector: Any = x
-    return vector.fetched() if is_elsewhere(x) else x  # type: ignore[no-any-return]
+    return vector.fetched() if is_elsewhere(x) else x
 
 
 def rows_of(matrix: CsrArray) -> Sparse:
@@ -206,7 +206,7 @@ def total_of(x: Floats) -> float:
 def constant_like(number: float, x: Floats) -> Floats:
     """Return a vector of one number, of the same length and in the same place as another, (n,)."""
     vector: Any = x
-    return vector.filled(number) if is_elsewhere(x) else constant(number, len(x))  # type: ignore[no-any-return]
+    return vector.filled(number) if is_elsewhere(x) else constant(number, len(x))
 
 
 def constant(number: float, size: int) -> Floats:
