@@ -26,16 +26,18 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from gainbias.kernels.gpu import DeviceForms, fetched, is_simulated, lane_number, launch, sent
-from gainbias.types import Floats, Ints
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
 
 SIMULATED_THREADS = 4
-"""So many threads work on the simulator, which starts a thread of Python for each of them."""
+"""The simulator starts a thread of Python for each thread of a GPU: there are at most as many as this."""
 
 LANES, TERMS = 128, 64
 """Sums are added up for tiles of this many lanes, each of which adds up this many numbers."""
 
-FEW_SUMS = 8192
-"""So many sums are fetched, and added up by the processor."""
+SUMS_FETCHED = 8192
+"""At most as many sums as this are fetched, and added up by the processor."""
 
 ADD, SUBTRACT, MULTIPLY, DIVIDE, ABSOLUTE, POSITIVE, NEGATIVE, MAXIMUM, GREATER = range(9)
 OPERATIONS = {
@@ -55,42 +57,42 @@ PRODUCTS, SUM, SIZE, LARGEST, SMALLEST = range(5)
 """What vectors are reduced to: sum of products, sum, largest absolute value, largest and smallest value."""
 
 
-class _Room:
+class _Spare:
     """Memory on the GPU of vectors that are no longer used: to give it back and ask for more takes long."""
 
     def __init__(self) -> None:
-        self._spare: dict[int, list[Any]] = {}
+        self._arrays: dict[int, list[Any]] = {}
         self._is_open = True
 
     def vector(self, size: int) -> GpuVector:
-        spare = self._spare.setdefault(size, [])
-        data = spare.pop() if spare else _allocated(size)
+        arrays = self._arrays.setdefault(size, [])
+        data = arrays.pop() if arrays else _allocated(size)
         vector = GpuVector(data)
         weakref.finalize(vector, self._keep, data).atexit = False
         return vector
 
     def close(self) -> None:
         self._is_open = False
-        self._spare.clear()
+        self._arrays.clear()
 
     def _keep(self, data: Any) -> None:
         if self._is_open:
-            self._spare[len(data)].append(data)
+            self._arrays[len(data)].append(data)
 
 
-_ROOM: ContextVar[_Room | None] = ContextVar("room on the GPU", default=None)
+_SPARE: ContextVar[_Spare | None] = ContextVar("spare memory of the GPU", default=None)
 
 
 @contextmanager
 def using_gpu_memory() -> Iterator[None]:
     """Use memory of vectors that are gone for new ones inside the block, and give it back at its end."""
-    room = _Room()
-    before = _ROOM.set(room)
+    spare = _Spare()
+    before = _SPARE.set(spare)
     try:
         yield
     finally:
-        _ROOM.reset(before)
-        room.close()
+        _SPARE.reset(before)
+        spare.close()
 
 
 class GpuVector(NDArrayOperatorsMixin):
@@ -170,7 +172,7 @@ class GpuVector(NDArrayOperatorsMixin):
             sums, rests = empty_gpu_vector(count), empty_gpu_vector(count)
             sums.launch(write_exact_sums, (lanes, high.data, low.data), sums, rests)
             high, low = sums, rests
-            if count <= FEW_SUMS:
+            if count <= SUMS_FETCHED:
                 return math.fsum(np.concatenate([high.fetched(), low.fetched()]))
 
     def max(self) -> float:
@@ -202,8 +204,8 @@ def launch_each(kernel: Callable[..., None], size: int, inputs: tuple[Any, ...],
 
 def empty_gpu_vector(size: int) -> GpuVector:
     """Return a vector on the GPU, of any numbers."""
-    room = _ROOM.get()
-    return GpuVector(_allocated(size)) if room is None else room.vector(size)
+    spare = _SPARE.get()
+    return GpuVector(_allocated(size)) if spare is None else spare.vector(size)
 
 
 def empty_gpu_array(size: int, kind: Any) -> Any:
@@ -311,7 +313,7 @@ def _reduced(kind: int, a: GpuVector, b: GpuVector) -> float:
         sums.launch(write_sums, (kind, lanes, a.data, b.data), sums)
         a = b = sums
         kind = after
-        if count <= FEW_SUMS:
+        if count <= SUMS_FETCHED:
             found: NDArray[np.float64] = sums.fetched()
             return float(found.sum() if kind == SUM else found.max() if kind == LARGEST else found.min())
 

@@ -37,20 +37,21 @@ from gainbias.types import Floats, Ints
 GPU_METHODS = ("power", "krylov")
 """The methods that run on a GPU."""
 
-MOST_VECTORS = 48
+VECTORS_AT_ONCE = 48
 """A solve has about this many vectors at a time, two methods that take turns together."""
 
 MOST_LEVELS = 2_000
 """Where a state is more steps away, the processor looks for classes: it takes one pass, not one a step."""
 
 CHUNK = 1024
-"""Counts are added up by a thread for so many states at a time."""
+"""Counts are added up by one thread for as many states as this."""
 
 MOST_TOGETHER, MOST_SORTED = 512, 4096
-"""A row with more entries is multiplied in pieces of so many; with more than that, the processor sorts it."""
+"""A row with more entries is multiplied in pieces of this length; one with more than that is sorted by the
+processor."""
 
 SEARCHERS = 2**16
-"""So many threads look for a common divisor."""
+"""At most as many threads as this look for a common divisor."""
 
 
 class GpuChain:
@@ -236,7 +237,7 @@ def _refuse_what_needs_the_processor(mrp: MarkovRewardProcess, free: float) -> N
         )
     n, nnz, place = mrp.num_states, mrp.csr.nnz, mrp.csr.indptr.itemsize
     own = 0 if mrp.transition_rewards is None else 16 * nnz
-    needed = 2 * (nnz * (8 + place) + n * place) + 8 * n * MOST_VECTORS + own
+    needed = 2 * (nnz * (8 + place) + n * place) + 8 * n * VECTORS_AT_ONCE + own
     if needed > free:
         raise ValueError(
             f"{n:,} states with {nnz:,} transitions need about {needed / 2**30:.3g} GB of the GPU's memory, "

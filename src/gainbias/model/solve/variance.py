@@ -296,7 +296,7 @@ def _squared_jumps(
     high, rest, off = (bias if part is None else part for part in (*(own or (None, None)), own_error))
     is_there = own is not None, own is not None and own.low is not None, own_error is not None
     squares, slack, unsettled = (vector_like(bias) for _ in range(3))
-    inputs = rows_of(csr), high, rest, off, is_there, bias, bias_error, in_time
+    inputs = rows_of(csr), high, rest, off, is_there, bias, bias_error, in_time, 8.0 * EPSILON
     each_state(write_squared_jumps, inputs, squares, slack, unsettled)
     return squares, slack, unsettled
 
@@ -311,6 +311,7 @@ def write_squared_jumps(
     bias: Floats,
     bias_error: Floats,
     in_time: bool,
+    rounding: float,
     begin: int,
     end: int,
     squares: Floats,
@@ -319,7 +320,8 @@ def write_squared_jumps(
 ) -> None:
     """Write what `_squared_jumps` returns, for the states `begin` to ``end - 1``.
 
-    `is_there` says whether there are rewards of transitions, `high`, rests of them, and errors of them.
+    `is_there` says whether there are rewards of transitions, `high`, rests of them, and errors of them. A jump
+    may be off by `rounding` times its size besides.
     """
     for i in range(begin, end):
         first, stop = rows.indptr[i], rows.indptr[i + 1]
@@ -352,7 +354,7 @@ def write_squared_jumps(
                 elif target != origin and chance > 0.0:
                     if not in_time:
                         mean += chance * jump
-                    off = bias_error[target] + bias_error[origin] + 8.0 * EPSILON * size
+                    off = bias_error[target] + bias_error[origin] + rounding * size
                     if is_there[2]:
                         off = off + own_error[entry] + own_error[likeliest]
                     off_squared += chance * (off * off)
@@ -370,6 +372,7 @@ def squared_jumps_at_once(
     bias: Floats,
     bias_error: Floats,
     in_time: bool,
+    rounding: float,
     begin: int,
     end: int,
     squares: Floats,
@@ -405,7 +408,7 @@ def squared_jumps_at_once(
     mean = np.zeros(count) if in_time else per_state(np.where(moves > 0.0, moves * jump, 0.0))
     staying = bias[begin:end] - bias[origin]
     staying[source[stays]] = jump[stays]
-    off = bias_error[target] + bias_error[origin][source] + 8.0 * EPSILON * size
+    off = bias_error[target] + bias_error[origin][source] + rounding * size
     if is_there[2]:
         off = off + own_error[entries] + own_error[entries][likeliest][source]
     slack[begin:end] = per_state(np.where(moves > 0.0, moves * off**2, 0.0))
