@@ -320,8 +320,8 @@ def write_squared_jumps(
 ) -> None:
     """Write what `_squared_jumps` returns, for the states `begin` to ``end - 1``.
 
-    `is_there` says whether there are rewards of transitions, `high`, rests of them, and errors of them. A jump
-    may be off by `rounding` times its size besides.
+    `is_there` says whether there are rewards of transitions, `high`, rests of them, and errors of them. A
+    jump may be off by `rounding` times its size besides.
     """
     for i in range(begin, end):
         first, stop = rows.indptr[i], rows.indptr[i + 1]
