@@ -124,7 +124,7 @@ def compare(name: str, method: str) -> list[str]:
 
 
 def transposition() -> list[str]:
-    """Return what differs between the transposes of random matrices on the processor and on the device."""
+    """Return what differs between transposes and products of random matrices on both."""
     from gainbias.kernels.gpu import sent
     from gainbias.kernels.gpu_vectors import GpuVector
     from gainbias.model.solve import on_gpu
@@ -142,6 +142,11 @@ def transposition() -> list[str]:
                 differ.append(f"{part} of {n}")
         if not np.array_equal(usual.data, there.data.fetched()):
             differ.append(f"data of {n}")
+        x = RNG.random(n)
+        for on_gpu.MOST_TOGETHER in (512, 3):
+            there.__dict__.pop("_pieces", None)
+            if not np.allclose((there @ GpuVector(x.copy())).fetched(), usual @ x, rtol=1e-14):
+                differ.append(f"product of {n}, {on_gpu.MOST_TOGETHER} together")
     return differ
 
 
