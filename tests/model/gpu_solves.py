@@ -104,7 +104,7 @@ def compare(name: str, method: str) -> list[str]:
     from gainbias.model.solve import on_gpu
 
     if name == "hub":
-        on_gpu.MOST_TOGETHER, on_gpu.MOST_SORTED = 8, 16
+        on_gpu.PIECE_LENGTH, on_gpu.MOST_SORTED = 8, 16
     exact = gb.solve(CHAINS[name](), method="dense-gth")
     mrp = CHAINS[name]()
     found = gb.solve(mrp, method=method, device="gpu")
@@ -143,10 +143,10 @@ def transposition() -> list[str]:
         if not np.array_equal(usual.data, there.data.fetched()):
             differ.append(f"data of {n}")
         x = RNG.random(n)
-        for on_gpu.MOST_TOGETHER in (512, 3):
+        for on_gpu.PIECE_LENGTH in (512, 3):
             there.__dict__.pop("_pieces", None)
             if not np.allclose((there @ GpuVector(x.copy())).fetched(), usual @ x, rtol=1e-14):
-                differ.append(f"product of {n}, {on_gpu.MOST_TOGETHER} together")
+                differ.append(f"product of {n}, {on_gpu.PIECE_LENGTH} together")
     return differ
 
 
@@ -230,7 +230,7 @@ def assembly() -> list[str]:
         module.sent = module.fetched = np.copy
     on_gpu.what_is_missing = on_gpu.device_name = str
     on_gpu.free_memory = lambda: 2**30
-    on_gpu.copy_over, on_gpu.MOST_TOGETHER, on_gpu.MOST_SORTED = np.copyto, 8, 16
+    on_gpu.copy_over, on_gpu.PIECE_LENGTH, on_gpu.MOST_SORTED = np.copyto, 8, 16
     for name in ("random", "paid", "hub"):
         gb.solve(CHAINS[name](), method="krylov", device="gpu")
     sys.stdout.write(f"{len(fused)} kernels: ")

@@ -46,7 +46,7 @@ MOST_LEVELS = 2_000
 CHUNK = 1024
 """Counts are added up by one thread for as many states as this."""
 
-MOST_TOGETHER, MOST_SORTED = 512, 4096
+PIECE_LENGTH, MOST_SORTED = 512, 4096
 """A row with more entries is multiplied in pieces of this length; one with more than that is sorted by the
 processor."""
 
@@ -83,13 +83,13 @@ class GpuChain:
     @cached_property
     def _pieces(self) -> tuple[Any, Any] | None:
         """Which pieces each row has, (n + 1,), and where these begin; None if no row is long."""
-        if row_lengths(self.rows, self.vector(0.0)).max() <= MOST_TOGETHER:
+        if row_lengths(self.rows, self.vector(0.0)).max() <= PIECE_LENGTH:
             return None
         starts = fetched(self.indptr)
-        counts = -(-np.diff(starts) // MOST_TOGETHER)
+        counts = -(-np.diff(starts) // PIECE_LENGTH)
         begins = np.concatenate([[0], np.cumsum(counts)])
         places = np.arange(begins[-1]) - np.repeat(begins[:-1], counts)
-        pieces = np.append(np.repeat(starts[:-1], counts) + MOST_TOGETHER * places, starts[-1])
+        pieces = np.append(np.repeat(starts[:-1], counts) + PIECE_LENGTH * places, starts[-1])
         return sent(begins), sent(pieces.astype(starts.dtype))
 
     def vector(self, number: float) -> Any:

@@ -41,9 +41,10 @@ MOST_GROUPS_OF_ROWS = 256
 def multiply(matrix: CsrArray, x: Floats) -> Floats:
     """Return ``matrix @ x``, (n,)."""
     n = matrix.shape[0]
-    if not is_elsewhere(x) and not is_large(n):
-        return np.asarray(matrix @ x)
-    out = vector_like(x) if is_elsewhere(x) else empty_vector(n)
+    if is_elsewhere(x) or not is_large(n):
+        product: Any = matrix @ x
+        return product
+    out = empty_vector(n)
     each_state(multiply_rows, (rows_of(matrix), x), out)
     return out
 
