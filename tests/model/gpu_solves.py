@@ -3,11 +3,15 @@
 import sys
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
 
 import gainbias as gb
+from gainbias.model.doubled import Doubled
+from gainbias.model.solve.residual import balance_residual, bounded_residual, throughput
+from gainbias.model.solve.vectors import here, rows_of, transposed
 
 RNG = np.random.default_rng(0)
 
@@ -148,6 +152,33 @@ def transposition() -> list[str]:
             if not np.allclose((there @ GpuVector(x.copy())).fetched(), usual @ x, rtol=1e-14):
                 differ.append(f"product of {n}, {on_gpu.PIECE_LENGTH} together")
     return differ
+
+
+def residuals() -> list[str]:
+    """Return which residuals have other bits than on the processor."""
+    from gainbias.kernels.gpu import sent
+    from gainbias.kernels.gpu_vectors import GpuVector
+    from gainbias.model.solve import on_gpu
+
+    csr = random_chain()
+    law, rewards, bias, low = RNG.random((4, csr.shape[0]))
+    there = on_gpu.GpuChain(sent(csr.indptr), sent(csr.indices), GpuVector(sent(csr.data)))
+
+    def found(chain: Any, *vectors: Any) -> list[Any]:
+        law, rewards, bias, low = vectors
+        rows, columns = rows_of(chain), rows_of(transposed(chain))
+        return [
+            *balance_residual(rows, columns, Doubled(law, 1e-17 * low)),
+            *bounded_residual(rows, rewards, Doubled(law), Doubled(bias, 1e-17 * low)),
+            throughput(chain, bias),
+        ]
+
+    usual = found(csr, law, rewards, bias, low)
+    other = found(there, *(GpuVector(sent(one)) for one in (law, rewards, bias, low)))
+    names = "balance", "its rounding", "residual", "its rounding", "throughput"
+    return [
+        name for name, one, two in zip(names, usual, other, strict=True) if not np.array_equal(one, here(two))
+    ]
 
 
 def arithmetic() -> list[str]:

@@ -38,7 +38,7 @@ def test_simulated_solves_are_right_to_their_errors(chain, method) -> None:
 
 @pytest.mark.slow
 @needs_simulator
-@pytest.mark.parametrize("what", ["arithmetic", "transposition", "refused", "mutants"])
+@pytest.mark.parametrize("what", ["arithmetic", "transposition", "residuals", "refused", "mutants"])
 def test_simulated_parts(what) -> None:
     assert said(True, what) == "as it should be"
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from math import sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sparse
@@ -42,8 +42,7 @@ def multiply(matrix: CsrArray, x: Floats) -> Floats:
     """Return ``matrix @ x``, (n,)."""
     n = matrix.shape[0]
     if is_elsewhere(x) or not is_large(n):
-        product: Any = matrix @ x
-        return product
+        return cast(Floats, matrix @ x)
     out = empty_vector(n)
     each_state(multiply_rows, (rows_of(matrix), x), out)
     return out
