@@ -261,6 +261,31 @@ def empty_vector(size: int) -> Vector:
     return np.empty(size) if room is None or not is_large(size) else room.vector(size)
 
 
+def constant(number: float, size: int) -> Vector:
+    """Return a vector, (size,), of one number.
+
+    Examples
+    --------
+    >>> constant(2.0, 3)
+    array([2., 2., 2.])
+    """
+    out = empty_vector(size)
+    share_runs(lambda begin, end: out[begin:end].fill(number), size)
+    return out
+
+
+def constant_like(number: float, vector: Vector) -> Vector:
+    """Return a vector of one number, of the same length and in the same place as another.
+
+    Examples
+    --------
+    >>> constant_like(2.0, np.ones(3))
+    array([2., 2., 2.])
+    """
+    place: Any = vector
+    return place.filled(number) if is_elsewhere(vector) else constant(number, len(vector))
+
+
 def is_large(size: int) -> bool:
     """Whether a vector has more than one block."""
     return size > STATES_TOGETHER

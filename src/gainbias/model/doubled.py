@@ -6,11 +6,11 @@ Where rewards are averaged, the average is therefore kept as a rounded number an
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import by_blocks, empty_vector, is_elsewhere, kernel
+from gainbias.kernels import by_blocks, constant_like, empty_vector, is_elsewhere, kernel
 from gainbias.types import Floats, Ints
 
 LARGEST, SMALLER = 2.0**950, 2.0**-64
@@ -60,10 +60,7 @@ class Doubled(NamedTuple):
     @property
     def rest(self) -> Floats:
         """What was rounded off."""
-        if self.low is not None:
-            return self.low
-        vector: Any = self.high
-        return vector.filled(0.0) if is_elsewhere(vector) else np.zeros(len(vector))
+        return constant_like(0.0, self.high) if self.low is None else self.low
 
 
 def _two(vector: Floats) -> Floats | None:

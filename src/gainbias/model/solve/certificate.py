@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import by_blocks
+from gainbias.kernels import by_blocks, constant, constant_like
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.solve.bounds import (
@@ -44,8 +44,6 @@ from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.model.solve.vectors import (
     brought_to,
     combined,
-    constant,
-    constant_like,
     inner,
     largest_of,
     length,
@@ -222,7 +220,9 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refin
     sensitivity = largest_of(solver.solve(constant_like(1.0, rewards))) if solver.tolerance == 0.0 else 0.0
     errors: list[float] = []
     while len(errors) < MOST_BIAS_REFINEMENTS:
-        res = bellman_residual(rows, rewards, Doubled(gain.high, gain.rest - expected.rest), bias)
+        res = bellman_residual(
+            rows, rewards, Doubled(gain.high, by_blocks(np.subtract, gain.rest, expected.rest)), bias
+        )
         shift = solver.average(res)
         correction = solver.solve(combined(res, -1.0, shift))
         # The average of the residual rounds too: of the residual, and of the bias, whose doubled digits end
@@ -313,7 +313,7 @@ def solve_and_refine_once(transitions: CsrArray, rewards: Floats, solver: Solver
 def _bounded(rows: Sparse, rewards: Doubled, refined: _Refined, solver: EliminationSolver) -> Certified:
     """Return the answer of elimination with a bias of average 0 and bounds on all errors."""
     level = Doubled(solver.average(refined.bias.high))
-    found = GainAndBias(refined.gain, Doubled(refined.bias.high - level.high))
+    found = GainAndBias(refined.gain, Doubled(combined(refined.bias.high, -1.0, level.high)))
     near = GainAndBias(refined.corrected.gain, refined.corrected.bias.minus(level))
     answer = with_bounds(rows, rewards, found, near, solver)
     return Certified(*answer, refined.residual, answer.error_bound(rewards.high))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import by_blocks, is_elsewhere, kernel, share_blocks
+from gainbias.kernels import by_blocks, constant_like, is_elsewhere, kernel, share_blocks
 from gainbias.model.checks import CsrArray
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import exit_probability
@@ -28,7 +28,6 @@ from gainbias.model.solve.vectors import (
     advanced,
     brought_to,
     combined,
-    constant_like,
     each_state,
     inner,
     largest_of,

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gainbias.kernels import constant_like
 from gainbias.model.checks import EPSILON, CsrArray, entry_rows, row_sums
 from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.process import MarkovRewardProcess
@@ -37,7 +38,6 @@ from gainbias.model.solve.certificate import Certified, MeanDuration, solve_and_
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
 from gainbias.model.solve.solution import Solver
-from gainbias.model.solve.vectors import constant_like
 from gainbias.model.structure import Structure
 from gainbias.types import Floats, Ints
 

@@ -20,7 +20,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import by_blocks, is_elsewhere, kernel, plain_form
+from gainbias.kernels import (
+    by_blocks,
+    constant,
+    constant_like,
+    is_elsewhere,
+    kernel,
+    plain_form,
+    share_blocks,
+)
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, add_exactly, weighted_means
 from gainbias.model.process import MarkovRewardProcess
@@ -34,12 +42,13 @@ from gainbias.model.solve.semi_markov import Jumps, jumps
 from gainbias.model.solve.solution import MethodError, Solver
 from gainbias.model.solve.vectors import (
     combined,
-    constant_like,
     each_state,
     gathered,
     inner,
+    largest_of,
     row_lengths,
     rows_of,
+    scatter,
     span_of,
     vector_like,
 )
@@ -119,9 +128,9 @@ class _Classes(NamedTuple):
 
     def kept(self, values: Floats, which: NDArray[np.bool_]) -> Floats:
         """Return values, (n,), with 0 for what does not count and for classes that are not kept."""
-        visited = self.visited[which[self.class_of]]
-        found = np.zeros(len(values))
-        found[visited] = values[visited]
+        visited = self.visited if which.all() else self.visited[which[self.class_of]]
+        found = constant(0.0, len(values))
+        scatter(gathered(values, visited), visited, found)
         return found
 
     def sums(self, weights: Floats, values: Floats) -> Floats:
@@ -224,18 +233,21 @@ def knows_no_variance(mrp: MarkovRewardProcess) -> bool:
 
 
 def _classes(structure: Structure, solver: Solver) -> _Classes | _AllStates:
+    recurrent = structure.recurrent
+    first = np.array([states[0] for states in recurrent])
     if is_elsewhere(solver.stationary):
-        return _AllStates(structure.recurrent[0][:1])
-    sizes = np.array([len(states) for states in structure.recurrent])
-    members = np.concatenate(structure.recurrent)
-    class_of = np.full(len(solver.stationary), -1)
-    class_of[members] = np.repeat(np.arange(len(sizes)), sizes)
-    counts = class_of >= 0
-    if isinstance(solver, EliminationSolver):
-        counts &= solver.stationary > 0.0
-    visited, hidden = np.flatnonzero(counts), np.flatnonzero((class_of >= 0) & ~counts)
-    first = members[np.cumsum(sizes) - sizes]
-    return _Classes(visited, class_of[visited], hidden, class_of[hidden], first)
+        return _AllStates(first)
+    if len(recurrent) == 1:
+        members, class_of = recurrent[0], np.broadcast_to(np.intp(0), len(recurrent[0]))
+    else:
+        members = np.concatenate(recurrent)
+        class_of = np.repeat(np.arange(len(recurrent)), [len(states) for states in recurrent])
+    law = gathered(solver.stationary, members)
+    least = min(share_blocks(lambda begin, end: law[begin:end].min(), len(law)))
+    if not isinstance(solver, EliminationSolver) or least > 0.0:
+        return _Classes(members, class_of, members[:0], class_of[:0], first)
+    counts = law > 0.0
+    return _Classes(members[counts], class_of[counts], members[~counts], class_of[~counts], first)
 
 
 def _covariances(
@@ -437,7 +449,7 @@ def _refined_averages(
     gain = Doubled(solver.average(values))
     first = classes.first
     unknown = np.where(is_finite, 0.0, np.inf)
-    if not values.any():
+    if largest_of(values) == 0.0:
         return Variance(gain.high[first] + unknown, unknown)
     rows = rows_of(csr)
     bias, best = Doubled(constant_like(0.0, values)), Variance(gain.high[first], np.full(len(first), np.inf))

@@ -179,7 +179,7 @@ def largest_of(x: Floats) -> float:
 
 
 def span_of(x: Floats) -> float:
-    """Return by how much the largest value of a vector, (n,), exceeds the smallest.
+    """Return by how much the entries of a vector, (n,), differ; one that is no number makes it none.
 
     Examples
     --------
@@ -187,7 +187,11 @@ def span_of(x: Floats) -> float:
     >>> span_of(np.array([1.0, -2.0]))
     3.0
     """
-    return float(x.max() - x.min()) if is_elsewhere(x) else float(np.ptp(x))
+    if is_elsewhere(x):
+        return float(x.max() - x.min())
+    ends = share_blocks(lambda begin, end: (x[begin:end].min(), x[begin:end].max()), len(x))
+    least, most = np.transpose(ends)
+    return float(most.max() - least.min())
 
 
 def total_of(x: Floats) -> float:
@@ -201,25 +205,6 @@ def total_of(x: Floats) -> float:
     """
     vector: Any = x
     return float(vector.exact_sum()) if is_elsewhere(x) else math.fsum(x)
-
-
-def constant_like(number: float, x: Floats) -> Floats:
-    """Return a vector of one number, of the same length and in the same place as another, (n,)."""
-    vector: Any = x
-    return vector.filled(number) if is_elsewhere(x) else constant(number, len(x))
-
-
-def constant(number: float, size: int) -> Floats:
-    """Return a vector, (size,), of one number.
-
-    Examples
-    --------
-    >>> constant(2.0, 3)
-    array([2., 2., 2.])
-    """
-    out = empty_vector(size)
-    share_runs(lambda begin, end: out[begin:end].fill(number), size)
-    return out
 
 
 def combined(x: Floats, factor: float, y: Floats, out: Floats | None = None) -> Floats:
