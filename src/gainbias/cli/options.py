@@ -211,6 +211,7 @@ def _add_solve(verbs: Any) -> None:
     )
     verb.add_argument("--tol", type=float, default=1e-10, help="error that is allowed (default: %(default)s)")
     verb.add_argument("--method", default="auto", help="how to solve (default: %(default)s)")
+    verb.add_argument("--device", default="cpu", help="cpu or gpu (default: %(default)s)")
     _add_task_options(verb)
 
 
