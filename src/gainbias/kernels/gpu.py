@@ -99,6 +99,11 @@ def sent(array: Any) -> Any:
     return array.copy() if is_simulated() else cuda.to_device(array)
 
 
+def empty_there(shape: tuple[int, ...], kind: Any) -> Any:
+    """Return an array on the device with nothing in particular in it."""
+    return np.empty(shape, kind) if is_simulated() else cuda.device_array(shape, kind)
+
+
 def fetched(array: Any) -> Any:
     """Return a copy of an array of the device."""
     return array.copy() if is_simulated() else array.copy_to_host()
