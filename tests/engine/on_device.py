@@ -97,14 +97,42 @@ def others() -> dict[str, bool]:
     wild = both("td-lambda", problem, 400, [0.1, 200.0], seeds=range(2), checkpoints=[50, 400])
     looks = gb.Checkpoints([3, STEPS], keep="errors")
     kept = both("double-chain", problem, STEPS, 0.1, checkpoints=looks, sampling=gb.Markov(start=3))
+    fallen = both("td-lambda", problem, 400, [0.1, 200.0], checkpoints=gb.Checkpoints([1, 400], "errors"))
+    some = both("lstd", problem, STEPS, checkpoints=gb.Checkpoints([3, STEPS], keep=[5, 1]))
+    radii = {"weights_radius": [np.inf, 0.05]}
+    mixed = both("single-chain", problems()["tabular"], STEPS, 0.1, seeds=range(2), params=radii)
     device.LEAST_STRETCH, device.LONGEST_STRETCH = 1, 7
     short = both("td-lambda", problem, STEPS, 0.1)
+    device.free_memory = lambda: 7_000
+    pieces = both("td-lambda", problem, STEPS, [0.1, 0.2, 0.3], seeds=range(4), checkpoints=range(STEPS))
+    plan = "td-lambda", problem, STEPS, [0.1, 0.2, 0.3]
     return {
         "own algorithm": same(*mine),
         "diverged": same(*wild) and {o.status for o in wild[1].outcomes} == {"diverged", "finished"},
-        "errors kept": same(*kept) and np.array_equal(kept[0].errors(), kept[1].errors()),
+        "errors kept": same(*kept) and close(*kept),
+        "errors of lanes that diverge": same(*fallen) and close(*fallen),
+        "values kept": same(*some) and np.array_equal(some[0].values, some[1].values),
+        "states of two types": same(*mixed),
         "short stretches": same(*short),
+        "pieces": same(*pieces) and number_of_pieces(*plan) > 1,
     }
+
+
+def close(one: gb.Trace, other: gb.Trace) -> bool:
+    """Whether all errors that two runs kept agree to rounding, sums being taken in other orders."""
+    keys = list(one.stored_errors)
+    pairs = [(one.stored_errors[key], other.stored_errors[key]) for key in keys]
+    return len(keys) == 12 and all(np.allclose(a, b, rtol=1e-12, atol=1e-14) for a, b in pairs)
+
+
+def number_of_pieces(name: str, problem: gb.Problem, steps: int, sizes: list[float]) -> int:
+    """Return in how many pieces lanes of four seeds are run."""
+    from gainbias.engine import device
+
+    counted, pieces_of = [], device.pieces_of
+    device.pieces_of = lambda *given: iter([counted.append(piece) or piece for piece in pieces_of(*given)])
+    gb.run(name, problem, steps, sizes, seeds=range(4), checkpoints=range(steps), device="gpu")
+    return len(counted)
 
 
 def main(what: str, name: str = "") -> None:

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gainbias.algorithms.algorithm import Move, Output, read_state
-from gainbias.engine.lanes import Lane
+from gainbias.engine.lanes import Lane, schedules_of
 from gainbias.engine.paths import AliasTable, chosen, pick
 from gainbias.engine.schedules import Constant, Harmonic, side_by_side
 from gainbias.engine.streams import next_uniform, stream_states
 from gainbias.engine.work import LONGEST_STRETCH, CheckpointRecord, RunPlan
-from gainbias.features.rows import DenseRows, Rows, values
+from gainbias.features.rows import DenseRows, values
 from gainbias.kernels.gpu import (
     DeviceForms,
     Part,
@@ -84,7 +84,7 @@ class Journey(NamedTuple):
     """Where lanes go: arrays (steps, paths) and (steps, schedules), and for each lane which are its own.
 
     `shift` is how much further the paths of a second chain are. A lane makes the steps from `begin` on, up to
-    `end` or `count`. After each number of steps in `after` it notes what it has learned.
+    `end` or `length`. After each number of steps in `after` it notes what it has learned.
     """
 
     moves: Any
@@ -94,7 +94,7 @@ class Journey(NamedTuple):
     schedule: Ints
     begin: Ints
     end: Ints
-    count: int
+    length: int
     after: Ints
     noted: Any
 
@@ -113,7 +113,7 @@ class Yardstick(NamedTuple):
     law : (n,) array
         The stationary law.
     aims : (targets, n) array
-        Values that would be right.
+        Values that would be right: the bias, and those of the paper's fixed point.
     means : (2, d) array
         What gives the mean value under the law, and the plain mean.
     aim_means : (targets, 2) array
@@ -222,9 +222,14 @@ def lane_kernel(
     def go(own: Any, lane: int, rest: Any) -> None:
         params, rows, journey = rest
         lane_params = params_of(params, lane)
-        moves, sizes, path, schedule = journey.moves, journey.sizes, journey.path[lane], journey.schedule[lane]
+        moves, sizes, path, schedule = (
+            journey.moves,
+            journey.sizes,
+            journey.path[lane],
+            journey.schedule[lane],
+        )
         other, begin, end = path + journey.shift, journey.begin[lane], journey.end[lane]
-        end = min(end, journey.count)
+        end = min(end, journey.length)
         for number in range(len(journey.after) + 1):
             until = end if number == len(journey.after) else min(end, journey.after[number])
             for t in range(begin, until):
@@ -249,10 +254,10 @@ def lane_kernel(
 
     def advance(states: Any, params: Any, rows: Any, journey: Any, good: Ints, all_good: Ints) -> None:
         lane = lane_number()
-        if lane < len(good) and journey.begin[lane] < journey.end[lane]:
-            if is_wide(rows):
-                if not along(states, lane, (params, rows, journey)):
-                    good[lane] = all_good[0] = 0
+        if lane >= len(good) or journey.begin[lane] >= journey.end[lane]:
+            return
+        if is_wide(rows) and not along(states, lane, (params, rows, journey)):
+            good[lane] = all_good[0] = 0
 
     return forms.kernel(advance)
 
@@ -271,7 +276,7 @@ def _has_width(rows: type, num_features: int) -> Callable[[Any], bool]:
 
 @cache
 def error_kernel(rows: type, num_features: int) -> Any:
-    """Return a kernel that measures the errors of weights, (d, m): six for each aim, (6 aims, m)."""
+    """Return a kernel that measures errors of weights, (d, lanes), in the order of a `CheckpointRecord`."""
     forms = DeviceForms([rows])
 
     def measure_one(own: Any, place: int, rest: Any) -> None:
@@ -292,19 +297,18 @@ def error_kernel(rows: type, num_features: int) -> Any:
                 centred_law += share * ((missed - law_mean) * (missed - law_mean))
                 quotient += (missed - mean) * (missed - mean)
                 quotient_law += share * ((missed - mean) * (missed - mean))
-            first = ROOM_FOR_VALUES + 6 * target
+            first = ROOM_FOR_VALUES + 2 * target
             out[first, place], out[first + 1, place] = math.sqrt(full), math.sqrt(full_law)
-            out[first + 2, place], out[first + 3, place] = math.sqrt(centred), math.sqrt(centred_law)
-            out[first + 4, place], out[first + 5, place] = math.sqrt(quotient), math.sqrt(quotient_law)
+            out[first + 4, place], out[first + 5, place] = math.sqrt(centred), math.sqrt(centred_law)
+            out[first + 8, place], out[first + 9, place] = math.sqrt(quotient), math.sqrt(quotient_law)
 
     parts, is_wide = (Part((num_features, 1), True),), _has_width(rows, num_features)
     along = around_lane(measure_one, Learned, parts, True, num_features <= MOST_OWN_NUMBERS)
 
     def measure(learned: Any, rows: Any, stick: Any, out: Floats) -> None:
         place = lane_number()
-        if place < out.shape[1]:
-            if is_wide(rows):
-                along(learned, place, (rows, stick, out))
+        if place < out.shape[1] and is_wide(rows):
+            along(learned, place, (rows, stick, out))
 
     return forms.kernel(measure)
 
@@ -334,7 +338,7 @@ def run_on_device(plan: RunPlan, record: CheckpointRecord, lanes: list[Lane]) ->
                 before = int(steps_done.sum())
         except KeyboardInterrupt:
             pass
-    return steps_done.tolist()  # type: ignore[no-any-return]
+    return steps_done.tolist()
 
 
 class DeviceRoom(NamedTuple):
@@ -392,7 +396,8 @@ def _first_state(plan: RunPlan, lanes: Sequence[Lane]) -> Any:
     keys = [tuple(lane.params.values()) for lane in lanes]
     combinations = dict(zip(keys, lanes, strict=True))
     states = [
-        plan.form.init(plan.setting(1), plan.algorithm.params(**lane.params)) for lane in combinations.values()
+        plan.form.init(plan.setting(1), plan.algorithm.params(**lane.params))
+        for lane in combinations.values()
     ]
     numbers = {key: number for number, key in enumerate(combinations)}
     own = np.array([numbers[key] for key in keys])
@@ -426,7 +431,7 @@ class DeviceLanes:
     ) -> None:
         self.plan, self.record, self.lanes, self.places, self.room = plan, record, lanes, places, room
         self._seeds = list(dict.fromkeys(lane.seed for lane in lanes))
-        self._schedules = list({id(lane.step_size): lane.step_size for lane in lanes}.values())
+        self._schedules = schedules_of(lanes)
         self._notes_itself = plan.form.output is read_state
         self._fell_at = np.full(len(lanes), FOR_EVER)
         self._params_here = _params_of(plan, lanes)
@@ -436,14 +441,8 @@ class DeviceLanes:
         self._good, self._all_good = sent(np.ones(len(lanes), np.int64)), sent(np.ones(1, np.int64))
         self._zeros, self._ends = sent(np.zeros(len(lanes), np.int64)), sent(np.full(len(lanes), FOR_EVER))
         self._send_paths()
-        self._kernel = lane_kernel(
-            plan.form.step,
-            plan.form.laned,
-            type(self._first),
-            plan.algorithm.params,
-            type(plan.rows),
-            self._shapes,
-        )
+        kinds: list[Any] = [type(self._first), plan.algorithm.params, type(plan.rows)]
+        self._kernel = lane_kernel(plan.form.step, plan.form.laned, *kinds, self._shapes)
 
     def stretches(self) -> Iterator[int]:
         """Work through stretches of steps, and yield after each the number of steps done."""
@@ -453,7 +452,9 @@ class DeviceLanes:
         while first < end:
             last = min(end, first + self._longest)
             noted = self.plan.noted(first, last)
-            if noted.stop - noted.start > self._most_notes or (noted.stop > noted.start and not self._notes_itself):
+            if noted.stop - noted.start > self._most_notes or (
+                noted.stop > noted.start and not self._notes_itself
+            ):
                 last = int(self.plan.checkpoints[noted.start + self._most_notes - 1])
             self._advance(first, last)
             yield last
@@ -481,7 +482,9 @@ class DeviceLanes:
         if self._ratios is None:
             self._sizes = sent(side_by_side(self._schedules, first, last))
         else:
-            launch(kernel_of(fill_sizes), len(self._schedules), self._ratios, first, last - first, self._sizes)
+            launch(
+                kernel_of(fill_sizes), len(self._schedules), self._ratios, first, last - first, self._sizes
+            )
 
     def _go_on(self, states: Any, begin: Any, end: Any, count: int, after: Any, good: Any) -> None:
         shift = len(self._seeds) if self.plan.algorithm.chains == 2 else 0
@@ -489,9 +492,7 @@ class DeviceLanes:
             self._moves, shift, self._paths, self._sizes, self._schedule_numbers, begin, end, count, after,
             self._noted,
         )  # fmt: skip
-        launch(
-            self._kernel, len(self.lanes), states, self._params, self._rows, journey, good, self._all_good
-        )
+        launch(self._kernel, len(self.lanes), states, self._params, self._rows, journey, good, self._all_good)
 
     def _find_fallen(self, first: int, count: int) -> None:
         """Find at which step lanes diverged that had not before, and let them rest."""
@@ -521,7 +522,7 @@ class DeviceLanes:
         return bad[fallen]
 
     def _read_notes(self, noted: slice) -> tuple[Any, Any, Floats]:
-        """Return the weights that lanes noted, here and on the device, (k, d, lanes), and gains, (k, lanes)."""
+        """Return the weights that lanes noted, (k, d, lanes), here and there, and gains, (k, lanes)."""
         count, steps = noted.stop - noted.start, self.plan.checkpoints[noted]
         there = [self._noted.weights[k] for k in range(count)]
         wanted = there[-1:] if self.record.errors else there
@@ -544,9 +545,7 @@ class DeviceLanes:
         else:
             params, setting = self.plan.algorithm.params, self.plan.setting(1)
             said = [
-                form.output(
-                    type(state)(*(array[..., k] for array in state)), params(**lane.params), setting
-                )
+                form.output(type(state)(*(array[..., k] for array in state)), params(**lane.params), setting)
                 for k, lane in enumerate(self.lanes)
             ]
             weights = np.stack([output.weights for output in said], axis=-1).reshape(-1, count)
@@ -568,14 +567,14 @@ class DeviceLanes:
 
     def _measured(self, weights: list[Any]) -> Floats:
         """Return the errors of weights, each (d, lanes): shape (k, errors, lanes)."""
-        kernel = error_kernel(type(self.plan.rows), self.plan.problem.num_features)
-        found = []
-        for array in weights:
+        rows: Any = type(self.plan.rows)
+        kernel = error_kernel(rows, self.plan.problem.num_features)
+        errors = np.empty((len(weights), ERRORS, len(self.lanes)))
+        for array, found in zip(weights, errors, strict=True):
             launch(kernel, len(self.lanes), Learned(array), self._rows, self._yardstick, self._errors)
-            found.append(fetched(self._errors)[ROOM_FOR_VALUES:])
-        kinds = np.array(found).reshape(len(found), 2, 3, 2, -1).transpose(0, 2, 1, 3, 4)
-        errors = kinds.reshape(len(found), ERRORS, -1)
-        return np.where(np.isnan(errors), np.inf, errors)
+            found[:] = fetched(self._errors)[ROOM_FOR_VALUES:]
+        errors[np.isnan(errors)] = np.inf
+        return errors
 
     def _send_paths(self) -> None:
         plan, seeds = self.plan, self._seeds

@@ -33,7 +33,6 @@ from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.solve import solve_to_tolerance
 from gainbias.types import Floats, Ints
 
-
 SLOT = np.dtype([("threshold", np.float32), ("other", np.int32)])
 
 THRESHOLD_ROUNDING = 2.0**-24

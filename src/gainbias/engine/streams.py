@@ -73,7 +73,8 @@ def stream_states(seeds: Sequence[int], *names: str) -> Words:
     with np.errstate(over="ignore"):
         state_high, state_low, high, low = _expanded(words, _key(names))
         increment = (high << np.uint64(1)) | (low >> np.uint64(63)), (low << np.uint64(1)) | np.uint64(1)
-        state = _advanced(*_sum(state_high, state_low, *increment), *increment)
+        high, low = _sum(state_high, state_low, *increment)
+        state = _advanced(high, low, *increment)
     return np.array([*state, *increment])
 
 
@@ -135,16 +136,15 @@ def _state_of(generator: np.random.Generator) -> list[int]:
 
 def _expanded(words: list[NDArray[np.uint32]], key: Sequence[int]) -> list[Words]:
     """Return four numbers of 64 bits for each seed, as NumPy's `SeedSequence` does."""
-    hashed, pool = _Hash(0x43B0D7E5, 0x931E8875), list[Any]()
-    for word in words:
-        pool.append(hashed(word))
+    hashed = _Hash(0x43B0D7E5, 0x931E8875)
+    pool = [hashed(word) for word in words]
     for source in range(POOL):
         for target in range(POOL):
             if source != target:
                 pool[target] = _mixed(pool[target], hashed(pool[source]))
-    for word in key:
+    for name in key:
         for target in range(POOL):
-            pool[target] = _mixed(pool[target], hashed(np.full_like(words[0], word)))
+            pool[target] = _mixed(pool[target], hashed(np.full_like(words[0], name)))
     hashed = _Hash(0x8B51F9DD, 0x58F38DED)
     halves = [hashed(pool[place % POOL]).astype(np.uint64) for place in range(2 * POOL)]
     return [halves[k] | (halves[k + 1] << HALF) for k in range(0, 2 * POOL, 2)]
@@ -157,9 +157,8 @@ class _Hash:
         self._constant, self._multiplier = constant, multiplier
 
     def __call__(self, word: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        mixed = word ^ np.uint32(self._constant)
-        self._constant = self._constant * self._multiplier & MASK
-        mixed = mixed * np.uint32(self._constant)
+        before, self._constant = self._constant, self._constant * self._multiplier & MASK
+        mixed: NDArray[np.uint32] = (word ^ np.uint32(before)) * np.uint32(self._constant)
         return np.asarray(mixed ^ (mixed >> np.uint32(16)))
 
 

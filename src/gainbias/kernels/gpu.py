@@ -27,6 +27,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -35,16 +36,30 @@ import numpy as np
 
 from gainbias.kernels.compile import ByType
 
-if not hasattr(np, "row_stack"):
-    # numba-cuda 0.30 looks for it, and NumPy has it no more from 2.5 on: it was another name of vstack.
-    np.row_stack = np.vstack
+
+def is_simulated() -> bool:
+    """Whether kernels for a GPU run in Python, on numba-cuda's simulator."""
+    return os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "1"
+
+
+def _numbas_cuda() -> Any:
+    """Return the CUDA part of numba.
+
+    numba-cuda 0.30 looks for `row_stack`, which was another name of `vstack` and is not in NumPy 2.5.
+    """
+    names, is_there = vars(np), "row_stack" in vars(np)
     try:
-        from numba import cuda
-        from numba.cuda.np import arrayobj as _  # noqa: F401
+        names.setdefault("row_stack", np.vstack)
+        found = import_module("numba.cuda")
+        if not is_simulated() and find_spec("numba_cuda"):
+            import_module("numba.cuda.np.arrayobj")
+        return found
     finally:
-        del np.row_stack
-else:
-    from numba import cuda
+        if not is_there:
+            del names["row_stack"]
+
+
+cuda = _numbas_cuda()
 
 THREADS_OF_A_BLOCK = 128
 """Lanes that a multiprocessor takes up together."""
@@ -52,11 +67,6 @@ THREADS_OF_A_BLOCK = 128
 _FUNCTIONS = ModuleType("functions")
 _FUNCTIONS.__dict__.update({**vars(np), "sqrt": math.sqrt, "copysign": math.copysign})
 """What stands for NumPy in device functions: numba-cuda lacks some of its functions of numbers."""
-
-
-def is_simulated() -> bool:
-    """Whether kernels for a GPU run in Python, on numba-cuda's simulator."""
-    return os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "1"
 
 
 def what_is_missing() -> str:
@@ -348,22 +358,24 @@ def _with_view(inner: Any, number: int, part: Part, laned: bool) -> Callable[...
 
 def _copying(axes: int) -> Any:
     """Return a device function that copies an array with some axes into another one."""
-    inner = _copying(axes - 1) if axes > 1 else None
 
     def numbers(source: Any, target: Any) -> None:
         for i in range(target.shape[0]):
             target[i] = source[i]
 
+    if axes == 1:
+        return on_device(numbers)
+    inner = _copying(axes - 1)
+
     def rows(source: Any, target: Any) -> None:
         for i in range(target.shape[0]):
             inner(source[i], target[i])
 
-    return on_device(numbers if inner is None else rows)
+    return on_device(rows)
 
 
 def _all_finite(axes: int, is_float: bool) -> Any:
     """Return a device function that says whether all numbers of an array with some axes are finite."""
-    inner = _all_finite(axes - 1, is_float) if axes > 1 and is_float else None
 
     def always(array: Any) -> bool:
         return True
@@ -371,18 +383,14 @@ def _all_finite(axes: int, is_float: bool) -> Any:
     def number(array: Any) -> bool:
         return math.isfinite(array)
 
+    if axes == 0 or not is_float:
+        return on_device(number if is_float else always)
+    inner = _all_finite(axes - 1, is_float)
+
     def numbers(array: Any) -> bool:
+        good = True
         for i in range(array.shape[0]):
-            if not math.isfinite(array[i]):
-                return False
-        return True
+            good = good and inner(array[i])
+        return good
 
-    def rows(array: Any) -> bool:
-        for i in range(array.shape[0]):
-            if not inner(array[i]):
-                return False
-        return True
-
-    if not is_float:
-        return on_device(always)
-    return on_device(rows if axes > 1 else numbers if axes == 1 else number)
+    return on_device(numbers)
