@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import itertools
 import sys
+import tempfile
 import time
 import warnings
 from collections import Counter
@@ -241,6 +242,32 @@ def algorithms(names: list[str]) -> None:
                 )  # fmt: skip
 
 
+def study() -> None:
+    """One study from the processor and from the GPU: how long each takes, and whether the tables are equal."""
+    head("paths", "units", "steps", "all cores, s", "GPU, s", "tables")
+    names = [name for name, one in ALGORITHMS.items() if not one.declared.tabular_only]
+    for paths in (100, 1000):
+        with row(paths), tempfile.TemporaryDirectory() as folder:
+            plan = gb.Study(
+                tasks=["random-walk-100"], algorithms=names, step_size=[[50.0, 1000.0], [150.0, 1000.0]],
+                num_steps=50_000, seeds=paths, checkpoints=10,
+            )  # fmt: skip
+            took, tables = {}, {}
+            for where in ("cpu", "gpu"):
+                start = time.perf_counter()
+                results = gb.sweep(plan, f"{folder}/{where}", device=where)
+                took[where], tables[where] = time.perf_counter() - start, results.to_frame()
+            equal = "equal" if tables["cpu"].equals(tables["gpu"]) else difference(*tables.values())
+            units = results.manifest["units"]
+            say(paths, units, 50_000, f"{took['cpu']:.1f}", f"{took['gpu']:.1f}", equal)
+
+
+def difference(one, other) -> str:
+    """Say in how many rows of two tables errors differ, and by how much, of their size."""
+    far = (one.error - other.error).abs() / one.error.abs()
+    return f"{(far > 0).sum()} of {len(one)} errors differ, by {far.max():.1e} at most"
+
+
 @contextlib.contextmanager
 def instead(module: object, **names: object) -> Iterator[None]:
     """Have other things under some names of a module for a while."""
@@ -259,7 +286,7 @@ def forget_kernels() -> None:
         made.cache_clear()
 
 
-PARTS = {part.__name__: part for part in (targets, rates, pays, fused, variants)}
+PARTS = {part.__name__: part for part in (targets, rates, pays, fused, study, variants)}
 
 
 def main(parts: list[str], names: list[str]) -> None:

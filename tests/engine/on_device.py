@@ -1,6 +1,7 @@
 """A program: lanes of an algorithm in the simulator, compared with the processor; or what they compile to."""
 
 import sys
+import tempfile
 import warnings
 from typing import NamedTuple
 
@@ -101,6 +102,7 @@ def others() -> dict[str, bool]:
     some = both("lstd", problem, STEPS, checkpoints=gb.Checkpoints([3, STEPS], keep=[5, 1]))
     radii = {"weights_radius": [np.inf, 0.05]}
     mixed = both("single-chain", problems()["tabular"], STEPS, 0.1, seeds=range(2), params=radii)
+    swept = tables_are_equal()
     device.LEAST_STRETCH, device.LONGEST_STRETCH = 1, 7
     short = both("td-lambda", problem, STEPS, 0.1)
     device.free_memory = lambda: 7_000
@@ -114,6 +116,7 @@ def others() -> dict[str, bool]:
         "values kept": same(*some) and np.array_equal(some[0].values, some[1].values),
         "states of two types": same(*mixed),
         "short stretches": same(*short),
+        "a sweep": swept,
         "pieces": same(*pieces) and number_of_pieces(*plan) > 1,
     }
 
@@ -123,6 +126,17 @@ def close(one: gb.Trace, other: gb.Trace) -> bool:
     keys = list(one.stored_errors)
     pairs = [(one.stored_errors[key], other.stored_errors[key]) for key in keys]
     return len(keys) == 12 and all(np.allclose(a, b, rtol=1e-12, atol=1e-14) for a, b in pairs)
+
+
+def tables_are_equal() -> bool:
+    """Whether a sweep has the same tables, and goes on with what the other one stored."""
+    grid = {"algorithms": ["td-lambda", "lstd"], "step_size": [0.1, 0.5]}
+    study = gb.Study(tasks=["boyan-chain"], num_steps=STEPS, seeds=2, instances=2, **grid)
+    with tempfile.TemporaryDirectory() as folder:
+        one = gb.sweep(study, f"{folder}/cpu", workers=1).to_frame()
+        other = gb.sweep(study, f"{folder}/gpu", device="gpu").to_frame()
+        again = gb.sweep(study, f"{folder}/gpu", workers=1, resume=True)
+    return one.equals(other) and again.manifest["reused"] == again.manifest["units"] == 8
 
 
 def number_of_pieces(name: str, problem: gb.Problem, steps: int, sizes: list[float]) -> int:
