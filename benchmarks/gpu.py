@@ -243,14 +243,15 @@ def algorithms(names: list[str]) -> None:
 
 
 def study() -> None:
-    """One study from the processor and from the GPU: how long each takes, and whether the tables are equal."""
-    head("paths", "units", "steps", "all cores, s", "GPU, s", "tables")
+    """One study from the processor and from the GPU: how long each takes, and whether tables are equal."""
+    head("paths", "units", "lane-steps", "all cores, s", "GPU, s", "tables")
     names = [name for name, one in ALGORITHMS.items() if not one.declared.tabular_only]
-    for paths in (100, 1000):
+    sizes, steps = [[10.0 + 10.0 * k, 1000.0] for k in range(16)], 100_000
+    for paths in (100, 500):
         with row(paths), tempfile.TemporaryDirectory() as folder:
             plan = gb.Study(
-                tasks=["random-walk-100"], algorithms=names, step_size=[[50.0, 1000.0], [150.0, 1000.0]],
-                num_steps=50_000, seeds=paths, checkpoints=10,
+                tasks=["random-walk-100"], algorithms=names, step_size=sizes, num_steps=steps,
+                instances=1, seeds=paths, checkpoints=10,
             )  # fmt: skip
             took, tables = {}, {}
             for where in ("cpu", "gpu"):
@@ -258,8 +259,9 @@ def study() -> None:
                 results = gb.sweep(plan, f"{folder}/{where}", device=where)
                 took[where], tables[where] = time.perf_counter() - start, results.to_frame()
             equal = "equal" if tables["cpu"].equals(tables["gpu"]) else difference(*tables.values())
-            units = results.manifest["units"]
-            say(paths, units, 50_000, f"{took['cpu']:.1f}", f"{took['gpu']:.1f}", equal)
+            cells = list(plan.cells())
+            lane_steps = f"{sum(cell.lane_steps for cell in cells):.2g}"
+            say(paths, len(cells), lane_steps, f"{took['cpu']:.1f}", f"{took['gpu']:.1f}", equal)
 
 
 def difference(one, other) -> str:

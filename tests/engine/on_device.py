@@ -135,8 +135,8 @@ def tables_are_equal() -> bool:
     with tempfile.TemporaryDirectory() as folder:
         one = gb.sweep(study, f"{folder}/cpu", workers=1).to_frame()
         other = gb.sweep(study, f"{folder}/gpu", device="gpu").to_frame()
-        again = gb.sweep(study, f"{folder}/gpu", workers=1, resume=True)
-    return one.equals(other) and again.manifest["reused"] == again.manifest["units"] == 8
+        again = gb.sweep(study, f"{folder}/gpu", workers=1, resume=True).manifest
+    return one.equals(other) and again["reused"] == again["units"] == 8
 
 
 def number_of_pieces(name: str, problem: gb.Problem, steps: int, sizes: list[float]) -> int:

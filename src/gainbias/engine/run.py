@@ -111,8 +111,8 @@ def run(
         How many work at once, at most; no number changes a result. By default all cores, or as many as
         GAINBIAS_THREADS in the environment says.
     device : "cpu" or "gpu"
-        Where lanes run. What a GPU needs and what has been checked is on the page "On a GPU"; nothing of it
-        has been run on real hardware yet.
+        Where lanes run. What a GPU needs, what gains there and what has been checked is on the page "On a
+        GPU".
 
     Returns
     -------
