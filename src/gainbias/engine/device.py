@@ -27,7 +27,7 @@ from gainbias.engine.work import LONGEST_STRETCH, CheckpointRecord, RunPlan
 from gainbias.features.rows import DenseRows, values
 from gainbias.kernels.gpu import (
     DeviceForms,
-    Part,
+    LanePart,
     around_lane,
     copy_over,
     empty_there,
@@ -42,14 +42,14 @@ from gainbias.kernels.gpu import (
 from gainbias.progress import Watch
 from gainbias.types import Floats, Ints
 
-MOST_STRETCH_BYTES = 2**32
+MOST_STRETCH_BYTES = 2**34
 """The most memory of a GPU that the paths and step sizes of a stretch take, and its notes."""
 
 STRETCH_SHARE = 4
 """Nor does either take more than the free memory divided by this; states take half of it at most."""
 
 LEAST_STRETCH = 64
-"""There is room for so many steps, unless the whole run has fewer: each stretch takes a few launches."""
+"""There is room for this many steps, unless the whole run has fewer: a stretch takes a few launches."""
 
 MOST_LANE_STEPS = 2**34
 """Steps of all lanes in a stretch, at most, so that Ctrl-C is heard within a second or so."""
@@ -181,7 +181,7 @@ class Shapes(NamedTuple):
 
     Attributes
     ----------
-    parts : tuple of Part
+    parts : tuple of LanePart
         Of the state of one lane.
     num_features : int
         Number of features d.
@@ -189,7 +189,7 @@ class Shapes(NamedTuple):
         Whether what a lane has learned can be read off its state.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[LanePart, ...]
     num_features: int
     notes: bool
 
@@ -302,7 +302,7 @@ def error_kernel(rows: type, num_features: int) -> Any:
             out[first + 4, place], out[first + 5, place] = math.sqrt(centred), math.sqrt(centred_law)
             out[first + 8, place], out[first + 9, place] = math.sqrt(quotient), math.sqrt(quotient_law)
 
-    parts, is_wide = (Part((num_features, 1), True),), _has_width(rows, num_features)
+    parts, is_wide = (LanePart((num_features, 1), True),), _has_width(rows, num_features)
     along = around_lane(measure_one, Learned, parts, True, num_features <= MOST_OWN_NUMBERS)
 
     def measure(learned: Any, rows: Any, stick: Any, out: Floats) -> None:
@@ -638,7 +638,7 @@ class DeviceLanes:
     def _shapes(self) -> Shapes:
         laned = self.plan.form.laned
         parts = tuple(
-            Part((*array.shape[:-1], 1) if laned else array.shape[:-1], array.dtype.kind == "f")
+            LanePart((*array.shape[:-1], 1) if laned else array.shape[:-1], array.dtype.kind == "f")
             for array in self._first
         )
         return Shapes(parts, self.plan.problem.num_features, self._notes_itself)

@@ -283,7 +283,7 @@ def _and_part(before: Any, number: int, laned: bool) -> Callable[..., Any]:
     return kept if laned else cut
 
 
-class Part(NamedTuple):
+class LanePart(NamedTuple):
     """An array of the state of one lane: its shape, and whether it holds floats."""
 
     shape: tuple[int, ...]
@@ -291,7 +291,7 @@ class Part(NamedTuple):
 
 
 def around_lane(
-    inner: Callable[..., None], kind: type, parts: Sequence[Part], laned: bool, copied: bool
+    inner: Callable[..., None], kind: type, parts: Sequence[LanePart], laned: bool, copied: bool
 ) -> Any:
     """Return a device function that calls another one with one lane of a state, and checks the lane then.
 
@@ -301,7 +301,7 @@ def around_lane(
         A device function.
     kind : type
         The NamedTuple class of the state.
-    parts : sequence of Part
+    parts : sequence of LanePart
         What its arrays are for one lane.
     laned : bool
         Whether these have a last axis for lanes, of length 1.
@@ -330,7 +330,7 @@ def around_lane(
     return on_device(whole)
 
 
-def _with_copy(inner: Any, number: int, part: Part, laned: bool) -> Callable[..., bool]:
+def _with_copy(inner: Any, number: int, part: LanePart, laned: bool) -> Callable[..., bool]:
     shape, kind = part.shape, np.float64 if part.is_float else np.int64
     copy, good = _copying(len(shape)), _all_finite(len(shape), part.is_float)
 
@@ -345,7 +345,7 @@ def _with_copy(inner: Any, number: int, part: Part, laned: bool) -> Callable[...
     return around
 
 
-def _with_view(inner: Any, number: int, part: Part, laned: bool) -> Callable[..., bool]:
+def _with_view(inner: Any, number: int, part: LanePart, laned: bool) -> Callable[..., bool]:
     good = _all_finite(len(part.shape), part.is_float)
 
     def around(arrays: Any, lane: int, own: Any, rest: Any) -> bool:
