@@ -31,6 +31,7 @@ from gainbias.kernels.gpu import (
     around_lane,
     copy_over,
     empty_there,
+    fetch_into,
     fetched,
     free_memory,
     lane_number,
@@ -572,8 +573,7 @@ class DeviceLanes:
         errors = np.empty((len(weights), ERRORS, len(self.lanes)))
         for array, found in zip(weights, errors, strict=True):
             launch(kernel, len(self.lanes), Learned(array), self._rows, self._yardstick, self._errors)
-            found[:] = fetched(self._errors)[ROOM_FOR_VALUES:]
-        errors[np.isnan(errors)] = np.inf
+            fetch_into(found, self._errors[ROOM_FOR_VALUES:])
         return errors
 
     def _send_paths(self) -> None:

@@ -119,6 +119,14 @@ def fetched(array: Any) -> Any:
     return array.copy() if is_simulated() else array.copy_to_host()
 
 
+def fetch_into(target: Any, array: Any) -> None:
+    """Copy an array of the device into one of the host."""
+    if is_simulated():
+        target[...] = array
+    else:
+        array.copy_to_host(target)
+
+
 def copy_over(target: Any, source: Any) -> None:
     """Copy an array of the device into another one, or an array of the host into one of the device."""
     if is_simulated():
