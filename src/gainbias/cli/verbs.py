@@ -403,6 +403,7 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
                 folder,
                 max_units=options.max_units,
                 recompute=recompute,
+                device=options.device,
                 **where,
                 **again,
                 **limits,
