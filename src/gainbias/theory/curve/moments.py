@@ -86,6 +86,10 @@ class Independent:
         change -= drift.T
         return change[None]
 
+    def change_of_sum(self, moments: Floats, step_size: float) -> Floats:
+        """Return the change of S in one step, (m + 1, m + 1)."""
+        return step_size * self.slope(moments, step_size)[0]
+
     def forgetting(self, step_size: float) -> Floats:
         """Return the rate at which each entry of z forgets itself, 0 for weights and for the 1: (m + 1,)."""
         return self.plan(step_size).forgetting
@@ -321,6 +325,12 @@ class BlindTerms(NamedTuple):
         half = self.moved_rows(moments, step_size)
         return self.moved_rows(half.transpose(0, 2, 1), step_size)
 
+    def change(self, moments: Floats, step_size: float) -> Floats:
+        """Return B S B^T - S for each node, with all digits however short the step."""
+        towards = (moments @ self.rights.transpose(0, 2, 1)) @ self.lefts  # S N^T
+        there = towards.transpose(0, 2, 1) @ self.rights.transpose(0, 2, 1) @ self.lefts  # N S N^T
+        return step_size * (step_size * there - towards - towards.transpose(0, 2, 1))
+
     def moved_rows(self, rows: Floats, step_size: float) -> Floats:
         """Return X B^T for the rows X of each node, (nodes, rows, m + 1)."""
         if not self.lefts.shape[1]:
@@ -384,17 +394,10 @@ class Along:
     def step(self, moments: Floats, step_size: float) -> Floats:
         """Return S(u) after one step."""
         blind, seeing = self._terms(step_size)
-        nodes, size = moments.shape[:2]
         after = self._mixed(blind.moved(moments, step_size))
-        count = seeing.lefts.shape[1]
+        nodes, count, size = seeing.lefts.shape
         if count:
-            products = seeing.rights @ moments
-            own = (nodes, self._degree, count, size)
-            squares = _squares(products.reshape(own), seeing.rights.reshape(own))
-            change = (0.5 * step_size**2) * (squares.reshape(nodes, -1, count) @ seeing.lefts)
-            change -= step_size * blind.moved_rows(products, step_size)
-            change *= self._weight_of_rows(count)
-            into = change.reshape(-1, count, size)[self._order]
+            into = self._corrections(moments, step_size).reshape(-1, count, size)[self._order]
             into[self._missing] = 0.0
             shape = (nodes, -1, size)
             correction = seeing.lefts_before.reshape(shape).transpose(0, 2, 1) @ into.reshape(shape)
@@ -404,6 +407,33 @@ class Along:
             pairs = after.reshape(self.first.size, -1, size * size)
             after = np.asarray(self._moves_later @ pairs).reshape(moments.shape)
         return after
+
+    def change_of_sum(self, moments: Floats, step_size: float) -> Floats:
+        """Return the change of the sum of all S(u) in one step, with all digits however short it is."""
+        blind, seeing = self._terms(step_size)
+        total: Floats = blind.change(moments, step_size).sum(axis=0)
+        if seeing.lefts.shape[1]:
+            rows = self._corrections(moments, step_size)
+            lefts = np.tile(seeing.lefts, (1, self._degree, 1))
+            correction = np.einsum("uti,utj->ij", lefts, rows)
+            total += correction
+            total += correction.T
+        return total
+
+    def _corrections(self, moments: Floats, step_size: float) -> Floats:
+        """Return X for each transition, in which l X and its transpose are what terms that see v add to S'(v).
+
+        They are times the probability of the transition: (nodes, transitions * terms, m + 1).
+        """
+        blind, seeing = self._terms(step_size)
+        nodes, count, size = seeing.lefts.shape
+        products = seeing.rights @ moments
+        own = (nodes, self._degree, count, size)
+        squares = _squares(products.reshape(own), seeing.rights.reshape(own))
+        found = (0.5 * step_size**2) * (squares.reshape(nodes, -1, count) @ seeing.lefts)
+        found -= step_size * blind.moved_rows(products, step_size)
+        found *= self._weight_of_rows(count)
+        return np.asarray(found)
 
     def _mixed(self, moments: Floats) -> Floats:
         """Return the mixture of moments that moves bring to each node."""
