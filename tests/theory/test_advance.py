@@ -138,7 +138,7 @@ class TestWays:
         steps = [2**30, 2**46, 2**50]
         curve = gb.exact_curve(name, problem, steps[-1], step_size, checkpoints=steps)
         expected = [precise_error(name, problem, step_size, num_steps) for num_steps in steps]
-        assert curve.mean_squared_error == pytest.approx(expected, rel=1e-8)
+        assert curve.mean_squared_error == pytest.approx(expected, rel=1e-12)
 
     @pytest.mark.parametrize("sampling", ["iid", "markov"])
     @pytest.mark.parametrize("name", AFFINE)

@@ -196,12 +196,17 @@ def say_time(seconds: float, time_limit: float | None, nodes: int = 1) -> None:
 
 
 def seconds_of(work: Callable[[], object], repeats: int) -> float:
-    """Return the seconds that some work takes, as the mean of several times after a first one."""
+    """Return the seconds that some work takes: the least of several times after a first one.
+
+    The least, because other programs only ever make it longer.
+    """
     work()
-    began = time.perf_counter()
+    times = []
     for _ in range(repeats):
+        began = time.perf_counter()
         work()
-    return (time.perf_counter() - began) / repeats
+        times.append(time.perf_counter() - began)
+    return min(times)
 
 
 def _by_steps(
@@ -210,7 +215,7 @@ def _by_steps(
     """Yield the moments at checkpoints, by making all steps."""
     done, last = 0, int(checkpoints[-1])
     begin, size = now, float(schedule.values(0, 1)[0])
-    say_time(last * seconds_of(lambda: recursion.step(begin, size), repeats=2), time_limit, len(begin))
+    say_time(last * seconds_of(lambda: recursion.step(begin, size), repeats=3), time_limit, len(begin))
     for checkpoint in checkpoints:
         while done < checkpoint:
             until = min(done + SCHEDULE_STRETCH, int(checkpoint))
