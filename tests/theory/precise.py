@@ -49,9 +49,7 @@ def _error(algorithm, problem, step_size, num_steps):
     z = [-arb(float(x)) for x in origin] + [arb(1)]
     begin = [arb(float(p)) * a * b for p in law.first for a in z for b in z]
     end = whole**num_steps * arb_mat(len(begin), 1, begin)
-    return float(
-        sum((end[u * size**2 + i * (size + 1), 0] for u in range(count) for i in range(d)), arb(0))
-    )
+    return float(sum((end[u * size**2 + i * (size + 1), 0] for u in range(count) for i in range(d)), arb(0)))
 
 
 def _move(matrix, vector, origin, step_size):

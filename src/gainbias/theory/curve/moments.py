@@ -88,7 +88,7 @@ class Independent:
 
     def change_of_sum(self, moments: Floats, step_size: float) -> Floats:
         """Return the change of S in one step, (m + 1, m + 1)."""
-        return step_size * self.slope(moments, step_size)[0]
+        return np.asarray(step_size * self.slope(moments, step_size)[0])
 
     def forgetting(self, step_size: float) -> Floats:
         """Return the rate at which each entry of z forgets itself, 0 for weights and for the 1: (m + 1,)."""
@@ -421,9 +421,9 @@ class Along:
         return total
 
     def _corrections(self, moments: Floats, step_size: float) -> Floats:
-        """Return X for each transition, in which l X and its transpose are what terms that see v add to S'(v).
+        """Return what terms that see v add to S'(v): the sum of l X^T + X l^T over all X, with their lefts l.
 
-        They are times the probability of the transition: (nodes, transitions * terms, m + 1).
+        The probability of the transition is in them: (nodes, transitions * terms, m + 1).
         """
         blind, seeing = self._terms(step_size)
         nodes, count, size = seeing.lefts.shape
