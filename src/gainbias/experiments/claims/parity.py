@@ -45,7 +45,13 @@ from gainbias.engine.paths import Sampling
 from gainbias.engine.trace import Target
 from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, at_most, in_words, shown
 from gainbias.experiments.claims.eta_order import FAMILIES, QUADRATIC
-from gainbias.experiments.claims.measuring import WANTED_ERROR, log_slope, slow_problem, steps_for_error
+from gainbias.experiments.claims.measuring import (
+    RUNS_OF_SINGLE_CHAIN,
+    WANTED_ERROR,
+    log_slope,
+    slow_problem,
+    steps_for_error,
+)
 from gainbias.experiments.statistics import Interval
 from gainbias.model.chain.discounting import discounted_values
 from gainbias.model.problem import Problem
@@ -59,9 +65,6 @@ ErrorOf = Literal["weights", "values", "values for the bias"]
 
 UNDISCOUNTED = ("double-chain", "single-chain", "td-lambda")
 DISCOUNTED = "discounted-td"
-
-RUNS_OF_SINGLE_CHAIN = 64
-"""Runs whose mean stands in for an exact curve."""
 
 RUNS_DOWN_TO = 0.01
 """Curves by runs are made down to this coupling: beyond it they would take hours."""
