@@ -273,8 +273,8 @@ def judge_single(points: list[EtaPoint]) -> Judgement:
     ]
     reason = (
         f"Along a chain single-chain grows as eta1^-{slope.estimate:.2f}; the fourth power is what is "
-        f"proved. Beside double-chain, whose guarantee is better, it needs {min(r.low for r in ratios):.2g} to "
-        f"{max(r.high for r in ratios):.2g} times as many samples."
+        "proved. Beside double-chain, whose guarantee is better, it needs "
+        f"{min(r.low for r in ratios):.2g} to {max(r.high for r in ratios):.2g} times as many samples."
     )
     decades = _decades(points, ("single-chain",))
     told = {"chains": _chains(points), "decades": in_words(decades, "decade")}
