@@ -320,22 +320,20 @@ class BlindTerms(NamedTuple):
     lefts: Floats
     rights: Floats
 
-    def moved(self, moments: Floats, step_size: float) -> Floats:
-        """Return B S B^T for each node, with B = I - alpha * sum over these terms of l rho^T."""
-        half = self.moved_rows(moments, step_size)
-        return self.moved_rows(half.transpose(0, 2, 1), step_size)
-
     def change(self, moments: Floats, step_size: float) -> Floats:
-        """Return B S B^T - S for each node, with all digits however short the step."""
-        towards = (moments @ self.rights.transpose(0, 2, 1)) @ self.lefts  # S N^T
-        there = towards.transpose(0, 2, 1) @ self.rights.transpose(0, 2, 1) @ self.lefts  # N S N^T
-        return step_size * (step_size * there - towards - towards.transpose(0, 2, 1))
+        """Return B S B^T - S for each node, B = I - alpha * sum over these terms of l rho^T."""
+        products = self.rights @ moments
+        squares = products @ self.rights.transpose(0, 2, 1)
+        half = _pairs(self.lefts, step_size * (products - 0.5 * step_size * (squares @ self.lefts)))
+        return -(half + half.transpose(0, 2, 1))
 
     def moved_rows(self, rows: Floats, step_size: float) -> Floats:
         """Return X B^T for the rows X of each node, (nodes, rows, m + 1)."""
         if not self.lefts.shape[1]:
             return rows
-        return np.asarray(rows - step_size * ((rows @ self.rights.transpose(0, 2, 1)) @ self.lefts))
+        return rows - step_size * _pairs(
+            (rows @ self.rights.transpose(0, 2, 1)).transpose(0, 2, 1), self.lefts
+        )
 
 
 class SeeingTerms(NamedTuple):
@@ -394,7 +392,7 @@ class Along:
     def step(self, moments: Floats, step_size: float) -> Floats:
         """Return S(u) after one step."""
         blind, seeing = self._terms(step_size)
-        after = self._mixed(blind.moved(moments, step_size))
+        after = self._mixed(moments + blind.change(moments, step_size))
         nodes, count, size = seeing.lefts.shape
         if count:
             into = self._corrections(moments, step_size).reshape(-1, count, size)[self._order]
@@ -430,10 +428,12 @@ class Along:
         products = seeing.rights @ moments
         own = (nodes, self._degree, count, size)
         squares = _squares(products.reshape(own), seeing.rights.reshape(own))
-        found = (0.5 * step_size**2) * (squares.reshape(nodes, -1, count) @ seeing.lefts)
-        found -= step_size * blind.moved_rows(products, step_size)
-        found *= self._weight_of_rows(count)
-        return np.asarray(found)
+        found = blind.moved_rows(products, step_size)
+        found -= _pairs(
+            (0.5 * step_size) * squares.reshape(nodes, -1, count).transpose(0, 2, 1), seeing.lefts
+        )
+        found *= -step_size * self._weight_of_rows(count)
+        return found
 
     def _mixed(self, moments: Floats) -> Floats:
         """Return the mixture of moments that moves bring to each node."""
@@ -576,13 +576,21 @@ class Along:
         return self._incoming[2]
 
 
+def _pairs(one: Floats, two: Floats) -> Floats:
+    """Return the sum over terms of x y^T for each node, of (nodes, terms, p) and (nodes, terms, q)."""
+    if one.shape[1] == 1:  # a product of small matrices takes longer
+        return np.asarray(one[:, 0, :, None] * two)
+    return np.asarray(one.transpose(0, 2, 1) @ two)
+
+
 def _squares(products: Floats, rights: Floats) -> Floats:
     """Return rho_i^T S rho_k for all pairs of terms: (nodes, transitions, terms, terms)."""
     count = rights.shape[2]
     found = np.empty((*rights.shape[:3], count))
     for i in range(count):
         for k in range(i, count):
-            found[..., i, k] = found[..., k, i] = (products[:, :, i] * rights[:, :, k]).sum(axis=-1)
+            found[..., i, k] = np.einsum("utm,utm->ut", products[:, :, i], rights[:, :, k])
+            found[..., k, i] = found[..., i, k]
     return found
 
 
