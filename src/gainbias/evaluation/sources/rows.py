@@ -216,6 +216,8 @@ class _Reader:
         """Return which rows count, and how long they last; only a last row may not say it."""
         durations = self.chunk["duration"]
         missing = np.isnan(durations)
+        if not missing.any():
+            return ~missing, durations
         if (missing & (inside | self.ended)).any():
             row = int(np.argmax(missing & (inside | self.ended)))
             self.odd.append(Flaw(row, "the duration is missing"))
@@ -308,7 +310,8 @@ class _Reader:
         states, rewards = chunk["state"][:size], chunk["reward"][:size].astype(np.float64)
         if "reward_rate" in chunk:
             rewards = rewards + chunk["reward_rate"][:size] * durations
-        left = np.where(self.ended[:size], Left.BY_END, Left.BY_STEP).astype(np.int8)
+        left = np.full(size, Left.BY_STEP, dtype=np.int8)
+        left[self.ended[:size]] = Left.BY_END
         left[~counts] = Left.BY_CUT
         stops = (self.leaves | self.gap)[:size] & counts & ~self.ended[:size]
         if "next" not in chunk or not stops.any():

@@ -111,6 +111,9 @@ class RowClock:
             missing = np.isnat(column)
             numbers: NDArray[Any] = column.astype(np.int64)
         else:
+            if column.dtype.kind == "f" and self._all_right(column):
+                numbers = column.astype(np.float64, copy=False)
+                return (numbers / self._ticks_per_unit if self.role == "duration" else numbers), flaw
             is_whole = column.dtype.kind != "f" and not _may_overflow(column)
             missing, numbers = ~np.isfinite(column), column.astype(np.int64 if is_whole else np.float64)
         if self.role == "duration":
@@ -131,6 +134,12 @@ class RowClock:
             what = "is missing" if is_missing else f"is {column[place]}, {how}"
             return lasted[:place], Flaw(place, f"the {self.role} {what}")
         return lasted, flaw
+
+    def _all_right(self, numbers: NDArray[Any]) -> bool:
+        """Return whether times or durations, as they stand, are all there and of a size that may be."""
+        most = LARGEST_NUMBER * min(1.0, self._ticks_per_unit)
+        least = 0.0 if self.role == "duration" else -most
+        return bool(len(numbers)) and bool(numbers.min() >= least) and bool(numbers.max() <= most)
 
     def between(self, begin: NDArray[Any], end: Any) -> Floats:
         """Return the time from each of some times to another one, in the unit of the clock."""
