@@ -33,9 +33,6 @@ FEW_SUMS = 16
 LONG_SUM, CACHE_LINE = 64, 8
 """Sums of more numbers than this are brought side by side in groups of this number, for speed alone."""
 
-EMPTY_SUM = -0.0
-"""Added to any number it changes no bit; 0.0 would make 0.0 of -0.0."""
-
 SMALLEST_NUMBER, LARGEST_NUMBER = 1e-100, 1e100
 """Sizes of numbers whose squares, and the squares of these, are numbers too."""
 
@@ -164,7 +161,7 @@ def fill(values: Floats, sums: Floats, rest: Floats, full: int, begun: int, size
         Complete batches, values in the next one, and values in each.
     """
     head = values[..., : size - begun]
-    if begun and head.shape[-1]:
+    if begun:
         rest[...] = _last_sum(np.concatenate([rest[..., None], head], axis=-1))
         if begun + head.shape[-1] < size:
             return
@@ -173,22 +170,22 @@ def fill(values: Floats, sums: Floats, rest: Floats, full: int, begun: int, size
     batches, left = divmod(values.shape[-1], size)
     whole = values[..., : batches * size].reshape(*values.shape[:-1], batches, size)
     sums[..., full : full + batches] = _last_sum(whole)
-    rest[...] = _last_sum(values[..., -left:]) if left else EMPTY_SUM
+    rest[...] = _last_sum(values[..., -left:]) if left else 0.0
 
 
 def _last_sum(values: Floats) -> Floats:
-    """Return sums along the last axis. Each is added up step by step, but many of them side by side."""
+    """Return sums along the last axis. Each is added up step by step, from 0.0 on, but many side by side."""
     sums = values[..., 0]
     if sums.size < FEW_SUMS:
-        return np.asarray(np.cumsum(values, axis=-1)[..., -1])
-    if values.shape[-1] == 1:
-        return sums
-    rows = values.reshape(sums.size, -1)
-    in_time = np.empty(rows.shape[::-1])
-    width = CACHE_LINE if rows.shape[1] > LONG_SUM else len(rows)  # far apart, a few rows fill the cache
-    for begin in range(0, len(rows), width):
-        in_time[:, begin : begin + width] = rows[begin : begin + width].T
-    return np.asarray(np.add.reduce(in_time, axis=0).reshape(sums.shape))
+        sums = np.cumsum(values, axis=-1)[..., -1]
+    elif values.shape[-1] > 1:
+        rows = values.reshape(sums.size, -1)
+        in_time = np.empty(rows.shape[::-1])
+        width = CACHE_LINE if rows.shape[1] > LONG_SUM else len(rows)  # far apart, a few rows fill the cache
+        for begin in range(0, len(rows), width):
+            in_time[:, begin : begin + width] = rows[begin : begin + width].T
+        sums = np.add.reduce(in_time, axis=0).reshape(sums.shape)
+    return np.asarray(sums + 0.0)  # a sum of -0.0 alone is 0.0 too
 
 
 class BatchMeans:
@@ -397,6 +394,11 @@ def _with_squares(piece: Floats, origin: Floats) -> Floats:
     return both
 
 
+def _plain(piece: Floats) -> Floats:
+    """Return numbers side by side, which may be written to: for other kinds a kernel is compiled again."""
+    return np.require(piece, requirements=["C", "W"])
+
+
 @bare_kernel
 def fill_pairs(
     above: Floats,
@@ -413,17 +415,15 @@ def fill_pairs(
     begun: int,
     size: int,
 ) -> None:
-    """Add two series, (chains, count), less their origins, to the sums of both, their squares and products.
+    """Add two series, (chains, count), less their origins, to sums of both, of their squares and products.
 
-    In one pass over memory, as `fill` does it in five. Each of the sums comes with its rest.
+    It goes through memory once, where `fill` would five times. Sums and rests are as there.
     """
     for chain in range(above.shape[0]):
         batch, steps = full, begun
         top, top_square = top_rest[0, chain], top_rest[1, chain]
         bottom, bottom_square = bottom_rest[0, chain], bottom_rest[1, chain]
         product = product_rest[chain]
-        if begun == 0:
-            top = top_square = bottom = bottom_square = product = EMPTY_SUM
         for step in range(above.shape[1]):
             x = above[chain, step] - above_origin[chain]
             y = below[chain, step] - below_origin[chain]
@@ -438,7 +438,7 @@ def fill_pairs(
                 bottoms[0, chain, batch], bottoms[1, chain, batch] = bottom, bottom_square
                 products[chain, batch] = product
                 batch, steps = batch + 1, 0
-                top = top_square = bottom = bottom_square = product = EMPTY_SUM
+                top = top_square = bottom = bottom_square = product = 0.0
         top_rest[0, chain], top_rest[1, chain] = top, top_square
         bottom_rest[0, chain], bottom_rest[1, chain] = bottom, bottom_square
         product_rest[chain] = product
@@ -460,7 +460,7 @@ def fill_pairs_one_by_one(
     begun: int,
     size: int,
 ) -> None:
-    """Do what `fill_pairs` does, one sum after the other; each is added up in the same order."""
+    """Do what `fill_pairs` does, one sum after the other."""
     first, second = _with_squares(above, above_origin), _with_squares(below, below_origin)
     fill(first, tops, top_rest, full, begun, size)
     fill(second, bottoms, bottom_rest, full, begun, size)
@@ -530,7 +530,7 @@ class RatioMeans:
         self.bottoms._admit(below)
         while above.shape[1] > 0:
             count = min(self.sums.room, max(1, BATCH_PIECE // self.num_chains))
-            self._fill(np.ascontiguousarray(above[:, :count]), np.ascontiguousarray(below[:, :count]))
+            self._fill(_plain(above[:, :count]), _plain(below[:, :count]))
             above, below = above[:, count:], below[:, count:]
 
     def _fill(self, above: Floats, below: Floats) -> None:

@@ -210,18 +210,19 @@ class _Reader:
                     Flaw(int(np.argmax(late)), "its time is behind the end that was given, end=...")
                 )
             counts |= to_end & ~late
-        return counts, np.where(counts, durations, 0.0)
+        durations[~counts] = 0.0
+        return counts, durations
 
     def _by_durations(self, inside: Bools) -> tuple[Bools, Floats]:
         """Return which rows count, and how long they last; only a last row may not say it."""
         durations = self.chunk["duration"]
         missing = np.isnan(durations)
-        if not missing.any():
-            return ~missing, durations
-        if (missing & (inside | self.ended)).any():
-            row = int(np.argmax(missing & (inside | self.ended)))
-            self.odd.append(Flaw(row, "the duration is missing"))
-        return ~missing, np.where(missing, 0.0, durations)
+        if missing.any():
+            durations = np.where(missing, 0.0, durations)
+            between = missing & (inside | self.ended)
+            if between.any():
+                self.odd.append(Flaw(int(np.argmax(between)), "the duration is missing"))
+        return ~missing, durations
 
     def _flags(self, role: str) -> Bools:
         if role not in self.chunk:

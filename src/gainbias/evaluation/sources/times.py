@@ -34,6 +34,9 @@ SECONDS = {
 
 USUAL_UNIT = "hour"
 
+NOT_A_TIME = int(np.iinfo(np.int64).min)
+"""The number behind a date or a duration of NumPy that is missing."""
+
 FEW_ROWS = 20
 """Fewest other rows beside which one that lasts longer than all of them is called a jump of the clock."""
 
@@ -107,43 +110,49 @@ class RowClock:
                 0, f"the {self.role} is {column[0]}, of another kind than those before it"
             )
         if column.dtype.kind in "Mm":
-            column = column.astype(self._dates or column.dtype)  # another part may have another unit
-            missing = np.isnat(column)
-            numbers: NDArray[Any] = column.astype(np.int64)
+            column = column.astype(self._dates or column.dtype, copy=False)  # parts may have different units
+            numbers: NDArray[Any] = column.view(np.int64)
         else:
-            if column.dtype.kind == "f" and self._all_right(column):
-                numbers = column.astype(np.float64, copy=False)
-                return (numbers / self._ticks_per_unit if self.role == "duration" else numbers), flaw
             is_whole = column.dtype.kind != "f" and not _may_overflow(column)
-            missing, numbers = ~np.isfinite(column), column.astype(np.int64 if is_whole else np.float64)
+            numbers = column.astype(np.int64 if is_whole else np.float64, copy=False)
         if self.role == "duration":
-            lasted = np.where(missing, np.nan, numbers / self._ticks_per_unit)
-            wrong = lasted < 0.0
-        else:
-            lasted, wrong = numbers, missing
-        far = np.abs(lasted) > LARGEST_NUMBER
-        wrong |= far
-        if wrong.any():
-            place = int(np.argmax(wrong))
-            how = (
-                f"beyond {LARGEST_NUMBER:g}: choose another unit"
-                if far[place]
-                else "and must not be negative"
-            )
-            is_missing = missing[place] and not (column.dtype.kind == "f" and np.isinf(column[place]))
-            what = "is missing" if is_missing else f"is {column[place]}, {how}"
-            return lasted[:place], Flaw(place, f"the {self.role} {what}")
-        return lasted, flaw
+            numbers = numbers / self._ticks_per_unit
+        return (numbers, flaw) if self._are_right(numbers) else self._up_to_wrong(column, numbers, flaw)
 
-    def _all_right(self, numbers: NDArray[Any]) -> bool:
-        """Return whether times or durations, as they stand, are all there and of a size that may be."""
-        most = LARGEST_NUMBER * min(1.0, self._ticks_per_unit)
-        least = 0.0 if self.role == "duration" else -most
-        return bool(len(numbers)) and bool(numbers.min() >= least) and bool(numbers.max() <= most)
+    def _are_right(self, numbers: NDArray[Any]) -> bool:
+        """Return whether all times or durations are there, and as they may be."""
+        if not len(numbers):
+            return True
+        least: float = 0.0 if self.role == "duration" else -LARGEST_NUMBER
+        if numbers.dtype.kind == "i":
+            least = NOT_A_TIME + 1
+        return bool(numbers.min() >= least) and bool(numbers.max() <= LARGEST_NUMBER)  # neither with a nan
+
+    def _up_to_wrong(
+        self, column: NDArray[Any], numbers: NDArray[Any], flaw: Flaw | None
+    ) -> tuple[NDArray[Any], Flaw | None]:
+        """Return numbers up to the first that is wrong, if there is one; a missing duration is nan."""
+        missing = np.isnat(column) if column.dtype.kind in "Mm" else ~np.isfinite(column)
+        if self.role == "duration":
+            numbers = np.where(missing, np.nan, numbers)
+        far = np.abs(numbers) > LARGEST_NUMBER
+        wrong = far | (numbers < 0.0 if self.role == "duration" else missing)
+        if not wrong.any():
+            return numbers, flaw
+        place = int(np.argmax(wrong))
+        how = f"beyond {LARGEST_NUMBER:g}: choose another unit" if far[place] else "and must not be negative"
+        is_missing = missing[place] and not (column.dtype.kind == "f" and np.isinf(column[place]))
+        what = "is missing" if is_missing else f"is {column[place]}, {how}"
+        return numbers[:place], Flaw(place, f"the {self.role} {what}")
 
     def between(self, begin: NDArray[Any], end: Any) -> Floats:
         """Return the time from each of some times to another one, in the unit of the clock."""
-        return np.asarray((end - begin) / self._ticks_per_unit)
+        between = np.asarray(end - begin)
+        return (
+            between
+            if between.dtype.kind == "f" and self._ticks_per_unit == 1.0
+            else between / self._ticks_per_unit
+        )
 
     def count(self, durations: Floats, counts: Bools, offset: int) -> None:
         """Take durations of rows from `offset` on, 0 where a row does not count, to notice what is odd."""
