@@ -2,6 +2,7 @@
 
     python -m benchmarks.evaluation                        # about three minutes
     python -m benchmarks.evaluation --parts memory --gigabytes 2
+    python -m benchmarks.evaluation --parts events
 
 Everything runs in one thread and is measured in processor time. Things that are compared take turns, and of
 each the best of several rounds counts. The cost of the library is what `evaluate` takes beyond a bare loop
@@ -26,8 +27,9 @@ from gymnasium import spaces
 
 import gainbias as gb
 
-ROUNDS = 4
+ROUNDS, EVENT_ROUNDS = 4, 20
 SHORT, LONG = 65_536, 262_144
+FEW_ROWS, MORE_ROWS = 131_072, 1_048_576
 MOST_SHARE = 0.20
 FEWEST_PER_SECOND = 1e6
 MOST_GROWTH = 200.0
@@ -72,10 +74,10 @@ def processor_time(call: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def best_times(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
+def best_times(calls: dict[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
     """The best processor time of each; they take turns."""
-    rounds = [{name: processor_time(call) for name, call in calls.items()} for _ in range(ROUNDS)]
-    return {name: min(one[name] for one in rounds) for name in calls}
+    found = [{name: processor_time(call) for name, call in calls.items()} for _ in range(rounds)]
+    return {name: min(one[name] for one in found) for name in calls}
 
 
 def bare_loop(make: Callable[[], gymnasium.Env], policy: Callable[[Any], Any], steps: int) -> None:
@@ -134,15 +136,54 @@ def log_rows(transitions: int) -> Iterator[Row]:
             "arrays, 20 numbers as features": lambda: gb.evaluate_log((rows, rewards), features=same),
             "arrays, Fourier basis of 16": lambda: gb.evaluate_log((numbers, rewards), features=grid),
             "Parquet, 20 states": lambda: gb.evaluate_log(path, state="state", num_states=20),
-            "Parquet, 20 states, events": lambda: gb.evaluate_log(
-                path, state="state", num_states=20, duration="x"
-            ),
             "Parquet, matrix of 20 features": lambda: gb.evaluate_log(path, state="state", features=TWENTY),
         }
         for what, seconds in best_times(calls).items():
             speed = transitions / seconds
             found = f"{speed / 1e6:.2f} million transitions a second"
             yield Row(what, found, f">= {FEWEST_PER_SECOND / 1e6:g}", speed >= FEWEST_PER_SECOND)
+
+
+def event_rows() -> Iterator[Row]:
+    """What a row more costs, of an ordinary log and of events, and what it costs to read one column more.
+
+    Columns have names that say nothing, so that an ordinary log is not asked whether its rows have times.
+    """
+    from pyarrow import parquet
+
+    rng, size = np.random.default_rng(0), FEW_ROWS + MORE_ROWS
+    lasted = rng.exponential(size=size)
+    columns = {"state": rng.integers(20, size=size), "reward": rng.random(size), "x": lasted}
+    columns |= {"y": np.cumsum(lasted), "z": rng.random(size)}
+    kinds = {
+        "ordinary": {},
+        "duration=": {"duration": "x"},
+        "time=": {"time": "y"},
+        "duration=, reward_rate=": {"duration": "x", "reward_rate": "z"},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        calls: dict[str, Callable[[], object]] = {}
+        for rows in (FEW_ROWS, size):
+            part = {name: column[:rows] for name, column in columns.items()}
+            path = Path(folder) / f"{rows}.parquet"
+            write_parquet(path, part)
+            for kind, named in kinds.items():
+                log = {name: part[name] for name in ("state", "reward", *named.values())}
+                calls[f"arrays, {kind} {rows}"] = partial(gb.evaluate_log, log, num_states=20, **named)
+                calls[f"Parquet, {kind} {rows}"] = partial(
+                    gb.evaluate_log, path, state="state", num_states=20, **named
+                )
+            calls[f"arrays, one column more {rows}"] = part["x"].sum
+            calls[f"Parquet, one column more {rows}"] = partial(parquet.read_table, path, columns=["x"])
+        best = best_times(calls, EVENT_ROUNDS)
+    for source in ("arrays", "Parquet"):
+        each = {
+            kind: 1e9 * (best[f"{source}, {kind} {size}"] - best[f"{source}, {kind} {FEW_ROWS}"]) / MORE_ROWS
+            for kind in (*kinds, "one column more")
+        }
+        for kind, took in each.items():
+            share = "" if kind == "one column more" else f", {each['ordinary'] / took:.2f} of its speed"
+            yield Row(f"{source}, {kind}", f"{took:.1f} ns a row{share}", "", None)
 
 
 TWENTY = np.random.default_rng(1).random((20, 20))
@@ -205,7 +246,7 @@ def show(rows: Iterator[Row]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--parts", nargs="+", default=["environments", "logs", "memory"])
+    parser.add_argument("--parts", nargs="+", default=["environments", "logs", "events", "memory"])
     parser.add_argument("--transitions", type=int, default=2_000_000, help="of the logs in memory")
     parser.add_argument(
         "--gigabytes", type=float, default=0.25, help="size of the file of which memory is told"
@@ -218,6 +259,7 @@ def main() -> None:
     parts = {
         "environments": environment_rows,
         "logs": lambda: log_rows(options.transitions),
+        "events": event_rows,
         "memory": lambda: memory_rows(options.gigabytes),
     }
     for part in options.parts:

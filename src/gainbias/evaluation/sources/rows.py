@@ -411,7 +411,8 @@ def _without_odd_rows(chunk: Chunk) -> tuple[Chunk, Flaw | None]:
         wanted = "true or false" if kinds == "b" else "numbers"
         place = _first_odd(column, kinds)
         if place < len(column):
-            what = f"the {role} is {column[place]!r}, must be {wanted} (dtype {column.dtype})"
+            [odd] = column[place : place + 1].tolist()
+            what = f"the {role.replace('_', ' ')} is {odd!r}, must be {wanted} (dtype {column.dtype})"
             found.append(Flaw(place, what))
         mixed.append(role)
     first = min(found, default=None)
