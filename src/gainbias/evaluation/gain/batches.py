@@ -537,15 +537,12 @@ class RatioMeans:
         """Add the next steps of both, (chains, count), for which there is room."""
         self.tops._keep_head(above)
         self.bottoms._keep_head(below)
-        sums = (self.tops.sums, self.bottoms.sums, self._products)
-        first = self.sums
+        tops, bottoms, products = self.tops.sums, self.bottoms.sums, self._products
+        origins = self.tops.origin, self.bottoms.origin
+        kept = tops._sums, tops.rest, bottoms._sums, bottoms.rest, products._sums, products.rest
         with light_work():
-            fill_pairs(
-                *(above, below, self.tops.origin, self.bottoms.origin),
-                *(array for part in sums for array in (part._sums, part.rest)),
-                *(first._full, first.rest_steps, first.size),
-            )
-        for part in sums:
+            fill_pairs(above, below, *origins, *kept, tops._full, tops.rest_steps, tops.size)
+        for part in (tops, bottoms, products):
             part.step(above.shape[1])
 
     @classmethod
