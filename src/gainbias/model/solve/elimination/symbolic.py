@@ -20,13 +20,10 @@ either, fills in about as little as METIS does, and several threads can work on 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gainbias.kernels import bare_kernel, is_large, kernel, share_out, share_runs
 from gainbias.model.solve.elimination.numeric import Fronts, Sparse
@@ -37,20 +34,26 @@ from gainbias.model.solve.elimination.orders import (
     nested_dissection,
     widest_level,
 )
+from gainbias.model.solve.elimination.tree import (
+    SUBTREES,
+    Parts,
+    column_counts,
+    cut_tree,
+    elimination_tree,
+    in_postorder,
+    inverse_of,
+)
 from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.solve.turns import PER_OPERATION, PER_ORDERED_ENTRY, PER_ORDERED_STATE
 from gainbias.model.solve.vectors import transposed
 from gainbias.progress import OutOfTimeError
-from gainbias.types import Floats, Ints
+from gainbias.types import Ints
 
 SMALL = 5_000
 """Below this size even an expanding graph is ordered in about a second."""
 
 LARGE, FLAT = 100_000, 3.0
 """A larger graph is cut along its levels if none is wider than this many times the root of its size."""
-
-SUBTREES = 64
-"""What fronts touch is found for about this many parts of a large tree separately."""
 
 FLOPS_PER_STATE_OF_METIS = 1e5
 """METIS takes about as long per state as this many flops of the elimination."""
@@ -63,10 +66,6 @@ FLOPS_PER_CUBED_WIDTH = 20.0
 
 ENTRIES_PER_SQUARED_WIDTH = 4.5
 """Factors of flat graphs have about this many numbers per squared width each time that parts are halved."""
-
-
-Parts: TypeAlias = Sequence[tuple[int, int]]
-"""Where parts of an order begin and end."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +211,7 @@ def plan_dense(block_of: Ints) -> EliminationPlan:
     first = np.concatenate([[0], np.cumsum(np.bincount(block_of))]).astype(np.int32)
     start = np.zeros(len(first), np.int64)
     nothing = np.empty(0, np.int32)
-    return _plan(order, _inverse(order), first, start, nothing, np.zeros(len(first) - 1, np.int32))
+    return _plan(order, inverse_of(order), first, start, nothing, np.zeros(len(first) - 1, np.int32))
 
 
 def symmetric_pattern(transitions: sp.csr_array) -> sp.csr_array:
@@ -289,11 +288,10 @@ def plan_elimination(
         None when the fill exceeds `most_entries`.
     """
     n = graph.shape[0]
-    indptr, indices = graph.indptr, graph.indices
-    order, parent = _in_postorder(order, _elimination_tree(graph, order, parts))
-    position = _inverse(order)
-    counts = np.empty(n, np.int64)
-    if not column_counts(indptr, indices, order, position, parent, most_entries / 2, counts):
+    order, parent = in_postorder(order, elimination_tree(graph, order, parts))
+    position = inverse_of(order)
+    counts = column_counts(graph, order, position, parent)
+    if counts.sum() - n > most_entries / 2:
         return None
     first = front_limits(parent, counts)
     front_of = np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
@@ -317,169 +315,6 @@ def _plan(
     stack, largest, flops = work_sizes(first, start, num_children)
     fronts = Fronts(order, position, first, start, boundary, num_children, offset)
     return EliminationPlan(fronts, int(offset[-1]), int(stack), int(largest), float(flops))
-
-
-def _inverse(order: Ints) -> Ints:
-    inverse = np.empty(len(order), np.int32)
-    share_runs(lambda begin, end: write_inverse(order, begin, end, inverse), len(order))
-    return inverse
-
-
-@kernel
-def write_inverse(order: Ints, begin: int, end: int, inverse: Ints) -> None:
-    """Write the place in `order`, from `begin` to ``end - 1``, of each number there to `inverse`."""
-    for k in range(begin, end):
-        inverse[order[k]] = k
-
-
-def _in_postorder(order: Ints, parent: Ints) -> tuple[Ints, Ints]:
-    """Return order and parents, (n,), with positions numbered so that each subtree is contiguous."""
-    post = postorder(parent)
-    place = _inverse(post)
-    new_order, new_parent = np.empty((2, len(order)), np.int32)
-    share_runs(
-        lambda begin, end: write_numbered(order, parent, post, place, begin, end, new_order, new_parent),
-        len(order),
-    )
-    return new_order, new_parent
-
-
-@kernel
-def write_numbered(
-    order: Ints,
-    parent: Ints,
-    post: Ints,
-    place: Ints,
-    begin: int,
-    end: int,
-    new_order: Ints,
-    new_parent: Ints,
-) -> None:
-    """Write order and parents, from place `begin` to ``end - 1`` of the postorder."""
-    for k in range(begin, end):
-        new_order[k] = order[post[k]]
-        above = parent[post[k]]
-        new_parent[k] = place[above] if above >= 0 else -1
-
-
-def _elimination_tree(graph: sp.csr_array, order: Ints, parts: Parts) -> Ints:
-    """Return the parent position of each position, -1 at a root; threads share the parts."""
-    n, position = len(order), _inverse(order)
-    parent, ancestor = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
-    alone = np.ones(n, bool)
-    for begin, end in parts:
-        alone[begin:end] = False
-
-    def climb(positions: Ints) -> None:
-        climb_tree(graph.indptr, graph.indices, order, position, positions, parent, ancestor)
-
-    share_out(lambda k: climb(np.arange(*parts[k])), len(parts))
-    climb(np.flatnonzero(alone))
-    return parent
-
-
-@kernel
-def climb_tree(
-    indptr: Ints, indices: Ints, order: Ints, position: Ints, positions: Ints, parent: Ints, ancestor: Ints
-) -> None:
-    """Write to `parent` those of all positions below the given ones (Liu's algorithm with path compression).
-
-    The given positions are ascending, and what they touch before them was given earlier.
-    """
-    for j in positions:
-        state = order[j]
-        for entry in range(indptr[state], indptr[state + 1]):
-            i = position[indices[entry]]
-            while i != -1 and i < j:
-                above = ancestor[i]
-                ancestor[i] = j
-                if above == -1:
-                    parent[i] = j
-                i = above
-
-
-@kernel
-def postorder(parent: Ints) -> Ints:
-    """Return the positions in an order in which every subtree is contiguous and ends with its root."""
-    n = len(parent)
-    child = np.full(n, -1, np.int32)
-    sibling = np.full(n, -1, np.int32)
-    for j in range(n - 1, -1, -1):
-        if parent[j] >= 0:
-            sibling[j] = child[parent[j]]
-            child[parent[j]] = j
-    post = np.empty(n, np.int32)
-    path = np.empty(n, np.int32)
-    done = 0
-    for root in range(n):
-        if parent[root] >= 0:
-            continue
-        depth = 0
-        path[0] = root
-        while depth >= 0:
-            j = path[depth]
-            if child[j] >= 0:
-                depth += 1
-                path[depth] = child[j]
-                child[j] = sibling[child[j]]
-            else:
-                post[done] = j
-                done += 1
-                depth -= 1
-    return post
-
-
-@kernel
-def column_counts(
-    indptr: Ints, indices: Ints, order: Ints, position: Ints, parent: Ints, most: float, counts: Ints
-) -> bool:
-    """Write to `counts`, (n,), each position's number of later positions that it touches, plus one.
-
-    Positions must be in postorder. A later position i is touched by all positions on the paths of the tree
-    from its earlier neighbours up to it. These paths form a subtree with i on top; it is enough to know its
-    leaves, and where the paths from two of them meet (Gilbert, Ng and Peyton 1994).
-
-    Returns False if the sum of touched positions exceeds `most`.
-    """
-    n = len(order)
-    first = np.full(n, -1, np.int32)  # the first position below each one
-    latest = np.full(n, -1, np.int32)  # of the subtree of i: the first position below its latest leaf
-    leaf = np.full(n, -1, np.int32)  # and that leaf
-    ancestor = np.empty(n, np.int32)
-    for j in range(n):
-        counts[j] = 1 if first[j] == -1 else 0
-        i = j
-        while i != -1 and first[i] == -1:
-            first[i] = j
-            i = parent[i]
-        ancestor[j] = j
-    for j in range(n):
-        if parent[j] != -1:
-            counts[parent[j]] -= 1
-        state = order[j]
-        for entry in range(indptr[state], indptr[state + 1]):
-            i = position[indices[entry]]
-            if i <= j or first[j] <= latest[i]:
-                continue
-            latest[i] = first[j]
-            counts[j] += 1
-            if leaf[i] != -1:
-                meet = leaf[i]
-                while meet != ancestor[meet]:
-                    meet = ancestor[meet]
-                k = leaf[i]
-                while k != meet:
-                    ancestor[k], k = meet, ancestor[k]
-                counts[meet] -= 1
-            leaf[i] = j
-        if parent[j] != -1:
-            ancestor[j] = parent[j]
-    total = 0.0
-    for j in range(n):
-        if parent[j] != -1:
-            counts[parent[j]] += counts[j]
-        total += counts[j] - 1.0
-    return total <= most
 
 
 @kernel
@@ -528,39 +363,6 @@ def _front_boundaries(
         left[end - size[end - 1] : end] = False
     write_boundaries(*plan, *below, np.flatnonzero(left), boundary)
     return boundary
-
-
-def cut_tree(parent: Ints, work: Floats, parts: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """Cut a tree in postorder into subtrees that have at most a part of all work, and single nodes above.
-
-    Parameters
-    ----------
-    parent : (m,) int array
-        Parent of each node, -1 at a root.
-    work : (m,) array
-        Work of each node.
-    parts : int
-        A subtree has at most the ``parts``-th part of the work.
-
-    Returns
-    -------
-    int array, (m,) int array, (m,) bool array
-        The last node of each subtree and the single nodes, ascending; the number of nodes below each node,
-        itself included; and whether a node is in a subtree.
-    """
-    total, size = work.copy(), np.ones(len(work), np.int64)
-    add_to_parents(parent, total, size)
-    is_low = total <= work.sum() / parts
-    return np.flatnonzero(~is_low | (parent < 0) | ~is_low[parent]), size, is_low
-
-
-@kernel
-def add_to_parents(parent: Ints, total: Floats, size: Ints) -> None:
-    """Add to the total and to the size of each node those of all nodes below it."""
-    for node in range(len(parent)):
-        if parent[node] >= 0:
-            total[parent[node]] += total[node]
-            size[parent[node]] += size[node]
 
 
 @kernel
