@@ -8,10 +8,12 @@ this process alone, of the sweep and of the report each; so is processor time.
 import argparse
 import os
 import re
+import resource
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +39,14 @@ def of_units(count: int) -> gb.Study:
 
 def measured(name: str, work: Callable[[], Any]) -> Any:
     """Do some work, print what it took of this process, and return what it returns."""
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     began, busy = time.perf_counter(), time.process_time()
     found = work()
     taken, busy = time.perf_counter() - began, time.process_time() - busy
     peak = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
-    held = int(peak[1]) / 1024 if peak else 0.0
-    print(f"| {name} | {taken:.0f} s | {busy:.0f} s | {held:.0f} MB |", flush=True)
+    held = int(peak[1]) if peak else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"| {name} | {taken:.0f} s | {busy:.0f} s | {held / 1024:.0f} MB |", flush=True)
     return found
 
 

@@ -112,7 +112,7 @@ def answer_of(unit: Unit) -> UnitAnswer:
     with Watch.silence():
         try:
             payload = packed(unit.compute())
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{os.path.basename(last.filename)}, line {last.lineno}"
             words = f"{type(error).__name__}: {error} ({where})"
