@@ -13,6 +13,7 @@ from gainbias.kernels.cache import cache_folder
 from gainbias.kernels.compile import ByType, bare_kernel, inlined, kernel, light_work, plain_form
 from gainbias.kernels.threads import (
     by_blocks,
+    constant,
     count_threads,
     empty_vector,
     is_count,
@@ -29,6 +30,7 @@ __all__ = [
     "bare_kernel",
     "by_blocks",
     "cache_folder",
+    "constant",
     "count_threads",
     "empty_vector",
     "inlined",

@@ -261,6 +261,19 @@ def empty_vector(size: int) -> Vector:
     return np.empty(size) if room is None or not is_large(size) else room.vector(size)
 
 
+def constant(number: float, size: int) -> Vector:
+    """Return a vector, (size,), of one number.
+
+    Examples
+    --------
+    >>> constant(2.0, 3)
+    array([2., 2., 2.])
+    """
+    out = empty_vector(size)
+    share_runs(lambda begin, end: out[begin:end].fill(number), size)
+    return out
+
+
 def is_large(size: int) -> bool:
     """Whether a vector has more than one block."""
     return size > STATES_TOGETHER

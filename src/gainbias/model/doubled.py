@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import by_blocks, empty_vector, kernel
+from gainbias.kernels import by_blocks, constant, empty_vector, kernel
 from gainbias.types import Floats, Ints
 
 LARGEST, SMALLER = 2.0**950, 2.0**-64
@@ -60,7 +60,7 @@ class Doubled(NamedTuple):
     @property
     def rest(self) -> Floats:
         """What was rounded off."""
-        return np.zeros(len(self.high)) if self.low is None else self.low
+        return constant(0.0, len(self.high)) if self.low is None else self.low
 
 
 def _two(size: int) -> Floats:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import by_blocks
+from gainbias.kernels import by_blocks, constant
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.solve.bounds import (
@@ -41,7 +41,7 @@ from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
 from gainbias.model.solve.residual import balance_residual, bellman_residual, bounded_residual, throughput
 from gainbias.model.solve.solution import MethodError, Solver
-from gainbias.model.solve.vectors import columns_of, combined, constant, inner, largest_of
+from gainbias.model.solve.vectors import columns_of, combined, inner, largest_of, span_of
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats, Ints
 
@@ -210,7 +210,9 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refin
     sensitivity = largest_of(solver.solve(constant(1.0, len(rewards)))) if solver.tolerance == 0.0 else 0.0
     errors: list[float] = []
     while len(errors) < MOST_BIAS_REFINEMENTS:
-        res = bellman_residual(rows, rewards, Doubled(gain.high, gain.rest - expected.rest), bias)
+        res = bellman_residual(
+            rows, rewards, Doubled(gain.high, by_blocks(np.subtract, gain.rest, expected.rest)), bias
+        )
         shift = solver.average(res)
         correction = solver.solve(combined(res, -1.0, shift))
         # The average of the residual rounds too: of the residual, and of the bias, whose doubled digits end
@@ -220,7 +222,7 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refin
             lambda res, through: 4 * EPSILON * np.abs(res) + 4 * EPSILON**2 * through, res, through
         )
         unseen = largest_of(solver.average(rounding))
-        span = float(np.ptp(bias.high))
+        span = span_of(bias.high)
         gain_error = largest_of(shift) + unseen
         bias_error = largest_of(correction) + unseen * sensitivity
         errors.append(max(relative(gain_error, most), relative(bias_error, span)))
@@ -301,7 +303,7 @@ def solve_and_refine_once(transitions: CsrArray, rewards: Floats, solver: Solver
 def _bounded(rows: Sparse, rewards: Doubled, refined: _Refined, solver: EliminationSolver) -> Certified:
     """Return the answer of elimination with a bias of average 0 and bounds on all errors."""
     level = Doubled(solver.average(refined.bias.high))
-    found = GainAndBias(refined.gain, Doubled(refined.bias.high - level.high))
+    found = GainAndBias(refined.gain, Doubled(combined(refined.bias.high, -1.0, level.high)))
     near = GainAndBias(refined.corrected.gain, refined.corrected.bias.minus(level))
     answer = with_bounds(rows, rewards, found, near, solver)
     return Certified(*answer, refined.residual, answer.error_bound(rewards.high))
@@ -310,7 +312,7 @@ def _bounded(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Eliminat
 def _estimated(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Solver) -> Certified:
     """Return an answer with a bias of average 0, its error increased by what the refinement did not see."""
     bias = combined(refined.bias.high, -1.0, solver.average(refined.bias.high))
-    span, largest = float(np.ptp(bias)), largest_of(rewards.high)
+    span, largest = span_of(bias), largest_of(rewards.high)
     # The average of the bias is a gain like any other: that of a process whose reward is the bias.
     average = solver.average(bias)
     second = solver.solve(combined(bias, -1.0, average))

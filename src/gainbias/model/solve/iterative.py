@@ -17,7 +17,7 @@ from math import isfinite, log
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import by_blocks, empty_vector, kernel, share_blocks, share_runs
+from gainbias.kernels import by_blocks, constant, empty_vector, kernel, share_blocks, share_runs
 from gainbias.model.checks import CsrArray
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import exit_probability
@@ -26,7 +26,6 @@ from gainbias.model.solve.turns import PER_CALL, PER_ENTRY, PER_STATE, PER_SWEPT
 from gainbias.model.solve.vectors import (
     advanced,
     combined,
-    constant,
     inner,
     largest_of,
     length,

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import by_blocks, share_blocks
+from gainbias.kernels import by_blocks, constant, share_blocks
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, weighted_means
 from gainbias.model.process import MarkovRewardProcess
@@ -32,7 +32,7 @@ from gainbias.model.solve.elimination.solver import EliminationSolver
 from gainbias.model.solve.residual import bellman_residual, throughput
 from gainbias.model.solve.semi_markov import Jumps, jumps
 from gainbias.model.solve.solution import MethodError, Solver
-from gainbias.model.solve.vectors import combined, gathered, inner
+from gainbias.model.solve.vectors import combined, gathered, inner, largest_of, scatter
 from gainbias.model.structure import Structure
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats, Ints
@@ -177,16 +177,19 @@ def knows_no_variance(mrp: MarkovRewardProcess) -> bool:
 
 
 def _classes(structure: Structure, solver: Solver) -> _Classes:
-    sizes = np.array([len(states) for states in structure.recurrent])
-    members = np.concatenate(structure.recurrent)
-    class_of = np.full(len(solver.stationary), -1)
-    class_of[members] = np.repeat(np.arange(len(sizes)), sizes)
-    counts = class_of >= 0
-    if isinstance(solver, EliminationSolver):
-        counts &= solver.stationary > 0.0
-    visited, hidden = np.flatnonzero(counts), np.flatnonzero((class_of >= 0) & ~counts)
-    first = members[np.cumsum(sizes) - sizes]
-    return _Classes(visited, class_of[visited], hidden, class_of[hidden], first)
+    recurrent = structure.recurrent
+    first = np.array([states[0] for states in recurrent])
+    if len(recurrent) == 1:
+        members, class_of = recurrent[0], np.broadcast_to(np.intp(0), len(recurrent[0]))
+    else:
+        members = np.concatenate(recurrent)
+        class_of = np.repeat(np.arange(len(recurrent)), [len(states) for states in recurrent])
+    law = gathered(solver.stationary, members)
+    least = min(share_blocks(lambda begin, end: law[begin:end].min(), len(law)))
+    if not isinstance(solver, EliminationSolver) or least > 0.0:
+        return _Classes(members, class_of, members[:0], class_of[:0], first)
+    counts = law > 0.0
+    return _Classes(members[counts], class_of[counts], members[~counts], class_of[~counts], first)
 
 
 def _covariances(
@@ -312,13 +315,13 @@ def _refined_averages(csr: CsrArray, squares: Floats, classes: _Classes, solver:
     """
     # One value that is no number would spoil the averages of other classes.
     is_finite = np.isfinite(classes.most(squares))
-    kept = classes.visited[is_finite[classes.class_of]]
-    values = np.zeros(len(squares))
-    values[kept] = squares[kept]
+    kept = classes.visited if is_finite.all() else classes.visited[is_finite[classes.class_of]]
+    values = constant(0.0, len(squares))
+    scatter(gathered(squares, kept), kept, values)
     gain = Doubled(solver.average(values))
     first = classes.first
     unknown = np.where(is_finite, 0.0, np.inf)
-    if not values.any():
+    if largest_of(values) == 0.0:
         return Variance(gain.high[first] + unknown, unknown)
     rows = Sparse(csr.indptr, csr.indices, csr.data)
     bias, best = Doubled(np.zeros(len(values))), Variance(gain.high[first], np.full(len(first), np.inf))

@@ -113,17 +113,18 @@ def largest_of(x: Floats) -> float:
     return float(np.max(share_blocks(lambda begin, end: np.abs(x[begin:end]).max(), len(x)), initial=0.0))
 
 
-def constant(number: float, size: int) -> Floats:
-    """Return a vector, (size,), of one number.
+def span_of(x: Floats) -> float:
+    """Return by how much the entries of a vector, (n,), differ; one that is no number makes it none.
 
     Examples
     --------
-    >>> constant(2.0, 3)
-    array([2., 2., 2.])
+    >>> import numpy as np
+    >>> span_of(np.array([1.0, -2.0]))
+    3.0
     """
-    out = empty_vector(size)
-    share_runs(lambda begin, end: out[begin:end].fill(number), size)
-    return out
+    ends = share_blocks(lambda begin, end: (x[begin:end].min(), x[begin:end].max()), len(x))
+    least, most = np.transpose(ends)
+    return float(most.max() - least.min())
 
 
 def combined(x: Floats, factor: float, y: Floats, out: Floats | None = None) -> Floats:
