@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -428,6 +429,18 @@ class TestCommandLine:
         assert "already holds a study" in capsys.readouterr().err
         assert cli.main([*run, "--resume"]) == cli.DONE
         assert "2, of which 2 had been stored before" in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        "when", ["gainbias.experiments.sweep._try_settings", "gainbias.report.sweep.Summary"]
+    )
+    def test_sigterm_before_and_after_the_units_is_as_ctrl_c(
+        self, file: Path, tmp_path, capsys, monkeypatch, when: str
+    ) -> None:
+        monkeypatch.setattr(when, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+        run = ["sweep", str(file), "--output", str(tmp_path / "results"), "--workers", "1", "--overwrite"]
+        assert cli.main(run) == cli.FAILED
+        assert "interrupted; what was finished is kept in" in capsys.readouterr().err
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
     def test_failures_have_an_exit_code_and_a_summary(
         self, file: Path, tmp_path, capsys, monkeypatch
