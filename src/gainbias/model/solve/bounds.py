@@ -263,7 +263,8 @@ def distance(values: Floats, doubled: Doubled) -> Floats:
         return np.abs(high + rest) * (1.0 + EPSILON) + EPSILON * np.abs(rest)
 
     off = Doubled(values).minus(doubled)
-    return np.asarray(by_blocks(bound, off.high, off.rest))
+    found: Floats = by_blocks(bound, off.high, off.rest)
+    return found
 
 
 def relative(error: float, scale: float) -> float:
