@@ -192,6 +192,16 @@ class Results(InNotebooks):
         except (ValueError, OSError) as error:  # as pyarrow has it for bytes that are no table
             raise DamagedError(f"{path} is damaged: write it again with --resume ({error})") from error
 
+    def table_to_show(self, table: str, manifest: Mapping[str, Any]) -> Path | None:
+        """Return where a table is that can be opened; None if there is none because every unit failed."""
+        path = self.folder / f"{table}.parquet"
+        check_plain(path)
+        if path.exists():
+            return path
+        if manifest.get("tables"):
+            raise ValueError(f"{path} is missing: write it again with --resume")
+        return None
+
     def to_frame(self) -> pandas.DataFrame:
         """Return the table "runs" of the finished study: a row for each lane, checkpoint and metric."""
         if self.outdated:

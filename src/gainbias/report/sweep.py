@@ -62,7 +62,7 @@ from gainbias.report.pages.frame import (
     thinned,
 )
 from gainbias.report.text import Sheet, TableCell, interval_text, latex, markdown, number_text
-from gainbias.store import check_plain, whole_file, write_whole
+from gainbias.store import whole_file, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,12 +86,9 @@ def report_on_sweep(results: Results, page: Path | None = None) -> dict[str, str
         If a file is damaged, or another version wrote it.
     """
     manifest = read_manifest(results.folder / "manifest.json")
-    table = results.folder / "runs.parquet"
-    if not table.exists():
-        if manifest.get("tables"):
-            raise ValueError(f"{table} is missing: write it again with --resume")
+    table = results.table_to_show("runs", manifest)
+    if table is None:
         return {}
-    check_plain(table)
     with Watch() as watch, disk_full_in_words(results.folder):
         watch.show("report: means and intervals", 0, 3)
         folder = results.folder / "report"
