@@ -130,7 +130,10 @@ class LanesUnit(Unit, Protocol):
 
 
 def answers_together(units: Sequence[LanesUnit], device: str) -> list[UnitAnswer]:
-    """Compute units with as few runs as possible, and return their tables, in their order."""
+    """Compute units with as few runs as possible, and return their tables, in their order.
+
+    Where units fail together, each is computed once more alone, so that a bad one costs no other.
+    """
     if faults := [fault for unit in units if (fault := unit_fault(unit))]:
         raise WrongEnvironmentError(f"this process {faults[0]}")
     groups, found = dict[Any, list[LanesUnit]](), dict[str, UnitAnswer]()
@@ -144,8 +147,11 @@ def answers_together(units: Sequence[LanesUnit], device: str) -> list[UnitAnswer
                 took = (time.perf_counter() - started) / len(group)
                 answers = [UnitAnswer(u.id, p, seconds=took) for u, p in zip(group, payloads, strict=True)]
             except (Exception, SystemExit) as error:
-                took = (time.perf_counter() - started) / len(group)
-                answers = [UnitAnswer(unit.id, None, _in_words(error), took) for unit in group]
+                if len(group) > 1:
+                    answers = [answer for unit in group for answer in answers_together([unit], device)]
+                else:
+                    took = time.perf_counter() - started
+                    answers = [UnitAnswer(group[0].id, None, _in_words(error), took)]
         found |= {answer.id: answer for answer in answers}
     return [found[unit.id] for unit in units]
 
