@@ -178,6 +178,10 @@ class NumberDecisions:
             total += float(earned.mean()) * (step >= TRUTH_START)
         return total / TRUTH_STEPS
 
+    def chances(self, seen: Floats) -> Floats:
+        """Probabilities of the target's actions, of one state or of several."""
+        return self.target(seen) if seen.ndim > 1 else self.target(seen[None])[0]
+
     def logs(self, rng: Random, length: int, runs: int) -> Logs:
         """Draw logs of the behaviour, all at once; states have the shape (runs, length, d)."""
         states = np.empty((runs, length, self.dimension))

@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from numbers import Real
 from typing import Any, get_args
 
+import numpy as np
 from numpy.typing import NDArray
 
 from gainbias.evaluation.another.chances import (
@@ -80,7 +81,8 @@ def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate],
         return estimates, None
     plain = answers[0].unweighted
     apart = estimate_gain(difference, asked.confidence, find_warm_up=False, unweighted=plain)
-    return estimates, widened(apart, max(answer.widening() for answer in answers[:2]))
+    left_out = float(np.hypot(*(answer.left_out_error() for answer in answers[:2])))
+    return estimates, widened(apart, max(answer.widening() for answer in answers[:2]), left_out)
 
 
 def _first_reading(
