@@ -22,9 +22,10 @@ from gainbias.evaluation.another.chances import (
     chances_of,
     table_width,
 )
-from gainbias.evaluation.another.counted import Alone, Counting, widened
+from gainbias.evaluation.another.counted import Alone, Counting
 from gainbias.evaluation.another.linear import Fitting, durations_of
 from gainbias.evaluation.another.passes import Asked, FirstReading, GivenChances, LogReading, Passing
+from gainbias.evaluation.another.record import widened
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import GainEstimate, check_divisor, estimate_gain

@@ -70,9 +70,24 @@ class Chances:
         width: int | None = None,
     ) -> None:
         self._ask, self.name, self.num_actions, self.width = ask, name, num_actions, width
+        self._left_out: list[int] = []
+
+    def leave_out(self, actions: list[int]) -> None:
+        """From now on share the probabilities of some actions among the others, as these are."""
+        self._left_out = actions
 
     def __call__(self, observations: NDArray[Any]) -> Floats:
         """Return the probabilities of all actions, (m, A) for (m, ...); A may grow with what was asked."""
+        chances = self._all(observations)
+        if not self._left_out:
+            return chances
+        chances[:, self._left_out] = 0.0
+        total = chances.sum(axis=1, keepdims=True)
+        others = np.ones(chances.shape[1])
+        others[self._left_out] = 0.0
+        return np.where(total > 0.0, chances / np.where(total > 0.0, total, 1.0), others / others.sum())
+
+    def _all(self, observations: NDArray[Any]) -> Floats:
         try:
             found = np.asarray(self._ask(observations))
         except Exception as error:

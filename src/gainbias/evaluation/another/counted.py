@@ -34,12 +34,14 @@ from gainbias.evaluation.another.record import (
     Overlap,
     Place,
     Target,
+    assumed_part,
     heaviest_first,
     kish,
     left_out_in_words,
     places_in_words,
     rare_in_words,
     weak_in_words,
+    widened,
     worth_of,
 )
 from gainbias.evaluation.another.tables import (
@@ -359,13 +361,11 @@ class CountedAnswer:
         )
 
     def _gain(self) -> tuple[GainEstimate, float, str]:
-        """Return the gain by the method that was asked for, what of its variance is assumed, and the method."""
+        """Return the gain by the method asked for, what of its variance is assumed, and the method."""
         counts, confidence = self._modelled.model.counts, self._asked.confidence
         found = estimate_gain(self._means, confidence, find_warm_up=False, unweighted=self.unweighted)
         gain = widened(found, self.widening(), self.left_out_error())
-        assumed = (
-            1.0 - (found.standard_error / gain.standard_error) ** 2 if gain.standard_error > 0.0 else 0.0
-        )
+        assumed = assumed_part(found, gain)
         if self._alone is None:
             return (
                 gain,
@@ -432,14 +432,6 @@ class CountedAnswer:
             gram=gram,
             warnings=(),
         )
-
-
-def widened(gain: GainEstimate, factor: float, added: float = 0.0) -> GainEstimate:
-    """Return an estimate whose standard error and interval are larger by a factor, and a further error."""
-    if added > 0.0 < gain.standard_error:
-        factor = float(np.hypot(factor, added / gain.standard_error))
-    low, high = (gain.gain + factor * (end - gain.gain) for end in gain.interval)
-    return replace(gain, interval=(low, high), standard_error=factor * gain.standard_error)
 
 
 class Products:

@@ -41,8 +41,11 @@ from gainbias.evaluation.another.record import (
     Overlap,
     Place,
     Target,
+    assumed_part,
     heaviest_first,
+    left_out_in_words,
     weak_in_words,
+    widened,
     worth_of,
 )
 from gainbias.evaluation.diagnostics import Diagnostics
@@ -148,8 +151,10 @@ class LinearSums:
             float(len(rewards)),
         )
 
-    def plus(self, other: LinearSums) -> LinearSums:
-        """Return the sums over the steps of both."""
+    def plus(self, other: LinearSums | None) -> LinearSums:
+        """Return the sums over the steps of both; None has none."""
+        if other is None:
+            return self
         return LinearSums(*(getattr(self, name) + getattr(other, name) for name in self.__dict__))
 
 
@@ -234,6 +239,8 @@ class LinearInfluence:
         Sums over batches of phi times the residual of values.
     centre, weight : float
         Sums of w t V(s) and of w t.
+    apart : float
+        Sum of the squares of Q(s, a) - V(s).
     """
 
     def __init__(self, model: LinearModel, steps: int) -> None:
@@ -242,7 +249,7 @@ class LinearInfluence:
         self.noise = np.zeros((self.num_batches, len(model.values)))
         self.levels = np.zeros((self.num_batches, 2))
         self.mean_features = np.zeros(len(model.values))
-        self.squares = self.fourth = self.ratio_squares = self._unit = 0.0
+        self.squares = self.fourth = self.ratio_squares = self.apart = self._unit = 0.0
 
     def add(self, values: Rows, ratio: Rows, rewards: Floats, durations: Floats) -> tuple[Floats, Floats]:
         """Return the terms of the next steps, whose mean is the gain, and their ratios; (m,) each."""
@@ -257,6 +264,7 @@ class LinearInfluence:
         self.squares += float(in_unit @ in_unit)
         self.fourth += float((in_unit**4).sum())
         self.ratio_squares += float(weights @ weights)
+        self.apart += float((((values.done - values.here) @ model.values) ** 2).sum())
         self._add_noise(values, rewards, durations, weights, led)
         return np.asarray(model.gain + terms), weights
 
@@ -347,19 +355,34 @@ class Fitting:
             lasted = durations_of(piece)
             for number, (values, ratio) in enumerate(zip(self._values, self._ratio, strict=True)):
                 phi, psi = both_rows(values, ratio, piece)
-                sums, before = LinearSums.of(phi, psi, piece.rewards, lasted), self._sums[number]
-                self._sums[number] = sums if before is None else before.plus(sums)
+                self._sums[number] = LinearSums.of(phi, psi, piece.rewards, lasted).plus(self._sums[number])
             self._count(piece)
 
     def answers(self, first: FirstReading, asked: Asked, reading: LogReading) -> list[LinearAnswer]:
         """Return what answers for each policy, after the first reading."""
         made = []
         for number, sums in enumerate(self._sums):
-            assert sums is not None
             missing = self._missing(number)
+            if missing:
+                sums = self._without(number, missing, first, reading)
+            assert sums is not None
             model = LinearModel(sums, asked.discount)
             made.append(LinearAnswer(first, model, self._values[number], self._ratio[number], asked, missing))
         return made
+
+    def _without(
+        self, number: int, missing: tuple[Place, ...], first: FirstReading, reading: LogReading
+    ) -> LinearSums | None:
+        """Read once more for a policy that leaves out some actions."""
+        values, ratio, sums = self._values[number], self._ratio[number], None
+        assert values.chances is not None
+        values.chances.leave_out([place.action for place in missing])
+        opened = reading.opened([], [], num_actions=self._num_actions)
+        for steps in reading.steps(opened, opened.pieces, [], first.steps):
+            for piece in pieces_of(steps):
+                phi, psi = both_rows(values, ratio, piece)
+                sums = LinearSums.of(phi, psi, piece.rewards, durations_of(piece)).plus(sums)
+        return sums
 
     def _count(self, steps: ObservedSteps) -> None:
         if not self._num_actions:
@@ -381,7 +404,7 @@ class Fitting:
         taken = np.pad(self._taken, (0, len(wanted) - len(self._taken)))
         shares = np.where(taken == 0.0, wanted, 0.0) / wanted.sum()
         missing = tuple(
-            Place("any", int(action), float("inf"), 0.0, float(shares[action]))
+            Place(None, int(action), float("inf"), 0.0, float(shares[action]))
             for action in np.flatnonzero(shares)
         )
         if shares.sum() > MOST_MISSING:
@@ -471,8 +494,12 @@ class LinearAnswer:
         return 1.0
 
     def left_out_error(self) -> float:
-        """Return how far the gain may be moved by what was left out."""
-        return 0.0
+        """Return how far the gain may be moved by what was left out.
+
+        What a missing action is worth is as far from its state's value as actions of the log are.
+        """
+        apart = np.sqrt(self._influence.apart / self._first.steps) / self._model.mean_duration
+        return float(apart) * sum(place.share for place in self._missing)
 
     @property
     def unweighted(self) -> BatchMeans:
@@ -483,7 +510,8 @@ class LinearAnswer:
         """Return the estimate after all steps."""
         first, asked, influence = self._first, self._asked, self._influence
         means = self._means if self._alone is None else self._alone
-        gain = estimate_gain(means, asked.confidence, find_warm_up=False, unweighted=self.unweighted)
+        found = estimate_gain(means, asked.confidence, find_warm_up=False, unweighted=self.unweighted)
+        gain = widened(found, self.widening(), self.left_out_error())
         overlap = Overlap(
             influence.effective_sample_size(),
             first.steps,
@@ -492,10 +520,12 @@ class LinearAnswer:
             float(sum(place.share for place in self._missing)),
             terms=influence.terms(),
             worth=worth_of(self._weights),
+            assumed_share=assumed_part(found, gain),
         )
         shift, errors = self._check.found()
         truncated = self._truncated() if overlap.is_weak else None
-        warnings = weak_in_words(overlap, truncated)
+        warnings, notes = left_out_in_words(overlap, self.left_out_error())
+        warnings += weak_in_words(overlap, truncated)
         warnings += disagreement_in_words(shift, errors, gain.standard_error)
         learned = self._learned(overlap)
         rows = self._values.rows
@@ -503,7 +533,7 @@ class LinearAnswer:
             gain=gain.gain,
             gain_interval=gain.interval,
             confidence=asked.confidence,
-            diagnostics=self._diagnostics(gain, overlap, warnings),
+            diagnostics=self._diagnostics(gain, overlap, warnings, notes),
             history=gain_history(self._means, asked.confidence),
             observed=self._observed(),
             learned=learned,
@@ -530,18 +560,19 @@ class LinearAnswer:
         words, width = self._values.description, len(self._model.values)
         return ObservationMap(words, width, self._first.observed.limits, expected, rows=expected)
 
-    def _diagnostics(self, gain: GainEstimate, overlap: Overlap, warnings: list[str]) -> Diagnostics:
+    def _diagnostics(
+        self, gain: GainEstimate, overlap: Overlap, warnings: list[str], notes: list[str]
+    ) -> Diagnostics:
         model = self._model
         alone = {"auto": "combined", "model": "the first alone", "ratio": "the second alone"}
-        notes = [
+        both = (
             f"the gain by the values alone is {model.of_values:.5g}, by the ratio alone {model.of_ratio:.5g}"
-        ]
-        notes += [f"left out, because the log never does it: action {one.action}" for one in self._missing]
+        )
         return diagnosed(
             self._first,
             gain,
             warnings,
-            notes,
+            [both, *notes],
             algorithm=(
                 f"average-reward least squares for the policy's action values, {len(model.values)} features, "
                 f"and a linear model of the density ratio, {len(model.ratio)} features: "
@@ -601,8 +632,7 @@ class Disagreement:
         sums: LinearSums | None = None
         for kept, _ in self._kept:
             rows = rows_of_steps(richer, kept)
-            own = LinearSums.of(rows, rows, kept.rewards, durations_of(kept))
-            sums = own if sums is None else sums.plus(own)
+            sums = LinearSums.of(rows, rows, kept.rewards, durations_of(kept)).plus(sums)
         assert sums is not None
         model = LinearModel(sums)
         influence = model.influence(total)

@@ -7,14 +7,14 @@ that into warnings.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from gainbias.evaluation.gain.batches import BatchMeans
-from gainbias.evaluation.gain.interval import estimate_gain
+from gainbias.evaluation.gain.interval import GainEstimate, estimate_gain
 from gainbias.evaluation.values.least_squares import ValueEstimate
 from gainbias.store import plain
 from gainbias.types import Floats, Ints
@@ -36,9 +36,9 @@ UNKNOWN_SHARE = 0.15
 """Values are in doubt if such state-actions make up more than this of the squared weights."""
 
 MOST_ASSUMED = 1.0 / 3.0
-"""Most of the variance of the gain that may be assumed and not measured. If errors that were assumed are one
-and a half times as large, a nominal 95 % interval still holds in 90 %: the variance is then 1 + 1.25 / 3 times
-as large, and 1.96 of the standard errors that were told are 1.65 of the true ones."""
+"""Most of the variance of the gain that may be assumed and not measured. If errors that were assumed are
+one and a half times as large, a nominal 95 % interval still holds in 90 %: the variance is then 1 + 1.25 / 3
+times as large, and 1.96 of the standard errors that were told are 1.65 of the true ones."""
 
 FEWEST_TERMS = 10.0
 """Overlap is weak if so few steps of the log make up the variance: the standard error is then less surely
@@ -59,7 +59,7 @@ class Place:
     Attributes
     ----------
     state : object
-        The observation; a number with features.
+        The observation; None for all of them.
     action : int
     weight : float
         Share of the target's steps over that of the log's; infinite if the log never did it.
@@ -225,7 +225,8 @@ def places_in_words(places: Sequence[Place]) -> str:
     'action 1 in state 3 (20 % of its steps)'
     """
     return ", ".join(
-        f"action {place.action} in state {place.state} ({100 * place.share:.2g} % of its steps)"
+        f"action {place.action} in {'any state' if place.state is None else f'state {place.state}'} "
+        f"({100 * place.share:.2g} % of its steps)"
         for place in places
     )
 
@@ -234,6 +235,21 @@ def kish(weights: Floats, counts: Floats) -> float:
     """Return how many equal weights are worth as much as `counts` times each of these."""
     squares = float((counts * weights**2).sum())
     return float((counts * weights).sum()) ** 2 / squares if squares > 0.0 else 0.0
+
+
+def widened(gain: GainEstimate, factor: float, added: float = 0.0) -> GainEstimate:
+    """Return an estimate whose standard error and interval are larger by a factor, and a further error."""
+    if added > 0.0 < gain.standard_error:
+        factor = float(np.hypot(factor, added / gain.standard_error))
+    low, high = (gain.gain + factor * (end - gain.gain) for end in gain.interval)
+    return replace(gain, interval=(low, high), standard_error=factor * gain.standard_error)
+
+
+def assumed_part(measured: GainEstimate, whole: GainEstimate) -> float:
+    """Return the share of a variance that was not measured."""
+    if not whole.standard_error > 0.0:
+        return 0.0
+    return 1.0 - (measured.standard_error / whole.standard_error) ** 2
 
 
 def worth_of(weights: BatchMeans) -> float:
@@ -246,17 +262,18 @@ def weak_in_words(overlap: Overlap, truncated: Alternative | None) -> list[str]:
     """Return a warning if overlap is weak, with the answer that leaves out what was seen rarely."""
     if not overlap.is_weak:
         return []
-    words = (
-        f"weak overlap: the {overlap.steps:,} steps of the log are worth "
-        f"{min(overlap.effective_sample_size, overlap.worth):,.0f} steps of the target, and about "
-        f"{overlap.terms:,.0f} of them decide how wide the interval is: {_heaviest(overlap)}"
-    )
-    if overlap.assumed_share > MOST_ASSUMED:
-        words += (
-            f". {100 * overlap.assumed_share:.2g} % of the squared error are not measured but assumed, "
-            "because what the target does was seen once or never"
+    reasons, worth = [], min(overlap.effective_sample_size, overlap.worth)
+    if overlap.terms < FEWEST_TERMS or worth < FEWEST_EFFECTIVE:
+        reasons.append(
+            f"the {overlap.steps:,} steps of the log are worth {worth:,.0f} steps of the target, and about "
+            f"{overlap.terms:,.0f} of them decide how wide the interval is: {_heaviest(overlap)}"
         )
-    words += ". Intervals may be too narrow"
+    if overlap.assumed_share > MOST_ASSUMED:
+        reasons.append(
+            f"{100 * overlap.assumed_share:.2g} % of the squared error are assumed and not measured, because "
+            "what the target does was seen once or never"
+        )
+    words = f"weak overlap: {'; '.join(reasons)}. Intervals may be too narrow"
     if truncated is not None:
         low, high = truncated.interval
         words += f"; {truncated.words}, it is {truncated.gain:.5g} ({low:.5g} to {high:.5g})"
