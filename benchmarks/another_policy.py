@@ -64,7 +64,7 @@ SETS: dict[str, tuple[dict[str, Any], Path, str]] = {
 }
 PAGE = Path("docs/another-policy.md")
 BEGIN, END = (f"<!-- {which} of what benchmarks.another_policy writes -->" for which in ("beginning", "end"))
-TOGETHER = 25
+TOGETHER = 50
 """Logs that are drawn at once."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from math import comb
 from numbers import Real
 from typing import Any, get_args
 
@@ -25,7 +26,7 @@ from gainbias.evaluation.another.chances import (
 from gainbias.evaluation.another.counted import Alone, Counting
 from gainbias.evaluation.another.linear import Fitting, durations_of
 from gainbias.evaluation.another.passes import Asked, FirstReading, GivenChances, LogReading, Passing
-from gainbias.evaluation.another.record import widened
+from gainbias.evaluation.another.record import NoAnswer, widened
 from gainbias.evaluation.estimate import Estimate
 from gainbias.evaluation.gain.batches import BatchMeans
 from gainbias.evaluation.gain.interval import GainEstimate, check_divisor, estimate_gain
@@ -44,6 +45,9 @@ TARGET_METHODS = ("auto", *get_args(Alone))
 AUTOMATIC_PAIR_FEATURES = 300
 """Most features of state-actions that are chosen automatically."""
 
+MOST_ACTIONS = 100_000
+"""Most actions that are told apart: the probabilities of all of them are kept for each state."""
+
 HIGH_DEGREE, HIGH_DEGREE_FEATURES = 5, 100
 """Highest degree of polynomials that are chosen automatically, and most features for one above 3: a degree of
 3 is too poor for one or two numbers, and a higher one has too many features for four."""
@@ -57,7 +61,10 @@ def evaluate_targets(reading: LogReading, asked: Asked) -> tuple[list[Estimate],
             first, gathering = _first_reading(reading, asked, Passing(interruptions, Display(watch)))
             if first.unit != STEP:
                 check_divisor(first.duration / first.steps)
-            answers: list[Any] = list(gathering.answers(first, asked, reading))
+            try:
+                answers: list[Any] = list(gathering.answers(first, asked, reading))
+            except NoAnswer as error:
+                raise NoAnswer("; ".join([str(error), *first.cut_short])) from None
         with Watch() as watch:
             difference = BatchMeans() if len(answers) > 1 else None
 
@@ -143,6 +150,11 @@ def _number_of_actions(opened: OpenLog, features: Any) -> int:
     """Return how many actions the log knows; 0 if they are continuous, and features say what to do then."""
     limits = opened.actions
     if limits is not None and limits.whole and not limits.shape:
+        if limits.high >= MOST_ACTIONS:
+            raise ValueError(
+                f"actions go up to {limits.high:,.0f}, and at most {MOST_ACTIONS:,} are told apart: number "
+                "them from 0, for example with pandas.factorize"
+            )
         return int(limits.high) + 1
     if limits is not None and isinstance(features, ActionFeatures) and features.expected is not None:
         return 0
@@ -164,15 +176,13 @@ def _observed(limits: Limits, reading: LogReading, num_actions: int, first: NDAr
 
 def _automatic(limits: Limits, reading: LogReading, num_actions: int, first: NDArray[Any]) -> ObservationMap:
     """Return polynomials of a degree for which the features of all actions are not too many."""
+    numbers = int(np.prod(limits.shape))
     for degree in range(HIGH_DEGREE, 0, -1):
-        made = observation_map(limits, f"polynomial,{degree}", first, reading.on_termination)
-        most = HIGH_DEGREE_FEATURES if degree > 3 else AUTOMATIC_PAIR_FEATURES
-        if made.num_features * num_actions <= most:
-            return made
-    if made.num_features * num_actions <= MOST_PAIR_FEATURES:
-        return made
+        most = MOST_PAIR_FEATURES if degree == 1 else AUTOMATIC_PAIR_FEATURES
+        if comb(numbers + degree, degree) * num_actions <= (HIGH_DEGREE_FEATURES if degree > 3 else most):
+            return observation_map(limits, f"polynomial,{degree}", first, reading.on_termination)
     raise ValueError(
-        f"observations of {limits.shape} numbers and {num_actions} actions are too many for features chosen "
+        f"observations of {numbers} numbers and {num_actions} actions are too many for features chosen "
         "by themselves: pass features, a function from observations (m, ...) to rows of features (m, d)"
     )
 

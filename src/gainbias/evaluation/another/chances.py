@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,7 +136,10 @@ def table_width(policy: Any) -> int | None:
     """Return the number of actions that an array of probabilities knows; None for any other policy."""
     if callable(policy) or isinstance(policy, str) or hasattr(policy, "predict"):
         return None
-    shape = np.shape(policy)
+    try:
+        shape = np.shape(policy)
+    except ValueError:  # ragged: what is wrong is said where the log is known
+        return None
     return int(shape[1]) if len(shape) == 2 else None
 
 
@@ -173,6 +176,11 @@ def chances_of(policy: Policy, limits: Limits, num_actions: int, name: str, note
 
 
 def _of_table(policy: Any, limits: Limits, num_actions: int, name: str) -> Chances:
+    if isinstance(policy, Mapping):
+        raise ValueError(
+            f"{name} is a {type(policy).__name__}: ask about one policy at a time, or about two with "
+            "gb.compare_policies_on_log"
+        )
     if not limits.whole or limits.shape:
         raise ValueError(
             f"{name}: an array is for discrete observations only, single integers: pass a function from "
@@ -422,6 +430,8 @@ def _waves(seen: list[NDArray[Any]], count: int) -> Callable[[NDArray[Any]], Flo
     Along a combination of many numbers they are as smooth as along one of two.
     """
     flat = np.concatenate([part.reshape(len(part), -1) for part in seen]).astype(np.float64)
+    largest = np.maximum(np.abs(flat).max(axis=0), 1e-300)
+    flat /= largest  # so that the squares of no unit are lost
     middle, spread = flat.mean(axis=0), flat.std(axis=0)
     moving = spread > 0.0
     rng = np.random.default_rng(0)
@@ -430,7 +440,7 @@ def _waves(seen: list[NDArray[Any]], count: int) -> Callable[[NDArray[Any]], Flo
     starts = rng.uniform(0.0, 2.0 * np.pi, count)
 
     def waves(observations: NDArray[Any]) -> Floats:
-        numbers = observations.reshape(len(observations), -1) - middle
+        numbers = observations.reshape(len(observations), -1) / largest - middle
         return np.asarray(np.cos(numbers[:, moving] @ turns + starts))
 
     return waves

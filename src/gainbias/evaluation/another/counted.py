@@ -38,6 +38,7 @@ from gainbias.evaluation.another.record import (
     heaviest_first,
     kish,
     left_out_in_words,
+    percent,
     places_in_words,
     rare_in_words,
     weak_in_words,
@@ -167,7 +168,7 @@ def _model(counted: Counted, asked: Asked, policy: Policy) -> _Modelled:
     overlap = _overlap(counted, model)
     if overlap.missing_share > MOST_MISSING:
         raise NoAnswer(
-            f"no support: the policy would spend about {100 * overlap.missing_share:.2g} % of its steps at "
+            f"no support: the policy would spend about {percent(overlap.missing_share)} % of its steps at "
             f"state-actions that the log lacks: {places_in_words(overlap.missing)}. There is no answer from "
             "this log: use one in which these happen, or ask about a policy that leaves them out"
         )
@@ -398,7 +399,7 @@ class CountedAnswer:
         )
         words = (
             f"for a policy that leaves out what was seen fewer than {FEW_VISITS} times, "
-            f"{100 * share:.2g} % of its steps"
+            f"{percent(share)} % of its steps"
         )
         return Alternative(found.gain, found.interval, words)
 

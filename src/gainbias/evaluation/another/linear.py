@@ -44,6 +44,7 @@ from gainbias.evaluation.another.record import (
     assumed_part,
     heaviest_first,
     left_out_in_words,
+    percent,
     weak_in_words,
     widened,
     worth_of,
@@ -588,7 +589,7 @@ class LinearAnswer:
     def _truncated(self) -> Alternative:
         found = estimate_gain(self._clipped, self._asked.confidence, find_warm_up=False)
         words = (
-            f"with weights cut at {self._most:.3g}, which takes {100 * self._cut / self._first.steps:.2g} % "
+            f"with weights cut at {self._most:.3g}, which takes {percent(self._cut / self._first.steps)} % "
             "of their sum and leaves that to the model of the values"
         )
         return Alternative(found.gain, found.interval, words)

@@ -216,6 +216,17 @@ class Target:
         return dict(plain(answer))
 
 
+def percent(share: float) -> str:
+    """Return a share in percent, in two digits but no powers of ten.
+
+    Examples
+    --------
+    >>> percent(0.0123), percent(0.9996)
+    ('1.2', '100')
+    """
+    return f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}"
+
+
 def places_in_words(places: Sequence[Place]) -> str:
     """Return state-actions in words.
 
@@ -226,7 +237,7 @@ def places_in_words(places: Sequence[Place]) -> str:
     """
     return ", ".join(
         f"action {place.action} in {'any state' if place.state is None else f'state {place.state}'} "
-        f"({100 * place.share:.2g} % of its steps)"
+        f"({percent(place.share)} % of its steps)"
         for place in places
     )
 
@@ -270,7 +281,7 @@ def weak_in_words(overlap: Overlap, truncated: Alternative | None) -> list[str]:
         )
     if overlap.assumed_share > MOST_ASSUMED:
         reasons.append(
-            f"{100 * overlap.assumed_share:.2g} % of the squared error are assumed and not measured, because "
+            f"{percent(overlap.assumed_share)} % of the squared error are assumed and not measured, because "
             "what the target does was seen once or never"
         )
     words = f"weak overlap: {'; '.join(reasons)}. Intervals may be too narrow"
@@ -300,7 +311,7 @@ def left_out_in_words(overlap: Overlap, error: float) -> tuple[list[str], list[s
     if not overlap.missing_share > 0.0:
         return [], []
     words = (
-        f"truncated: {100 * overlap.missing_share:.2g} % of the target's steps are at state-actions that the "
+        f"truncated: {percent(overlap.missing_share)} % of the target's steps are at state-actions that the "
         f"log lacks, and were left out: {places_in_words(overlap.missing)}. If these actions differ from the "
         f"others of their states as those in the log do, that moves the gain by about {error:.2g}, which is "
         "part of the interval"
@@ -314,7 +325,7 @@ def rare_in_words(overlap: Overlap) -> list[str]:
         return []
     return [
         f"state-actions that were seen fewer than {FEWEST_TO_JUDGE} times make up "
-        f"{100 * overlap.rare_share:.2g} % of the squared weights: intervals of values may be too narrow "
+        f"{percent(overlap.rare_share)} % of the squared weights: intervals of values may be too narrow "
         "there"
     ]
 
