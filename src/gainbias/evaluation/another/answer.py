@@ -35,7 +35,15 @@ from gainbias.evaluation.reading import Display
 from gainbias.evaluation.sources.columns import Columns, Name, as_columns
 from gainbias.evaluation.sources.logs import OpenLog
 from gainbias.evaluation.sources.spaces import Limits
-from gainbias.evaluation.stream import STEP, ObservedSteps, OnTermination, Timed, check_on_termination, peeked
+from gainbias.evaluation.stream import (
+    STEP,
+    BrokenStream,
+    ObservedSteps,
+    OnTermination,
+    Timed,
+    check_on_termination,
+    peeked,
+)
 from gainbias.evaluation.values.methods import Learning
 from gainbias.progress import Interruptions, Watch
 
@@ -159,9 +167,22 @@ def _number_of_actions(opened: OpenLog, features: Any) -> int:
     if limits is not None and isinstance(features, ActionFeatures) and features.expected is not None:
         return 0
     raise ValueError(
-        "actions must be integers from 0, in one column: number other things, for example with "
-        "pandas.factorize; for continuous actions pass features=gb.ActionFeatures(features, expected)"
+        f"actions must be integers from 0, in one column{_first_that_is_none(opened)}: number other things, "
+        "for example with pandas.factorize; for continuous actions pass features=gb.ActionFeatures(features, "
+        "expected)"
     )
+
+
+def _first_that_is_none(opened: OpenLog) -> str:
+    """Return the first action of a log that is no integer, with its row, in words."""
+    try:
+        for piece in opened.pieces:
+            actions = piece.beside["action"]
+            if actions.ndim == 1 and (wrong := np.flatnonzero(actions != np.floor(actions))).size:
+                return f", found {actions[wrong[0]]:g} in row {piece.beside['row'][wrong[0]]}"
+    except BrokenStream as error:
+        return f" ({error})"
+    return ""
 
 
 def _observed(limits: Limits, reading: LogReading, num_actions: int, first: NDArray[Any]) -> ObservationMap:
