@@ -211,6 +211,7 @@ def _add_solve(verbs: Any) -> None:
     )
     verb.add_argument("--tol", type=float, default=1e-10, help="error that is allowed (default: %(default)s)")
     verb.add_argument("--method", default="auto", help="how to solve (default: %(default)s)")
+    verb.add_argument("--device", default="cpu", help="cpu or gpu (default: %(default)s)")
     _add_task_options(verb)
 
 
@@ -468,6 +469,7 @@ def _add_sweep(verbs: Any) -> None:
     verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
     _add_recompute(verb)
     _add_where(verb)
+    verb.add_argument("--device", default="cpu", help="cpu or gpu (default: %(default)s)")
     verb.add_argument("--max-units", type=int, default=100_000, help="refuse more (default: %(default)s)")
     verb.add_argument("--unit-seconds", type=float, help="end a unit that takes longer, as failed")
     verb.add_argument("--unit-memory", type=float, metavar="BYTES", help="the same for memory, such as 4e9")
