@@ -262,7 +262,7 @@ class TestOutput:
         import os
         import pty
 
-        command = [sys.executable, "-m", "gainbias.cli", "solve", machine]
+        command = [sys.executable, "-m", "gainbias", "solve", machine]
         environment = {**os.environ, "TERM": "xterm-256color"}
         for name in ("NO_COLOR", "FORCE_COLOR"):
             environment.pop(name, None)

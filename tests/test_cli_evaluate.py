@@ -1,5 +1,6 @@
 """The verbs `evaluate` and `compare`: their answers, their examples and their exit codes."""
 
+import io
 import json
 import re
 import subprocess
@@ -306,6 +307,35 @@ class TestSeries:
         for part in ("verdict", "steady", "p20", "p99", "3,000 numbers"):
             assert part in shown
 
+    @pytest.mark.parametrize(
+        ("typed", "words"),
+        [
+            (b"5\n7\n6\n5\n" * 500, []),
+            (b"\xef\xbb\xbfms\n" + b"5\n7\n6\n5\n" * 500, []),
+            (b"at,ms\n" + b"1,5\n2,7\n3,6\n4,5\n" * 500, ["--column", "ms"]),
+        ],
+    )
+    def test_standard_input(self, capsys, monkeypatch, typed, words):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(typed)))
+        answer = answer_of(capsys, "evaluate", "-", *words)
+        assert (answer["mean"], answer["diagnostics"]["num_numbers"]) == (5.75, 2_000)
+
+    def test_standard_input_may_be_a_log(self, capsys, monkeypatch):
+        rows = "".join(f"{state},{2 * state}\n" for state in (0, 1, 0, 2) * 500)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"state,reward\n{rows}".encode())))
+        assert answer_of(capsys, "evaluate", "-")["gain"] == pytest.approx(1.5, abs=0.01)
+
+    @pytest.mark.parametrize(
+        ("typed", "message"),
+        [(b"", "standard input is empty"), (b"5\n6\nseven\n8\n", "row 2: number is the text 'seven'")],
+    )
+    def test_wrong_standard_input_is_named_without_its_file(self, capsys, monkeypatch, typed, message):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(typed)))
+        assert cli.main(["evaluate", "-"]) == cli.WRONG_INPUT
+        said = capsys.readouterr().err
+        assert message in said
+        assert "standard-input.csv" not in said
+
     def test_notes_name_options_as_they_are_typed(self, folder, capsys):
         path = Path("timed.csv")
         path.write_text("at,ms\n" + "".join(f"{k},{k % 7}\n" for k in range(1_000)))
@@ -510,6 +540,6 @@ class TestHelp:
 
     @staticmethod
     def shown_by(commands):
-        commands = commands.replace("gainbias ", f"{sys.executable} -m gainbias.cli ")
+        commands = commands.replace("gainbias ", f"{sys.executable} -m gainbias ")
         commands = commands.replace("python -c", f"{sys.executable} -c")
         return subprocess.run(["bash", "-ec", commands], capture_output=True, text=True, check=True).stdout

@@ -99,6 +99,7 @@ examples:
   gainbias evaluate log.parquet --state position --reward earned --page answer.html
   gainbias evaluate log.parquet --state position --reward earned --action choice --policy new.npy
   gainbias evaluate latencies.csv --column ms --quantile 0.5 --quantile 0.99
+  tail -n 2000 latencies.csv | gainbias evaluate -
 
 A policy is random, FILE.npy with the action of each discrete observation or the probabilities of all actions,
 or MODULE:NAME, a function from an observation to an action or an agent with a method predict. An environment
@@ -276,7 +277,7 @@ def _add_evaluate(verbs: Any) -> None:
         "source",
         metavar="ENV|LOG",
         help="id of an environment or MODULE:NAME; or FILE.parquet, FILE.csv, FILE.jsonl, a folder of "
-        "Parquet files, or a load generator's FILE.json",
+        "Parquet files, or a load generator's FILE.json; - reads a column or a CSV table from standard input",
     )
     verb.add_argument(
         "--policy", help="random, FILE.npy or MODULE:NAME; of a log: what it would have earned, with --action"

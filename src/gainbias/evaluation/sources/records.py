@@ -169,7 +169,7 @@ def _shortened(thing: Any) -> str:
 
 
 def number_in_system(arrivals: ArrayLike, departures: ArrayLike) -> dict[str, NDArray[Any]]:
-    """Return how many are in a system after each arrival or departure, in the order of time.
+    """Return the number in a system after each arrival or departure, in order of time.
 
     Parameters
     ----------
