@@ -105,7 +105,7 @@ class TestEvaluate:
         ("features", "message"),
         [
             ("tile", "features must be 'auto', 'tiles', 'fourier', 'radial', 'polynomial'"),
-            ("tiles,x", "numbers are expected behind tiles, as in 'tiles,8,4', found 'tiles,x'"),
+            ("tiles,x", "numbers are expected after tiles, as in 'tiles,8,4', found 'tiles,x'"),
             ("fourier,3,3", "FourierBasis has fewer settings than 'fourier,3,3'"),
             ("fourier,0", "order must be a positive integer"),
         ],
@@ -118,7 +118,7 @@ class TestEvaluate:
     def test_columns_are_for_logs_only(self, capsys):
         words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--state", "x"]
         assert cli.main(words) == cli.WRONG_INPUT
-        assert "FrozenLake-v1 is no log: leave out --state" in capsys.readouterr().err
+        assert "FrozenLake-v1 is not a log: leave out --state" in capsys.readouterr().err
 
     def test_looking_more_than_once(self, folder, capsys):
         words = ["evaluate", "FrozenLake-v1", "--policy", "random", "--steps", "40000"]
@@ -282,7 +282,7 @@ class TestEvaluate:
                 ["log.csv", "--action", "x", "--policy", "random", "--state", "y", "--reward", "earned"],
                 "for continuous actions pass --features MODULE:NAME, which names gb.ActionFeatures(",
             ),
-            (["FrozenLake-v1", "--policy", "random", "--action", "a"], "is no log: leave out --action"),
+            (["FrozenLake-v1", "--policy", "random", "--action", "a"], "is not a log: leave out --action"),
             (["log.csv", "--column", "x", "--discount", "0.9"], "leave out --discount"),
             (["log.parquet"], "the log has no column state or observation or obs"),
             (["log.parquet", "--policy", "random"], "say which column has the actions, --action ..."),
@@ -504,9 +504,9 @@ class TestCompare:
             ((*ON_LOG, "--algorithm", "lstd"), "compared by the usual method: leave out --algorithm"),
             ((*ON_LOG, "--policy", "random"), "two policies are compared, found 3"),
             ((*ON_LOG[:6], *ON_LOG[8:]), "say which column has the actions, --action ..."),
-            (("compare", "FrozenLake-v1", *ON_LOG[2:]), "FrozenLake-v1 is no log: leave out --state"),
-            (("compare", "FrozenLake-v1", "--time", "t", *ON_LOG[8:]), "is no log: leave out --time"),
-            (("compare", "FrozenLake-v1", "--action", "a", *ON_LOG[8:]), "is no log: leave out --action"),
+            (("compare", "FrozenLake-v1", *ON_LOG[2:]), "FrozenLake-v1 is not a log: leave out --state"),
+            (("compare", "FrozenLake-v1", "--time", "t", *ON_LOG[8:]), "is not a log: leave out --time"),
+            (("compare", "FrozenLake-v1", "--action", "a", *ON_LOG[8:]), "is not a log: leave out --action"),
         ],
     )
     def test_wrong_input_on_a_log(self, folder, capsys, words, message):

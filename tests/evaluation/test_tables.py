@@ -206,7 +206,7 @@ class TestWrongFiles:
             monkeypatch.setattr(readers, "BLOCK_OF_BYTES", 2**8)
         lines = [json.dumps({"state": k % 2, "reward": 1.0}) for k in range(40)]
         (tmp_path / "x.jsonl").write_text("\n".join([*lines, "[1, 2]", *lines]))
-        with pytest.raises(BrokenStream, match="row 40 is no object with named columns"):
+        with pytest.raises(BrokenStream, match="row 40 is not an object with named columns"):
             list(table_of(tmp_path / "x.jsonl", 100).chunks({"reward": "reward"}))
         assert gb.evaluate_log(tmp_path / "x.jsonl").diagnostics.num_transitions == 39
 
@@ -257,4 +257,4 @@ class TestFolders:
         (path / "part-7.parquet").write_bytes(b"PAR1 and nothing else")
         found = gb.evaluate_log(path)
         assert found.diagnostics.num_transitions == 7 * 250 - 1
-        assert "row 1750, or one behind it, cannot be read" in found.diagnostics.warnings[0]
+        assert "row 1750, or one after it, cannot be read" in found.diagnostics.warnings[0]

@@ -110,7 +110,7 @@ def test_what_is_no_file_is_named_and_removing_it_is_enough(
     finished: Path, folder: Path, name: str, odd: Look
 ) -> None:
     odd(folder / name)
-    message = f"{name} is no plain file: remove it"
+    message = f"{name} is not a plain file: remove it"
     with pytest.raises(DamagedError, match=message):
         resume(folder)
     if name == "study.json":
@@ -227,7 +227,7 @@ def test_what_is_no_folder(folder: Path, name: str) -> None:
     shutil.rmtree(folder / name, ignore_errors=True)
     for make in (lambda path: path.symlink_to(folder / "nowhere"), Path.touch):
         make(folder / name)
-        with pytest.raises(DamagedError, match=f"{name} is no folder: remove it"):
+        with pytest.raises(DamagedError, match=f"{name} is not a folder: remove it"):
             resume(folder)
         (folder / name).unlink()
     assert resume(folder).manifest["units"] == 4
@@ -236,7 +236,7 @@ def test_what_is_no_folder(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("make", [Path.touch, lambda path: path.symlink_to("nowhere"), os.mkfifo])
 def test_a_results_folder_that_is_none(tmp_path: Path, make: Look) -> None:
     make(tmp_path / "results")
-    with pytest.raises(ValueError, match="results is no folder: choose another one"):
+    with pytest.raises(ValueError, match="results is not a folder: choose another one"):
         resume(tmp_path / "results")
 
 

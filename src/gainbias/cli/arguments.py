@@ -25,7 +25,7 @@ def chosen_environment(options: argparse.Namespace) -> Any:
     """Return an id, or a function that makes environments with the settings that were asked for."""
     if columns := log_columns(options) | _said_of_target(options):
         flag = next(iter(columns)).replace("_", "-")
-        raise ValueError(f"{options.source} is no log: leave out --{flag}")
+        raise ValueError(f"{options.source} is not a log: leave out --{flag}")
     settings = read_settings(options.set)
     if options.source.partition(":")[2].isidentifier():  # otherwise Gymnasium's MODULE:ID-v0, or an id
         own = _meant(options.source)
@@ -216,7 +216,7 @@ def chosen_duration(options: argparse.Namespace) -> str | None:
     """Return under which key steps of an environment say how long they took; refuse what is for logs."""
     for name in time_settings(options):
         if name != "duration":
-            raise ValueError(f"{options.source} is no log: leave out --{name.replace('_', '-')}")
+            raise ValueError(f"{options.source} is not a log: leave out --{name.replace('_', '-')}")
     return None if options.duration is None else str(options.duration)
 
 
@@ -307,7 +307,7 @@ def in_words(error: Exception, options: argparse.Namespace) -> str:
     """
     if isinstance(error, PermissionError) and error.filename is not None:
         path = os.fsdecode(error.filename)
-        return f"{path} may not be used by this user: have its permissions changed, or name another place"
+        return f"{path} cannot be used: you lack the permission; change it, or name another place"
     if not isinstance(error, FileNotFoundError) or error.filename is None:
         return as_typed(str(error), options)
     path = os.fsdecode(error.filename)

@@ -545,7 +545,7 @@ def show_verification(answer: dict[str, Any]) -> None:
     for words in answer["damaged"][:MOST_FAILURES]:
         console.print(f"[bold]DAMAGED[/bold] {escape(words)}")
     if answer["damaged"]:
-        console.print("what is damaged or missing is mended by --resume; what is in its way, remove")
+        console.print("--resume repairs what is damaged or missing; remove what is in its way")
     for path in answer["foreign"][:MOST_FAILURES]:
         console.print(f"none of the study's, and left alone: {escape(path)}")
 

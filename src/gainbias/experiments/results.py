@@ -217,7 +217,7 @@ class Results(InNotebooks):
         if overwrite and resume:
             raise ValueError("overwrite starts afresh and resume goes on: choose one")
         if os.path.lexists(self.folder) and not self.folder.is_dir():
-            raise ValueError(f"{self.folder} is no folder: choose another one")
+            raise ValueError(f"{self.folder} is not a folder: choose another one")
         for odd in self.odd_files():
             raise DamagedError(odd)
         if not (self.folder / "study.json").exists():
@@ -245,11 +245,11 @@ class Results(InNotebooks):
         tables = [path for ending in ("parquet", "csv.gz") for path in self.folder.glob(f"*.{ending}")]
         found = [*(self.folder / name for name in own), *tables]
         words = [
-            f"{path} is no plain file: remove it" for path in found if path.exists() and not path.is_file()
+            f"{path} is not a plain file: remove it" for path in found if path.exists() and not path.is_file()
         ]
         folders = (self.log.folder, self.folder / "report", self.folder / PROBLEMS)
         return words + [
-            f"{path} is no folder: remove it"
+            f"{path} is not a folder: remove it"
             for path in folders
             if os.path.lexists(path) and not path.is_dir()
         ]

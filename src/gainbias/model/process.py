@@ -600,7 +600,7 @@ def read_process(path: str | BinaryIO) -> MarkovRewardProcess:
     )
     with open(path, "rb") if isinstance(path, str) else nullcontext(path) as file:
         if not zipfile.is_zipfile(file):
-            raise ValueError(f"{path} is no .npz file, {expected}")
+            raise ValueError(f"{path} is not an .npz file, {expected}")
     try:
         with np.load(path, allow_pickle=False) as parts:
             names = set(parts.files)

@@ -53,7 +53,7 @@ def test_all_verdicts_are_there(page, tables):
     for claim in STUDY_CLAIMS:
         assert f'data-claim="{claim.name}"' in text
     assert text.count('<table class="reasons">') == tables.verdicts["claim"].nunique()
-    assert "The stored runs do not hold what it takes to judge this." in text
+    assert "The stored runs are not enough to judge this." in text
 
 
 def test_the_first_screen_says_what_held(page, tables):

@@ -338,7 +338,7 @@ def _chunks_of(
                     yield _arrow_chunk(batch.slice(start, size), roles)
                 rows += batch.num_rows
         except (pyarrow.ArrowInvalid, *DAMAGED_FILE) as error:
-            raise BrokenStream(f"row {rows}, or one behind it, cannot be read: {error}") from error
+            raise BrokenStream(f"row {rows}, or one after it, cannot be read: {error}") from error
 
     return chunks
 
