@@ -379,7 +379,7 @@ class TestTrajectories:
         log["terminated"] = [False] * 5 + [True] + [False] * 6
         estimate = gb.evaluate_log(log, time="at")
         assert (
-            "row 5 of the log: it ends an episode (terminated), and the clock starts anew"
+            "row 5 of the log: it ends an episode (terminated), and the clock restarts after it"
             in (estimate.diagnostics.warnings[0])
         )
         assert estimate.gain == pytest.approx(6.0 / 8.0)
@@ -632,7 +632,7 @@ class TestBadInput:
 
     def test_an_end_before_the_last_row(self):
         estimate, words, made = warned(SMALL, end=9.0)
-        assert "row 6 of the log: its time is behind the end that was given" in words
+        assert "row 6 of the log: its time is after the given end" in words
         assert (made, estimate.gain) == (5, pytest.approx(PAID / 8.0 - 4.0 / 8.0))
 
     def test_a_rate_that_is_no_number(self):

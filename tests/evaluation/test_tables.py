@@ -182,7 +182,7 @@ class TestWrongFiles:
         path = stored(long, tmp_path, kind)
         path.write_bytes(path.read_bytes()[:-20_000])
         found = gb.evaluate_log(path)
-        assert "or one behind it, cannot be read" in found.diagnostics.warnings[0]
+        assert "or one after it, cannot be read" in found.diagnostics.warnings[0]
         assert 1_000 < found.diagnostics.num_transitions < 20_000
 
     def test_something_else(self, tmp_path):
@@ -195,7 +195,7 @@ class TestWrongFiles:
             ("x.csv", "cannot be read|not a CSV file|must be numbers"),
             ("x.csv.gz", "x.csv.gz is not a CSV file that can be read"),
             ("x.jsonl.gz", "x.jsonl.gz cannot be read"),
-            ("x.jsonl", "row 0 is no JSON"),
+            ("x.jsonl", "row 0 is not JSON"),
             ("y.jsonl.gz", "is empty"),
         ):
             with pytest.raises(ValueError, match=message):
