@@ -240,10 +240,10 @@ def how_to_read(estimate: SeriesEstimate, view: SeriesView) -> str:
         f"A point is the mean over {view.size:,} numbers." if view.size > 1 else "Each number is a point."
     ]
     if estimate.interval is None:
-        words.append(f"The dark line is the {estimate.name}.")
+        words.append(f"The horizontal line is the {estimate.name}.")
     else:
         words.append(
-            f"The dark line is the {estimate.name}, the band around it is its "
+            f"The horizontal line is the {estimate.name}, the band around it is its "
             f"{in_percent(estimate.confidence)} interval."
         )
     if estimate.found_warm_up:
