@@ -83,7 +83,7 @@ class TestSolve:
         np.savez(path, transitions=TRANSITIONS, rewards=[[1, 1], [-2, -2]])
         assert answer_of(capsys, "solve", str(path))["gain"] == pytest.approx(0.5, rel=1e-12)
 
-    def test_method_and_tolerance_are_passed_on(self, machine, capsys, monkeypatch):
+    def test_options_are_passed_on(self, machine, capsys, monkeypatch):
         seen = {}
 
         def solve(process, **options):
@@ -92,8 +92,8 @@ class TestSolve:
 
         real = gb.solve
         monkeypatch.setattr(gb, "solve", solve)
-        answer_of(capsys, "solve", machine, "--tol", "1e-6", "--method", "dense-gth")
-        assert seen == {"tol": 1e-6, "method": "dense-gth"}
+        answer_of(capsys, "solve", machine, "--tol", "1e-6", "--method", "power", "--device", "gpu")
+        assert seen == {"tol": 1e-6, "method": "power", "device": "gpu"}
 
 
 class TestExitCodes:

@@ -1,6 +1,7 @@
 """A program: lanes of an algorithm in the simulator, compared with the processor; or what they compile to."""
 
 import sys
+import tempfile
 import warnings
 from typing import NamedTuple
 
@@ -56,12 +57,14 @@ def fused_operations(name: str, problem: gb.Problem) -> int:
     texts = []
     device.sent = device.fetched = np.copy
     device.copy_over, device.free_memory, device.what_is_missing = np.copyto, lambda: 2**30, str
+    device.empty_there, device.fetch_into = np.ones, np.copyto
     device.launch = lambda kernel, count, *given: texts.append(
         gpu.assembly(kernel, tuple(typeof(one) for one in given))
     )
     params = dict(ALGORITHMS[name].declared.trial_params)
-    gb.run(name, problem, 1, 0.1, seeds=(0, 1), params=params, checkpoints=[1], device="gpu")
-    assert len(texts) >= 3, "a launch for paths, one for lanes, and one to look for what is not finite"
+    looks = gb.Checkpoints([1], keep="errors")
+    gb.run(name, problem, 1, 0.1, seeds=(0, 1), params=params, checkpoints=looks, device="gpu")
+    assert len(texts) == 4, "launches for step sizes, paths, lanes and errors"
     return sum(text.count("fma.") for text in texts)
 
 
@@ -95,14 +98,55 @@ def others() -> dict[str, bool]:
     wild = both("td-lambda", problem, 400, [0.1, 200.0], seeds=range(2), checkpoints=[50, 400])
     looks = gb.Checkpoints([3, STEPS], keep="errors")
     kept = both("double-chain", problem, STEPS, 0.1, checkpoints=looks, sampling=gb.Markov(start=3))
-    device.MOST_STRETCH_BYTES = 7 * (16 + 8)
+    fallen = both("td-lambda", problem, 400, [0.1, 200.0], checkpoints=gb.Checkpoints([1, 400], "errors"))
+    some = both("lstd", problem, STEPS, checkpoints=gb.Checkpoints([3, STEPS], keep=[5, 1]))
+    radii = {"weights_radius": [np.inf, 0.05]}
+    mixed = both("single-chain", problems()["tabular"], STEPS, 0.1, seeds=range(2), params=radii)
+    swept = tables_are_equal()
+    device.LEAST_STRETCH, device.LONGEST_STRETCH = 1, 7
     short = both("td-lambda", problem, STEPS, 0.1)
+    device.free_memory = lambda: 7_000
+    pieces = both("td-lambda", problem, STEPS, [0.1, 0.2, 0.3], seeds=range(4), checkpoints=range(STEPS))
+    plan = "td-lambda", problem, STEPS, [0.1, 0.2, 0.3]
     return {
         "own algorithm": same(*mine),
         "diverged": same(*wild) and {o.status for o in wild[1].outcomes} == {"diverged", "finished"},
-        "errors kept": same(*kept) and np.array_equal(kept[0].errors(), kept[1].errors()),
+        "errors kept": same(*kept) and close(*kept),
+        "errors of lanes that diverge": same(*fallen) and close(*fallen),
+        "values kept": same(*some) and np.array_equal(some[0].values, some[1].values),
+        "states of two types": same(*mixed),
         "short stretches": same(*short),
+        "a sweep": swept,
+        "pieces": same(*pieces) and number_of_pieces(*plan) > 1,
     }
+
+
+def close(one: gb.Trace, other: gb.Trace) -> bool:
+    """Whether all errors that two runs kept agree to rounding, sums being taken in other orders."""
+    keys = list(one.stored_errors)
+    pairs = [(one.stored_errors[key], other.stored_errors[key]) for key in keys]
+    return len(keys) == 12 and all(np.allclose(a, b, rtol=1e-12, atol=1e-14) for a, b in pairs)
+
+
+def tables_are_equal() -> bool:
+    """Whether a sweep has the same tables, and goes on with what the other one stored."""
+    grid = {"algorithms": ["td-lambda", "lstd"], "step_size": [0.1, 0.5]}
+    study = gb.Study(tasks=["boyan-chain"], num_steps=STEPS, seeds=2, instances=2, **grid)
+    with tempfile.TemporaryDirectory() as folder:
+        one = gb.sweep(study, f"{folder}/cpu", workers=1).to_frame()
+        other = gb.sweep(study, f"{folder}/gpu", device="gpu").to_frame()
+        again = gb.sweep(study, f"{folder}/gpu", workers=1, resume=True).manifest
+    return one.equals(other) and again["reused"] == again["units"] == 8
+
+
+def number_of_pieces(name: str, problem: gb.Problem, steps: int, sizes: list[float]) -> int:
+    """Return in how many pieces lanes of four seeds are run."""
+    from gainbias.engine import device
+
+    counted, pieces_of = [], device.pieces_of
+    device.pieces_of = lambda *given: iter([counted.append(piece) or piece for piece in pieces_of(*given)])
+    gb.run(name, problem, steps, sizes, seeds=range(4), checkpoints=range(steps), device="gpu")
+    return len(counted)
 
 
 def main(what: str, name: str = "") -> None:

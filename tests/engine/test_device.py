@@ -19,7 +19,11 @@ needs_simulator = pytest.mark.skipif(CUDA is None, reason="this numba has no sim
 
 
 def lines_of(simulated: bool, *words: str) -> list[str]:
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1" if simulated else "0"}
+    environment = {
+        **os.environ,
+        "OPENBLAS_NUM_THREADS": "1",
+        "NUMBA_ENABLE_CUDASIM": "1" if simulated else "0",
+    }
     program = [sys.executable, "-m", "tests.engine.on_device", *words]
     done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -39,7 +43,7 @@ def test_simulated_lanes_have_the_bits_of_the_processor(algorithm) -> None:
 @needs_simulator
 def test_what_else_is_the_same() -> None:
     lines = lines_of(True, "others")
-    assert len(lines) == 4
+    assert len(lines) == 9
     assert all(line.endswith("the same bits") for line in lines), lines
 
 
@@ -74,8 +78,15 @@ class TestRefused:
 
         monkeypatch.setattr(device, "what_is_missing", str)
         monkeypatch.setattr(device, "free_memory", lambda: 1000)
-        with pytest.raises(ValueError, match=r"2 lanes of td-lambda .* GB are free: run fewer seeds"):
+        with pytest.raises(ValueError, match=r"one lane of td-lambda .* GB are free: use device='cpu'"):
             gb.run("td-lambda", dense(), 10, 0.1, seeds=range(2), device="gpu")
+
+    def test_what_goes_with_no_gpu_in_a_sweep(self, tmp_path) -> None:
+        study = gb.Study(tasks=["boyan-chain"], algorithms=["td-lambda"], num_steps=10, step_size=0.1)
+        with pytest.raises(ValueError, match="one process on this machine has all lanes: leave engine, work"):
+            gb.sweep(study, tmp_path / "new", workers=2, device="gpu")
+        with pytest.raises(ValueError, match="device must be 'cpu' or 'gpu', found 'tpu'"):
+            gb.sweep(study, tmp_path / "new", device="tpu")
 
     def test_what_only_the_processor_does(self) -> None:
         with pytest.raises(ValueError, match="tail_average is not computed on a GPU"):

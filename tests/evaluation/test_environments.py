@@ -219,7 +219,7 @@ class TestVectors:
 
 
 def stream_seed():
-    from gainbias.engine.paths import stream
+    from gainbias.engine.streams import stream
 
     return stream(0, "evaluate", "vector").integers(2**31, size=2)[0]
 

@@ -277,6 +277,6 @@ def test_files_of_another_user(folder: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(store, "open", protected, raising=False)
     for words in (["--status"], ["--verify"]):
         assert cli.main(["sweep", *words, str(folder)]) == cli.WRONG_INPUT
-        assert "segment-000000.log may not be used by this user: have its permi" in capsys.readouterr().err
+        assert "segment-000000.log: change its permissions" in capsys.readouterr().err
     with pytest.raises(PermissionError):
         resume(folder)

@@ -111,7 +111,7 @@ def dense(chain: np.ndarray, lossy: bool) -> Dense:
     solver.__dict__["law"] = Law(Doubled(values), error, error)
     solver.__dict__["rounding"] = ROUNDING
     lost = np.where(solver.is_recurrent, 0.03, rng.uniform(0.05, 0.1, n)) if lossy else np.zeros(n)
-    solver.__dict__["lost"] = lost
+    solver.__dict__["lost"], solver.__dict__["loses_transitions"] = lost, lossy
     classes, roots = solver._class_of, solver._roots
     others = np.delete(np.arange(n), roots)
     to_roots, extend = np.zeros((n, n)), np.zeros((n, len(roots)))

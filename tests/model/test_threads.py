@@ -12,7 +12,15 @@ import pytest
 import scipy.sparse as sparse
 
 import gainbias as gb
-from gainbias.kernels import by_blocks, empty_vector, share_blocks, share_out, threads, using_threads
+from gainbias.kernels import (
+    by_blocks,
+    constant,
+    empty_vector,
+    share_blocks,
+    share_out,
+    threads,
+    using_threads,
+)
 from gainbias.model import structure
 from gainbias.model.solve import leaking, residual, vectors
 from gainbias.model.solve.elimination import branches, law, numeric, orders, solver, symbolic
@@ -290,7 +298,7 @@ def test_steps_of_methods_that_iterate_have_the_bits_of_numpy(small_blocks) -> N
                 vectors.shifted(x, 0.3),
                 vectors.renewed(x.copy(), 0.3, 0.7, y, z),
                 vectors.advanced(x.copy(), 0.3, y, 0.7, z),
-                vectors.constant(0.3, 1001),
+                constant(0.3, 1001),
             ]
             sums = vectors.inner(x, y)
             places = np.random.default_rng(6).permutation(1001)

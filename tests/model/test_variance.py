@@ -13,6 +13,7 @@ from gainbias.model.solve.certificate import Certified, solve_and_certify
 from gainbias.model.solve.elimination.solver import EliminationSolver, eliminate
 from gainbias.model.solve.solution import Budget
 from gainbias.model.solve.variance import Variance, asymptotic_variance
+from gainbias.model.solve.vectors import rows_of
 from gainbias.progress import Watch
 from tests.oracles.exact import exact_answer, fraction, rational_answer
 
@@ -293,3 +294,28 @@ def test_cycles_that_may_stay_by_rounding_only(seed: int) -> None:
         found = gb.solve(mrp, method=method)
         off = abs(fraction(found.asymptotic_variance) - exact)
         assert off <= fraction(found.asymptotic_variance_error)
+
+
+@pytest.mark.parametrize("in_time", [False, True])
+@pytest.mark.parametrize("is_there", [(False, False, False), (True, False, False), (True, True, True)])
+def test_jumps_one_by_one_have_the_bits_of_all_at_once(is_there, in_time) -> None:
+    rng = np.random.default_rng(2)
+    chain = sparse.csr_array(np.where(rng.random((40, 40)) < 0.3, 1.0, 0.0) + np.eye(40))
+    chain.data *= rng.random(chain.nnz)
+    chain.data /= np.repeat(chain.sum(axis=1), np.diff(chain.indptr))
+    high, rest, off = rng.random((3, chain.nnz)) - 0.5
+    inputs = (
+        rows_of(chain),
+        high,
+        1e-17 * rest,
+        np.abs(off),
+        is_there,
+        rng.random(40),
+        rng.random(40),
+        in_time,
+    )
+    one, other = np.empty((2, 3, 40))
+    variance.write_squared_jumps(*inputs, 1e-15, 0, 40, *one)
+    for begin, end in ((0, 7), (7, 40)):
+        variance.squared_jumps_at_once(*inputs, 1e-15, begin, end, *other)
+    assert np.array_equal(one, other)

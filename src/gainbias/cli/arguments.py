@@ -307,7 +307,7 @@ def in_words(error: Exception, options: argparse.Namespace) -> str:
     """
     if isinstance(error, PermissionError) and error.filename is not None:
         path = os.fsdecode(error.filename)
-        return f"{path} cannot be used: you lack the permission; change it, or name another place"
+        return f"you have no permission to use {path}: change its permissions, or name another place"
     if not isinstance(error, FileNotFoundError) or error.filename is None:
         return as_typed(str(error), options)
     path = os.fsdecode(error.filename)

@@ -214,6 +214,7 @@ def _add_solve(verbs: Any) -> None:
     )
     verb.add_argument("--tol", type=float, default=1e-10, help="tolerated error (default: %(default)s)")
     verb.add_argument("--method", default="auto", help="how to solve (default: %(default)s)")
+    verb.add_argument("--device", default="cpu", help="cpu or gpu (default: %(default)s)")
     _add_task_options(verb)
 
 
@@ -495,6 +496,7 @@ def _add_sweep(verbs: Any) -> None:
     verb.add_argument("--overwrite", action="store_true", help="start afresh in a folder that holds a study")
     _add_recompute(verb)
     _add_where(verb)
+    verb.add_argument("--device", default="cpu", help="cpu or gpu (default: %(default)s)")
     verb.add_argument(
         "--max-units", type=int, default=100_000, help="refuse a study with more units (default: %(default)s)"
     )

@@ -118,7 +118,7 @@ def _solve(options: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         # What misses the tolerance is among the notes, which are shown.
         warnings.simplefilter("ignore", gainbias.AccuracyWarning)
-        solution = gainbias.solve(process, tol=options.tol, method=options.method)
+        solution = gainbias.solve(process, tol=options.tol, method=options.method, device=options.device)
     return _answer(options, solution_summary(solution, time.perf_counter() - start, subject), show_solution)
 
 
@@ -408,6 +408,7 @@ def _run_sweep(options: argparse.Namespace, study: gainbias.Study, where: dict[s
                 folder,
                 max_units=options.max_units,
                 recompute=recompute,
+                device=options.device,
                 **where,
                 **again,
                 **limits,

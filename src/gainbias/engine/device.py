@@ -1,31 +1,37 @@
 """Lanes on a GPU: `run_on_device` does there what `engine/work.py` does on the processor.
 
-A stretch of steps is two launches: `draw_moves` lets each thread draw one sample path, and then each thread
-takes one lane along its path, so that lanes of a seed share it. Stretches end at checkpoints, where only the
-weights, the gains and which lanes are finite come back. Step sizes are computed on the processor, once for
-each schedule. The step at which a lane diverged is found by bisection: its stretch is repeated from a copy.
+A stretch of steps is a few launches: step sizes are computed, each thread draws one sample path, and then
+each thread takes one lane along its path, so that lanes of a seed share it. Short states are copied into the
+thread's own memory meanwhile. At checkpoints the lanes write down their weights, from which errors are
+computed where they are: only what is kept comes back. Lanes that do not fit into memory together are run in
+pieces. The step at which a lane diverged is found by bisection, from a copy of how its stretch began.
 
-The sample paths are those of `engine/paths.py`, bit for bit: the same PCG64 streams, advanced by
-`next_uniform` in whole numbers of 64 bits, and the same alias tables.
+The sample paths are those of `engine/paths.py`, bit for bit: the same streams and the same alias tables.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gainbias.algorithms.algorithm import Move, Output, read_state
-from gainbias.engine.lanes import Lane
-from gainbias.engine.paths import AliasTable, chosen, pick, stream
-from gainbias.engine.schedules import side_by_side
+from gainbias.engine.lanes import Lane, schedules_of
+from gainbias.engine.paths import AliasTable, chosen, pick
+from gainbias.engine.schedules import Constant, Harmonic, side_by_side
+from gainbias.engine.streams import next_uniform, stream_states
 from gainbias.engine.work import LONGEST_STRETCH, CheckpointRecord, RunPlan
+from gainbias.features.rows import DenseRows, values
 from gainbias.kernels.gpu import (
     DeviceForms,
+    LanePart,
+    around_lane,
     copy_over,
+    empty_there,
+    fetch_into,
     fetched,
     free_memory,
     lane_number,
@@ -35,49 +41,28 @@ from gainbias.kernels.gpu import (
     what_is_missing,
 )
 from gainbias.progress import Watch
-from gainbias.types import Bools, Floats, Ints
+from gainbias.types import Floats, Ints
 
-MOST_STRETCH_BYTES = 2**30
-"""The most memory of a GPU that the paths and step sizes of a stretch take."""
+MOST_STRETCH_BYTES = 2**34
+"""The most memory of a GPU that the paths and step sizes of a stretch take, and its notes."""
 
 STRETCH_SHARE = 4
-"""Nor do they take more than the free memory divided by this."""
+"""Nor does either take more than the free memory divided by this; states take half of it at most."""
 
-LOW = np.uint64(0xFFFFFFFF)
-HALF = np.uint64(32)
-MULTIPLIER_HIGH, MULTIPLIER_LOW = np.uint64(2549297995355413924), np.uint64(4865540595714422341)
-MASK_ROTATION, BITS = np.uint64(63), np.uint64(64)
-ELEVEN, ROTATION_AT = np.uint64(11), np.uint64(58)
-UNIFORM_SPACING = 1.0 / 9007199254740992.0
+LEAST_STRETCH = 64
+"""There is room for this many steps, unless the whole run has fewer: a stretch takes a few launches."""
 
+MOST_LANE_STEPS = 2**34
+"""Steps of all lanes in a stretch, at most, so that Ctrl-C is heard within a second or so."""
 
-def high_product(a: Any, b: Any) -> Any:
-    """Return the upper 64 bits of the product of two numbers of 64 bits."""
-    a0, a1, b0, b1 = a & LOW, a >> HALF, b & LOW, b >> HALF
-    low, first, second = a0 * b0, a1 * b0, a0 * b1
-    middle = (low >> HALF) + (first & LOW) + (second & LOW)
-    return a1 * b1 + (first >> HALF) + (second >> HALF) + (middle >> HALF)
+MOST_OWN_NUMBERS = 512
+"""States with more numbers are not copied into the thread's own memory."""
 
+FOR_EVER = 2**62
+"""More steps than any stretch has."""
 
-def next_uniform(stream: Any, lane: int) -> float:
-    """Return the next number from [0, 1) of a lane; its stream is (state high, low, increment high, low)."""
-    high, low = stream[0, lane], stream[1, lane]
-    new_low = low * MULTIPLIER_LOW
-    new_high = high_product(low, MULTIPLIER_LOW) + high * MULTIPLIER_LOW + low * MULTIPLIER_HIGH
-    sum_low = new_low + stream[3, lane]
-    carry = np.uint64(1) if sum_low < new_low else np.uint64(0)
-    new_high = new_high + stream[2, lane] + carry
-    stream[0, lane], stream[1, lane] = new_high, sum_low
-    mixed, turn = new_high ^ sum_low, new_high >> ROTATION_AT
-    word = (mixed >> turn) | (mixed << ((BITS - turn) & MASK_ROTATION))
-    return float(word >> ELEVEN) * UNIFORM_SPACING
-
-
-def stream_words(generator: np.random.Generator) -> list[int]:
-    """Return state and increment of a PCG64 as four numbers of 64 bits."""
-    inner: Any = generator.bit_generator.state["state"]
-    mask = 2**64 - 1
-    return [inner["state"] >> 64, inner["state"] & mask, inner["inc"] >> 64, inner["inc"] & mask]
+ERRORS, ROOM_FOR_VALUES = 12, 2
+"""Errors that are measured of a lane: six for each of two aims; the rows before them are for values."""
 
 
 class DrawnMoves(NamedTuple):
@@ -86,6 +71,68 @@ class DrawnMoves(NamedTuple):
     here: Ints
     after: Ints
     reward: Floats
+
+
+class Noted(NamedTuple):
+    """What is written down at the checkpoints of a stretch: (k, d, lanes), (k, lanes) and (k, paths)."""
+
+    weights: Floats
+    gain: Floats
+    totals: Floats
+
+
+class Journey(NamedTuple):
+    """Where lanes go: arrays (steps, paths) and (steps, schedules), and for each lane which are its own.
+
+    `shift` is how much further the paths of a second chain are. A lane makes the steps from `begin` on, up to
+    `end` or `length`. After each number of steps in `after` it notes what it has learned.
+    """
+
+    moves: Any
+    shift: int
+    path: Ints
+    sizes: Floats
+    schedule: Ints
+    begin: Ints
+    end: Ints
+    length: int
+    after: Ints
+    noted: Any
+
+
+class Learned(NamedTuple):
+    """Weights of one lane at one checkpoint."""
+
+    weights: Floats
+
+
+class Yardstick(NamedTuple):
+    """What errors are measured with.
+
+    Attributes
+    ----------
+    law : (n,) array
+        The stationary law.
+    aims : (targets, n) array
+        Values that would be right: the bias, and those of the paper's fixed point.
+    means : (2, d) array
+        What gives the mean value under the law, and the plain mean.
+    aim_means : (targets, 2) array
+        These means of the aims.
+    """
+
+    law: Floats
+    aims: Floats
+    means: Floats
+    aim_means: Floats
+
+
+def fill_sizes(ratios: Floats, first: int, count: int, sizes: Floats) -> None:
+    """Write step sizes ``a / (b t + c)`` for the schedule of this thread; the ratios a, b, c are rows."""
+    k = lane_number()
+    if k < len(ratios):
+        for t in range(count):
+            sizes[t, k] = ratios[k, 0] / (ratios[k, 1] * float(first + t) + ratios[k, 2])
 
 
 def draw_moves(
@@ -97,90 +144,182 @@ def draw_moves(
     totals: Floats,
     moves: Any,
     count: int,
+    after: Ints,
+    noted: Floats,
 ) -> None:
-    """Let the path of this thread go on for some steps; with `afresh` each begins at a state of the law."""
+    """Let the path of this thread go on for some steps; with `afresh` each begins at a state of the law.
+
+    The sum of its rewards is noted after each number of steps in `after`.
+    """
     path = lane_number()
     if path >= len(at):
         return
-    here, total = at[path], totals[path]
+    here, total, number = at[path], totals[path], 0
     for t in range(count):
         if afresh > 0:
             slot, below = pick(law, 0, next_uniform(streams, path))
             here = chosen(law, 0, slot, below)
         slot, below = pick(table, here, next_uniform(streams, path))
-        after = chosen(table, here, slot, below)
+        then = chosen(table, here, slot, below)
         reward = table.reward[here] if len(table.paid) == 0 else table.paid[slot, int(below)]
-        moves.here[t, path], moves.after[t, path], moves.reward[t, path] = here, after, reward
+        moves.here[t, path], moves.after[t, path], moves.reward[t, path] = here, then, reward
         total += reward
-        here = after
+        here = then
+        if number < len(after) and after[number] == t + 1:
+            noted[number, path] = total
+            number += 1
     at[path], totals[path] = here, total
 
 
-def mark_unfinite(numbers: Floats, good: Ints) -> None:
-    """Write 0 for the lane of this thread if some of its numbers, (m, lanes), are not finite."""
-    lane = lane_number()
-    if lane < len(good):
-        for i in range(numbers.shape[0]):
-            if not math.isfinite(numbers[i, lane]):
-                good[lane] = 0
+@cache
+def kernel_of(function: Callable[..., None]) -> Any:
+    """Return a function that does the work of one thread, as a kernel."""
+    return DeviceForms([]).kernel(function)
+
+
+class Shapes(NamedTuple):
+    """What a kernel for lanes is compiled for: it knows how long the arrays of a lane are.
+
+    Attributes
+    ----------
+    parts : tuple of LanePart
+        Of the state of one lane.
+    num_features : int
+        Number of features d.
+    notes : bool
+        Whether what a lane has learned can be read off its state.
+    """
+
+    parts: tuple[LanePart, ...]
+    num_features: int
+    notes: bool
+
+    @property
+    def are_small(self) -> bool:
+        """Whether the state of a lane fits into the own memory of a thread."""
+        return sum(math.prod(part.shape) for part in self.parts) <= MOST_OWN_NUMBERS
 
 
 @cache
-def path_kernel() -> Any:
-    """Return `draw_moves` as a kernel."""
-    return DeviceForms([]).kernel(draw_moves)
-
-
-@cache
-def finite_kernel() -> Any:
-    """Return `mark_unfinite` as a kernel."""
-    return DeviceForms([]).kernel(mark_unfinite)
-
-
-@cache
-def lane_kernel(step: Callable[..., None], laned: bool, state: type, params: type, rows: type) -> Any:
+def lane_kernel(
+    step: Callable[..., None], laned: bool, state: type, params: type, rows: type, shapes: Shapes
+) -> Any:
     """Return a kernel in which each thread takes one lane along its path.
 
-    Its arguments are state and parameters with a last axis for lanes, the rows, moves, how much further the
-    paths of a second chain are, the path of each lane, step sizes (steps, schedules), the schedule of each
-    lane, and how many steps it makes.
+    Its arguments are states and parameters with a last axis for lanes, rows, a `Journey`, and two arrays of
+    integers: the lanes that are not finite afterwards get a 0 in the first, and then so does the second.
     """
     forms = DeviceForms([rows, state])
-    make, number = forms.of(step), forms.of(lane_number)
-    state_of, params_of = forms.of(lane_views(state, laned)), forms.of(lane_views(params, laned))
+    params_of = lane_views(params, laned)
+    fields: Any = getattr(state, "_fields", ())
+    has_gain, notes = "gain" in fields, shapes.notes
 
-    def advance(
-        states: Any,
-        params: Any,
-        rows: Any,
-        moves: Any,
-        shift: int,
-        paths: Ints,
-        sizes: Floats,
-        schedules: Ints,
-        lengths: Ints,
-    ) -> None:
-        lane = number()
-        if lane >= len(paths):
+    def note(own: Any, noted: Any, number: int, lane: int) -> None:
+        for j in range(noted.weights.shape[1]):
+            noted.weights[number, j, lane] = own.weights[j, 0] if laned else own.weights[j]
+        if has_gain:
+            noted.gain[number, lane] = own.gain[0]
+
+    def go(own: Any, lane: int, rest: Any) -> None:
+        params, rows, journey = rest
+        lane_params = params_of(params, lane)
+        moves, sizes, path, schedule = (
+            journey.moves,
+            journey.sizes,
+            journey.path[lane],
+            journey.schedule[lane],
+        )
+        other, begin, end = path + journey.shift, journey.begin[lane], journey.end[lane]
+        end = min(end, journey.length)
+        for number in range(len(journey.after) + 1):
+            until = end if number == len(journey.after) else min(end, journey.after[number])
+            for t in range(begin, until):
+                move = Move(
+                    moves.here[t, path],
+                    moves.after[t, path],
+                    moves.reward[t, path],
+                    moves.here[t, other],
+                    moves.after[t, other],
+                    moves.reward[t, other],
+                )
+                if laned:
+                    step(own, lane_params, rows, move, sizes[t, schedule : schedule + 1])
+                else:
+                    step(own, lane_params, rows, move, sizes[t, schedule])
+            if notes and number < len(journey.after):
+                note(own, journey.noted, number, lane)
+            begin = until
+
+    is_wide = _has_width(rows, shapes.num_features)
+    along = around_lane(go, state, shapes.parts, laned, shapes.are_small)
+
+    def advance(states: Any, params: Any, rows: Any, journey: Any, good: Ints, all_good: Ints) -> None:
+        lane = lane_number()
+        if lane >= len(good) or journey.begin[lane] >= journey.end[lane]:
             return
-        state, own = state_of(states, lane), params_of(params, lane)
-        path, schedule = paths[lane], schedules[lane]
-        other = path + shift
-        for t in range(lengths[lane]):
-            move = Move(
-                moves.here[t, path],
-                moves.after[t, path],
-                moves.reward[t, path],
-                moves.here[t, other],
-                moves.after[t, other],
-                moves.reward[t, other],
-            )
-            if laned:
-                make(state, own, rows, move, sizes[t, schedule : schedule + 1])
-            else:
-                make(state, own, rows, move, sizes[t, schedule])
+        if is_wide(rows) and not along(states, lane, (params, rows, journey)):
+            good[lane] = all_good[0] = 0
 
     return forms.kernel(advance)
+
+
+def _has_width(rows: type, num_features: int) -> Callable[[Any], bool]:
+    """Return a function that says what is true anyway: behind it a compiler knows how long dense rows are."""
+
+    def dense(rows: Any) -> bool:
+        return bool(rows.matrix.shape[1] == num_features)
+
+    def other(rows: Any) -> bool:
+        return True
+
+    return dense if rows is DenseRows else other
+
+
+@cache
+def error_kernel(rows: type, num_features: int) -> Any:
+    """Return a kernel that measures errors of weights, (d, lanes), in the order of a `CheckpointRecord`."""
+    forms = DeviceForms([rows])
+
+    def measure_one(own: Any, place: int, rest: Any) -> None:
+        rows, stick, out = rest
+        for target in range(len(stick.aims)):
+            law_mean, mean = -stick.aim_means[target, 0], -stick.aim_means[target, 1]
+            for j in range(own.weights.shape[0]):
+                law_mean += stick.means[0, j] * own.weights[j, 0]
+                mean += stick.means[1, j] * own.weights[j, 0]
+            full = full_law = centred = centred_law = quotient = quotient_law = 0.0
+            here, after = out[0, place : place + 1], out[1, place : place + 1]  # room, until the end
+            for s in range(len(stick.law)):
+                values(rows, s, s, own.weights, here, after)
+                missed, share = here[0] - stick.aims[target, s], stick.law[s]
+                full += missed * missed
+                full_law += share * (missed * missed)
+                centred += (missed - law_mean) * (missed - law_mean)
+                centred_law += share * ((missed - law_mean) * (missed - law_mean))
+                quotient += (missed - mean) * (missed - mean)
+                quotient_law += share * ((missed - mean) * (missed - mean))
+            first = ROOM_FOR_VALUES + 2 * target
+            out[first, place], out[first + 1, place] = math.sqrt(full), math.sqrt(full_law)
+            out[first + 4, place], out[first + 5, place] = math.sqrt(centred), math.sqrt(centred_law)
+            out[first + 8, place], out[first + 9, place] = math.sqrt(quotient), math.sqrt(quotient_law)
+
+    parts, is_wide = (LanePart((num_features, 1), True),), _has_width(rows, num_features)
+    along = around_lane(measure_one, Learned, parts, True, num_features <= MOST_OWN_NUMBERS)
+
+    def measure(learned: Any, rows: Any, stick: Any, out: Floats) -> None:
+        place = lane_number()
+        if place < out.shape[1] and is_wide(rows):
+            along(learned, place, (rows, stick, out))
+
+    return forms.kernel(measure)
+
+
+def keep_lanes(source: Floats, target: Floats, kept: Ints) -> None:
+    """Copy the lane of this thread, (m, lanes), where it is to be kept."""
+    lane = lane_number()
+    if lane < len(kept) and kept[lane] > 0:
+        for i in range(source.shape[0]):
+            target[i, lane] = source[i, lane]
 
 
 def run_on_device(plan: RunPlan, record: CheckpointRecord, lanes: list[Lane]) -> list[int]:
@@ -188,173 +327,281 @@ def run_on_device(plan: RunPlan, record: CheckpointRecord, lanes: list[Lane]) ->
     missing = what_is_missing()
     if missing:
         raise ValueError(f"device='gpu' does not work here, because {missing}")
-    work, total = DeviceLanes(plan, record, lanes), int(plan.checkpoints[-1])
+    steps_done, total = np.zeros(len(lanes), int), int(plan.checkpoints[-1]) * len(lanes)
     with Watch() as watch, np.errstate(all="ignore"):
+        before = 0
         try:
-            work.note_first()
-            for first, last in work.stretches():
-                work.advance(first, last)
-                watch.show(f"running {plan.algorithm.name}", last, total)
+            for places, room in pieces_of(plan, lanes):
+                work = DeviceLanes(plan, record, [lanes[place] for place in places], places, room)
+                for last in work.stretches():
+                    steps_done[places] = last
+                    watch.show(f"running {plan.algorithm.name}", before + last * len(places), total)
+                before = int(steps_done.sum())
         except KeyboardInterrupt:
             pass
-    return [work.steps_done] * len(lanes)
+    return steps_done.tolist()
+
+
+class DeviceRoom(NamedTuple):
+    """How much memory of the GPU a piece of lanes leaves: for paths and step sizes, and for notes."""
+
+    stretch: int
+    notes: int
+
+
+def pieces_of(plan: RunPlan, lanes: list[Lane]) -> Iterator[tuple[Ints, DeviceRoom]]:
+    """Yield the places of lanes that run together, and the room they leave.
+
+    They have states of one type, and do not take more memory than is free.
+    """
+    free = free_memory() * 9 // 10
+    tables = [plan.sampler.table, *([plan.sampler.law] if plan.sampling == "iid" else [])]
+    fixed = sum(_bytes_of(part) for part in [plan.rows, *tables]) + 32 * plan.problem.mrp.num_states
+    for places, state in _by_state(plan, lanes):
+        path = plan.algorithm.chains * (64 + 16 * LEAST_STRETCH) + 8 * LEAST_STRETCH
+        each = 3 * state + 8 * len(lanes[0].params) + 80 + path + _bytes_of_a_note(plan)
+        most = (free - fixed) // each
+        if most < 1:
+            raise ValueError(
+                f"one lane of {plan.algorithm.name} on this problem needs {(fixed + each) / 2**30:.3g} GB of "
+                f"the GPU's memory, and {free / 2**30:.3g} GB are free: use device='cpu'"
+            )
+        pieces = -(-len(places) // most)
+        for piece in np.array_split(places, pieces):
+            left = (free - fixed - each * len(piece)) // STRETCH_SHARE
+            yield piece, DeviceRoom(min(MOST_STRETCH_BYTES, left), min(MOST_STRETCH_BYTES, left))
+
+
+def _by_state(plan: RunPlan, lanes: list[Lane]) -> Iterator[tuple[Ints, int]]:
+    """Yield the places of lanes whose states have one type, and how many bytes each has."""
+    combinations = {tuple(lane.params.values()): lane for lane in lanes}
+    if plan.form.laned:
+        some = list(combinations.values())
+        yield np.arange(len(lanes)), _bytes_of(_first_state(plan, some)) // len(some)
+        return
+    states = {key: _first_state(plan, [lane]) for key, lane in combinations.items()}
+    kinds = {key: type(state) for key, state in states.items()}
+    for kind in dict.fromkeys(kinds.values()):
+        of_kind = [k for k, lane in enumerate(lanes) if kinds[tuple(lane.params.values())] is kind]
+        yield np.array(of_kind), max(_bytes_of(states[key]) for key in states if kinds[key] is kind)
+
+
+def _bytes_of_a_note(plan: RunPlan) -> int:
+    return 8 * (plan.problem.num_features + 2 + plan.algorithm.chains + ERRORS)
+
+
+def _first_state(plan: RunPlan, lanes: Sequence[Lane]) -> Any:
+    """Return the state of lanes before their first step; its arrays have a last axis for lanes."""
+    if plan.form.laned:
+        return plan.form.init(plan.setting(len(lanes)), _params_of(plan, lanes))
+    keys = [tuple(lane.params.values()) for lane in lanes]
+    combinations = dict(zip(keys, lanes, strict=True))
+    states = [
+        plan.form.init(plan.setting(1), plan.algorithm.params(**lane.params))
+        for lane in combinations.values()
+    ]
+    numbers = {key: number for number, key in enumerate(combinations)}
+    own = np.array([numbers[key] for key in keys])
+    return type(states[0])(
+        *(np.take(np.stack(arrays, axis=-1), own, axis=-1) for arrays in zip(*states, strict=True))
+    )
+
+
+def _params_of(plan: RunPlan, lanes: Sequence[Lane]) -> Any:
+    """Return the parameters of lanes, each an array (lanes,)."""
+    kind = plan.algorithm.params
+    return kind(**{name: np.array([lane.params[name] for lane in lanes]) for name in kind._fields})
 
 
 class DeviceLanes:
-    """All lanes of a run, on the GPU.
+    """Lanes of a run that are on the GPU together.
 
-    Attributes
+    Parameters
     ----------
-    steps_done : int
+    plan, record
+        As for `run_on_device`.
+    lanes : list of Lane
+    places : (lanes,) int array
+        Their numbers in the list of all lanes.
+    room : DeviceRoom
+        What they may take besides themselves.
     """
 
-    def __init__(self, plan: RunPlan, record: CheckpointRecord, lanes: list[Lane]) -> None:
-        self.plan, self.record, self.lanes, self.steps_done = plan, record, lanes, 0
+    def __init__(
+        self, plan: RunPlan, record: CheckpointRecord, lanes: list[Lane], places: Ints, room: DeviceRoom
+    ) -> None:
+        self.plan, self.record, self.lanes, self.places, self.room = plan, record, lanes, places, room
         self._seeds = list(dict.fromkeys(lane.seed for lane in lanes))
-        self._schedules = list({id(lane.step_size): lane.step_size for lane in lanes}.values())
-        self._alive = np.ones(len(lanes), bool)
-        self._refuse_too_large()
-        self._first = self._first_state()
-        self._states, self._saved, self._scratch = (self._sent_state() for _ in range(3))
-        self._params = _on_device(self._params_of_all)
-        self._rows = _on_device(plan.rows)
+        self._schedules = schedules_of(lanes)
+        self._notes_itself = plan.form.output is read_state
+        self._fell_at = np.full(len(lanes), FOR_EVER)
+        self._params_here = _params_of(plan, lanes)
+        self._first = _first_state(plan, lanes)
+        self._states, self._saved = _on_device(self._first), _on_device(self._first)
+        self._params, self._rows = _on_device(self._params_here), _on_device(plan.rows)
+        self._good, self._all_good = sent(np.ones(len(lanes), np.int64)), sent(np.ones(1, np.int64))
+        self._zeros, self._ends = sent(np.zeros(len(lanes), np.int64)), sent(np.full(len(lanes), FOR_EVER))
         self._send_paths()
         kinds: list[Any] = [type(self._first), plan.algorithm.params, type(plan.rows)]
-        self._kernel = lane_kernel(plan.form.step, plan.form.laned, *kinds)
+        self._kernel = lane_kernel(plan.form.step, plan.form.laned, *kinds, self._shapes)
 
-    def stretches(self) -> Iterator[tuple[int, int]]:
-        """Iterate over stretches of steps, cut at checkpoints and by the room for paths."""
-        first, longest = 0, self._longest
-        for checkpoint in self.plan.checkpoints.tolist():
-            while first < checkpoint:
-                last = min(checkpoint, first + longest)
-                yield first, last
-                first = last
-
-    def note_first(self) -> None:
-        """Write down the state before the first step, if that is asked for."""
+    def stretches(self) -> Iterator[int]:
+        """Work through stretches of steps, and yield after each the number of steps done."""
         if self.plan.checkpoints[0] == 0:
-            self._note(0)
+            self._keep(slice(0, 1), self._told(0))
+        first, end = 0, int(self.plan.checkpoints[-1])
+        while first < end:
+            last = min(end, first + self._longest)
+            noted = self.plan.noted(first, last)
+            if noted.stop - noted.start > self._most_notes or (
+                noted.stop > noted.start and not self._notes_itself
+            ):
+                last = int(self.plan.checkpoints[noted.start + self._most_notes - 1])
+            self._advance(first, last)
+            yield last
+            first = last
 
-    def advance(self, first: int, last: int) -> None:
-        """Make the steps of a stretch, look which lanes diverged, and note the checkpoint at its end."""
-        count = last - first
+    def _advance(self, first: int, last: int) -> None:
+        """Make the steps of a stretch, look which lanes diverged, and keep what was noted."""
+        count, noted = last - first, self.plan.noted(first, last)
+        after = sent(self.plan.checkpoints[noted] - first)
+        is_iid = int(self.plan.sampling == "iid")
+        self._find_sizes(first, last)
         launch(
-            path_kernel(), self._num_paths, self._table, self._law, int(self.plan.sampling == "iid"),
-            self._streams, self._at, self._totals, self._moves, count,
+            kernel_of(draw_moves), self._num_paths, self._table, self._law, is_iid, self._streams, self._at,
+            self._totals, self._moves, count, after, self._noted.totals,
         )  # fmt: skip
-        sizes = sent(side_by_side(self._schedules, first, last))
         for saved, array in zip(self._saved, self._states, strict=True):
             copy_over(saved, array)
-        self._go_on(self._states, sizes, np.where(self._alive, count, 0))
-        fallen = self._alive & ~self._finite(self._states)
-        if fallen.any():
-            bad = self._first_bad_steps(fallen, sizes, count)
-            for place in np.flatnonzero(fallen):
-                self.record.diverged[int(place)] = first + int(bad[place])
-            self._alive &= ~fallen
-        self.steps_done = last
-        noted = self.plan.noted(first, last)
+        self._go_on(self._states, self._zeros, self._ends, count, after, self._good)
+        if fetched(self._all_good)[0] == 0:
+            self._find_fallen(first, count)
         if noted.start < noted.stop:
-            self._note(noted.start)
+            self._keep(noted, self._read_notes(noted) if self._notes_itself else self._told(last))
 
-    def _go_on(self, states: Any, sizes: Any, lengths: Ints) -> None:
+    def _find_sizes(self, first: int, last: int) -> None:
+        if self._ratios is None:
+            self._sizes = sent(side_by_side(self._schedules, first, last))
+        else:
+            launch(
+                kernel_of(fill_sizes), len(self._schedules), self._ratios, first, last - first, self._sizes
+            )
+
+    def _go_on(self, states: Any, begin: Any, end: Any, count: int, after: Any, good: Any) -> None:
         shift = len(self._seeds) if self.plan.algorithm.chains == 2 else 0
-        launch(
-            self._kernel, len(self.lanes), states, self._params, self._rows, self._moves, shift,
-            self._paths, sizes, self._schedule_numbers, sent(lengths.astype(np.int64)),
+        journey = Journey(
+            self._moves, shift, self._paths, self._sizes, self._schedule_numbers, begin, end, count, after,
+            self._noted,
         )  # fmt: skip
+        launch(self._kernel, len(self.lanes), states, self._params, self._rows, journey, good, self._all_good)
 
-    def _finite(self, states: Any) -> Bools:
-        good = sent(np.ones(len(self.lanes), np.int64))
-        for array in states:
-            height = math.prod(array.shape) // len(self.lanes)
-            if array.dtype.kind == "f" and height > 0:
-                launch(finite_kernel(), len(self.lanes), array.reshape(height, len(self.lanes)), good)
-        return np.asarray(fetched(good) > 0)
+    def _find_fallen(self, first: int, count: int) -> None:
+        """Find at which step lanes diverged that had not before, and let them rest."""
+        fallen = np.flatnonzero((fetched(self._good) == 0) & (self._fell_at == FOR_EVER))
+        self._fell_at[fallen] = first + self._first_bad_steps(fallen, count)
+        for lane in fallen:
+            self.record.diverged[int(self.places[lane])] = int(self._fell_at[lane])
+        copy_over(self._ends, np.where(self._fell_at == FOR_EVER, FOR_EVER, 0))
+        copy_over(self._all_good, np.ones(1, np.int64))
 
-    def _first_bad_steps(self, fallen: Bools, sizes: Any, count: int) -> Ints:
+    def _first_bad_steps(self, fallen: Ints, count: int) -> Ints:
         """Return after how many steps of the stretch each of these lanes was no longer finite."""
-        good, bad = np.zeros(len(fallen), np.int64), np.where(fallen, count, 0)
+        scratch, none = _on_device(self._first), sent(np.zeros(0, np.int64))
+        good, bad = np.zeros(len(self.lanes), np.int64), np.zeros(len(self.lanes), np.int64)
+        bad[fallen] = count
         while (bad - good > 1).any():
             middle = (good + bad) // 2
-            for scratch, saved in zip(self._scratch, self._saved, strict=True):
-                copy_over(scratch, saved)
-            self._go_on(self._scratch, sizes, middle)
-            finite = self._finite(self._scratch)
-            good, bad = np.where(finite, middle, good), np.where(finite, bad, middle)
-        return bad
+            fine = sent(np.ones(len(self.lanes), np.int64))
+            for array, saved in zip(scratch, self._saved, strict=True):
+                copy_over(array, saved)
+            self._go_on(scratch, sent(good), sent(middle), count, none, fine)
+            is_fine = fetched(fine) > 0
+            good, bad = np.where(is_fine, middle, good), np.where(is_fine, bad, middle)
+            for array, saved in zip(scratch, self._saved, strict=True):
+                if array.size > 0:
+                    launch(kernel_of(keep_lanes), len(self.lanes), _by_lane(array), _by_lane(saved), fine)
+        return bad[fallen]
 
-    def _note(self, checkpoint: int) -> None:
-        step, told = self.plan.checkpoints[checkpoint], self._told()
-        weights, gain = told.weights, told.gain
-        if gain is None:
-            gain = fetched(self._totals)[fetched(self._paths)] / max(step, 1)
-        if not self._alive.all():
-            weights, gain = np.where(self._alive, weights, np.nan), np.where(self._alive, gain, np.nan)
-        everywhere = list(range(len(self.lanes)))
-        self.record.put(everywhere, slice(checkpoint, checkpoint + 1), Output(weights[None], gain[None]))
+    def _read_notes(self, noted: slice) -> tuple[Any, Any, Floats]:
+        """Return the weights that lanes noted, (k, d, lanes), here and there, and gains, (k, lanes)."""
+        count, steps = noted.stop - noted.start, self.plan.checkpoints[noted]
+        there = [self._noted.weights[k] for k in range(count)]
+        wanted = there[-1:] if self.record.errors else there
+        weights = np.array([fetched(array) for array in wanted])
+        if "gain" in self._first._fields:
+            return weights, there, fetched(self._noted.gain)[:count]
+        return weights, there, self._mean_rewards(fetched(self._noted.totals)[:count], steps)
 
-    def _told(self) -> Output:
-        """Return what the algorithm says of all lanes: weights (d, lanes), and gain (lanes,) or None."""
+    def _mean_rewards(self, totals: Floats, steps: Ints) -> Floats:
+        mean: Floats = (totals / np.maximum(steps, 1)[:, None])[:, self._paths_here]
+        return mean
+
+    def _told(self, step: int) -> tuple[Any, Any, Floats]:
+        """Return the same for the present, after some steps, as the algorithm's own output has it."""
         form, count = self.plan.form, len(self.lanes)
-        asked = [
-            name
-            for name in self._first._fields
-            if form.output is not read_state or name in ("weights", "gain")
-        ]
-        state = self._first._replace(**{name: fetched(getattr(self._states, name)) for name in asked})
+        state = type(self._first)(*(fetched(array) for array in self._states))
         if form.laned:
-            return form.output(state, self._params_of_all, self.plan.setting(count))
-        said = [
-            form.output(
-                type(state)(*(array[..., k] for array in state)),
-                self.plan.algorithm.params(**self.lanes[k].params),
-                self.plan.setting(1),
-            )
-            for k in range(count)
-        ]
-        gains = [output.gain for output in said if output.gain is not None]
-        weights = np.stack([output.weights for output in said], axis=-1)
-        return Output(weights.reshape(-1, count), np.array(gains).reshape(count) if gains else None)
+            output = form.output(state, self._params_here, self.plan.setting(count))
+            weights, gain = output.weights, output.gain
+        else:
+            params, setting = self.plan.algorithm.params, self.plan.setting(1)
+            said = [
+                form.output(type(state)(*(array[..., k] for array in state)), params(**lane.params), setting)
+                for k, lane in enumerate(self.lanes)
+            ]
+            weights = np.stack([output.weights for output in said], axis=-1).reshape(-1, count)
+            gain = None if said[0].gain is None else np.array([output.gain for output in said]).reshape(count)
+        if gain is None:
+            gain = self._mean_rewards(fetched(self._totals)[None], np.array([step]))[0]
+        return weights[None], [sent(np.ascontiguousarray(weights))], gain[None]
 
-    @cached_property
-    def _params_of_all(self) -> Any:
-        algorithm = self.plan.algorithm
-        names = algorithm.params._fields
-        return algorithm.params(
-            **{name: np.array([lane.params[name] for lane in self.lanes]) for name in names}
-        )
+    def _keep(self, noted: slice, told: tuple[Any, Any, Floats]) -> None:
+        """Write down what lanes said at checkpoints; nothing of lanes that had diverged by then."""
+        weights, there, gain = told
+        measured = self._measured(there) if self.record.errors else None
+        alive = self.plan.checkpoints[noted][:, None] < self._fell_at
+        if not alive.all():
+            weights = np.where(alive[-len(weights) :, None], weights, np.nan)
+            gain = np.where(alive, gain, np.nan)
+            measured = None if measured is None else np.where(alive[:, None], measured, np.inf)
+        self.record.put(self.places.tolist(), noted, Output(weights, gain), measured)
 
-    def _state_of(self, lane: Lane) -> Any:
-        algorithm, laned = self.plan.algorithm, self.plan.form.laned
-        params = {name: np.array([number]) if laned else number for name, number in lane.params.items()}
-        return self.plan.form.init(self.plan.setting(1), algorithm.params(**params))
-
-    def _first_state(self) -> Any:
-        if self.plan.form.laned:
-            return self.plan.form.init(self.plan.setting(len(self.lanes)), self._params_of_all)
-        states = [self._state_of(lane) for lane in self.lanes]
-        return type(states[0])(*(np.stack(arrays, axis=-1) for arrays in zip(*states, strict=True)))
-
-    def _sent_state(self) -> Any:
-        return _on_device(self._first)
+    def _measured(self, weights: list[Any]) -> Floats:
+        """Return the errors of weights, each (d, lanes): shape (k, errors, lanes)."""
+        rows: Any = type(self.plan.rows)
+        kernel = error_kernel(rows, self.plan.problem.num_features)
+        errors = np.empty((len(weights), ERRORS, len(self.lanes)))
+        for array, found in zip(weights, errors, strict=True):
+            launch(kernel, len(self.lanes), Learned(array), self._rows, self._yardstick, self._errors)
+            fetch_into(found, self._errors[ROOM_FOR_VALUES:])
+        return errors
 
     def _send_paths(self) -> None:
         plan, seeds = self.plan, self._seeds
         chains = ("first chain", "second chain")[: plan.algorithm.chains]
-        streams = [stream(seed, chain, plan.sampling) for chain in chains for seed in seeds]
-        self._streams = sent(np.array([stream_words(one) for one in streams], np.uint64).T.copy())
-        self._at, self._totals = sent(plan.paths(seeds).save().state), sent(np.zeros(len(streams)))
+        streams = [stream_states(seeds, chain, plan.sampling) for chain in chains]
+        self._streams = sent(np.concatenate(streams, axis=1))
+        self._at = sent(plan.sampler.first_states(seeds, chains, plan.start))
+        self._totals = sent(np.zeros(self._num_paths))
         self._table = _on_device(plan.sampler.table)
         self._law = _on_device(plan.sampler.law) if plan.sampling == "iid" else self._table
         places = {seed: number for number, seed in enumerate(seeds)}
         numbers = {id(schedule): number for number, schedule in enumerate(self._schedules)}
-        self._paths = sent(np.array([places[lane.seed] for lane in self.lanes]))
+        self._paths_here = np.array([places[lane.seed] for lane in self.lanes])
+        self._paths = sent(self._paths_here)
         self._schedule_numbers = sent(np.array([numbers[id(lane.step_size)] for lane in self.lanes]))
-        shape = min(self._longest, int(plan.checkpoints[-1])), len(streams)
-        empty = DrawnMoves(np.empty(shape, np.int32), np.empty(shape, np.int32), np.empty(shape))
-        self._moves = _on_device(empty)
+        shape = self._longest, self._num_paths
+        self._moves = DrawnMoves(*(empty_there(shape, kind) for kind in (np.int32, np.int32, np.float64)))
+        most, count = self._most_notes, len(self.lanes)
+        self._noted = Noted(
+            empty_there((most, plan.problem.num_features if self._notes_itself else 0, count), np.float64),
+            empty_there((most, count), np.float64),
+            empty_there((most, self._num_paths), np.float64),
+        )
+        simple = [one.ratio for one in self._schedules if isinstance(one, Constant | Harmonic)]
+        self._ratios = sent(np.array(simple)) if len(simple) == len(self._schedules) else None
+        if self._ratios is not None:
+            self._sizes = empty_there((self._longest, len(simple)), np.float64)
 
     @property
     def _num_paths(self) -> int:
@@ -363,31 +610,48 @@ class DeviceLanes:
     @cached_property
     def _longest(self) -> int:
         """How many steps there are in a stretch, at most."""
-        room = min(MOST_STRETCH_BYTES, self._free // STRETCH_SHARE)
-        return max(1, min(LONGEST_STRETCH, room // self._bytes_of_a_step))
+        of_a_step = 16 * self._num_paths + 8 * len(self._schedules)
+        longest = min(LONGEST_STRETCH, self.room.stretch // of_a_step, MOST_LANE_STEPS // len(self.lanes))
+        return min(max(LEAST_STRETCH, longest), int(self.plan.checkpoints[-1]))
+
+    @cached_property
+    def _most_notes(self) -> int:
+        """How many checkpoints there are in a stretch, at most: one, at its end, if the host has to look."""
+        if not self._notes_itself:
+            return 1
+        fitting = self.room.notes // (_bytes_of_a_note(self.plan) * len(self.lanes))
+        return max(1, min(fitting, len(self.plan.checkpoints)))
+
+    @cached_property
+    def _yardstick(self) -> Any:
+        problem = self.plan.problem
+        law, combine = problem.solution.stationary, problem.features.adjoint
+        laws = np.array([law, np.full(len(law), 1.0 / len(law))])
+        aims = np.array([problem.solution.bias, problem.values])
+        return _on_device(Yardstick(law, aims, np.array([combine(one) for one in laws]), aims @ laws.T))
+
+    @cached_property
+    def _errors(self) -> Any:
+        return empty_there((ROOM_FOR_VALUES + ERRORS, len(self.lanes)), np.float64)
 
     @property
-    def _bytes_of_a_step(self) -> int:
-        return 16 * self._num_paths + 8 * len(self._schedules)
-
-    def _refuse_too_large(self) -> None:
-        self._free = free_memory()
-        state, count = self._state_of(self.lanes[0]), len(self.lanes)
-        tables = [self.plan.sampler.table, *([self.plan.sampler.law] if self.plan.sampling == "iid" else [])]
-        fixed = sum(_bytes_of(part) for part in [self.plan.rows, *tables])
-        each = 3 * _bytes_of(state) + 8 * (len(self.lanes[0].params) + 5)
-        needed = fixed + count * each + 48 * self._num_paths + self._longest * self._bytes_of_a_step
-        if needed > self._free:
-            raise ValueError(
-                f"{count} lanes of {self.plan.algorithm.name} on this problem need {needed / 2**30:.3g} GB "
-                f"of the GPU's memory, and {self._free / 2**30:.3g} GB are free: run fewer seeds, "
-                "step sizes or parameters at once, or use device='cpu'"
-            )
+    def _shapes(self) -> Shapes:
+        laned = self.plan.form.laned
+        parts = tuple(
+            LanePart((*array.shape[:-1], 1) if laned else array.shape[:-1], array.dtype.kind == "f")
+            for array in self._first
+        )
+        return Shapes(parts, self.plan.problem.num_features, self._notes_itself)
 
 
 def _on_device(record: Any) -> Any:
     """Return a NamedTuple with its arrays on the device."""
     return type(record)(*(sent(part) if isinstance(part, np.ndarray) else part for part in record))
+
+
+def _by_lane(array: Any) -> Any:
+    """Return an array of the device as (m, lanes)."""
+    return array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
 
 
 def _bytes_of(record: Any) -> int:

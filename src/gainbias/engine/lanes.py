@@ -129,11 +129,16 @@ def make_groups(algorithm: Algorithm, lanes: list[Lane], form: Form) -> list[Gro
     return groups
 
 
+def schedules_of(lanes: Sequence[Lane]) -> list[Schedule]:
+    """Return the schedules of lanes, each once: there may be a million lanes, and few schedules."""
+    return list({id(lane.step_size): lane.step_size for lane in lanes}.values())
+
+
 def warn_of_large_steps(algorithm: Algorithm, lanes: list[Lane], problem: Problem) -> None:
     """Warn if the first step size times the largest squared row norm exceeds 1, where that does harm."""
     if not algorithm.declared.overshoots:
         return
-    largest = max(float(lane.step_size.values(0, 1)[0]) for lane in lanes)
+    largest = max(float(schedule.values(0, 1)[0]) for schedule in schedules_of(lanes))
     product = largest * problem.features.max_row_norm**2
     if product > 1.0:
         warnings.warn(

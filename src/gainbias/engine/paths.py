@@ -16,11 +16,9 @@ kept elsewhere and hardly ever read.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -28,39 +26,12 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
+from gainbias.engine.streams import first_uniforms, stream, stream_states
 from gainbias.kernels import bare_kernel, inlined
 from gainbias.model.checks import CsrArray
 from gainbias.model.process import MarkovRewardProcess, refuse_durations
 from gainbias.model.solve.solve import solve_to_tolerance
 from gainbias.types import Floats, Ints
-
-
-def stream(seed: int, *names: str) -> np.random.Generator:
-    """Return the random generator that belongs to a seed and some names.
-
-    Parameters
-    ----------
-    seed : int
-        Not negative.
-    *names : str
-        A path of names, such as ``"first chain"``.
-
-    Returns
-    -------
-    numpy.random.Generator
-
-    Examples
-    --------
-    >>> stream(7, "first chain").random() == stream(7, "first chain").random()
-    True
-    >>> stream(7, "first chain").random() == stream(7, "second chain").random()
-    False
-    """
-    if not isinstance(seed, Real) or seed < 0 or seed != int(seed):
-        raise ValueError(f"a seed must be an integer that is not negative, found {seed!r}")
-    key = tuple(zlib.crc32(name.encode()) for name in names)
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int(seed), spawn_key=key)))
-
 
 SLOT = np.dtype([("threshold", np.float32), ("other", np.int32)])
 
@@ -362,16 +333,17 @@ class Sampler:
             raise ValueError(f"unknown sampling {sampling!r}: use 'markov' or 'iid'")
         chains = [chain] if isinstance(chain, str) else chain
         names = [(seed, name) for name in chains for seed in seeds]
-        first = SavedPaths(self._first_states(names, start), np.zeros(len(names)), 0)
+        first = SavedPaths(self.first_states(seeds, chains, start), np.zeros(len(names)), 0)
         return Paths(self, names, sampling, first)
 
-    def _first_states(self, names: Sequence[PathName], start: Start) -> Ints:
+    def first_states(self, seeds: Sequence[int], chains: Sequence[str], start: Start) -> Ints:
+        """Return where paths begin: those of the first chain for all seeds, then those of the others."""
         n = self.mrp.num_states
         if isinstance(start, int | np.integer) and not isinstance(start, bool):
             if not 0 <= start < n:
                 raise ValueError(f"start must be a state from 0 to {n - 1}, found {start}")
-            return np.full(len(names), start, np.int64)
-        uniforms = np.array([stream(*name, "start").random() for name in names])
+            return np.full(len(seeds) * len(chains), start, np.int64)
+        uniforms = np.concatenate([first_uniforms(stream_states(seeds, name, "start")) for name in chains])
         if start == "uniform":
             return np.asarray(uniforms * n, dtype=np.int64)
         if start == "stationary":

@@ -20,7 +20,15 @@ import numpy as np
 
 from gainbias.algorithms.algorithm import Algorithm, read_state
 from gainbias.algorithms.registry import as_algorithm
-from gainbias.engine.lanes import Group, Lane, StepSize, make_groups, make_lanes, warn_of_large_steps
+from gainbias.engine.lanes import (
+    Group,
+    Lane,
+    StepSize,
+    make_groups,
+    make_lanes,
+    schedules_of,
+    warn_of_large_steps,
+)
 from gainbias.engine.paths import Markov, Sampler, Sampling, Start, split_sampling
 from gainbias.engine.schedules import Constant, Harmonic, Schedule
 from gainbias.engine.trace import Outcome, Trace
@@ -103,8 +111,8 @@ def run(
         How many work at once, at most; no number changes a result. By default all cores, or as many as
         GAINBIAS_THREADS in the environment says.
     device : "cpu" or "gpu"
-        Where lanes run. What a GPU needs and what has been checked is on the page "On a GPU"; nothing of it
-        has been run on real hardware yet.
+        Where lanes run. What a GPU needs, what gains there and what has been checked is on the page "On a
+        GPU".
 
     Returns
     -------
@@ -144,8 +152,8 @@ def run(
         checkpoints=as_checkpoints(looks.steps, num_steps),
         average_from=_average_from(tail_average, num_steps),
     )
-    for lane in lanes:
-        lane.step_size.values(num_steps - 1, num_steps)  # an array that is too short is refused now
+    for schedule in schedules_of(lanes):
+        schedule.values(num_steps - 1, num_steps)  # an array that is too short is refused now
     record = CheckpointRecord(plan, lanes, looks.keep)
     steps_done = _work_through(plan, record, lanes, threads, device)
     return Trace(
@@ -157,7 +165,7 @@ def run(
         record.weights,
         record.values,
         record.gain * (problem.mrp.rate or 1.0),
-        [_outcome(record, i, steps_done[i], num_steps) for i in range(len(lanes))],
+        _outcomes(record, steps_done, num_steps),
         first,
         record.errors,
         _settings(problem, num_steps, way, start, tail_average),
@@ -210,13 +218,13 @@ def _work_through(
     plan: RunPlan, record: CheckpointRecord, lanes: list[Lane], threads: int | None, device: str
 ) -> list[int]:
     """Run all lanes, in groups and threads or on a GPU; return for each how many steps it made."""
-    groups = make_groups(plan.algorithm, lanes, plan.form)
-    check_form(plan, groups[0])
+    check_form(plan, make_groups(plan.algorithm, lanes[:LANES], plan.form)[0])
     if device == "gpu":
         from gainbias.engine.device import run_on_device
 
         with compile_errors_in_words(plan.algorithm):
             return run_on_device(plan, record, lanes)
+    groups = make_groups(plan.algorithm, lanes, plan.form)
     pieces = [Work(plan, record, part) for part in _shares(groups, count_threads(threads))]
     stop, total = threading.Event(), len(pieces) * int(plan.checkpoints[-1])
     with Watch() as watch, ThreadPoolExecutor(count_threads(threads)) as pool:
@@ -255,10 +263,15 @@ def _shares(groups: list[Group], threads: int) -> list[list[Group]]:
     ]
 
 
-def _outcome(record: CheckpointRecord, place: int, steps_done: int, num_steps: int) -> Outcome:
-    if place in record.diverged:
-        return Outcome("diverged", record.diverged[place])
-    return Outcome("finished" if steps_done == num_steps else "interrupted", steps_done)
+def _outcomes(record: CheckpointRecord, steps_done: list[int], num_steps: int) -> list[Outcome]:
+    """Return how lanes ended; those that made as many steps share a record."""
+    made = {steps: _outcome_of(steps, num_steps) for steps in set(steps_done)}
+    diverged = {place: Outcome("diverged", step) for place, step in record.diverged.items()}
+    return [diverged.get(place) or made[steps] for place, steps in enumerate(steps_done)]
+
+
+def _outcome_of(steps: int, num_steps: int) -> Outcome:
+    return Outcome("finished" if steps == num_steps else "interrupted", steps)
 
 
 def _check_device(device: str, tail_average: float | None, threads: int | None) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -271,6 +271,19 @@ class Trace(InNotebooks):
         for i, lane in enumerate(self.lanes):
             errors[i] = self._scale(lane).errors(self.weights[i], *key)
         return self._without_missing(errors)
+
+    def part(self, first: int, last: int) -> Trace:
+        """Return the trace of the lanes from number `first` to ``last - 1``."""
+        own = slice(first, last)
+        return replace(
+            self,
+            lanes=self.lanes[own],
+            weights=self.weights[own],
+            values=None if self.values is None else self.values[own],
+            gain=self.gain[own],
+            outcomes=self.outcomes[own],
+            stored_errors={key: errors[own] for key, errors in self.stored_errors.items()},
+        )
 
     def params(self, lane: Lane) -> Any:
         """Return the parameters of a lane as the algorithm's NamedTuple."""

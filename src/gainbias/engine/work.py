@@ -184,8 +184,13 @@ class CheckpointRecord:
         elif not isinstance(keep, str):
             self._prepare_values(keep, count, checkpoints)
 
-    def put(self, places: list[int], checkpoints: slice, output: Output) -> None:
-        """Write down weights, (checkpoints, d, lanes), and gain, (checkpoints, lanes), of some lanes."""
+    def put(
+        self, places: list[int], checkpoints: slice, output: Output, errors: Floats | None = None
+    ) -> None:
+        """Write down weights, (checkpoints, d, lanes), and gain, (checkpoints, lanes), of some lanes.
+
+        If their errors are given, (checkpoints, errors, lanes), the last weights are enough.
+        """
         assert output.gain is not None
         first, last = places[0], places[-1]
         rows: Any = slice(first, last + 1) if last - first == len(places) - 1 else np.array(places)
@@ -194,7 +199,10 @@ class CheckpointRecord:
             self.weights[rows, checkpoints] = output.weights.transpose(2, 0, 1)
         else:
             self.weights[rows, 0] = output.weights[-1].T
-        if self.values is not None or self.errors:
+        if errors is not None:
+            for number, stored in enumerate(self.errors.values()):
+                stored[rows, checkpoints] = errors[:, number].T
+        elif self.values is not None or self.errors:
             for checkpoint, weights in zip(
                 range(checkpoints.start, checkpoints.stop), output.weights, strict=True
             ):
@@ -206,14 +214,12 @@ class CheckpointRecord:
         for key, errors in self.errors.items():
             for k, place in enumerate(places):
                 row = weights[None, :, k]
-                errors[place, checkpoint] = self._scales[place].errors(row, *key)[0]  # type: ignore[arg-type]
+                errors[place, checkpoint] = self._scale.errors(row, *key)[0]  # type: ignore[arg-type]
 
     def _prepare_errors(self, lanes: list[Lane], checkpoints: int) -> None:
         plan, algorithm = self._plan, self._plan.algorithm
-        self._scales = [
-            Scale(algorithm, plan.problem, algorithm.params(**lane.params), plan.first_weights)
-            for lane in lanes
-        ]
+        params = algorithm.params(**lanes[0].params)  # on which no target depends that is kept
+        self._scale = Scale(algorithm, plan.problem, params, plan.first_weights)
         for kind in get_args(Kind):
             for target in get_args(Target)[:2]:
                 for norm in get_args(Norm):

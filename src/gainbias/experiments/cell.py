@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -43,6 +43,9 @@ SCHEDULES: dict[int, tuple[str, Any]] = {
 
 MAKING_SECONDS, LANE_STEP_SECONDS, FEATURE_SECONDS, EXACT_SECONDS = 0.02, 2e-9, 0.35e-9, 0.3
 """Rough times: to make a task, for a step of a lane, alone and for each feature, and for an exact curve."""
+
+MOST_BYTES_TOGETHER = 2**30
+"""Weights of lanes that run together, at all checkpoints, at most."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +148,16 @@ class Cell:
             return self.problem.task(self.task, self.instance, self.protocol, dict(self.settings))  # type: ignore[arg-type]
         return _made(self.task, self.instance, self.protocol, self.settings)
 
-    def run(self, num_steps: int | None = None) -> Trace:
-        """Run all lanes, by default for all steps."""
+    @property
+    def companions(self) -> tuple[Any, ...]:
+        """A key that is the same for cells that differ in their sample path alone."""
+        names = (name for name in self.__dataclass_fields__ if name not in ("seed", "problem"))
+        return tuple(getattr(self, name) for name in names)
+
+    def run(
+        self, num_steps: int | None = None, seeds: Sequence[int] = (), device: Literal["cpu", "gpu"] = "cpu"
+    ) -> Trace:
+        """Run all lanes, by default for all steps and along the own path."""
         steps = num_steps or self.num_steps
         sizes = [SCHEDULES[len(numbers)][1](*numbers) for numbers in self.step_sizes]
         with warnings.catch_warnings():
@@ -157,18 +168,35 @@ class Cell:
                 self.made().problem,
                 steps,
                 sizes or None,
-                seeds=self.seed,
+                seeds=seeds or self.seed,
                 params=dict(self.params),
                 sampling=self.sampling,  # type: ignore[arg-type]
                 checkpoints=[step for step in self.checkpoints if step < steps] or [steps],
-                threads=1,
+                threads=1 if device == "cpu" else None,
+                device=device,
             )
         refuse_interrupted(trace)
         return trace
 
+    def compute_together(
+        self, units: Sequence[Cell], device: Literal["cpu", "gpu"]
+    ) -> Iterator[dict[str, Columns]]:
+        """Yield the tables of cells with the same `companions`, from runs of many of them at once."""
+        weights = 8 * self.lanes * len(self.checkpoints) * self.made().problem.num_features
+        most = max(1, MOST_BYTES_TOGETHER // weights)
+        for first in range(0, len(units), most):
+            some = units[first : first + most]
+            trace = self.run(seeds=[cell.seed for cell in some], device=device)
+            for number, cell in enumerate(some):
+                yield cell.tables(trace.part(number * self.lanes, (number + 1) * self.lanes))
+
     def compute(self) -> dict[str, Columns]:
+        """Run all lanes, and return the tables."""
+        return self.tables(self.run())
+
+    def tables(self, trace: Trace) -> dict[str, Columns]:
         """Return the rows of the table "runs": one for each lane, metric and checkpoint."""
-        trace, made = self.run(), self.made()
+        made = self.made()
         metrics = [metric for metric in self.metrics if is_defined(trace, *metric[:2])]
         lanes, count = len(trace.lanes), len(trace.steps)
         errors = np.stack(

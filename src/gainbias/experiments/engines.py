@@ -25,6 +25,7 @@ from gainbias.experiments.units import (
     UnitAnswer,
     UnitLimits,
     answer_of,
+    answers_together,
 )
 from gainbias.experiments.workers import NO_LIMITS, Crew
 from gainbias.extras import require
@@ -109,6 +110,21 @@ class Here:
     def has_lost(self, done: Future[Answers]) -> bool:
         """Return False: nothing is sent anywhere."""
         return False
+
+
+class OnGpu(Here):
+    """The engine that computes in this process, with the lanes of many units on the GPU at once."""
+
+    def submit(self, units: Sequence[Any], alone: bool) -> Future[Answers]:
+        """Compute the units now, and return a future that is done."""
+        from gainbias.kernels.gpu import device_name
+
+        done: Future[Answers] = Future()
+        try:
+            done.set_result(Answers(answers_together(units, "gpu"), f"{machine()}, {device_name()}"))
+        except Exception as error:
+            done.set_exception(error)
+        return done
 
 
 class Local:
@@ -394,6 +410,7 @@ def opened(
     address: str | None = None,
     limits: UnitLimits = NO_LIMITS,
     wait: float | str | None = None,
+    device: str = "cpu",
 ) -> Iterator[Engine]:
     """Open an engine for a ``with`` block, and close it at the end.
 
@@ -408,8 +425,14 @@ def opened(
         What each unit may take.
     wait : float, str or None
         How long to wait for workers of a cluster, see `seconds_of`.
+    device : {"cpu", "gpu"}
+        Where lanes run; with a GPU, this process alone has them all.
     """
     check_choice(name, workers, address, wait)
+    check_device(device, name, workers, limits)
+    if device == "gpu":
+        yield OnGpu()
+        return
     if name == "dask":
         with _quiet(), closing(Dask(str(address), limits, seconds_of(wait))) as engine:
             yield engine
@@ -461,6 +484,28 @@ def check_choice(
     if name == "local" and wait is not None:
         raise ValueError(f"engine 'local' has nothing to wait for, found wait={wait!r}: leave it out")
     seconds_of(wait)
+
+
+def check_device(device: str, name: str, workers: int | None, limits: UnitLimits) -> None:
+    """Refuse a device that does not exist or does not answer, and what does not go with a GPU."""
+    if device not in ("cpu", "gpu"):
+        raise ValueError(f"device must be 'cpu' or 'gpu', found {device!r}")
+    if device == "cpu":
+        return
+    if name != "local" or workers is not None or limits != NO_LIMITS:
+        raise ValueError(
+            "with device 'gpu' one process on this machine has all lanes: leave engine, workers and limits "
+            "of units out"
+        )
+    if not has_one_thread():
+        raise ValueError(
+            "with device 'gpu' this process computes itself, and linear algebra must have one thread, as in "
+            "OPENBLAS_NUM_THREADS=1: set it in the environment before Python starts"
+        )
+    from gainbias.kernels.gpu import what_is_missing
+
+    if missing := what_is_missing():
+        raise ValueError(f"device='gpu' does not work here, because {missing}")
 
 
 def _connected(address: str) -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from gainbias.experiments.cell import Cell
-from gainbias.experiments.engines import EngineName, check_choice, opened
+from gainbias.experiments.engines import EngineName, check_choice, check_device, opened
 from gainbias.experiments.own import is_reference
 from gainbias.experiments.provenance import circumstances, code_version
 from gainbias.experiments.results import MACHINE, Results
@@ -36,6 +36,7 @@ def sweep(
     max_units: int = MOST_UNITS,
     unit_seconds: float | None = None,
     unit_memory: float | None = None,
+    device: Literal["cpu", "gpu"] = "cpu",
     command: str = "gainbias.sweep",
 ) -> Results:
     """Run a study and store it.
@@ -73,6 +74,9 @@ def sweep(
     unit_seconds, unit_memory : float, optional
         Seconds and bytes that a unit may take, compilation included; one that takes more is ended, and
         recorded as failed.
+    device : {"cpu", "gpu"}
+        Where lanes run. A GPU gets the lanes of all sample paths of a problem at once, from this process; it
+        pays where there are many paths and step sizes. The tables are the same.
     command : str
         What is recorded as the command that was typed.
 
@@ -104,6 +108,7 @@ def sweep(
     check_choice(engine, workers, address, wait)
     limits = UnitLimits(unit_seconds, unit_memory)
     limits.check()
+    check_device(device, engine, workers, limits)
     results, started = Results(folder or Path("results") / study.name), time.monotonic()
     results.check("sweep", {"name": study.name}, overwrite=overwrite, resume=resume)
     with Watch() as watch:
@@ -114,7 +119,7 @@ def sweep(
             refuse_outdated(units, results, recompute)
         study.check_own()
         _try_settings(study, watch)
-        with opened(engine, workers, address, limits, wait) as where, results.log:
+        with opened(engine, workers, address, limits, wait, device) as where, results.log:
             note = {"name": study.name, "code": code_version(), "study": study.to_dict()}
             changes = _changes(results, study) if resume else ""
             results.begin(study.layout, note, study.cells(first_only=True), overwrite=overwrite)

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Iterator, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -113,11 +114,45 @@ def answer_of(unit: Unit) -> UnitAnswer:
         try:
             payload = packed(unit.compute())
         except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{os.path.basename(last.filename)}, line {last.lineno}"
-            words = f"{type(error).__name__}: {error} ({where})"
-            return UnitAnswer(unit.id, None, words, time.perf_counter() - started)
+            return UnitAnswer(unit.id, None, _in_words(error), time.perf_counter() - started)
     return UnitAnswer(unit.id, payload, seconds=time.perf_counter() - started)
+
+
+class LanesUnit(Unit, Protocol):
+    """A unit whose lanes may run beside those of others, in one run."""
+
+    @property
+    def companions(self) -> Any:
+        """A key that is the same for units whose lanes may run together."""
+
+    def compute_together(self, units: Sequence[Any], device: str) -> Iterator[dict[str, Columns]]:
+        """Yield the tables of units with the same key, in their order."""
+
+
+def answers_together(units: Sequence[LanesUnit], device: str) -> list[UnitAnswer]:
+    """Compute units with as few runs as possible, and return their tables, in their order."""
+    if faults := [fault for unit in units if (fault := unit_fault(unit))]:
+        raise WrongEnvironmentError(f"this process {faults[0]}")
+    groups, found = dict[Any, list[LanesUnit]](), dict[str, UnitAnswer]()
+    for unit in units:
+        groups.setdefault(unit.companions, []).append(unit)
+    for group in groups.values():
+        started = time.perf_counter()
+        with Watch.silence():
+            try:
+                payloads = [packed(tables) for tables in group[0].compute_together(group, device)]
+                took = (time.perf_counter() - started) / len(group)
+                answers = [UnitAnswer(u.id, p, seconds=took) for u, p in zip(group, payloads, strict=True)]
+            except Exception as error:
+                took = (time.perf_counter() - started) / len(group)
+                answers = [UnitAnswer(unit.id, None, _in_words(error), took) for unit in group]
+        found |= {answer.id: answer for answer in answers}
+    return [found[unit.id] for unit in units]
+
+
+def _in_words(error: Exception) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({os.path.basename(last.filename)}, line {last.lineno})"
 
 
 def packed(tables: dict[str, Columns]) -> bytes:

@@ -6,7 +6,11 @@ that has one implementation for each type is bound to the one for the types that
 
 Fused multiply-add is off: a product is rounded before it is added to, as on the processor, so that results
 have the same bits. NVVM then writes ``mul.rn`` and ``add.rn``, which no later stage may fuse. Optimising when
-linking is off as well, because the linker would compile once more by rules of its own.
+linking is off as well, because the linker would compile once more by rules of its own. (``cuda.jit`` must be
+given the function and that option in one call: as a decorator with options it forgets this one.)
+
+`around_lane` gives each thread a copy of its part of a state, in arrays whose lengths are known when it is
+compiled. Loops over them unroll, and short vectors stay in registers.
 
 On numba-cuda's simulator arrays of the device are those of NumPy.
 """
@@ -23,14 +27,39 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from types import FunctionType, ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cuda
 
 from gainbias.kernels.compile import ByType
+
+
+def is_simulated() -> bool:
+    """Whether kernels for a GPU run in Python, on numba-cuda's simulator."""
+    return os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "1"
+
+
+def _numbas_cuda() -> Any:
+    """Return the CUDA part of numba.
+
+    numba-cuda 0.30 looks for `row_stack`, which was another name of `vstack` and is not in NumPy 2.5.
+    """
+    names, is_there = vars(np), "row_stack" in vars(np)
+    try:
+        names.setdefault("row_stack", np.vstack)
+        found = import_module("numba.cuda")
+        if not is_simulated() and find_spec("numba_cuda"):
+            import_module("numba.cuda.np.arrayobj")
+        return found
+    finally:
+        if not is_there:
+            del names["row_stack"]
+
+
+cuda = _numbas_cuda()
 
 THREADS_OF_A_BLOCK = 128
 """Lanes that a multiprocessor takes up together."""
@@ -38,11 +67,6 @@ THREADS_OF_A_BLOCK = 128
 _FUNCTIONS = ModuleType("functions")
 _FUNCTIONS.__dict__.update({**vars(np), "sqrt": math.sqrt, "copysign": math.copysign})
 """What stands for NumPy in device functions: numba-cuda lacks some of its functions of numbers."""
-
-
-def is_simulated() -> bool:
-    """Whether kernels for a GPU run in Python, on numba-cuda's simulator."""
-    return os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "1"
 
 
 def what_is_missing() -> str:
@@ -85,9 +109,22 @@ def sent(array: Any) -> Any:
     return array.copy() if is_simulated() else cuda.to_device(array)
 
 
+def empty_there(shape: tuple[int, ...], kind: Any) -> Any:
+    """Return an array on the device with nothing in particular in it."""
+    return np.empty(shape, kind) if is_simulated() else cuda.device_array(shape, kind)
+
+
 def fetched(array: Any) -> Any:
     """Return a copy of an array of the device."""
     return array.copy() if is_simulated() else array.copy_to_host()
+
+
+def fetch_into(target: Any, array: Any) -> None:
+    """Copy an array of the device into one of the host."""
+    if is_simulated():
+        target[...] = array
+    else:
+        array.copy_to_host(target)
 
 
 def copy_over(target: Any, source: Any) -> None:
@@ -124,12 +161,12 @@ class DeviceForms:
         if isinstance(function, ByType):
             function = self._chosen(function)
         if function not in self._made:
-            self._made[function] = cuda.jit(device=True, **_options())(self.bound(function))
+            self._made[function] = on_device(self.bound(function))
         return self._made[function]
 
     def kernel(self, function: Callable[..., Any]) -> Any:
         """Return a function as a kernel, for `launch` and `assembly`."""
-        return cuda.jit(**_options())(self.bound(function))
+        return cuda.jit(self.bound(function), **_options())
 
     def bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function whose names of own functions are bound to device forms."""
@@ -157,6 +194,11 @@ class DeviceForms:
         if not found:
             raise ValueError(f"{by_type.__name__} has no form for {[kind.__name__ for kind in self._kinds]}")
         return found[0]
+
+
+def on_device(function: Callable[..., Any]) -> Any:
+    """Return a function, all of whose names are bound to device functions, as one of them."""
+    return cuda.jit(function, device=True, **_options())
 
 
 def _options() -> dict[str, Any]:
@@ -211,6 +253,8 @@ def lane_number() -> int:
 
 def assembly(kernel: Any, signature: Any, capability: tuple[int, int] = (9, 0)) -> str:
     """Return what a kernel is compiled to for a GPU of some capability, which need not be here."""
+    if kernel.targetoptions["lto"]:
+        raise RuntimeError("a kernel that is optimised when it is linked has no assembly of its own")
     with unfused(), _imagined(capability):
         text, _ = cuda.compile_ptx(kernel.py_func, signature, device=False, cc=capability)
     return str(text)
@@ -224,8 +268,8 @@ def lane_views(kind: type, laned: bool) -> Callable[..., Any]:
     fields: Sequence[str] = getattr(kind, "_fields", ())
     parts: Callable[..., Any] = _no_parts
     for number in range(len(fields)):
-        parts = _and_part(cuda.jit(device=True, **_options())(parts), number, laned)
-    parts = cuda.jit(device=True, **_options())(parts)
+        parts = _and_part(on_device(parts), number, laned)
+    parts = on_device(parts)
 
     def view(arrays: Any, lane: int) -> Any:
         return kind(*parts(arrays, lane))
@@ -245,3 +289,116 @@ def _and_part(before: Any, number: int, laned: bool) -> Callable[..., Any]:
         return (*before(arrays, lane), arrays[number][..., lane])
 
     return kept if laned else cut
+
+
+class LanePart(NamedTuple):
+    """An array of the state of one lane: its shape, and whether it holds floats."""
+
+    shape: tuple[int, ...]
+    is_float: bool
+
+
+def around_lane(
+    inner: Callable[..., None], kind: type, parts: Sequence[LanePart], laned: bool, copied: bool
+) -> Any:
+    """Return a device function that calls another one with one lane of a state, and checks the lane then.
+
+    Parameters
+    ----------
+    inner : callable (state, lane, rest) -> None
+        A device function.
+    kind : type
+        The NamedTuple class of the state.
+    parts : sequence of LanePart
+        What its arrays are for one lane.
+    laned : bool
+        Whether these have a last axis for lanes, of length 1.
+    copied : bool
+        Whether `inner` works on a copy in the thread's own memory, which replaces the lane in the end.
+
+    Returns
+    -------
+    device function (arrays, lane, rest) -> bool
+        Its arrays have a last axis for all lanes. It says whether all floats of the lane are finite.
+    """
+
+    def innermost(arrays: Any, lane: int, own: Any, rest: Any) -> bool:
+        inner(kind(*own), lane, rest)
+        return True
+
+    around: Callable[..., Any] = innermost
+    for number, part in reversed(list(enumerate(parts))):
+        with_copy = copied and 0 not in part.shape and part.shape != ()
+        around = (_with_copy if with_copy else _with_view)(on_device(around), number, part, laned)
+    around = on_device(around)
+
+    def whole(arrays: Any, lane: int, rest: Any) -> bool:
+        return around(arrays, lane, (), rest)
+
+    return on_device(whole)
+
+
+def _with_copy(inner: Any, number: int, part: LanePart, laned: bool) -> Callable[..., bool]:
+    shape, kind = part.shape, np.float64 if part.is_float else np.int64
+    copy, good = _copying(len(shape)), _all_finite(len(shape), part.is_float)
+
+    def around(arrays: Any, lane: int, own: Any, rest: Any) -> bool:
+        mine = cuda.local.array(shape, kind)
+        given = arrays[number][..., lane : lane + 1] if laned else arrays[number][..., lane]
+        copy(given, mine)
+        others = inner(arrays, lane, (*own, mine), rest)
+        copy(mine, given)
+        return others and good(given)
+
+    return around
+
+
+def _with_view(inner: Any, number: int, part: LanePart, laned: bool) -> Callable[..., bool]:
+    good = _all_finite(len(part.shape), part.is_float)
+
+    def around(arrays: Any, lane: int, own: Any, rest: Any) -> bool:
+        given = arrays[number][..., lane : lane + 1] if laned else arrays[number][..., lane]
+        others = inner(arrays, lane, (*own, given), rest)
+        return others and good(given)
+
+    return around
+
+
+def _copying(axes: int) -> Any:
+    """Return a device function that copies an array with some axes into another one."""
+
+    def numbers(source: Any, target: Any) -> None:
+        for i in range(target.shape[0]):
+            target[i] = source[i]
+
+    if axes == 1:
+        return on_device(numbers)
+    inner = _copying(axes - 1)
+
+    def rows(source: Any, target: Any) -> None:
+        for i in range(target.shape[0]):
+            inner(source[i], target[i])
+
+    return on_device(rows)
+
+
+def _all_finite(axes: int, is_float: bool) -> Any:
+    """Return a device function that says whether all numbers of an array with some axes are finite."""
+
+    def always(array: Any) -> bool:
+        return True
+
+    def number(array: Any) -> bool:
+        return math.isfinite(array)
+
+    if axes == 0 or not is_float:
+        return on_device(number if is_float else always)
+    inner = _all_finite(axes - 1, is_float)
+
+    def numbers(array: Any) -> bool:
+        good = True
+        for i in range(array.shape[0]):
+            good = good and inner(array[i])
+        return good
+
+    return on_device(numbers)

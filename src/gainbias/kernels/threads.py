@@ -261,9 +261,39 @@ def empty_vector(size: int) -> Vector:
     return np.empty(size) if room is None or not is_large(size) else room.vector(size)
 
 
+def constant(number: float, size: int) -> Vector:
+    """Return a vector, (size,), of one number.
+
+    Examples
+    --------
+    >>> constant(2.0, 3)
+    array([2., 2., 2.])
+    """
+    out = empty_vector(size)
+    share_runs(lambda begin, end: out[begin:end].fill(number), size)
+    return out
+
+
+def constant_like(number: float, vector: Vector) -> Vector:
+    """Return a vector of one number, of the same length and in the same place as another.
+
+    Examples
+    --------
+    >>> constant_like(2.0, np.ones(3))
+    array([2., 2., 2.])
+    """
+    place: Any = vector
+    return place.filled(number) if is_elsewhere(vector) else constant(number, len(vector))
+
+
 def is_large(size: int) -> bool:
     """Whether a vector has more than one block."""
     return size > STATES_TOGETHER
+
+
+def is_elsewhere(vector: Any) -> bool:
+    """Whether a vector is not one of NumPy's but one on a GPU, a `GpuVector`."""
+    return not isinstance(vector, np.ndarray)
 
 
 def by_blocks(function: Callable[..., Any], *vectors: Any, out: Any = None) -> Any:
@@ -276,7 +306,8 @@ def by_blocks(function: Callable[..., Any], *vectors: Any, out: Any = None) -> A
     *vectors : (n,) arrays
         What it is given block by block.
     out : (n,) array, optional
-        Where the result is written to; it may be one of `vectors`. For several results: (k, n).
+        Where the result is written to; it may be one of `vectors`. For several results: (k, n). Not for
+        vectors on a GPU.
 
     Examples
     --------
@@ -285,7 +316,7 @@ def by_blocks(function: Callable[..., Any], *vectors: Any, out: Any = None) -> A
     """
     size = len(vectors[0])
     if out is None:
-        if not is_large(size):
+        if not is_large(size) or is_elsewhere(vectors[0]):
             return function(*vectors)
         out = empty_vector(size)
 

@@ -145,8 +145,9 @@ def probability_csr(
         )
     lengths = np.diff(csr.indptr)
     divisors = np.where(deviation > 4 * EPSILON * (lengths + 1), sums, 1.0)
-    csr.data /= np.repeat(divisors, lengths)
-    csr.eliminate_zeros()  # a tiny entry may have become 0
+    if (divisors != 1.0).any():
+        csr.data /= np.repeat(divisors, lengths)
+        csr.eliminate_zeros()  # a tiny entry may have become 0
     return csr
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import by_blocks, empty_vector, kernel
+from gainbias.kernels import by_blocks, constant_like, empty_vector, is_elsewhere, kernel
 from gainbias.types import Floats, Ints
 
 LARGEST, SMALLER = 2.0**950, 2.0**-64
@@ -30,7 +30,7 @@ class Doubled(NamedTuple):
             total = high + (correction + rest)
             return total, (high - total) + (correction + rest)
 
-        return Doubled(*by_blocks(add, self.high, self.rest, correction, out=_two(len(self.high))))
+        return Doubled(*by_blocks(add, self.high, self.rest, correction, out=_two(self.high)))
 
     def minus(self, other: Doubled) -> Doubled:
         """Return the difference to another vector of any size."""
@@ -42,7 +42,7 @@ class Doubled(NamedTuple):
             return high, low + (a_rest - b_rest)
 
         parts = self.high, self.rest, other.high, other.rest
-        return Doubled(*by_blocks(subtract, *parts, out=_two(len(self.high))))
+        return Doubled(*by_blocks(subtract, *parts, out=_two(self.high)))
 
     def times(self, other: Doubled) -> Doubled:
         """Return the product with another vector, right to some 4 units of rounding of a unit of rounding."""
@@ -60,12 +60,12 @@ class Doubled(NamedTuple):
     @property
     def rest(self) -> Floats:
         """What was rounded off."""
-        return np.zeros(len(self.high)) if self.low is None else self.low
+        return constant_like(0.0, self.high) if self.low is None else self.low
 
 
-def _two(size: int) -> Floats:
-    """Return two vectors, (2, size), of any numbers."""
-    return empty_vector(2 * size).reshape(2, size)
+def _two(vector: Floats) -> Floats | None:
+    """Return room for two vectors, (2, n), as long as another; one on a GPU finds its own."""
+    return None if is_elsewhere(vector) else empty_vector(2 * len(vector)).reshape(2, len(vector))
 
 
 class Expected(NamedTuple):

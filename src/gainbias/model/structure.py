@@ -73,20 +73,23 @@ def find_structure(csr: CsrArray) -> Structure:
     (2, (array([1]),), array([0]))
     """
     num_classes, labels = csgraph.connected_components(csr, directed=True, connection="strong")
-    class_of = _numbered_by_smallest_state(labels, num_classes)
-    is_open = np.zeros(num_classes, dtype=bool)
-    if num_classes > 1:
+    recurrent: tuple[NDArray[np.intp], ...]
+    if num_classes == 1:
+        class_of, transient = np.zeros(labels.size, np.intp), np.empty(0, np.intp)
+        recurrent = (np.arange(labels.size),)
+    else:
+        class_of = _numbered_by_smallest_state(labels, num_classes)
         class_of_row = np.repeat(class_of, np.diff(csr.indptr))
+        is_open = np.zeros(num_classes, dtype=bool)
         is_open[class_of_row[class_of_row != class_of[csr.indices]]] = True
-
-    is_transient = is_open[class_of]
-    recurrent_states = np.flatnonzero(~is_transient)
-    by_class = recurrent_states[np.argsort(class_of[recurrent_states], kind="stable")]
-    sizes = np.bincount(class_of, minlength=num_classes)[~is_open]
-    ends = np.cumsum(sizes)
-    recurrent = tuple(by_class[end - size : end] for size, end in zip(sizes, ends, strict=True))
-    transient = np.flatnonzero(is_transient)
-    for array in (class_of, by_class, transient, *recurrent):
+        is_transient = is_open[class_of]
+        recurrent_states = np.flatnonzero(~is_transient)
+        by_class = recurrent_states[np.argsort(class_of[recurrent_states], kind="stable")]
+        sizes = np.bincount(class_of, minlength=num_classes)[~is_open]
+        ends = np.cumsum(sizes)
+        recurrent = tuple(by_class[end - size : end] for size, end in zip(sizes, ends, strict=True))
+        transient = np.flatnonzero(is_transient)
+    for array in (class_of, transient, *recurrent):
         array.flags.writeable = False
     return Structure(int(num_classes), class_of, recurrent, transient)
 

@@ -12,6 +12,7 @@ import scipy.sparse as sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gainbias.kernels import using_threads
 from gainbias.model.solve.elimination import numeric, solver, symbolic
 from gainbias.model.solve.elimination.numeric import (
     Sparse,
@@ -153,15 +154,34 @@ def test_counts_do_not_walk_the_same_long_path_again_and_again() -> None:
         target = np.concatenate([np.arange(1, length), late, late])
         graph = symmetric_pattern(sparse.csr_array((np.ones(len(source)), (source, target)), (n, n)))
         order = np.arange(n, dtype=np.int32)
-        counts, count = np.empty(n, np.int64), symbolic.column_counts
+        count, ancestor = symbolic.count_range, order.copy()
         count = getattr(count, "py_func", count)
         parent = symbolic._elimination_tree(graph, order, [])
-        run = lines_run(count, graph.indptr, graph.indices, order, order, parent, np.inf, counts)
+        size = symbolic.subtree_sizes(parent)
+        first, counts = order - size + 1, (size == 1).astype(np.int64)
+        tree = graph.indptr, graph.indices, order, order, parent, first
+        run = lines_run(count, *tree, 0, n, order[:0], ancestor, counts)
         fill = naive_fill(graph.toarray(), order.tolist())
         assert counts.tolist() == [1 + len(later) for later in fill]
         return run
 
     assert lines(60) - lines(30) < 50 * 30  # lines for each state more, and not 100 times some lines
+
+
+@given(st.integers(2, 60), st.floats(0.01, 0.3), st.integers(0, 10**6), st.sampled_from([2, 4, 8, 64]))
+def test_counts_of_parts_of_a_tree_are_those_of_the_plain_rule(
+    n: int, density: float, seed: int, parts: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    graph = symmetric_pattern(sparse.csr_array((rng.random((n, n)) < density).astype(float)))
+    with pytest.MonkeyPatch.context() as patch, using_threads(3):
+        patch.setattr(symbolic, "SUBTREES", parts)
+        patch.setattr(symbolic, "is_large", lambda size: True)
+        order = rng.permutation(n).astype(np.int32)
+        order, parent = symbolic._in_postorder(order, symbolic._elimination_tree(graph, order, []))
+        counts = symbolic.column_counts(graph, order, symbolic._inverse(order), parent)
+    fill = naive_fill(graph.toarray(), order.tolist())
+    assert counts.tolist() == [1 + len(later) for later in fill]
 
 
 def test_memory_is_what_the_elimination_writes() -> None:

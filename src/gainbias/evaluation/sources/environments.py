@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gainbias.engine.paths import stream as random_stream
+from gainbias.engine.streams import stream as random_stream
 from gainbias.evaluation.observations import (
     Choice,
     NoFeaturesError,

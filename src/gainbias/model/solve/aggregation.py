@@ -20,7 +20,7 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from gainbias.kernels import is_large, share_blocks
+from gainbias.kernels import constant, is_large, share_blocks
 from gainbias.model.checks import CsrArray, row_sums
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Sparse
@@ -28,7 +28,7 @@ from gainbias.model.solve.elimination.solver import Factors, factorise_chain
 from gainbias.model.solve.elimination.symbolic import plan_dense, plan_sparse, symmetric_pattern
 from gainbias.model.solve.residual import bellman_residual
 from gainbias.model.solve.solution import Budget, MethodError, Solver
-from gainbias.model.solve.vectors import constant, inner
+from gainbias.model.solve.vectors import inner
 from gainbias.types import Floats
 
 THRESHOLDS = (1e-2, 1e-3, 1e-6, 1e-9)

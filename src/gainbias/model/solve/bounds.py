@@ -29,7 +29,7 @@ from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
 from gainbias.model.solve.residual import bounded_residual
-from gainbias.model.solve.vectors import largest_of
+from gainbias.model.solve.vectors import largest_of, span_of
 from gainbias.types import Floats
 
 POOR = 1e-10
@@ -59,9 +59,9 @@ class BoundedAnswer(NamedTuple):
 
         A bias without a span is that of constant rewards: its error is relative to the largest of them.
         """
-        of_gain = relative(float(self.gain_error.max()), float(np.abs(rewards).max()))
-        span = float(np.ptp(self.bias)) or float(np.abs(rewards).max())
-        return max(of_gain, relative(float(self.bias_error.max()), span))
+        of_gain = relative(largest_of(self.gain_error), largest_of(rewards))
+        span = span_of(self.bias) or largest_of(rewards)
+        return max(of_gain, relative(largest_of(self.bias_error), span))
 
     def plus(self, more: BoundedAnswer) -> BoundedAnswer:
         """Return the same with bounds that allow for rewards larger by those that `more` is the answer to."""
@@ -183,7 +183,7 @@ def _bias_error(
 
 def _summed(right: Floats, solver: EliminationSolver) -> Floats:
     sums = solver.to_roots(right)
-    return _enlarged(sums, _lost(sums, solver) + _unseen(right, solver), solver)
+    return _enlarged(sums, _missed(sums, right, solver), solver)
 
 
 def largest_bias(right: Floats, solver: EliminationSolver) -> Floats:
@@ -195,15 +195,26 @@ def largest_bias(right: Floats, solver: EliminationSolver) -> Floats:
 def largest_extended(at_roots: Floats, solver: EliminationSolver) -> Floats:
     """Return a bound on the expected number, not negative, of the class where the chain ends, (n,)."""
     extended = solver.extend(at_roots)
-    missed = _lost(at_roots, solver) + _unseen(at_roots, solver) if solver.num_classes > 1 else 0.0
+    missed = _missed(at_roots, at_roots, solver) if solver.num_classes > 1 else 0.0
     return _enlarged(extended, missed, solver)
 
 
 def _enlarged(values: Floats, missed: float | Floats, solver: EliminationSolver) -> Floats:
     """Return a bound on values that are not negative, from what elimination found and what it missed."""
     rounding = solver.rounding
-    bound = by_blocks(lambda part: part * (1.0 + 2.0 * rounding) * MARGIN, values)
-    return np.asarray(bound + missed)
+
+    def bound(part: Floats, missed: float | Floats) -> Floats:
+        return part * (1.0 + 2.0 * rounding) * MARGIN + missed
+
+    if isinstance(missed, float):
+        return np.asarray(by_blocks(lambda part: bound(part, missed), values))
+    return np.asarray(by_blocks(bound, values, missed))
+
+
+def _missed(values: Floats, right: Floats, solver: EliminationSolver) -> Floats:
+    """Return a bound on what the solve for a right side, which gave some values, has missed, (n,)."""
+    unseen = _unseen(right, solver)
+    return _lost(values, solver) + unseen if solver.loses_transitions else unseen
 
 
 def _unseen(right: Floats, solver: EliminationSolver) -> Floats:
@@ -214,7 +225,7 @@ def _unseen(right: Floats, solver: EliminationSolver) -> Floats:
 
 def _lost(values: Floats, solver: EliminationSolver) -> float | Floats:
     """Return a bound on what lost transitions may have moved values of states, or of roots, by."""
-    if not solver.lost.any():
+    if not solver.loses_transitions:
         return 0.0
     inside = solver.is_recurrent
     size = np.abs(values)
@@ -252,7 +263,8 @@ def distance(values: Floats, doubled: Doubled) -> Floats:
         return np.abs(high + rest) * (1.0 + EPSILON) + EPSILON * np.abs(rest)
 
     off = Doubled(values).minus(doubled)
-    return np.asarray(by_blocks(bound, off.high, off.rest))
+    found: Floats = by_blocks(bound, off.high, off.rest)
+    return found
 
 
 def relative(error: float, scale: float) -> float:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import by_blocks
+from gainbias.kernels import by_blocks, constant, constant_like
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.solve.bounds import (
@@ -41,7 +41,17 @@ from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import EliminationSolver
 from gainbias.model.solve.residual import balance_residual, bellman_residual, bounded_residual, throughput
 from gainbias.model.solve.solution import MethodError, Solver
-from gainbias.model.solve.vectors import columns_of, combined, constant, inner, largest_of
+from gainbias.model.solve.vectors import (
+    brought_to,
+    combined,
+    inner,
+    largest_of,
+    length,
+    rows_of,
+    span_of,
+    total_of,
+    transposed,
+)
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats, Ints
 
@@ -142,9 +152,9 @@ def solve_and_certify(transitions: CsrArray, rewards: Floats | Expected, solver:
         high, rest, smaller_doubt = (np.ldexp(part, -power) for part in (doubled.high, doubled.rest, doubt))
         smaller = Expected(Doubled(high, rest), smaller_doubt)
         return _larger(solve_and_certify(transitions, smaller, solver), power)
-    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
-    if np.ptp(doubled.high) == np.ptp(doubled.rest) == 0.0:
-        nothing = np.zeros(len(doubt))
+    rows = rows_of(transitions)
+    if span_of(doubled.high) == span_of(doubled.rest) == 0.0:
+        nothing = constant_like(0.0, doubt)
         answer = Certified(doubled.high, nothing, np.abs(doubled.rest), nothing, 0.0, 4 * EPSILON)
     else:
         refined = _refined(transitions, doubled, solver)
@@ -157,7 +167,7 @@ def solve_and_certify(transitions: CsrArray, rewards: Floats | Expected, solver:
 
 def _can_be_smaller(values: Floats | None, power: int) -> bool:
     """Return whether no digit is lost when values are divided by 2 to this power."""
-    return values is None or bool((np.ldexp(np.ldexp(values, -power), power) == values).all())
+    return values is None or largest_of(np.ldexp(np.ldexp(values, -power), power) - values) == 0.0
 
 
 def _larger(answer: Certified, power: int) -> Certified:
@@ -178,16 +188,16 @@ def _larger(answer: Certified, power: int) -> Certified:
 
 def _with_doubt(rows: Sparse, expected: Expected, answer: Certified, solver: Solver) -> Certified:
     """Return an answer whose errors allow for rewards that are larger by what is left open about them."""
-    nothing = np.zeros(len(expected.doubt))
+    nothing = constant_like(0.0, expected.doubt)
     if isinstance(solver, EliminationSolver):
         more = by_elimination(rows, Doubled(expected.doubt), solver)
     else:
         gain = solver.average(expected.doubt)
         bias = solver.solve(expected.doubt - gain)
         left = bounded_residual(rows, expected.doubt, Doubled(gain), Doubled(bias)).most
-        largest = np.full(len(bias), np.abs(bias).max())
+        largest = constant_like(largest_of(bias), bias)
         # The solution itself may have an error of a few percent.
-        more = BoundedAnswer(gain, largest, np.full(len(bias), left.max()), 0.05 * largest)
+        more = BoundedAnswer(gain, largest, constant_like(left.max(), bias), 0.05 * largest)
     alone = BoundedAnswer(answer.gain, answer.bias, nothing, nothing).plus(more)
     both = BoundedAnswer(answer.gain, answer.bias, answer.gain_error, answer.bias_error).plus(more)
     rewards = expected.rewards.high
@@ -202,15 +212,17 @@ def _with_doubt(rows: Sparse, expected: Expected, answer: Certified, solver: Sol
 
 
 def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refined:
-    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    rows = rows_of(transitions)
     rewards = expected.high
     most = largest_of(rewards)
     gain = Doubled(solver.average(rewards))
     bias = Doubled(solver.solve(combined(rewards, -1.0, gain.high)))
-    sensitivity = largest_of(solver.solve(constant(1.0, len(rewards)))) if solver.tolerance == 0.0 else 0.0
+    sensitivity = largest_of(solver.solve(constant_like(1.0, rewards))) if solver.tolerance == 0.0 else 0.0
     errors: list[float] = []
     while len(errors) < MOST_BIAS_REFINEMENTS:
-        res = bellman_residual(rows, rewards, Doubled(gain.high, gain.rest - expected.rest), bias)
+        res = bellman_residual(
+            rows, rewards, Doubled(gain.high, by_blocks(np.subtract, gain.rest, expected.rest)), bias
+        )
         shift = solver.average(res)
         correction = solver.solve(combined(res, -1.0, shift))
         # The average of the residual rounds too: of the residual, and of the bias, whose doubled digits end
@@ -220,7 +232,7 @@ def _refined(transitions: CsrArray, expected: Doubled, solver: Solver) -> _Refin
             lambda res, through: 4 * EPSILON * np.abs(res) + 4 * EPSILON**2 * through, res, through
         )
         unseen = largest_of(solver.average(rounding))
-        span = float(np.ptp(bias.high))
+        span = span_of(bias.high)
         gain_error = largest_of(shift) + unseen
         bias_error = largest_of(correction) + unseen * sensitivity
         errors.append(max(relative(gain_error, most), relative(bias_error, span)))
@@ -263,21 +275,21 @@ def stationary_errors(
     if isinstance(solver, EliminationSolver):
         error = solver.law.given_error
         return error, float(error.sum())
-    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    rows = rows_of(transitions)
     try:
         noise = answer.noise or _solved_noise(rows, solver)
     except (MethodError, OutOfTimeError):
         return _alike(np.inf, transient, len(solver.stationary)), np.inf
-    moved = balance_residual(rows, columns_of(rows), Doubled(solver.stationary))
+    moved = balance_residual(rows, rows_of(transposed(transitions)), Doubled(solver.stationary))
     seen = abs(inner(moved.value, noise.solution)) + inner(moved.rounding, by_blocks(np.abs, noise.solution))
     apart = combined(rewards, -1.0, answer.gain)
     largest = largest_of(apart)  # squares must not leave the range of numbers
-    spread = largest * float(np.sqrt(np.mean((apart / largest) ** 2))) if largest > 0.0 else 0.0
+    spread = largest * length(apart / largest) / math.sqrt(len(apart)) if largest > 0.0 else 0.0
     seen = max(seen, relative(abs(inner(moved.value, answer.bias)), spread) if spread > 0.0 else 0.0)
     unseen = float(moved.most.sum()) * noise.error
     total = float(np.sqrt(len(moved.value))) * (100.0 * seen + unseen) + float(moved.most.sum())
     # Probabilities are rounded, which need not show in the residual.
-    total += abs(math.fsum(solver.stationary) - 1.0) + EPSILON
+    total += abs(total_of(solver.stationary) - 1.0) + EPSILON
     return _alike(total, transient, len(solver.stationary)), total
 
 
@@ -290,7 +302,7 @@ def _alike(error: float, transient: Ints, num_states: int) -> Floats:
 
 def solve_and_refine_once(transitions: CsrArray, rewards: Floats, solver: Solver) -> Floats:
     """Return the bias for `rewards` after one refinement, without an estimate of its error."""
-    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
+    rows = rows_of(transitions)
     gain = solver.average(rewards)
     bias = solver.solve(rewards - gain)
     res = bellman_residual(rows, rewards, Doubled(gain), Doubled(bias))
@@ -301,7 +313,7 @@ def solve_and_refine_once(transitions: CsrArray, rewards: Floats, solver: Solver
 def _bounded(rows: Sparse, rewards: Doubled, refined: _Refined, solver: EliminationSolver) -> Certified:
     """Return the answer of elimination with a bias of average 0 and bounds on all errors."""
     level = Doubled(solver.average(refined.bias.high))
-    found = GainAndBias(refined.gain, Doubled(refined.bias.high - level.high))
+    found = GainAndBias(refined.gain, Doubled(combined(refined.bias.high, -1.0, level.high)))
     near = GainAndBias(refined.corrected.gain, refined.corrected.bias.minus(level))
     answer = with_bounds(rows, rewards, found, near, solver)
     return Certified(*answer, refined.residual, answer.error_bound(rewards.high))
@@ -310,7 +322,7 @@ def _bounded(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Eliminat
 def _estimated(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Solver) -> Certified:
     """Return an answer with a bias of average 0, its error increased by what the refinement did not see."""
     bias = combined(refined.bias.high, -1.0, solver.average(refined.bias.high))
-    span, largest = float(np.ptp(bias)), largest_of(rewards.high)
+    span, largest = span_of(bias), largest_of(rewards.high)
     # The average of the bias is a gain like any other: that of a process whose reward is the bias.
     average = solver.average(bias)
     second = solver.solve(combined(bias, -1.0, average))
@@ -329,7 +341,7 @@ def _estimated(rows: Sparse, rewards: Doubled, refined: _Refined, solver: Solver
     left = bounded_residual(rows, rewards.high, gain.minus(Doubled(rewards.rest)), corrected)
     off_gain = distance(refined.gain.high, gain) + float(left.most.max())
     error_bound = max(error_bound, relative(float(off_gain.max()), largest))
-    everywhere = constant(error_bound * span, len(bias))
+    everywhere = constant_like(error_bound * span, bias)
     return Certified(refined.gain.high, bias, off_gain, everywhere, refined.residual, error_bound, noise)
 
 
@@ -338,7 +350,8 @@ def _solved_noise(rows: Sparse, solver: Solver) -> NoiseSolution:
 
     Raises a MethodError if a part stays in the residual: a mode that the solver does not see.
     """
-    noise = np.random.default_rng(0).standard_normal(len(solver.stationary))
+    law = solver.stationary
+    noise = brought_to(law, np.random.default_rng(0).standard_normal(len(law)))
     average = Doubled(solver.average(noise))
     solution = Doubled(solver.solve(combined(noise, -1.0, average.high)))
     res = bellman_residual(rows, noise, average, solution)

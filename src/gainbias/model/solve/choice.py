@@ -13,6 +13,7 @@ from math import inf
 
 import numpy as np
 
+from gainbias.kernels import is_elsewhere
 from gainbias.model.checks import CsrArray
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.aggregation import find_blocks, prepare_aggregation
@@ -275,6 +276,12 @@ def candidates(mrp: MarkovRewardProcess, method: str) -> list[Candidate]:
     gth = Candidate("sparse-gth", lambda budget: eliminate(csr, structure, False, budget), prediction, cheap)
     full = csr.nnz > 0.1 * float(n) ** 2
     direct = dense if n <= DENSE_SOLVE_STATES or full else gth
+    power = Candidate(
+        "power", lambda budget: prepare_power(csr, recurrent, mrp.period, budget), slice_of_products
+    )
+    krylov = Candidate("krylov", lambda budget: prepare_krylov(csr, recurrent, budget), slice_of_products)
+    if is_elsewhere(csr.data):
+        return [one for one in (power, krylov) if method in ("auto", one.name)]
     if method in ELIMINATIONS:
         return [dense if method == "dense-gth" else gth]
     if method == "auto" and n <= DENSE_SOLVE_STATES:
@@ -282,10 +289,6 @@ def candidates(mrp: MarkovRewardProcess, method: str) -> list[Candidate]:
         return [replace(dense, trial=0.0), gth]
     if method == "auto" and not mrp.is_unichain:
         return [direct]
-    power = Candidate(
-        "power", lambda budget: prepare_power(csr, recurrent, mrp.period, budget), slice_of_products
-    )
-    krylov = Candidate("krylov", lambda budget: prepare_krylov(csr, recurrent, budget), slice_of_products)
     incomplete = Candidate(
         "incomplete-gth",
         lambda budget: prepare_incomplete(csr, recurrent, budget),

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite, log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import by_blocks, empty_vector, kernel, share_blocks, share_runs
+from gainbias.kernels import by_blocks, constant_like, is_elsewhere, kernel, share_blocks
 from gainbias.model.checks import CsrArray
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.model.solve.elimination.solver import exit_probability
@@ -25,15 +26,18 @@ from gainbias.model.solve.solution import Budget, MethodError
 from gainbias.model.solve.turns import PER_CALL, PER_ENTRY, PER_STATE, PER_SWEPT_ENTRY, Meter
 from gainbias.model.solve.vectors import (
     advanced,
+    brought_to,
     combined,
-    constant,
+    each_state,
     inner,
     largest_of,
     length,
     multiply,
     renewed,
+    rows_of,
     shifted,
     transposed,
+    vector_like,
 )
 from gainbias.types import Floats
 
@@ -91,7 +95,7 @@ class IterativeSolver:
 
     def average(self, values: Floats) -> Floats:
         """Return the long-run average of `values` from each state."""
-        return constant(inner(self.stationary, values), len(values))
+        return constant_like(inner(self.stationary, values), values)
 
     def solve(self, right: Floats) -> Floats:
         """Return x with ``x - P x = right`` and average 0, for a right side with average 0."""
@@ -122,7 +126,8 @@ def prepare_power(
             return _sum_of_powers(forward, right, tolerance, budget)
 
         def lazily(x: Floats) -> Floats:
-            return np.asarray(by_blocks(lambda x, moved: 0.5 * (x + moved), x, forward(x)))
+            halfway: Floats = by_blocks(lambda x, moved: 0.5 * (x + moved), x, forward(x))
+            return halfway
 
         return _sum_of_powers(lazily, 0.5 * right, tolerance, budget)
 
@@ -173,14 +178,14 @@ def prepare(
         About the law, with small probabilities of the right order; u is uniform without it.
     """
     columns = transposed(transitions)
-    n, meter = transitions.shape[0], budget.meter
+    meter = budget.meter
     work = product_work(transitions)
 
     def forward(x: Floats) -> Floats:
         meter.spend(work, products=1)
         return multiply(columns, x)
 
-    law = np.full(n, 1.0 / n) if guess is None else guess / guess.sum()
+    law = uniform_law(transitions) if guess is None else guess / guess.sum()
     before, moved = meter.products, np.inf
     for _ in range(3):
         # Repeated from its own result: BiCGSTAB may stop early, and a law that is right does not move.
@@ -198,9 +203,8 @@ def prepare(
         meter.finish_solve()
     # Noise is wiped out first: sweeps fill it in from below sooner than they wear it off. Polishing may take
     # a few times as long as finding the law did, which suffices unless chains are long.
-    law = np.where(
-        law > NOISE_OF_LAW * law.max(), law, 0.0 if guess is None else guess * (law.max() / guess.max())
-    )
+    counts = law > NOISE_OF_LAW * law.max()
+    law = law * counts if guess is None else np.where(counts, law, guess * (law.max() / guess.max()))
     most_sweeps = FEW_SWEEPS + SWEEPS_PER_PRODUCT * (meter.products - before)
     law, notes = _polished(law, transitions, columns, recurrent, most_sweeps, budget)
     return IterativeSolver(name, law, solve, transitions, meter, notes, tolerance)
@@ -215,13 +219,14 @@ def _polished(
     budget: Budget,
 ) -> tuple[Floats, tuple[str, ...]]:
     """Return a law whose small probabilities have their digits too, and remarks if they do not."""
-    inside = np.zeros(len(law), bool)
-    inside[recurrent] = True
-    law = np.where(inside, law, 0.0)
-    rows = Sparse(transitions.indptr, transitions.indices, transitions.data)
-    back = Sparse(columns.indptr, columns.indices, columns.data)
-    exits = empty_vector(len(law))
-    share_runs(lambda begin, end: write_exits(rows, begin, end, exits), len(law))
+    outside = constant_like(0.0, law)
+    if len(recurrent) < len(law):
+        transient = np.ones(len(law))
+        transient[recurrent] = 0.0
+        outside = brought_to(law, transient)
+        law = law * (1.0 - outside)
+    back, exits = rows_of(columns), vector_like(law)
+    each_state(write_exits, (rows_of(transitions),), exits)
     work = PER_CALL + 2 * PER_SWEPT_ENTRY * transitions.nnz + 6 * PER_STATE * len(law)
     halfway, relative_then = 50, np.inf
     relative, in_blocks = np.inf, True
@@ -229,18 +234,22 @@ def _polished(
         budget.watch.show("polishing small probabilities")
         budget.meter.spend(work, aside=True)
         before, after = law, law.copy()
-        if in_blocks:
+        parts = back, exits, before
+        if is_elsewhere(law):
+            # A block for each state; and only half of the way, because on some chains it goes back and forth.
+            each_state(balance, parts, after)
+            after = 0.5 * (before + after)
+        elif in_blocks:
             # Threads share blocks, each of which takes the others as they were: as long as that is enough.
-            parts = back, exits, before
             share_blocks(lambda begin, end: balance(*parts, begin, end, after), len(law))  # noqa: B023
         else:
-            balance(back, exits, before, 0, len(law), after)
+            balance(*parts, 0, len(law), after)
         total = float(after.sum())
         if not 0.0 < total < np.inf:
             raise MethodError("stationary probabilities span more than the range of floating-point numbers")
         after /= total
         law = after
-        relative_before, relative = relative, _largest_move(before, law, inside)
+        relative_before, relative = relative, _largest_move(before, law, outside)
         in_blocks = in_blocks and relative <= 0.5 * relative_before
         if relative <= POLISHED:
             return law, ()
@@ -252,21 +261,30 @@ def _polished(
             halfway = sweep
         if sweep == halfway:
             relative_then = relative
-        if np.array_equal(before, law):
+        if largest_of(combined(law, -1.0, before)) == 0.0:
             break
     return law, (f"small stationary probabilities may be off: one still moves by {relative:.1e} of itself",)
 
 
-def _largest_move(before: Floats, after: Floats, inside: NDArray[np.bool_]) -> float:
-    """Return by how much of itself a probability moves at most; infinitely much if it is 0."""
+def _largest_move(before: Floats, after: Floats, outside: Floats) -> float:
+    """Return by how much of itself a probability moves at most; infinitely much if it is 0.
 
-    def move(begin: int, end: int) -> float:
-        here = inside[begin:end]
-        last, now = before[begin:end][here], after[begin:end][here]
-        return float(np.max(np.nan_to_num(np.abs(now - last) / now, nan=np.inf), initial=0.0))
+    States that are never visited have 1 in `outside`, all others 0.
+    """
+
+    def move(last: Floats, now: Floats, outside: Floats) -> Floats:
+        return np.abs(now - last) / (now + outside)
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        return max(share_blocks(move, len(after)))
+        largest = largest_of(by_blocks(move, before, after, outside))
+    return largest if largest < np.inf else np.inf
+
+
+def uniform_law(transitions: CsrArray) -> Floats:
+    """Return the law that gives all states the same probability, (n,), where the chain is."""
+    n = transitions.shape[0]
+    place: Any = transitions
+    return place.vector(1.0 / n) if is_elsewhere(transitions.data) else np.full(n, 1.0 / n)
 
 
 @kernel
@@ -339,13 +357,13 @@ def bicgstab(
     """
     most = largest_of(right)
     if most == 0.0:
-        return np.zeros(len(right))
+        return constant_like(0.0, right)
     # The norm squares, which must not leave the range of numbers; a power of two costs no digit.
     power = int(np.frexp(most)[1])
     unit = by_blocks(lambda part: np.ldexp(part, -power), right)
     norm = length(unit)
     unit = by_blocks(lambda part: part / norm, unit)
-    x, reached, last, steps = constant(0.0, len(right)), 1.0, np.inf, FIRST_ROUND
+    x, reached, last, steps = constant_like(0.0, right), 1.0, np.inf, FIRST_ROUND
     residual = unit
     # Round by round, to give up as soon as a round brings next to nothing.
     while reached > 10 * tolerance and reached < 0.3 * last:
@@ -356,7 +374,8 @@ def bicgstab(
         last, reached, steps = reached, length(residual), 2 * steps
     if not reached <= 10 * tolerance:
         raise MethodError(f"BiCGSTAB reached a residual of {reached:.1e} and {tolerance:.1e} was wanted")
-    return np.asarray(by_blocks(lambda part: np.ldexp(part * norm, power), x))
+    as_large: Floats = by_blocks(lambda part: np.ldexp(part * norm, power), x)
+    return as_large
 
 
 def _search(
@@ -369,7 +388,7 @@ def _search(
     name: str,
 ) -> Floats:
     """Return what one round of BiCGSTAB finds; it ends early when it breaks down."""
-    x, direction, moved = (constant(0.0, len(right)) for _ in range(3))
+    x, direction, moved = (constant_like(0.0, right) for _ in range(3))
     residual = by_blocks(np.positive, right)
     # Numbers of NumPy: a breakdown divides by 0, which gives no number and ends the round.
     rho = alpha = omega = np.float64(1.0)

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import by_blocks, empty_vector, is_large, kernel, share_blocks, share_runs
+from gainbias.kernels import by_blocks, is_elsewhere, is_large, kernel, share_blocks
 from gainbias.model.checks import EPSILON, CsrArray
 from gainbias.model.doubled import Doubled, add_exactly, multiply_exactly
 from gainbias.model.solve.elimination.numeric import Sparse
-from gainbias.model.solve.vectors import multiply
+from gainbias.model.solve.vectors import each_state, multiply, row_lengths, rows_of, vector_like
 from gainbias.types import Floats, Ints
 
 LARGEST_UNDERFLOW = 4.0 * float(np.finfo(np.float64).smallest_subnormal)
@@ -31,7 +31,8 @@ class Residual(NamedTuple):
     @property
     def most(self) -> Floats:
         """A bound on the absolute value of the exact residual, (n,)."""
-        return np.asarray(by_blocks(lambda value, rounding: np.abs(value) + rounding, *self))
+        most: Floats = by_blocks(lambda value, rounding: np.abs(value) + rounding, *self)
+        return most
 
 
 def bellman_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled) -> Floats:
@@ -41,11 +42,10 @@ def bellman_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled
 
 def bounded_residual(rows: Sparse, rewards: Floats, gain: Doubled, bias: Doubled) -> Residual:
     """Return ``R - g - (W - P W)`` as `bellman_residual` does, and a bound on its rounding."""
-    n = len(rewards)
-    out, size = empty_vector(n), empty_vector(n)
+    out, size = vector_like(rewards), vector_like(rewards)
     parts = rows, rewards, gain.high, gain.rest, bias.high, bias.rest
-    share_runs(lambda begin, end: write_residual(*parts, begin, end, out, size), n)
-    return _with_rounding(out, size, np.diff(rows.indptr))
+    each_state(write_residual, parts, out, size)
+    return _with_rounding(out, size, row_lengths(rows, rewards))
 
 
 def balance_residual(rows: Sparse, columns: Sparse, law: Doubled) -> Residual:
@@ -53,17 +53,15 @@ def balance_residual(rows: Sparse, columns: Sparse, law: Doubled) -> Residual:
 
     `columns` are the columns of P, as `columns_of` returns them.
     """
-    n = len(rows.indptr) - 1
-    value, size = empty_vector(n), empty_vector(n)
-    parts = rows, columns, law.high, law.rest
-    share_runs(lambda begin, end: write_balance(*parts, begin, end, value, size), n)
-    return _with_rounding(value, size, np.diff(rows.indptr) + np.diff(columns.indptr))
+    value, size = vector_like(law.high), vector_like(law.high)
+    each_state(write_balance, (rows, columns, law.high, law.rest), value, size)
+    return _with_rounding(value, size, row_lengths(rows, value) + row_lengths(columns, value))
 
 
-def _with_rounding(value: Floats, size: Floats, terms: Ints) -> Residual:
+def _with_rounding(value: Floats, size: Floats, terms: Floats | Ints) -> Residual:
     """Return a sum of terms of total size `size` whose rounded parts were added up in double precision."""
 
-    def rounding(value: Floats, size: Floats, terms: Ints) -> Floats:
+    def rounding(value: Floats, size: Floats, terms: Floats | Ints) -> Floats:
         return EPSILON * np.abs(value) + (terms + 6) * (EPSILON**2 * size + LARGEST_UNDERFLOW)
 
     return Residual(value, by_blocks(rounding, value, size, terms))
@@ -97,16 +95,16 @@ def throughput(transitions: CsrArray, values: Floats) -> Floats:
         return np.maximum(1.0 - stay, 0.0) * values + np.maximum(moved - stay * values, 0.0)
 
     moved = multiply(transitions, values)
-    return np.asarray(by_blocks(through, _chances_of_staying(transitions), values, moved))
+    moving: Floats = by_blocks(through, _chances_of_staying(transitions, values), values, moved)
+    return moving
 
 
-def _chances_of_staying(transitions: CsrArray) -> Floats:
-    """Return the diagonal of a chain, (n,)."""
-    n = transitions.shape[0]
-    if not is_large(n):
+def _chances_of_staying(transitions: CsrArray, x: Floats) -> Floats:
+    """Return the diagonal of a chain, (n,), where the vector `x` is."""
+    if not is_elsewhere(x) and not is_large(len(x)):
         return np.asarray(transitions.diagonal())
-    rows, out = Sparse(transitions.indptr, transitions.indices, transitions.data), empty_vector(n)
-    share_runs(lambda begin, end: write_diagonal(rows, begin, end, out), n)
+    out = vector_like(x)
+    each_state(write_diagonal, (rows_of(transitions),), out)
     return out
 
 

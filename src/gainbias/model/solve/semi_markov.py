@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gainbias.kernels import constant_like
 from gainbias.model.checks import EPSILON, CsrArray, entry_rows, row_sums
 from gainbias.model.doubled import Doubled, Expected
 from gainbias.model.process import MarkovRewardProcess
@@ -130,7 +131,7 @@ def certified(mrp: MarkovRewardProcess, rewards: Floats, solver: Solver) -> Cert
 def expected_of(mrp: MarkovRewardProcess, rewards: Floats) -> Expected:
     """Return rewards as they are, or with twice the digits if they are means of other rewards."""
     own = mrp.expected if rewards is mrp.rewards else None
-    return Expected(Doubled(rewards), np.zeros(len(rewards))) if own is None else own
+    return Expected(Doubled(rewards), constant_like(0.0, rewards)) if own is None else own
 
 
 def reward_rates_of(mrp: MarkovRewardProcess, rewards: Floats) -> Floats:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Literal, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 import scipy.sparse as sparse
@@ -35,6 +36,7 @@ from gainbias.model.solve.solution import (
     available_memory,
 )
 from gainbias.model.solve.variance import Variance, asymptotic_variance, knows_no_variance
+from gainbias.model.solve.vectors import here
 from gainbias.progress import Watch
 from gainbias.types import Floats
 
@@ -54,13 +56,13 @@ MANY_RIGHT_SIDES = 100
 def solve(
     mrp: MarkovRewardProcess, tol: float = ..., method: str = ..., *, time_limit: float | None = ...,
     max_memory: float | None = ..., extra_rewards: Rewards | None = ..., multichain: Literal[False] = ...,
-    threads: int | None = ...,
+    threads: int | None = ..., device: Literal["cpu", "gpu"] = ...,
 ) -> Solution: ...  # fmt: skip
 @overload
 def solve(
     mrp: MarkovRewardProcess, tol: float = ..., method: str = ..., *, time_limit: float | None = ...,
     max_memory: float | None = ..., extra_rewards: Rewards | None = ..., multichain: Literal[True],
-    threads: int | None = ...,
+    threads: int | None = ..., device: Literal["cpu", "gpu"] = ...,
 ) -> MultichainSolution: ...  # fmt: skip
 def solve(
     mrp: MarkovRewardProcess,
@@ -72,6 +74,7 @@ def solve(
     extra_rewards: Rewards | None = None,
     multichain: bool = False,
     threads: int | None = None,
+    device: Literal["cpu", "gpu"] = "cpu",
 ) -> Solution | MultichainSolution:
     """Return the stationary law, the gain and the bias of a process, each number with its error.
 
@@ -101,6 +104,9 @@ def solve(
     threads : int, optional
         Number of threads for large chains: by default one for each core that this process may use, or what
         GAINBIAS_THREADS in the environment says. The answer has the same bits with any number.
+    device : "cpu" or "gpu"
+        Where methods that iterate work, with the same certificate. A GPU of NVIDIA takes "auto", "power" and
+        "krylov", and one recurrent class; it needs ``pip install 'gainbias[gpu]'``.
 
     Returns
     -------
@@ -122,13 +128,19 @@ def solve(
     """
     limits = time_limit, max_memory
     with using_threads(count_threads(threads)):
-        _check_arguments(mrp, tol, method, time_limit, max_memory, multichain)
+        _check_arguments(mrp, tol, method, time_limit, max_memory)
+        if device != "cpu":
+            _check_device(device, method, multichain)
+        elif not multichain:
+            _refuse_several_classes(mrp)
         if not isinstance(extra_rewards, Mapping | None):
             raise ValueError(
                 "extra_rewards must be a mapping of names to vectors, as in {'cost': [...]}, found "
                 f"{type(extra_rewards).__name__}"
             )
-        answer, missed = _solved(mrp, tol, method, limits, extra_rewards, multichain=multichain, insist=False)
+        answer, missed = _solved(
+            mrp, tol, method, limits, extra_rewards, multichain=multichain, insist=False, device=device
+        )
     for note in missed:
         warnings.warn(note, AccuracyWarning, stacklevel=2)
     return answer
@@ -139,7 +151,8 @@ def solve_to_tolerance(mrp: MarkovRewardProcess) -> Solution:
 
     It is for numbers that are derived from the answer and have no error of their own.
     """
-    _check_arguments(mrp, USUAL_TOLERANCE, "auto", None, None, multichain=False)
+    _check_arguments(mrp, USUAL_TOLERANCE, "auto", None, None)
+    _refuse_several_classes(mrp)
     with using_threads(count_threads(None)):
         answer, _ = _solved(mrp, USUAL_TOLERANCE, "auto", (None, None), None, multichain=False, insist=True)
     assert isinstance(answer, Solution)
@@ -155,6 +168,7 @@ def _solved(
     *,
     multichain: bool,
     insist: bool,
+    device: str = "cpu",
 ) -> tuple[Solution | MultichainSolution, tuple[str, ...]]:
     """Return the answer of `solve`, and what of it misses the tolerance, which is an error if `insist`."""
     time_limit, max_memory = limits
@@ -166,18 +180,33 @@ def _solved(
     rewards: list[Floats] = [mrp.rewards, *per_step.values()]
     is_small = mrp.num_states <= MOST_LIGHT_STATES and mrp.csr.nnz <= MOST_LIGHT_ENTRIES
     # What is too small to be a number is part of the bounds, also for a caller whom NumPy tells of it.
-    with light_work(is_small), Watch(time_limit) as watch, np.errstate(under="ignore"):
+    room: AbstractContextManager[None] = nullcontext()
+    if device == "gpu":
+        from gainbias.kernels.gpu_vectors import using_gpu_memory
+        from gainbias.model.solve.on_gpu import GpuProcess
+
+        room = using_gpu_memory()
+    with light_work(is_small), Watch(time_limit) as watch, np.errstate(under="ignore"), room:
         budget = Budget(0.9 * available_memory() if max_memory is None else max_memory, watch)
         if multichain:
-            found = solve_in_parts(mrp, rewards, tol, method, budget)
-            missed = tuple(_missed(mrp, rewards, found.answers, tol, list(extra)))
-            per_class, *further = _multichain_solutions(mrp, rewards, found, (*found.notes, *missed))
+            parts = solve_in_parts(mrp, rewards, tol, method, budget)
+            missed = tuple(_missed(mrp, rewards, parts.answers, tol, list(extra)))
+            per_class, *further = _multichain_solutions(mrp, rewards, parts, (*parts.notes, *missed))
             return replace(per_class, extra=dict(zip(extra, further, strict=True))), missed
-        solver, answers, tried = first_that_meets(mrp, rewards, tol, method, budget, insist=insist)
+        place, vectors, where = cast(Any, mrp), rewards, tuple[str, ...]()
+        if device == "gpu":
+            place = GpuProcess(mrp, max_memory)
+            _refuse_several_classes(mrp)
+            vectors, where = [place.rewards, *map(place.rewards.like, rewards[1:])], place.notes
+        solver, answers, tried = first_that_meets(place, vectors, tol, method, budget, insist=insist)
         missed = tuple(_missed(mrp, rewards, answers, tol, list(extra)))
-        notes = (*tried, *solver.notes, *missed)
-        pairs = zip(rewards, answers, strict=True)
-        own, *others = (_solution(mrp, vector, answer, solver, notes) for vector, answer in pairs)
+        notes = (*where, *tried, *solver.notes, *missed)
+        pairs = zip(vectors, answers, strict=True)
+        found = [_solution(place, vector, answer, solver, notes) for vector, answer in pairs]
+        own, *others = (
+            replace(solution, mrp=mrp, rewards=vector)
+            for solution, vector in zip(found, rewards, strict=True)
+        )
     return replace(own, extra=dict(zip(extra, others, strict=True))), missed
 
 
@@ -188,20 +217,21 @@ def _missed(
     for name, vector, answer in zip(["", *extra], rewards, answers, strict=True):
         if answer.error_bound <= tol:
             continue
-        finite = answer.bias[np.isfinite(answer.bias)]
+        bias, bias_error = here(answer.bias), here(answer.bias_error)
+        finite = bias[np.isfinite(bias)]
         largest = float(np.abs(rewards_in_time(mrp, vector)).max())
         span = float(np.ptp(finite)) if finite.size else 0.0
         of_gain = relative(float(answer.gain_error.max()), largest)
-        missed = answer.bias_error > tol * span
+        missed = bias_error > tol * span
         parts = []
         if of_gain > tol:
             parts.append(f"the gain may be off by {of_gain:.1e} of the largest reward")
         if missed.any():
-            worst = int(np.argmax(answer.bias_error))
+            worst = int(np.argmax(bias_error))
             label = worst if mrp.labels is None else mrp.labels[worst]
             parts.append(
                 f"the bias of {int(missed.sum()):,} of {mrp.num_states:,} states may be off by more than "
-                f"that part of its span, at worst by {answer.bias_error[worst]:.1e} in state {label}"
+                f"that part of its span, at worst by {bias_error[worst]:.1e} in state {label}"
             )
         if not missed.any() or of_gain <= tol:
             known = (
@@ -225,19 +255,21 @@ def _solution(
     if mrp.rate is not None:
         per_step = _one_number(asymptotic_variance(mrp, rewards, answer, solver, per_step=True))
     found = laws(mrp, rewards, answer, solver)
+    stationary = frozen(here(found.stationary))
+    is_same = found.embedded is found.stationary
     in_time, gain_error = _per_time(mrp, answer)
     return Solution(
         mrp=mrp,
         rewards=rewards,
-        stationary=frozen(found.stationary),
+        stationary=stationary,
         stationary_error=frozen(found.stationary_error),
         stationary_error_total=found.total,
-        embedded=frozen(found.embedded),
+        embedded=stationary if is_same else frozen(found.embedded),
         embedded_error=frozen(found.embedded_error),
         gain=float(in_time[0]),
         gain_error=float(gain_error[0]),
-        bias=frozen(answer.bias),
-        bias_error=frozen(answer.bias_error),
+        bias=frozen(here(answer.bias)),
+        bias_error=frozen(here(answer.bias_error)),
         _variance=variance,
         _step_variance=per_step,
         error_bound=answer.error_bound,
@@ -303,7 +335,6 @@ def _check_arguments(
     method: str,
     time_limit: float | None,
     max_memory: float | None,
-    multichain: bool,
 ) -> None:
     if not isinstance(mrp, MarkovRewardProcess):
         raise ValueError(
@@ -316,7 +347,20 @@ def _check_arguments(
         given = value is not None or name == "tol"
         if given and not (isinstance(value, int | float | np.number) and 0.0 < value < np.inf):
             raise ValueError(f"{name} must be a positive number, got {value!r}")
-    if not (multichain or mrp.is_unichain):
+
+
+def _check_device(device: str, method: str, multichain: bool) -> None:
+    if device != "gpu":
+        raise ValueError(f"device must be 'cpu' or 'gpu', found {device!r}")
+    if multichain:
+        raise ValueError("multichain=True is for the processor: leave it out, or use device='cpu'")
+    from gainbias.model.solve.on_gpu import refuse_method
+
+    refuse_method(method)
+
+
+def _refuse_several_classes(mrp: MarkovRewardProcess) -> None:
+    if not mrp.is_unichain:
         raise ValueError(
             f"the process has {mrp.structure.describe_recurrent()}, so its gain depends on where it starts: "
             "solve(mrp, multichain=True) gives gain and bias for each state, or make the process irreducible"
@@ -346,7 +390,8 @@ def poisson_solver(mrp: MarkovRewardProcess, tol: float = USUAL_TOLERANCE, metho
     >>> poisson.solve(np.array([1.0, 3.0])).tolist()
     [-1.0, 1.0]
     """
-    _check_arguments(mrp, tol, method, None, None, multichain=False)
+    _check_arguments(mrp, tol, method, None, None)
+    _refuse_several_classes(mrp)
     refuse_durations(mrp, "poisson_solver")
     probe = np.random.default_rng(0).standard_normal(mrp.num_states)
     with using_threads(count_threads(None)), Watch() as watch:

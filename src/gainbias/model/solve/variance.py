@@ -20,9 +20,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import by_blocks, share_blocks
+from gainbias.kernels import (
+    by_blocks,
+    constant,
+    constant_like,
+    is_elsewhere,
+    kernel,
+    plain_form,
+    share_blocks,
+)
 from gainbias.model.checks import EPSILON, CsrArray
-from gainbias.model.doubled import Doubled, weighted_means
+from gainbias.model.doubled import Doubled, add_exactly, weighted_means
 from gainbias.model.process import MarkovRewardProcess
 from gainbias.model.solve.bounds import MARGIN
 from gainbias.model.solve.certificate import Certified
@@ -32,7 +40,18 @@ from gainbias.model.solve.elimination.solver import EliminationSolver
 from gainbias.model.solve.residual import bellman_residual, throughput
 from gainbias.model.solve.semi_markov import Jumps, jumps
 from gainbias.model.solve.solution import MethodError, Solver
-from gainbias.model.solve.vectors import combined, gathered, inner
+from gainbias.model.solve.vectors import (
+    combined,
+    each_state,
+    gathered,
+    inner,
+    largest_of,
+    row_lengths,
+    rows_of,
+    scatter,
+    span_of,
+    vector_like,
+)
 from gainbias.model.structure import Structure
 from gainbias.progress import OutOfTimeError
 from gainbias.types import Floats, Ints
@@ -49,9 +68,6 @@ DIRECT_DIGITS = 1e-6
 ENOUGH_VARIANCE = 1e-9
 """A variance whose relative error is this small is not found in another way too."""
 
-STATES_AT_ONCE = 2**14
-"""Jumps from this many states are worked on together: threads that need new memory wait for each other."""
-
 FAR_BETTER = 1e3
 """The other way is taken if it brings this much."""
 
@@ -61,6 +77,35 @@ class Variance(NamedTuple):
 
     value: Floats
     error: Floats
+
+
+class _AllStates(NamedTuple):
+    """The states of a chain with one recurrent class that a method solved on a GPU.
+
+    Transient states are not told from others: their probability is exactly 0.
+    """
+
+    first: NDArray[np.intp]
+
+    def of(self, values: Floats) -> Floats:
+        """Return values, (n,), of the states that count."""
+        return values
+
+    def sums(self, weights: Floats, values: Floats) -> Floats:
+        """Return the sum of weights times values, (1,)."""
+        return np.array([inner(weights, values)])
+
+    def sums_of_hidden(self, solver: Solver, values: Floats) -> Floats:
+        """Return what hidden states may add: there are none, (1,)."""
+        return np.zeros(1)
+
+    def most(self, values: Floats) -> Floats:
+        """Return the largest of values, (1,)."""
+        return np.array([values.max()])
+
+    def kept(self, values: Floats, which: NDArray[np.bool_]) -> Floats:
+        """Return values, (n,), or 0 for all states if their class, the only one, is not kept."""
+        return values if which[0] else constant_like(0.0, values)
 
 
 class _Classes(NamedTuple):
@@ -76,6 +121,17 @@ class _Classes(NamedTuple):
     hidden: NDArray[np.intp]
     class_of_hidden: NDArray[np.intp]
     first: NDArray[np.intp]
+
+    def of(self, values: Floats) -> Floats:
+        """Return values, (n,), of the states that count."""
+        return gathered(values, self.visited)
+
+    def kept(self, values: Floats, which: NDArray[np.bool_]) -> Floats:
+        """Return values, (n,), with 0 for what does not count and for classes that are not kept."""
+        visited = self.visited if which.all() else self.visited[which[self.class_of]]
+        found = constant(0.0, len(values))
+        scatter(gathered(values, visited), visited, found)
+        return found
 
     def sums(self, weights: Floats, values: Floats) -> Floats:
         """Return the sum of weights times values over the visited states of each class, (classes,)."""
@@ -144,21 +200,21 @@ def asymptotic_variance(
             # What is left open about the rewards meets the bias too: rows sum to 1 up to rounding only.
             unsettled = unsettled + 2.0 * np.abs(answer.bias) * doubt
         classes = _classes(mrp.structure, solver)
-        visited = classes.visited
-        law = gathered(solver.stationary, visited)
+        law = classes.of(solver.stationary)
         value, error = _refined_averages(mrp.csr, squares, classes, solver)
         # The root of the variance is a norm of the jumps, so it moves by at most the norm of their errors.
-        off = np.sqrt(classes.sums(law, gathered(slack, visited)))
-        longest = float(np.diff(mrp.csr.indptr).max())
+        off = np.sqrt(classes.sums(law, classes.of(slack)))
+        longest = float(row_lengths(rows_of(mrp.csr), squares).max())
         error = error + (2.0 * np.sqrt(value) * off + off**2 + (longest + 8.0) * EPSILON * value)
-        error += classes.sums(law, gathered(unsettled, visited))
+        error += classes.sums(law, classes.of(unsettled))
         error += classes.sums_of_hidden(solver, 2.0 * (squares + slack) + unsettled)
         is_enough = (error <= ENOUGH_VARIANCE * value) & (value < np.inf)
-        if own is None and isinstance(solver, EliminationSolver) and not is_enough.all():
+        is_direct = own is None and not is_enough.all()
+        if is_direct and isinstance(solver, EliminationSolver) and isinstance(classes, _Classes):
             other = _covariances(rewards, answer, timed, solver, classes, in_time)
             better = _better(Variance(value, error), other)
             value, error = np.where(is_enough, value, better.value), np.where(is_enough, error, better.error)
-    if own is not None or timed is not None or np.ptp(answer.bias[visited]) > 0.0:
+    if own is not None or timed is not None or span_of(classes.of(answer.bias)) > 0.0:
         # Squares of small jumps, and what they are weighted with, may be too small to be numbers.
         error += SMALLEST_NORMAL
     if answer.mean_duration is not None:
@@ -176,17 +232,22 @@ def knows_no_variance(mrp: MarkovRewardProcess) -> bool:
     return mrp.durations is not None and mrp.duration_variances is None
 
 
-def _classes(structure: Structure, solver: Solver) -> _Classes:
-    sizes = np.array([len(states) for states in structure.recurrent])
-    members = np.concatenate(structure.recurrent)
-    class_of = np.full(len(solver.stationary), -1)
-    class_of[members] = np.repeat(np.arange(len(sizes)), sizes)
-    counts = class_of >= 0
-    if isinstance(solver, EliminationSolver):
-        counts &= solver.stationary > 0.0
-    visited, hidden = np.flatnonzero(counts), np.flatnonzero((class_of >= 0) & ~counts)
-    first = members[np.cumsum(sizes) - sizes]
-    return _Classes(visited, class_of[visited], hidden, class_of[hidden], first)
+def _classes(structure: Structure, solver: Solver) -> _Classes | _AllStates:
+    recurrent = structure.recurrent
+    first = np.array([states[0] for states in recurrent])
+    if is_elsewhere(solver.stationary):
+        return _AllStates(first)
+    if len(recurrent) == 1:
+        members, class_of = recurrent[0], np.broadcast_to(np.intp(0), len(recurrent[0]))
+    else:
+        members = np.concatenate(recurrent)
+        class_of = np.repeat(np.arange(len(recurrent)), [len(states) for states in recurrent])
+    law = gathered(solver.stationary, members)
+    least = min(share_blocks(lambda begin, end: law[begin:end].min(), len(law)))
+    if not isinstance(solver, EliminationSolver) or least > 0.0:
+        return _Classes(members, class_of, members[:0], class_of[:0], first)
+    counts = law > 0.0
+    return _Classes(members[counts], class_of[counts], members[~counts], class_of[~counts], first)
 
 
 def _covariances(
@@ -243,41 +304,110 @@ def _squared_jumps(
     If the stored number differs, even if by rounding only, the jumps of states that hardly ever stay depend
     on it: that is the last of the three, each (n,).
     """
-    out = np.empty((3, csr.shape[0]))
+    # What is not there is not looked at.
+    high, rest, off = (bias if part is None else part for part in (*(own or (None, None)), own_error))
+    is_there = own is not None, own is not None and own.low is not None, own_error is not None
+    squares, slack, unsettled = (vector_like(bias) for _ in range(3))
+    inputs = rows_of(csr), high, rest, off, is_there, bias, bias_error, in_time, 8.0 * EPSILON
+    each_state(write_squared_jumps, inputs, squares, slack, unsettled)
+    return squares, slack, unsettled
 
-    def work(begin: int, end: int) -> None:
-        out[:, begin:end] = _squared_jumps_from(csr, own, own_error, bias, bias_error, in_time, begin, end)
 
-    share_blocks(work, csr.shape[0], STATES_AT_ONCE)
-    return out[0], out[1], out[2]
-
-
-def _squared_jumps_from(
-    csr: CsrArray,
-    own: Doubled | None,
-    own_error: Floats | None,
+@kernel
+def write_squared_jumps(
+    rows: Sparse,
+    high: Floats,
+    rest: Floats,
+    own_error: Floats,
+    is_there: tuple[bool, bool, bool],
     bias: Floats,
     bias_error: Floats,
     in_time: bool,
+    rounding: float,
     begin: int,
     end: int,
-) -> tuple[Floats, Floats, Floats]:
-    """Return what `_squared_jumps` does, for the states `begin` to ``end - 1``."""
+    squares: Floats,
+    slack: Floats,
+    unsettled: Floats,
+) -> None:
+    """Write what `_squared_jumps` returns, for the states `begin` to ``end - 1``.
+
+    `is_there` says whether there are rewards of transitions, `high`, rests of them, and errors of them. A
+    jump may be off by `rounding` times its size besides.
+    """
+    for i in range(begin, end):
+        first, stop = rows.indptr[i], rows.indptr[i + 1]
+        likeliest, total, total_low = first, 0.0, 0.0
+        for entry in range(first, stop):
+            if rows.data[entry] > rows.data[likeliest]:
+                likeliest = entry
+            total, lost = add_exactly(total, rows.data[entry])
+            total_low += lost + 0.0
+        beyond, lost = add_exactly(total, -1.0)
+        excess = beyond + (lost + total_low)
+        origin = i if in_time else rows.indices[likeliest]
+        staying = bias[i] - bias[origin]
+        mean = squared = off_squared = 0.0
+        # First the mean, then what is left of each jump.
+        for turn in range(2):
+            for entry in range(first, stop):
+                target, chance = rows.indices[entry], rows.data[entry]
+                jump = bias[target] - bias[origin]
+                size = abs(jump)
+                if is_there[0]:
+                    extra = high[entry] - high[likeliest]
+                    if is_there[1]:
+                        extra += rest[entry] - rest[likeliest]
+                    jump, size = jump + extra, size + abs(extra)
+                if target == i:
+                    chance, staying = max(chance - excess, 0.0), jump
+                if turn == 1:
+                    squared += chance * ((jump - mean) * (jump - mean))
+                elif target != origin and chance > 0.0:
+                    if not in_time:
+                        mean += chance * jump
+                    off = bias_error[target] + bias_error[origin] + rounding * size
+                    if is_there[2]:
+                        off = off + own_error[entry] + own_error[likeliest]
+                    off_squared += chance * (off * off)
+        squares[i], slack[i] = squared, off_squared
+        unsettled[i] = abs(excess) * ((staying - mean) * (staying - mean))
+
+
+@plain_form(write_squared_jumps)
+def squared_jumps_at_once(
+    rows: Sparse,
+    high: Floats,
+    rest: Floats,
+    own_error: Floats,
+    is_there: tuple[bool, bool, bool],
+    bias: Floats,
+    bias_error: Floats,
+    in_time: bool,
+    rounding: float,
+    begin: int,
+    end: int,
+    squares: Floats,
+    slack: Floats,
+    unsettled: Floats,
+) -> None:
+    """Do the work of `write_squared_jumps` with arrays."""
     count = end - begin
-    entries = slice(csr.indptr[begin], csr.indptr[end])
+    entries = slice(rows.indptr[begin], rows.indptr[end])
     start, target, stored = (
-        csr.indptr[begin : end + 1] - entries.start,
-        csr.indices[entries],
-        csr.data[entries],
+        rows.indptr[begin : end + 1] - entries.start,
+        rows.indices[entries],
+        rows.data[entries],
     )
     source = np.repeat(np.arange(count), np.diff(start))
     likeliest = _likeliest(start, source, stored)
     origin = np.arange(begin, end) if in_time else target[likeliest]
     jump = bias[target] - bias[origin][source]
     size = np.abs(jump)
-    if own is not None:
-        high, rest = own.high[entries], own.rest[entries]
-        extra = high - high[likeliest][source] + (rest - rest[likeliest][source])
+    if is_there[0]:
+        extra = high[entries] - high[entries][likeliest][source]
+        if is_there[1]:
+            extra += rest[entries] - rest[entries][likeliest][source]
         jump, size = jump + extra, size + np.abs(extra)
     _, excess = weighted_means(start, Doubled(stored), np.zeros(len(stored)))
     stays = target == source + begin
@@ -287,14 +417,15 @@ def _squared_jumps_from(
     def per_state(entries: Floats) -> Floats:
         return np.bincount(source, entries, minlength=count).astype(np.float64, copy=False)
 
-    mean = np.zeros(count) if in_time else per_state(moves * jump)
+    mean = np.zeros(count) if in_time else per_state(np.where(moves > 0.0, moves * jump, 0.0))
     staying = bias[begin:end] - bias[origin]
     staying[source[stays]] = jump[stays]
-    off = bias_error[target] + bias_error[origin][source] + 8.0 * EPSILON * size
-    if own_error is not None:
+    off = bias_error[target] + bias_error[origin][source] + rounding * size
+    if is_there[2]:
         off = off + own_error[entries] + own_error[entries][likeliest][source]
-    slack = per_state(np.where(moves > 0.0, moves * off**2, 0.0))
-    return per_state(chance * (jump - mean[source]) ** 2), slack, np.abs(excess) * (staying - mean) ** 2
+    slack[begin:end] = per_state(np.where(moves > 0.0, moves * off**2, 0.0))
+    squares[begin:end] = per_state(chance * (jump - mean[source]) ** 2)
+    unsettled[begin:end] = np.abs(excess) * (staying - mean) ** 2
 
 
 def _likeliest(start: Ints, source: Ints, stored: Floats) -> Ints:
@@ -305,23 +436,23 @@ def _likeliest(start: Ints, source: Ints, stored: Floats) -> Ints:
     return place
 
 
-def _refined_averages(csr: CsrArray, squares: Floats, classes: _Classes, solver: Solver) -> Variance:
+def _refined_averages(
+    csr: CsrArray, squares: Floats, classes: _Classes | _AllStates, solver: Solver
+) -> Variance:
     """Return the long-run average in each class of values that are not negative, and a bound on its error.
 
     With the solution x of ``x - P x = values - g`` it is g plus the average of the residual, whatever x is.
     """
     # One value that is no number would spoil the averages of other classes.
     is_finite = np.isfinite(classes.most(squares))
-    kept = classes.visited[is_finite[classes.class_of]]
-    values = np.zeros(len(squares))
-    values[kept] = squares[kept]
+    values = classes.kept(squares, is_finite)
     gain = Doubled(solver.average(values))
     first = classes.first
     unknown = np.where(is_finite, 0.0, np.inf)
-    if not values.any():
+    if largest_of(values) == 0.0:
         return Variance(gain.high[first] + unknown, unknown)
-    rows = Sparse(csr.indptr, csr.indices, csr.data)
-    bias, best = Doubled(np.zeros(len(values))), Variance(gain.high[first], np.full(len(first), np.inf))
+    rows = rows_of(csr)
+    bias, best = Doubled(constant_like(0.0, values)), Variance(gain.high[first], np.full(len(first), np.inf))
     right = combined(values, -1.0, gain.high)
     for _ in range(MOST_VARIANCE_REFINEMENTS):
         try:

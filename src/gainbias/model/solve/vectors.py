@@ -3,7 +3,8 @@
 `multiply` is the product of a matrix and a vector, `inner` that of two vectors. `combined`, `shifted`,
 `renewed` and `advanced` are the steps of methods that iterate. `transposed` turns a matrix over, and
 `separated` takes states out of it. Up to 65,536 states one thread works with NumPy; a larger vector is worked
-on by kernels, which pass over it once.
+on by kernels, which pass over it once. Methods that iterate need not know whether their vectors are NumPy's
+or on a GPU (see `gainbias.model.solve.on_gpu`): what they do to them is here, or NumPy's arithmetic.
 
 Linear algebra libraries share long sums among threads too, but then the last bits depend on the number of
 cores, and on a busy machine threads that wait for each other take many times as long as one.
@@ -11,12 +12,24 @@ cores, and on a busy machine threads that wait for each other take many times as
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from math import sqrt
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sparse
 
-from gainbias.kernels import bare_kernel, empty_vector, is_large, kernel, share_blocks, share_runs, threads
+from gainbias.kernels import (
+    bare_kernel,
+    empty_vector,
+    is_elsewhere,
+    is_large,
+    kernel,
+    share_blocks,
+    share_runs,
+    threads,
+)
 from gainbias.model.checks import CsrArray
 from gainbias.model.solve.elimination.numeric import Sparse
 from gainbias.types import Floats, Ints
@@ -28,11 +41,58 @@ MOST_GROUPS_OF_ROWS = 256
 def multiply(matrix: CsrArray, x: Floats) -> Floats:
     """Return ``matrix @ x``, (n,)."""
     n = matrix.shape[0]
-    if not is_large(n):
-        return np.asarray(matrix @ x)
-    rows, out = Sparse(matrix.indptr, matrix.indices, matrix.data), empty_vector(n)
-    share_runs(lambda begin, end: multiply_rows(rows, x, begin, end, out), n)
+    if is_elsewhere(x) or not is_large(n):
+        return cast(Floats, matrix @ x)
+    out = empty_vector(n)
+    each_state(multiply_rows, (rows_of(matrix), x), out)
     return out
+
+
+def each_state(function: Callable[..., None], inputs: tuple[Any, ...], *outputs: Floats) -> None:
+    """Let a kernel, ``function(*inputs, begin, end, *outputs)``, write to vectors, (n,), state by state."""
+    vector: Any = outputs[0]
+    if is_elsewhere(vector):
+        vector.launch(function, inputs, *outputs)
+    else:
+        share_runs(lambda begin, end: function(*inputs, begin, end, *outputs), len(vector))
+
+
+def vector_like(x: Floats) -> Floats:
+    """Return a vector of the same length in the same place, of any numbers."""
+    vector: Any = x
+    return vector.empty() if is_elsewhere(x) else empty_vector(len(x))
+
+
+def brought_to(x: Floats, values: Floats) -> Floats:
+    """Return values of NumPy's where a vector is: on the GPU if it is there."""
+    vector: Any = x
+    return vector.like(values) if is_elsewhere(x) else values
+
+
+def here(x: Floats) -> Floats:
+    """Return a vector as one of NumPy's, fetched from the GPU if it is there."""
+    vector: Any = x
+    return vector.fetched() if is_elsewhere(x) else x
+
+
+def rows_of(matrix: CsrArray) -> Sparse:
+    """Return a matrix by its rows, for kernels."""
+    return Sparse(matrix.indptr, matrix.indices, matrix.data)
+
+
+def row_lengths(rows: Sparse, x: Floats) -> Floats | Ints:
+    """Return how many entries each row has, (n,), where the vector `x` is."""
+    if not is_elsewhere(x):
+        return np.diff(rows.indptr)
+    lengths = vector_like(x)
+    each_state(write_lengths, (rows,), lengths)
+    return lengths
+
+
+def write_lengths(rows: Sparse, begin: int, end: int, lengths: Floats) -> None:
+    """Do the work of `row_lengths`."""
+    for i in range(begin, end):
+        lengths[i] = rows.indptr[i + 1] - rows.indptr[i]
 
 
 @bare_kernel
@@ -60,6 +120,8 @@ def inner(a: Floats, b: Floats) -> float:
     11.0
     """
     n = len(a)
+    if is_elsewhere(a):
+        return float(a @ b)
     if not is_large(n):
         return float(np.einsum("i,i->", a, b))
     grain = threads.GRAIN
@@ -110,20 +172,39 @@ def largest_of(x: Floats) -> float:
     >>> largest_of(np.array([1.0, -2.0]))
     2.0
     """
+    vector: Any = x
+    if is_elsewhere(x):
+        return float(vector.size_of_largest())
     return float(np.max(share_blocks(lambda begin, end: np.abs(x[begin:end]).max(), len(x)), initial=0.0))
 
 
-def constant(number: float, size: int) -> Floats:
-    """Return a vector, (size,), of one number.
+def span_of(x: Floats) -> float:
+    """Return by how much the entries of a vector, (n,), differ; one that is no number makes it none.
 
     Examples
     --------
-    >>> constant(2.0, 3)
-    array([2., 2., 2.])
+    >>> import numpy as np
+    >>> span_of(np.array([1.0, -2.0]))
+    3.0
     """
-    out = empty_vector(size)
-    share_runs(lambda begin, end: out[begin:end].fill(number), size)
-    return out
+    if is_elsewhere(x):
+        return float(x.max() - x.min())
+    ends = share_blocks(lambda begin, end: (x[begin:end].min(), x[begin:end].max()), len(x))
+    least, most = np.transpose(ends)
+    return float(most.max() - least.min())
+
+
+def total_of(x: Floats) -> float:
+    """Return the sum of a vector, (n,), with an error of rounding it once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> total_of(np.array([1.0, 1e100, -1e100]))
+    1.0
+    """
+    vector: Any = x
+    return float(vector.exact_sum()) if is_elsewhere(x) else math.fsum(x)
 
 
 def combined(x: Floats, factor: float, y: Floats, out: Floats | None = None) -> Floats:
@@ -135,7 +216,7 @@ def combined(x: Floats, factor: float, y: Floats, out: Floats | None = None) -> 
     >>> combined(np.ones(2), 2.0, np.array([0.0, 1.0]))
     array([1., 3.])
     """
-    if not is_large(len(x)):
+    if is_elsewhere(x) or not is_large(len(x)):
         return np.add(x, factor * y, out=out)
     found = empty_vector(len(x)) if out is None else out
     share_runs(
@@ -160,7 +241,7 @@ def shifted(x: Floats, number: float, out: Floats | None = None) -> Floats:
     >>> shifted(np.array([1.0, 3.0]), 2.0)
     array([-1.,  1.])
     """
-    if not is_large(len(x)):
+    if is_elsewhere(x) or not is_large(len(x)):
         return np.subtract(x, number, out=out)
     found = empty_vector(len(x)) if out is None else out
     share_runs(lambda begin, end: write_shifted(x[begin:end], number, found[begin:end]), len(x))
@@ -223,7 +304,7 @@ def write_scattered(values: Floats, places: Ints, x: Floats) -> None:
 
 def renewed(direction: Floats, beta: float, omega: float, moved: Floats, residual: Floats) -> Floats:
     """Write ``residual + beta * (direction - omega * moved)``, (n,), to `direction`, and return it."""
-    if not is_large(len(direction)):
+    if is_elsewhere(direction) or not is_large(len(direction)):
         return np.add(residual, beta * (direction - omega * moved), out=direction)
 
     def work(begin: int, end: int) -> None:
@@ -242,7 +323,7 @@ def write_renewed(direction: Floats, beta: float, omega: float, moved: Floats, r
 
 def advanced(x: Floats, alpha: float, step: Floats, omega: float, other: Floats) -> Floats:
     """Write ``x + (alpha * step + omega * other)``, (n,), to `x`, and return it."""
-    if not is_large(len(x)):
+    if is_elsewhere(x) or not is_large(len(x)):
         return np.add(x, alpha * step + omega * other, out=x)
 
     def work(begin: int, end: int) -> None:
@@ -295,7 +376,7 @@ def transposed(matrix: CsrArray) -> CsrArray:
     places are written to at a time, and threads share both passes.
     """
     n = matrix.shape[0]
-    if not is_large(n):
+    if is_elsewhere(matrix.data) or not is_large(n):
         return matrix.T.tocsr()
     columns_together = threads.STATES_TOGETHER
     rows_together = max(columns_together, -(-n // MOST_GROUPS_OF_ROWS))

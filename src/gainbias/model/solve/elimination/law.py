@@ -41,12 +41,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gainbias.kernels import by_blocks, kernel, share_blocks
+from gainbias.kernels import by_blocks, constant, kernel, share_blocks
 from gainbias.model.checks import EPSILON
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.numeric import Fronts, Sparse
 from gainbias.model.solve.residual import balance_residual, class_sums
-from gainbias.model.solve.vectors import class_totals, columns_of, constant, largest_of
+from gainbias.model.solve.vectors import class_totals, columns_of, largest_of
 from gainbias.types import Floats, Ints
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).smallest_normal)

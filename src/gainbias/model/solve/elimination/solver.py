@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainbias.kernels import by_blocks, is_large, kernel
+from gainbias.kernels import by_blocks, constant, is_large, kernel
 from gainbias.model.checks import EPSILON, CsrArray, row_sums
 from gainbias.model.doubled import Doubled
 from gainbias.model.solve.elimination.branches import (
@@ -64,7 +64,6 @@ from gainbias.model.solve.turns import PER_ENTRY, PER_OPERATION
 from gainbias.model.solve.vectors import (
     class_totals,
     combined,
-    constant,
     gathered,
     inner,
     largest_of,
@@ -123,8 +122,7 @@ class EliminationSolver:
             given = gathered(left, self._others)
             return self._at_others(_solved_in_unit(self._factors.solve_transposed, given))
 
-        inside = self.is_recurrent
-        lost, unseen = float(self.lost[inside].max()), 4.0 * float(self.unseen[inside].max())
+        lost, unseen = self._most_inside(self.lost), 4.0 * self._most_inside(self.unseen)
         floor = SMALLEST_NORMAL + lost + unseen / MUCH_LARGER
         return measure_law(
             rows, self.stationary, self._class_of, self._roots, solve, self.rounding, floor, unseen
@@ -144,20 +142,25 @@ class EliminationSolver:
         It is the smallest number with all digits, once for each step before the chain is at a root; `law` has
         the argument.
         """
-        return SMALLEST_NORMAL + self.to_roots(constant(SMALLEST_NORMAL, len(self.stationary)))
+        products = self.to_roots(constant(SMALLEST_NORMAL, len(self.stationary)))
+        return np.asarray(by_blocks(lambda part: SMALLEST_NORMAL + part, products))
+
+    @cached_property
+    def loses_transitions(self) -> bool:
+        """Whether elimination has lost a transition, a product too small to be a number."""
+        leak = gathered(row_sums(self._to_roots), self._factors.fronts.order)
+        return any(self._factors.go_up(loses_products, leak))
 
     @cached_property
     def lost(self) -> Floats:
         """Bound on how likely it is, from each state, to miss a transition that elimination has lost, (n,).
 
-        A transition is lost if it is a product too small to be a number; `law` has the argument. One half or
-        more counts as infinite: then it is not known where the chain is.
+        `law` has the argument. One half or more counts as infinite: then it is not known where the chain is.
         """
-        n, inside = len(self.stationary), self.is_recurrent
-        leak = gathered(row_sums(self._to_roots), self._factors.fronts.order)
-        if not any(self._factors.go_up(loses_products, leak)):
-            return np.zeros(n)
-        chance = 4.0 * np.maximum(self.unseen, self.unseen[inside].max())
+        if not self.loses_transitions:
+            return constant(0.0, len(self.stationary))
+        inside = self.is_recurrent
+        chance = 4.0 * np.maximum(self.unseen, self._most_inside(self.unseen))
         chance[inside] = chance[inside].max()
         return np.where(chance < 0.5, chance, np.inf)
 
@@ -169,6 +172,10 @@ class EliminationSolver:
     @cached_property
     def _is_one_large_class(self) -> bool:
         return is_large(len(self._class_of)) and not self._class_of.any()
+
+    def _most_inside(self, values: Floats) -> float:
+        """Return the largest of some values, (n,) and none negative, at recurrent states."""
+        return largest_of(values) if self._is_one_large_class else float(values[self.is_recurrent].max())
 
     @property
     def num_classes(self) -> int:

@@ -28,7 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gainbias.kernels import bare_kernel, is_large, kernel, share_out, share_runs
+from gainbias.kernels import bare_kernel, inlined, is_large, kernel, share_out, share_runs
 from gainbias.model.solve.elimination.numeric import Fronts, Sparse
 from gainbias.model.solve.elimination.orders import (
     dissected_order,
@@ -50,7 +50,10 @@ LARGE, FLAT = 100_000, 3.0
 """A larger graph is cut along its levels if none is wider than this many times the root of its size."""
 
 SUBTREES = 64
-"""What fronts touch is found for about this many parts of a large tree separately."""
+"""What positions and fronts touch is found for about this many parts of a large tree separately."""
+
+MOST_LEAVES_PER_STATE = 4
+"""A tree is not worked on in parts if they could have more first and last leaves than this per state."""
 
 FLOPS_PER_STATE_OF_METIS = 1e5
 """METIS takes about as long per state as this many flops of the elimination."""
@@ -289,11 +292,10 @@ def plan_elimination(
         None when the fill exceeds `most_entries`.
     """
     n = graph.shape[0]
-    indptr, indices = graph.indptr, graph.indices
     order, parent = _in_postorder(order, _elimination_tree(graph, order, parts))
     position = _inverse(order)
-    counts = np.empty(n, np.int64)
-    if not column_counts(indptr, indices, order, position, parent, most_entries / 2, counts):
+    counts = column_counts(graph, order, position, parent)
+    if counts.sum() - n > most_entries / 2:
         return None
     first = front_limits(parent, counts)
     front_of = np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
@@ -429,57 +431,177 @@ def postorder(parent: Ints) -> Ints:
     return post
 
 
-@kernel
-def column_counts(
-    indptr: Ints, indices: Ints, order: Ints, position: Ints, parent: Ints, most: float, counts: Ints
-) -> bool:
-    """Write to `counts`, (n,), each position's number of later positions that it touches, plus one.
+def column_counts(graph: sp.csr_array, order: Ints, position: Ints, parent: Ints) -> Ints:
+    """Return the number of later positions that each position touches, plus one, (n,).
 
     Positions must be in postorder. A later position i is touched by all positions on the paths of the tree
     from its earlier neighbours up to it. These paths form a subtree with i on top; it is enough to know its
     leaves, and where the paths from two of them meet (Gilbert, Ng and Peyton 1994).
 
-    Returns False if the sum of touched positions exceeds `most`.
+    Threads share the ranges between the positions with large subtrees. What a range says of positions above
+    it, its first and last leaf of them, is added afterwards.
     """
     n = len(order)
-    first = np.full(n, -1, np.int32)  # the first position below each one
-    latest = np.full(n, -1, np.int32)  # of the subtree of i: the first position below its latest leaf
-    leaf = np.full(n, -1, np.int32)  # and that leaf
-    ancestor = np.empty(n, np.int32)
-    for j in range(n):
-        counts[j] = 1 if first[j] == -1 else 0
-        i = j
-        while i != -1 and first[i] == -1:
-            first[i] = j
-            i = parent[i]
-        ancestor[j] = j
-    for j in range(n):
+    size = subtree_sizes(parent)
+    first, counts = np.arange(n, dtype=np.int32) - size + 1, (size == 1).astype(np.int64)
+    ancestor = np.arange(n, dtype=np.int32)
+    tops = np.flatnonzero(size > max(n // SUBTREES, 1)) if is_large(n) else np.empty(0, np.intp)
+    begins, ends = _between(tops, n)
+    if len(begins) * len(tops) > MOST_LEAVES_PER_STATE * n:
+        tops = tops[:0]
+        begins, ends = _between(tops, n)
+    tree = graph.indptr, graph.indices, order, position, parent, first
+
+    def work(k: int) -> Ints:
+        return np.asarray(count_range(*tree, begins[k], ends[k], tops, ancestor, counts))
+
+    found = share_out(work, len(begins))
+    start = np.cumsum([0, *map(len, found)])
+    count_tops(*tree, tops, begins, start, np.concatenate(found), ancestor, counts)
+    return counts
+
+
+def _between(tops: Ints, n: int) -> tuple[Ints, Ints]:
+    """Return where the ranges of positions before, between and after `tops` begin and end."""
+    begins, ends = np.append(0, tops + 1), np.append(tops, n)
+    return begins[begins < ends], ends[begins < ends]
+
+
+@kernel
+def subtree_sizes(parent: Ints) -> Ints:
+    """Return the number of positions below each one, itself included, (n,)."""
+    size = np.ones(len(parent), np.int32)
+    for j in range(len(parent)):
         if parent[j] != -1:
-            counts[parent[j]] -= 1
-        state = order[j]
-        for entry in range(indptr[state], indptr[state + 1]):
+            size[parent[j]] += size[j]
+    return size
+
+
+@inlined
+def where_paths_meet(leaf: int, ancestor: Ints) -> int:
+    """Return the first position above a leaf that is not done, and shorten the way to it."""
+    meet = leaf
+    while meet != ancestor[meet]:
+        meet = ancestor[meet]
+    while leaf != meet:
+        after = ancestor[leaf]
+        ancestor[leaf] = meet
+        leaf = after
+    return meet
+
+
+@kernel
+def count_range(
+    indptr: Ints,
+    indices: Ints,
+    order: Ints,
+    position: Ints,
+    parent: Ints,
+    first: Ints,
+    begin: int,
+    end: int,
+    tops: Ints,
+    ancestor: Ints,
+    counts: Ints,
+) -> Ints:
+    """Write the counts of the positions `begin` to ``end - 1``, and return what they say of `tops`.
+
+    Each row of the answer, (k, 5), is about one of them: its number in `tops`, the first leaf and the last
+    one, the first position below the last leaf, and what its count changes by.
+    """
+    inside = end - begin
+    leaf = np.full(inside + len(tops), -1, np.int32)  # the latest leaf of each position
+    latest = np.full(inside + len(tops), -1, np.int32)  # the first position below that leaf
+    earliest = np.full(len(tops), -1, np.int32)
+    change = np.zeros(len(tops), np.int64)
+    for j in range(begin, end):
+        for entry in range(indptr[order[j]], indptr[order[j] + 1]):
             i = position[indices[entry]]
-            if i <= j or first[j] <= latest[i]:
+            if i <= j:
+                continue
+            place = i - begin if i < end else inside + np.searchsorted(tops, i)
+            if first[j] <= latest[place]:
+                continue
+            latest[place] = first[j]
+            counts[j] += 1
+            if leaf[place] != -1:
+                meet = where_paths_meet(leaf[place], ancestor)
+                if meet < end:
+                    counts[meet] -= 1
+                else:
+                    change[np.searchsorted(tops, meet)] -= 1
+            elif i >= end:
+                earliest[place - inside] = j
+            leaf[place] = j
+        if parent[j] != -1:
+            ancestor[j] = parent[j]
+    for j in range(begin, end):
+        above = parent[j]
+        if above != -1:
+            if above < end:
+                counts[above] += counts[j] - 1
+            else:
+                change[np.searchsorted(tops, above)] += counts[j] - 1
+    which = np.flatnonzero((earliest != -1) | (change != 0))
+    found = np.empty((len(which), 5), np.int64)
+    for row in range(len(which)):
+        top = which[row]
+        found[row, 0], found[row, 1], found[row, 2] = top, earliest[top], leaf[inside + top]
+        found[row, 3], found[row, 4] = latest[inside + top], change[top]
+    return found
+
+
+@kernel
+def count_tops(
+    indptr: Ints,
+    indices: Ints,
+    order: Ints,
+    position: Ints,
+    parent: Ints,
+    first: Ints,
+    tops: Ints,
+    begins: Ints,
+    start: Ints,
+    found: Ints,
+    ancestor: Ints,
+    counts: Ints,
+) -> None:
+    """Write the counts of `tops`, given what the ranges before and between them say.
+
+    The rows ``start[k]`` to ``start[k + 1] - 1`` of `found` are those of the range that begins at
+    ``begins[k]``.
+    """
+    leaf, latest = np.full(len(tops), -1, np.int32), np.full(len(tops), -1, np.int32)
+    k = 0
+    for top in range(len(tops)):
+        j = tops[top]
+        while k < len(begins) and begins[k] < j:
+            for row in range(start[k], start[k + 1]):
+                i = found[row, 0]
+                counts[tops[i]] += found[row, 4]
+                if found[row, 1] != -1:
+                    if leaf[i] != -1:
+                        counts[where_paths_meet(leaf[i], ancestor)] -= 1
+                    leaf[i], latest[i] = found[row, 2], found[row, 3]
+            k += 1
+        for entry in range(indptr[order[j]], indptr[order[j] + 1]):
+            above = position[indices[entry]]
+            if above <= j:
+                continue
+            i = np.searchsorted(tops, above)
+            if first[j] <= latest[i]:
                 continue
             latest[i] = first[j]
             counts[j] += 1
             if leaf[i] != -1:
-                meet = leaf[i]
-                while meet != ancestor[meet]:
-                    meet = ancestor[meet]
-                k = leaf[i]
-                while k != meet:
-                    ancestor[k], k = meet, ancestor[k]
-                counts[meet] -= 1
+                counts[where_paths_meet(leaf[i], ancestor)] -= 1
             leaf[i] = j
         if parent[j] != -1:
             ancestor[j] = parent[j]
-    total = 0.0
-    for j in range(n):
+    for top in range(len(tops)):
+        j = tops[top]
         if parent[j] != -1:
-            counts[parent[j]] += counts[j]
-        total += counts[j] - 1.0
-    return total <= most
+            counts[parent[j]] += counts[j] - 1
 
 
 @kernel

@@ -1,0 +1,313 @@
+"""Lanes on a GPU: how fast they are, whether their bits are those of the processor, and when they pay.
+
+    python -m benchmarks.gpu targets
+    python -m benchmarks.gpu rates pays fused algorithms study variants
+
+Each part takes one or two minutes on an H200 and prints its rows one by one; a row that fails says why, and
+the others go on. Times are those of whole calls of `gb.run` from the host, unless a column says otherwise.
+"""
+
+import argparse
+import contextlib
+import itertools
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+
+import numpy as np
+from numba import cuda
+
+import gainbias as gb
+from benchmarks.engine_yardsticks import random_problem
+from gainbias.algorithms.registry import ALGORITHMS
+from gainbias.engine import device
+from gainbias.kernels import count_threads, gpu
+
+LANES_OF_A_PATH = 32
+SECONDS = 1.5
+"""About how long a row of rates works, besides the first launch."""
+
+
+def say(*cells: object) -> None:
+    sys.stdout.write("| " + " | ".join(str(cell) for cell in cells) + " |\n")
+    sys.stdout.flush()
+
+
+def head(*cells: str) -> None:
+    sys.stdout.write("\n")
+    say(*cells)
+    say(*("---" for _ in cells))
+
+
+@contextlib.contextmanager
+def row(*cells: object) -> Iterator[None]:
+    """Say which row failed, and why, instead of ending the part."""
+    try:
+        yield
+    except Exception as error:
+        words = str(error).strip().splitlines() or [""]
+        say(*cells, f"failed: {type(error).__name__}: {words[0][:200]}")
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+@cache
+def problem_of(n: int, d: int) -> gb.Problem:
+    problem = random_problem(n, d)
+    assert problem.values.size == n  # solved before any clock runs
+    return problem
+
+
+def sizes_of(count: int) -> list[gb.Harmonic]:
+    return [gb.Harmonic(10.0 + 100.0 * k / count, 1000.0) for k in range(count)]
+
+
+def lanes_run(name: str, problem: gb.Problem, paths: int, lanes: int, steps: int, **options) -> gb.Trace:
+    """Run some lanes on each of some paths, on the GPU unless the options say something else."""
+    options = {"device": "gpu", "checkpoints": [steps], **options}
+    return gb.run(name, problem, steps, sizes_of(lanes), seeds=range(paths), **options)
+
+
+def rate_between(run: Callable[[int], object], few: int, many: int, lanes: int) -> tuple[float, float]:
+    """Return lane-steps a second of a whole run of many steps, and of those beyond the few."""
+    short, long = seconds(lambda: run(few)), seconds(lambda: run(many))
+    return lanes * many / long, lanes * (many - few) / max(long - short, 1e-9)
+
+
+def kernel_seconds(work: Callable[[], object]) -> Counter[str]:
+    """Return how long each kernel takes in all: the host waits for every launch."""
+    found, launch = Counter[str](), device.launch
+
+    def timed(kernel: object, *rest: object) -> None:
+        start = time.perf_counter()
+        launch(kernel, *rest)
+        cuda.synchronize()
+        found[kernel.py_func.__name__] += time.perf_counter() - start
+
+    with instead(device, launch=timed):
+        work()
+    return found
+
+
+def targets() -> None:
+    """The figures that were aimed at, with paths, step sizes, 20 checkpoints and errors at each of them."""
+    head(
+        "n",
+        "d",
+        "paths x lanes",
+        "steps",
+        "first call, s",
+        "whole, /s",
+        "without what is fixed, /s",
+        "aim, /s",
+        "seconds of kernels",
+    )
+    for n, d, paths, lanes, steps, aim in (
+        (100, 20, 4096, 32, 200_000, 2e10),
+        (100, 20, 131_072, 1, 100_000, 5e9),
+        (1000, 100, 4096, 32, 40_000, 1.2e9),
+    ):
+        with row(n, d, f"{paths} x {lanes}"):
+            looks = gb.Checkpoints(20, keep="errors")
+            run = partial(lanes_run, "double-chain", problem_of(n, d), paths, lanes, checkpoints=looks)
+            first = seconds(partial(run, 10))
+            whole, marginal = rate_between(run, steps // 10, steps, paths * lanes)
+            parts = kernel_seconds(partial(run, steps))
+            shares = ", ".join(f"{name} {took:.3f}" for name, took in parts.items())
+            rates = f"{whole:.3g}", f"{marginal:.3g}", f"{aim:.2g}"
+            say(n, d, f"{paths} x {lanes}", steps, f"{first:.1f}", *rates, shares)
+
+
+def rates() -> None:
+    """Rates over lanes and features, with 32 lanes to a path and with a path for each lane."""
+    head("d", "lanes", "lanes of a path", "steps", "whole, /s", "without what is fixed, /s")
+    for d, shared in itertools.product((5, 20, 100, 500), (LANES_OF_A_PATH, 1)):
+        for lanes in (1_000, 10_000, 100_000, 1_000_000):
+            if lanes * d > 100_000_000:
+                say(d, lanes, shared, "left out: its weights alone would be 4 GB on the host")
+                continue
+            with row(d, lanes, shared):
+                problem = problem_of(100 if d < 100 else 1000, d)
+                paths = -(-lanes // shared)
+                expected = min(5e6 * lanes / (1 + d / 20), 4e11 / d)
+                steps = int(np.clip(expected * SECONDS / lanes, 500, 200_000))
+                run = partial(lanes_run, "double-chain", problem, paths, shared)
+                run(10)
+                whole, marginal = rate_between(run, steps // 4, steps, paths * shared)
+                say(d, paths * shared, shared, steps, f"{whole:.3g}", f"{marginal:.3g}")
+
+
+def pays() -> None:
+    """How many lanes it takes: the same runs on the GPU, on one core and on all."""
+    every = count_threads(None)
+    head("d", "paths x lanes", "steps", "GPU, s", "one core, s", f"{every} cores, s")
+    steps = 100_000
+    for d, (paths, lanes) in itertools.product((5, 20, 100), ((1, 1), (8, 8), (16, 32), (64, 32), (512, 32))):
+        with row(d, f"{paths} x {lanes}", steps):
+            problem = problem_of(100 if d < 100 else 1000, d)
+            run = partial(lanes_run, "double-chain", problem, paths, lanes)
+            run(10)
+            run(10, device="cpu")
+            there = seconds(partial(run, steps))
+            all_cores = seconds(partial(run, steps, device="cpu"))
+            if all_cores * every < 30.0:
+                one = f"{seconds(partial(run, steps, device='cpu', threads=1)):.3f}"
+            else:
+                one = "not tried"
+            say(d, f"{paths} x {lanes}", steps, f"{there:.3f}", one, f"{all_cores:.3f}")
+
+
+def fused() -> None:
+    """What rounding each product costs, against fused operations."""
+    head("algorithm", "d", "rounded, kernel alone, /s", "fused, /s", "rounded / fused")
+    for name, d in itertools.product(("double-chain", "td-lambda", "single-chain"), (20, 100)):
+        with row(name, d):
+            problem, steps = problem_of(100 if d < 100 else 1000, d), 800_000 // d
+            run = partial(lanes_run, name, problem, 4096, LANES_OF_A_PATH)
+            found, lane_steps = [], 4096 * LANES_OF_A_PATH * steps
+            for block in (gpu.unfused, contextlib.nullcontext):
+                with instead(gpu, unfused=block):
+                    forget_kernels()
+                    run(10)
+                    took = kernel_seconds(partial(run, steps))
+                    found.append(lane_steps / took["advance"])
+            forget_kernels()
+            say(name, d, f"{found[0]:.3g}", f"{found[1]:.3g}", f"{found[0] / found[1]:.2f}")
+
+
+def variants() -> None:
+    """Other ways to compile the kernel: own memory or not, threads of a block, registers at most."""
+    head("d", "lanes of a path", "own memory", "threads of a block", "registers", "kernel alone, /s")
+    ways = [
+        (512, 128, None),
+        (0, 128, None),
+        (512, 64, None),
+        (512, 256, None),
+        (512, 128, 128),
+        (0, 256, 64),
+    ]
+    for (d, shared), (own, threads, registers) in itertools.product(
+        ((20, 32), (20, 1), (100, 32), (100, 1)), ways
+    ):
+        with row(d, shared, own > 0, threads, registers):
+            problem, steps = problem_of(100 if d < 100 else 1000, d), 800_000 // d
+            options = gpu._options() | ({"max_registers": registers} if registers else {})
+            run = partial(lanes_run, "double-chain", problem, 131_072 // shared, shared)
+            with (
+                instead(device, MOST_OWN_NUMBERS=own),
+                instead(gpu, THREADS_OF_A_BLOCK=threads, _options=lambda options=options: options),
+            ):
+                forget_kernels()
+                run(10)
+                took = kernel_seconds(partial(run, steps))
+            forget_kernels()
+            say(d, shared, own > 0, threads, registers, f"{131_072 * steps / took['advance']:.3g}")
+
+
+def algorithms(names: list[str]) -> None:
+    """Every algorithm: its rate, and how far from the processor it is after many steps."""
+    head(
+        "algorithm", "features", "first call, s", "whole, /s", "without what is fixed, /s", "steps",
+        "largest difference, of the largest weight", "same bits",
+    )  # fmt: skip
+    for name in names:
+        declared = ALGORITHMS[name].declared
+        kinds = ["tabular"] if declared.tabular_only else ["dense", "tabular"]
+        for kind in kinds:
+            with row(name, kind):
+                dense = problem_of(100, 20)
+                problem = dense if kind == "dense" else gb.Problem(dense.mrp, gb.Tabular())
+                squares, params = name in ("lstd", "lspe"), dict(declared.trial_params)
+                first = seconds(partial(lanes_run, name, problem, 4, 8, 10, params=params))
+                run = partial(lanes_run, name, problem, 1024, 8, params=params)
+                steps = 2_000 if squares else 20_000
+                whole, marginal = rate_between(run, steps // 4, steps, 8192)
+                steps = 20_000 if squares else 1_000_000
+                here = lanes_run(name, problem, 2, 8, steps, device="cpu", params=params)
+                there = lanes_run(name, problem, 2, 8, steps, params=params)
+                scale = np.abs(here.weights).max()
+                far = np.abs(here.weights - there.weights).max() / scale
+                same = np.array_equal(here.weights, there.weights) and np.array_equal(here.gain, there.gain)
+                say(
+                    name, kind, f"{first:.1f}", f"{whole:.3g}", f"{marginal:.3g}", steps, f"{far:.1e}",
+                    "yes" if same else "NO",
+                )  # fmt: skip
+
+
+def study() -> None:
+    """One study from the processor and from the GPU: how long each takes, and whether tables are equal."""
+    head("paths", "units", "lane-steps", "all cores, s", "GPU, s", "tables")
+    names = [name for name, one in ALGORITHMS.items() if not one.declared.tabular_only]
+    sizes, steps = [[10.0 + 10.0 * k, 1000.0] for k in range(16)], 100_000
+    for paths in (100, 500):
+        with row(paths), tempfile.TemporaryDirectory() as folder:
+            plan = gb.Study(
+                tasks=["random-walk-100"], algorithms=names, step_size=sizes, num_steps=steps,
+                instances=1, seeds=paths, checkpoints=10,
+            )  # fmt: skip
+            took, tables = {}, {}
+            for where in ("cpu", "gpu"):
+                start = time.perf_counter()
+                results = gb.sweep(plan, f"{folder}/{where}", device=where)
+                took[where], tables[where] = time.perf_counter() - start, results.to_frame()
+            equal = "equal" if tables["cpu"].equals(tables["gpu"]) else difference(*tables.values())
+            cells = list(plan.cells())
+            lane_steps = f"{sum(cell.lane_steps for cell in cells):.2g}"
+            say(paths, len(cells), lane_steps, f"{took['cpu']:.1f}", f"{took['gpu']:.1f}", equal)
+
+
+def difference(one, other) -> str:
+    """Say in how many rows of two tables errors differ, and by how much, of their size."""
+    far = (one.error - other.error).abs() / one.error.abs()
+    return f"{(far > 0).sum()} of {len(one)} errors differ, by {far.max():.1e} at most"
+
+
+@contextlib.contextmanager
+def instead(module: object, **names: object) -> Iterator[None]:
+    """Have other things under some names of a module for a while."""
+    before = {name: getattr(module, name) for name in names}
+    for name, value in names.items():
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(module, name, value)
+
+
+def forget_kernels() -> None:
+    for made in (device.lane_kernel, device.kernel_of, device.error_kernel):
+        made.cache_clear()
+
+
+PARTS = {part.__name__: part for part in (targets, rates, pays, fused, study, variants)}
+
+
+def main(parts: list[str], names: list[str]) -> None:
+    warnings.simplefilter("ignore")
+    sys.stdout.write(f"{gpu.what_is_missing() or gpu.device_name()}; {count_threads(None)} cores\n")
+    for part in parts:
+        start = time.perf_counter()
+        if part == "algorithms":
+            algorithms(names)
+        else:
+            PARTS[part]()
+        sys.stdout.write(f"{part}: {time.perf_counter() - start:.0f} s\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="+", choices=[*PARTS, "algorithms"])
+    parser.add_argument("--algorithms", nargs="+", default=list(ALGORITHMS), help="ids, for that part")
+    given = parser.parse_args()
+    main(given.parts, given.algorithms)
