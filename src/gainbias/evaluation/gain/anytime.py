@@ -96,8 +96,8 @@ class ConfidenceSequence:
     first_look : int, optional
         Steps of each chain before the first interval. By default it is found: the rewards are judged at
         `next_check`, and the first look is where they are at least `FIRST_TIMES` autocorrelation times and
-        nothing speaks against an interval. That depends on how rewards vary, and hardly on where their mean
-        is, so it does not spoil the sequence (`benchmarks/anytime.py`).
+        there is no reason to doubt an interval. That depends on how rewards vary, and hardly on where
+        their mean is, so it does not spoil the sequence (`benchmarks/anytime.py`).
 
     Attributes
     ----------
