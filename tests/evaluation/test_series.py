@@ -435,7 +435,7 @@ class TestWrongInput:
             (
                 "semicolon.csv",
                 "ms;k\n1;2\n",
-                "head of the file is 'ms;k': columns must be separated by commas",
+                "header of the file is 'ms;k': columns must be separated by commas",
             ),
         ],
     )

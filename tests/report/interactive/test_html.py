@@ -60,7 +60,7 @@ def test_the_first_screen_says_what_held(page, tables):
     """A sentence for each protocol, with the runs of each claim that did not hold, above the tabs."""
     first = unescape(page.read_text().split('<div role="tablist"')[0])
     sentences = headline(tables.verdicts)
-    assert [("literal" in held, "inferred" in held, "fair" in held) for held, _ in sentences] == [
+    assert [("Literal" in held, "Inferred" in held, "Fair" in held) for held, _ in sentences] == [
         (False, False, True),  # the protocol that treats all methods alike begins
         (True, False, False),
         (False, True, False),
