@@ -74,6 +74,8 @@ def read_plain(path: Path) -> bytes:
     gainbias.store.DamagedError: /dev/zero is not a plain file: remove it
     """
     check_plain(path)
+    if not path.exists():  # also where a link leads nowhere, or to itself
+        raise FileNotFoundError(errno.ENOENT, "there is no file", str(path))
     with open(path, "rb") as file:
         content = file.read(MOST_FILE_BYTES + 1)
     if len(content) > MOST_FILE_BYTES:
@@ -188,7 +190,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     (['note.txt'], 'part one, part two')
     >>> folder.cleanup()
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _check_place(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -202,6 +204,16 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             os.unlink(name)
         raise
     _sync_folder(path.parent)
+
+
+def _check_place(path: Path) -> None:
+    """Make the folder of a file that is to be written; raise ValueError if something is in the way."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ValueError(f"{path.parent} is not a folder: remove what is in its way") from None
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: remove it, or name another file")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -251,6 +252,23 @@ class TestFolders:
         found = gb.evaluate_log(path)
         assert found.diagnostics.num_transitions == 7 * 250 - 1
         assert "part-7.parquet has no column 'reward'" in found.diagnostics.warnings[0]
+
+    @pytest.mark.parametrize("zoned", ["part-7", "the others"])
+    def test_times_with_a_zone_beside_others_without(self, frame, tmp_path, zoned):
+        path = stored(frame, tmp_path, "folder")
+        for file in path.glob("part-*.parquet"):
+            part = pandas.read_parquet(file)
+            at = pandas.date_range(
+                f"2024-01-{1 + int(file.stem[5:]):02}", periods=len(part), freq="min", unit="us"
+            )
+            has_zone = (file.stem == "part-7") == (zoned == "part-7")
+            part.assign(at=at.tz_localize("Europe/Paris") if has_zone else at).to_parquet(file)
+        found = gb.evaluate_log(path, time="at")
+        assert found.diagnostics.num_transitions == 7 * 250 - 1
+        words = "a time zone, and none" if zoned == "part-7" else "no time zone, and one"
+        expected = rf"row 1750, .* column 'at' of .*part-7.parquet has {words} in .*part-0.parquet"
+        assert re.search(expected, found.diagnostics.warnings[0])
+        assert gb.evaluate_log(path).diagnostics.num_transitions == 3_000 - 1  # nobody asks for the column
 
     def test_a_damaged_file_is_named_by_its_row(self, frame, tmp_path):
         path = stored(frame, tmp_path, "folder")

@@ -308,6 +308,8 @@ def in_words(error: Exception, options: argparse.Namespace) -> str:
     if isinstance(error, PermissionError) and error.filename is not None:
         path = os.fsdecode(error.filename)
         return f"you have no permission to use {path}: change its permissions, or name another place"
+    if isinstance(error, NotADirectoryError | FileExistsError) and error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: what is in its way is not a folder: remove it"
     if not isinstance(error, FileNotFoundError) or error.filename is None:
         return as_typed(str(error), options)
     path = os.fsdecode(error.filename)

@@ -135,7 +135,7 @@ class Results(InNotebooks):
         if not path.exists():
             raise ValueError(f"{self.folder} holds no manifest.json: finish the study with --resume")
         try:
-            return read_object(path)
+            return stored_manifest(path)
         except DamagedError as error:
             raise DamagedError(f"{error}, and write it again with --resume") from error
 
@@ -187,8 +187,20 @@ class Results(InNotebooks):
         check_plain(path)
         try:
             return pandas.read_parquet(path)
+        except PermissionError:
+            raise
         except (ValueError, OSError) as error:  # as pyarrow has it for bytes that are no table
             raise DamagedError(f"{path} is damaged: write it again with --resume ({error})") from error
+
+    def table_to_show(self, table: str, manifest: Mapping[str, Any]) -> Path | None:
+        """Return where a table is that can be opened; None if there is none because every unit failed."""
+        path = self.folder / f"{table}.parquet"
+        check_plain(path)
+        if path.exists():
+            return path
+        if manifest.get("tables"):
+            raise ValueError(f"{path} is missing: write it again with --resume")
+        return None
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the table "runs" of the finished study: a row for each lane, checkpoint and metric."""
@@ -247,10 +259,10 @@ class Results(InNotebooks):
         words = [
             f"{path} is not a plain file: remove it" for path in found if path.exists() and not path.is_file()
         ]
-        folders = (self.log.folder, self.folder / "report", self.folder / PROBLEMS)
+        names = ("units", "report", EARLIER + "report", PROBLEMS)
         return words + [
             f"{path} is not a folder: remove it"
-            for path in folders
+            for path in (self.folder / name for name in names)
             if os.path.lexists(path) and not path.is_dir()
         ]
 
@@ -296,7 +308,12 @@ class Results(InNotebooks):
         """The code of each reach that the study was last begun with; none if an older version did it."""
         listed = self._read_json("study.json").get("codes")
         found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-        return {tuple(each["reach"]): str(each["code"]) for each in found if {"reach", "code"} <= each.keys()}
+        pairs = [(each.get("reach"), each.get("code")) for each in found]
+        return {
+            tuple(map(str, reach)): code
+            for reach, code in pairs
+            if isinstance(reach, list) and isinstance(code, str)
+        }
 
     def made_with(self) -> dict[str, dict[str, Any]]:
         """Return which sources and versions stored units may come from.
@@ -423,7 +440,8 @@ class Results(InNotebooks):
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write what was run, how, and with what; with that a study is finished."""
-        content = json.dumps({"schema": SCHEMA, **manifest}, indent=2, allow_nan=False).encode()
+        said = json.loads(json.dumps({"schema": SCHEMA, **manifest}, allow_nan=False))
+        content = json.dumps({**said, "checksum": _checksum_of(said)}, indent=2).encode()
         note = self._read_json("study.json")
         with disk_full_in_words(self.folder):
             write_whole(self.folder / "manifest.json", content)
@@ -432,6 +450,20 @@ class Results(InNotebooks):
 
     def _card(self) -> Card:
         return Card("Results", {"folder": self.folder, "": "to_frame() is the table of all runs"})
+
+
+def stored_manifest(path: Path) -> dict[str, Any]:
+    """Return what a manifest says; raises DamagedError if it is not as it was written."""
+    manifest = read_object(path)
+    own = _checksum_of(manifest)
+    if manifest.get("checksum", own) != own:  # which those of older versions have not
+        raise DamagedError(f"{path} is damaged: its checksum does not match")
+    return manifest
+
+
+def _checksum_of(manifest: Mapping[str, Any]) -> str:
+    said = {name: value for name, value in manifest.items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _has_failed(unit: Unit, records: Mapping[str, StoredRecord]) -> bool:

@@ -113,7 +113,7 @@ def answer_of(unit: Unit) -> UnitAnswer:
     with Watch.silence():
         try:
             payload = packed(unit.compute())
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return UnitAnswer(unit.id, None, _in_words(error), time.perf_counter() - started)
     return UnitAnswer(unit.id, payload, seconds=time.perf_counter() - started)
 
@@ -143,14 +143,14 @@ def answers_together(units: Sequence[LanesUnit], device: str) -> list[UnitAnswer
                 payloads = [packed(tables) for tables in group[0].compute_together(group, device)]
                 took = (time.perf_counter() - started) / len(group)
                 answers = [UnitAnswer(u.id, p, seconds=took) for u, p in zip(group, payloads, strict=True)]
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 took = (time.perf_counter() - started) / len(group)
                 answers = [UnitAnswer(unit.id, None, _in_words(error), took) for unit in group]
         found |= {answer.id: answer for answer in answers}
     return [found[unit.id] for unit in units]
 
 
-def _in_words(error: Exception) -> str:
+def _in_words(error: BaseException) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({os.path.basename(last.filename)}, line {last.lineno})"
 

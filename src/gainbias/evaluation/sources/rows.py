@@ -206,16 +206,19 @@ class _Reader:
             if late.any():
                 self.odd.append(Flaw(int(np.argmax(late)), "its time is after the given end, end=..."))
             counts |= to_end & ~late
-        return counts, np.where(counts, durations, 0.0)
+        durations[~counts] = 0.0
+        return counts, durations
 
     def _by_durations(self, inside: Bools) -> tuple[Bools, Floats]:
         """Return which rows count, and how long they last; only a last row may not say it."""
         durations = self.chunk["duration"]
         missing = np.isnan(durations)
-        if (missing & (inside | self.ended)).any():
-            row = int(np.argmax(missing & (inside | self.ended)))
-            self.odd.append(Flaw(row, "the duration is missing"))
-        return ~missing, np.where(missing, 0.0, durations)
+        if missing.any():
+            durations = np.where(missing, 0.0, durations)
+            between = missing & (inside | self.ended)
+            if between.any():
+                self.odd.append(Flaw(int(np.argmax(between)), "the duration is missing"))
+        return ~missing, durations
 
     def _flags(self, role: str) -> Bools:
         if role not in self.chunk:
@@ -304,7 +307,8 @@ class _Reader:
         states, rewards = chunk["state"][:size], chunk["reward"][:size].astype(np.float64)
         if "reward_rate" in chunk:
             rewards = rewards + chunk["reward_rate"][:size] * durations
-        left = np.where(self.ended[:size], Left.BY_END, Left.BY_STEP).astype(np.int8)
+        left = np.full(size, Left.BY_STEP, dtype=np.int8)
+        left[self.ended[:size]] = Left.BY_END
         left[~counts] = Left.BY_CUT
         stops = (self.leaves | self.gap)[:size] & counts & ~self.ended[:size]
         if "next" not in chunk or not stops.any():
@@ -403,7 +407,8 @@ def _without_odd_rows(chunk: Chunk) -> tuple[Chunk, Flaw | None]:
         wanted = "true or false" if kinds == "b" else "numbers"
         place = _first_odd(column, kinds)
         if place < len(column):
-            what = f"the {role} is {column[place]!r}, must be {wanted} (dtype {column.dtype})"
+            [odd] = column[place : place + 1].tolist()
+            what = f"the {role.replace('_', ' ')} is {odd!r}, must be {wanted} (dtype {column.dtype})"
             found.append(Flaw(place, what))
         mixed.append(role)
     first = min(found, default=None)

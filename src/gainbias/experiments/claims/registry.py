@@ -47,6 +47,7 @@ CLAIMS: dict[str, Claim] = {
     for claim in (
         eta_order.INDEPENDENT_CLAIM,
         eta_order.ALONG_CHAIN_CLAIM,
+        eta_order.SINGLE_CLAIM,
         parity.ORDER_CLAIM,
         parity.ANSWER_CLAIM,
         bridge.CLAIM,
