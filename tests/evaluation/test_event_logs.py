@@ -380,7 +380,7 @@ class TestTrajectories:
         log["terminated"] = [False] * 5 + [True] + [False] * 6
         estimate = gb.evaluate_log(log, time="at")
         assert (
-            "row 5 of the log: it ends an episode (terminated), and the clock starts anew"
+            "row 5 of the log: it ends an episode (terminated), and the clock restarts after it"
             in (estimate.diagnostics.warnings[0])
         )
         assert estimate.gain == pytest.approx(6.0 / 8.0)
@@ -525,12 +525,12 @@ class TestBadInput:
     def test_out_of_order(self):
         log = self.changed(5, 7.5)
         estimate, words, made = warned(log)
-        assert "row 4 of the log: the time of the row behind it is earlier than its own" in words
+        assert "row 4 of the log: the time of the row after it is earlier than its own" in words
         assert "gaps='break'" in words
         assert (made, estimate.diagnostics.duration) == (4, 8.0)
         broken = evaluated(log, gaps="break")
         assert broken.diagnostics.duration == 8.0 + 2.0
-        assert any("gaps in the log, the first behind row 4" in note for note in broken.diagnostics.notes)
+        assert any("gaps in the log, the first after row 4" in note for note in broken.diagnostics.notes)
 
     def test_missing(self):
         for log in (
@@ -550,7 +550,7 @@ class TestBadInput:
             return SMALL | {"at": np.array(texts, dtype=object)}
 
         for wrong in ("soon", True):
-            assert f"row 5 of the log: the time is {wrong!r}, which is no time" in warned(mixed(wrong))[1]
+            assert f"row 5 of the log: the time is {wrong!r}, which is not a time" in warned(mixed(wrong))[1]
         words = warned(mixed(17.5))[1]
         assert "row 5 of the log: the time is 17.5, of another kind than those before it" in words
         with pytest.raises(ValueError, match="column 'at' must have times or durations, found bool"):
@@ -633,7 +633,7 @@ class TestBadInput:
 
     def test_an_end_before_the_last_row(self):
         estimate, words, made = warned(SMALL, end=9.0)
-        assert "row 6 of the log: its time is behind the end that was given" in words
+        assert "row 6 of the log: its time is after the given end" in words
         assert (made, estimate.gain) == (5, pytest.approx(PAID / 8.0 - 4.0 / 8.0))
 
     def test_a_rate_that_is_no_number(self):
@@ -702,7 +702,7 @@ class TestBadInput:
         assert (
             cli.main(["evaluate", "FrozenLake-v1", "--policy", "random", "--time", "at"]) == cli.WRONG_INPUT
         )
-        assert "is no log: leave out --time" in capsys.readouterr().err
+        assert "is not a log: leave out --time" in capsys.readouterr().err
 
 
 class TestSeries:

@@ -183,7 +183,7 @@ class TestWrongFiles:
         path = stored(long, tmp_path, kind)
         path.write_bytes(path.read_bytes()[:-20_000])
         found = gb.evaluate_log(path)
-        assert "or one behind it, cannot be read" in found.diagnostics.warnings[0]
+        assert "or one after it, cannot be read" in found.diagnostics.warnings[0]
         assert 1_000 < found.diagnostics.num_transitions < 20_000
 
     def test_something_else(self, tmp_path):
@@ -196,7 +196,7 @@ class TestWrongFiles:
             ("x.csv", "cannot be read|not a CSV file|must be numbers"),
             ("x.csv.gz", "x.csv.gz is not a CSV file that can be read"),
             ("x.jsonl.gz", "x.jsonl.gz cannot be read"),
-            ("x.jsonl", "row 0 is no JSON"),
+            ("x.jsonl", "row 0 is not JSON"),
             ("y.jsonl.gz", "is empty"),
         ):
             with pytest.raises(ValueError, match=message):
@@ -207,7 +207,7 @@ class TestWrongFiles:
             monkeypatch.setattr(readers, "BLOCK_OF_BYTES", 2**8)
         lines = [json.dumps({"state": k % 2, "reward": 1.0}) for k in range(40)]
         (tmp_path / "x.jsonl").write_text("\n".join([*lines, "[1, 2]", *lines]))
-        with pytest.raises(BrokenStream, match="row 40 is no object with named columns"):
+        with pytest.raises(BrokenStream, match="row 40 is not an object with named columns"):
             list(table_of(tmp_path / "x.jsonl", 100).chunks({"reward": "reward"}))
         assert gb.evaluate_log(tmp_path / "x.jsonl").diagnostics.num_transitions == 39
 
@@ -275,4 +275,4 @@ class TestFolders:
         (path / "part-7.parquet").write_bytes(b"PAR1 and nothing else")
         found = gb.evaluate_log(path)
         assert found.diagnostics.num_transitions == 7 * 250 - 1
-        assert "row 1750, or one behind it, cannot be read" in found.diagnostics.warnings[0]
+        assert "row 1750, or one after it, cannot be read" in found.diagnostics.warnings[0]

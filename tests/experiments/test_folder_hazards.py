@@ -111,7 +111,7 @@ def test_what_is_no_file_is_named_and_removing_it_is_enough(
     finished: Path, folder: Path, name: str, odd: Look
 ) -> None:
     odd(folder / name)
-    message = f"{name} is no plain file: remove it"
+    message = f"{name} is not a plain file: remove it"
     with pytest.raises(DamagedError, match=message):
         resume(folder)
     if name == "study.json":
@@ -259,7 +259,7 @@ def test_a_description_that_was_edited_is_named_with_its_file(finished: Path, fo
 @pytest.mark.parametrize("odd", ODD)
 def test_a_page_of_a_table_that_is_none_is_not_waited_for(folder: Path, odd: Look) -> None:
     odd(folder / "runs.parquet")
-    with pytest.raises(ValueError, match=r"runs\.parquet is no plain file: remove it"):
+    with pytest.raises(ValueError, match=r"runs\.parquet is not a plain file: remove it"):
         write_page(folder, folder / "page.html")
 
 
@@ -308,7 +308,7 @@ def test_what_is_no_folder(folder: Path, name: str) -> None:
     shutil.rmtree(folder / name, ignore_errors=True)
     for make in (lambda path: path.symlink_to(folder / "nowhere"), Path.touch, os.mkfifo):
         make(folder / name)
-        with pytest.raises(DamagedError, match=f"{name} is no folder: remove it"):
+        with pytest.raises(DamagedError, match=f"{name} is not a folder: remove it"):
             resume(folder)
         (folder / name).unlink()
     assert resume(folder).manifest["units"] == 4
@@ -317,7 +317,7 @@ def test_what_is_no_folder(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("make", [Path.touch, lambda path: path.symlink_to("nowhere"), os.mkfifo])
 def test_a_results_folder_that_is_none(tmp_path: Path, make: Look) -> None:
     make(tmp_path / "results")
-    with pytest.raises(ValueError, match="results is no folder: choose another one"):
+    with pytest.raises(ValueError, match="results is not a folder: choose another one"):
         resume(tmp_path / "results")
 
 
@@ -358,7 +358,7 @@ def test_files_of_another_user(folder: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(store, "open", protected, raising=False)
     for words in (["--status"], ["--verify"]):
         assert cli.main(["sweep", *words, str(folder)]) == cli.WRONG_INPUT
-        assert "segment-000000.log may not be used by this user: have its permi" in capsys.readouterr().err
+        assert "segment-000000.log: change its permissions" in capsys.readouterr().err
     with pytest.raises(PermissionError):
         resume(folder)
 

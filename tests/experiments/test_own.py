@@ -325,7 +325,7 @@ class TestProblems:
         path.write_bytes(b"PK no archive")
         found = verify(results.folder, 4, workers=1)
         assert (found.checked, found.identical, found.passed) == (2, 2, False)
-        assert found.damaged == [f"{path} is no .npz file"]
+        assert found.damaged == [f"{path} is not an .npz file"]
         gb.sweep(study, results.folder, workers=1, resume=True)
         assert verify(results.folder, 4, workers=1).passed
 
@@ -386,7 +386,7 @@ class TestProblems:
 
     def test_a_pipe_is_not_waited_for(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "chain.npz")
-        with pytest.raises(ValueError, match="is no plain file"):
+        with pytest.raises(ValueError, match="is not a plain file"):
             gb.Study(**COMMON, algorithms=["lstd"], tasks=[{"npz": str(tmp_path / "chain.npz")}])
 
     @pytest.mark.parametrize(

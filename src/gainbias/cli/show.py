@@ -42,7 +42,7 @@ MOST_FAILURES = 10
 
 def show_demo(answer: dict[str, Any]) -> None:
     """Show what was asked of a small queue, each answer beside the exact one, and where the page is."""
-    table = Table(Column("what one has, and asks"), "answer", "exact", show_lines=True)
+    table = Table(Column("data and question"), "answer", "exact", show_lines=True)
     for one in answer["answers"]:
         asked = f"{one['have']}. {one['question']}"
         table.add_row(escape(asked[:1].upper() + asked[1:]), escape(one["answer"]), f"{one['exact']:.6g}")
@@ -545,7 +545,7 @@ def show_verification(answer: dict[str, Any]) -> None:
     for words in answer["damaged"][:MOST_FAILURES]:
         console.print(f"[bold]DAMAGED[/bold] {escape(printable(words))}")
     if answer["damaged"]:
-        console.print("what is damaged or missing is mended by --resume; what is in its way, remove")
+        console.print("--resume repairs what is damaged or missing; remove what is in its way")
     for path in answer["foreign"][:MOST_FAILURES]:
         console.print(f"none of the study's, or not all of it, and left alone: {escape(printable(path))}")
 

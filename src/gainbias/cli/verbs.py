@@ -202,6 +202,11 @@ def _sample_complexities(options: argparse.Namespace) -> int:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
+    with arguments.standard_input_as_file(options):
+        return _evaluate_source(options)
+
+
+def _evaluate_source(options: argparse.Namespace) -> int:
     from gainbias.cli.show import show_estimate
 
     if (settings := arguments.series_settings(options)) is not None:

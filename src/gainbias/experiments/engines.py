@@ -535,7 +535,7 @@ async def _greet(address: str) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence the log of Dask in a ``with`` block: our own message says once what went wrong."""
-    require("cluster", "distributed")
+    require("distributed")
     import distributed  # noqa: F401  sets up logging
 
     loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "core", "comm")]

@@ -141,7 +141,7 @@ class Results(InNotebooks):
 
     @property
     def note(self) -> dict[str, Any]:
-        """What the folder was begun for, from the file ``study.json``."""
+        """What the folder was made for, from the file ``study.json``."""
         note = self.folder / "study.json"
         if not note.exists():
             raise ValueError(f"{self.folder} holds no study: name the folder of one")
@@ -160,7 +160,7 @@ class Results(InNotebooks):
 
     @property
     def outdated(self) -> str:
-        """Why tables and manifest are of an earlier state, in words; empty if they are of the study.
+        """Why tables and manifest are out of date, in words; empty if they are not.
 
         While a study is resumed, and if that is interrupted, the tables from before stay as they are.
         """
@@ -172,7 +172,7 @@ class Results(InNotebooks):
         return f"{self.folder}: {words}" if resumed else ""
 
     def frame(self, table: str) -> pandas.DataFrame:
-        """Return a table of the finished study, such as "runs"; warns if it is of an earlier state."""
+        """Return a table of the finished study, such as "runs"; warns if it is out of date."""
         if self.outdated:
             warnings.warn(self.outdated, UserWarning, stacklevel=2)
         return self.read_table(table)
@@ -229,7 +229,7 @@ class Results(InNotebooks):
         if overwrite and resume:
             raise ValueError("overwrite starts afresh and resume goes on: choose one")
         if os.path.lexists(self.folder) and not self.folder.is_dir():
-            raise ValueError(f"{self.folder} is no folder: choose another one")
+            raise ValueError(f"{self.folder} is not a folder: choose another one")
         for odd in self.odd_files():
             raise DamagedError(odd)
         if not (self.folder / "study.json").exists():
@@ -252,16 +252,16 @@ class Results(InNotebooks):
                 )
 
     def odd_files(self) -> list[str]:
-        """Return what has a name of ours and cannot be ours, such as a pipe, in words: it is in the way."""
+        """Return in words what stands where our files should be and cannot be ours, such as a pipe."""
         own = ["study.json", "manifest.json", MADE_WITH, "units/lock"]
         tables = [path for ending in ("parquet", "csv.gz") for path in self.folder.glob(f"*.{ending}")]
         found = [*(self.folder / name for name in own), *tables]
         words = [
-            f"{path} is no plain file: remove it" for path in found if path.exists() and not path.is_file()
+            f"{path} is not a plain file: remove it" for path in found if path.exists() and not path.is_file()
         ]
         names = ("units", "report", EARLIER + "report", PROBLEMS)
         return words + [
-            f"{path} is no folder: remove it"
+            f"{path} is not a folder: remove it"
             for path in (self.folder / name for name in names)
             if os.path.lexists(path) and not path.is_dir()
         ]
@@ -343,7 +343,7 @@ class Results(InNotebooks):
             return {}
 
     def is_readable(self, name: str) -> bool:
-        """Whether a file of JSON is whole, or not there."""
+        """Whether a JSON file is complete, or absent."""
         with contextlib.suppress(FileNotFoundError, DamagedError):
             read_object(self.folder / name)
             return True
@@ -359,7 +359,7 @@ class Results(InNotebooks):
             write_whole(self.folder / MADE_WITH, json.dumps(known, indent=1, sort_keys=True).encode())
 
     def finished(self, units: Iterable[Unit]) -> tuple[set[str], list[str]]:
-        """Return the ids of units that are stored whole, and of those whose records are damaged."""
+        """Return the ids of units that are stored completely, and of those whose records are damaged."""
         records, whole, damaged = self.log.records(), set(), []
         for unit in units:
             if unit.id in records:

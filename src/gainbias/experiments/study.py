@@ -275,7 +275,7 @@ class Study(InNotebooks):
     def cells(
         self, code: str | Mapping[Reach, str] | None = None, *, first_only: bool = False
     ) -> Iterator[Cell]:
-        """Iterate over the units, instance by instance: an early stop has something of everything.
+        """Iterate over the units, instance by instance, so that a study stopped early has some of everything.
 
         Parameters
         ----------

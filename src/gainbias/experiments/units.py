@@ -218,7 +218,7 @@ def unit_fault(unit: Unit) -> str:
         what = ["gainbias", "its dependencies", *(name for name in unit.reach if "gainbias" not in name)]
         return (
             f"would compute {unit.label} with other code than was planned: have the same versions of "
-            f"{', '.join(what)} everywhere, then start workers anew"
+            f"{', '.join(what)} everywhere, then restart the workers"
         )
     if not has_one_thread():
         return (
@@ -235,7 +235,7 @@ def code_fault(codes: set[str]) -> str:
         return ""
     return (
         f"has gainbias {code_version()} with its dependencies, and the study was planned with "
-        f"{', '.join(sorted(codes - own))}: install the same versions everywhere, then start workers anew"
+        f"{', '.join(sorted(codes - own))}: install the same versions everywhere, then restart the workers"
     )
 
 

@@ -334,7 +334,7 @@ def _warning(manifest: Mapping[str, Any], left_out: str) -> str:
     return "".join(f'<p class="warning" role="note">{escape(text)}</p>' for text in texts)
 
 
-ANSWER_HEADER = ("Task", "Least error", "Step size", "Error at the end", "95 % interval", "How sure")
+ANSWER_HEADER = ("Task", "Smallest error", "Step size", "Error at the end", "95 % interval", "How sure")
 
 
 def _answer_table(best: DataFrame) -> str:
@@ -407,7 +407,7 @@ def how_sure(rows: DataFrame) -> str:
         return "all diverged"
     said = ["a better step size may lie beyond the grid"] if first.at_edge else []
     if first.instances < FEWEST_INSTANCES:
-        return "; ".join([f"cannot be said: only {_count(first.instances, 'instance')}", *said])
+        return "; ".join([f"cannot be said: measured on only {_count(first.instances, 'instance')}", *said])
     rivals = others.loc[others["low"] <= first.high, "series"].tolist()
     if rivals:
         more = f" and {len(rivals) - MOST_RIVALS} more" if len(rivals) > MOST_RIVALS else ""

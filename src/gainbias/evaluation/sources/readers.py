@@ -124,7 +124,7 @@ def requests_in(path: str | os.PathLike[str]) -> RequestLog | None:
 def _of_path(path: str, size: int) -> Table:
     if not os.path.exists(path):
         raise ValueError(f"there is no file {path}")
-    require("data", "pyarrow")
+    require("pyarrow")
     if os.path.isdir(path):
         return _folder(path, size)
     if path.lower().endswith(ENDS_OF_CSV):
@@ -338,7 +338,7 @@ def _chunks_of(
                     yield _arrow_chunk(batch.slice(start, size), roles)
                 rows += batch.num_rows
         except (pyarrow.ArrowInvalid, *DAMAGED_FILE) as error:
-            raise BrokenStream(f"row {rows}, or one behind it, cannot be read: {error}") from error
+            raise BrokenStream(f"row {rows}, or one after it, cannot be read: {error}") from error
 
     return chunks
 
@@ -488,7 +488,7 @@ def _arrow_table(log: Any, size: int) -> Table:
 
 
 def _arrow_stream(log: Any, size: int) -> Table:
-    require("data", "pyarrow")
+    require("pyarrow")
     from pyarrow import RecordBatchReader
 
     if isinstance(log, RecordBatchReader):

@@ -109,7 +109,7 @@ def row_pieces(
         if gaps == "break" and reader.gap.any():
             row = offset + int(np.flatnonzero(reader.gap)[0])
             _note_once(
-                notes, f"there are gaps in the log, the first behind row {row}: each is taken as a break"
+                notes, f"there are gaps in the log, the first after row {row}: each is taken as a break"
             )
         if len(path):
             yield path
@@ -195,9 +195,7 @@ class _Reader:
         counts = (inside & ~self.gap) | (self.ended & ~anew & ~is_last)
         if (self.ended & anew).any():
             row = int(np.argmax(self.ended & anew))
-            words = (
-                "it ends an episode (terminated), and the clock starts anew behind it: how long it lasted "
-            )
+            words = "it ends an episode (terminated), and the clock restarts after it: how long it lasted "
             self.odd.append(
                 Flaw(row, f"{words}is not known, a column of durations would say it (duration=...)")
             )
@@ -206,9 +204,7 @@ class _Reader:
             durations[to_end] = clock.between(begin[to_end], clock.end)
             late = to_end & (durations < 0.0)
             if late.any():
-                self.odd.append(
-                    Flaw(int(np.argmax(late)), "its time is behind the end that was given, end=...")
-                )
+                self.odd.append(Flaw(int(np.argmax(late)), "its time is after the given end, end=..."))
             counts |= to_end & ~late
         durations[~counts] = 0.0
         return counts, durations
@@ -284,12 +280,12 @@ class _Reader:
     def _gap_in_words(self, row: int) -> str:
         chunk = self.chunk
         if "next" in chunk and self._differs("next", chunk["next"], self._following("state"))[row]:
-            words = f"its next state is {chunk['next'][row]}, the row behind it is at "
+            words = f"its next state is {chunk['next'][row]}, the row after it is at "
             words += f"{self._following('state')[row]}"
         elif self.clock is not None and self._is_backwards(row):
-            words = "the time of the row behind it is earlier than its own"
+            words = "the time of the row after it is earlier than its own"
         else:
-            words = f"its step is {chunk['step'][row]}, the row behind it has {self._following('step')[row]}"
+            words = f"its step is {chunk['step'][row]}, the row after it has {self._following('step')[row]}"
         return (
             f"{words}. Rows are missing or not in the order of time: sort them, tell episodes apart by a "
             "column, or pass gaps='break'"

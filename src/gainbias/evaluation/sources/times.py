@@ -262,7 +262,7 @@ class RowClock:
             try:
                 moment = _moment(entry)
             except (TypeError, ValueError, OverflowError, AttributeError):
-                flaw = Flaw(place, f"the {self.role} is {entry!r}, which is no time")
+                flaw = Flaw(place, f"the {self.role} is {entry!r}, which is not a time")
                 break
             if isinstance(moment, datetime):
                 has_zone = moment.tzinfo is not None
@@ -297,7 +297,7 @@ def _moment(entry: Any) -> Any:
     if isinstance(entry, np.datetime64 | np.timedelta64):
         return entry.astype(f"{entry.dtype.kind}8[us]").item()
     if isinstance(entry, bool | np.bool_):
-        raise TypeError("true and false are no times")
+        raise TypeError("true and false are not times")
     if isinstance(entry, str | bytes):
         text = entry if isinstance(entry, str) else entry.decode()
         with suppress(ValueError):
