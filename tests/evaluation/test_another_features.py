@@ -260,6 +260,7 @@ class TestWhatFeaturesCannotExpress:
         log = {"state": logs.states[0], "a": logs.actions[0], "reward": logs.rewards[0]}
         return made, gb.evaluate_log(log, action="a", policy=made.chances, **settings)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["line", "spring"])
     def test_polynomials_that_are_too_poor(self, name: str):
         made, found = self.found(name, 20_000, 3, features="polynomial,3")
