@@ -19,6 +19,7 @@ from gainbias.experiments.claims.claim import QUICK, Chart, ClaimResult, Line, P
 from gainbias.experiments.results import MADE_WITH
 from gainbias.report.figures.style import (
     FAINT,
+    MARKS,
     OKABE_ITO,
     SIZES,
     LineStyle,
@@ -233,7 +234,7 @@ def _number_text(value: float) -> str:
 HEIGHTS = {"two-column": 3.2, "one-column": 3.0}
 """Of charts, in inches; in one column the legend stands below."""
 
-CLAIM_STYLES = [LineStyle(colour, marker) for colour, marker in zip(OKABE_ITO, "os^DvPX", strict=True)]
+CLAIM_STYLES = [LineStyle(colour, marker) for colour, marker in zip(OKABE_ITO, MARKS, strict=True)]
 """For lines that are not named after an algorithm."""
 
 

@@ -140,9 +140,7 @@ COMPARED_NOTE = (
     "the printed value, runs equal to it as printed counted half."
 )
 FEWEST_FOR_BOLD = 5
-BOLD_NOTE = (
-    f"Bold: the smallest mean of its task, as printed; nothing is bold with fewer than {FEWEST_FOR_BOLD} runs."
-)
+BOLD_NOTE = f"Bold: the smallest mean of its task, as printed; nothing is bold with fewer than {FEWEST_FOR_BOLD} runs."
 
 
 def tables_section(tables: StudyTables) -> str:
