@@ -12,7 +12,6 @@ from sphinx.util.docutils import SphinxDirective
 from docs._ext.execute import Session
 from docs._ext.pictures import save_pair
 
-
 WIDE = 5.0
 """A figure of more inches scrolls on a phone: its letters would be too small to read."""
 

@@ -476,9 +476,9 @@ def chart_data(points: DataFrame, best: DataFrame) -> dict[str, Any]:
     dict
         "tasks" and "metrics"; "series" by name, with their looks; "shared", step sizes that several series
         have; "points" by task, metric and series: errors at the last step by step size, the best step
-        size, and learning curves by step size; "instances" by task, which errors at best steps are measured on;
-        "together", tasks whose best steps are chosen on the same ones; "overPaths", tasks with intervals over the paths of one
-        instance; "exact", whether there are exact curves beside them;
+        size, and learning curves by step size; "instances" by task, on which errors at best steps are
+        measured; "together", tasks whose best steps are chosen on the same ones; "overPaths", tasks with
+        intervals over the paths of one instance; "exact", whether there are exact curves beside them;
         "leftOut", how many curves are not there; "thinned", whether checkpoints were left out.
     """
     (points, over_paths), (best, _) = for_charts(points), for_charts(best)

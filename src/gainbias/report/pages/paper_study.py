@@ -140,7 +140,10 @@ COMPARED_NOTE = (
     "the printed value, runs equal to it as printed counted half."
 )
 FEWEST_FOR_BOLD = 5
-BOLD_NOTE = f"Bold: the smallest mean of its task, as printed; nothing is bold with fewer than {FEWEST_FOR_BOLD} runs."
+BOLD_NOTE = (
+    f"Bold: the smallest mean of its task, as printed, of {FEWEST_FOR_BOLD} or more runs; other methods "
+    "may be as good."
+)
 
 
 def tables_section(tables: StudyTables) -> str:
