@@ -199,8 +199,7 @@ class GpuProcess:
         self.rate, self.num_states, self.labels = mrp.rate, mrp.num_states, mrp.labels
         self.expected, self.doubled_entries = None, None
         if mrp.expected is not None:
-            rewards, doubt = mrp.expected
-            self.expected = Expected(_doubled(rewards), _vector(doubt))
+            self.expected = Expected(_doubled(mrp.expected.rewards), _vector(mrp.expected.doubt))
         if mrp.doubled_entries is not None:
             self.doubled_entries = _doubled(mrp.doubled_entries)
         self.notes: tuple[str, ...] = (f"on a GPU: {device_name()}",)
@@ -247,8 +246,8 @@ def _refuse_what_needs_the_processor(mrp: MarkovRewardProcess, rewards: list[Flo
     needed = bytes_needed(mrp, len(rewards))
     if needed > free:
         raise ValueError(
-            f"{mrp.num_states:,} states with {mrp.csr.nnz:,} transitions need about {needed / 2**30:.3g} GB of "
-            f"the GPU's memory, and {free / 2**30:.3g} GB are free: use device='cpu'"
+            f"{mrp.num_states:,} states with {mrp.csr.nnz:,} transitions need about "
+            f"{needed / 2**30:.3g} GB of the GPU's memory, and {free / 2**30:.3g} GB are free: use device='cpu'"
         )
     if max(mrp.max_abs_reward, *map(largest_of, rewards)) > 2.0**LARGEST_REWARD:
         raise ValueError(
