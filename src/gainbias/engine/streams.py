@@ -69,7 +69,7 @@ def stream_states(seeds: Sequence[int], *names: str) -> Words:
     """
     if max(seeds) >= 2 ** (32 * POOL):
         return np.array([_state_of(stream(seed, *names)) for seed in seeds], np.uint64).T.copy()
-    words = [np.array([seed >> 32 * place & MASK for seed in seeds], np.uint32) for place in range(POOL)]
+    words = _words(seeds)
     with np.errstate(over="ignore"):
         state_high, state_low, high, low = _expanded(words, _key(names))
         increment = (high << np.uint64(1)) | (low >> np.uint64(63)), (low << np.uint64(1)) | np.uint64(1)
@@ -126,6 +126,16 @@ def _word(high: Any, low: Any) -> Any:
 
 def _key(names: Sequence[str]) -> tuple[int, ...]:
     return tuple(zlib.crc32(name.encode()) for name in names)
+
+
+def _words(seeds: Sequence[int]) -> list[NDArray[np.uint32]]:
+    """Return the words of 32 bits of some seeds, the lowest first."""
+    rest = np.array(seeds, np.uint64 if max(seeds) < 2**64 else object)
+    words = []
+    for _ in range(POOL):
+        words.append((rest & MASK).astype(np.uint32))
+        rest = rest >> 32
+    return words
 
 
 def _state_of(generator: np.random.Generator) -> list[int]:
