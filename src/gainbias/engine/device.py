@@ -65,6 +65,10 @@ ERRORS, ROOM_FOR_VALUES = 12, 2
 """Errors that are measured of a lane: six for each of two aims; the rows before them are for values."""
 
 
+NO_SQUARES = (0.0,) * 6
+"""Sums of squares before the first state."""
+
+
 class DrawnMoves(NamedTuple):
     """Transitions of a stretch: (steps, paths) arrays."""
 
@@ -275,6 +279,21 @@ def _has_width(rows: type, num_features: int) -> Callable[[Any], bool]:
     return dense if rows is DenseRows else other
 
 
+def with_squares(
+    squares: tuple[float, ...], missed: float, share: float, law_mean: float, mean: float
+) -> tuple[float, ...]:
+    """Return sums of squares, with those of one more state: as they are, and after each mean is taken off."""
+    centred, quotient = missed - law_mean, missed - mean
+    return (
+        squares[0] + missed * missed,
+        squares[1] + share * (missed * missed),
+        squares[2] + centred * centred,
+        squares[3] + share * (centred * centred),
+        squares[4] + quotient * quotient,
+        squares[5] + share * (quotient * quotient),
+    )
+
+
 @cache
 def error_kernel(rows: type, num_features: int) -> Any:
     """Return a kernel that measures errors of weights, (d, lanes), in the order of a `CheckpointRecord`."""
@@ -282,26 +301,29 @@ def error_kernel(rows: type, num_features: int) -> Any:
 
     def measure_one(own: Any, place: int, rest: Any) -> None:
         rows, stick, out = rest
-        for target in range(len(stick.aims)):
-            law_mean, mean = -stick.aim_means[target, 0], -stick.aim_means[target, 1]
-            for j in range(own.weights.shape[0]):
-                law_mean += stick.means[0, j] * own.weights[j, 0]
-                mean += stick.means[1, j] * own.weights[j, 0]
-            full = full_law = centred = centred_law = quotient = quotient_law = 0.0
-            here, after = out[0, place : place + 1], out[1, place : place + 1]  # room, until the end
-            for s in range(len(stick.law)):
-                values(rows, s, s, own.weights, here, after)
-                missed, share = here[0] - stick.aims[target, s], stick.law[s]
-                full += missed * missed
-                full_law += share * (missed * missed)
-                centred += (missed - law_mean) * (missed - law_mean)
-                centred_law += share * ((missed - law_mean) * (missed - law_mean))
-                quotient += (missed - mean) * (missed - mean)
-                quotient_law += share * ((missed - mean) * (missed - mean))
-            first = ROOM_FOR_VALUES + 2 * target
-            out[first, place], out[first + 1, place] = math.sqrt(full), math.sqrt(full_law)
-            out[first + 4, place], out[first + 5, place] = math.sqrt(centred), math.sqrt(centred_law)
-            out[first + 8, place], out[first + 9, place] = math.sqrt(quotient), math.sqrt(quotient_law)
+        law_mean = mean = 0.0
+        for j in range(own.weights.shape[0]):
+            law_mean += stick.means[0, j] * own.weights[j, 0]
+            mean += stick.means[1, j] * own.weights[j, 0]
+        bias = paper = NO_SQUARES
+        here, after = out[0, place : place + 1], out[1, place : place + 1]
+        for first in range(0, len(stick.law), 2):
+            values(rows, first, min(first + 1, len(stick.law) - 1), own.weights, here, after)
+            for s in range(first, min(first + 2, len(stick.law))):
+                value, share = here[0] if s == first else after[0], stick.law[s]
+                bias = with_squares(
+                    bias, value - stick.aims[0, s], share,
+                    law_mean - stick.aim_means[0, 0], mean - stick.aim_means[0, 1],
+                )  # fmt: skip
+                paper = with_squares(
+                    paper, value - stick.aims[1, s], share,
+                    law_mean - stick.aim_means[1, 0], mean - stick.aim_means[1, 1],
+                )  # fmt: skip
+        for kind in range(3):
+            for norm in range(2):
+                row = ROOM_FOR_VALUES + 4 * kind + norm
+                out[row, place] = math.sqrt(bias[2 * kind + norm])
+                out[row + 2, place] = math.sqrt(paper[2 * kind + norm])
 
     parts, is_wide = (LanePart((num_features, 1), True),), _has_width(rows, num_features)
     along = around_lane(measure_one, Learned, parts, True, num_features <= MOST_OWN_NUMBERS)
