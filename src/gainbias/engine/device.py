@@ -58,12 +58,15 @@ MOST_LANE_STEPS = 2**34
 MOST_OWN_NUMBERS = 512
 """States with more numbers are not copied into the thread's own memory."""
 
+SHORT_STATE, FEW_REGISTERS = 32, 128
+"""With so few numbers in its state a thread gets so many registers at most: two for each number, and as many
+for the rest. More threads then work at once. A longer state would be pushed out into memory."""
+
 FOR_EVER = 2**62
 """More steps than any stretch has."""
 
 ERRORS, ROOM_FOR_VALUES = 12, 2
 """Errors that are measured of a lane: six for each of two aims; the rows before them are for values."""
-
 
 NO_SQUARES = (0.0,) * 6
 """Sums of squares before the first state."""
@@ -199,9 +202,9 @@ class Shapes(NamedTuple):
     notes: bool
 
     @property
-    def are_small(self) -> bool:
-        """Whether the state of a lane fits into the own memory of a thread."""
-        return sum(math.prod(part.shape) for part in self.parts) <= MOST_OWN_NUMBERS
+    def size(self) -> int:
+        """How many numbers there are in the state of a lane."""
+        return sum(math.prod(part.shape) for part in self.parts)
 
 
 @cache
@@ -255,7 +258,7 @@ def lane_kernel(
             begin = until
 
     is_wide = _has_width(rows, shapes.num_features)
-    along = around_lane(go, state, shapes.parts, laned, shapes.are_small)
+    along = around_lane(go, state, shapes.parts, laned, shapes.size <= MOST_OWN_NUMBERS)
 
     def advance(states: Any, params: Any, rows: Any, journey: Any, good: Ints, all_good: Ints) -> None:
         lane = lane_number()
@@ -264,7 +267,7 @@ def lane_kernel(
         if is_wide(rows) and not along(states, lane, (params, rows, journey)):
             good[lane] = all_good[0] = 0
 
-    return forms.kernel(advance)
+    return forms.kernel(advance, FEW_REGISTERS if shapes.size <= SHORT_STATE else None)
 
 
 def _has_width(rows: type, num_features: int) -> Callable[[Any], bool]:
