@@ -4,7 +4,8 @@
     python -m benchmarks.gpu rates pays fused algorithms study variants
 
 Each part prints its rows one by one. A row that fails says why, and the others go on; no row begins after a
-minute, and the part says how many it left out. Times are those of whole calls of `gb.run` from the host, unless a column says otherwise.
+minute, and the part says how many it left out. Times are those of whole calls of `gb.run` from the host,
+unless a column says otherwise.
 """
 
 import argparse
@@ -247,8 +248,11 @@ def algorithms(names: list[str]) -> None:
             )  # fmt: skip
 
 
-def study(sizes: tuple[int, ...] = (20, 100), steps: int = 50_000) -> None:
-    """One study from the processor and from the GPU: how long each takes, and whether tables are equal."""
+def study(sizes: tuple[int, ...] = (50, 250), steps: int = 50_000) -> None:
+    """One study from the processor and from the GPU: how long each takes, and whether tables are equal.
+
+    The first row includes what has to be compiled.
+    """
     head("paths", "units", "lane-steps", "all cores, s", "GPU, s", "tables")
     names = [name for name, one in ALGORITHMS.items() if not one.declared.tabular_only]
     schedules = [[10.0 + 10.0 * k, 1000.0] for k in range(16)]

@@ -68,7 +68,7 @@ FOR_EVER = 2**62
 ERRORS, ROOM_FOR_VALUES = 12, 2
 """Errors that are measured of a lane: six for each of two aims; the rows before them are for values."""
 
-NO_SQUARES = (0.0,) * 6
+NO_SQUARES: tuple[float, ...] = (0.0,) * 6
 """Sums of squares before the first state."""
 
 
