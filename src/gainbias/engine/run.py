@@ -144,6 +144,7 @@ def run(
     plan = RunPlan(
         algorithm=chosen,
         problem=problem,
+        seeds=lanes.seeds,
         sampler=Sampler(problem.mrp, lambda: problem.solution.stationary),
         sampling=way,
         start=start,
@@ -226,6 +227,7 @@ def _work_through(
             return run_on_device(plan, record, lanes)
     groups = make_groups(plan.algorithm, lanes, plan.form)
     pieces = [Work(plan, record, part) for part in _shares(groups, count_threads(threads))]
+    assert plan.first_paths is not None  # made before threads ask for it
     stop, total = threading.Event(), len(pieces) * int(plan.checkpoints[-1])
     with Watch() as watch, ThreadPoolExecutor(count_threads(threads)) as pool:
         running: set[Future[None]] = set()

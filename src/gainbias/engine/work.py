@@ -54,6 +54,7 @@ class RunPlan:
 
     algorithm: Algorithm
     problem: Problem
+    seeds: list[int]
     sampler: Sampler
     sampling: Sampling
     start: Start
@@ -107,8 +108,19 @@ class RunPlan:
 
     def paths(self, seeds: list[int]) -> Paths:
         """Return the paths of the first chain, and then those of the second one if it is used."""
+        own = np.array([self._seed_numbers[seed] for seed in seeds])
+        chains = np.arange(self.algorithm.chains)[:, None]
+        return self.first_paths.some((chains * len(self.seeds) + own).ravel())
+
+    @cached_property
+    def first_paths(self) -> Paths:
+        """Where the paths of all seeds begin; this takes less time for all at once than for some of them."""
         names = ("first chain", "second chain")[: self.algorithm.chains]
-        return self.sampler.paths(seeds, sampling=self.sampling, start=self.start, chain=names)
+        return self.sampler.paths(self.seeds, sampling=self.sampling, start=self.start, chain=names)
+
+    @cached_property
+    def _seed_numbers(self) -> dict[int, int]:
+        return {seed: number for number, seed in enumerate(self.seeds)}
 
     def draw(self, paths: Paths, count: int) -> list[SampledSteps]:
         """Return the next `count` transitions of each chain, in the place of those before."""
