@@ -1,6 +1,6 @@
 """Which algorithm to choose: all algorithms whose steps cost O(d), against least squares, on 24 tasks.
 
-    python -m benchmarks.choice --output docs/data/choice.json       # 10 minutes of processor time
+    python -m benchmarks.choice --output docs/data/choice.json       #  5 minutes of processor time
     python -m benchmarks.choice --only costs                         # what a step costs, again
 
 The plan is `choice_plan.toml`: tasks, budgets, how steps are tuned, what is reported. It was committed before

@@ -22,7 +22,13 @@ from gainbias.experiments.engines import Here, RefusedError, Roster, check_choic
 from gainbias.experiments.provenance import THREADS
 from gainbias.experiments.results import Results
 from gainbias.experiments.runner import execute
-from gainbias.experiments.units import UnitLimits, WrongEnvironmentError, answer_of, unpacked
+from gainbias.experiments.units import (
+    UnitLimits,
+    WrongEnvironmentError,
+    answer_of,
+    answers_together,
+    unpacked,
+)
 from tests.experiments.cluster import children, cluster, kill
 from tests.experiments.trivial import Trivial
 
@@ -35,6 +41,15 @@ def answers(units, engine) -> dict[str, str]:
     found = [answer for finished in execute(units, engine) for answer in finished.units]
     assert len(found) == len({answer.id for answer in found})
     return {labels[answer.id]: answer.error for answer in found}
+
+
+def test_a_bad_unit_costs_no_other_whose_lanes_run_with_its_own() -> None:
+    units = [Trivial(number, "raise" if number == 2 else "nothing") for number in range(4)]
+    found = answers_together(units, "gpu")
+    assert [answer.id for answer in found] == [unit.id for unit in units]
+    assert [bool(answer.error) for answer in found] == [False, False, True, False]
+    assert "number 2 is too large" in found[2].error
+    assert unpacked(found[3].payload)["runs"]["number"].to_pylist() == [3]
 
 
 class TestBatches:

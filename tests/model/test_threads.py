@@ -24,6 +24,7 @@ from gainbias.kernels import (
 from gainbias.model import structure
 from gainbias.model.solve import leaking, residual, vectors
 from gainbias.model.solve.elimination import branches, law, numeric, orders, solver, symbolic
+from gainbias.model.solve.elimination import tree as tree_of
 from gainbias.model.solve.solution import Budget
 from gainbias.progress import Watch
 from tests.oracles.expanders import random_dyadic_transitions
@@ -199,9 +200,9 @@ def test_dissected_order_puts_what_separates_parts_behind_them(kind: str, small_
     source, target = graph.nonzero()
     of_two = (part_of[source] >= 0) & (part_of[target] >= 0)
     np.testing.assert_array_equal(part_of[source][of_two], part_of[target][of_two])
-    tree = symbolic._elimination_tree(graph, order, [])
+    tree = tree_of.elimination_tree(graph, order, [])
     with using_threads(3):
-        np.testing.assert_array_equal(symbolic._elimination_tree(graph, order, parts), tree)
+        np.testing.assert_array_equal(tree_of.elimination_tree(graph, order, parts), tree)
     plan = symbolic.plan_elimination(graph, order, 1e9)
     other = symbolic.plan_elimination(graph, orders.minimum_degree(graph), 1e9)
     assert plan is not None
@@ -458,7 +459,7 @@ def test_compiled_and_python_forms_of_shared_work_agree_bit_for_bit(
         ]  # fmt: skip
 
     compiled = everything()
-    for module in (numeric, branches, orders, solver, symbolic, law, residual, structure, vectors):
+    for module in (numeric, branches, orders, solver, symbolic, tree_of, law, residual, structure, vectors):
         for name, value in vars(module).copy().items():
             if hasattr(value, "py_func"):
                 monkeypatch.setattr(module, name, value.py_func)

@@ -104,6 +104,13 @@ class TestDocs:
         assert {(result.quick, result.seed) for result in read_claims(self.STORED)} == {(False, 0)}
         assert notice(read_claims(self.STORED)) == ""
 
+    def test_what_is_stored_says_how_it_was_made(self):
+        """Each claim has its command and all versions, and each figure its interval."""
+        for result in read_claims(self.STORED):
+            assert result.command.startswith("gainbias claims")
+            assert {"gainbias", "numpy", "scipy", "numba"} <= set(result.versions)
+            assert all(part.low <= part.value <= part.high for part in result.parts)
+
     def test_all_claims_are_stored(self):
         assert [result.id for result in read_claims(self.STORED)] == list(CLAIMS)
 

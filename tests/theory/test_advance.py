@@ -10,6 +10,7 @@ from gainbias.theory.curve import advance
 from gainbias.theory.curve.advance import moments_at
 from gainbias.theory.curve.system import make_system
 from tests.testing.own import declaring
+from tests.theory.precise import precise_error
 from tests.theory.systems import all_steps, random_problem, recursion_of
 
 AFFINE = [name for name, algorithm in gb.ALGORITHMS.items() if algorithm.declared.sample_field is not None]
@@ -127,6 +128,29 @@ class TestWays:
             found = moments_at(recursion, first, schedule, checkpoints)
             expected = all_steps(recursion, first, schedule.values(0, 300), checkpoints)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+    @pytest.mark.parametrize("name", ["double-chain", "td-lambda"])
+    def test_tiny_steps_along_a_slow_chain(self, name):
+        """A change in one step is lost in the rounding of the moments, but not in their powers."""
+        rare = 2.0**-13
+        process = gb.MarkovRewardProcess([[1 - rare, rare], [rare / 2, 1 - rare / 2]], [1.0, 0.0])
+        problem, step_size = gb.Problem(process, [[1.0], [0.5]]), 2.0**-34
+        steps = [2**30, 2**46, 2**50]
+        curve = gb.exact_curve(name, problem, steps[-1], step_size, checkpoints=steps)
+        expected = [precise_error(name, problem, step_size, num_steps) for num_steps in steps]
+        assert curve.mean_squared_error == pytest.approx(expected, rel=1e-12)
+
+    @pytest.mark.parametrize("sampling", ["iid", "markov"])
+    @pytest.mark.parametrize("name", AFFINE)
+    def test_the_change_of_the_sum_is_that_of_a_step(self, name, sampling):
+        recursion, first = recursion_of(name, small_problem("dense", FEW), sampling)
+        moments = recursion.begin(first)
+        for size in (0.3, 0.2, 0.1):
+            after = recursion.step(moments, size)
+            change = recursion.change_of_sum(moments, size)
+            found, expected = moments.sum(axis=0) + change, after.sum(axis=0)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+            moments = after
 
     def test_along_a_chain_with_many_states(self):
         """Where no matrix is made, against every move listed."""

@@ -8,7 +8,7 @@ import pytest
 
 import gainbias as gb
 from gainbias.theory.bounds.certify import certified
-from gainbias.theory.bounds.table import NO_RATE, NOT_AVAILABLE
+from gainbias.theory.bounds.table import COMPARISON_ROWS, NOT_AVAILABLE
 
 CHAIN = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]]
 PROCESS = gb.MarkovRewardProcess(CHAIN, [1.0, 0.0, -1.0])
@@ -76,10 +76,20 @@ def test_nothing_is_guessed():
     for row in gb.sample_complexities(LINEAR, sampling="iid").rows:
         missing = [value for value in (row.certified, row.in_the_end) if math.isnan(value)]
         assert len(row.notes) == len(missing) or row.notes[0].startswith("does not apply")
-        if row.algorithm in ("projected-td", "implicit-td", "vrtd"):
-            assert NOT_AVAILABLE in row.notes
-        if row.order == "no rate" and math.isfinite(row.in_the_end):
-            assert row.notes == (NO_RATE,)
+
+
+@pytest.mark.parametrize("problem", [TABULAR, LINEAR])
+def test_a_missing_certificate_says_whose_and_why(problem):
+    """The note has the names of all authors of its own row, and no other row's note."""
+    found = gb.sample_complexities(problem, sampling="iid").rows
+    missing = [row for row in found if row.notes and row.notes[0].startswith(NOT_AVAILABLE)]
+    assert {row.algorithm for row in missing} >= {"td-lambda", "projected-td", "implicit-td"}
+    for row in missing:
+        for author in row.reference.split(":")[0].split(", "):
+            assert author in row.notes[0]
+    assert len({row.notes[0] for row in missing}) == len(missing)
+    named = {row.reference for row in COMPARISON_ROWS if row.missing}
+    assert len(named) == 7  # all but the paper itself and Bhandari, Russo and Singal
 
 
 def test_json_has_no_nan():

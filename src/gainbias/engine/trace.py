@@ -74,7 +74,7 @@ class Scale:
     def form(self, kind: Kind = "full", norm: Norm = "euclidean", space: Space = "values") -> Floats:
         """Return K, (d, d): weights that are v away from a target have the squared error v^T K v."""
         if norm not in ("euclidean", "stationary"):
-            raise ValueError(f"the {norm} norm is no quadratic form, so there is no exact curve")
+            raise ValueError(f"the {norm} norm is not a quadratic form, so there is no exact curve")
         mu, ones, d = self.problem.solution.stationary, self.problem.ones_weights, self.problem.num_features
         if space == "weights":
             keep = np.eye(d)

@@ -23,7 +23,7 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
-from gainbias.experiments.provenance import THREADS, code_version
+from gainbias.experiments.provenance import THREADS
 from gainbias.experiments.units import Unit, UnitAnswer, UnitLimits, answer_of
 
 FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.1, 0.5
@@ -282,7 +282,6 @@ def serve(handle: int) -> None:
         os._exit(1)
 
     threading.Thread(target=listen, daemon=True).start()
-    code_version()  # which all units are checked for, and takes a while
     pipe.send("ready")
     while True:
         try:

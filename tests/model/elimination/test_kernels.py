@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gainbias.kernels import using_threads
-from gainbias.model.solve.elimination import numeric, solver, symbolic
+from gainbias.model.solve.elimination import numeric, solver, symbolic, tree
 from gainbias.model.solve.elimination.numeric import (
     Sparse,
     eliminate_front,
@@ -154,13 +154,13 @@ def test_counts_do_not_walk_the_same_long_path_again_and_again() -> None:
         target = np.concatenate([np.arange(1, length), late, late])
         graph = symmetric_pattern(sparse.csr_array((np.ones(len(source)), (source, target)), (n, n)))
         order = np.arange(n, dtype=np.int32)
-        count, ancestor = symbolic.count_range, order.copy()
+        count, ancestor = tree.count_range, order.copy()
         count = getattr(count, "py_func", count)
-        parent = symbolic._elimination_tree(graph, order, [])
-        size = symbolic.subtree_sizes(parent)
+        parent = tree.elimination_tree(graph, order, [])
+        size = tree.subtree_sizes(parent)
         first, counts = order - size + 1, (size == 1).astype(np.int64)
-        tree = graph.indptr, graph.indices, order, order, parent, first
-        run = lines_run(count, *tree, 0, n, order[:0], ancestor, counts)
+        facts = graph.indptr, graph.indices, order, order, parent, first
+        run = lines_run(count, *facts, 0, n, order[:0], ancestor, counts)
         fill = naive_fill(graph.toarray(), order.tolist())
         assert counts.tolist() == [1 + len(later) for later in fill]
         return run
@@ -175,11 +175,11 @@ def test_counts_of_parts_of_a_tree_are_those_of_the_plain_rule(
     rng = np.random.default_rng(seed)
     graph = symmetric_pattern(sparse.csr_array((rng.random((n, n)) < density).astype(float)))
     with pytest.MonkeyPatch.context() as patch, using_threads(3):
-        patch.setattr(symbolic, "SUBTREES", parts)
-        patch.setattr(symbolic, "is_large", lambda size: True)
+        patch.setattr(tree, "SUBTREES", parts)
+        patch.setattr(tree, "is_large", lambda size: True)
         order = rng.permutation(n).astype(np.int32)
-        order, parent = symbolic._in_postorder(order, symbolic._elimination_tree(graph, order, []))
-        counts = symbolic.column_counts(graph, order, symbolic._inverse(order), parent)
+        order, parent = tree.in_postorder(order, tree.elimination_tree(graph, order, []))
+        counts = tree.column_counts(graph, order, tree.inverse_of(order), parent)
     fill = naive_fill(graph.toarray(), order.tolist())
     assert counts.tolist() == [1 + len(later) for later in fill]
 
@@ -385,7 +385,7 @@ def everything() -> list[np.ndarray]:
 def test_compiled_and_python_forms_agree_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     """And the Python form, in which NumPy looks at every index, stays inside its arrays."""
     compiled = everything()
-    for module in (numeric, solver, symbolic):
+    for module in (numeric, solver, symbolic, tree):
         for name, value in vars(module).copy().items():
             if hasattr(value, "py_func"):
                 monkeypatch.setattr(module, name, value.py_func)

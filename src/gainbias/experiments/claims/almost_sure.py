@@ -57,7 +57,7 @@ class Excursions:
 
 def collect(seed: int, quick: bool) -> list[Excursions]:
     """Return the largest errors of runs along a chain, with steps a / (t + c0) and with constant ones."""
-    runs, windows = (40, 3) if quick else (120, 4)
+    runs, windows = (80, 5) if quick else (200, 6)
     problem = slow_problem(np.random.default_rng(seed), 0.1)
     a = 2.0 / problem.condition_numbers.eta1
     decaying = Harmonic(a, 8.0 * a)

@@ -30,6 +30,9 @@ FORGETTING_TIMES = 20.0
 FORGETTING_TIMES_OF_RUNS = 6.0
 """The same for runs, which take longer: a squared error has shrunk to e^-12."""
 
+RUNS_OF_SINGLE_CHAIN = 64
+"""Runs whose mean stands in for an exact curve, which single-chain does not have."""
+
 READINGS = 400
 """Number of steps at which curves are read; between them their logarithms are straight lines."""
 

@@ -45,7 +45,13 @@ from gainbias.engine.paths import Sampling
 from gainbias.engine.trace import Target
 from gainbias.experiments.claims.claim import Chart, Claim, Judgement, Line, Part, at_most, in_words, shown
 from gainbias.experiments.claims.eta_order import FAMILIES, QUADRATIC
-from gainbias.experiments.claims.measuring import WANTED_ERROR, log_slope, slow_problem, steps_for_error
+from gainbias.experiments.claims.measuring import (
+    RUNS_OF_SINGLE_CHAIN,
+    WANTED_ERROR,
+    log_slope,
+    slow_problem,
+    steps_for_error,
+)
 from gainbias.experiments.statistics import Interval
 from gainbias.model.chain.discounting import discounted_values
 from gainbias.model.problem import Problem
@@ -59,9 +65,6 @@ ErrorOf = Literal["weights", "values", "values for the bias"]
 
 UNDISCOUNTED = ("double-chain", "single-chain", "td-lambda")
 DISCOUNTED = "discounted-td"
-
-RUNS_OF_SINGLE_CHAIN = 64
-"""Runs whose mean stands in for an exact curve."""
 
 RUNS_DOWN_TO = 0.01
 """Curves by runs are made down to this coupling: beyond it they would take hours."""
@@ -81,9 +84,6 @@ SHARE_OF_DISCOUNT = 0.25
 
 CURVE_MIXING_TIMES = 100
 """Along a chain curves have at least this number of mixing times (to a distance of 1/2)."""
-
-PARITY_DECADES: dict[Sampling, float] = {"iid": 3.0, "markov": 2.25}
-"""Along a chain steps of 1e-10 are needed beyond, and a change of 1e-15 in a step is lost in rounding."""
 
 SAMPLINGS: tuple[Sampling, ...] = ("iid", "markov")
 
@@ -180,10 +180,8 @@ class _Case(NamedTuple):
         return float(falls)
 
 
-def _falling(
-    seed: int, quick: bool, sampling: Sampling, families: Sequence[str]
-) -> Iterator[tuple[str, int, float, Problem]]:
-    decades = 1.0 if quick else PARITY_DECADES[sampling]
+def _falling(seed: int, quick: bool, families: Sequence[str]) -> Iterator[tuple[str, int, float, Problem]]:
+    decades = 1.0 if quick else 3.0
     for family in families:
         for chain in range(1 if quick else 3):
             for coupling in np.geomspace(FIRST_COUPLING, FIRST_COUPLING * 10.0**-decades, 3 if quick else 5):
@@ -207,7 +205,7 @@ def collect_order(seed: int, quick: bool) -> list[ParityPoint]:
     """Measure T(epsilon) of all methods for their own limits, in all settings."""
     cases = []
     for sampling in SAMPLINGS:
-        for family, chain, coupling, problem in _falling(seed, quick, sampling, tuple(FAMILIES)):
+        for family, chain, coupling, problem in _falling(seed, quick, tuple(FAMILIES)):
             methods = (*_methods(coupling, quick), DISCOUNTED)
             cases.append(_Case(family, sampling, chain, problem, FIXED_DISCOUNT, methods))
         for chain, discount, problem in _to_one(seed, quick):
@@ -230,7 +228,7 @@ def collect_answer(seed: int, quick: bool) -> list[ParityPoint]:
     """Measure T(epsilon) of all methods for the bias, in the two settings."""
     found = []
     for sampling in SAMPLINGS:
-        for family, chain, coupling, problem in _falling(seed, quick, sampling, ("slow chain",)):
+        for family, chain, coupling, problem in _falling(seed, quick, ("slow chain",)):
             discount, small = discount_for(problem), problem.condition_numbers.eta1
             for method in (*_methods(coupling, quick), DISCOUNTED):
                 own = discount if method == DISCOUNTED else math.nan

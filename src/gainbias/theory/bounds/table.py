@@ -6,7 +6,8 @@ beside each other for every row:
 - the order itself at the condition numbers of the problem, without constants, logarithms and mixing times. It
   is no guarantee, and orders in different condition numbers cannot be compared;
 - the number of transitions that the theorem certifies with its constants, where this package has it. Of the
-  other rows the constants were looked for and not found; nothing is guessed;
+  other rows the constants were looked for and not found. Nothing is guessed: the row says of which paper they
+  are missing, and why;
 - what is enough in the end, exactly: with steps a / (t + c0), a = 2 / the slowest rate of the mean update, t
   times the mean squared distance from the limit tends to a number (see `asymptotic_covariance`). Divided by
   epsilon it is the number of transitions.
@@ -34,8 +35,8 @@ from gainbias.theory.curve.curve import error_form
 from gainbias.theory.curve.enumeration import check_sampling
 from gainbias.theory.recommend import slow_rates
 
-NOT_AVAILABLE = "not available: the constants of its authors' theorem are not in this package"
-NO_RATE = "not available: convergence is proved without a rate"
+NOT_AVAILABLE = "not available: "
+"""Every note on a theorem whose constants this package does not have begins with this."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class TableRow:
     """A row of the paper's table before it meets a problem.
 
     `order` is the product of condition numbers in the row, 1 / epsilon left out; `words` is how it is shown.
+    `missing` says whose theorem has no certificate here, and why; it is empty if there is one.
     """
 
     reference: str
@@ -51,6 +53,7 @@ class TableRow:
     order: Callable[[ConditionNumbers, float], float] | None
     linear_only: bool = False
     tabular_only: bool = False
+    missing: str = ""
 
 
 def _quartic(numbers: ConditionNumbers, discount: float) -> float:
@@ -58,13 +61,62 @@ def _quartic(numbers: ConditionNumbers, discount: float) -> float:
 
 
 COMPARISON_ROWS = (
-    TableRow("tsitsiklis1999average", "td-lambda", "no rate", None, linear_only=True),
-    TableRow("blaser2024almost", "almost-sure-td", "no rate", None, tabular_only=True),
-    TableRow("zhang2021finite", "td-lambda", "eta2^-4", _quartic),
-    TableRow("haque2024stochastic", "projected-td", "eta2^-4", _quartic),
-    TableRow("kim2025implicit", "implicit-td", "eta2^-3 eta3^-1", lambda c, _: c.eta2**-3 / c.eta3),
-    TableRow("chen2025seminorm", "td-lambda", "eta2^-4", _quartic),
-    TableRow("li2024stochastic", "vrtd", "eta3^-2", lambda c, _: c.eta3**-2, linear_only=True),
+    TableRow(
+        "tsitsiklis1999average",
+        "td-lambda",
+        "no rate",
+        None,
+        linear_only=True,
+        missing="Tsitsiklis and Van Roy (1999) prove convergence without a rate",
+    ),
+    TableRow(
+        "blaser2024almost",
+        "almost-sure-td",
+        "no rate",
+        None,
+        tabular_only=True,
+        missing="Blaser and Zhang (2024) prove convergence; the paper's table has no rate of theirs",
+    ),
+    TableRow(
+        "zhang2021finite",
+        "td-lambda",
+        "eta2^-4",
+        _quartic,
+        missing="of the theorem of Zhang, Zhang and Maguluri (2021) its condition on step sizes was found, "
+        "but not the constants of its bound",
+    ),
+    TableRow(
+        "haque2024stochastic",
+        "projected-td",
+        "eta2^-4",
+        _quartic,
+        missing="of Haque and Maguluri (2025) only the abstract was found, which has no constants",
+    ),
+    TableRow(
+        "kim2025implicit",
+        "implicit-td",
+        "eta2^-3 eta3^-1",
+        lambda c, _: c.eta2**-3 / c.eta3,
+        missing="of Kim, Cho and Laber (2025) the method was found, but not the constants of its bound; the "
+        "radius in it is not given by its authors either",
+    ),
+    TableRow(
+        "chen2025seminorm",
+        "td-lambda",
+        "eta2^-4",
+        _quartic,
+        missing="of Chen, Zhang, Zhang, Haque and Maguluri (2025) only the abstract was found, which has no "
+        "constants",
+    ),
+    TableRow(
+        "li2024stochastic",
+        "vrtd",
+        "eta3^-2",
+        lambda c, _: c.eta3**-2,
+        linear_only=True,
+        missing="of Li, Wu and Lan (2024) only the structure of the method was found, not the constants of "
+        "its bound",
+    ),
     TableRow("tian2026bridging", "double-chain", "eta1^-2", lambda c, _: c.eta1**-2),
     TableRow("tian2026bridging", "single-chain", "eta1^-4", lambda c, _: c.eta1**-4),
     TableRow(
@@ -165,8 +217,8 @@ def sample_complexities(
     >>> table = gb.sample_complexities(problem, sampling="iid")
     >>> [(row.algorithm, round(row.certified), round(row.in_the_end)) for row in table.rows[7:8]]
     [('double-chain', 70552, 128)]
-    >>> table.rows[2].algorithm, table.rows[2].notes
-    ('td-lambda', ("not available: the constants of its authors' theorem are not in this package",))
+    >>> table.rows[3].algorithm, table.rows[3].notes[0][:60]
+    ('projected-td', 'not available: of Haque and Maguluri (2025) only the abstrac')
     """
     if not 0.0 < epsilon < math.inf:
         raise ValueError(f"epsilon must be positive and finite, found {epsilon!r}")
@@ -213,10 +265,8 @@ def _certified(
     row: TableRow, problem: Problem, epsilon: float, sampling: Sampling, discount: float
 ) -> tuple[float, str]:
     """Return the transitions that a theorem certifies, or the reason why there are none."""
-    if row.order is None:
-        return math.nan, NO_RATE
-    if row.algorithm not in ("double-chain", "single-chain", "discounted-td"):
-        return math.nan, NOT_AVAILABLE
+    if row.missing:
+        return math.nan, NOT_AVAILABLE + row.missing
     try:
         if row.algorithm == "discounted-td":
             steps = certified(row.algorithm, problem, epsilon, sampling, discount=discount).num_steps

@@ -180,18 +180,29 @@ class Enumerated:
 
     def step(self, moments: Floats, step_size: float) -> Floats:
         """Return S(u) after one step."""
-        products = self._products(float(step_size))
-        moved = products @ moments[self.law.source] @ products.transpose(0, 2, 1)
+        before = moments[self.law.source]
+        moved = before + self._change(before, step_size)
         after = np.zeros_like(moments)
         np.add.at(after, self.law.target, self.law.probability[:, None, None] * moved)
         return after
 
+    def change_of_sum(self, moments: Floats, step_size: float) -> Floats:
+        """Return the change of the sum of all S(u) in one step, with all digits however short it is."""
+        change = self._change(moments[self.law.source], step_size)
+        return np.asarray(np.einsum("k,kij->ij", self.law.probability, change))
+
+    def _change(self, before: Floats, step_size: float) -> Floats:
+        """Return M S M^T - S for each move, given S before it: (K, m + 1, m + 1)."""
+        half = self._products(float(step_size)) @ before
+        there = half @ self._products(float(step_size)).transpose(0, 2, 1)
+        return np.asarray(half + half.transpose(0, 2, 1) + there)
+
     def _make_products(self, step_size: float) -> Floats:
-        """Return the matrix M of each move, (K, m + 1, m + 1)."""
+        """Return M - I of each move, (K, m + 1, m + 1)."""
         found = [self.field(sample, step_size) for sample in self.samples]
         size = len(self.origin) + 1
-        matrices = np.tile(np.eye(size), (len(found), 1, 1))
-        matrices[:, :-1, :-1] -= step_size * np.array([matrix for matrix, _ in found])
+        matrices = np.zeros((len(found), size, size))
+        matrices[:, :-1, :-1] = -step_size * np.array([matrix for matrix, _ in found])
         change = np.array([vector - matrix @ self.origin for matrix, vector in found])
-        matrices[:, :-1, -1] += step_size * change
+        matrices[:, :-1, -1] = step_size * change
         return matrices

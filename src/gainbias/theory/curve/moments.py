@@ -86,6 +86,10 @@ class Independent:
         change -= drift.T
         return change[None]
 
+    def change_of_sum(self, moments: Floats, step_size: float) -> Floats:
+        """Return the change of S in one step, (m + 1, m + 1)."""
+        return np.asarray(step_size * self.slope(moments, step_size)[0])
+
     def forgetting(self, step_size: float) -> Floats:
         """Return the rate at which each entry of z forgets itself, 0 for weights and for the 1: (m + 1,)."""
         return self.plan(step_size).forgetting
@@ -316,16 +320,20 @@ class BlindTerms(NamedTuple):
     lefts: Floats
     rights: Floats
 
-    def moved(self, moments: Floats, step_size: float) -> Floats:
-        """Return B S B^T for each node, with B = I - alpha * sum over these terms of l rho^T."""
-        half = self.moved_rows(moments, step_size)
-        return self.moved_rows(half.transpose(0, 2, 1), step_size)
+    def change(self, moments: Floats, step_size: float) -> Floats:
+        """Return B S B^T - S for each node, B = I - alpha * sum over these terms of l rho^T."""
+        products = self.rights @ moments
+        squares = products @ self.rights.transpose(0, 2, 1)
+        half = _pairs(self.lefts, step_size * (products - 0.5 * step_size * (squares @ self.lefts)))
+        return -(half + half.transpose(0, 2, 1))
 
     def moved_rows(self, rows: Floats, step_size: float) -> Floats:
         """Return X B^T for the rows X of each node, (nodes, rows, m + 1)."""
         if not self.lefts.shape[1]:
             return rows
-        return np.asarray(rows - step_size * ((rows @ self.rights.transpose(0, 2, 1)) @ self.lefts))
+        return rows - step_size * _pairs(
+            (rows @ self.rights.transpose(0, 2, 1)).transpose(0, 2, 1), self.lefts
+        )
 
 
 class SeeingTerms(NamedTuple):
@@ -384,17 +392,10 @@ class Along:
     def step(self, moments: Floats, step_size: float) -> Floats:
         """Return S(u) after one step."""
         blind, seeing = self._terms(step_size)
-        nodes, size = moments.shape[:2]
-        after = self._mixed(blind.moved(moments, step_size))
-        count = seeing.lefts.shape[1]
+        after = self._mixed(moments + blind.change(moments, step_size))
+        nodes, count, size = seeing.lefts.shape
         if count:
-            products = seeing.rights @ moments
-            own = (nodes, self._degree, count, size)
-            squares = _squares(products.reshape(own), seeing.rights.reshape(own))
-            change = (0.5 * step_size**2) * (squares.reshape(nodes, -1, count) @ seeing.lefts)
-            change -= step_size * blind.moved_rows(products, step_size)
-            change *= self._weight_of_rows(count)
-            into = change.reshape(-1, count, size)[self._order]
+            into = self._corrections(moments, step_size).reshape(-1, count, size)[self._order]
             into[self._missing] = 0.0
             shape = (nodes, -1, size)
             correction = seeing.lefts_before.reshape(shape).transpose(0, 2, 1) @ into.reshape(shape)
@@ -404,6 +405,35 @@ class Along:
             pairs = after.reshape(self.first.size, -1, size * size)
             after = np.asarray(self._moves_later @ pairs).reshape(moments.shape)
         return after
+
+    def change_of_sum(self, moments: Floats, step_size: float) -> Floats:
+        """Return the change of the sum of all S(u) in one step, with all digits however short it is."""
+        blind, seeing = self._terms(step_size)
+        total: Floats = blind.change(moments, step_size).sum(axis=0)
+        if seeing.lefts.shape[1]:
+            rows = self._corrections(moments, step_size)
+            lefts = np.tile(seeing.lefts, (1, self._degree, 1))
+            correction = np.einsum("uti,utj->ij", lefts, rows)
+            total += correction
+            total += correction.T
+        return total
+
+    def _corrections(self, moments: Floats, step_size: float) -> Floats:
+        """Return what terms that see v add to S'(v): the sum of l X^T + X l^T over all X, with their lefts l.
+
+        The probability of the transition is in them: (nodes, transitions * terms, m + 1).
+        """
+        blind, seeing = self._terms(step_size)
+        nodes, count, size = seeing.lefts.shape
+        products = seeing.rights @ moments
+        own = (nodes, self._degree, count, size)
+        squares = _squares(products.reshape(own), seeing.rights.reshape(own))
+        found = blind.moved_rows(products, step_size)
+        found -= _pairs(
+            (0.5 * step_size) * squares.reshape(nodes, -1, count).transpose(0, 2, 1), seeing.lefts
+        )
+        found *= -step_size * self._weight_of_rows(count)
+        return found
 
     def _mixed(self, moments: Floats) -> Floats:
         """Return the mixture of moments that moves bring to each node."""
@@ -546,13 +576,21 @@ class Along:
         return self._incoming[2]
 
 
+def _pairs(one: Floats, two: Floats) -> Floats:
+    """Return the sum over terms of x y^T for each node, of (nodes, terms, p) and (nodes, terms, q)."""
+    if one.shape[1] == 1:  # a product of small matrices takes longer
+        return np.asarray(one[:, 0, :, None] * two)
+    return np.asarray(one.transpose(0, 2, 1) @ two)
+
+
 def _squares(products: Floats, rights: Floats) -> Floats:
     """Return rho_i^T S rho_k for all pairs of terms: (nodes, transitions, terms, terms)."""
     count = rights.shape[2]
     found = np.empty((*rights.shape[:3], count))
     for i in range(count):
         for k in range(i, count):
-            found[..., i, k] = found[..., k, i] = (products[:, :, i] * rights[:, :, k]).sum(axis=-1)
+            found[..., i, k] = np.einsum("utm,utm->ut", products[:, :, i], rights[:, :, k])
+            found[..., k, i] = found[..., i, k]
     return found
 
 

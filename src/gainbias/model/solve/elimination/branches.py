@@ -37,7 +37,8 @@ from gainbias.model.solve.elimination.numeric import (
     up_left_inside,
     up_right_inside,
 )
-from gainbias.model.solve.elimination.symbolic import cut_tree, work_sizes
+from gainbias.model.solve.elimination.symbolic import work_sizes
+from gainbias.model.solve.elimination.tree import cut_tree
 from gainbias.types import Floats, Ints
 
 LEAST_TO_SHARE = 2e9
