@@ -226,7 +226,7 @@ class CheckpointRecord:
             self.values[rows, checkpoint] = self._plan.problem.features.combine(weights)[self._states].T
 
     def leave_out(self, steps_done: Ints) -> None:
-        """Put NaN where lanes, which made so many steps each, were interrupted before."""
+        """Put NaN at checkpoints beyond the steps that lanes, (lanes,), have done."""
         reached = np.searchsorted(self._plan.checkpoints, steps_done, side="right")
         reached[steps_done == 0] = 0
         for first in np.unique(reached[reached < len(self._plan.checkpoints)]):
