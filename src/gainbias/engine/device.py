@@ -59,8 +59,8 @@ MOST_OWN_NUMBERS = 512
 """States with more numbers are not copied into the thread's own memory."""
 
 SHORT_STATE, FEW_REGISTERS = 32, 128
-"""A thread with at most 32 numbers in its state gets at most 128 registers: two for each number, and as many for
-the rest. More threads then work at once. A longer state would be pushed out into memory."""
+"""A thread with at most 32 numbers in its state gets at most 128 registers: two for each number, and as many
+for the rest. More threads then work at once. A longer state would be pushed out into memory."""
 
 FOR_EVER = 2**62
 """More steps than any stretch has."""
